@@ -1,0 +1,38 @@
+#!/usr/bin/env node
+// Starts kcert. Written for any Node that reads modules: the version is checked before anything is imported.
+const wanted = { major: 24, minor: 15 }
+const [major, minor] = process.versions.node.split('.').map(Number)
+
+if (major < wanted.major || (major === wanted.major && minor < wanted.minor)) {
+  process.stderr.write(
+    `KCERT_NODE_TOO_OLD: kcert needs Node ${wanted.major}.${wanted.minor} or newer, but this is Node ${process.versions.node} (${process.execPath})\n` +
+      'why: it relies on parts of node:crypto and node:module that older releases do not have\n' +
+      'next: npx -y -p node@24 -p kcert kcert --help, or in a checkout: npm start -- --help\n',
+  )
+  process.exitCode = 2
+} else {
+  start()
+}
+
+async function start() {
+  const { enableCompileCache } = await import('node:module')
+  const cache = await ownCacheFolder()
+  if (cache) enableCompileCache(cache)
+  await import('../dist/main.js')
+}
+
+// Compiled code is read back as code, so it lies only where no other user can have put it: never in /tmp.
+async function ownCacheFolder() {
+  const base = process.env.XDG_CACHE_HOME || (process.env.HOME && `${process.env.HOME}/.cache`)
+  if (!base || !base.startsWith('/') || !process.getuid) return undefined
+  const { lstatSync, mkdirSync } = await import('node:fs')
+  const folder = `${base}/kcert`
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const { uid, mode } = lstatSync(folder)
+    const own = uid === process.getuid() && (mode & 0o022) === 0
+    return own ? folder : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,46 @@
+/** Exit codes: the same for every command, so that a runbook can branch on them. */
+export const exitCodes = {
+  done: 0,
+  defect: 1,
+  usage: 2,
+  no: 3,
+  unreachable: 4,
+  refused: 5,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+interface ErrorEntry {
+  readonly exit: ExitCode
+  /** One sentence for docs/errors.md, in the operator's words. */
+  readonly summary: string
+}
+
+const { defect, usage, no, unreachable, refused } = exitCodes
+
+/** Every error that kcert names. docs/errors.md is generated from this table. */
+export const errorCodes = {
+  // the program itself
+  KCERT_DEFECT: { exit: defect, summary: 'Something in kcert is wrong; the message says where to report it.' },
+  KCERT_NODE_TOO_OLD: { exit: usage, summary: 'The Node that starts kcert is older than it needs.' },
+  KCERT_USAGE: { exit: usage, summary: 'A flag or argument is unknown, missing or malformed.' },
+
+  // files
+  KCERT_FILE_NOT_FOUND: { exit: usage, summary: 'A file or folder that was named does not exist.' },
+  KCERT_FILE_UNREADABLE: { exit: usage, summary: 'A file exists but cannot be read by this user.' },
+  KCERT_FILE_TOO_LARGE: { exit: usage, summary: 'A file is larger than kcert reads.' },
+  KCERT_FILE_NOT_WRITTEN: { exit: unreachable, summary: 'A file could not be written; the old content stands.' },
+  KCERT_FILE_EXISTS: { exit: refused, summary: 'A file exists already and would be overwritten.' },
+
+  // X.509
+  KCERT_X509_MALFORMED: { exit: no, summary: 'Bytes that should be a certificate, request or key are not well formed.' },
+  KCERT_KEY_ENCRYPTED: { exit: usage, summary: 'A private key or keystore is encrypted and no password was given.' },
+  KCERT_KEY_UNSUPPORTED: { exit: no, summary: 'A key is of a type that kcert cannot use.' },
+  KCERT_PASSWORD_WRONG: { exit: no, summary: 'The password does not open the key or keystore.' },
+
+  // the network
+  KCERT_UNREACHABLE: { exit: unreachable, summary: 'A server could not be reached, or did not answer in time.' },
+} as const satisfies Record<string, ErrorEntry>
+
+export type ErrorCode = keyof typeof errorCodes
+

@@ -1,0 +1,29 @@
+import { type ErrorCode, errorCodes, type ExitCode } from './codes.ts'
+
+/** What the reader of an error needs besides what went wrong. */
+export interface ErrorAdvice {
+  /** The reason, as a fragment. */
+  readonly why?: string
+  /** The next thing to do: a command that can be pasted, where there is one. */
+  readonly next?: string
+  readonly cause?: unknown
+}
+
+/** An error whose reason is known: what, why, next, and a stable code that decides the exit code. */
+export class KcertError extends Error {
+  override readonly name = 'KcertError'
+  readonly code: ErrorCode
+  readonly why: string | undefined
+  readonly next: string | undefined
+
+  constructor(code: ErrorCode, what: string, advice: ErrorAdvice = {}) {
+    super(what, advice.cause === undefined ? undefined : { cause: advice.cause })
+    this.code = code
+    this.why = advice.why
+    this.next = advice.next
+  }
+
+  get exitCode(): ExitCode {
+    return errorCodes[this.code].exit
+  }
+}

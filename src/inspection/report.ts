@@ -1,0 +1,140 @@
+import * as v from 'valibot'
+
+// The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas;
+// the program itself only imports their types, so valibot costs nothing at start.
+
+const time = v.pipe(v.string(), v.isoTimestamp(), v.description('RFC 3339, UTC'))
+const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
+
+const place = {
+  source: v.pipe(v.string(), v.description('the file, "-" for standard input, or host:port')),
+  entry: v.pipe(v.string(), v.description('where in the source: "certificate 2", "user admin: client-certificate-data", "data[tls.crt] #1"; empty when the source is just this')),
+}
+
+const nameSchema = v.object({
+  text: v.pipe(v.string(), v.description('RFC 4514')),
+  commonName: v.optional(v.string()),
+  organization: v.array(v.string()),
+})
+
+const publicKeySchema = v.object({
+  algorithm: v.pipe(v.string(), v.description('RSA, ECDSA, Ed25519, or an OID')),
+  bits: v.optional(v.number()),
+  curve: v.optional(v.string()),
+  sha256: v.pipe(hex, v.description('SHA-256 of the SubjectPublicKeyInfo; with "sha256:" in front it is kubeadm\'s CA pin')),
+})
+
+const namesSchema = v.object({
+  dns: v.array(v.string()),
+  ip: v.array(v.string()),
+  email: v.array(v.string()),
+  uri: v.array(v.string()),
+})
+
+export const severities = ['info', 'warning', 'critical'] as const
+export const statuses = ['ok', 'warning', 'critical', 'expired', 'not-yet-valid'] as const
+
+export const certificateReportSchema = v.object({
+  ...place,
+  role: v.optional(v.pipe(v.string(), v.description('the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"'))),
+  subject: nameSchema,
+  issuer: nameSchema,
+  serialNumber: v.pipe(v.string(), v.regex(/^-?[0-9a-f]+$/), v.description('hexadecimal')),
+  notBefore: time,
+  notAfter: time,
+  secondsLeft: v.pipe(v.number(), v.description('until notAfter; negative when expired')),
+  percentLeft: v.pipe(v.number(), v.description('of the lifetime, 0 to 100')),
+  isCa: v.boolean(),
+  pathLength: v.optional(v.number()),
+  publicKey: publicKeySchema,
+  signatureAlgorithm: v.string(),
+  subjectAltNames: namesSchema,
+  keyUsage: v.array(v.string()),
+  extendedKeyUsage: v.array(v.string()),
+  subjectKeyId: v.optional(hex),
+  authorityKeyId: v.optional(hex),
+  fingerprintSha256: hex,
+  caPin: v.optional(v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/), v.description('of a CA: kubeadm --discovery-token-ca-cert-hash'))),
+  issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
+  key: v.optional(v.object({ ...place, matches: v.boolean() })),
+  kubeletRotation: v.optional(
+    v.object({ earliest: time, latest: time }),
+  ),
+  status: v.picklist(statuses),
+})
+
+export const requestReportSchema = v.object({
+  ...place,
+  subject: nameSchema,
+  publicKey: publicKeySchema,
+  signatureAlgorithm: v.string(),
+  signatureValid: v.boolean(),
+  subjectAltNames: namesSchema,
+  keyUsage: v.array(v.string()),
+  extendedKeyUsage: v.array(v.string()),
+  signerName: v.optional(v.string()),
+  usages: v.optional(v.array(v.string())),
+  username: v.optional(v.string()),
+  condition: v.optional(v.string()),
+})
+
+export const keyReportSchema = v.object({
+  ...place,
+  role: v.optional(v.string()),
+  kind: v.picklist(['private', 'public']),
+  format: v.pipe(v.string(), v.description('PKCS#1, SEC1, PKCS#8, encrypted PKCS#8, SubjectPublicKeyInfo')),
+  publicKey: v.optional(publicKeySchema),
+  encrypted: v.boolean(),
+  matches: v.array(v.object(place)),
+})
+
+const withoutCertificateSchema = v.object({
+  ...place,
+  reason: v.string(),
+})
+
+const missingSchema = v.object({ source: v.string(), role: v.string() })
+
+export const problemSchema = v.object({
+  ...place,
+  code: v.string(),
+  severity: v.picklist(severities),
+  message: v.string(),
+  next: v.string(),
+})
+
+export const summarySchema = v.object({
+  sources: v.number(),
+  certificates: v.number(),
+  requests: v.number(),
+  keys: v.number(),
+  ok: v.number(),
+  warning: v.number(),
+  critical: v.number(),
+  expired: v.number(),
+  notYetValid: v.number(),
+  problems: v.object({ info: v.number(), warning: v.number(), critical: v.number() }),
+  nextExpiry: v.optional(time),
+})
+
+export const inspectionReportSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('InspectionReport'),
+  generatedAt: time,
+  certificates: v.array(certificateReportSchema),
+  requests: v.array(requestReportSchema),
+  keys: v.array(keyReportSchema),
+  withoutCertificate: v.array(withoutCertificateSchema),
+  missing: v.array(missingSchema),
+  problems: v.array(problemSchema),
+  summary: summarySchema,
+})
+
+export type Severity = (typeof severities)[number]
+export type CertificateStatus = (typeof statuses)[number]
+export type NameReport = v.InferOutput<typeof nameSchema>
+export type CertificateReport = v.InferOutput<typeof certificateReportSchema>
+export type RequestReport = v.InferOutput<typeof requestReportSchema>
+export type KeyReport = v.InferOutput<typeof keyReportSchema>
+export type Problem = v.InferOutput<typeof problemSchema>
+export type InspectionReport = v.InferOutput<typeof inspectionReportSchema>
