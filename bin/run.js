@@ -11,7 +11,7 @@ if (major < wanted.major || (major === wanted.major && minor < wanted.minor)) {
   )
   process.exitCode = 2
 } else {
-  start()
+  start().catch(explain)
 }
 
 async function start() {
@@ -24,7 +24,8 @@ async function start() {
 // Compiled code is read back as code, so it lies only where no other user can have put it: never in /tmp.
 async function ownCacheFolder() {
   const base = process.env.XDG_CACHE_HOME || (process.env.HOME && `${process.env.HOME}/.cache`)
-  if (!base || !base.startsWith('/') || !process.getuid) return undefined
+  const absolute = typeof base === 'string' && base[0] === '/'
+  if (!absolute || !process.getuid) return undefined
   const { lstatSync, mkdirSync } = await import('node:fs')
   const folder = `${base}/kcert`
   try {
@@ -35,4 +36,14 @@ async function ownCacheFolder() {
   } catch {
     return undefined
   }
+}
+
+function explain(error) {
+  const unbuilt = error.code === 'ERR_MODULE_NOT_FOUND' && /dist\/main\.js/.test(error.message)
+  process.stderr.write(
+    unbuilt
+      ? 'KCERT_USAGE: kcert is not built in this checkout\nnext: npm run build\n'
+      : `KCERT_DEFECT: kcert cannot start: ${error.message}\nnext: install it again: npm install -g kcert\n`,
+  )
+  process.exitCode = unbuilt ? 2 : 1
 }

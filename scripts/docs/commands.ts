@@ -1,0 +1,95 @@
+import type { Command } from '@oclif/core'
+import { generatedNote, table } from './page.ts'
+
+type Manifest = Record<string, Command.Cached>
+type Flag = Command.Cached['flags'][string]
+
+/** Returns docs/commands/<command>.md for every command, and an index of them. */
+export function commandPages(commands: Manifest): [path: string, text: string][] {
+  const visible = Object.values(commands).filter((command) => !command.hidden)
+  return [['docs/commands/README.md', indexPage(visible)], ...visible.map(commandPage)]
+}
+
+function indexPage(commands: readonly Command.Cached[]): string {
+  const rows = commands.map((command) => [
+    `[\`kcert ${spoken(command.id)}\`](${fileName(command.id)})`,
+    command.summary ?? '',
+  ])
+  return ['# Commands', generatedNote('src/commands/'), table(['command', 'what it does'], rows)]
+    .join('\n\n')
+    .concat('\n')
+}
+
+function commandPage(command: Command.Cached): [path: string, text: string] {
+  const parts = [
+    `# kcert ${spoken(command.id)}`,
+    generatedNote(`src/commands/${command.id.replaceAll(':', '/')}.ts`),
+    command.summary ?? '',
+    command.description ?? '',
+    argumentsPart(command),
+    flagsPart(command),
+    exitCodesPart(command),
+    examplesPart(command),
+  ]
+  return [`docs/commands/${fileName(command.id)}`, `${parts.filter(Boolean).join('\n\n')}\n`]
+}
+
+function argumentsPart(command: Command.Cached): string {
+  const rows = Object.values(command.args).map((arg) => [
+    `\`${arg.name.toUpperCase()}\``,
+    [arg.description, arg.required ? 'Required.' : ''].filter(Boolean).join(' '),
+  ])
+  return rows.length === 0 ? '' : `## Arguments\n\n${table(['argument', 'meaning'], rows)}`
+}
+
+function flagsPart(command: Command.Cached): string {
+  const flags = Object.values(command.flags).filter((flag) => !flag.hidden)
+  const rows = flags.map((flag) => [flagName(flag), flagMeaning(flag)])
+  return rows.length === 0 ? '' : `## Flags\n\n${table(['flag', 'meaning'], rows)}`
+}
+
+function flagName(flag: Flag): string {
+  const value =
+    flag.type === 'option' ? ` ${(flag.helpValue as string | undefined) ?? flag.name.toUpperCase()}` : ''
+  return `\`${flag.char ? `-${flag.char}, ` : ''}--${flag.name}${value}\``
+}
+
+function flagMeaning(flag: Flag): string {
+  const facts = [
+    flag.description ?? flag.summary,
+    flag.type === 'option' && flag.options ? `One of ${flag.options.join(', ')}.` : '',
+    flag.type === 'option' && flag.default !== undefined ? `Default: \`${String(flag.default)}\`.` : '',
+    flag.type === 'option' && flag.multiple ? 'May be repeated.' : '',
+    flag.required ? 'Required.' : '',
+  ]
+  return facts.filter(Boolean).join(' ')
+}
+
+function exitCodesPart(command: Command.Cached): string {
+  const codes = (command as { exitCodes?: Record<string, string> }).exitCodes ?? {}
+  const rows = Object.entries(codes)
+  return rows.length === 0 ? '' : `## Exit codes\n\n${table(['exit', 'meaning'], rows)}`
+}
+
+function examplesPart(command: Command.Cached): string {
+  const examples = (command.examples ?? []).map((example) =>
+    typeof example === 'string' ? example : `${example.description}\n\n${example.command}`,
+  )
+  const blocks = examples.map((text) => {
+    const [first = '', ...rest] = text.replaceAll('<%= config.bin %>', 'kcert').split('\n\n')
+    return rest.length === 0 ? fenced(first) : `${first}\n\n${fenced(rest.join('\n\n'))}`
+  })
+  return blocks.length === 0 ? '' : `## Examples\n\n${blocks.join('\n\n')}`
+}
+
+function fenced(text: string): string {
+  return `\`\`\`sh\n${text.trim()}\n\`\`\``
+}
+
+function spoken(id: string): string {
+  return id.replaceAll(':', ' ')
+}
+
+function fileName(id: string): string {
+  return `${id.replaceAll(':', '-')}.md`
+}

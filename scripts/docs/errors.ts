@@ -1,0 +1,35 @@
+import { errorCodes, exitCodes } from '../../src/errors/codes.ts'
+import { generatedNote, table } from './page.ts'
+
+const exitMeanings: Record<keyof typeof exitCodes, string> = {
+  done: 'yes, or done',
+  defect: 'a defect of kcert',
+  usage: 'wrong usage, or an input that is not there',
+  no: 'the answer is no: expired, not trusted, not approved, a gate not met',
+  unreachable: 'unreachable, or timed out',
+  refused: 'refused for safety',
+}
+
+/** Returns docs/errors.md: the exit codes, and every error code with the exit code it leads to. */
+export function errorPage(): string {
+  const exits = Object.entries(exitCodes).map(([name, code]) => [
+    String(code),
+    exitMeanings[name as keyof typeof exitCodes],
+  ])
+  const errors = Object.entries(errorCodes).map(([code, { exit, summary }]) => [
+    `\`${code}\``,
+    String(exit),
+    summary,
+  ])
+  return [
+    '# Errors and exit codes',
+    generatedNote('src/errors/codes.ts'),
+    'Every error is printed to standard error as a code and what is wrong, then `why:`, then `next:`. Exit codes are the same for every command.',
+    table(['exit', 'meaning'], exits),
+    table(['code', 'exit', 'meaning'], errors),
+    '',
+  ]
+    .join('\n\n')
+    .trimEnd()
+    .concat('\n')
+}

@@ -1,0 +1,19 @@
+import { problemCodes } from '../../src/inspection/problems.ts'
+import { generatedNote, table } from './page.ts'
+
+/** Returns docs/problems.md: everything that `kcert inspect` can find wrong. */
+export function problemPage(): string {
+  const rows = Object.entries(problemCodes).map(([code, { severity, summary }]) => [
+    `\`${code}\``,
+    severity,
+    summary,
+  ])
+  return [
+    '# Problems that kcert inspect finds',
+    generatedNote('src/inspection/problems.ts'),
+    '`kcert inspect` exits 3 when one of its problems is a warning or worse. The severity here is the usual one; a role may lower it, and the report says which it was.',
+    table(['code', 'severity', 'meaning'], rows),
+  ]
+    .join('\n\n')
+    .concat('\n')
+}

@@ -1,0 +1,178 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+
+// Walks every import of src/ and prints the chain that breaks a rule of DESIGN: which folder may import which, and which
+// package or piece of the outside world lives where.
+
+/** Folder → the folders that it may import besides itself. `*` in a rule's value stands for type-only imports. */
+const layers: Record<string, { may: readonly string[]; types?: readonly string[] }> = {
+  errors: { may: [] },
+  system: { may: ['errors'], types: ['inspection'] },
+  x509: { may: ['errors'] },
+  kubeconfig: { may: ['x509', 'errors'] },
+  pki: { may: ['kubeconfig', 'x509', 'errors'] },
+  inspection: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
+  csr: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
+  ca: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
+  rotation: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
+  kubelet: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
+  bootstrap: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
+  cluster: {
+    may: ['system', 'errors'],
+    types: ['csr', 'bootstrap', 'rotation', 'kubelet', 'inspection', 'x509'],
+  },
+  node: { may: ['system', 'errors'], types: ['rotation', 'kubelet', 'inspection'] },
+  'rotation-io': { may: ['rotation', 'cluster', 'node', 'tls', 'x509', 'system', 'errors'] },
+  tls: { may: ['x509', 'system', 'errors'], types: ['inspection'] },
+  output: {
+    may: ['errors'],
+    types: ['inspection', 'x509', 'pki', 'kubeconfig', 'csr', 'ca', 'rotation', 'kubelet', 'bootstrap'],
+  },
+  cli: {
+    may: [
+      'output',
+      'system',
+      'tls',
+      'cluster',
+      'node',
+      'rotation-io',
+      'inspection',
+      'csr',
+      'ca',
+      'rotation',
+      'kubelet',
+      'bootstrap',
+      'pki',
+      'kubeconfig',
+      'x509',
+      'errors',
+    ],
+  },
+  commands: {
+    may: [
+      'cli',
+      'output',
+      'system',
+      'tls',
+      'cluster',
+      'node',
+      'rotation-io',
+      'inspection',
+      'csr',
+      'ca',
+      'rotation',
+      'kubelet',
+      'bootstrap',
+      'pki',
+      'kubeconfig',
+      'x509',
+      'errors',
+    ],
+  },
+}
+
+/** What may stand only in one place. */
+const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
+  { what: /from 'node-forge'|import\('node-forge'\)/, where: /^src\/x509\/pkcs12\.ts$/, name: 'node-forge' },
+  {
+    what: /from '@kubernetes\/client-node|import\('@kubernetes\/client-node/,
+    where: /^src\/cluster\//,
+    name: '@kubernetes/client-node',
+  },
+  { what: /from 'inquirer'|import\('inquirer'\)/, where: /^src\/cli\/prompts\.ts$/, name: 'inquirer' },
+  { what: /from 'chalk'|import\('chalk'\)/, where: /^src\/output\//, name: 'chalk' },
+  { what: /\bDate\.now\(|\bnew Date\(\)/, where: /^src\/system\/clock\.ts$/, name: 'the clock' },
+  { what: /\bprocess\.env\b|\{[^}]*\benv\b[^}]*\} = process\b/, where: /^src\/cli\//, name: 'process.env' },
+  { what: /\bprocess\.(?!env\b)\w+/, where: /^src\/(cli\/|main\.ts$|system\/)/, name: 'process' },
+  {
+    what: /from 'node:(fs|child_process|http|https|net|tls|dgram|os)/,
+    where: /^src\/(system|cluster|node|rotation-io|tls|cli)\/|^src\/main\.ts$/,
+    name: 'files, processes and sockets',
+  },
+]
+
+interface Import {
+  readonly target: string
+  readonly typeOnly: boolean
+}
+
+const files = globSync('src/**/*.ts', { exclude: (path) => path.endsWith('.test.ts') }).sort()
+const imports = new Map(files.map((file) => [file, importsOf(file)]))
+const offences = [...files.flatMap(layerOffences), ...files.flatMap(confinementOffences), ...cycles()]
+
+for (const offence of offences) process.stderr.write(`${offence}\n`)
+process.stdout.write(`${files.length} files, ${offences.length} offences\n`)
+process.exitCode = offences.length === 0 ? 0 : 1
+
+function importsOf(file: string): Import[] {
+  const source = readFileSync(file, 'utf8')
+  const statements = source.matchAll(
+    /^(?:import|export)\s+(type\s)?[^'"]*?from\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)|^import '(\.[^']+)'/gm,
+  )
+  return [...statements].map(([, type, from, dynamic, bare]) => ({
+    target: normalize(join(dirname(file), (from ?? dynamic ?? bare)!)),
+    typeOnly: type !== undefined,
+  }))
+}
+
+function folderOf(file: string): string {
+  const [, folder = '', rest] = file.split('/')
+  return rest === undefined ? '' : folder
+}
+
+function layerOffences(file: string): string[] {
+  const from = folderOf(file)
+  const rule = layers[from]
+  if (from === '') return []
+  if (!rule) return [`${file}: folder src/${from} has no rule in scripts/import-graph.ts`]
+  return imports.get(file)!.flatMap(({ target, typeOnly }) => {
+    const to = folderOf(target)
+    const allowed = to === from || rule.may.includes(to) || (typeOnly && rule.types?.includes(to))
+    return allowed ? [] : [`${chainTo(file).join(' → ')} → ${target}: src/${from} may not import src/${to}`]
+  })
+}
+
+/** Returns how a file is reached from a command, so that the offence can be understood. */
+function chainTo(file: string): string[] {
+  const queue: string[][] = files.filter((path) => path.startsWith('src/commands/')).map((path) => [path])
+  const seen = new Set<string>()
+  for (let chain = queue.shift(); chain; chain = queue.shift()) {
+    const last = chain.at(-1)!
+    if (last === file) return chain
+    for (const { target } of imports.get(last) ?? []) {
+      if (seen.has(target)) continue
+      seen.add(target)
+      queue.push([...chain, target])
+    }
+  }
+  return [file]
+}
+
+function confinementOffences(file: string): string[] {
+  const lines = readFileSync(file, 'utf8').split('\n')
+  return lines.flatMap((line, index) => {
+    const code = line.replace(/^\s*(\/\/|\*|\/\*).*$/, '').replace(/\s\/\/ .*$/, '')
+    if (/^\s*import type\b/.test(code)) return []
+    return confined
+      .filter(({ what, where }) => what.test(code) && !where.test(file))
+      .map(({ name, where }) => `${file}:${index + 1}: ${name} belongs in ${where.source}`)
+  })
+}
+
+/** Returns import cycles; type-only imports do not count, they are gone at run time. */
+function cycles(): string[] {
+  const found: string[] = []
+  const state = new Map<string, 'open' | 'done'>()
+  const visit = (file: string, path: readonly string[]): void => {
+    if (state.get(file) === 'done') return
+    if (state.get(file) === 'open') {
+      found.push(`cycle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`)
+      return
+    }
+    state.set(file, 'open')
+    for (const { target, typeOnly } of imports.get(file) ?? []) if (!typeOnly) visit(target, [...path, file])
+    state.set(file, 'done')
+  }
+  for (const file of files) visit(file, [])
+  return found
+}

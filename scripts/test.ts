@@ -1,0 +1,43 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runChecks } from './check.ts'
+
+// `npm test`: the checks, then every test; `npm run test:unit` leaves out what needs a cluster.
+// Its last line, "N passed, N failed", is counted from what ran.
+
+const unitOnly = process.argv.includes('--unit')
+const folder = mkdtempSync(join(tmpdir(), 'kcert-test-'))
+const report = join(folder, 'report.json')
+
+const checked = runChecks()
+const projects = unitOnly ? ['--project', 'unit'] : []
+const { status } = spawnSync(
+  'vitest',
+  ['run', '--coverage', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...projects],
+  { stdio: 'inherit' },
+)
+const counted = countTests(report)
+rmSync(folder, { recursive: true })
+
+const passed = checked.passed + counted.passed
+// A run that broke outside its tests (a suite that does not load, a crash) fails even where no test did.
+const broken = status !== 0 && counted.failed === 0 ? 1 : 0
+const failed = checked.failed + counted.failed + broken
+const skipped = counted.skipped > 0 ? `, ${counted.skipped} skipped` : ''
+process.stdout.write(`${passed} passed, ${failed} failed${skipped}\n`)
+process.exitCode = failed === 0 ? 0 : 1
+
+function countTests(path: string): { passed: number; failed: number; skipped: number } {
+  try {
+    const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(path, 'utf8')) as {
+      numPassedTests: number
+      numFailedTests: number
+      numPendingTests: number
+    }
+    return { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests }
+  } catch {
+    return { passed: 0, failed: 0, skipped: 0 }
+  }
+}

@@ -1,0 +1,93 @@
+import { Command } from '@oclif/core/command'
+import * as Flags from '@oclif/core/flags'
+import type { ExitCode } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { formatError } from '../output/error.ts'
+import { type Context, processContext } from './context.ts'
+
+/** What every kcert command is: oclif's class, with one way to answer, one way to fail and one set of exit codes. */
+export abstract class KcertCommand extends Command {
+  static override baseFlags = {
+    'no-color': Flags.boolean({
+      description: 'never write colours (NO_COLOR=1 does the same)',
+      helpGroup: 'GLOBAL',
+    }),
+  }
+
+  /** The exit codes that this command uses, for its help and its page in docs/. */
+  static exitCodes: Partial<Record<ExitCode, string>> = {}
+
+  private processContext: Context | undefined
+
+  /** The process around this command. `--no-color` is already taken into account. */
+  protected get context(): Context {
+    this.processContext ??= withColorChoice(processContext(), this.argv)
+    return this.processContext
+  }
+
+  /** Does the work and returns the exit code. */
+  protected abstract perform(): Promise<ExitCode>
+
+  override async run(): Promise<void> {
+    process.exitCode = await this.perform()
+  }
+
+  /** Writes the answer to standard output and returns once it is handed over, so that an exit cannot cut it off. */
+  protected async answer(text: string): Promise<void> {
+    await write(this.context.stdout, text)
+  }
+
+  /** Writes progress or a warning to standard error, where it never mixes with the answer. */
+  protected notice(text: string): void {
+    this.context.stderr.write(text)
+  }
+
+  protected override async catch(error: Error & { oclif?: { exit?: number } }): Promise<void> {
+    const known = asKcertError(error, this.id)
+    this.context.stderr.write(formatError(known, this.context.stderrColor))
+    process.exitCode = known.exitCode
+  }
+}
+
+/** Returns the error as one that kcert names: its own unchanged, oclif's parse errors as wrong usage, the rest as a defect. */
+export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: string): KcertError {
+  if (error instanceof KcertError) return error
+  if (error.oclif !== undefined) {
+    const [what = 'wrong usage', ...more] = error.message
+      .split('\n')
+      .filter((line) => !/See more help with/.test(line))
+    const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
+    const why = more.join(' ').trim()
+    return new KcertError('KCERT_USAGE', what, { ...(why ? { why } : {}), next: command, cause: error })
+  }
+  return new KcertError('KCERT_DEFECT', `unexpected ${error.name}: ${error.message}`, {
+    why: firstFrame(error),
+    next: 'report it with the command line, without secrets: https://github.com/kcert/kcert/issues',
+    cause: error,
+  })
+}
+
+function firstFrame(error: Error): string {
+  const frame = error.stack?.split('\n').find((line) => line.trimStart().startsWith('at '))
+  return frame ? frame.trim().replace(/\(.*\/(dist|src)\//, '($1/') : 'no trace'
+}
+
+function withColorChoice(context: Context, argv: readonly string[]): Context {
+  const end = argv.indexOf('--')
+  const flags = end === -1 ? argv : argv.slice(0, end)
+  if (!flags.includes('--no-color')) return context
+  return Object.defineProperties(Object.create(context) as Context, {
+    stdoutColor: { value: 0 },
+    stderrColor: { value: 0 },
+  })
+}
+
+function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(text, (error) => {
+      // The reader of a pipe went away (`| head`): it has what it wanted.
+      if (error && (error as NodeJS.ErrnoException).code !== 'EPIPE') reject(error)
+      else resolve()
+    })
+  })
+}

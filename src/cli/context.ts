@@ -1,0 +1,70 @@
+import { type Clock, systemClock } from '../system/clock.ts'
+
+/** How much colour a stream gets: chalk's levels, 0 for none. */
+export type ColorLevel = 0 | 1 | 2 | 3
+
+/** What a command may know of the process around it. Built once here; nothing else reads process, env or the terminal. */
+export interface Context {
+  readonly clock: Clock
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly home: string | undefined
+  readonly workingFolder: string
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  readonly stdin: NodeJS.ReadStream
+  /** Columns of the terminal on stdout; 80 where there is none, COLUMNS where that is set. */
+  readonly width: number
+  readonly stdoutIsTerminal: boolean
+  readonly stdinIsTerminal: boolean
+  readonly stdoutColor: ColorLevel
+  readonly stderrColor: ColorLevel
+}
+
+/** Returns the context of this process. */
+export function processContext(): Context {
+  const { env, stdout, stderr, stdin } = process
+  return {
+    clock: systemClock,
+    env,
+    home: env.HOME,
+    workingFolder: process.cwd(),
+    stdout,
+    stderr,
+    get stdin() {
+      return process.stdin
+    },
+    width: terminalWidth(stdout.columns, env.COLUMNS),
+    stdoutIsTerminal: stdout.isTTY === true,
+    get stdinIsTerminal() {
+      return stdin.isTTY === true
+    },
+    stdoutColor: colorLevel(stdout, env),
+    stderrColor: colorLevel(stderr, env),
+  }
+}
+
+function terminalWidth(columns: number | undefined, fromEnv: string | undefined): number {
+  const asked = Number(fromEnv)
+  if (Number.isInteger(asked) && asked > 0) return asked
+  return columns && columns > 0 ? columns : 80
+}
+
+/**
+ * Returns how much colour to write to a stream. NO_COLOR (no-color.org) switches it off whenever it is set and not
+ * empty, also where FORCE_COLOR is set: who says no means no. Pipes and TERM=dumb get none.
+ */
+export function colorLevel(
+  stream: { isTTY?: boolean },
+  env: Readonly<Record<string, string | undefined>>,
+): ColorLevel {
+  if (env.NO_COLOR) return 0
+  const forced = env.FORCE_COLOR
+  if (forced !== undefined) return forced === '0' || forced === 'false' ? 0 : forcedLevel(forced)
+  if (!stream.isTTY || env.TERM === 'dumb') return 0
+  if (env.COLORTERM === 'truecolor' || env.COLORTERM === '24bit') return 3
+  return env.TERM?.includes('256') ? 2 : 1
+}
+
+function forcedLevel(value: string): ColorLevel {
+  return value === '2' ? 2 : value === '3' ? 3 : 1
+}

@@ -1,0 +1,28 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    coverage: { provider: 'v8', include: ['src/**/*.ts'], reporter: ['text-summary', 'json-summary'] },
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: ['test/lab/**'],
+          globalSetup: ['test/build-once.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'lab',
+          include: ['test/lab/**/*.test.ts'],
+          // One cluster at a time: two would not fit the machine.
+          fileParallelism: false,
+          testTimeout: 1_200_000,
+          hookTimeout: 1_800_000,
+        },
+      },
+    ],
+  },
+})
