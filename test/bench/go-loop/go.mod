@@ -1,0 +1,3 @@
+module kcert/bench/goloop
+
+go 1.26

@@ -1,0 +1,97 @@
+// The peer of `kcert inspect DIR` in the bench: reads every file below a folder, parses its certificates with
+// crypto/x509, finds each one's issuer among them and proves it by the signature, and prints a table by expiry.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+)
+
+type row struct {
+	source      string
+	certificate *x509.Certificate
+	fingerprint string
+	pin         string
+	issuer      string
+}
+
+func main() {
+	rows, err := read(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	link(rows)
+	sort.Slice(rows, func(a, b int) bool { return rows[a].certificate.NotAfter.Before(rows[b].certificate.NotAfter) })
+	print(rows, time.Now())
+}
+
+func read(folder string) ([]*row, error) {
+	var rows []*row
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		rest, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				return nil
+			}
+			if block.Type != "CERTIFICATE" {
+				continue
+			}
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			fingerprint := sha256.Sum256(certificate.Raw)
+			pin := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
+			rows = append(rows, &row{path, certificate, hex.EncodeToString(fingerprint[:]), hex.EncodeToString(pin[:]), ""})
+		}
+	})
+	return rows, err
+}
+
+func link(rows []*row) {
+	bySubject := map[string][]*row{}
+	for _, row := range rows {
+		if row.certificate.IsCA {
+			bySubject[string(row.certificate.RawSubject)] = append(bySubject[string(row.certificate.RawSubject)], row)
+		}
+	}
+	for _, row := range rows {
+		for _, candidate := range bySubject[string(row.certificate.RawIssuer)] {
+			if len(row.certificate.AuthorityKeyId) > 0 && !bytes.Equal(row.certificate.AuthorityKeyId, candidate.certificate.SubjectKeyId) {
+				continue
+			}
+			if row.certificate.CheckSignatureFrom(candidate.certificate) == nil {
+				row.issuer = candidate.source
+			}
+		}
+	}
+}
+
+func print(rows []*row, now time.Time) {
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for _, row := range rows {
+		c := row.certificate
+		fmt.Fprintf(out, "%s %s %s %x %s %s %v %v %v %s %s %s\n", row.source, c.Subject, c.Issuer, c.SerialNumber,
+			c.NotAfter.UTC().Format(time.RFC3339), c.NotAfter.Sub(now).Round(time.Hour), c.DNSNames, c.IPAddresses,
+			c.ExtKeyUsage, row.fingerprint, row.pin, row.issuer)
+	}
+}
