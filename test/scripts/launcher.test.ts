@@ -1,0 +1,93 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Config } from '@oclif/core'
+import { expect, onTestFinished, test } from 'vitest'
+import { kcert } from './program.ts'
+
+test('--version prints the version of package.json', () => {
+  expect(kcert(['--version'])).toMatchObject({
+    stdout: expect.stringMatching(/^kcert\/\d+\.\d+\.\d+ /),
+    stderr: '',
+    exit: 0,
+  })
+})
+
+test('a bare kcert, help and --help print the list of commands', () => {
+  const [bare, word, flag] = [kcert([]), kcert(['help']), kcert(['--help'])]
+  expect(bare.stdout).toContain('inspect')
+  expect(word).toEqual(flag)
+  expect(bare).toEqual(flag)
+  expect(flag.exit).toBe(0)
+})
+
+test('every command says its exit codes and at least three examples in --help', async () => {
+  const { commands } = await Config.load({ root: process.cwd() })
+  expect(commands.length).toBeGreaterThan(0)
+  for (const { id } of commands) {
+    const { stdout, exit } = kcert([...id.split(':'), '--help'])
+    expect(exit, id).toBe(0)
+    expect(stdout, id).toMatch(/^EXIT CODES\n {2}0 {2}/m)
+    expect(stdout.match(/^ +\$ kcert /gm)?.length, id).toBeGreaterThanOrEqual(3 + 1)
+  }
+})
+
+test('an unknown command names the nearest one and exits 2', () => {
+  expect(kcert(['inspct', 'x'])).toEqual({
+    stdout: '',
+    stderr: 'KCERT_USAGE: kcert has no command "inspct x"\nwhy: did you mean "inspect"?\nnext: kcert inspect --help\n',
+    exit: 2,
+  })
+})
+
+test('an unknown flag is wrong usage, with the help to read', () => {
+  expect(kcert(['inspect', '--frobnicate'])).toEqual({
+    stdout: '',
+    stderr: 'KCERT_USAGE: Nonexistent flag: --frobnicate\nnext: kcert inspect --help\n',
+    exit: 2,
+  })
+})
+
+test('the quick start parses as oclif does on its own way', async () => {
+  const config = await Config.load({ root: process.cwd() })
+  const slow = spawnSync(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `import {Config} from '@oclif/core'; const c = await Config.load(${JSON.stringify(config.root)}); await c.runCommand('inspect', ['examples/kubelet.kubeconfig', '-o', 'json', '--at', '2025-01-01T00:00:00Z'])`,
+    ],
+    { encoding: 'utf8', env: { PATH: process.env.PATH, HOME: '/nonexistent' } },
+  )
+  const quick = kcert(['inspect', 'examples/kubelet.kubeconfig', '-o', 'json', '--at', '2025-01-01T00:00:00Z'])
+  expect(quick.stdout).toContain('"InspectionReport"')
+  expect(slow.stdout).toBe(quick.stdout)
+  expect(slow.status).toBe(quick.exit)
+})
+
+test('an older Node is told what is needed, before anything is imported', () => {
+  const old = ['/usr/bin/node', '/usr/local/bin/node'].find(existsSync)
+  const version = old && spawnSync(old, ['--version'], { encoding: 'utf8' }).stdout
+  if (!old || !/^v(1\d|2[0-3])\./.test(version ?? '')) {
+    process.stdout.write('skipped: this machine has no older Node beside the project\n')
+    return
+  }
+  const run = spawnSync(old, ['bin/run.js', 'inspect', 'examples/kubelet.kubeconfig'], { encoding: 'utf8' })
+  expect(run.status).toBe(2)
+  expect(run.stdout).toBe('')
+  expect(run.stderr).toMatch(/^KCERT_NODE_TOO_OLD: .*\nwhy: .*\nnext: .*\n$/)
+})
+
+test('compiled code is cached in the own folder of the user, and not where others can write', () => {
+  const home = mkdtempSync(join(tmpdir(), 'kcert-home-'))
+  onTestFinished(() => rmSync(home, { recursive: true }))
+  expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { HOME: home } }).exit).toBe(3)
+  expect(readdirSync(join(home, '.cache/kcert')).length).toBeGreaterThan(0)
+
+  const shared = mkdtempSync(join(tmpdir(), 'kcert-shared-'))
+  onTestFinished(() => rmSync(shared, { recursive: true }))
+  spawnSync('sh', ['-c', `mkdir -m 0777 ${shared}/kcert && chmod 0777 ${shared}/kcert`])
+  expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { XDG_CACHE_HOME: shared } }).exit).toBe(3)
+  expect(readdirSync(join(shared, 'kcert'))).toEqual([])
+})
