@@ -33,7 +33,7 @@ const peers: readonly Peer[] = [
     ],
   })),
   { name: 'cfssl', args: ['install', 'github.com/cloudflare/cfssl/cmd/cfssl@v1.6.5'] },
-  { name: 'step', args: ['install', 'github.com/smallstep/cli/cmd/step@v0.28.7'] },
+  { name: 'step', args: ['install', 'github.com/smallstep/cli/cmd/step@v0.21.0'] },
 ]
 
 /** Returns the path of a peer, or undefined where it has not been built. */
