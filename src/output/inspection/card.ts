@@ -1,0 +1,108 @@
+import type { CertificateReport, RequestReport } from '../../inspection/report.ts'
+import { keyText } from '../names.ts'
+import { placeText } from '../places.ts'
+import { printable } from '../terminal.ts'
+import { secondOf } from '../time.ts'
+import { padded, wrapped } from '../width.ts'
+import { timeLeftOf } from './time-left.ts'
+import type { View } from './view.ts'
+
+type Field = readonly [label: string, value: string | undefined, paint?: (text: string) => string]
+
+/** Returns the lines of one certificate with all its fields; what it does not have is left out. */
+export function certificateCard(certificate: CertificateReport, generatedAt: string, view: View): string[] {
+  const { status, percentLeft, subject, issuer, subjectAltNames } = certificate
+  const fields: Field[] = [
+    ['status', status, view.paint.status[status]],
+    [
+      'time left',
+      `${timeLeftOf(certificate, generatedAt)}${status === 'expired' ? '' : ` (${Math.floor(percentLeft)} % of its life)`}`,
+    ],
+    ['not before', secondOf(certificate.notBefore)],
+    ['not after', secondOf(certificate.notAfter)],
+    ['role', certificate.role],
+    ['subject', subject.text || '(empty)'],
+    ['issuer', issuer.text || '(empty)'],
+    ['issuer found', issuerText(certificate)],
+    ['serial number', certificate.serialNumber],
+    ['public key', keyText(certificate.publicKey)],
+    ['private key', certificate.key && keyMatchText(certificate.key)],
+    ['signature', certificate.signatureAlgorithm],
+    ...altNameFields(subjectAltNames),
+    ['key usage', list(certificate.keyUsage)],
+    ['extended key usage', list(certificate.extendedKeyUsage)],
+    ['authority', authorityText(certificate)],
+    ['subject key id', certificate.subjectKeyId],
+    ['authority key id', certificate.authorityKeyId],
+    ['fingerprint', `sha256:${certificate.fingerprintSha256}`],
+    ['CA pin', certificate.caPin],
+    ['kubelet rotates', rotationText(certificate)],
+  ]
+  return card(certificate, fields, view)
+}
+
+/** Returns the lines of one certificate request with all its fields. */
+export function requestCard(request: RequestReport, view: View): string[] {
+  const fields: Field[] = [
+    ['certificate request', request.condition],
+    ['subject', request.subject.text || '(empty)'],
+    ['public key', keyText(request.publicKey)],
+    ['signature', `${request.signatureAlgorithm}, ${request.signatureValid ? 'valid' : 'WRONG'}`],
+    ...altNameFields(request.subjectAltNames),
+    ['key usage', list(request.keyUsage)],
+    ['extended key usage', list(request.extendedKeyUsage)],
+    ['signer', request.signerName],
+    ['usages asked for', list(request.usages ?? [])],
+    ['asked for by', request.username],
+  ]
+  return card(request, fields, view)
+}
+
+function card(
+  place: { source: string; entry: string },
+  fields: readonly Field[],
+  { width, paint }: View,
+): string[] {
+  const shown = fields.filter(([, value]) => value !== undefined && value !== '')
+  const labelWidth = Math.max(...shown.map(([label]) => label.length))
+  const indent = ' '.repeat(labelWidth + 4)
+  const lines = [paint.heading(printable(placeText(place)))]
+  for (const [label, value, stroke] of shown) {
+    const [first = '', ...rest] = wrapped(printable(value!), width - indent.length)
+    lines.push(`  ${paint.faint(padded(label, labelWidth))}  ${stroke ? stroke(first) : first}`)
+    for (const line of rest) lines.push(indent + line)
+  }
+  return lines
+}
+
+function altNameFields({ dns, ip, email, uri }: CertificateReport['subjectAltNames']): Field[] {
+  return [
+    ['DNS names', list(dns)],
+    ['IP addresses', list(ip)],
+    ['email addresses', list(email)],
+    ['URIs', list(uri)],
+  ]
+}
+
+function list(values: readonly string[]): string {
+  return values.join(', ')
+}
+
+function issuerText({ issuerFound, fingerprintSha256 }: CertificateReport): string | undefined {
+  if (!issuerFound) return 'not among the inputs'
+  return issuerFound.fingerprintSha256 === fingerprintSha256 ? 'itself (self-signed)' : placeText(issuerFound)
+}
+
+function keyMatchText(key: NonNullable<CertificateReport['key']>): string {
+  return `${placeText(key)} ${key.matches ? 'matches' : 'DOES NOT MATCH'}`
+}
+
+function authorityText({ isCa, pathLength }: CertificateReport): string {
+  if (!isCa) return 'no'
+  if (pathLength === undefined) return 'yes'
+  return pathLength === 0 ? 'yes, for leaves only (path length 0)' : `yes, path length ${pathLength}`
+}
+
+function rotationText({ kubeletRotation }: CertificateReport): string | undefined {
+  return kubeletRotation && `${secondOf(kubeletRotation.earliest)} to ${secondOf(kubeletRotation.latest)}`
+}

@@ -1,0 +1,69 @@
+import type { InspectionReport, Severity } from '../../inspection/report.ts'
+import { placeText } from '../places.ts'
+import { printable } from '../terminal.ts'
+import { shortened } from '../width.ts'
+import { nextToExpire, plural, summaryLine } from './summary.ts'
+
+/** What a monitoring plugin says: one line, and the exit code that decides. */
+export interface NagiosVerdict {
+  readonly line: string
+  readonly exit: 0 | 1 | 2 | 3
+}
+
+// Old Nagios cuts a plugin's output at 4 KiB, and the performance data behind the text must not be lost.
+const longestProblem = 1000
+
+/** Returns the verdict by the rules for monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN when nothing was found. */
+export function renderNagios(report: InspectionReport): NagiosVerdict {
+  const { summary } = report
+  const inspected = summary.certificates + summary.requests + summary.keys
+  const worst = worstProblem(report)
+  const verdict = worst
+    ? worst.severity === 'critical'
+      ? 'CRITICAL'
+      : 'WARNING'
+    : inspected === 0
+      ? 'UNKNOWN'
+      : 'OK'
+  const said = worst ? `${problemText(report, worst)}; ${summaryLine(report)}` : summaryLine(report)
+  return {
+    line: `${verdict} - ${withoutBar(said)}|${performanceData(report)}\n`,
+    exit: { OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3 }[verdict] as NagiosVerdict['exit'],
+  }
+}
+
+/** Returns the verdict when there is no report: the plugin could not look. */
+export function nagiosUnknown(what: string, why?: string): NagiosVerdict {
+  const said = why === undefined ? what : `${what}: ${why}`
+  return { line: `UNKNOWN - ${withoutBar(printable(said))}\n`, exit: 3 }
+}
+
+type Problem = InspectionReport['problems'][number]
+
+function worstProblem({ problems }: InspectionReport): Problem | undefined {
+  const of = (wanted: Severity) => problems.find(({ severity }) => severity === wanted)
+  return of('critical') ?? of('warning')
+}
+
+function problemText({ problems }: InspectionReport, worst: Problem): string {
+  const others = problems.filter(({ severity }) => severity !== 'info').length - 1
+  const more = others === 0 ? '' : ` (and ${others} more ${plural(others, 'problem')})`
+  return shortened(`${printable(placeText(worst))}: ${printable(worst.message)}`, longestProblem) + more
+}
+
+// The bar begins the performance data: one that a certificate brought along would end the text.
+function withoutBar(text: string): string {
+  return text.replaceAll('|', '\\u007c')
+}
+
+function performanceData({ summary, certificates }: InspectionReport): string {
+  const next = nextToExpire(certificates)
+  const data: [string, string][] = [
+    ['certificates', `${summary.certificates};;;0`],
+    ['expired', `${summary.expired};;;0`],
+    ['warnings', `${summary.problems.warning};;;0`],
+    ['criticals', `${summary.problems.critical};;;0`],
+  ]
+  if (next) data.push(['next_expiry', `${Math.floor(next.secondsLeft)}s;;;0`])
+  return data.map(([label, value]) => `${label}=${value}`).join(' ')
+}

@@ -1,0 +1,24 @@
+import type { CertificateReport } from '../../inspection/report.ts'
+import { placeText } from '../places.ts'
+import { printable } from '../terminal.ts'
+import { secondOf } from '../time.ts'
+
+/** Returns the certificates as PEM blocks, each below lines that say what it is and where it came from. */
+export function renderPem(certificates: readonly { report: CertificateReport; pem: string }[]): string {
+  return certificates.map(({ report, pem }) => `${remarks(report)}${pem}`).join('')
+}
+
+function remarks(report: CertificateReport): string {
+  return [
+    `# ${placeText(report)}`,
+    `# subject: ${report.subject.text}`,
+    `# expires: ${secondOf(report.notAfter)}`,
+  ]
+    .map((line) => `${withoutArmour(printable(line))}\n`)
+    .join('')
+}
+
+// Some readers look for the dashes anywhere in a line: a subject that spells them must not begin a block.
+function withoutArmour(line: string): string {
+  return line.replace(/-{4,}/g, (dashes) => '\\u002d'.repeat(dashes.length))
+}

@@ -1,0 +1,81 @@
+import type { CertificateReport, InspectionReport } from '../../inspection/report.ts'
+import { printable } from '../terminal.ts'
+import { minuteOf, timeLeft } from '../time.ts'
+import { displayWidth, shortened, wrapped } from '../width.ts'
+
+// The rest of the sentence must stay in sight.
+const longestName = 60
+
+/** Returns the report in one sentence: how many of what, how they are, and what expires next. */
+export function summaryLine(report: InspectionReport): string {
+  return summaryParts(report).join('; ')
+}
+
+/** Returns the summary in one line where it fits, and else in one for each part. */
+export function summaryLines(report: InspectionReport, width: number): string[] {
+  const line = summaryLine(report)
+  return displayWidth(line) <= width ? [line] : summaryParts(report).flatMap((part) => wrapped(part, width))
+}
+
+function summaryParts(report: InspectionReport): string[] {
+  const next = nextToExpire(report.certificates)
+  return [counts(report), ...(next ? [nextText(next)] : []), problemCounts(report)]
+}
+
+function nextText(next: CertificateReport): string {
+  const name = shortened(printable(shortRole(next)), longestName)
+  return `next to expire: ${name} in ${timeLeft(next.secondsLeft)} (${minuteOf(next.notAfter)} UTC)`
+}
+
+function problemCounts({ summary }: InspectionReport): string {
+  const { info, warning, critical } = summary.problems
+  const found = [some(critical, 'critical'), some(warning, 'warning'), some(info, 'info')].filter(Boolean)
+  return found.length === 0 ? 'no problems' : `problems: ${found.join(', ')}`
+}
+
+function counts({ summary }: InspectionReport): string {
+  const found = [
+    some(summary.certificates, plural(summary.certificates, 'certificate')),
+    some(summary.requests, plural(summary.requests, 'request')),
+    some(summary.keys, plural(summary.keys, 'key')),
+  ].filter(Boolean)
+  const where = `${summary.sources} ${plural(summary.sources, 'source')}`
+  const what = found.length === 0 ? 'nothing found' : found.join(', ')
+  return `${what} in ${where}${states(summary)}`
+}
+
+function states(summary: InspectionReport['summary']): string {
+  if (summary.certificates === 0) return ''
+  if (summary.ok === summary.certificates) return summary.certificates === 1 ? ': ok' : ': all ok'
+  const states = [
+    some(summary.expired, 'expired'),
+    some(summary.critical, 'critical'),
+    some(summary.warning, 'warning'),
+    some(summary.notYetValid, 'not yet valid'),
+    some(summary.ok, 'ok'),
+  ]
+  return `: ${states.filter(Boolean).join(', ')}`
+}
+
+/** Returns the certificate that expires first among those that have not. */
+export function nextToExpire(certificates: readonly CertificateReport[]): CertificateReport | undefined {
+  let next: CertificateReport | undefined
+  for (const certificate of certificates) {
+    if (certificate.secondsLeft >= 0 && (!next || certificate.secondsLeft < next.secondsLeft))
+      next = certificate
+  }
+  return next
+}
+
+/** Returns what a certificate is called in a sentence: its role, or else its subject. */
+export function shortRole({ role, subject, source }: CertificateReport): string {
+  return role ?? subject.commonName ?? source
+}
+
+export function plural(count: number, noun: string): string {
+  return count === 1 ? noun : `${noun}s`
+}
+
+function some(count: number, what: string): string {
+  return count === 0 ? '' : `${count} ${what}`
+}

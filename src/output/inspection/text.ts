@@ -1,0 +1,177 @@
+import type {
+  CertificateReport,
+  InspectionReport,
+  KeyReport,
+  RequestReport,
+} from '../../inspection/report.ts'
+import { altNameList, keyText, shortName } from '../names.ts'
+import { type ShortPlaces, shortPlaces } from '../places.ts'
+import { joinSections } from '../sections.ts'
+import { type Column, tableLines, tableWidth } from '../table.ts'
+import { printable } from '../terminal.ts'
+import { minuteOf } from '../time.ts'
+import { shortened, wrapped } from '../width.ts'
+import { certificateCard, requestCard } from './card.ts'
+import { problemLines } from './problems.ts'
+import { summaryLines } from './summary.ts'
+import { timeLeftOf } from './time-left.ts'
+import type { View } from './view.ts'
+
+type WithoutCertificate = InspectionReport['withoutCertificate'][number]
+
+/**
+ * Returns the report as the operator reads it first: tables sorted as the report is, then what is wrong and what to do,
+ * then one line that says it all. Status and time left stand on the left, where no narrow terminal cuts them off.
+ * A certificate or request alone gets all its fields instead of a table of one row.
+ */
+export function renderText(report: InspectionReport, view: View): string {
+  const single = cardOfOne(report, view)
+  const places = shortPlaces(single ? [] : sourcesOf(report))
+  return joinSections([
+    ...(single ? [single] : [heading(places, view), ...tables(report, places, view)]),
+    keyTable(report, places, view),
+    withoutCertificateLines(report, places, view),
+    missingTable(report, places, view),
+    problemLines(report, view.width, view.paint),
+    summaryLines(report, view.width),
+  ])
+}
+
+function cardOfOne(
+  { certificates, requests, generatedAt }: InspectionReport,
+  view: View,
+): string[] | undefined {
+  if (certificates.length + requests.length !== 1) return undefined
+  return certificates[0]
+    ? certificateCard(certificates[0], generatedAt, view)
+    : requestCard(requests[0]!, view)
+}
+
+function heading(places: ShortPlaces, { paint }: View): string[] {
+  return places.heading === '' ? [] : [paint.heading(printable(places.heading))]
+}
+
+function sourcesOf(report: InspectionReport): string[] {
+  const { certificates, requests, withoutCertificate, missing } = report
+  return [...certificates, ...requests, ...shownKeys(report), ...withoutCertificate, ...missing].map(
+    ({ source }) => source,
+  )
+}
+
+function tables(report: InspectionReport, places: ShortPlaces, view: View): string[][] {
+  return [
+    certificateTable('CERTIFICATE', false, report, places, view),
+    certificateTable('AUTHORITY', true, report, places, view),
+    requestTable(report.requests, places, view),
+  ]
+}
+
+function certificateTable(
+  title: string,
+  isCa: boolean,
+  { certificates: all, generatedAt }: InspectionReport,
+  places: ShortPlaces,
+  { width, paint }: View,
+): string[] {
+  const certificates = all.filter((certificate) => certificate.isCa === isCa)
+  const columns: Column<CertificateReport>[] = [
+    {
+      title: 'STATUS',
+      cell: ({ status }) => status,
+      paint: ({ status }, cell) => paint.status[status](cell),
+    },
+    { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, generatedAt) },
+    { title: 'EXPIRES (UTC)', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 2 },
+    { title, cell: ({ role, subject }) => role ?? shortName(subject), shrinkTo: 14 },
+    {
+      title: 'SUBJECT',
+      cell: ({ role, subject }) => (role === undefined ? '' : shortName(subject)),
+      shrinkTo: 14,
+      dropRank: 3,
+    },
+    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'middle', dropRank: 1 },
+  ]
+  return certificates.length === 0 ? [] : tableLines(columns, certificates, width, paint)
+}
+
+function requestTable(
+  requests: readonly RequestReport[],
+  places: ShortPlaces,
+  { width, paint }: View,
+): string[] {
+  const columns: Column<RequestReport>[] = [
+    { title: 'REQUEST', cell: ({ subject }) => shortName(subject), shrinkTo: 16 },
+    { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey), dropRank: 3 },
+    { title: 'SIGNATURE', cell: ({ signatureValid }) => (signatureValid ? 'valid' : 'WRONG') },
+    {
+      title: 'NAMES',
+      cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(' '),
+      shrinkTo: 12,
+      dropRank: 4,
+    },
+    { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '', shrinkTo: 12, dropRank: 2 },
+    { title: 'CONDITION', cell: ({ condition }) => condition ?? '', shrinkTo: 9 },
+    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'middle', dropRank: 1 },
+  ]
+  return requests.length === 0 ? [] : tableLines(columns, requests, width, paint)
+}
+
+// A key whose certificate is there says nothing new: the certificate's row stands for both. The others are shown,
+// and all are when keys are all there is.
+function shownKeys({ certificates, requests, keys }: InspectionReport): KeyReport[] {
+  return certificates.length + requests.length === 0
+    ? keys
+    : keys.filter(({ matches }) => matches.length === 0)
+}
+
+function keyTable(report: InspectionReport, places: ShortPlaces, { width, paint }: View): string[] {
+  const keys = shownKeys(report)
+  const columns: Column<KeyReport>[] = [
+    { title: 'KEY', cell: ({ kind, encrypted }) => (encrypted ? `${kind}, encrypted` : kind) },
+    { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown') },
+    { title: 'FORMAT', cell: ({ format }) => format, dropRank: 2 },
+    {
+      title: 'MATCHES',
+      cell: ({ matches }) => (matches.length === 0 ? 'nothing here' : matches.map(places.of).join(', ')),
+      shrinkTo: 12,
+    },
+    { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
+    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'middle', dropRank: 1 },
+  ]
+  return keys.length === 0 ? [] : tableLines(columns, keys, width, paint)
+}
+
+// Who has no certificate and why: a row each where rows fit, and else the reason, whole, below the place.
+function withoutCertificateLines(
+  { withoutCertificate }: InspectionReport,
+  places: ShortPlaces,
+  { width, paint }: View,
+): string[] {
+  if (withoutCertificate.length === 0) return []
+  const columns: Column<WithoutCertificate>[] = [
+    { title: 'NO CERTIFICATE', cell: places.of },
+    { title: 'REASON', cell: ({ reason }) => reason },
+  ]
+  const rows = tableLines(columns, withoutCertificate, Infinity, paint)
+  if (width === Infinity || tableWidth(columns, withoutCertificate) <= width) return rows
+  return [
+    paint.heading('NO CERTIFICATE'),
+    ...withoutCertificate.flatMap((one) => [
+      shortened(printable(places.of(one)), width, 'middle'),
+      ...wrapped(printable(one.reason), width - 4).map((line) => `    ${line}`),
+    ]),
+  ]
+}
+
+function missingTable({ missing }: InspectionReport, places: ShortPlaces, { width, paint }: View): string[] {
+  const columns: Column<InspectionReport['missing'][number]>[] = [
+    { title: 'MISSING', cell: ({ role }) => role, shrinkTo: 16 },
+    {
+      title: 'EXPECTED AT',
+      cell: ({ source }) => places.of({ source, entry: '' }),
+      shrinkTo: 20,
+      cut: 'middle',
+    },
+  ]
+  return missing.length === 0 ? [] : tableLines(columns, missing, width, paint)
+}

@@ -1,0 +1,138 @@
+import type { CertificateReport, InspectionReport } from '../../inspection/report.ts'
+import { shortName } from '../names.ts'
+import { placeText } from '../places.ts'
+import { joinSections } from '../sections.ts'
+import { printable } from '../terminal.ts'
+import { shortened } from '../width.ts'
+import { problemLines } from './problems.ts'
+import { summaryLines } from './summary.ts'
+import { timeLeftOf } from './time-left.ts'
+import type { View } from './view.ts'
+
+/** One certificate, wherever it was found: copies in several files are one node. */
+interface Node {
+  readonly certificate: CertificateReport
+  readonly places: string[]
+  readonly issued: Node[]
+}
+
+// Nothing honest is deeper. A forged chain of thousands would spend its lines on indentation alone.
+const deepestIndent = 24
+
+/** Returns who issued what, over all inputs: roots first, below them what they signed, and apart what nobody here signed. */
+export function renderTree(report: InspectionReport, view: View): string {
+  const nodes = nodesOf(report.certificates)
+  const { roots, orphans } = arranged(nodes)
+  return joinSections([
+    treeLines(roots, 0, report.generatedAt, view),
+    ...[...orphans].map(([issuer, of]) => [
+      view.paint.heading(cut(`issuer not among the inputs: ${printable(issuer)}`, view)),
+      ...treeLines(of, 1, report.generatedAt, view),
+    ]),
+    problemLines(report, view.width, view.paint),
+    summaryLines(report, view.width),
+  ])
+}
+
+function nodesOf(certificates: readonly CertificateReport[]): Map<string, Node> {
+  const nodes = new Map<string, Node>()
+  for (const certificate of certificates) {
+    const place = placeText(certificate)
+    const known = nodes.get(certificate.fingerprintSha256)
+    if (known) known.places.push(place)
+    else nodes.set(certificate.fingerprintSha256, { certificate, places: [place], issued: [] })
+  }
+  return nodes
+}
+
+// Hangs every node below its issuer. Cross-signed authorities may be each other's issuers: such a ring is cut at the
+// node that is met first, which becomes a root, so that every certificate is shown, once.
+function arranged(nodes: Map<string, Node>): { roots: Node[]; orphans: Map<string, Node[]> } {
+  const roots: Node[] = []
+  const orphans = new Map<string, Node[]>()
+  const ringStarts = cutsOfRings(nodes)
+  for (const [fingerprint, node] of nodes) {
+    const { issuerFound, issuer } = node.certificate
+    const above = issuerFound && nodes.get(issuerFound.fingerprintSha256)
+    if (issuerFound?.fingerprintSha256 === fingerprint || ringStarts.has(node)) roots.push(node)
+    else if (above) above.issued.push(node)
+    else orphansOf(issuer.text).push(node)
+  }
+  return { roots, orphans }
+
+  function orphansOf(issuer: string): Node[] {
+    const known = orphans.get(issuer) ?? []
+    orphans.set(issuer, known)
+    return known
+  }
+}
+
+function cutsOfRings(nodes: Map<string, Node>): Set<Node> {
+  const cuts = new Set<Node>()
+  const settled = new Set<Node>()
+  for (const start of nodes.values()) {
+    const path = new Set<Node>()
+    let node: Node | undefined = start
+    while (node && !settled.has(node) && !path.has(node)) {
+      path.add(node)
+      const above: string | undefined = node.certificate.issuerFound?.fingerprintSha256
+      node = above === undefined ? undefined : nodes.get(above)
+    }
+    if (node && path.has(node)) cuts.add(node)
+    for (const one of path) settled.add(one)
+  }
+  return cuts
+}
+
+// With a stack of its own, for a chain may be longer than the call stack is deep.
+function treeLines(roots: readonly Node[], depth: number, generatedAt: string, view: View): string[] {
+  const lines: string[] = []
+  const open = branches(roots, '', depth)
+  for (let branch = open.pop(); branch; branch = open.pop()) {
+    lines.push(...nodeLines(branch, generatedAt, view))
+    for (const one of branches(branch.node.issued, branch.below, branch.depth + 1)) open.push(one)
+  }
+  return lines
+}
+
+interface Branch {
+  readonly node: Node
+  readonly depth: number
+  readonly stem: string
+  readonly below: string
+}
+
+// In reverse, because the last one pushed is the first one drawn.
+function branches(nodes: readonly Node[], stem: string, depth: number): Branch[] {
+  const drawn = depth === 0 || depth > deepestIndent
+  return nodes
+    .map((node, i) => {
+      const isLast = i === nodes.length - 1
+      return {
+        node,
+        depth,
+        stem: drawn ? stem : stem + (isLast ? '└─ ' : '├─ '),
+        below: drawn ? stem : stem + (isLast ? '   ' : '│  '),
+      }
+    })
+    .reverse()
+}
+
+function nodeLines({ node, stem, below }: Branch, generatedAt: string, view: View): string[] {
+  const { certificate, places } = node
+  const { status, role, subject } = certificate
+  const { paint } = view
+  const state = `${status}, ${timeLeftOf(certificate, generatedAt)}`
+  const name = printable(role === undefined ? shortName(subject) : `${role}: ${shortName(subject)}`)
+  // the name gives way so that the state stays in sight
+  const room = view.width - stem.length - state.length - 2
+  const shown = view.width === Infinity ? name : shortened(name, Math.max(room, 8))
+  const lines = [`${paint.faint(stem)}${shown}  ${paint.status[status](state)}`]
+  const barred = node.issued.length > 0 ? `${below}│  ` : `${below}   `
+  for (const place of places) lines.push(paint.faint(cut(`${barred}${printable(place)}`, view)))
+  return lines
+}
+
+function cut(text: string, { width }: View): string {
+  return width === Infinity ? text : shortened(text, width)
+}

@@ -1,0 +1,106 @@
+import type {
+  CertificateReport,
+  InspectionReport,
+  KeyReport,
+  RequestReport,
+} from '../../inspection/report.ts'
+import { altNameList, keyText } from '../names.ts'
+import type { Paint } from '../paint.ts'
+import { placeText } from '../places.ts'
+import { joinSections } from '../sections.ts'
+import { type Column, tableLines } from '../table.ts'
+import { problemLines } from './problems.ts'
+import { summaryLine } from './summary.ts'
+import { timeLeftOf } from './time-left.ts'
+
+type WithoutCertificate = InspectionReport['withoutCertificate'][number]
+type Missing = InspectionReport['missing'][number]
+
+/** Returns every field of everything, a row for each, however wide that gets: for a wide screen, a pager or grep. */
+export function renderWide(report: InspectionReport, paint: Paint): string {
+  return joinSections([
+    rows(certificateColumns(report.generatedAt, paint), report.certificates, paint),
+    rows(requestColumns, report.requests, paint),
+    rows(keyColumns, report.keys, paint),
+    rows(withoutCertificateColumns, report.withoutCertificate, paint),
+    rows(missingColumns, report.missing, paint),
+    problemLines(report, Infinity, paint, Infinity),
+    [summaryLine(report)],
+  ])
+}
+
+function rows<Row>(columns: readonly Column<Row>[], all: readonly Row[], paint: Paint): string[] {
+  return all.length === 0 ? [] : tableLines(columns, all, Infinity, paint)
+}
+
+function certificateColumns(generatedAt: string, paint: Paint): Column<CertificateReport>[] {
+  return [
+    {
+      title: 'STATUS',
+      cell: ({ status }) => status,
+      paint: ({ status }, cell) => paint.status[status](cell),
+    },
+    { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, generatedAt) },
+    { title: 'LIFE LEFT', cell: ({ percentLeft }) => `${Math.floor(percentLeft)}%` },
+    { title: 'NOT BEFORE', cell: ({ notBefore }) => notBefore },
+    { title: 'NOT AFTER', cell: ({ notAfter }) => notAfter },
+    { title: 'ROLE', cell: ({ role }) => role ?? '' },
+    { title: 'SUBJECT', cell: ({ subject }) => subject.text },
+    { title: 'ISSUER', cell: ({ issuer }) => issuer.text },
+    { title: 'SERIAL', cell: ({ serialNumber }) => serialNumber },
+    { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey) },
+    { title: 'SIGNATURE', cell: ({ signatureAlgorithm }) => signatureAlgorithm },
+    { title: 'NAMES', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
+    { title: 'KEY USAGE', cell: ({ keyUsage }) => keyUsage.join(',') },
+    { title: 'EXTENDED KEY USAGE', cell: ({ extendedKeyUsage }) => extendedKeyUsage.join(',') },
+    { title: 'CA', cell: ({ isCa }) => (isCa ? 'yes' : 'no') },
+    { title: 'PATH LENGTH', cell: ({ pathLength }) => pathLength?.toString() ?? '' },
+    { title: 'SUBJECT KEY ID', cell: ({ subjectKeyId }) => subjectKeyId ?? '' },
+    { title: 'AUTHORITY KEY ID', cell: ({ authorityKeyId }) => authorityKeyId ?? '' },
+    { title: 'FINGERPRINT', cell: ({ fingerprintSha256 }) => fingerprintSha256 },
+    { title: 'CA PIN', cell: ({ caPin }) => caPin ?? '' },
+    { title: 'KUBELET ROTATES FROM', cell: ({ kubeletRotation }) => kubeletRotation?.earliest ?? '' },
+    { title: 'TO', cell: ({ kubeletRotation }) => kubeletRotation?.latest ?? '' },
+    { title: 'ISSUER FOUND', cell: ({ issuerFound }) => (issuerFound ? placeText(issuerFound) : '') },
+    { title: 'PRIVATE KEY', cell: ({ key }) => (key ? placeText(key) : '') },
+    { title: 'MATCHES', cell: ({ key }) => (key ? (key.matches ? 'yes' : 'NO') : '') },
+    { title: 'PLACE', cell: placeText },
+  ]
+}
+
+const requestColumns: readonly Column<RequestReport>[] = [
+  { title: 'REQUEST', cell: ({ subject }) => subject.text },
+  { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey) },
+  { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey.sha256 },
+  { title: 'SIGNATURE', cell: ({ signatureAlgorithm }) => signatureAlgorithm },
+  { title: 'VALID', cell: ({ signatureValid }) => (signatureValid ? 'yes' : 'NO') },
+  { title: 'NAMES', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
+  { title: 'KEY USAGE', cell: ({ keyUsage }) => keyUsage.join(',') },
+  { title: 'EXTENDED KEY USAGE', cell: ({ extendedKeyUsage }) => extendedKeyUsage.join(',') },
+  { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '' },
+  { title: 'USAGES', cell: ({ usages }) => usages?.join(',') ?? '' },
+  { title: 'ASKED FOR BY', cell: ({ username }) => username ?? '' },
+  { title: 'CONDITION', cell: ({ condition }) => condition ?? '' },
+  { title: 'PLACE', cell: placeText },
+]
+
+const keyColumns: readonly Column<KeyReport>[] = [
+  { title: 'KEY', cell: ({ kind }) => kind },
+  { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown') },
+  { title: 'FORMAT', cell: ({ format }) => format },
+  { title: 'ENCRYPTED', cell: ({ encrypted }) => (encrypted ? 'yes' : 'no') },
+  { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey?.sha256 ?? '' },
+  { title: 'ROLE', cell: ({ role }) => role ?? '' },
+  { title: 'MATCHES', cell: ({ matches }) => matches.map(placeText).join(', ') || 'nothing here' },
+  { title: 'PLACE', cell: placeText },
+]
+
+const withoutCertificateColumns: readonly Column<WithoutCertificate>[] = [
+  { title: 'NO CERTIFICATE', cell: placeText },
+  { title: 'REASON', cell: ({ reason }) => reason },
+]
+
+const missingColumns: readonly Column<Missing>[] = [
+  { title: 'MISSING', cell: ({ role }) => role },
+  { title: 'EXPECTED AT', cell: ({ source }) => source },
+]

@@ -1,0 +1,22 @@
+import type { CertificateReport, NameReport } from '../inspection/report.ts'
+
+type KeyFields = CertificateReport['publicKey']
+type AltNames = CertificateReport['subjectAltNames']
+
+/** Returns what a column has room for: the common name, and the organizations, which are the groups of a Kubernetes user. */
+export function shortName(name: NameReport): string {
+  if (name.commonName === undefined || name.commonName === '') return name.text === '' ? '(empty)' : name.text
+  return name.organization.length === 0
+    ? name.commonName
+    : `${name.commonName} (${name.organization.join(', ')})`
+}
+
+/** Returns `RSA 2048`, `ECDSA P-256`, `Ed25519`. */
+export function keyText({ algorithm, bits, curve }: KeyFields): string {
+  return [algorithm, curve ?? bits].filter((part) => part !== undefined).join(' ')
+}
+
+/** Returns all alternative names in one list, each with its kind where that is not plain to see. */
+export function altNameList({ dns, ip, email, uri }: AltNames): string[] {
+  return [...dns, ...ip, ...email.map((name) => `email:${name}`), ...uri]
+}

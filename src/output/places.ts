@@ -1,0 +1,54 @@
+/** Where something was found: a source, and the place in it. */
+export interface Place {
+  readonly source: string
+  readonly entry: string
+}
+
+/** Returns `file: entry`, or the file alone. */
+export function placeText({ source, entry }: Place): string {
+  return entry === '' ? source : `${source}: ${entry}`
+}
+
+/** What the places of a report share, said once above the tables, and each place without it. */
+export interface ShortPlaces {
+  /** The folder or the one source of all; empty when there is nothing to share. */
+  readonly heading: string
+  readonly of: (place: Place) => string
+}
+
+/** Returns the places of a report without what they share: the one source, or the folder that all sources lie in. */
+export function shortPlaces(sources: Iterable<string>): ShortPlaces {
+  const distinct = [...new Set(sources)]
+  if (distinct.length === 1) {
+    const only = distinct[0]!
+    return {
+      heading: only,
+      of: ({ source, entry }) => (source === only ? entry : placeText({ source, entry })),
+    }
+  }
+  const folder = sharedFolder(distinct)
+  if (folder === '') return { heading: '', of: placeText }
+  return {
+    heading: folder,
+    of: ({ source, entry }) =>
+      placeText({
+        source: source.startsWith(`${folder}/`) ? source.slice(folder.length + 1) : source,
+        entry,
+      }),
+  }
+}
+
+// The deepest folder that holds all of them. Not "/" and not one like /etc or tmp/: those say nothing and cost a line.
+function sharedFolder(sources: readonly string[]): string {
+  const first = sources[0]?.split('/').slice(0, -1)
+  if (first === undefined) return ''
+  let shared = first.length
+  for (const source of sources) {
+    const parts = source.split('/')
+    let same = 0
+    while (same < shared && same < parts.length - 1 && parts[same] === first[same]) same++
+    shared = same
+  }
+  const folder = first.slice(0, shared).join('/')
+  return shared >= 2 ? folder : ''
+}

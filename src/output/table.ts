@@ -1,0 +1,113 @@
+import type { Paint } from './paint.ts'
+import { printable } from './terminal.ts'
+import { displayWidth, padded, shortened } from './width.ts'
+
+export interface Column<Row> {
+  readonly title: string
+  readonly cell: (row: Row) => string
+  /** Cells may be shortened to this width when the terminal is narrow; absent: never shortened. */
+  readonly shrinkTo?: number
+  /** Where a cell is cut when it is shortened: at its end, unless both ends say something. */
+  readonly cut?: 'end' | 'middle'
+  /** When shortening is not enough, the column with the highest number goes first; absent: it always stays. */
+  readonly dropRank?: number
+  readonly paint?: (row: Row, cell: string) => string
+}
+
+const gap = '  '
+// One monstrous name must not push every other row out of sight, nor make 10,000 rows of padding as long as itself.
+const widestPadding = 120
+
+interface Fitted<Row> {
+  readonly column: Column<Row>
+  readonly cells: readonly string[]
+  readonly longest: number
+  width: number
+}
+
+/**
+ * Returns the lines of a table: a heading, then a line for each row. Lines never wrap: columns are shortened, then
+ * left out, until they fit. Without a limit (Infinity, for pipes) no cell is shortened. Columns without content are left out.
+ * Every cell is made printable here.
+ */
+export function tableLines<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width: number,
+  paint: Paint,
+): string[] {
+  const fitted = fitting(
+    columns.map((column) => measured(column, rows)).filter(({ cells }) => cells.some((cell) => cell !== '')),
+    width,
+  )
+  const last = fitted.length - 1
+  const heading = fitted.map(({ column, width: to }, i) =>
+    i === last ? column.title : padded(column.title, to),
+  )
+  const lines = [paint.heading(heading.join(gap))]
+  for (let r = 0; r < rows.length; r++) lines.push(line(fitted, rows[r]!, r, width))
+  return lines
+}
+
+/** Returns the cells that the longest line of a table takes when nothing is shortened. */
+export function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): number {
+  return columns.reduce((sum, column) => sum + measured(column, rows).longest + gap.length, -gap.length)
+}
+
+function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limit: number): string {
+  let text = ''
+  let spaces = ''
+  for (const { column, cells, width } of fitted) {
+    const cell = cells[index]!
+    const shown = limit === Infinity ? cell : shortened(cell, width, column.cut)
+    if (shown !== '') {
+      text += spaces + (column.paint === undefined ? shown : column.paint(row, shown))
+      spaces = ''
+    }
+    spaces += ' '.repeat(Math.max(0, width - displayWidth(shown))) + gap
+  }
+  return text
+}
+
+function measured<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
+  const cells = rows.map((row) => printable(column.cell(row)))
+  let longest = displayWidth(column.title)
+  for (const cell of cells) longest = Math.max(longest, displayWidth(cell))
+  return { column, cells, longest, width: Math.min(longest, widestPadding) }
+}
+
+function fitting<Row>(fitted: Fitted<Row>[], limit: number): Fitted<Row>[] {
+  if (limit === Infinity) return fitted
+  let kept = fitted
+  for (;;) {
+    for (const one of kept) one.width = one.longest
+    if (shrink(kept, limit)) return kept
+    const victim = kept
+      .filter(({ column }) => column.dropRank !== undefined)
+      .sort((a, b) => b.column.dropRank! - a.column.dropRank!)[0]
+    if (victim === undefined) return kept
+    kept = kept.filter((one) => one !== victim)
+  }
+}
+
+// Takes cells from the widest shrinkable column until all fit; says whether they do.
+function shrink<Row>(kept: readonly Fitted<Row>[], limit: number): boolean {
+  let excess = kept.reduce((sum, { width }) => sum + width, 0) + gap.length * (kept.length - 1) - limit
+  while (excess > 0) {
+    const flexible = kept
+      .filter(({ column, width }) => column.shrinkTo !== undefined && width > floorOf(column))
+      .sort((a, b) => b.width - a.width)
+    const widest = flexible[0]
+    if (widest === undefined) return false
+    // down to the next widest, or to its own floor, whichever comes first: a step each, not a cell each
+    const next = Math.max(floorOf(widest.column), flexible[1]?.width ?? 0)
+    const step = Math.min(excess, Math.max(1, widest.width - next))
+    widest.width -= step
+    excess -= step
+  }
+  return true
+}
+
+function floorOf<Row>(column: Column<Row>): number {
+  return Math.max(column.shrinkTo!, displayWidth(column.title))
+}

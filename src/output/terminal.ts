@@ -1,0 +1,43 @@
+// Names in certificates are written by whoever asked for the certificate. What reaches a terminal goes through here.
+
+// Controls (C0, DEL, C1), formats (bidirectional, zero-width, tags, BOM), lone surrogates, line and paragraph separators,
+// everything that is drawn as nothing, and code points that are no characters.
+const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu
+// The same without C0 and surrogates: JSON.stringify has escaped those, and the newlines that are left are layout.
+const hiddenInJson =
+  /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu
+// A mark without a letter before it would change what stands to its left, and a tall stack of them the lines around.
+const strayMarks = /^\p{M}+|(?<=\p{M}{4})\p{M}+/gu
+const harmless = /^[\x20-\x7e]*$/
+
+/** Returns the text with every character that could move, hide or recolour what a terminal shows as a visible escape: \u202e, \u{e0041}. */
+export function printable(text: string): string {
+  if (harmless.test(text)) return text
+  return text.replace(strayMarks, (marks) => Array.from(marks, escaped).join('')).replace(hidden, escaped)
+}
+
+/** Returns JSON text that is harmless on a terminal too, and means the same. Takes what JSON.stringify made. */
+export function harmlessJson(json: string): string {
+  return json.replace(hiddenInJson, (character) => {
+    let escapes = ''
+    for (let i = 0; i < character.length; i++) escapes += `\\u${hex(character.charCodeAt(i), 4)}`
+    return escapes
+  })
+}
+
+/** Returns the double-quoted YAML scalar of the text. Astral characters need \U there: YAML knows no surrogate pairs. */
+export function harmlessYamlString(text: string): string {
+  return JSON.stringify(text.toWellFormed()).replace(hiddenInJson, (character) => {
+    const point = character.codePointAt(0)!
+    return point > 0xffff ? `\\U${hex(point, 8)}` : `\\u${hex(point, 4)}`
+  })
+}
+
+function escaped(character: string): string {
+  const point = character.codePointAt(0)!
+  return point > 0xffff ? `\\u{${hex(point, 1)}}` : `\\u${hex(point, 4)}`
+}
+
+function hex(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, '0')
+}

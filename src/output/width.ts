@@ -1,0 +1,111 @@
+// How many cells a text takes on a terminal. Expects printable text (terminal.ts): no controls, nothing invisible.
+
+// East_Asian_Width W and F of Unicode 16, neighbours joined over unassigned gaps; emoji come by their own property.
+const wide: readonly (readonly [first: number, last: number])[] = [
+  [0x1100, 0x115f],
+  [0x2329, 0x232a],
+  [0x2630, 0x2637],
+  [0x268a, 0x268f],
+  [0x2e80, 0x303e],
+  [0x3041, 0x3247],
+  [0x3250, 0xa4cf],
+  [0xa960, 0xa97f],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe10, 0xfe19],
+  [0xfe30, 0xfe6f],
+  [0xff01, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x16fe0, 0x18dff],
+  [0x1aff0, 0x1b2ff],
+  [0x1d300, 0x1d376],
+  [0x1f200, 0x1f2ff],
+  [0x20000, 0x3fffd],
+]
+const emoji = /\p{Emoji_Presentation}/u
+const onTop = /[\p{Mn}\p{Me}]/u
+const ascii = /^[\x20-\x7e]*$/
+
+/** Returns the number of terminal cells: East Asian wide characters and emoji take two, combining marks none. */
+export function displayWidth(text: string): number {
+  if (ascii.test(text)) return text.length
+  let cells = 0
+  for (const character of text) cells += characterWidth(character)
+  return cells
+}
+
+function characterWidth(character: string): 0 | 1 | 2 {
+  const point = character.codePointAt(0)!
+  if (point < 0x300) return 1
+  if (onTop.test(character)) return 0
+  // vowels and final consonants of decomposed Hangul join the syllable that began before them
+  if (point >= 0x1160 && point <= 0x11ff) return 0
+  for (const [first, last] of wide) {
+    if (point < first) break
+    if (point <= last) return 2
+  }
+  return emoji.test(character) ? 2 : 1
+}
+
+/** Returns the text filled with spaces up to the width; longer text comes back as it is. */
+export function padded(text: string, width: number): string {
+  const missing = width - displayWidth(text)
+  return missing > 0 ? text + ' '.repeat(missing) : text
+}
+
+/** Returns at most `width` cells of the text, with "…" for what is cut: at the end, or in the middle where both ends say something, as in a path. */
+export function shortened(text: string, width: number, cut: 'end' | 'middle' = 'end'): string {
+  if (displayWidth(text) <= width) return text
+  if (width < 1) return ''
+  const characters = Array.from(text)
+  const kept = width - 1
+  const before = cut === 'end' ? kept : Math.floor(kept / 2)
+  return `${head(characters, before)}…${tail(characters, kept - before)}`
+}
+
+function head(characters: string[], width: number): string {
+  let cells = 0
+  let count = 0
+  for (const character of characters) {
+    cells += characterWidth(character)
+    if (cells > width) break
+    count++
+  }
+  return characters.slice(0, count).join('')
+}
+
+function tail(characters: string[], width: number): string {
+  let cells = 0
+  let start = characters.length
+  while (start > 0 && cells + characterWidth(characters[start - 1]!) <= width) {
+    start--
+    cells += characterWidth(characters[start]!)
+  }
+  // a mark that lost its letter would sit on the "…"
+  while (start < characters.length && onTop.test(characters[start]!)) start++
+  return characters.slice(start).join('')
+}
+
+/**
+ * Returns the text in lines of at most `width` cells, broken at spaces only: a word that is longer stays whole,
+ * so that a fingerprint or a command can still be copied.
+ */
+export function wrapped(text: string, width: number): string[] {
+  if (displayWidth(text) <= width) return [text]
+  const lines: string[] = []
+  let line = ''
+  let cells = 0
+  for (const word of text.split(' ')) {
+    const size = displayWidth(word)
+    if (line !== '' && cells + 1 + size > width) {
+      lines.push(line)
+      line = word
+      cells = size
+    } else {
+      cells += (line === '' ? 0 : 1) + size
+      line = line === '' ? word : `${line} ${word}`
+    }
+  }
+  lines.push(line)
+  return lines
+}

@@ -1,0 +1,292 @@
+import type { CertificateReport, InspectionReport, Problem } from '../../src/inspection/report.ts'
+
+// A report with some of everything that a report can hold, so that a golden file shows every part of a view.
+
+/** The time of every golden file. */
+export const goldenNow = '2026-11-21T09:00:00Z'
+
+type Essentials = Pick<CertificateReport, 'source' | 'notAfter' | 'status'> & Partial<CertificateReport>
+
+/** Returns a certificate's report; what is not said is that of a plain ECDSA leaf signed by CN=kubernetes. */
+export function certificateReport(essentials: Essentials): CertificateReport {
+  const notBefore = essentials.notBefore ?? '2026-06-01T08:00:00Z'
+  const secondsLeft = (Date.parse(essentials.notAfter) - Date.parse(goldenNow)) / 1000
+  const lifetime = (Date.parse(essentials.notAfter) - Date.parse(notBefore)) / 1000
+  return {
+    entry: '',
+    subject: { text: 'CN=leaf', commonName: 'leaf', organization: [] },
+    issuer: { text: 'CN=kubernetes', commonName: 'kubernetes', organization: [] },
+    serialNumber: '6b2f09c1d4e87a53',
+    notBefore,
+    secondsLeft,
+    percentLeft: Math.min(100, Math.max(0, (100 * secondsLeft) / lifetime)),
+    isCa: false,
+    publicKey: { algorithm: 'ECDSA', curve: 'P-256', sha256: digest('spki', essentials) },
+    signatureAlgorithm: 'ecdsa-with-SHA256',
+    subjectAltNames: { dns: [], ip: [], email: [], uri: [] },
+    keyUsage: ['digitalSignature'],
+    extendedKeyUsage: ['clientAuth'],
+    authorityKeyId: '5f1c0d2e3b4a59687786a5b4c3d2e1f00f1e2d3c',
+    fingerprintSha256: digest('certificate', essentials),
+    ...essentials,
+  }
+}
+
+// A stand-in for SHA-256: the same for the same place, and visibly not a real one.
+function digest(kind: string, { source, entry = '' }: Essentials): string {
+  let state = 2166136261
+  let text = ''
+  for (const character of `${kind}${source}${entry}`)
+    state = Math.imul(state ^ character.charCodeAt(0), 16777619)
+  while (text.length < 64) {
+    state = Math.imul(state ^ (state >>> 15), 2246822507)
+    text += (state >>> 0).toString(16).padStart(8, '0')
+  }
+  return text.slice(0, 64)
+}
+
+const folder = '/etc/kubernetes'
+const authority = certificateReport({
+  source: `${folder}/pki/ca.crt`,
+  role: 'ca',
+  subject: { text: 'CN=kubernetes', commonName: 'kubernetes', organization: [] },
+  serialNumber: '00',
+  notBefore: '2026-06-01T07:55:00Z',
+  notAfter: '2036-05-29T08:00:00Z',
+  isCa: true,
+  publicKey: { algorithm: 'RSA', bits: 2048, sha256: '3e9b'.repeat(16) },
+  signatureAlgorithm: 'sha256WithRSAEncryption',
+  keyUsage: ['digitalSignature', 'keyEncipherment', 'keyCertSign'],
+  extendedKeyUsage: [],
+  subjectKeyId: '5f1c0d2e3b4a59687786a5b4c3d2e1f00f1e2d3c',
+  fingerprintSha256: 'c0ffee00'.repeat(8),
+  caPin: `sha256:${'3e9b'.repeat(16)}`,
+  issuerFound: { source: `${folder}/pki/ca.crt`, entry: '', fingerprintSha256: 'c0ffee00'.repeat(8) },
+  key: { source: `${folder}/pki/ca.key`, entry: '', matches: true },
+  status: 'ok',
+})
+const signedByCa = { issuerFound: authority.issuerFound! }
+
+const server = certificateReport({
+  source: `${folder}/pki/apiserver.crt`,
+  role: 'apiserver',
+  subject: { text: 'CN=kube-apiserver', commonName: 'kube-apiserver', organization: [] },
+  notAfter: '2026-11-18T08:00:00Z',
+  subjectAltNames: {
+    dns: [
+      'cp1',
+      'kubernetes',
+      'kubernetes.default',
+      'kubernetes.default.svc',
+      'kubernetes.default.svc.cluster.local',
+    ],
+    ip: ['10.96.0.1', '192.0.2.10', '2001:db8::10'],
+    email: [],
+    uri: [],
+  },
+  keyUsage: ['digitalSignature', 'keyEncipherment'],
+  extendedKeyUsage: ['serverAuth'],
+  key: { source: `${folder}/pki/apiserver.key`, entry: '', matches: true },
+  status: 'expired',
+  ...signedByCa,
+})
+
+const certificates: CertificateReport[] = [
+  server,
+  certificateReport({
+    source: `${folder}/admin.conf`,
+    entry: 'user kubernetes-admin: client-certificate-data',
+    role: 'admin.conf',
+    subject: {
+      text: 'O=kubeadm:cluster-admins,CN=kubernetes-admin',
+      commonName: 'kubernetes-admin',
+      organization: ['kubeadm:cluster-admins'],
+    },
+    notAfter: '2026-11-24T12:30:00Z',
+    status: 'critical',
+    ...signedByCa,
+  }),
+  certificateReport({
+    source: `${folder}/pki/apiserver-kubelet-client.crt`,
+    role: 'apiserver-kubelet-client',
+    subject: {
+      text: 'O=kubeadm:cluster-admins,CN=kube-apiserver-kubelet-client',
+      commonName: 'kube-apiserver-kubelet-client',
+      organization: ['kubeadm:cluster-admins'],
+    },
+    notAfter: '2026-12-10T08:00:00Z',
+    status: 'warning',
+    ...signedByCa,
+  }),
+  certificateReport({
+    source: `${folder}/kubelet.conf`,
+    entry: 'user default-auth: client-certificate (/var/lib/kubelet/pki/kubelet-client-current.pem)',
+    role: 'kubelet client',
+    subject: {
+      text: 'O=system:nodes,CN=system:node:cp1',
+      commonName: 'system:node:cp1',
+      organization: ['system:nodes'],
+    },
+    notAfter: '2027-06-01T08:00:00Z',
+    kubeletRotation: { earliest: '2027-02-11T08:00:00Z', latest: '2027-04-25T20:00:00Z' },
+    status: 'ok',
+    ...signedByCa,
+  }),
+  certificateReport({
+    source: `${folder}/extra/子會社.crt`,
+    subject: {
+      text: 'O=東京支社\\, 本部,CN=監視 \u200bagent',
+      commonName: '監視 \u200bagent',
+      organization: ['東京支社, 本部'],
+    },
+    issuer: { text: 'CN=monitoring-ca', commonName: 'monitoring-ca', organization: [] },
+    notBefore: '2027-01-01T00:00:00Z',
+    notAfter: '2028-01-01T00:00:00Z',
+    status: 'not-yet-valid',
+  }),
+  authority,
+  {
+    ...authority,
+    source: `${folder}/admin.conf`,
+    entry: 'cluster kubernetes: certificate-authority-data',
+    role: 'cluster CA',
+  },
+]
+
+const problems: Problem[] = [
+  {
+    source: server.source,
+    entry: '',
+    code: 'certificate-expired',
+    severity: 'critical',
+    message: "the API server's certificate expired 3 days ago: no client that verifies it can connect",
+    next: 'kubeadm certs renew apiserver, then restart the API server',
+  },
+  {
+    source: `${folder}/admin.conf`,
+    entry: 'user kubernetes-admin: client-certificate-data',
+    code: 'certificate-expiring',
+    severity: 'critical',
+    message: 'expires in 3 days, less than 7 days',
+    next: 'kubeadm certs renew admin.conf',
+  },
+  {
+    source: `${folder}/pki/apiserver-kubelet-client.crt`,
+    entry: '',
+    code: 'certificate-expiring',
+    severity: 'warning',
+    message: 'expires in 18 days, less than 30 days',
+    next: 'kubeadm certs renew apiserver-kubelet-client',
+  },
+  ...Array.from({ length: 7 }, (_, i) => ({
+    source: `${folder}/pki/old/${i + 1}.key`,
+    entry: '',
+    code: 'key-readable-by-others',
+    severity: 'warning' as const,
+    message: 'the private key can be read by other users (mode 0644)',
+    next: 'chmod 600 the file',
+  })),
+  {
+    source: `${folder}/super-admin.conf`,
+    entry: 'user kubernetes-super-admin',
+    code: 'system-masters',
+    severity: 'info',
+    message: 'the certificate is in system:masters, which no RBAC rule can take anything from',
+    next: 'keep it offline',
+  },
+]
+
+export const goldenReport: InspectionReport = {
+  apiVersion: 'kcert/v1',
+  kind: 'InspectionReport',
+  generatedAt: goldenNow,
+  certificates,
+  requests: [
+    {
+      source: `${folder}/extra/node-7.csr`,
+      entry: '',
+      subject: {
+        text: 'O=system:nodes,CN=system:node:node-7',
+        commonName: 'system:node:node-7',
+        organization: ['system:nodes'],
+      },
+      publicKey: { algorithm: 'RSA', bits: 4096, sha256: '77aa'.repeat(16) },
+      signatureAlgorithm: 'sha256WithRSAEncryption',
+      signatureValid: false,
+      subjectAltNames: { dns: ['node-7.example.com'], ip: ['192.0.2.77'], email: [], uri: [] },
+      keyUsage: [],
+      extendedKeyUsage: [],
+      signerName: 'kubernetes.io/kubelet-serving',
+      usages: ['digital signature', 'server auth'],
+      username: 'system:node:node-7',
+      condition: 'Pending',
+    },
+  ],
+  keys: [
+    {
+      source: `${folder}/pki/apiserver.key`,
+      entry: '',
+      kind: 'private',
+      format: 'PKCS#1',
+      publicKey: server.publicKey,
+      encrypted: false,
+      matches: [{ source: server.source, entry: '' }],
+    },
+    {
+      source: `${folder}/pki/old/1.key`,
+      entry: '',
+      kind: 'private',
+      format: 'encrypted PKCS#8',
+      encrypted: true,
+      matches: [],
+    },
+  ],
+  withoutCertificate: [
+    {
+      source: `${folder}/oidc.conf`,
+      entry: 'user alice',
+      reason: 'logs in with the exec plugin kubelogin, which kcert never runs',
+    },
+  ],
+  missing: [{ source: `${folder}/pki/front-proxy-client.crt`, role: 'front-proxy-client' }],
+  problems,
+  summary: {
+    sources: 14,
+    certificates: certificates.length,
+    requests: 1,
+    keys: 2,
+    ok: 3,
+    warning: 1,
+    critical: 1,
+    expired: 1,
+    notYetValid: 1,
+    problems: { info: 1, warning: 8, critical: 2 },
+    nextExpiry: '2026-11-24T12:30:00Z',
+  },
+}
+
+/** Returns the report of one certificate and nothing else. */
+export function reportOf(certificate: CertificateReport): InspectionReport {
+  return {
+    ...goldenReport,
+    certificates: [certificate],
+    requests: [],
+    keys: [],
+    withoutCertificate: [],
+    missing: [],
+    problems: [],
+    summary: {
+      ...goldenReport.summary,
+      sources: 1,
+      certificates: 1,
+      requests: 0,
+      keys: 0,
+      ok: 1,
+      warning: 0,
+      critical: 0,
+      expired: 0,
+      notYetValid: 0,
+      problems: { info: 0, warning: 0, critical: 0 },
+    },
+  }
+}
