@@ -1,0 +1,193 @@
+import { constructedTag, contextTag, DerReader, tagName, tags } from './der.ts'
+import { formatIp, parseIp, prefixLength } from './ip.ts'
+import { readName } from './name.ts'
+import { isIa5, latin1 } from './strings.ts'
+import { isValidDomain, parseMailbox, uriDefect } from './syntax.ts'
+
+// GeneralName (RFC 5280 section 4.2.1.6): subject alternative names and name constraints.
+
+const tagEmail = contextTag(1)
+const tagDns = contextTag(2)
+const tagUri = contextTag(6)
+const tagIp = contextTag(7)
+
+export interface SubjectAltNames {
+  readonly dns: string[]
+  /** As Go prints them; RFC 5952 for IPv6. */
+  readonly ip: string[]
+  /** The same addresses in 4 or 16 octets. */
+  readonly ipBytes: Uint8Array[]
+  readonly email: string[]
+  readonly uri: string[]
+  /** Names of other types, for reading only: "dirName:CN=x", "registeredID:1.2.3", "otherName:1.3.6.1.4.1.311.20.2.3". */
+  readonly other: string[]
+}
+
+export function emptyAltNames(): SubjectAltNames {
+  return { dns: [], ip: [], ipBytes: [], email: [], uri: [], other: [] }
+}
+
+/** Reads GeneralNames as Go reads a subject alternative name. */
+export function readAltNames(reader: DerReader): SubjectAltNames {
+  const names = emptyAltNames()
+  const outer = reader.enter(tags.sequence, 'names')
+  while (!reader.atEnd) readAltName(reader, names)
+  reader.leave(outer)
+  return names
+}
+
+function readAltName(reader: DerReader, names: SubjectAltNames): void {
+  switch (reader.next('name')) {
+    case tagDns:
+      names.dns.push(ia5OfLast(reader, 'dNSName'))
+      return
+    case tagIp: {
+      const length = reader.stop - reader.start
+      if (length !== 4 && length !== 16) reader.fail('iPAddress', `address of ${length} octets`, reader.start)
+      names.ip.push(formatIp(reader.lastContent))
+      names.ipBytes.push(reader.lastContent)
+      return
+    }
+    case tagEmail:
+      names.email.push(ia5OfLast(reader, 'rfc822Name'))
+      return
+    case tagUri: {
+      const uri = ia5OfLast(reader, 'uniformResourceIdentifier')
+      const defect = uriDefect(uri)
+      if (defect !== undefined) reader.fail('uniformResourceIdentifier', `"${uri}": ${defect}`, reader.start)
+      names.uri.push(uri)
+      return
+    }
+    default:
+      names.other.push(otherNameText(reader.lastElement))
+  }
+}
+
+function ia5OfLast(reader: DerReader, field: string): string {
+  const { bytes, start, stop } = reader
+  if (!isIa5(bytes, start, stop)) reader.fail(field, 'octets that are no IA5String', start)
+  return latin1(bytes, start, stop)
+}
+
+/** Words for a name of a type that Go passes over. What cannot be read is named by its type alone. */
+function otherNameText(element: Uint8Array): string {
+  const reader = new DerReader(element, 'general name')
+  try {
+    switch (reader.next('')) {
+      case constructedTag(0):
+        reader.enterLast('')
+        return `otherName:${reader.oid('type-id')}`
+      case constructedTag(3):
+        return 'x400Address'
+      case constructedTag(4):
+        reader.enterLast('')
+        return `dirName:${readName(reader, 'directoryName', true).text}`
+      case constructedTag(5):
+        return 'ediPartyName'
+      case contextTag(8):
+        return `registeredID:${reader.oidOfLast('registeredID', true)}`
+      default:
+        return tagName(reader.tag)
+    }
+  } catch {
+    return `${tagName(reader.tag)}, malformed`
+  }
+}
+
+export interface IpRange {
+  /** 4 or 16 octets, as encoded: bits behind the mask may be set. */
+  readonly address: Uint8Array
+  readonly mask: Uint8Array
+  /** "10.0.0.0/8" */
+  readonly text: string
+}
+
+export interface GeneralSubtrees {
+  /** "example.com", or ".example.com" for hosts below only. */
+  readonly dns: string[]
+  readonly ip: IpRange[]
+  /** A mailbox, a host, or a domain with a dot in front. */
+  readonly email: string[]
+  /** A host, or a domain with a dot in front. */
+  readonly uri: string[]
+  /** Subtrees of types that neither Go nor kcert compares, for reading only. */
+  readonly other: string[]
+}
+
+/** RFC 5280 section 4.2.1.10. */
+export interface NameConstraints {
+  readonly permitted: GeneralSubtrees
+  readonly excluded: GeneralSubtrees
+}
+
+const emptySubtrees = (): GeneralSubtrees => ({ dns: [], ip: [], email: [], uri: [], other: [] })
+
+/** Reads NameConstraints; minimum and maximum are passed over, as Go passes over them. */
+export function readNameConstraints(reader: DerReader): NameConstraints {
+  const start = reader.offset
+  const constraints = { permitted: emptySubtrees(), excluded: emptySubtrees() }
+  let isEmpty = true
+  const outer = reader.enter(tags.sequence, 'NameConstraints')
+  for (const [number, field] of [
+    [0, 'permitted'],
+    [1, 'excluded'],
+  ] as const) {
+    if (!reader.readOptional(constructedTag(number), field)) continue
+    const subtrees = reader.enterLast(field)
+    while (!reader.atEnd) {
+      isEmpty = false
+      readSubtree(reader, constraints[field], field)
+    }
+    reader.leave(subtrees)
+  }
+  reader.finish('NameConstraints')
+  reader.leave(outer)
+  reader.finish('NameConstraints')
+  if (isEmpty) reader.fail('NameConstraints', 'empty', start)
+  return constraints
+}
+
+function readSubtree(reader: DerReader, subtrees: GeneralSubtrees, field: 'permitted' | 'excluded'): void {
+  const outer = reader.enter(tags.sequence, field)
+  switch (reader.next(field)) {
+    case tagDns:
+      subtrees.dns.push(readConstraint(reader, 'dNSName', (text) => isValidDomain(text, true)))
+      break
+    case tagIp:
+      subtrees.ip.push(readIpRange(reader))
+      break
+    case tagEmail:
+      subtrees.email.push(readConstraint(reader, 'rfc822Name', isEmailConstraint))
+      break
+    case tagUri:
+      subtrees.uri.push(readConstraint(reader, 'uniformResourceIdentifier', isUriConstraint))
+      break
+    default:
+      subtrees.other.push(otherNameText(reader.lastElement))
+  }
+  reader.leave(outer)
+}
+
+function readConstraint(reader: DerReader, field: string, isValid: (text: string) => boolean): string {
+  const text = ia5OfLast(reader, field)
+  if (!isValid(text)) reader.fail(field, `"${text}" is no constraint`, reader.start)
+  return text
+}
+
+const isEmailConstraint = (text: string): boolean =>
+  text.includes('@') ? parseMailbox(text) !== undefined : isValidDomain(text, true)
+
+// RFC 5280: the constraint of a URI is a host or a domain; an address cannot be constrained by it.
+const isUriConstraint = (text: string): boolean => parseIp(text) === undefined && isValidDomain(text, true)
+
+function readIpRange(reader: DerReader): IpRange {
+  const content = reader.lastContent
+  const half = content.length / 2
+  if (half !== 4 && half !== 16)
+    reader.fail('iPAddress', `constraint of ${content.length} octets`, reader.start)
+  const address = content.subarray(0, half)
+  const mask = content.subarray(half)
+  const prefix = prefixLength(mask)
+  if (prefix === undefined) reader.fail('iPAddress', `invalid mask ${formatIp(mask)}`, reader.start)
+  return { address, mask, text: `${formatIp(address)}/${prefix}` }
+}

@@ -1,0 +1,88 @@
+// IP addresses as certificates hold them: 4 or 16 octets. node:net is an adapter's; this file needs no socket.
+
+/** Text of 4 or 16 octets as Go prints it: dotted for IPv4 and for IPv4 in IPv6, RFC 5952 for the rest. */
+export function formatIp(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join('.')
+  if (isMappedIpv4(bytes)) return bytes.subarray(12).join('.')
+  const groups: number[] = []
+  for (let i = 0; i < 16; i += 2) groups.push(bytes[i]! * 256 + bytes[i + 1]!)
+  const zeros = longestZeros(groups)
+  const hex = (part: number[]): string => part.map((group) => group.toString(16)).join(':')
+  if (zeros.length < 2) return hex(groups)
+  return `${hex(groups.slice(0, zeros.from))}::${hex(groups.slice(zeros.from + zeros.length))}`
+}
+
+function isMappedIpv4(bytes: Uint8Array): boolean {
+  for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return false
+  return bytes[10] === 0xff && bytes[11] === 0xff
+}
+
+/** RFC 5952 section 4.2.3: the longest run of zero groups is shortened, the first one of equals. */
+function longestZeros(groups: readonly number[]): { from: number; length: number } {
+  let best = { from: 0, length: 0 }
+  for (let from = 0; from < groups.length; ) {
+    let to = from
+    while (to < groups.length && groups[to] === 0) to++
+    if (to - from > best.length) best = { from, length: to - from }
+    from = to + 1
+  }
+  return best
+}
+
+/** Octets of an address without zone: 4 for "10.0.0.1", 16 for anything with a colon; undefined when it is none. */
+export function parseIp(text: string): Uint8Array | undefined {
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
+}
+
+function parseIpv4(text: string): Uint8Array | undefined {
+  const parts = text.split('.')
+  // No leading zeros: some programs read them as octal.
+  const isValid =
+    parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) < 256)
+  return isValid ? Uint8Array.from(parts, Number) : undefined
+}
+
+function parseIpv6(text: string): Uint8Array | undefined {
+  const halves = text.split('::')
+  if (halves.length > 2) return undefined
+  const [head, tail] = halves.map((half, i) => groupsOf(half, i === halves.length - 1))
+  if (head === undefined || (halves.length === 2 && tail === undefined)) return undefined
+  const given = head.length + (tail?.length ?? 0)
+  // "::" stands for at least one group, as in Go.
+  if (tail === undefined ? given !== 8 : given > 7) return undefined
+  const groups = [...head, ...Array<number>(8 - given).fill(0), ...(tail ?? [])]
+  return Uint8Array.from(groups.flatMap((group) => [group >> 8, group & 0xff]))
+}
+
+/** 16-bit groups of one side of "::"; the last side may end in a dotted IPv4 address. */
+function groupsOf(half: string, mayEndInIpv4: boolean): number[] | undefined {
+  if (half === '') return []
+  const groups: number[] = []
+  const parts = half.split(':')
+  for (const [i, part] of parts.entries()) {
+    const ipv4 = mayEndInIpv4 && i === parts.length - 1 && part.includes('.') ? parseIpv4(part) : undefined
+    if (ipv4 !== undefined) groups.push(ipv4[0]! * 256 + ipv4[1]!, ipv4[2]! * 256 + ipv4[3]!)
+    else if (/^[0-9a-fA-F]{1,4}$/.test(part)) groups.push(Number.parseInt(part, 16))
+    else return undefined
+  }
+  return groups
+}
+
+/** Length of the prefix that a mask of 4 or 16 octets stands for; undefined when its ones are not all in front. */
+export function prefixLength(mask: Uint8Array): number | undefined {
+  let ones = 0
+  while (ones < mask.length * 8 && isSet(mask, ones)) ones++
+  for (let i = ones; i < mask.length * 8; i++) if (isSet(mask, i)) return undefined
+  return ones
+}
+
+function isSet(mask: Uint8Array, bit: number): boolean {
+  return (mask[bit >> 3]! & (0x80 >> (bit & 7))) !== 0
+}
+
+/** Mask of a prefix length. */
+export function maskOf(prefix: number, length: 4 | 16): Uint8Array {
+  const mask = new Uint8Array(length)
+  for (let i = 0; i < prefix; i++) mask[i >> 3]! |= 0x80 >> (i & 7)
+  return mask
+}

@@ -1,0 +1,135 @@
+import { type DerReader, tagName, tags } from './der.ts'
+import { attributeTypeName } from './oids.ts'
+import { isStringTag, readString, readUniversal } from './strings.ts'
+
+export interface NameAttribute {
+  readonly oid: string
+  /** Short name of RFC 4514 ("CN", "O") or the object identifier. */
+  readonly type: string
+  /** As it is in the certificate; control and bidirectional characters are still there. */
+  readonly value: string
+  /** DER of the value in hexadecimal, for types without short name and values that are no text. */
+  readonly derHex?: string
+}
+
+const oidCommonName = '2.5.4.3'
+const oidOrganization = '2.5.4.10'
+
+/** A distinguished name: subject or issuer. */
+export class Name {
+  /** In the order of the certificate; one inner list is a relative distinguished name, often of one attribute. */
+  readonly rdns: readonly (readonly NameAttribute[])[]
+  private readonly bytes: Buffer
+  private readonly start: number
+  private readonly stop: number
+  private cachedText: string | undefined
+
+  constructor(bytes: Buffer, start: number, stop: number, rdns: readonly (readonly NameAttribute[])[]) {
+    this.bytes = bytes
+    this.start = start
+    this.stop = stop
+    this.rdns = rdns
+  }
+
+  get der(): Uint8Array {
+    return this.bytes.subarray(this.start, this.stop)
+  }
+
+  /** RFC 4514 text: last relative name first, special characters escaped. Not safe for a terminal as it is. */
+  get text(): string {
+    this.cachedText ??= this.rdns
+      .map((rdn) => rdn.map(attributeText).join('+'))
+      .reverse()
+      .join(',')
+    return this.cachedText
+  }
+
+  /** The last common name, which is the one that Go and Kubernetes take as the user. */
+  get commonName(): string | undefined {
+    let found: string | undefined
+    for (const rdn of this.rdns) for (const { oid, value } of rdn) if (oid === oidCommonName) found = value
+    return found
+  }
+
+  /** All organizations, which Kubernetes takes as groups, in the order of the certificate. */
+  get organization(): readonly string[] {
+    const found: string[] = []
+    for (const rdn of this.rdns)
+      for (const { oid, value } of rdn) if (oid === oidOrganization) found.push(value)
+    return found
+  }
+
+  get isEmpty(): boolean {
+    return this.rdns.length === 0
+  }
+
+  /** True when both have the same octets, which is how Go matches issuer and subject. */
+  equals(other: Name): boolean {
+    const length = this.stop - this.start
+    if (length !== other.stop - other.start) return false
+    return this.bytes.compare(other.bytes, other.start, other.stop, this.start, this.stop) === 0
+  }
+}
+
+/**
+ * Reads a Name (RFC 5280 section 4.1.2.4). Attribute values are character strings, as Go wants them in certificates;
+ * `anyValue` also takes other types, as it does in requests.
+ */
+export function readName(reader: DerReader, field: string, anyValue = false): Name {
+  const outer = reader.enter(tags.sequence, field)
+  const { header } = reader
+  const stop = reader.end
+  const path = reader.path
+  reader.path = `${path}${field}.`
+  const rdns: NameAttribute[][] = []
+  while (!reader.atEnd) rdns.push(readRdn(reader, anyValue))
+  reader.path = path
+  reader.leave(outer)
+  return new Name(reader.bytes, header, stop, rdns)
+}
+
+function readRdn(reader: DerReader, anyValue: boolean): NameAttribute[] {
+  const outer = reader.enter(tags.set, 'rdn')
+  const attributes: NameAttribute[] = []
+  while (!reader.atEnd) attributes.push(readAttribute(reader, anyValue))
+  reader.leave(outer)
+  return attributes
+}
+
+function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
+  const outer = reader.enter(tags.sequence, 'attribute')
+  const oid = reader.oid('type')
+  const type = attributeTypeName(oid)
+  const tag = reader.next('value')
+  const { bytes, header, start, stop } = reader
+  reader.leave(outer)
+  if (isStringTag(tag)) {
+    const value = readString(bytes, tag, start, stop)
+    if (value === undefined) reader.fail(type, `octets that are no ${tagName(tag)}`, start)
+    return type === oid
+      ? { oid, type, value, derHex: bytes.toString('hex', header, stop) }
+      : { oid, type, value }
+  }
+  if (!anyValue) reader.fail(type, `${tagName(tag)} is no string type that Go reads in names`, header)
+  const derHex = bytes.toString('hex', header, stop)
+  const value = tag === tags.universalString ? readUniversal(bytes, start, stop) : undefined
+  return { oid, type, value: value ?? `#${derHex}`, derHex }
+}
+
+function attributeText({ type, oid, value, derHex }: NameAttribute): string {
+  // RFC 4514 section 2.4: a type without short name shows the encoding of its value.
+  if (type === oid && derHex !== undefined) return `${oid}=#${derHex}`
+  return value === `#${derHex}` ? `${type}=${value}` : `${type}=${escapeValue(value)}`
+}
+
+const needsEscape = /[\0"+,;<>\\]|^[ #]| $/
+
+/** RFC 4514 section 2.4. */
+function escapeValue(value: string): string {
+  if (!needsEscape.test(value)) return value
+  return value
+    .replaceAll(/["+,;<>\\]/g, (c) => `\\${c}`)
+    .replaceAll('\0', '\\00')
+    .replace(/^[ #]/, (c) => `\\${c}`)
+    .replace(/(?<!^\\) $/, '\\ ')
+}

@@ -1,0 +1,250 @@
+// Object identifiers and their names in the RFCs: the only table of them.
+
+/** RFC 4519 and the IANA registry of LDAP descriptors: the short names that RFC 4514 text may use. */
+const attributeTypes = {
+  '2.5.4.3': 'CN',
+  '2.5.4.4': 'SN',
+  '2.5.4.5': 'serialNumber',
+  '2.5.4.6': 'C',
+  '2.5.4.7': 'L',
+  '2.5.4.8': 'ST',
+  '2.5.4.9': 'STREET',
+  '2.5.4.10': 'O',
+  '2.5.4.11': 'OU',
+  '2.5.4.12': 'title',
+  '2.5.4.17': 'postalCode',
+  '2.5.4.42': 'GN',
+  '2.5.4.43': 'initials',
+  '2.5.4.44': 'generationQualifier',
+  '2.5.4.46': 'dnQualifier',
+  '2.5.4.65': 'pseudonym',
+  '0.9.2342.19200300.100.1.1': 'UID',
+  '0.9.2342.19200300.100.1.25': 'DC',
+  '1.2.840.113549.1.9.1': 'emailAddress',
+} as const
+
+/** RFC 5280 sections 4.2.1 and 4.2.2, and those seen beside them. */
+const extensions = {
+  '2.5.29.9': 'subjectDirectoryAttributes',
+  '2.5.29.14': 'subjectKeyIdentifier',
+  '2.5.29.15': 'keyUsage',
+  '2.5.29.16': 'privateKeyUsagePeriod',
+  '2.5.29.17': 'subjectAltName',
+  '2.5.29.18': 'issuerAltName',
+  '2.5.29.19': 'basicConstraints',
+  '2.5.29.30': 'nameConstraints',
+  '2.5.29.31': 'cRLDistributionPoints',
+  '2.5.29.32': 'certificatePolicies',
+  '2.5.29.33': 'policyMappings',
+  '2.5.29.35': 'authorityKeyIdentifier',
+  '2.5.29.36': 'policyConstraints',
+  '2.5.29.37': 'extKeyUsage',
+  '2.5.29.46': 'freshestCRL',
+  '2.5.29.54': 'inhibitAnyPolicy',
+  '1.3.6.1.5.5.7.1.1': 'authorityInfoAccess',
+  '1.3.6.1.5.5.7.1.11': 'subjectInfoAccess',
+  '1.3.6.1.5.5.7.1.3': 'qcStatements',
+  '1.3.6.1.5.5.7.1.24': 'tlsFeature',
+  '1.3.6.1.5.5.7.48.1.5': 'ocspNoCheck',
+  '1.3.6.1.4.1.11129.2.4.2': 'signedCertificateTimestampList',
+  '1.3.6.1.4.1.11129.2.4.3': 'ctPoison',
+  '2.16.840.1.113730.1.1': 'nsCertType',
+  '2.16.840.1.113730.1.13': 'nsComment',
+} as const
+
+/** RFC 5280 section 4.2.1.12; msSGC and nsSGC stand for serverAuth in some old chains. */
+const extendedKeyUsages = {
+  '2.5.29.37.0': 'anyExtendedKeyUsage',
+  '1.3.6.1.5.5.7.3.1': 'serverAuth',
+  '1.3.6.1.5.5.7.3.2': 'clientAuth',
+  '1.3.6.1.5.5.7.3.3': 'codeSigning',
+  '1.3.6.1.5.5.7.3.4': 'emailProtection',
+  '1.3.6.1.5.5.7.3.5': 'ipsecEndSystem',
+  '1.3.6.1.5.5.7.3.6': 'ipsecTunnel',
+  '1.3.6.1.5.5.7.3.7': 'ipsecUser',
+  '1.3.6.1.5.5.7.3.8': 'timeStamping',
+  '1.3.6.1.5.5.7.3.9': 'OCSPSigning',
+  '1.3.6.1.4.1.311.10.3.3': 'msSGC',
+  '2.16.840.1.113730.4.1': 'nsSGC',
+  '1.3.6.1.4.1.311.2.1.22': 'msCodeCom',
+  '1.3.6.1.4.1.311.61.1.1': 'msKernelCode',
+} as const
+
+/** RFC 3279, 4055, 5758 and 8410. */
+const signatureAlgorithms = {
+  '1.2.840.113549.1.1.2': 'md2WithRSAEncryption',
+  '1.2.840.113549.1.1.4': 'md5WithRSAEncryption',
+  '1.2.840.113549.1.1.5': 'sha1WithRSAEncryption',
+  '1.3.14.3.2.29': 'sha1WithRSASignature',
+  '1.2.840.113549.1.1.14': 'sha224WithRSAEncryption',
+  '1.2.840.113549.1.1.11': 'sha256WithRSAEncryption',
+  '1.2.840.113549.1.1.12': 'sha384WithRSAEncryption',
+  '1.2.840.113549.1.1.13': 'sha512WithRSAEncryption',
+  '1.2.840.113549.1.1.10': 'id-RSASSA-PSS',
+  '1.2.840.10040.4.3': 'dsa-with-sha1',
+  '2.16.840.1.101.3.4.3.2': 'dsa-with-sha256',
+  '1.2.840.10045.4.1': 'ecdsa-with-SHA1',
+  '1.2.840.10045.4.3.1': 'ecdsa-with-SHA224',
+  '1.2.840.10045.4.3.2': 'ecdsa-with-SHA256',
+  '1.2.840.10045.4.3.3': 'ecdsa-with-SHA384',
+  '1.2.840.10045.4.3.4': 'ecdsa-with-SHA512',
+  '1.3.101.112': 'Ed25519',
+  '1.3.101.113': 'Ed448',
+} as const
+
+const keyAlgorithms = {
+  '1.2.840.113549.1.1.1': 'rsaEncryption',
+  '1.2.840.10045.2.1': 'id-ecPublicKey',
+  '1.2.840.10040.4.1': 'id-dsa',
+  '1.3.101.110': 'X25519',
+  '1.3.101.111': 'X448',
+} as const
+
+/** RFC 5480 section 2.1.1.1, by NIST's names. */
+const curves = {
+  '1.3.132.0.33': 'P-224',
+  '1.2.840.10045.3.1.7': 'P-256',
+  '1.3.132.0.34': 'P-384',
+  '1.3.132.0.35': 'P-521',
+  '1.3.132.0.10': 'secp256k1',
+  '1.3.36.3.3.2.8.1.1.7': 'brainpoolP256r1',
+} as const
+
+const hashes = {
+  '1.2.840.113549.2.5': 'md5',
+  '1.3.14.3.2.26': 'sha1',
+  '2.16.840.1.101.3.4.2.4': 'sha224',
+  '2.16.840.1.101.3.4.2.1': 'sha256',
+  '2.16.840.1.101.3.4.2.2': 'sha384',
+  '2.16.840.1.101.3.4.2.3': 'sha512',
+} as const
+
+/** RFC 8018 (PKCS#5), RFC 7292 (PKCS#12), RFC 2315 (PKCS#7) and RFC 2985. */
+const containers = {
+  '1.2.840.113549.1.1.8': 'id-mgf1',
+  '1.2.840.113549.1.5.3': 'pbeWithMD5AndDES-CBC',
+  '1.2.840.113549.1.5.10': 'pbeWithSHA1AndDES-CBC',
+  '1.2.840.113549.1.5.12': 'PBKDF2',
+  '1.2.840.113549.1.5.13': 'PBES2',
+  '1.2.840.113549.1.5.14': 'PBMAC1',
+  '1.3.6.1.4.1.11591.4.11': 'scrypt',
+  '1.2.840.113549.2.7': 'hmacWithSHA1',
+  '1.2.840.113549.2.8': 'hmacWithSHA224',
+  '1.2.840.113549.2.9': 'hmacWithSHA256',
+  '1.2.840.113549.2.10': 'hmacWithSHA384',
+  '1.2.840.113549.2.11': 'hmacWithSHA512',
+  '1.2.840.113549.3.2': 'RC2-CBC',
+  '1.2.840.113549.3.7': 'DES-EDE3-CBC',
+  '1.3.14.3.2.7': 'DES-CBC',
+  '2.16.840.1.101.3.4.1.2': 'AES-128-CBC',
+  '2.16.840.1.101.3.4.1.22': 'AES-192-CBC',
+  '2.16.840.1.101.3.4.1.42': 'AES-256-CBC',
+  '1.2.840.113549.1.12.1.1': 'pbeWithSHAAnd128BitRC4',
+  '1.2.840.113549.1.12.1.2': 'pbeWithSHAAnd40BitRC4',
+  '1.2.840.113549.1.12.1.3': 'pbeWithSHAAnd3-KeyTripleDES-CBC',
+  '1.2.840.113549.1.12.1.4': 'pbeWithSHAAnd2-KeyTripleDES-CBC',
+  '1.2.840.113549.1.12.1.5': 'pbeWithSHAAnd128BitRC2-CBC',
+  '1.2.840.113549.1.12.1.6': 'pbeWithSHAAnd40BitRC2-CBC',
+  '1.2.840.113549.1.12.10.1.1': 'keyBag',
+  '1.2.840.113549.1.12.10.1.2': 'pkcs8ShroudedKeyBag',
+  '1.2.840.113549.1.12.10.1.3': 'certBag',
+  '1.2.840.113549.1.12.10.1.4': 'crlBag',
+  '1.2.840.113549.1.12.10.1.5': 'secretBag',
+  '1.2.840.113549.1.12.10.1.6': 'safeContentsBag',
+  '1.2.840.113549.1.7.1': 'data',
+  '1.2.840.113549.1.7.2': 'signedData',
+  '1.2.840.113549.1.7.3': 'envelopedData',
+  '1.2.840.113549.1.7.6': 'encryptedData',
+  '1.2.840.113549.1.9.7': 'challengePassword',
+  '1.2.840.113549.1.9.14': 'extensionRequest',
+  '1.2.840.113549.1.9.20': 'friendlyName',
+  '1.2.840.113549.1.9.21': 'localKeyID',
+  '1.2.840.113549.1.9.22.1': 'x509Certificate',
+  '1.2.840.113549.1.9.22.2': 'sdsiCertificate',
+} as const
+
+const accessMethods = {
+  '1.3.6.1.5.5.7.48.1': 'ocsp',
+  '1.3.6.1.5.5.7.48.2': 'caIssuers',
+} as const
+
+const names = {
+  ...attributeTypes,
+  ...extensions,
+  ...extendedKeyUsages,
+  ...signatureAlgorithms,
+  ...keyAlgorithms,
+  ...curves,
+  ...hashes,
+  ...containers,
+  ...accessMethods,
+} as const
+
+export type OidName = (typeof names)[keyof typeof names]
+export type ExtendedKeyUsageName = (typeof extendedKeyUsages)[keyof typeof extendedKeyUsages]
+
+const nameByOid = new Map<string, OidName>(Object.entries(names) as [string, OidName][])
+const attributeTypeByOid = new Map<string, string>(Object.entries(attributeTypes))
+const usageByOid = new Map<string, string>(Object.entries(extendedKeyUsages))
+const oidByName = new Map<OidName, string>([...nameByOid].map(([oid, name]) => [name, oid]))
+
+/** Name of an object identifier in the RFC that defines it; undefined when kcert does not know it. */
+export function nameOfOid(oid: string): OidName | undefined {
+  return nameByOid.get(oid)
+}
+
+/** The dotted object identifier of a name of this table. */
+export function oidOf(name: OidName): string {
+  return oidByName.get(name)!
+}
+
+/** Short name of an attribute type ("CN"), or the object identifier itself. */
+export function attributeTypeName(oid: string): string {
+  return attributeTypeByOid.get(oid) ?? oid
+}
+
+/** Name of an extended key usage ("serverAuth"), or the object identifier itself. */
+export function extendedKeyUsageName(oid: string): string {
+  return usageByOid.get(oid) ?? oid
+}
+
+interface EncodedOid {
+  readonly oid: string
+  readonly content: readonly number[]
+}
+
+/** Content octets of a dotted object identifier; arcs of any size. */
+export function encodeOid(oid: string): number[] {
+  const [first = '', second = '', ...rest] = oid.split('.')
+  const packed = BigInt(first) * 40n + BigInt(second)
+  return [packed, ...rest.map(BigInt)].flatMap(encodeArc)
+}
+
+function encodeArc(arc: bigint): number[] {
+  const groups = [Number(arc & 0x7fn)]
+  for (let left = arc >> 7n; left > 0n; left >>= 7n) groups.unshift(Number(left & 0x7fn) | 0x80)
+  return groups
+}
+
+// Known identifiers are found by a hash of their octets, so that reading a certificate builds no strings for them.
+const encodedByHash = new Map<number, EncodedOid>()
+for (const oid of nameByOid.keys()) {
+  const content = encodeOid(oid)
+  encodedByHash.set(hashOf(content, 0, content.length), { oid, content })
+}
+
+function hashOf(bytes: ArrayLike<number>, start: number, stop: number): number {
+  let hash = stop - start
+  for (let at = start; at < stop; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0
+  return hash
+}
+
+/** The dotted form of the identifier with these content octets when it is in the table. */
+export function knownOid(bytes: Uint8Array, start: number, stop: number): string | undefined {
+  const candidate = encodedByHash.get(hashOf(bytes, start, stop))
+  if (candidate === undefined || candidate.content.length !== stop - start) return undefined
+  for (let i = 0; i < candidate.content.length; i++) {
+    if (candidate.content[i] !== bytes[start + i]) return undefined
+  }
+  return candidate.oid
+}

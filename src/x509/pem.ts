@@ -1,0 +1,269 @@
+import { asBuffer } from './der.ts'
+
+// PEM (RFC 7468, and RFC 1421's headers). Which blocks count is what Go's encoding/pem says, since that is what Kubernetes
+// reads with; what it drops in silence is named here as a defect. One pass: the time is linear in the size of the text.
+
+export interface PemBlock {
+  readonly label: string
+  /** RFC 1421 headers, e.g. Proc-Type and DEK-Info of an encrypted key. */
+  readonly headers: ReadonlyMap<string, string>
+  readonly der: Uint8Array
+  /** Which of the BEGIN lines of the text this is, from 0; damaged blocks count too. */
+  readonly index: number
+  /** Of "-----BEGIN" in the octets of the text. */
+  readonly offset: number
+  /** Of "-----BEGIN", from 1. */
+  readonly line: number
+}
+
+export interface PemDefect {
+  readonly label: string
+  readonly index: number
+  readonly offset: number
+  /** Of "-----BEGIN", from 1; the reason names the line of the fault where it is another. */
+  readonly line: number
+  readonly reason: string
+}
+
+/** Labels of certificates: RFC 7468 section 5.1, and the two that OpenSSL writes or has written. */
+const certificateLabels: ReadonlySet<string> = new Set([
+  'CERTIFICATE',
+  'X509 CERTIFICATE',
+  'TRUSTED CERTIFICATE',
+])
+
+export function isCertificateLabel(label: string): boolean {
+  return certificateLabels.has(label)
+}
+
+// Nobody reads more, and a hostile text of "-----BEGIN A-----" lines makes one each.
+const maxDefects = 1000
+// The longest label in use has 27 characters.
+const maxLabelLength = 64
+
+const begin = '-----BEGIN '
+const end = '-----END '
+const dashes = '-----'
+const noHeaders: ReadonlyMap<string, string> = new Map()
+
+const [lf, cr, space, tab, colon] = [0x0a, 0x0d, 0x20, 0x09, 0x3a]
+
+/** True when the octets hold PEM text rather than DER. */
+export function looksLikePem(input: Uint8Array): boolean {
+  // DER of anything longer than 127 octets begins so, and text does not.
+  if (input[0] === 0x30 && input[1]! >= 0x80) return false
+  return asText(input).includes(begin)
+}
+
+/** Returns all blocks of a text and what is wrong with the ones that are damaged. Never throws. */
+export function readPem(input: Uint8Array | string): { blocks: PemBlock[]; defects: PemDefect[] } {
+  return new PemScanner(typeof input === 'string' ? Buffer.from(input, 'utf8') : asText(input)).scan()
+}
+
+/** Text with a UTF-16 byte order mark, as PowerShell's ">" writes it, becomes UTF-8; anything else stays as it is. */
+function asText(input: Uint8Array): Buffer {
+  const bytes = asBuffer(input)
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return Buffer.from(bytes.toString('utf16le', 2), 'utf8')
+  return bytes
+}
+
+class PemScanner {
+  private readonly bytes: Buffer
+  private readonly blocks: PemBlock[] = []
+  private readonly defects: PemDefect[] = []
+  private index = 0
+  private line = 1
+  private countedTo = 0
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  scan(): { blocks: PemBlock[]; defects: PemDefect[] } {
+    let at = this.bytes.indexOf(begin, 0, 'latin1')
+    while (at >= 0) at = this.bytes.indexOf(begin, this.readBlock(at), 'latin1')
+    return { blocks: this.blocks, defects: this.defects }
+  }
+
+  /** Reads what follows one "-----BEGIN "; returns where to look for the next. */
+  private readBlock(offset: number): number {
+    const { bytes } = this
+    const label = this.labelAt(offset + begin.length)
+    if (label === undefined) return this.passOver(offset)
+    const line = this.lineAt(offset)
+    const index = this.index++
+    const fail = (reason: string, next: number): number => {
+      if (this.defects.length < maxDefects) this.defects.push({ label, index, offset, line, reason })
+      return next
+    }
+    const bodyAt = offset + begin.length + label.length + dashes.length
+    if (!this.startsLine(offset))
+      return fail('"-----BEGIN" does not start its line, so readers skip the block', bodyAt)
+    if (!this.endsLine(bodyAt)) return fail('the BEGIN line goes on after its dashes', bodyAt)
+
+    const marker = bytes.indexOf(dashes, bodyAt, 'latin1')
+    if (marker < 0) return fail('no END line', bytes.length)
+    if (this.textAt(marker, begin)) return fail('no END line before the next BEGIN', marker)
+    const endLabel = this.textAt(marker, end) ? this.labelAt(marker + end.length) : undefined
+    if (endLabel === undefined) return fail('damaged END line', marker + dashes.length)
+    const next = marker + end.length + endLabel.length + dashes.length
+    if (endLabel !== label) return fail(`the END line says ${endLabel}`, next)
+    if (!this.startsLine(marker)) return fail('"-----END" does not start its line', next)
+    if (!this.endsLine(next)) return fail('no line break after the END line, so readers skip the block', next)
+
+    const { headers, contentAt } = this.readHeaders(bodyAt, marker)
+    const der = decodeBase64(bytes, contentAt, marker)
+    if (typeof der === 'number') return fail(this.base64Defect(der, marker), next)
+    this.blocks.push({ label, headers, der, index, offset, line })
+    return next
+  }
+
+  /** A BEGIN line that lost its dashes is a defect worth a word; "-----BEGIN " in running text is none. */
+  private passOver(offset: number): number {
+    if (this.startsLine(offset) && this.defects.length < maxDefects) {
+      const [index, line] = [this.index++, this.lineAt(offset)]
+      this.defects.push({ label: '', index, offset, line, reason: 'the BEGIN line does not end in "-----"' })
+    }
+    return offset + begin.length
+  }
+
+  /** The label that begins at `at` and ends in five dashes on the same line. */
+  private labelAt(at: number): string | undefined {
+    const { bytes } = this
+    const limit = Math.min(bytes.length, at + maxLabelLength + dashes.length)
+    for (let to = at; to + dashes.length <= limit; to++) {
+      const c = bytes[to]!
+      if (c < space || c > 0x7e) return undefined
+      if (c === 0x2d && this.textAt(to, dashes))
+        return to === at ? undefined : bytes.toString('latin1', at, to)
+    }
+    return undefined
+  }
+
+  private textAt(at: number, text: string): boolean {
+    for (let i = 0; i < text.length; i++) if (this.bytes[at + i] !== text.charCodeAt(i)) return false
+    return true
+  }
+
+  private startsLine(at: number): boolean {
+    if (at === 0 || this.bytes[at - 1] === lf || this.bytes[at - 1] === cr) return true
+    return at === 3 && this.bytes[0] === 0xef && this.bytes[1] === 0xbb && this.bytes[2] === 0xbf
+  }
+
+  private endsLine(from: number): boolean {
+    let at = from
+    while (this.bytes[at] === space || this.bytes[at] === tab) at++
+    return at >= this.bytes.length || this.bytes[at] === lf || this.bytes[at] === cr
+  }
+
+  /** Counts on from the last call, so that all calls together read the text once. Offsets only grow. */
+  private lineAt(offset: number): number {
+    for (
+      let at = this.bytes.indexOf(lf, this.countedTo);
+      at >= 0 && at < offset;
+      at = this.bytes.indexOf(lf, at + 1)
+    ) {
+      this.line++
+      this.countedTo = at + 1
+    }
+    return this.line
+  }
+
+  /** Header lines are those with a colon, which base64 does not have. */
+  private readHeaders(
+    bodyAt: number,
+    marker: number,
+  ): { headers: ReadonlyMap<string, string>; contentAt: number } {
+    let headers: Map<string, string> | undefined
+    let at = this.afterLine(bodyAt, marker)
+    for (;;) {
+      const next = this.afterLine(at, marker)
+      const colonAt = this.findColon(at, next)
+      if (colonAt < 0) return { headers: headers ?? noHeaders, contentAt: at }
+      headers ??= new Map()
+      headers.set(
+        this.bytes.toString('utf8', at, colonAt).trim(),
+        this.bytes.toString('utf8', colonAt + 1, next).trim(),
+      )
+      at = next
+    }
+  }
+
+  private afterLine(from: number, limit: number): number {
+    let at = from
+    while (at < limit && this.bytes[at] !== lf && this.bytes[at] !== cr) at++
+    if (at < limit && this.bytes[at] === cr && this.bytes[at + 1] === lf) at++
+    return Math.min(at + 1, limit)
+  }
+
+  private findColon(from: number, to: number): number {
+    for (let at = from; at < to; at++) if (this.bytes[at] === colon) return at
+    return -1
+  }
+
+  private base64Defect(at: number, marker: number): string {
+    if (at >= marker) return 'the base64 text is incomplete'
+    const c = this.bytes[at]!
+    const shown =
+      c > space && c < 0x7f ? `"${String.fromCharCode(c)}"` : `octet 0x${c.toString(16).padStart(2, '0')}`
+    return `${shown} at line ${this.lineAt(at)} does not belong in base64`
+  }
+}
+
+const [skip, invalid, padding] = [64, 65, 66]
+const sextets = new Uint8Array(256).fill(invalid)
+for (const [i, c] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].entries()) {
+  sextets[c.charCodeAt(0)] = i
+}
+for (const c of [lf, cr, space, tab]) sextets[c] = skip
+sextets['='.charCodeAt(0)] = padding
+
+/** The octets of start…stop, or the place of the first character that does not belong; `stop` when some are missing. */
+function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | number {
+  const out = Buffer.allocUnsafe(Math.ceil(((stop - start) * 3) / 4))
+  let length = 0
+  let group = 0
+  let count = 0
+  for (let at = start; at < stop; at++) {
+    const value = sextets[bytes[at]!]!
+    if (value < 64) {
+      group = (group << 6) | value
+      if (++count === 4) {
+        out[length++] = group >> 16
+        out[length++] = group >> 8
+        out[length++] = group
+        group = 0
+        count = 0
+      }
+    } else if (value === padding) {
+      const misplaced = misplacedPadding(bytes, at, stop, count)
+      if (misplaced >= 0) return misplaced
+      if (count === 3) {
+        out[length++] = group >> 10
+        out[length++] = group >> 2
+      } else out[length++] = group >> 4
+      return out.subarray(0, length)
+    } else if (value === invalid) return at
+  }
+  return count === 0 ? out.subarray(0, length) : stop
+}
+
+/** −1 when the padding that begins at `at` completes the last group and nothing follows. */
+function misplacedPadding(bytes: Buffer, at: number, stop: number, count: number): number {
+  if (count < 2) return at
+  let missing = 4 - count
+  for (let i = at; i < stop; i++) {
+    const value = sextets[bytes[i]!]!
+    if (value === padding && missing > 0) missing--
+    else if (value !== skip) return i
+  }
+  return missing === 0 ? -1 : stop
+}
+
+/** PEM text of one block: 64 columns, LF, a newline at the end (RFC 7468). */
+export function writePem(label: string, der: Uint8Array): string {
+  const base64 = asBuffer(der).toString('base64')
+  let text = `${begin}${label}-----\n`
+  for (let at = 0; at < base64.length; at += 64) text += `${base64.slice(at, at + 64)}\n`
+  return `${text}${end}${label}-----\n`
+}

@@ -1,0 +1,202 @@
+import { createPublicKey, hash, type KeyObject } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import { isCurveName, pointDefect } from './curves.ts'
+import { type DerReader, tags } from './der.ts'
+import { nameOfOid } from './oids.ts'
+
+/** A SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7). */
+export class PublicKeyInfo {
+  /** "RSA", "ECDSA", "Ed25519", "DSA", or the object identifier of any other algorithm. */
+  readonly algorithm: string
+  /** Length of an RSA modulus or DSA prime. */
+  readonly bits: number | undefined
+  /** "P-224", "P-256", "P-384" or "P-521". */
+  readonly curve: string | undefined
+  /** Public exponent of an RSA key; above 2^53 the last digits are lost. */
+  readonly rsaExponent: number | undefined
+  private readonly bytes: Buffer
+  private readonly start: number
+  private readonly stop: number
+  private readonly keyStart: number
+  private readonly keyStop: number
+  private cachedSha256: string | undefined
+  private cachedKey: KeyObject | undefined
+
+  constructor(bytes: Buffer, bounds: KeyBounds, facts: KeyFacts) {
+    this.bytes = bytes
+    this.start = bounds.start
+    this.stop = bounds.stop
+    this.keyStart = bounds.keyStart
+    this.keyStop = bounds.keyStop
+    this.algorithm = facts.algorithm
+    this.bits = facts.bits
+    this.curve = facts.curve
+    this.rsaExponent = facts.rsaExponent
+  }
+
+  /** DER of the whole structure. */
+  get spki(): Uint8Array {
+    return this.bytes.subarray(this.start, this.stop)
+  }
+
+  /** Content of the subjectPublicKey BIT STRING: what RFC 5280 section 4.2.1.2 (1) hashes into a key identifier. */
+  get keyBits(): Uint8Array {
+    return this.bytes.subarray(this.keyStart, this.keyStop)
+  }
+
+  /** SHA-256 of `spki` in hexadecimal: kubeadm's CA pin without its "sha256:". */
+  get sha256(): string {
+    this.cachedSha256 ??= hash('sha256', this.spki, 'hex')
+    return this.cachedSha256
+  }
+
+  /** The key for node:crypto. Throws KCERT_KEY_UNSUPPORTED for keys that OpenSSL does not take. */
+  keyObject(): KeyObject {
+    if (this.cachedKey !== undefined) return this.cachedKey
+    try {
+      this.cachedKey = createPublicKey({ key: Buffer.from(this.spki), format: 'der', type: 'spki' })
+      return this.cachedKey
+    } catch (cause) {
+      const what = `public key of type ${nameOfOid(this.algorithm) ?? this.algorithm} cannot be used`
+      throw new KcertError('KCERT_KEY_UNSUPPORTED', what, { why: 'OpenSSL does not accept it', cause })
+    }
+  }
+}
+
+interface KeyBounds {
+  readonly start: number
+  readonly stop: number
+  readonly keyStart: number
+  readonly keyStop: number
+}
+
+interface KeyFacts {
+  readonly algorithm: string
+  readonly bits?: number
+  readonly curve?: string
+  readonly rsaExponent?: number
+}
+
+const oidRsa = '1.2.840.113549.1.1.1'
+const oidEc = '1.2.840.10045.2.1'
+const oidDsa = '1.2.840.10040.4.1'
+const oidEd25519 = '1.3.101.112'
+const checkedAlgorithms = new Set([oidRsa, oidEc, oidDsa, oidEd25519])
+
+/** Reads a SubjectPublicKeyInfo. Keys of algorithms that Go knows are checked as it checks them; others are kept as they are. */
+export function readSubjectPublicKeyInfo(reader: DerReader, field: string): PublicKeyInfo {
+  const outer = reader.enter(tags.sequence, field)
+  const start = reader.header
+  const stop = reader.end
+  const path = reader.path
+  reader.path = `${path}${field}.`
+
+  const algorithmOuter = reader.enter(tags.sequence, 'algorithm')
+  const oid = reader.oid('algorithm')
+  const parametersAt = reader.offset
+  if (!reader.atEnd) reader.next('parameters')
+  const parametersEnd = reader.offset
+  reader.leave(algorithmOuter)
+
+  const unused = reader.bitString('subjectPublicKey')
+  const bounds = { start, stop, keyStart: reader.start, keyStop: reader.stop }
+  // A key is whole octets. Go shifts one with unused bits to the right and reads on; what it finds then is no key but for
+  // crafted input, so the refusal here differs from Go's in its words only.
+  if (unused > 0 && checkedAlgorithms.has(oid)) {
+    reader.fail('subjectPublicKey', `key with ${unused} unused bits`, reader.start)
+  }
+  const facts = readKey(reader, oid, parametersAt, parametersEnd)
+  reader.path = path
+  reader.leave(outer)
+  return new PublicKeyInfo(reader.bytes, bounds, facts)
+}
+
+function readKey(reader: DerReader, oid: string, parametersAt: number, parametersEnd: number): KeyFacts {
+  switch (oid) {
+    case oidRsa:
+      return readRsaKey(reader, parametersAt, parametersEnd)
+    case oidEc:
+      return readEcKey(reader, parametersAt, parametersEnd)
+    case oidEd25519:
+      if (parametersEnd > parametersAt)
+        reader.fail('algorithm.parameters', 'not absent for Ed25519', parametersAt)
+      if (reader.stop - reader.start !== 32)
+        reader.fail('subjectPublicKey', 'Ed25519 key is not 32 octets', reader.start)
+      return { algorithm: 'Ed25519' }
+    case oidDsa:
+      return readDsaKey(reader, parametersAt, parametersEnd)
+    default:
+      return { algorithm: oid }
+  }
+}
+
+/** RFC 3279 section 2.3.1. */
+function readRsaKey(reader: DerReader, parametersAt: number, parametersEnd: number): KeyFacts {
+  const isNull =
+    parametersEnd - parametersAt === 2 &&
+    reader.bytes[parametersAt] === tags.null &&
+    reader.bytes[parametersAt + 1] === 0
+  if (!isNull) reader.fail('algorithm.parameters', 'NULL is missing for RSA', parametersAt)
+  const bits = reader.enterLast('subjectPublicKey')
+  const sequence = reader.enter(tags.sequence, 'subjectPublicKey')
+  const facts = readRsaNumbers(reader)
+  reader.leave(sequence)
+  reader.leave(bits)
+  return facts
+}
+
+/** Modulus and exponent of an RSAPublicKey whose SEQUENCE the reader is in. */
+export function readRsaNumbers(reader: DerReader): { algorithm: 'RSA'; bits: number; rsaExponent: number } {
+  const bits = positiveBits(reader, 'modulus')
+  const rsaExponent = reader.int64('publicExponent')
+  if (rsaExponent <= 0) reader.fail('publicExponent', 'not positive', reader.start)
+  return { algorithm: 'RSA', bits, rsaExponent }
+}
+
+/** RFC 5480 section 2.1.1: named curves only, uncompressed points only. */
+function readEcKey(reader: DerReader, parametersAt: number, parametersEnd: number): KeyFacts {
+  const { bytes, start, stop } = reader
+  const curve = readNamedCurve(reader, parametersAt, parametersEnd)
+  if (!isCurveName(curve)) reader.fail('algorithm.parameters', `unsupported curve ${curve}`, parametersAt)
+  const defect = pointDefect(curve, bytes, start, stop)
+  if (defect !== undefined) reader.fail('subjectPublicKey', defect, start)
+  return { algorithm: 'ECDSA', curve }
+}
+
+function readNamedCurve(reader: DerReader, parametersAt: number, parametersEnd: number): string {
+  const { offset, end } = reader
+  reader.offset = parametersAt
+  reader.end = parametersEnd
+  const oid = reader.oid('algorithm.parameters')
+  reader.offset = offset
+  reader.end = end
+  return nameOfOid(oid) ?? oid
+}
+
+/** RFC 3279 section 2.3.2. */
+function readDsaKey(reader: DerReader, parametersAt: number, parametersEnd: number): KeyFacts {
+  const bits = reader.enterLast('subjectPublicKey')
+  positiveBits(reader, 'subjectPublicKey')
+  reader.leave(bits)
+  const { offset, end } = reader
+  reader.offset = parametersAt
+  reader.end = parametersEnd
+  const parameters = reader.enter(tags.sequence, 'algorithm.parameters')
+  const primeBits = positiveBits(reader, 'p')
+  positiveBits(reader, 'q')
+  positiveBits(reader, 'g')
+  reader.leave(parameters)
+  reader.offset = offset
+  reader.end = end
+  return { algorithm: 'DSA', bits: primeBits }
+}
+
+/** Reads an INTEGER above zero; returns how many bits it has. */
+function positiveBits(reader: DerReader, field: string): number {
+  reader.integer(field)
+  const { bytes, start, stop } = reader
+  const first = bytes[start]!
+  const from = first === 0 ? start + 1 : start
+  if (reader.isNegative || from === stop) reader.fail(field, 'not positive', start)
+  return (stop - from - 1) * 8 + (32 - Math.clz32(bytes[from]!))
+}

@@ -1,0 +1,162 @@
+import { constants, type KeyObject, verify } from 'node:crypto'
+import { constructedTag, DerReader, tags } from './der.ts'
+import { nameOfOid } from './oids.ts'
+import type { PublicKeyInfo } from './public-key.ts'
+
+// Every signature is checked by node:crypto. What is decided here is which ones may count.
+
+export type SignatureRefusal =
+  /** MD5 or SHA-1, which Go refuses in certificates. */
+  | 'algorithm-refused'
+  /** An algorithm that Go does not know: RSA-PSS with unusual parameters, DSA, Ed448. */
+  | 'algorithm-unsupported'
+  /** An RSA signature and an ECDSA key, or the like. */
+  | 'key-mismatch'
+  /** A key that Go or OpenSSL does not use: unknown algorithm, RSA below 1024 bits, an even exponent. */
+  | 'key-unsupported'
+  | 'bad-signature'
+
+export type SignatureVerdict =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: SignatureRefusal }
+
+/** What a certificate and a request have in common. */
+export interface Signed {
+  readonly tbs: Uint8Array
+  readonly signature: Uint8Array
+  readonly signatureAlgorithmOid: string
+  /** Content of the AlgorithmIdentifier. */
+  readonly signatureAlgorithmDer: Uint8Array
+}
+
+/** Which hash functions count: what Go takes in certificates, what it takes in requests (SHA-1 too), or any, for linking old certificates. */
+export type HashPolicy = 'certificate' | 'request' | 'any'
+
+interface Algorithm {
+  readonly key: 'RSA' | 'ECDSA' | 'Ed25519'
+  readonly hash?: 'md5' | 'sha1' | 'sha224' | 'sha256' | 'sha384' | 'sha512'
+  readonly isPss?: boolean
+}
+
+const algorithms = new Map<string, Algorithm>([
+  ['md5WithRSAEncryption', { key: 'RSA', hash: 'md5' }],
+  ['sha1WithRSAEncryption', { key: 'RSA', hash: 'sha1' }],
+  ['sha1WithRSASignature', { key: 'RSA', hash: 'sha1' }],
+  ['sha224WithRSAEncryption', { key: 'RSA', hash: 'sha224' }],
+  ['sha256WithRSAEncryption', { key: 'RSA', hash: 'sha256' }],
+  ['sha384WithRSAEncryption', { key: 'RSA', hash: 'sha384' }],
+  ['sha512WithRSAEncryption', { key: 'RSA', hash: 'sha512' }],
+  ['ecdsa-with-SHA1', { key: 'ECDSA', hash: 'sha1' }],
+  ['ecdsa-with-SHA224', { key: 'ECDSA', hash: 'sha224' }],
+  ['ecdsa-with-SHA256', { key: 'ECDSA', hash: 'sha256' }],
+  ['ecdsa-with-SHA384', { key: 'ECDSA', hash: 'sha384' }],
+  ['ecdsa-with-SHA512', { key: 'ECDSA', hash: 'sha512' }],
+  ['Ed25519', { key: 'Ed25519' }],
+])
+
+const allowedHashes: Record<HashPolicy, ReadonlySet<string>> = {
+  certificate: new Set(['sha256', 'sha384', 'sha512']),
+  request: new Set(['sha1', 'sha256', 'sha384', 'sha512']),
+  any: new Set(['md5', 'sha1', 'sha224', 'sha256', 'sha384', 'sha512']),
+}
+
+/** Says whether this key made the signature, and whether the algorithm counts. Never throws. */
+export function verifySignature(
+  signed: Signed,
+  key: PublicKeyInfo,
+  policy: HashPolicy = 'certificate',
+): SignatureVerdict {
+  const algorithm = algorithmOf(signed)
+  if (algorithm === undefined) return { ok: false, reason: 'algorithm-unsupported' }
+  const refusal = algorithmRefusal(algorithm, policy) ?? keyRefusal(algorithm, key, policy)
+  if (refusal !== undefined) return { ok: false, reason: refusal }
+  let keyObject: KeyObject
+  try {
+    keyObject = key.keyObject()
+  } catch {
+    return { ok: false, reason: 'key-unsupported' }
+  }
+  return isSignature(algorithm, signed, keyObject) ? { ok: true } : { ok: false, reason: 'bad-signature' }
+}
+
+function algorithmRefusal({ hash }: Algorithm, policy: HashPolicy): SignatureRefusal | undefined {
+  if (hash === undefined || allowedHashes[policy].has(hash)) return undefined
+  return hash === 'sha224' ? 'algorithm-unsupported' : 'algorithm-refused'
+}
+
+function keyRefusal(
+  algorithm: Algorithm,
+  key: PublicKeyInfo,
+  policy: HashPolicy,
+): SignatureRefusal | undefined {
+  if (key.algorithm !== algorithm.key) {
+    return key.algorithm in { RSA: 0, ECDSA: 0, Ed25519: 0 } ? 'key-mismatch' : 'key-unsupported'
+  }
+  if (key.algorithm !== 'RSA' || policy === 'any') return undefined
+  // Go since 1.24: no RSA below 1024 bits; an exponent that is even or does not fit 31 bits has never been one.
+  const { bits = 0, rsaExponent = 0 } = key
+  const isUsable = bits >= 1024 && rsaExponent >= 2 && rsaExponent % 2 === 1 && rsaExponent < 2 ** 31
+  return isUsable ? undefined : 'key-unsupported'
+}
+
+function isSignature({ hash, isPss }: Algorithm, { tbs, signature }: Signed, key: KeyObject): boolean {
+  try {
+    if (!isPss) return verify(hash ?? null, tbs, key, signature)
+    const saltLength = constants.RSA_PSS_SALTLEN_DIGEST
+    return verify(hash, tbs, { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength }, signature)
+  } catch {
+    return false
+  }
+}
+
+function algorithmOf({ signatureAlgorithmOid, signatureAlgorithmDer }: Signed): Algorithm | undefined {
+  const name = nameOfOid(signatureAlgorithmOid)
+  if (name === 'id-RSASSA-PSS') return pssAlgorithm(signatureAlgorithmDer)
+  // RFC 8410 section 3: no parameters.
+  if (name === 'Ed25519' && signatureAlgorithmDer.length !== 5) return undefined
+  return name === undefined ? undefined : algorithms.get(name)
+}
+
+const saltLengths: Readonly<Record<string, number>> = { sha256: 32, sha384: 48, sha512: 64 }
+
+/** RFC 4055 section 3.1, in the three forms that Go takes: one hash for both uses, a salt as long as it, no other trailer. */
+function pssAlgorithm(der: Uint8Array): Algorithm | undefined {
+  try {
+    const reader = new DerReader(der, 'RSASSA-PSS-params')
+    reader.oid('algorithm')
+    reader.enter(tags.sequence, 'parameters')
+    const hashOuter = reader.enter(constructedTag(0), 'hashAlgorithm')
+    const hash = readHash(reader)
+    reader.leave(hashOuter)
+    const mgfOuter = reader.enter(constructedTag(1), 'maskGenAlgorithm')
+    const mgf = reader.enter(tags.sequence, 'maskGenAlgorithm')
+    const isMgf1 = nameOfOid(reader.oid('maskGenAlgorithm')) === 'id-mgf1'
+    const mgfHash = readHash(reader)
+    reader.leave(mgf)
+    reader.leave(mgfOuter)
+    const saltOuter = reader.enter(constructedTag(2), 'saltLength')
+    const saltLength = reader.int64('saltLength')
+    reader.leave(saltOuter)
+    if (reader.readOptional(constructedTag(3), 'trailerField')) {
+      const trailer = reader.enterLast('trailerField')
+      if (reader.int64('trailerField') !== 1) return undefined
+      reader.leave(trailer)
+    }
+    if (hash === undefined || hash !== mgfHash || !isMgf1 || saltLengths[hash] !== saltLength)
+      return undefined
+    return { key: 'RSA', hash: hash as 'sha256' | 'sha384' | 'sha512', isPss: true }
+  } catch {
+    return undefined
+  }
+}
+
+/** Name of a hash AlgorithmIdentifier with NULL or no parameters. */
+function readHash(reader: DerReader): string | undefined {
+  const outer = reader.enter(tags.sequence, 'hashAlgorithm')
+  const name = nameOfOid(reader.oid('algorithm'))
+  const hasParameters = !reader.atEnd
+  if (hasParameters) reader.read(tags.null, 'parameters')
+  const isEmpty = !hasParameters || reader.start === reader.stop
+  reader.leave(outer)
+  return isEmpty ? name : undefined
+}

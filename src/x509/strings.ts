@@ -1,0 +1,119 @@
+import { isAscii, isUtf8 } from 'node:buffer'
+import { tags } from './der.ts'
+
+// ASN.1 character strings. The texts keep whatever is in them, control characters too:
+// what a terminal may see is decided where it is printed.
+
+const printable = new Uint8Array(256)
+// X.680's PrintableString, and "*" and "&", which are not in it but are in certificates in use; Go takes them.
+for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?*&") {
+  printable[c.charCodeAt(0)] = 1
+}
+
+function isPrintable(bytes: Uint8Array, start: number, stop: number): boolean {
+  for (let at = start; at < stop; at++) if (printable[bytes[at]!] === 0) return false
+  return true
+}
+
+/** True when every octet is below 0x80 (IA5String). */
+export function isIa5(bytes: Uint8Array, start: number, stop: number): boolean {
+  for (let at = start; at < stop; at++) if (bytes[at]! >= 0x80) return false
+  return true
+}
+
+/** Text of octets that are ASCII or Latin-1. Short ones are quicker in JavaScript than through Buffer. */
+export function latin1(bytes: Buffer, start: number, stop: number): string {
+  if (stop - start > 12) return bytes.toString('latin1', start, stop)
+  let text = ''
+  for (let at = start; at < stop; at++) text += String.fromCharCode(bytes[at]!)
+  return text
+}
+
+/** True when this text can be written as a PrintableString, without the two characters that X.680 does not have. */
+export function fitsPrintableString(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c > 0x7f || printable[c] === 0 || c === 0x2a || c === 0x26) return false
+  }
+  return true
+}
+
+/** Text of a character string of the types that Go reads in names; undefined when the octets do not fit the type. */
+export function readString(bytes: Buffer, tag: number, start: number, stop: number): string | undefined {
+  switch (tag) {
+    case tags.printableString:
+      return isPrintable(bytes, start, stop) ? latin1(bytes, start, stop) : undefined
+    case tags.utf8String:
+      return readUtf8(bytes, start, stop)
+    case tags.ia5String:
+      return isIa5(bytes, start, stop) ? latin1(bytes, start, stop) : undefined
+    // T.61 is read as Latin-1, as every certificate library does.
+    case tags.t61String:
+      return latin1(bytes, start, stop)
+    case tags.numericString:
+      return isNumeric(bytes, start, stop) ? latin1(bytes, start, stop) : undefined
+    case tags.bmpString:
+      return readBmp(bytes, start, stop)
+    default:
+      return undefined
+  }
+}
+
+/** True for the string types that names of certificates may have; UniversalString is not among Go's. */
+export function isStringTag(tag: number): boolean {
+  switch (tag) {
+    case tags.printableString:
+    case tags.utf8String:
+    case tags.ia5String:
+    case tags.t61String:
+    case tags.numericString:
+    case tags.bmpString:
+      return true
+    default:
+      return false
+  }
+}
+
+function readUtf8(bytes: Buffer, start: number, stop: number): string | undefined {
+  if (isIa5(bytes, start, stop)) return latin1(bytes, start, stop)
+  return isUtf8(bytes.subarray(start, stop)) ? bytes.toString('utf8', start, stop) : undefined
+}
+
+function isNumeric(bytes: Uint8Array, start: number, stop: number): boolean {
+  for (let at = start; at < stop; at++) {
+    const c = bytes[at]!
+    if (c !== 0x20 && (c < 0x30 || c > 0x39)) return false
+  }
+  return true
+}
+
+// UCS-2: no surrogates, none of the code points that Unicode keeps out of text; one terminating NUL is dropped.
+function readBmp(bytes: Buffer, start: number, stop: number): string | undefined {
+  if ((stop - start) % 2 !== 0) return undefined
+  const end = stop - start >= 2 && bytes[stop - 1] === 0 && bytes[stop - 2] === 0 ? stop - 2 : stop
+  let text = ''
+  for (let at = start; at < end; at += 2) {
+    const unit = bytes[at]! * 256 + bytes[at + 1]!
+    if (unit >= 0xfffe || (unit >= 0xfdd0 && unit <= 0xfdef) || (unit >= 0xd800 && unit <= 0xdfff))
+      return undefined
+    text += String.fromCharCode(unit)
+  }
+  return text
+}
+
+/** Text of a UniversalString (UCS-4); undefined when it is none. Read in requests only. */
+export function readUniversal(bytes: Uint8Array, start: number, stop: number): string | undefined {
+  if ((stop - start) % 4 !== 0) return undefined
+  let text = ''
+  for (let at = start; at < stop; at += 4) {
+    const point = ((bytes[at]! * 256 + bytes[at + 1]!) * 256 + bytes[at + 2]!) * 256 + bytes[at + 3]!
+    if (point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) return undefined
+    text += String.fromCodePoint(point)
+  }
+  return text
+}
+
+/** True when the text is pure ASCII. */
+export function isAsciiText(text: string): boolean {
+  return isAscii(Buffer.from(text, 'utf8'))
+}
