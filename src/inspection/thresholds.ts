@@ -1,0 +1,92 @@
+import { KcertError } from '../errors/kcert-error.ts'
+
+/** How little time left is too little. Where several limits are given, the least counts. */
+export interface Threshold {
+  readonly durationMs?: number
+  /** Of the lifetime, 0 to 100. */
+  readonly percent?: number
+}
+
+export interface Thresholds {
+  readonly warn: Threshold
+  readonly crit: Threshold
+  /** True when the operator set none: then a kubelet's certificate is left alone until its rotation is overdue. */
+  readonly areDefault?: boolean
+}
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+/** 30 days of a year, but never more than a fifth of a life, so that a healthy 24-hour certificate is no warning. */
+export const defaultThresholds: Thresholds = {
+  warn: { durationMs: 30 * day, percent: 20 },
+  crit: { durationMs: 7 * day, percent: 5 },
+  areDefault: true,
+}
+
+const unitMs: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: minute,
+  h: hour,
+  d: day,
+  w: 7 * day,
+  y: 365 * day,
+}
+const partPattern = /(\d{1,9}(?:\.\d{1,6})?)(s|m|h|d|w|y)/y
+const percentPattern = /^(\d{1,3}(?:\.\d{1,6})?)\s*%$/
+
+/**
+ * Returns the threshold of a text: a duration ("30d", "12h", "1w", "1d12h", also Go's "720h0m0s"), a share of the lifetime
+ * ("20%"), or several with commas, of which the least counts. Throws KCERT_USAGE.
+ */
+export function parseThreshold(text: string): Threshold {
+  let threshold: Threshold = {}
+  for (const part of text.split(',')) threshold = least(threshold, parsePart(part.trim(), text))
+  return threshold
+}
+
+function parsePart(part: string, text: string): Threshold {
+  const percent = percentPattern.exec(part)
+  if (percent !== null) {
+    const value = Number(percent[1])
+    if (value > 100) throw refusal(text, 'more than 100 %')
+    return { percent: value }
+  }
+  let durationMs = 0
+  partPattern.lastIndex = 0
+  let at = 0
+  while (at < part.length) {
+    const match = partPattern.exec(part)
+    if (match === null) throw refusal(text, 'neither a duration nor a percentage')
+    durationMs += Number(match[1]) * unitMs[match[2]!]!
+    at = partPattern.lastIndex
+  }
+  if (at === 0) throw refusal(text, 'empty')
+  return { durationMs }
+}
+
+function refusal(text: string, why: string): KcertError {
+  return new KcertError('KCERT_USAGE', `threshold ${JSON.stringify(text)} is not understood`, {
+    why,
+    next: 'write a duration such as 30d, 12h or 1w, or a share of the lifetime such as 20%',
+  })
+}
+
+function least(a: Threshold, b: Threshold): Threshold {
+  const durationMs = lesser(a.durationMs, b.durationMs)
+  const percent = lesser(a.percent, b.percent)
+  return { ...(durationMs !== undefined && { durationMs }), ...(percent !== undefined && { percent }) }
+}
+
+function lesser(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined ? b : b === undefined ? a : Math.min(a, b)
+}
+
+/** Returns the time left, in milliseconds, at and below which the threshold is met. */
+export function thresholdMs({ durationMs, percent }: Threshold, lifetimeMs: number): number {
+  return Math.min(
+    durationMs ?? Number.POSITIVE_INFINITY,
+    percent === undefined ? Number.POSITIVE_INFINITY : (lifetimeMs * percent) / 100,
+  )
+}

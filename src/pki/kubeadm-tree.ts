@@ -1,0 +1,254 @@
+import {
+  type KubeadmRow,
+  kubeadmCas,
+  kubeadmFolders,
+  kubeadmKubeconfigs,
+  kubeadmLeaves,
+  serviceAccountKey,
+} from './kubeadm.ts'
+import { currentLinkName, type KubeletFile, kubeletFile } from './kubelet.ts'
+
+/** A file that was found, by its absolute path, and the folder that was walked to find it. */
+export interface FoundFile {
+  readonly path: string
+  readonly root?: string
+}
+
+/** What a file is in a tree that kubeadm or a kubelet made. */
+export type TreePlace =
+  | {
+      readonly tree: KubeadmTree
+      readonly row: KubeadmRow
+      readonly part: 'certificate' | 'key' | 'public-key' | 'kubeconfig'
+    }
+  | { readonly tree: KubeletTree; readonly file: KubeletFile; readonly name: string }
+
+/** One node's /etc/kubernetes, wherever a copy of it lies, or its pki folder alone. */
+export interface KubeadmTree {
+  readonly kind: 'kubeadm'
+  readonly node: 'control-plane' | 'worker'
+  /** Where the kubeconfigs are; undefined when only the pki folder was given. */
+  readonly kubernetesFolder: string | undefined
+  readonly pkiFolder: string
+  /** False when somebody else runs etcd, or keeps its certificates elsewhere: then its files are not missed. */
+  readonly hasOwnEtcd: boolean
+  /** False for a copy that lies elsewhere than where the node's own components read it. */
+  readonly isInPlace: boolean
+}
+
+/** One node's /var/lib/kubelet/pki, wherever a copy of it lies. */
+export interface KubeletTree {
+  readonly kind: 'kubelet'
+  readonly folder: string
+  readonly isInPlace: boolean
+}
+
+export interface MissingFile {
+  readonly path: string
+  readonly role: string
+}
+
+/** What was recognised among the files. */
+export interface RecognisedTrees {
+  /** Role of a file by its path; undefined for files of no tree. */
+  placeOf(path: string): TreePlace | undefined
+  /** Files that a complete tree would have. Only folders that were walked as a whole can miss anything. */
+  readonly missing: readonly MissingFile[]
+}
+
+interface PkiName {
+  readonly row: KubeadmRow
+  readonly part: 'certificate' | 'key' | 'public-key'
+}
+
+/** Every file name of kubeadm's pki folder, by its path in it. */
+const pkiNames: ReadonlyMap<string, PkiName> = new Map<string, PkiName>([
+  ...[...kubeadmCas, ...kubeadmLeaves].flatMap((row): [string, PkiName][] => [
+    [`${row.file}.crt`, { row, part: 'certificate' }],
+    [`${row.file}.key`, { row, part: 'key' }],
+  ]),
+  ['sa.key', { row: serviceAccountKey, part: 'key' }],
+  ['sa.pub', { row: serviceAccountKey, part: 'public-key' }],
+])
+
+const kubeconfigNames = new Map(kubeadmKubeconfigs.map((row) => [row.name, row]))
+
+// "ca" and kubelet.conf say nothing: a worker has them too, and any folder may have a ca.crt.
+const tellingRows = new Set(
+  [...pkiNames]
+    .filter(([path]) => !path.includes('/') && !path.startsWith('ca.'))
+    .map(([, { row }]) => row.name),
+)
+const controlPlaneKubeconfigs = kubeadmKubeconfigs
+  .filter(({ name }) => name !== 'kubelet.conf')
+  .map(({ name }) => name)
+
+type Folders = ReadonlyMap<string, ReadonlySet<string>>
+
+/**
+ * Recognises kubeadm's and kubelets' folders by the names in them, so that a copy of one, or copies of several nodes, are
+ * read as well as /etc/kubernetes itself. Looks at paths only.
+ */
+export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
+  const folders = new Map<string, Set<string>>()
+  const roots = new Set<string>()
+  for (const { path, root } of files) {
+    const slash = path.lastIndexOf('/')
+    const folder = path.slice(0, slash)
+    const names = folders.get(folder)
+    if (names === undefined) folders.set(folder, new Set([path.slice(slash + 1)]))
+    else names.add(path.slice(slash + 1))
+    if (root !== undefined) roots.add(withoutSlash(root))
+  }
+  const kubeadmTrees = findKubeadmTrees(folders)
+  const kubeletTrees = findKubeletTrees(folders)
+  const places = new Map<string, TreePlace>()
+  for (const tree of kubeadmTrees) addKubeadmPlaces(tree, folders, places)
+  for (const tree of kubeletTrees) addKubeletPlaces(tree, folders, places)
+  const isWalked = (folder: string) =>
+    [...roots].some((root) => folder === root || folder.startsWith(`${root}/`))
+  return {
+    placeOf: (path) => places.get(path),
+    missing: [
+      ...kubeadmTrees.flatMap((tree) => missingOfKubeadm(tree, folders, isWalked)),
+      ...kubeletTrees.flatMap((tree) => missingOfKubelet(tree, folders, isWalked)),
+    ],
+  }
+}
+
+function withoutSlash(path: string): string {
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path === '/' ? '' : path
+}
+
+function parentOf(folder: string): string {
+  return folder.slice(0, Math.max(folder.lastIndexOf('/'), 0))
+}
+
+function nameOf(folder: string): string {
+  return folder.slice(folder.lastIndexOf('/') + 1)
+}
+
+function findKubeadmTrees(folders: Folders): KubeadmTree[] {
+  const pkiFolders = new Set<string>()
+  for (const [folder, names] of folders) {
+    if (isPkiFolder(folder, names)) pkiFolders.add(folder)
+    // Only etcd's part may have been named, or a folder with kubeconfigs and no pki beside them.
+    else if (nameOf(folder) === 'etcd' && isPkiFolder(parentOf(folder), new Set()))
+      pkiFolders.add(parentOf(folder))
+    else if (isKubernetesFolder(folder, names)) pkiFolders.add(`${folder}/pki`)
+  }
+  return [...pkiFolders].map((pkiFolder): KubeadmTree => {
+    const parent = parentOf(pkiFolder)
+    const above = folders.get(parent)
+    const hasKubeconfigs = above !== undefined && [...above].some((name) => kubeconfigNames.has(name))
+    const names = folders.get(pkiFolder) ?? new Set()
+    const isControlPlane =
+      tellingCount(names) > 0 ||
+      (above !== undefined && controlPlaneKubeconfigs.some((name) => above.has(name)))
+    const etcd = folders.get(`${pkiFolder}/etcd`)
+    return {
+      kind: 'kubeadm',
+      node: isControlPlane ? 'control-plane' : 'worker',
+      kubernetesFolder: hasKubeconfigs ? parent : undefined,
+      pkiFolder,
+      hasOwnEtcd: ['server.crt', 'peer.crt', 'healthcheck-client.crt'].some((name) => etcd?.has(name)),
+      isInPlace: pkiFolder === kubeadmFolders.pki,
+    }
+  })
+}
+
+function tellingCount(names: ReadonlySet<string>): number {
+  const rows = new Set<string>()
+  for (const name of names) {
+    const row = pkiNames.get(name)?.row.name
+    if (row !== undefined && tellingRows.has(row)) rows.add(row)
+  }
+  return rows.size
+}
+
+function isPkiFolder(folder: string, names: ReadonlySet<string>): boolean {
+  if (folder === kubeadmFolders.pki) return true
+  const count = tellingCount(names)
+  return count >= 2 || (count === 1 && nameOf(folder) === 'pki')
+}
+
+function isKubernetesFolder(folder: string, names: ReadonlySet<string>): boolean {
+  const count = [...kubeconfigNames.keys()].filter((name) => names.has(name)).length
+  return count >= 2 || (count === 1 && nameOf(folder) === 'kubernetes')
+}
+
+function addKubeadmPlaces(tree: KubeadmTree, folders: Folders, places: Map<string, TreePlace>): void {
+  for (const [path, { row, part }] of pkiNames) places.set(`${tree.pkiFolder}/${path}`, { tree, row, part })
+  if (tree.kubernetesFolder === undefined) return
+  for (const name of folders.get(tree.kubernetesFolder) ?? []) {
+    const row = kubeconfigNames.get(name)
+    if (row !== undefined) places.set(`${tree.kubernetesFolder}/${name}`, { tree, row, part: 'kubeconfig' })
+  }
+}
+
+function missingOfKubeadm(
+  tree: KubeadmTree,
+  folders: Folders,
+  isWalked: (folder: string) => boolean,
+): MissingFile[] {
+  const has = (path: string) => folders.get(parentOf(path))?.has(nameOf(path)) ?? false
+  const expected: MissingFile[] = []
+  const expect = (path: string, role: string) => expected.push({ path, role })
+  if (isWalked(tree.pkiFolder)) {
+    const rows = tree.node === 'worker' ? [kubeadmCas[0]!] : [...kubeadmCas, ...kubeadmLeaves]
+    for (const row of rows) {
+      const certificate = `${tree.pkiFolder}/${row.file}.crt`
+      const isEtcds = row.file.startsWith('etcd/') || row.name === 'apiserver-etcd-client'
+      if (isEtcds && !tree.hasOwnEtcd) continue
+      expect(certificate, row.name)
+      // A CA's key may rightly be elsewhere: that is kubeadm's external CA.
+      if (row.kind === 'leaf' && has(certificate))
+        expect(`${tree.pkiFolder}/${row.file}.key`, `${row.name} key`)
+    }
+    if (tree.node === 'control-plane') {
+      expect(`${tree.pkiFolder}/sa.key`, 'sa key')
+      expect(`${tree.pkiFolder}/sa.pub`, 'sa public key')
+    }
+  }
+  if (tree.kubernetesFolder !== undefined && isWalked(tree.kubernetesFolder)) {
+    for (const { name, isOptional } of kubeadmKubeconfigs) {
+      if (isOptional || (tree.node === 'worker' && name !== 'kubelet.conf')) continue
+      expect(`${tree.kubernetesFolder}/${name}`, name)
+    }
+  }
+  return expected.filter(({ path }) => !has(path))
+}
+
+function findKubeletTrees(folders: Folders): KubeletTree[] {
+  const trees: KubeletTree[] = []
+  for (const [folder, names] of folders) {
+    if (folder !== kubeadmFolders.kubeletPki && ![...names].some((name) => kubeletFile(name) !== undefined))
+      continue
+    trees.push({ kind: 'kubelet', folder, isInPlace: folder === kubeadmFolders.kubeletPki })
+  }
+  return trees
+}
+
+function addKubeletPlaces(tree: KubeletTree, folders: Folders, places: Map<string, TreePlace>): void {
+  for (const name of folders.get(tree.folder) ?? []) {
+    const file = kubeletFile(name)
+    if (file !== undefined) places.set(`${tree.folder}/${name}`, { tree, file, name })
+  }
+}
+
+function missingOfKubelet(
+  tree: KubeletTree,
+  folders: Folders,
+  isWalked: (folder: string) => boolean,
+): MissingFile[] {
+  if (!isWalked(tree.folder)) return []
+  const names = folders.get(tree.folder) ?? new Set()
+  const roles = new Set<KubeletFile['role']>()
+  for (const name of names) {
+    const file = kubeletFile(name)
+    if (file?.part === 'pair' || file?.part === 'updated') roles.add(file.role)
+  }
+  return [...roles]
+    .map((role) => ({ path: `${tree.folder}/${currentLinkName(role)}`, role }))
+    .filter(({ path }) => !names.has(nameOf(path)))
+}

@@ -1,0 +1,57 @@
+// The kubelet's certificates: the names of its files (client-go util/certificate/certificate_store.go) and when it asks for
+// new ones (certificate_manager.go).
+
+/** What a file of /var/lib/kubelet/pki is, by its name. */
+export interface KubeletFile {
+  readonly role: 'kubelet-client' | 'kubelet-serving'
+  /**
+   * `current` is the symbolic link that the kubelet reads; `pair` a dated file that it may lead to, never deleted by the
+   * kubelet; `updated` the link of a change that was interrupted; `self-signed` what the kubelet makes at its first start
+   * when no serving certificate is asked from the cluster.
+   */
+  readonly part: 'current' | 'pair' | 'updated' | 'self-signed' | 'self-signed-key' | 'bootstrap-key'
+}
+
+const storePattern = /^kubelet-(client|server)-(current|updated|\d{4}(?:-\d{2}){5})\.pem$/
+
+const otherFiles: ReadonlyMap<string, KubeletFile> = new Map([
+  ['kubelet.crt', { role: 'kubelet-serving', part: 'self-signed' }],
+  ['kubelet.key', { role: 'kubelet-serving', part: 'self-signed-key' }],
+  ['kubelet-client.key.tmp', { role: 'kubelet-client', part: 'bootstrap-key' }],
+])
+
+/** Returns what the name says of a file in the kubelet's pki folder, or undefined when it says nothing. */
+export function kubeletFile(name: string): KubeletFile | undefined {
+  if (!name.startsWith('kubelet')) return undefined
+  const match = storePattern.exec(name)
+  if (match === null) return otherFiles.get(name)
+  const role = match[1] === 'client' ? 'kubelet-client' : 'kubelet-serving'
+  const part = match[2] === 'current' || match[2] === 'updated' ? match[2] : 'pair'
+  return { role, part }
+}
+
+/** Name of the link beside a file of the store that the kubelet reads. */
+export function currentLinkName(role: KubeletFile['role']): string {
+  return role === 'kubelet-client' ? 'kubelet-client-current.pem' : 'kubelet-server-current.pem'
+}
+
+export const nodeUserPrefix = 'system:node:'
+export const nodeGroup = 'system:nodes'
+
+/** True for the subject that only kubelets carry: CN=system:node:NAME, O=system:nodes. */
+export function isNodeIdentity(commonName: string | undefined, organization: readonly string[]): boolean {
+  return (commonName?.startsWith(nodeUserPrefix) ?? false) && organization.includes(nodeGroup)
+}
+
+/**
+ * Returns when a kubelet asks for the successor of a certificate: at a random point of 70–90 % of its life, chosen anew
+ * at each start of the kubelet, so that nodes made together do not renew together.
+ */
+export function kubeletRotationWindow(notBefore: Date, notAfter: Date): { earliest: Date; latest: Date } {
+  const begin = notBefore.getTime()
+  const lifetimeMs = notAfter.getTime() - begin
+  return {
+    earliest: new Date(begin + lifetimeMs * 0.7),
+    latest: new Date(begin + lifetimeMs * 0.9),
+  }
+}
