@@ -77,6 +77,16 @@ export class DerReader {
     }
   }
 
+  /** A reader of the element that was just read alone, header included; its offsets stay those of the whole. */
+  fork(): DerReader {
+    const fork = new DerReader(this.bytes, this.document)
+    fork.path = this.path
+    fork.depth = this.depth
+    fork.offset = this.header
+    fork.end = this.stop
+    return fork
+  }
+
   fail(field: string, reason: string, offset: number = this.offset): never {
     const name = this.path + field
     const where = name === '' ? `offset ${offset}` : `${name} at offset ${offset}`

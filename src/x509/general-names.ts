@@ -1,4 +1,4 @@
-import { constructedTag, contextTag, DerReader, tagName, tags } from './der.ts'
+import { constructedTag, contextTag, type DerReader, tagName, tags } from './der.ts'
 import { formatIp, parseIp, prefixLength } from './ip.ts'
 import { readName } from './name.ts'
 import { isIa5, latin1 } from './strings.ts'
@@ -59,7 +59,7 @@ function readAltName(reader: DerReader, names: SubjectAltNames): void {
       return
     }
     default:
-      names.other.push(otherNameText(reader.lastElement))
+      names.other.push(otherNameText(reader.fork()))
   }
 }
 
@@ -70,8 +70,7 @@ function ia5OfLast(reader: DerReader, field: string): string {
 }
 
 /** Words for a name of a type that Go passes over. What cannot be read is named by its type alone. */
-function otherNameText(element: Uint8Array): string {
-  const reader = new DerReader(element, 'general name')
+function otherNameText(reader: DerReader): string {
   try {
     switch (reader.next('')) {
       case constructedTag(0):
@@ -163,7 +162,7 @@ function readSubtree(reader: DerReader, subtrees: GeneralSubtrees, field: 'permi
       subtrees.uri.push(readConstraint(reader, 'uniformResourceIdentifier', isUriConstraint))
       break
     default:
-      subtrees.other.push(otherNameText(reader.lastElement))
+      subtrees.other.push(otherNameText(reader.fork()))
   }
   reader.leave(outer)
 }

@@ -1,0 +1,63 @@
+import { directoryString, ia5String, oid, sequence, setOf } from './der-writer.ts'
+import { Name } from './name.ts'
+import { type OidName, oidOf } from './oids.ts'
+
+/** A subject by the names of its attributes. */
+export interface NameDescription {
+  readonly country?: readonly string[]
+  /** Kubernetes' groups. */
+  readonly organization?: readonly string[]
+  readonly organizationalUnit?: readonly string[]
+  readonly locality?: readonly string[]
+  readonly province?: readonly string[]
+  /** Kubernetes' user. */
+  readonly commonName?: string
+  readonly serialNumber?: string
+}
+
+export interface AttributeDescription {
+  /** Short name ("CN", "O", "DC") or object identifier. */
+  readonly type: string
+  readonly value: string
+}
+
+/** A name that was read, whose octets are kept; a description; or relative names in the order of the certificate. */
+export type NameInput = Name | NameDescription | readonly (readonly AttributeDescription[])[]
+
+/** DER of a Name. */
+export function encodeName(input: NameInput): Uint8Array {
+  if (input instanceof Name) return input.der
+  const rdns = isRdns(input) ? input : rdnsOf(input)
+  return sequence(...rdns.map((rdn) => setOf(...rdn.map(encodeAttribute))))
+}
+
+function isRdns(
+  input: NameDescription | readonly (readonly AttributeDescription[])[],
+): input is readonly (readonly AttributeDescription[])[] {
+  return Array.isArray(input)
+}
+
+/** The order, and several values of one type in one relative name, are those of Go's pkix.Name. */
+function rdnsOf(name: NameDescription): AttributeDescription[][] {
+  const single = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
+  const attributes: readonly (readonly [type: string, values: readonly string[] | undefined])[] = [
+    ['C', name.country],
+    ['O', name.organization],
+    ['OU', name.organizationalUnit],
+    ['L', name.locality],
+    ['ST', name.province],
+    ['CN', single(name.commonName)],
+    ['serialNumber', single(name.serialNumber)],
+  ]
+  return attributes
+    .map(([type, values = []]) => values.map((value) => ({ type, value })))
+    .filter((rdn) => rdn.length > 0)
+}
+
+// RFC 5280 appendix A.1: the two attributes that are IA5String whatever is in them.
+const ia5Types: ReadonlySet<string> = new Set(['DC', 'emailAddress'])
+
+function encodeAttribute({ type, value }: AttributeDescription): Uint8Array {
+  const dotted = /^\d+(\.\d+)+$/.test(type) ? type : oidOf(type as OidName)
+  return sequence(oid(dotted), ia5Types.has(type) ? ia5String(value) : directoryString(value))
+}
