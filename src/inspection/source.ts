@@ -14,7 +14,7 @@ export interface Source {
   readonly name: string
   readonly bytes: Uint8Array
   readonly file?: FileFacts
-  /** The folder argument that led here, when a folder was walked: roles of kubeadm's table are relative to it. */
+  /** Absolute path of the folder that was walked to get here: roles of kubeadm's table are found below it. */
   readonly root?: string
 }
 

@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto'
+import * as fs from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+
+/** The system calls of a write, each a place where a test may stop the program. */
+export type FileCalls = Pick<
+  typeof fs,
+  | 'closeSync'
+  | 'fchmodSync'
+  | 'fchownSync'
+  | 'fstatSync'
+  | 'fsyncSync'
+  | 'linkSync'
+  | 'lstatSync'
+  | 'openSync'
+  | 'readSync'
+  | 'realpathSync'
+  | 'renameSync'
+  | 'unlinkSync'
+  | 'writeSync'
+>
+
+export interface AtomicWrite {
+  /** Permission bits of a new file. A file that is there keeps its own, and its owner. */
+  readonly mode: number
+  /** Refuse to replace a file that is there. */
+  readonly exclusive?: boolean
+}
+
+interface Target {
+  readonly path: string
+  /** The file that is there now. */
+  readonly before: fs.Stats | undefined
+}
+
+/**
+ * Writes a file so that whoever looks, at any moment and after any crash, sees the old content or the new, whole. Returns once
+ * the new one is on the disk. A symbolic link stays one: the file that it leads to is replaced.
+ * Throws KCERT_FILE_EXISTS when exclusive and there is one, else KCERT_FILE_NOT_WRITTEN, and leaves the old content alone.
+ * Hard links keep the old content under their other names; ACLs and extended attributes are not carried over.
+ */
+export function writeFileAtomically(
+  path: string,
+  content: Uint8Array | string,
+  { mode, exclusive = false }: AtomicWrite,
+  calls: FileCalls = fs,
+): void {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content
+  const target = targetOf(path, calls)
+  if (exclusive && target.before) throw exists(path)
+  const folder = dirname(target.path)
+  const temporary = join(folder, temporaryName(basename(target.path)))
+  try {
+    writeTemporary(temporary, bytes, mode, target.before, calls)
+    if (exclusive) {
+      // Unlike a rename, a link fails where somebody else was quicker.
+      calls.linkSync(temporary, target.path)
+      removeQuietly(temporary, calls)
+    } else {
+      calls.renameSync(temporary, target.path)
+    }
+  } catch (error) {
+    removeQuietly(temporary, calls)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && exclusive) throw exists(path)
+    throw notWritten(path, error as Error)
+  }
+  syncFolder(path, folder, calls)
+}
+
+/** Returns whether a file name is one of kcert's own unfinished writes. */
+export function isTemporaryName(name: string): boolean {
+  return name.startsWith('.') && name.endsWith('.kcert-tmp')
+}
+
+// The dot in front matters: the kubelet runs every file in its manifests folder whose name has none.
+function temporaryName(name: string): string {
+  // Names end at 255 bytes, and a character takes up to 4 in UTF-8.
+  return `.${name.slice(0, 50).toWellFormed()}.${randomBytes(6).toString('hex')}.kcert-tmp`
+}
+
+function targetOf(path: string, calls: FileCalls): Target {
+  try {
+    const named = calls.lstatSync(path, { throwIfNoEntry: false })
+    if (named === undefined) return { path, before: undefined }
+    const real = named.isSymbolicLink() ? calls.realpathSync(path) : path
+    const before = calls.lstatSync(real)
+    if (before.isFile()) return { path: real, before }
+  } catch (error) {
+    throw notWritten(path, error as Error)
+  }
+  throw new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} is not written`, {
+    why: 'it exists and is not a regular file; replacing a folder, device or FIFO by a file would break it',
+    next: 'name a file, or leave the flag out and redirect standard output',
+  })
+}
+
+function writeTemporary(
+  path: string,
+  bytes: Uint8Array,
+  newMode: number,
+  before: fs.Stats | undefined,
+  calls: FileCalls,
+): void {
+  // Nobody else can open it before it has its owner and mode, and there is nothing in it until then.
+  const descriptor = calls.openSync(
+    path,
+    fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
+    0o600,
+  )
+  try {
+    if (before) keepOwner(descriptor, before, calls)
+    calls.fchmodSync(descriptor, before ? before.mode & 0o7777 : newMode)
+    writeAll(descriptor, bytes, calls)
+    calls.fsyncSync(descriptor)
+    checkWritten(descriptor, bytes, calls)
+  } finally {
+    calls.closeSync(descriptor)
+  }
+}
+
+function keepOwner(descriptor: number, { uid, gid }: fs.Stats, calls: FileCalls): void {
+  const mine = calls.fstatSync(descriptor)
+  if (mine.uid === uid && mine.gid === gid) return
+  calls.fchownSync(descriptor, uid, gid)
+}
+
+function writeAll(descriptor: number, bytes: Uint8Array, calls: FileCalls): void {
+  let written = 0
+  while (written < bytes.length) {
+    const count = calls.writeSync(descriptor, bytes, written, bytes.length - written, written)
+    if (count === 0) throw new Error('the system takes no more bytes')
+    written += count
+  }
+}
+
+function checkWritten(descriptor: number, bytes: Uint8Array, calls: FileCalls): void {
+  // One byte more than was written, to see that nothing follows.
+  const found = Buffer.alloc(bytes.length + 1)
+  let total = 0
+  for (;;) {
+    const count = calls.readSync(descriptor, found, total, found.length - total, total)
+    total += count
+    if (count === 0 || total === found.length) break
+  }
+  if (total !== bytes.length || !found.subarray(0, total).equals(bytes)) {
+    throw new Error('what was read back is not what was written')
+  }
+}
+
+function syncFolder(path: string, folder: string, calls: FileCalls): void {
+  try {
+    const descriptor = calls.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)
+    try {
+      calls.fsyncSync(descriptor)
+    } finally {
+      calls.closeSync(descriptor)
+    }
+  } catch (error) {
+    // Some file systems (FUSE, SMB) know no such call, and a folder may be writable without being readable.
+    if (['EINVAL', 'ENOTSUP', 'ENOSYS', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? ''))
+      return
+    throw new KcertError(
+      'KCERT_FILE_NOT_WRITTEN',
+      `${path} has its new content, but may lose it in a power failure`,
+      {
+        why: `its folder could not be made durable: ${(error as Error).message}`,
+        next: 'look at the disk (dmesg), then run the command again',
+        cause: error,
+      },
+    )
+  }
+}
+
+function removeQuietly(path: string, calls: FileCalls): void {
+  try {
+    calls.unlinkSync(path)
+  } catch {
+    // It was never made, or the disk refuses everything: the first error is the one to tell.
+  }
+}
+
+function exists(path: string): KcertError {
+  return new KcertError('KCERT_FILE_EXISTS', `${path} exists and is not replaced`, {
+    why: 'it may hold the only copy of something',
+    next: 'name another file, or move this one away',
+  })
+}
+
+function notWritten(path: string, cause: Error): KcertError {
+  return new KcertError(
+    'KCERT_FILE_NOT_WRITTEN',
+    `${path} could not be written; what was there is untouched`,
+    {
+      why: cause.message,
+      next: `look at the folder and its space: ls -ld ${dirname(path)}; df ${dirname(path)}`,
+      cause,
+    },
+  )
+}

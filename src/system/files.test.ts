@@ -1,0 +1,212 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Source, UnreadableSource } from '../inspection/source.ts'
+import { largestFileBytes, readDescriptor, readFile } from './files.ts'
+import { readFolder } from './folders.ts'
+
+// root may read everything, so these questions are asked as nobody.
+const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+
+function askedByOrdinaryUser(expression: string): unknown {
+  const modules = ['files', 'folders'].map(
+    (name) => `import * as ${name} from '${join(import.meta.dirname, name)}.ts'`,
+  )
+  const script = [...modules, `process.stdout.write(JSON.stringify(${expression}))`].join('\n')
+  const program = made('ask.mts', script)
+  return JSON.parse(execFileSync(process.execPath, [program], nobody).toString())
+}
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'kcert-files-'))
+  chmodSync(folder, 0o755)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function made(name: string, content: string | Uint8Array = name): string {
+  const path = join(folder, name)
+  mkdirSync(join(path, '..'), { recursive: true })
+  writeFileSync(path, content)
+  return path
+}
+
+function text(read: Source | UnreadableSource): string {
+  return 'bytes' in read ? Buffer.from(read.bytes).toString() : `${read.reason}: ${read.detail}`
+}
+
+function walked(path: string): string[] {
+  return [...readFolder(path)].map((read) => `${read.name.replace(`${folder}/`, '')} = ${text(read)}`)
+}
+
+describe('one file', () => {
+  test('comes with its content, its mode and its absolute path', () => {
+    const path = made('plain.pem', 'content')
+    chmodSync(path, 0o640)
+    expect(readFile(path)).toEqual({ name: path, bytes: Buffer.from('content'), file: { path, mode: 0o640 } })
+  })
+
+  test('that a link leads to comes with the link as it is written, for -current.pem is judged by it', () => {
+    made('kubelet-client-2026.pem', 'pair')
+    const link = join(folder, 'kubelet-client-current.pem')
+    symlinkSync('kubelet-client-2026.pem', link)
+    const read = readFile(link) as Source
+    expect(text(read)).toBe('pair')
+    expect(read.file?.linkTarget).toBe('kubelet-client-2026.pem')
+  })
+
+  test('larger than the read buffer comes whole, and so does one whose size the system does not say', () => {
+    const large = Buffer.alloc(700_001, 'x')
+    expect((readFile(made('large.pem', large)) as Source).bytes).toEqual(large)
+    expect(text(readFile('/proc/self/status'))).toMatch(/^Name:/)
+  })
+
+  test('that is empty is an empty source', () => {
+    expect((readFile(made('empty.pem', '')) as Source).bytes).toHaveLength(0)
+  })
+
+  test('that does not exist, or whose link dangles or goes in a circle, says which it is', () => {
+    symlinkSync('gone.pem', join(folder, 'dangling.pem'))
+    symlinkSync('circle.pem', join(folder, 'circle.pem'))
+    made('file.pem')
+    expect(text(readFile(join(folder, 'none.pem')))).toBe('not-found: does not exist')
+    expect(text(readFile(join(folder, 'file.pem/below')))).toBe('not-found: does not exist')
+    expect(text(readFile(join(folder, 'dangling.pem')))).toBe(
+      'dangling-link: points to gone.pem, which does not exist',
+    )
+    expect(text(readFile(join(folder, 'circle.pem')))).toMatch(/^dangling-link: .*circle/)
+  })
+
+  test('above the limit is not read', () => {
+    const path = made('huge.pem', '')
+    truncateSync(path, largestFileBytes + 1)
+    expect(text(readFile(path))).toBe('too-large: is larger than 64 MiB')
+  })
+
+  test('that is a FIFO, a device, a socket or a folder is never opened', async () => {
+    const fifo = join(folder, 'fifo')
+    execFileSync('mkfifo', [fifo])
+    const socket = join(folder, 'socket')
+    const server = createServer().listen(socket)
+    await new Promise((listening) => server.once('listening', listening))
+    expect(text(readFile(fifo))).toBe('not-a-file: is a FIFO, which kcert does not read')
+    expect(text(readFile('/dev/zero'))).toBe('not-a-file: is a device, which kcert does not read')
+    expect(text(readFile(socket))).toBe('not-a-file: is a socket, which kcert does not read')
+    expect(text(readFile(folder))).toBe('not-a-file: is a folder, which kcert does not read')
+    server.close()
+  })
+
+  test('that this user may not read says so', () => {
+    const path = made('secret.key')
+    chmodSync(path, 0)
+    expect(askedByOrdinaryUser(`files.readFile('${path}')`)).toMatchObject({
+      reason: 'permission',
+      detail: 'this user may not read it',
+    })
+  })
+
+  test('given as an open descriptor is read without being opened', () => {
+    const script = [
+      `import { readDescriptor } from '${join(import.meta.dirname, 'files.ts')}'`,
+      'process.stdout.write(Buffer.from(readDescriptor("/dev/fd/5", 5).bytes))',
+    ].join('\n')
+    const program = made('read-five.mts', script)
+    const out = execFileSync('bash', ['-c', `"${process.execPath}" "${program}" 5< <(printf 'from a pipe')`])
+    expect(out.toString()).toBe('from a pipe')
+    expect(text(readDescriptor('/dev/fd/999', 999))).toMatch(/^io: bad file descriptor.*EBADF/)
+  })
+})
+
+describe('a folder', () => {
+  test('is walked in order of names, all the way down, each file named as the operator would', () => {
+    for (const name of ['walk/b.pem', 'walk/a/2.pem', 'walk/a/1.pem', 'walk/.kube/config']) made(name)
+    expect(walked(join(folder, 'walk/'))).toEqual([
+      'walk/.kube/config = walk/.kube/config',
+      'walk/a/1.pem = walk/a/1.pem',
+      'walk/a/2.pem = walk/a/2.pem',
+      'walk/b.pem = walk/b.pem',
+    ])
+    const [first] = readFolder(join(folder, 'walk'))
+    expect(first).toMatchObject({
+      root: join(folder, 'walk'),
+      file: { path: join(folder, 'walk/.kube/config') },
+    })
+  })
+
+  test('that is a mounted ConfigMap counts each file once, and folders in it too', () => {
+    made('volume/..2026_11_21/ca.crt', 'ca')
+    made('volume/..2026_11_21/tls/tls.crt', 'leaf')
+    symlinkSync('..2026_11_21', join(folder, 'volume/..data'))
+    symlinkSync('..data/ca.crt', join(folder, 'volume/ca.crt'))
+    symlinkSync('..data/tls', join(folder, 'volume/tls'))
+    expect(walked(join(folder, 'volume'))).toEqual(['volume/ca.crt = ca', 'volume/tls/tls.crt = leaf'])
+  })
+
+  test('is not left through links to other folders, nor walked for ever through links to itself', () => {
+    made('outside/x.pem')
+    made('inside/y.pem')
+    symlinkSync('../outside', join(folder, 'inside/out'))
+    symlinkSync('.', join(folder, 'inside/again'))
+    symlinkSync('../outside/x.pem', join(folder, 'inside/z.pem'))
+    expect(walked(join(folder, 'inside'))).toEqual([
+      'inside/y.pem = inside/y.pem',
+      'inside/z.pem = outside/x.pem',
+    ])
+  })
+
+  test('that is itself a link is walked, for it was named', () => {
+    made('real/a.pem')
+    symlinkSync('real', join(folder, 'named'))
+    expect(walked(join(folder, 'named'))).toEqual(['named/a.pem = real/a.pem'])
+  })
+
+  test('passes over FIFOs, sockets, and unfinished files of kcert, but says that a link dangles', () => {
+    made('odd/.ca.crt.0123456789ab.kcert-tmp')
+    execFileSync('mkfifo', [join(folder, 'odd/fifo')])
+    symlinkSync('/dev/zero', join(folder, 'odd/zero'))
+    symlinkSync('gone', join(folder, 'odd/kubelet-client-current.pem'))
+    expect(walked(join(folder, 'odd'))).toEqual([
+      'odd/kubelet-client-current.pem = dangling-link: points to gone, which does not exist',
+    ])
+  })
+
+  test('leaves large programs and archives unread, and reads large texts', () => {
+    made('mixed/etcd', Buffer.concat([Buffer.from('\x7fELF\0\0'), Buffer.alloc(2_000_000)]))
+    made('mixed/secrets.yaml', 'kind: List\n'.repeat(200_000))
+    const read = [...readFolder(join(folder, 'mixed'))]
+    expect(read.map(({ name }) => name)).toEqual([join(folder, 'mixed/secrets.yaml')])
+    expect((read[0] as Source).bytes).toHaveLength(2_200_000)
+  })
+
+  test('names a file above the limit that may well be a certificate store', () => {
+    made('stores/all.yaml', 'kind: Secret\n'.repeat(500))
+    truncateSync(join(folder, 'stores/all.der'.replace('der', 'yaml')), largestFileBytes + 1)
+    // The zeros behind the text are beyond the beginning that is looked at.
+    expect(walked(join(folder, 'stores'))).toEqual(['stores/all.yaml = too-large: is larger than 64 MiB'])
+  })
+
+  test('names what this user may not enter or read, and goes on', () => {
+    made('closed/pki/ca.key')
+    made('closed/sa.key')
+    made('closed/z.pem')
+    chmodSync(join(folder, 'closed/pki'), 0)
+    chmodSync(join(folder, 'closed/sa.key'), 0)
+    const seen = askedByOrdinaryUser(
+      `[...folders.readFolder('${folder}/closed')].map(({ name, reason }) => [name.slice(${folder.length + 1}), reason])`,
+    )
+    expect(seen).toEqual([
+      ['closed/pki', 'permission'],
+      ['closed/sa.key', 'permission'],
+      ['closed/z.pem', null],
+    ])
+  })
+
+  test('with a name that is not UTF-8 says so instead of stopping', () => {
+    mkdirSync(join(folder, 'latin'))
+    writeFileSync(Buffer.concat([Buffer.from(join(folder, 'latin/caf')), Buffer.from([0xe9])]), 'x')
+    expect(walked(join(folder, 'latin'))).toEqual(['latin/caf\ufffd = io: its name is not UTF-8'])
+  })
+})

@@ -1,0 +1,170 @@
+import type { Stats } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  statSync,
+} from 'node:fs'
+import { resolve } from 'node:path'
+import type { FileFacts, Source, UnreadableSource } from '../inspection/source.ts'
+
+/** Larger files are not read: a Secret has 1 MiB at most, a dump of all Secrets of a large cluster some tens. */
+export const largestFileBytes = 64 * 1024 * 1024
+
+// Files below this are read before anybody asks what they are.
+const foreignFromBytes = 1024 * 1024
+
+// A FIFO that takes a file's place between the look and the open must not make kcert wait for a writer.
+const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
+
+// Holds most files of a PKI at one read; reused, so that a file costs one allocation of its own size.
+const buffer = Buffer.allocUnsafeSlow(256 * 1024)
+
+type Failure = Pick<UnreadableSource, 'reason' | 'detail'>
+type Link = Pick<FileFacts, 'path' | 'linkTarget'>
+
+/**
+ * Returns the file that a path leads to, or why it cannot be read. Never throws. Symbolic links are followed; FIFOs,
+ * devices and sockets are never opened: opening one can wait for ever or set something off.
+ */
+export function readFile(name: string): Source | UnreadableSource {
+  const link = linkAt(resolve(name))
+  const failed = (failure: Failure): UnreadableSource => ({ name, ...failure, file: link })
+  try {
+    const found = statSync(link.path)
+    if (!found.isFile()) return failed(notAFile(found))
+    const opened = readOpened(link)
+    return 'reason' in opened ? failed(opened) : { name, ...opened }
+  } catch (error) {
+    return failed(failureOf(error as NodeJS.ErrnoException, link))
+  }
+}
+
+/**
+ * Returns the content of a descriptor that this process was started with, as bash's `<(command)` hands it over.
+ * Nothing is opened. Refuses what is neither a pipe nor a file.
+ */
+export function readDescriptor(name: string, descriptor: number): Source | UnreadableSource {
+  try {
+    const found = fstatSync(descriptor)
+    if (!found.isFIFO() && !found.isFile() && !found.isSocket()) return { name, ...notAFile(found) }
+    const bytes = contentOf(descriptor, 0)
+    return bytes ? { name, bytes } : { name, ...tooLarge() }
+  } catch (error) {
+    return { name, ...failureOf(error as NodeJS.ErrnoException, { path: name }) }
+  }
+}
+
+/** What was opened: the content with the file's facts, or why it is left. `foreign`: large, and plainly nothing that kcert reads. */
+export type Opened = { bytes: Uint8Array; file: FileFacts } | Failure
+
+/**
+ * Returns the content of a regular file, or undefined when it is large and foreign: then only its beginning was read.
+ * Throws the system's errors.
+ */
+export function readUnlessForeign(link: Link): Opened | undefined {
+  return withDescriptor(link.path, (descriptor, found) =>
+    found.size >= foreignFromBytes && beginsForeign(descriptor)
+      ? undefined
+      : content(descriptor, found, link),
+  )
+}
+
+function readOpened(link: Link): Opened {
+  return withDescriptor(link.path, (descriptor, found) => content(descriptor, found, link))
+}
+
+function withDescriptor<Result>(path: string, read: (descriptor: number, found: Stats) => Result): Result {
+  const descriptor = openSync(path, openFlags)
+  try {
+    return read(descriptor, fstatSync(descriptor))
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function content(descriptor: number, found: Stats, link: Link): Opened {
+  if (!found.isFile()) return notAFile(found)
+  const bytes = found.size > largestFileBytes ? undefined : contentOf(descriptor, found.size)
+  return bytes ? { bytes, file: { ...link, mode: found.mode & 0o7777 } } : tooLarge()
+}
+
+// Reads to the end rather than to the size: files of /proc say 0, and a log may have grown. Undefined above the limit.
+function contentOf(descriptor: number, size: number): Uint8Array | undefined {
+  const chunks: Buffer[] = []
+  let total = 0
+  for (;;) {
+    const count = readSync(descriptor, buffer, 0, buffer.length, null)
+    total += count
+    if (total > largestFileBytes) return undefined
+    if (count > 0) chunks.push(Buffer.from(buffer.subarray(0, count)))
+    // A whole small file at once is by far the most common case, and asking for its end costs as much as the read.
+    if (count === 0 || (total === size && count < buffer.length)) break
+  }
+  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, total)
+}
+
+// Text has no zero bytes, and DER begins with a SEQUENCE: what has the one and not the other is a program, an archive, a database.
+function beginsForeign(descriptor: number): boolean {
+  const count = readSync(descriptor, buffer, 0, 4096, 0)
+  const sequence = 0x30
+  return buffer[0] !== sequence && buffer.subarray(0, count).includes(0)
+}
+
+/** Returns an absolute path and where it points, when it is a symbolic link. */
+export function linkAt(path: string): Link {
+  try {
+    return lstatSync(path).isSymbolicLink() ? { path, linkTarget: readlinkSync(path) } : { path }
+  } catch {
+    return { path }
+  }
+}
+
+function notAFile(found: Stats): Failure {
+  return { reason: 'not-a-file', detail: `is ${kindOf(found)}, which kcert does not read` }
+}
+
+function kindOf(found: Stats): string {
+  if (found.isDirectory()) return 'a folder'
+  if (found.isFIFO()) return 'a FIFO'
+  if (found.isSocket()) return 'a socket'
+  return 'a device'
+}
+
+function tooLarge(): Failure {
+  return { reason: 'too-large', detail: `is larger than ${largestFileBytes / 1024 / 1024} MiB` }
+}
+
+/** Returns what a system error means for the one who named the file. */
+export function failureOf(error: NodeJS.ErrnoException, { path, linkTarget }: Link): Failure {
+  switch (error.code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      if (linkTarget !== undefined)
+        return { reason: 'dangling-link', detail: `points to ${linkTarget}, which does not exist` }
+      // Node hands out names that are not UTF-8 with this character in the place of their bytes, and cannot open them.
+      if (path.includes('\ufffd')) return { reason: 'io', detail: 'its name is not UTF-8' }
+      return { reason: 'not-found', detail: 'does not exist' }
+    case 'ELOOP':
+      return {
+        reason: 'dangling-link',
+        detail: `points to ${linkTarget ?? 'a link'}, and the links go round in a circle`,
+      }
+    case 'EACCES':
+    case 'EPERM':
+      return { reason: 'permission', detail: 'this user may not read it' }
+    default:
+      return { reason: 'io', detail: systemMessage(error) }
+  }
+}
+
+function systemMessage(error: NodeJS.ErrnoException): string {
+  // "EIO: i/o error, read" → "i/o error, read (EIO)"
+  return error.code === undefined
+    ? error.message
+    : `${error.message.replace(`${error.code}: `, '')} (${error.code})`
+}

@@ -1,0 +1,103 @@
+import { type Dirent, readdirSync, type Stats, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Source, UnreadableSource } from '../inspection/source.ts'
+import { isTemporaryName } from './atomic-file.ts'
+import { failureOf, linkAt, readUnlessForeign } from './files.ts'
+
+interface Entry {
+  /** As the operator would write it: below the folder that was named. */
+  readonly name: string
+  /** Absolute. */
+  readonly path: string
+  readonly kind: 'folder' | 'file' | 'link'
+}
+
+/**
+ * Yields every file below a folder, sorted by name, and what cannot be read with its reason. Never throws.
+ * Links to files are followed, links to folders are not, so the walk stays inside and ends. FIFOs, sockets and devices are
+ * passed over, and so are large files that are plainly foreign, and kcert's own unfinished temporary files.
+ */
+export function* readFolder(name: string): Generator<Source | UnreadableSource> {
+  const start: Entry = { name: name.replace(/(?<=.)\/+$/, ''), path: resolve(name), kind: 'folder' }
+  const root = start.path
+  const visited = new Set<string>()
+  const pending: Entry[] = [start]
+  for (let entry = pending.pop(); entry; entry = pending.pop()) {
+    try {
+      if (entry.kind === 'folder') {
+        // Bind mounts can make a folder its own descendant.
+        if (!firstVisit(entry.path, visited)) continue
+        for (const child of childrenOf(entry).reverse()) pending.push(child)
+      } else {
+        const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : { path: entry.path })
+        if (read)
+          yield {
+            name: entry.name,
+            root,
+            ...('reason' in read ? { ...read, file: linkAt(entry.path) } : read),
+          }
+      }
+    } catch (error) {
+      const link = linkAt(entry.path)
+      const failure = failureOf(error as NodeJS.ErrnoException, link)
+      // What was there a moment ago and is gone was replaced or tidied away: its successor is in the list, or nobody misses it.
+      if (failure.reason !== 'not-found') yield { name: entry.name, root, ...failure, file: link }
+    }
+  }
+}
+
+/** Returns whether the path leads to a folder, through links too. */
+export function isFolder(path: string): boolean {
+  return targetOf(path)?.isDirectory() ?? false
+}
+
+function firstVisit(path: string, visited: Set<string>): boolean {
+  const { dev, ino } = statSync(path, { bigint: true })
+  const identity = `${dev}:${ino}`
+  if (visited.has(identity)) return false
+  visited.add(identity)
+  return true
+}
+
+function childrenOf(folder: Entry): Entry[] {
+  return readdirSync(folder.path, { withFileTypes: true })
+    .filter(({ name }) => !isVolumePlumbing(name) && !isTemporaryName(name))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((child) => entryOf(child, folder))
+}
+
+// A mounted ConfigMap or Secret keeps its files in ..2026_11_21_…/, points ..data at it, and shows each file as a link
+// through ..data. The links are what people mean; through the other two everything would count three times.
+function isVolumePlumbing(name: string): boolean {
+  return name.startsWith('..')
+}
+
+function entryOf(child: Dirent, folder: Entry): Entry[] {
+  const entry = (kind: Entry['kind']): Entry[] => [
+    { name: below(folder.name, child.name), path: below(folder.path, child.name), kind },
+  ]
+  if (child.isFile()) return entry('file')
+  if (child.isDirectory()) return entry('folder')
+  return child.isSymbolicLink() ? linkEntry(entry) : []
+}
+
+function linkEntry(entry: (kind: Entry['kind']) => Entry[]): Entry[] {
+  const [link] = entry('link')
+  const target = targetOf(link!.path)
+  // A link that leads nowhere stays in the list: reading it says why.
+  if (target === undefined || target.isFile()) return [link!]
+  const isVolumeFolder = linkAt(link!.path).linkTarget?.startsWith('..data/')
+  return target.isDirectory() && isVolumeFolder ? entry('folder') : []
+}
+
+function targetOf(path: string): Stats | undefined {
+  try {
+    return statSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+function below(folder: string, name: string): string {
+  return folder.endsWith('/') ? folder + name : `${folder}/${name}`
+}
