@@ -18,7 +18,7 @@ interface Peer {
 }
 
 const peers: readonly Peer[] = [
-  { name: 'goloop', folder: 'test/bench/go-loop', args: ['build', '-o', peerFolder + '/goloop', '.'] },
+  { name: 'goloop', folder: 'test/bench/go-loop', args: ['build', '-o', `${peerFolder}/goloop`, '.'] },
   ...['kubeadm', 'kubectl'].map((name) => ({
     name,
     folder: 'test/lab/kubernetes',
