@@ -1,0 +1,139 @@
+import type { Certificate } from './certificate.ts'
+import type { CertificatePool } from './certificate-pool.ts'
+import { explainPaths } from './dead-ends.ts'
+import { isValidForHost } from './hostname.ts'
+import { type ConstraintViolation, findConstraintViolation } from './name-constraints.ts'
+import { buildPaths, type GoRefusal, ownDefect } from './path.ts'
+import { policiesAllow } from './policies.ts'
+
+// Whether API servers, kubelets and all other programs in Go accept a certificate: path building and validation with the
+// outcome of crypto/x509's Certificate.Verify (Go 1.26) for the same roots, intermediates, time, purpose and name.
+
+/** What the certificate is used for: by a TLS server, by a TLS client, or for anything at all. */
+export const purposes = ['server', 'client', 'any'] as const
+export type Purpose = (typeof purposes)[number]
+
+export interface ChainQuestion {
+  readonly leaf: Certificate
+  readonly roots: CertificatePool
+  readonly intermediates: CertificatePool
+  readonly at: Date
+  readonly purpose: Purpose
+  /** Host name or IP address that the leaf must be valid for. Absent: names are not looked at. */
+  readonly name?: string | undefined
+}
+
+export type Chain = readonly Certificate[]
+
+export type ChainVerdict =
+  /** Every chain that holds; leaf first, root last. */
+  | { readonly trusted: true; readonly chains: readonly Chain[] }
+  | { readonly trusted: false; readonly refusal: Refusal }
+
+/** Why a chain is refused. The codes are part of the JSON contract. */
+export const refusalCodes = [
+  'expired',
+  'not-yet-valid',
+  'critical-extension',
+  'host-mismatch',
+  'self-signed',
+  'untrusted-root',
+  'unknown-issuer',
+  'wrong-issuer-key',
+  'weak-signature',
+  'unsupported-signature',
+  'unsupported-key',
+  'not-a-ca',
+  'no-cert-sign',
+  'path-length',
+  'wrong-usage',
+  'name-constraint',
+  'policy',
+  'too-many-candidates',
+] as const
+export type RefusalCode = (typeof refusalCodes)[number]
+
+export interface Refusal {
+  readonly code: RefusalCode
+  /** The certificate at fault. */
+  readonly certificate: Certificate
+  /** The certificate that was tried as its issuer and does not fit, or the one below it for which it was tried. */
+  readonly other?: Certificate
+  /** The certificates from the leaf to the one where the search ended, or the chain that was judged. */
+  readonly chain: Chain
+  readonly violation?: ConstraintViolation
+  /** What Go's own error is about. */
+  readonly go: GoCause
+}
+
+/** Go reports less than kcert does, and sometimes about another certificate: this is what its words are made of. */
+export type GoCause =
+  | GoRefusal
+  | { readonly kind: 'host'; readonly certificate: Certificate; readonly name: string }
+  | { readonly kind: 'constraint'; readonly violation: ConstraintViolation }
+  | { readonly kind: 'usage' }
+  | { readonly kind: 'no-chain'; readonly badUsage: number; readonly badPolicies: number }
+
+/** Judges a certificate as Go does; names the certificate at fault and the reason, which Go's error often does not. */
+export function verifyChain(question: ChainQuestion): ChainVerdict {
+  const { leaf, at, name, roots } = question
+  const own = ownDefect(leaf, at)
+  if (own !== undefined) {
+    const go = { kind: 'unfit', certificate: leaf, reason: own } as const
+    return refused({ code: own, certificate: leaf, chain: [leaf], go })
+  }
+  if (name !== undefined && name !== '' && !isValidForHost(leaf, name)) {
+    const go = { kind: 'host', certificate: leaf, name } as const
+    return refused({ code: 'host-mismatch', certificate: leaf, chain: [leaf], go })
+  }
+  // What is a root itself needs no path, and nobody asks whether it may sign.
+  if (roots.has(leaf)) return judgePaths([[leaf]], question)
+  const paths = buildPaths(leaf, question)
+  if (paths.refusal !== undefined) return refused({ ...explainPaths(leaf, paths), go: paths.refusal })
+  return judgePaths(paths.chains, question)
+}
+
+function refused(refusal: Refusal): ChainVerdict {
+  return { trusted: false, refusal }
+}
+
+/** What only whole chains can be asked: policies, extended key usage, name constraints. */
+function judgePaths(paths: readonly Chain[], question: ChainQuestion): ChainVerdict {
+  const verdicts = paths.map((chain) => judgePath(chain, question))
+  const chains = paths.filter((_, i) => verdicts[i] === undefined)
+  if (chains.length > 0) return { trusted: true, chains }
+  const refusals = verdicts.filter((verdict) => verdict !== undefined)
+  const count = (code: RefusalCode): number => refusals.filter((refusal) => refusal.code === code).length
+  const constraint = refusals.find(({ code }) => code === 'name-constraint')
+  // The order in which Go reports when chains fail for different reasons.
+  if (constraint?.violation !== undefined) {
+    return refused({ ...constraint, go: { kind: 'constraint', violation: constraint.violation } })
+  }
+  const [badUsage, badPolicies] = [count('wrong-usage'), count('policy')]
+  const go =
+    badPolicies === 0 ? ({ kind: 'usage' } as const) : ({ kind: 'no-chain', badUsage, badPolicies } as const)
+  return refused({ ...refusals[0]!, go })
+}
+
+function judgePath(chain: Chain, { purpose }: ChainQuestion): Omit<Refusal, 'go'> | undefined {
+  if (!policiesAllow(chain)) return { code: 'policy', certificate: chain[0]!, chain }
+  const unusable =
+    purpose === 'any' ? undefined : chain.find((certificate) => !allowsUse(certificate, purpose))
+  if (unusable !== undefined) return { code: 'wrong-usage', certificate: unusable, chain }
+  const violation = findConstraintViolation(chain)
+  return violation && { code: 'name-constraint', certificate: violation.certificate, chain, violation }
+}
+
+const usageOf = { server: 'serverAuth', client: 'clientAuth' } as const
+
+/**
+ * True when the extended key usage of this certificate allows the purpose. An absent or empty one allows all. A CA's
+ * holds for what is below it, which RFC 5280 does not say but Go and OpenSSL do.
+ */
+export function allowsUse({ extendedKeyUsage }: Certificate, purpose: 'server' | 'client'): boolean {
+  return (
+    extendedKeyUsage.length === 0 ||
+    extendedKeyUsage.includes('anyExtendedKeyUsage') ||
+    extendedKeyUsage.includes(usageOf[purpose])
+  )
+}

@@ -1,0 +1,70 @@
+import type { Certificate } from './certificate.ts'
+import { formatIp, parseIp } from './ip.ts'
+
+// RFC 6125 as Go's crypto/x509 applies it: subject alternative names only, never the common name.
+
+const oidSubjectAltName = '2.5.29.17'
+
+/**
+ * True when the certificate is valid for this host name or IP address, by Go's rules: addresses match addresses only,
+ * a wildcard is a whole leftmost label, one dot at the end is passed over, and a name that is no host name matches only
+ * one that is the same but for its case. An address may stand in square brackets.
+ */
+export function isValidForHost(certificate: Certificate, host: string): boolean {
+  const address = parseIp(withoutBrackets(host))
+  if (address !== undefined) return certificate.subjectAltNames.ip.includes(formatIp(address))
+  const asked = lowerAscii(host)
+  const isHostName = isHostname(withoutFinalDot(asked), false)
+  return certificate.subjectAltNames.dns.some((name) => {
+    if (isHostName && isHostname(name, true)) return matchesPattern(name, asked)
+    return isExactMatch(name, asked)
+  })
+}
+
+/** True when only the common name says so, which clients stopped to believe years ago (Go with 1.15, in 2020). */
+export function isNamedByCommonNameOnly(certificate: Certificate, host: string): boolean {
+  if (certificate.findExtension(oidSubjectAltName) !== undefined) return false
+  return matchesPattern(certificate.subject.commonName ?? '', lowerAscii(host))
+}
+
+/** The address that Go would read this host as, in its own notation; undefined when it is a name. */
+export function hostAddress(host: string): string | undefined {
+  const address = parseIp(withoutBrackets(host))
+  return address === undefined ? undefined : formatIp(address)
+}
+
+export function withoutBrackets(host: string): string {
+  return host.length >= 3 && host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
+}
+
+function withoutFinalDot(host: string): string {
+  return host.endsWith('.') ? host.slice(0, -1) : host
+}
+
+/** Labels are compared one by one; only the first of the pattern may be a star. */
+function matchesPattern(pattern: string, asked: string): boolean {
+  if (pattern === '') return false
+  const wanted = withoutFinalDot(asked).split('.')
+  const given = lowerAscii(pattern).split('.')
+  if (given.length !== wanted.length) return false
+  return given.every((label, i) => label === wanted[i] || (i === 0 && label === '*'))
+}
+
+function isExactMatch(name: string, asked: string): boolean {
+  if (name === '' || name === '.' || asked === '') return false
+  return lowerAscii(name) === asked
+}
+
+// Letters, digits, "_" and inner or final "-"; a lone star is none, for there is no host name of which it could be a pattern.
+function isHostname(text: string, isPattern: boolean): boolean {
+  if (text === '' || text === '*') return false
+  return text.split('.').every((label, i) => {
+    if (isPattern && i === 0 && label === '*') return true
+    return /^[A-Za-z0-9_][A-Za-z0-9_-]*$/.test(label)
+  })
+}
+
+// Unicode has letters that become ASCII ones in lower case, and a certificate must not profit from that.
+function lowerAscii(text: string): string {
+  return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
+}

@@ -1,0 +1,162 @@
+import type { Certificate } from './certificate.ts'
+
+// Certificate policies: RFC 5280 section 6.1 with the policy graph of RFC 9618, which stays small where the old tree grew
+// without bound. Every policy is acceptable at the start, so a chain fails only where a certificate in it demands an explicit
+// policy (RFC 5280 section 4.2.1.11) and none of its policies holds from the root down.
+
+const anyPolicy = '2.5.29.32.0'
+
+interface Node {
+  readonly validPolicy: string
+  expectedPolicies: readonly string[]
+  readonly parents: Set<Node>
+  readonly children: Set<Node>
+}
+
+/** One level of the graph: its nodes by policy. */
+type Level = Map<string, Node>
+
+class PolicyGraph {
+  private readonly levels: Level[] = [new Map([[anyPolicy, newNode(anyPolicy, [])]])]
+
+  private get leaves(): Level {
+    return this.levels.at(-1)!
+  }
+
+  /** Section 6.1.3 (d) of RFC 9618, for one certificate. */
+  grow(policies: readonly string[], mayUseAnyPolicy: boolean): void {
+    const above = this.leaves
+    const level: Level = new Map()
+    this.levels.push(level)
+    const expecting = byExpectedPolicy(above)
+    const parentWithAny = above.get(anyPolicy)
+    for (const policy of policies) {
+      if (policy === anyPolicy) continue
+      const parents = expecting.get(policy) ?? (parentWithAny && [parentWithAny])
+      if (parents !== undefined) level.set(policy, newNode(policy, parents))
+    }
+    if (policies.includes(anyPolicy) && mayUseAnyPolicy) {
+      for (const [policy, parents] of expecting)
+        if (!level.has(policy)) level.set(policy, newNode(policy, parents))
+    }
+    this.prune()
+  }
+
+  /** Section 6.1.4 (b). False when a mapping names anyPolicy, which makes the chain invalid. */
+  map(mappings: Certificate['policyMappings'], isAllowed: boolean): boolean {
+    const subjectPolicies = new Map<string, string[]>()
+    for (const { issuerDomainPolicy, subjectDomainPolicy } of mappings) {
+      if (!isAllowed) this.removeLeaf(issuerDomainPolicy)
+      else if (issuerDomainPolicy === anyPolicy || subjectDomainPolicy === anyPolicy) return false
+      else {
+        const mapped = subjectPolicies.get(issuerDomainPolicy)
+        if (mapped === undefined) subjectPolicies.set(issuerDomainPolicy, [subjectDomainPolicy])
+        else mapped.push(subjectDomainPolicy)
+      }
+    }
+    this.prune()
+    for (const [policy, expected] of subjectPolicies) this.expect(policy, expected)
+    return true
+  }
+
+  private expect(policy: string, expected: readonly string[]): void {
+    const leaf = this.leaves.get(policy)
+    const any = this.leaves.get(anyPolicy)
+    if (leaf !== undefined) leaf.expectedPolicies = expected
+    else if (any !== undefined) {
+      const node = newNode(policy, [any])
+      node.expectedPolicies = expected
+      this.leaves.set(policy, node)
+    }
+  }
+
+  /** True when some policy holds for the whole chain: section 6.1.5 (g). */
+  get holdsPolicy(): boolean {
+    if (this.leaves.has(anyPolicy)) return true
+    return this.levels.some((level) =>
+      [...level.values()].some(({ validPolicy, parents }) => {
+        const [parent] = parents
+        return validPolicy !== anyPolicy && parents.size === 1 && parent!.validPolicy === anyPolicy
+      }),
+    )
+  }
+
+  private removeLeaf(policy: string): void {
+    const leaf = this.leaves.get(policy)
+    if (leaf === undefined) return
+    for (const parent of leaf.parents) parent.children.delete(leaf)
+    this.leaves.delete(policy)
+  }
+
+  /** Takes away what leads to no leaf, from the level above the leaves upwards; the root stays. */
+  private prune(): void {
+    for (let i = this.levels.length - 2; i > 0; i--) {
+      const level = this.levels[i]!
+      for (const node of level.values()) {
+        if (node.children.size > 0) continue
+        for (const parent of node.parents) parent.children.delete(node)
+        level.delete(node.validPolicy)
+      }
+    }
+  }
+}
+
+function newNode(validPolicy: string, parents: readonly Node[]): Node {
+  const node: Node = {
+    validPolicy,
+    expectedPolicies: [validPolicy],
+    parents: new Set(parents),
+    children: new Set(),
+  }
+  for (const parent of parents) parent.children.add(node)
+  return node
+}
+
+function byExpectedPolicy(level: Level): Map<string, Node[]> {
+  const expecting = new Map<string, Node[]>()
+  for (const node of level.values()) {
+    for (const policy of node.expectedPolicies) {
+      const nodes = expecting.get(policy)
+      if (nodes === undefined) expecting.set(policy, [node])
+      else nodes.push(node)
+    }
+  }
+  return expecting
+}
+
+/** True when the policies of a chain (leaf first, root last) allow it: RFC 5280 section 6.1 with every policy acceptable. */
+export function policiesAllow(chain: readonly Certificate[]): boolean {
+  const below = chain.length - 1
+  if (below < 1) return true
+  let graph: PolicyGraph | undefined = new PolicyGraph()
+  // How many more certificates may pass before it applies; one more than there are is never.
+  let explicitPolicy = below + 1
+  let policyMapping = below + 1
+  let inhibitAnyPolicy = below + 1
+
+  for (let depth = below - 1; depth >= 0; depth--) {
+    const certificate = chain[depth]!
+    const isLeaf = depth === 0
+    const { policies, policyMappings, isSelfIssued } = certificate
+    if (policies.length === 0) graph = undefined
+    if (explicitPolicy === 0 && graph === undefined) return false
+    graph?.grow(policies, inhibitAnyPolicy > 0 || (!isLeaf && isSelfIssued))
+    if (isLeaf) break
+    if (policyMappings.length > 0 && graph?.map(policyMappings, policyMapping > 0) === false) return false
+    if (!isSelfIssued) {
+      explicitPolicy = Math.max(0, explicitPolicy - 1)
+      policyMapping = Math.max(0, policyMapping - 1)
+      inhibitAnyPolicy = Math.max(0, inhibitAnyPolicy - 1)
+    }
+    explicitPolicy = lowered(explicitPolicy, certificate.requireExplicitPolicy)
+    policyMapping = lowered(policyMapping, certificate.inhibitPolicyMapping)
+    inhibitAnyPolicy = lowered(inhibitAnyPolicy, certificate.inhibitAnyPolicy)
+  }
+
+  const isDemanded = explicitPolicy <= 1 || chain[0]!.requireExplicitPolicy === 0
+  return !isDemanded || graph?.holdsPolicy === true
+}
+
+function lowered(count: number, to: number | undefined): number {
+  return to !== undefined && to >= 0 && to < count ? to : count
+}

@@ -1,0 +1,3 @@
+module kcert/test/peers/go
+
+go 1.26
