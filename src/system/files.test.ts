@@ -142,6 +142,7 @@ describe('a folder', () => {
     symlinkSync('..2026_11_21', join(folder, 'volume/..data'))
     symlinkSync('..data/ca.crt', join(folder, 'volume/ca.crt'))
     symlinkSync('..data/tls', join(folder, 'volume/tls'))
+    symlinkSync('..data/..', join(folder, 'volume/up'))
     expect(walked(join(folder, 'volume'))).toEqual(['volume/ca.crt = ca', 'volume/tls/tls.crt = leaf'])
   })
 

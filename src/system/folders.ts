@@ -25,7 +25,7 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
   for (let entry = pending.pop(); entry; entry = pending.pop()) {
     try {
       if (entry.kind === 'folder') {
-        // Bind mounts can make a folder its own descendant.
+        // A link through ..data may lead back up.
         if (!firstVisit(entry.path, visited)) continue
         for (const child of childrenOf(entry).reverse()) pending.push(child)
       } else {

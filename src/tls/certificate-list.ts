@@ -1,0 +1,187 @@
+import { createDecipheriv, createHmac } from 'node:crypto'
+
+// Reads the Certificate message out of what a server sent. node:tls hands out a chain that it has put in order itself, and
+// leaves out what it found no place for: a bridge certificate beside a root of the same name, an intermediate too many.
+// What a server presents must be seen as it is.
+
+const contentType = { handshake: 22, applicationData: 23 }
+const messageType = { serverHello: 2, certificate: 11 }
+const supportedVersions = 43
+const tls13 = 0x0304
+const tagBytes = 16
+// RFC 8446, 4.1.3: a ServerHello with this random asks the client to begin anew; the real one follows.
+const helloRetryRandom = 'cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c'
+
+interface Suite {
+  readonly cipher: 'aes-128-gcm' | 'aes-256-gcm' | 'chacha20-poly1305'
+  readonly hash: 'sha256' | 'sha384'
+  readonly keyBytes: number
+}
+
+// RFC 8446, B.4
+const suites: ReadonlyMap<number, Suite> = new Map([
+  [0x1301, { cipher: 'aes-128-gcm', hash: 'sha256', keyBytes: 16 }],
+  [0x1302, { cipher: 'aes-256-gcm', hash: 'sha384', keyBytes: 32 }],
+  [0x1303, { cipher: 'chacha20-poly1305', hash: 'sha256', keyBytes: 32 }],
+])
+
+/** Bytes that end before the field does, or that the secret does not open: a connection cut short, or no TLS. */
+class Unreadable extends Error {}
+
+/**
+ * Returns the certificates (DER) in the order that the server sent them, or undefined when the bytes do not hold a whole
+ * Certificate message of TLS 1.2 or 1.3.
+ * @param received what the server sent, from the first byte
+ * @param handshakeSecret of TLS 1.3, SERVER_HANDSHAKE_TRAFFIC_SECRET: the message is encrypted there
+ */
+export function certificateList(received: Buffer, handshakeSecret?: Buffer): Buffer[] | undefined {
+  try {
+    return readList(received, handshakeSecret)
+  } catch (error) {
+    if (error instanceof Unreadable) return undefined
+    throw error
+  }
+}
+
+function readList(received: Buffer, handshakeSecret?: Buffer): Buffer[] | undefined {
+  let hello: { suite: number; isTls13: boolean } | undefined
+  let open: Opener | undefined
+  let messages: Buffer = Buffer.alloc(0)
+  for (const record of records(received)) {
+    const fragment = plainFragment(record, open)
+    if (fragment === undefined) continue
+    messages = Buffer.concat([messages, fragment])
+    for (let message = firstMessage(messages); message; message = firstMessage(messages)) {
+      messages = messages.subarray(4 + message.body.length)
+      if (message.type === messageType.serverHello) {
+        hello = readServerHello(message.body) ?? hello
+        if (hello?.isTls13) open = opener(suites.get(hello.suite), handshakeSecret)
+      }
+      if (message.type === messageType.certificate && hello)
+        return readCertificates(message.body, hello.isTls13)
+    }
+  }
+  return undefined
+}
+
+interface TlsRecord {
+  readonly header: Buffer
+  readonly type: number
+  readonly fragment: Buffer
+}
+
+function* records(received: Buffer): Generator<TlsRecord> {
+  const reader = new Reader(received)
+  while (reader.left >= 5) {
+    const header = reader.bytes(5)
+    yield { header, type: header[0]!, fragment: reader.bytes(header.readUInt16BE(3)) }
+  }
+}
+
+// Returns handshake bytes in the clear; undefined for alerts and ChangeCipherSpec.
+function plainFragment(record: TlsRecord, open: Opener | undefined): Buffer | undefined {
+  if (record.type === contentType.handshake) return record.fragment
+  if (record.type !== contentType.applicationData || !open) return undefined
+  const inner = open(record)
+  // RFC 8446, 5.2: content, its type, then zeros
+  let end = inner.length - 1
+  while (end > 0 && inner[end] === 0) end--
+  return inner[end] === contentType.handshake ? inner.subarray(0, end) : undefined
+}
+
+function firstMessage(messages: Buffer): { type: number; body: Buffer } | undefined {
+  if (messages.length < 4) return undefined
+  const length = messages.readUIntBE(1, 3)
+  return messages.length < 4 + length
+    ? undefined
+    : { type: messages[0]!, body: messages.subarray(4, 4 + length) }
+}
+
+function readServerHello(body: Buffer): { suite: number; isTls13: boolean } | undefined {
+  const reader = new Reader(body)
+  reader.bytes(2)
+  if (reader.bytes(32).toString('hex') === helloRetryRandom) return undefined
+  reader.vector(1)
+  const suite = reader.number(2)
+  reader.bytes(1)
+  if (reader.left === 0) return { suite, isTls13: false }
+  const extensions = new Reader(reader.vector(2))
+  let isTls13 = false
+  while (extensions.left > 0) {
+    const type = extensions.number(2)
+    const value = extensions.vector(2)
+    if (type === supportedVersions && value.length === 2) isTls13 = value.readUInt16BE(0) === tls13
+  }
+  return { suite, isTls13 }
+}
+
+function readCertificates(body: Buffer, isTls13: boolean): Buffer[] {
+  const message = new Reader(body)
+  if (isTls13) message.vector(1)
+  const list = new Reader(message.vector(3))
+  const certificates: Buffer[] = []
+  while (list.left > 0) {
+    certificates.push(list.vector(3))
+    if (isTls13) list.vector(2)
+  }
+  return certificates
+}
+
+type Opener = (record: TlsRecord) => Buffer
+
+// RFC 8446, 5.2 and 5.3
+function opener(suite: Suite | undefined, secret: Buffer | undefined): Opener | undefined {
+  if (!suite || !secret) return undefined
+  const key = expandLabel(suite.hash, secret, 'key', suite.keyBytes)
+  const iv = expandLabel(suite.hash, secret, 'iv', 12)
+  let sequence = 0
+  return ({ header, fragment }) => {
+    if (fragment.length <= tagBytes) throw new Unreadable()
+    const nonce = Buffer.from(iv)
+    nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ sequence++) >>> 0, 8)
+    // chacha20-poly1305 takes the same options; the types know only the overload of GCM.
+    const decipher = createDecipheriv(suite.cipher as 'aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+    decipher.setAAD(header)
+    decipher.setAuthTag(fragment.subarray(-tagBytes))
+    try {
+      return Buffer.concat([decipher.update(fragment.subarray(0, -tagBytes)), decipher.final()])
+    } catch {
+      throw new Unreadable()
+    }
+  }
+}
+
+// RFC 8446, 7.1; one block of HKDF-Expand is enough, for no key is longer than the hash.
+function expandLabel(hash: Suite['hash'], secret: Buffer, label: string, length: number): Buffer {
+  const name = Buffer.from(`tls13 ${label}`)
+  const info = Buffer.concat([Buffer.from([0, length, name.length]), name, Buffer.from([0, 1])])
+  return createHmac(hash, secret).update(info).digest().subarray(0, length)
+}
+
+class Reader {
+  readonly #bytes: Buffer
+  #offset = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  get left(): number {
+    return this.#bytes.length - this.#offset
+  }
+
+  bytes(length: number): Buffer {
+    if (length > this.left) throw new Unreadable()
+    this.#offset += length
+    return this.#bytes.subarray(this.#offset - length, this.#offset)
+  }
+
+  number(length: number): number {
+    return this.bytes(length).readUIntBE(0, length)
+  }
+
+  /** A field with its length in front of it. */
+  vector(lengthBytes: number): Buffer {
+    return this.bytes(this.number(lengthBytes))
+  }
+}

@@ -1,0 +1,32 @@
+import { isIP } from 'node:net'
+
+/** A place that a server listens at. */
+export interface Endpoint {
+  /** As the operator wrote it, without scheme and path. */
+  readonly name: string
+  /** A name or an address, without brackets. */
+  readonly host: string
+  readonly port: number
+}
+
+const hostAndPort = /^(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([^\s/:[\]@]+)):(\d{1,5})$/
+const url = /^https:\/\/([^/?#@]+)(?:[/?#].*)?$/
+
+/**
+ * Returns host and port of `host:6443`, `192.0.2.1:6443`, `[2001:db8::1]:6443` or an https URL as it stands in a kubeconfig;
+ * undefined for anything else. A file of that name is older: whoever calls this has looked for one first.
+ */
+export function parseEndpoint(text: string): Endpoint | undefined {
+  const authority = url.exec(text)?.[1]
+  const name = authority === undefined ? text : withPort(authority)
+  const [, bracketed, plain, digits] = hostAndPort.exec(name) ?? []
+  const host = bracketed ?? plain
+  const port = Number(digits)
+  if (host === undefined || port < 1 || port > 65_535) return undefined
+  if (bracketed !== undefined && isIP(bracketed) !== 6) return undefined
+  return { name, host, port }
+}
+
+function withPort(authority: string): string {
+  return /:\d+$/.test(authority) ? authority : `${authority}:443`
+}

@@ -1,0 +1,193 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { createServer, type TlsOptions } from 'node:tls'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { KcertError } from '../errors/kcert-error.ts'
+import { issueCertificate } from '../x509/issuing.ts'
+import { readPem, writePem } from '../x509/pem.ts'
+import type { Endpoint } from './endpoint.ts'
+import { readServed } from './served.ts'
+
+interface Pair {
+  readonly name: string
+  readonly der: Uint8Array
+  readonly key: KeyObject
+}
+
+function pair(name: string, issuer?: Pair): Pair {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const der = issueCertificate(
+    {
+      serialNumber: '01',
+      subject: { commonName: name },
+      issuer: { commonName: issuer?.name ?? name },
+      notBefore: new Date('2026-01-01T00:00:00Z'),
+      notAfter: new Date('2036-01-01T00:00:00Z'),
+      publicKey,
+      basicConstraints: { ca: true },
+      subjectAltNames: { dns: [name] },
+    },
+    issuer?.key ?? privateKey,
+  )
+  return { name, der, key: privateKey }
+}
+
+const oldCa = pair('kubernetes')
+const leaf = pair('localhost', oldCa)
+const newCa = pair('kubernetes')
+const stranger = pair('stranger')
+
+const pem = (...of: Pair[]) => of.map(({ der }) => writePem('CERTIFICATE', der)).join('')
+const keyPem = ({ key }: Pair) => key.export({ format: 'pem', type: 'pkcs8' })
+
+const servers: Server[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+})
+
+async function listening(server: Server, host = '127.0.0.1'): Promise<Endpoint> {
+  servers.push(server)
+  await new Promise<void>((ready) => server.listen(0, host, ready))
+  const { port } = server.address() as AddressInfo
+  return { name: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`, host, port }
+}
+
+function serving(chain: readonly Pair[], options: TlsOptions = {}): Server {
+  const server = createServer({ cert: pem(...chain), key: keyPem(chain[0]!), ...options })
+  // A client that leaves after the handshake is no fault of the server's.
+  server.on('secureConnection', (socket) => socket.on('error', () => {}))
+  server.on('tlsClientError', () => {})
+  return server
+}
+
+async function servedBy(endpoint: Endpoint, timeoutMs = 5000): Promise<Buffer[]> {
+  const { bytes, name } = await readServed(endpoint, timeoutMs)
+  expect(name).toBe(endpoint.name)
+  return readPem(bytes).blocks.map(({ der }) => Buffer.from(der))
+}
+
+const ders = (...of: Pair[]) => of.map(({ der }) => Buffer.from(der))
+
+describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
+  const only = { minVersion: version, maxVersion: version }
+
+  test('the chain comes as it was sent: out of order, with strangers and twins, and none added', async () => {
+    const chain = [leaf, stranger, newCa, oldCa]
+    expect(await servedBy(await listening(serving(chain, only)))).toEqual(ders(...chain))
+  })
+
+  test('a lone leaf stays alone', async () => {
+    expect(await servedBy(await listening(serving([leaf], only)))).toEqual(ders(leaf))
+  })
+
+  test('a server that insists on a client certificate has shown its chain', async () => {
+    const server = serving([leaf, oldCa], {
+      ...only,
+      requestCert: true,
+      rejectUnauthorized: true,
+      ca: pem(newCa),
+    })
+    expect(await servedBy(await listening(server))).toEqual(ders(leaf, oldCa))
+  })
+
+  test.each(
+    version === 'TLSv1.3'
+      ? ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256']
+      : ['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-CHACHA20-POLY1305'],
+  )('with %s', async (ciphers) => {
+    expect(await servedBy(await listening(serving([leaf, stranger], { ...only, ciphers })))).toEqual(
+      ders(leaf, stranger),
+    )
+  })
+
+  test('a chain longer than a record comes whole', async () => {
+    const chain = [leaf, ...Array<Pair>(60).fill(stranger)]
+    expect(await servedBy(await listening(serving(chain, only)))).toEqual(ders(...chain))
+  })
+
+  test('a server that asks to begin anew with another group is followed', async () => {
+    expect(
+      await servedBy(await listening(serving([leaf, stranger], { ...only, ecdhCurve: 'P-521' }))),
+    ).toEqual(ders(leaf, stranger))
+  })
+})
+
+test('a name is told to the server, so that it can choose its certificate', async () => {
+  const asked: string[] = []
+  const server = serving([leaf], {
+    SNICallback: (name, chosen) => {
+      asked.push(name)
+      chosen(null)
+    },
+  })
+  const endpoint = await listening(server)
+  await servedBy({ ...endpoint, host: 'localhost', name: 'localhost' })
+  await servedBy(endpoint)
+  expect(asked).toEqual(['localhost'])
+})
+
+test('IPv6 addresses are reached', async () => {
+  expect(await servedBy(await listening(serving([leaf]), '::1'))).toEqual(ders(leaf))
+})
+
+test('a weak key is shown, not refused', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
+  const der = issueCertificate(
+    {
+      serialNumber: '02',
+      subject: { commonName: 'weak' },
+      issuer: { commonName: 'weak' },
+      notBefore: new Date('2026-01-01T00:00:00Z'),
+      notAfter: new Date('2027-01-01T00:00:00Z'),
+      publicKey,
+    },
+    privateKey,
+  )
+  const weak = { name: 'weak', der, key: privateKey }
+  expect(await servedBy(await listening(serving([weak], { ciphers: 'DEFAULT:@SECLEVEL=0' })))).toEqual(
+    ders(weak),
+  )
+})
+
+describe('no certificate, exit 4, and why:', () => {
+  async function refusal(endpoint: Endpoint, timeoutMs = 5000): Promise<string> {
+    const error = (await readServed(endpoint, timeoutMs).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )) as KcertError
+    expect([error.code, error.exitCode]).toEqual(['KCERT_UNREACHABLE', 4])
+    expect(error.message).toBe(`${endpoint.name} showed no certificate`)
+    return error.why!
+  }
+
+  test('nothing listens', async () => {
+    const endpoint = await listening(createTcpServer())
+    servers.pop()!.close()
+    expect(await refusal(endpoint)).toBe('nothing listens there: the connection was refused')
+  })
+
+  test('the name has no address', async () => {
+    expect(await refusal({ name: 'none.invalid:1', host: 'none.invalid', port: 1 })).toMatch(
+      /^(no address|the name could not)/,
+    )
+  })
+
+  test('it speaks something else', async () => {
+    const endpoint = await listening(
+      createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+    )
+    expect(await refusal(endpoint)).toBe('what answers there does not speak TLS')
+  })
+
+  test('it hangs up', async () => {
+    const endpoint = await listening(createTcpServer((socket) => socket.destroy()))
+    expect(await refusal(endpoint)).toBe('the connection was closed before a certificate came')
+  })
+
+  test('it says nothing in time', async () => {
+    const held: { destroy(): void }[] = []
+    const endpoint = await listening(createTcpServer((socket) => held.push(socket)))
+    expect(await refusal(endpoint, 50)).toBe('no answer within 0.05 s (--timeout)')
+    for (const socket of held) socket.destroy()
+  })
+})
