@@ -1,0 +1,90 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { derLimits } from './der.ts'
+import { element } from './der-writer.ts'
+
+// PKCS#7 and PKCS#12 may be BER (RFC 2315, RFC 7292): indefinite lengths, strings in pieces, long lengths. Certificates may not.
+
+const octetString = 0x04
+const constructedOctetString = 0x24
+
+/** The same value with definite, minimal lengths and OCTET STRINGs in one piece. DER comes back as it is. */
+export function derFromBer(bytes: Uint8Array, document: string): Uint8Array {
+  const reader = new BerReader(bytes, document)
+  const der = reader.read(0)
+  if (reader.offset < bytes.length) reader.fail(`${bytes.length - reader.offset} bytes too many`)
+  return der
+}
+
+class BerReader {
+  offset = 0
+  private readonly bytes: Uint8Array
+  private readonly document: string
+
+  constructor(bytes: Uint8Array, document: string) {
+    this.bytes = bytes
+    this.document = document
+    if (bytes.length > derLimits.documentBytes) this.fail(`${bytes.length} bytes, more than kcert reads`)
+  }
+
+  fail(reason: string): never {
+    throw new KcertError('KCERT_X509_MALFORMED', `${this.document}: offset ${this.offset}: ${reason}`)
+  }
+
+  read(depth: number): Uint8Array {
+    if (depth > derLimits.depth) this.fail(`nested deeper than ${derLimits.depth}`)
+    const tag = this.octet()
+    if ((tag & 0x1f) === 0x1f) this.fail('tag number above 30')
+    const length = this.length()
+    if ((tag & 0x20) === 0) {
+      if (length === undefined) this.fail('indefinite length of a primitive')
+      const content = this.bytes.subarray(this.offset, this.offset + length)
+      this.offset += length
+      return element(tag, content)
+    }
+    const children = this.children(length, depth)
+    if (tag !== constructedOctetString) return element(tag, ...children)
+    return element(octetString, ...children.map((child) => this.piece(child)))
+  }
+
+  private children(length: number | undefined, depth: number): Uint8Array[] {
+    const children: Uint8Array[] = []
+    if (length !== undefined) {
+      const end = this.offset + length
+      while (this.offset < end) children.push(this.read(depth + 1))
+      if (this.offset !== end) this.fail('an element reaches past the end of its parent')
+      return children
+    }
+    while (!this.atEndOfContents()) children.push(this.read(depth + 1))
+    this.offset += 2
+    return children
+  }
+
+  private atEndOfContents(): boolean {
+    return this.bytes[this.offset] === 0 && this.bytes[this.offset + 1] === 0
+  }
+
+  /** Content of one piece of a string, which is DER by now. */
+  private piece(der: Uint8Array): Uint8Array {
+    if (der[0] !== octetString) this.fail('OCTET STRING with a piece of another type')
+    return der.subarray(der[1]! < 0x80 ? 2 : 2 + (der[1]! & 0x7f))
+  }
+
+  private octet(): number {
+    if (this.offset >= this.bytes.length) this.fail('truncated')
+    return this.bytes[this.offset++]!
+  }
+
+  /** Undefined when it is indefinite. */
+  private length(): number | undefined {
+    const first = this.octet()
+    if (first === 0x80) return undefined
+    let length = first
+    if (first > 0x80) {
+      if (first > 0x84) this.fail(`length in ${first & 0x7f} bytes`)
+      length = 0
+      for (let i = first & 0x7f; i > 0; i--) length = length * 256 + this.octet()
+    }
+    if (length > this.bytes.length - this.offset) this.fail('truncated')
+    return length
+  }
+}

@@ -1,0 +1,311 @@
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import { constructedTag, DerReader, tags } from './der.ts'
+import { bitString, explicit, integer, nullElement, octetString, oid, sequence } from './der-writer.ts'
+import { nameOfOid, oidOf } from './oids.ts'
+import { decryptPbes2, type EncryptionScheme, KdfBudget, readEncryptionScheme, unsupported } from './pbe.ts'
+import { looksLikePem, type PemBlock, readPem, writePem } from './pem.ts'
+import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
+
+export type PrivateKeyFormat =
+  | 'PKCS#1'
+  | 'SEC1'
+  | 'PKCS#8'
+  | 'encrypted PKCS#1'
+  | 'encrypted SEC1'
+  | 'encrypted PKCS#8'
+
+export interface PrivateKeyInfo {
+  readonly format: PrivateKeyFormat
+  readonly encrypted: boolean
+  /** Computed from the private key; absent while it is encrypted. */
+  readonly publicKey?: PublicKeyInfo
+  readonly keyObject?: KeyObject
+}
+
+const privateLabels: Readonly<Record<string, PrivateKeyFormat | 'unsupported'>> = {
+  'RSA PRIVATE KEY': 'PKCS#1',
+  'EC PRIVATE KEY': 'SEC1',
+  'PRIVATE KEY': 'PKCS#8',
+  'ENCRYPTED PRIVATE KEY': 'encrypted PKCS#8',
+  'DSA PRIVATE KEY': 'unsupported',
+  'OPENSSH PRIVATE KEY': 'unsupported',
+}
+
+const publicLabels: ReadonlySet<string> = new Set(['PUBLIC KEY', 'RSA PUBLIC KEY'])
+
+/** True for PEM labels of private keys. EC PARAMETERS, which OpenSSL writes before a key, is none. */
+export function isPrivateKeyLabel(label: string): boolean {
+  return Object.hasOwn(privateLabels, label)
+}
+
+export function isPublicKeyLabel(label: string): boolean {
+  return publicLabels.has(label)
+}
+
+/**
+ * Returns the first private key of a file: PEM, other blocks before it passed over as Kubernetes does, or DER.
+ * Throws as `readPrivateKey` does, and KCERT_X509_MALFORMED when there is no key.
+ */
+export function readPrivateKeyFile(bytes: Uint8Array, password?: string): PrivateKeyInfo {
+  if (!looksLikePem(bytes)) return readPrivateKey(bytes, password)
+  const { blocks, defects } = readPem(bytes)
+  const block = blocks.find(({ label }) => isPrivateKeyLabel(label))
+  if (block !== undefined) return readPrivateKey(block, password)
+  const defect = defects.find(({ label }) => isPrivateKeyLabel(label))
+  throw new KcertError(
+    'KCERT_X509_MALFORMED',
+    defect === undefined
+      ? 'no private key found'
+      : `${defect.label} at line ${defect.line}: ${defect.reason}`,
+  )
+}
+
+/**
+ * Reads a private key: RSA, ECDSA, Ed25519 and what else node:crypto takes, in PKCS#1, SEC1, PKCS#8 or encrypted PKCS#8, or
+ * encrypted as OpenSSL did before PKCS#8 (Proc-Type). Without a password an encrypted key is only named as such.
+ * Throws KCERT_X509_MALFORMED, KCERT_KEY_UNSUPPORTED, or KCERT_PASSWORD_WRONG when the password does not open it.
+ */
+export function readPrivateKey(input: PemBlock | Uint8Array, password?: string): PrivateKeyInfo {
+  if (input instanceof Uint8Array) return readByFormat(formatOfDer(input), input, password)
+  const format = privateLabels[input.label]
+  if (format === undefined)
+    throw new KcertError('KCERT_X509_MALFORMED', `PEM block ${input.label} is no private key`)
+  if (format === 'unsupported') {
+    throw new KcertError('KCERT_KEY_UNSUPPORTED', `PEM block ${input.label} is not supported`, {
+      next: 'ssh-keygen -p -m PKCS8 -f FILE rewrites an OpenSSH key',
+    })
+  }
+  const isEncrypted = input.headers.get('Proc-Type')?.includes('ENCRYPTED') === true
+  return isEncrypted
+    ? readLegacyEncrypted(input, format, password)
+    : readByFormat(format, input.der, password)
+}
+
+function readByFormat(
+  format: PrivateKeyFormat,
+  der: Uint8Array,
+  password: string | undefined,
+): PrivateKeyInfo {
+  switch (format) {
+    case 'PKCS#1':
+      return keyInfo(format, rsaKey(new DerReader(der, 'RSA private key')))
+    case 'SEC1':
+      return keyInfo(format, ecKey(new DerReader(der, 'EC private key'), undefined))
+    case 'PKCS#8':
+      return keyInfo(format, pkcs8Key(new DerReader(der, 'private key')))
+    default:
+      return readEncryptedPkcs8(der, password)
+  }
+}
+
+function keyInfo(format: PrivateKeyFormat, keyObject: KeyObject): PrivateKeyInfo {
+  const encrypted = format.startsWith('encrypted')
+  const publicKey = readPublicKey(createPublicKey(keyObject).export({ format: 'der', type: 'spki' }))
+  return { format, encrypted, publicKey, keyObject }
+}
+
+/** Tells the formats apart by the first two members of the outer SEQUENCE. */
+function formatOfDer(der: Uint8Array): PrivateKeyFormat {
+  const reader = new DerReader(der, 'private key')
+  reader.enter(tags.sequence, '')
+  if (reader.next('version') === tags.sequence) return 'encrypted PKCS#8'
+  const second = reader.next('')
+  if (second === tags.integer) return 'PKCS#1'
+  return second === tags.octetString ? 'SEC1' : 'PKCS#8'
+}
+
+/** RSAPrivateKey (RFC 8017 appendix A.1.2), whose numbers must belong together: a wrong one signs what nobody can verify. */
+function rsaKey(reader: DerReader): KeyObject {
+  const der = reader.bytes.subarray(reader.offset, reader.end)
+  const outer = reader.enter(tags.sequence, '')
+  if (reader.int64('version') !== 0) unsupportedKey('RSA key with more than two primes')
+  const [n, e, d, p, q] = ['modulus', 'publicExponent', 'privateExponent', 'prime1', 'prime2'].map((field) =>
+    positive(reader, field),
+  ) as [bigint, bigint, bigint, bigint, bigint]
+  for (const field of ['exponent1', 'exponent2', 'coefficient']) positive(reader, field)
+  reader.leave(outer)
+  reader.finish('after the key')
+  const isConsistent =
+    p > 1n && q > 1n && p * q === n && (d * e) % (p - 1n) === 1n && (d * e) % (q - 1n) === 1n
+  if (!isConsistent) reader.fail('modulus', 'does not belong to the other numbers of the key', 0)
+  return importKey(der, 'pkcs1')
+}
+
+function positive(reader: DerReader, field: string): bigint {
+  reader.integer(field)
+  if (reader.isNegative) reader.fail(field, 'negative', reader.start)
+  return BigInt(`0x${reader.unsignedHex()}`)
+}
+
+/**
+ * ECPrivateKey (RFC 5915). The public key that may stand beside the private one is left out, so that node:crypto computes
+ * it: a key file with somebody else's public key must not pass for the key of that certificate.
+ */
+function ecKey(reader: DerReader, curveOfAlgorithm: string | undefined): KeyObject {
+  const outer = reader.enter(tags.sequence, '')
+  if (reader.int64('version') !== 1) reader.fail('version', 'not 1', reader.start)
+  reader.read(tags.octetString, 'privateKey')
+  const secret = reader.lastContent
+  let curve = curveOfAlgorithm
+  if (reader.readOptional(constructedTag(0), 'parameters')) {
+    const parameters = reader.enterLast('parameters')
+    curve ??= namedCurve(reader)
+    reader.leave(parameters)
+  }
+  reader.leave(outer)
+  reader.finish('after the key')
+  if (curve === undefined) reader.fail('parameters', 'no curve is named', 0)
+  return importKey(sequence(integer(1), octetString(secret), explicit(0, oid(curve))), 'sec1')
+}
+
+function namedCurve(reader: DerReader): string {
+  if (reader.peek(tags.sequence)) unsupportedKey('EC key with explicit curve parameters')
+  return reader.oid('parameters')
+}
+
+/** PrivateKeyInfo (RFC 5958). */
+function pkcs8Key(reader: DerReader): KeyObject {
+  const der = reader.bytes.subarray(reader.offset, reader.end)
+  const outer = reader.enter(tags.sequence, '')
+  const version = reader.int64('version')
+  if (version !== 0 && version !== 1) reader.fail('version', `unknown version ${version}`, reader.start)
+  const algorithm = reader.enter(tags.sequence, 'privateKeyAlgorithm')
+  const type = nameOfOid(reader.oid('privateKeyAlgorithm'))
+  const curve = type === 'id-ecPublicKey' ? namedCurve(reader) : undefined
+  reader.leave(algorithm)
+  reader.read(tags.octetString, 'privateKey')
+  const secret = reader.lastContent
+  reader.leave(outer)
+  reader.finish('after the key')
+  if (type === 'id-ecPublicKey') return ecKey(new DerReader(secret, 'EC private key'), curve)
+  if (type === 'rsaEncryption') return rsaKey(new DerReader(secret, 'RSA private key'))
+  return importKey(der, 'pkcs8')
+}
+
+function importKey(der: Uint8Array, type: 'pkcs1' | 'sec1' | 'pkcs8'): KeyObject {
+  try {
+    return createPrivateKey({ key: Buffer.from(der), format: 'der', type })
+  } catch (cause) {
+    throw new KcertError('KCERT_KEY_UNSUPPORTED', 'private key cannot be used', {
+      why: 'OpenSSL does not accept it',
+      cause,
+    })
+  }
+}
+
+function unsupportedKey(what: string): never {
+  throw unsupported(what)
+}
+
+/** EncryptedPrivateKeyInfo (RFC 5958 section 3). */
+function readEncryptedPkcs8(der: Uint8Array, password: string | undefined): PrivateKeyInfo {
+  const reader = new DerReader(der, 'encrypted private key')
+  const outer = reader.enter(tags.sequence, '')
+  const scheme = readEncryptionScheme(reader)
+  reader.read(tags.octetString, 'encryptedData')
+  const ciphertext = reader.lastContent
+  reader.leave(outer)
+  reader.finish('after the key')
+  const format = 'encrypted PKCS#8'
+  if (password === undefined) return { format, encrypted: true }
+  return keyInfo(format, decryptPkcs8(scheme, der, ciphertext, password, new KdfBudget()))
+}
+
+function decryptPkcs8(
+  scheme: EncryptionScheme,
+  der: Uint8Array,
+  ciphertext: Uint8Array,
+  password: string,
+  budget: KdfBudget,
+): KeyObject {
+  if (scheme.kind === 'PBES2') {
+    const plain = decryptPbes2(scheme, ciphertext, password, budget)
+    return plain === undefined ? wrongPassword() : keyOfPlain(plain)
+  }
+  budget.spend(scheme.iterations * 0.4, `${scheme.iterations} iterations`)
+  try {
+    const key = createPrivateKey({
+      key: Buffer.from(der),
+      format: 'der',
+      type: 'pkcs8',
+      passphrase: password,
+    })
+    return keyOfPlain(key.export({ format: 'der', type: 'pkcs8' }))
+  } catch (cause) {
+    if (isUnsupportedByOpenSsl(cause)) throw unsupported(`encryption ${scheme.name}`)
+    return wrongPassword(cause)
+  }
+}
+
+// A wrong password is seen by its padding 255 times of 256. The rest decrypts to noise, which is then no key.
+function keyOfPlain(plain: Uint8Array): KeyObject {
+  try {
+    return pkcs8Key(new DerReader(plain, 'private key'))
+  } catch (cause) {
+    if (cause instanceof KcertError && cause.code === 'KCERT_X509_MALFORMED') return wrongPassword(cause)
+    throw cause
+  }
+}
+
+function isUnsupportedByOpenSsl(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_OSSL_UNSUPPORTED'
+}
+
+function wrongPassword(cause?: unknown): never {
+  throw new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the private key', { cause })
+}
+
+// The ciphers of OpenSSL's old PEM encryption that OpenSSL 3 still opens, and the octets of their blocks.
+const legacyCiphers: Readonly<Record<string, number>> = {
+  'AES-128-CBC': 16,
+  'AES-192-CBC': 16,
+  'AES-256-CBC': 16,
+  'DES-EDE3-CBC': 8,
+}
+
+/** RFC 1421 headers: Proc-Type: 4,ENCRYPTED and DEK-Info. Its derivation is one round of MD5, so there is nothing to limit. */
+function readLegacyEncrypted(
+  block: PemBlock,
+  inner: PrivateKeyFormat,
+  password: string | undefined,
+): PrivateKeyInfo {
+  const dekInfo = block.headers.get('DEK-Info') ?? ''
+  const [cipher = '', iv = ''] = dekInfo.split(',').map((part) => part.trim())
+  const blockLength = legacyCiphers[cipher]
+  if (blockLength === undefined) throw unsupported(`encryption "${dekInfo}"`)
+  const isMalformed =
+    !/^[0-9a-fA-F]+$/.test(iv) || iv.length !== 2 * blockLength || block.der.length % blockLength !== 0
+  if (isMalformed)
+    throw new KcertError('KCERT_X509_MALFORMED', `DEK-Info "${dekInfo}" does not fit the encrypted key`)
+  const format = inner === 'PKCS#1' ? 'encrypted PKCS#1' : 'encrypted SEC1'
+  if (password === undefined) return { format, encrypted: true }
+  const headers = `Proc-Type: 4,ENCRYPTED\nDEK-Info: ${cipher},${iv}\n\n`
+  const text = writePem(block.label, block.der).replace('\n', `\n${headers}`)
+  let opened: KeyObject
+  try {
+    opened = createPrivateKey({ key: text, format: 'pem', passphrase: password })
+  } catch (cause) {
+    return wrongPassword(cause)
+  }
+  return keyInfo(format, keyOfPlain(opened.export({ format: 'der', type: 'pkcs8' })))
+}
+
+/** Reads a public key: SubjectPublicKeyInfo (PEM label PUBLIC KEY) or RSAPublicKey (RSA PUBLIC KEY). */
+export function readPublicKey(input: PemBlock | Uint8Array): PublicKeyInfo {
+  const der = input instanceof Uint8Array ? input : input.der
+  const reader = new DerReader(isRsaPublicKey(der) ? rsaSubjectPublicKeyInfo(der) : der, 'public key')
+  const key = readSubjectPublicKeyInfo(reader, 'SubjectPublicKeyInfo')
+  reader.finish('after the key')
+  return key
+}
+
+function isRsaPublicKey(der: Uint8Array): boolean {
+  const reader = new DerReader(der, 'public key')
+  reader.enter(tags.sequence, '')
+  return reader.peek(tags.integer)
+}
+
+function rsaSubjectPublicKeyInfo(der: Uint8Array): Uint8Array {
+  return sequence(sequence(oid(oidOf('rsaEncryption')), nullElement), bitString(der))
+}

@@ -1,0 +1,253 @@
+import { createDecipheriv, hash, pbkdf2Sync, scryptSync } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import { type DerReader, tags } from './der.ts'
+import { nameOfOid } from './oids.ts'
+
+// Password-based encryption: PKCS#5 (RFC 8018) and PKCS#12 (RFC 7292 appendices B and C). The parameters are read first, so that a file
+// cannot make kcert compute for hours.
+
+export type HashName = 'sha1' | 'sha224' | 'sha256' | 'sha384' | 'sha512'
+
+export interface Kdf {
+  readonly kind: 'PBKDF2' | 'scrypt'
+  readonly salt: Uint8Array
+  readonly iterations: number
+  /** Asked for by the parameters; absent where the cipher decides. */
+  readonly keyLength: number | undefined
+  readonly prf: HashName
+  /** Of scrypt (RFC 7914): block size and parallelization. */
+  readonly r: number
+  readonly p: number
+}
+
+type CipherName = 'aes-128-cbc' | 'aes-192-cbc' | 'aes-256-cbc' | 'des-ede3-cbc'
+
+export type EncryptionScheme =
+  | { readonly kind: 'PBES2'; readonly kdf: Kdf; readonly cipher: CipherName; readonly iv: Uint8Array }
+  /** PKCS#5 version 1 and PKCS#12 schemes, by name. */
+  | { readonly kind: 'PBES1'; readonly name: string; readonly salt: Uint8Array; readonly iterations: number }
+
+const keyLengths: Readonly<Record<CipherName, number>> = {
+  'aes-128-cbc': 16,
+  'aes-192-cbc': 24,
+  'aes-256-cbc': 32,
+  'des-ede3-cbc': 24,
+}
+
+const hashLengths: Readonly<Record<HashName, number>> = {
+  sha1: 20,
+  sha224: 28,
+  sha256: 32,
+  sha384: 48,
+  sha512: 64,
+}
+
+/**
+ * What key derivation may cost in one file. The unit is a microsecond of a slow machine: 0.4 for an iteration of PBKDF2
+ * (measured 0.13 to 0.44), 0.45 for one of scrypt's N·r·p (0.36), 1 for one of PKCS#12 (0.95). One second in all lets through
+ * 2,500,000 iterations of PBKDF2, four times what OWASP asks for, and keeps four times slower machines in sight of 2 s.
+ */
+export class KdfBudget {
+  private leftMicros = 1_000_000
+
+  spend(micros: number, what: string): void {
+    this.leftMicros -= micros
+    if (this.leftMicros >= 0) return
+    throw new KcertError('KCERT_KEY_UNSUPPORTED', `${what}: the password's key derivation costs too much`, {
+      why: 'a file must not keep kcert busy for longer than a second',
+      next: 'openssl pkcs8 -topk8 -iter 600000 writes a private key with a usual count',
+    })
+  }
+}
+
+// 128·N·r octets are held at once; OpenSSL's own default is 32 MiB.
+const maxScryptBytes = 128 * 1024 * 1024
+
+/** Reads the AlgorithmIdentifier of an encryption. Throws KCERT_KEY_UNSUPPORTED for one that neither OpenSSL nor kcert opens. */
+export function readEncryptionScheme(reader: DerReader): EncryptionScheme {
+  const outer = reader.enter(tags.sequence, 'encryptionAlgorithm')
+  const oid = reader.oid('encryptionAlgorithm')
+  const name = nameOfOid(oid) ?? oid
+  const parameters = reader.enter(tags.sequence, 'parameters')
+  const scheme = name === 'PBES2' ? readPbes2(reader) : readPbes1(reader, name)
+  reader.leave(parameters)
+  reader.leave(outer)
+  return scheme
+}
+
+function readPbes1(reader: DerReader, name: string): EncryptionScheme {
+  if (!name.startsWith('pbeWith')) throw unsupported(`encryption ${name}`)
+  reader.read(tags.octetString, 'salt')
+  const salt = reader.lastContent
+  return { kind: 'PBES1', name, salt, iterations: readIterations(reader) }
+}
+
+function readPbes2(reader: DerReader): EncryptionScheme {
+  const kdf = readKdf(reader)
+  const outer = reader.enter(tags.sequence, 'encryptionScheme')
+  const oid = reader.oid('encryptionScheme')
+  const cipher = (nameOfOid(oid) ?? oid).toLowerCase()
+  if (!isCipherName(cipher)) throw unsupported(`cipher ${cipher}`)
+  reader.read(tags.octetString, 'iv')
+  const iv = reader.lastContent
+  if (iv.length !== (cipher === 'des-ede3-cbc' ? 8 : 16))
+    reader.fail('iv', `${iv.length} octets`, reader.start)
+  reader.leave(outer)
+  return { kind: 'PBES2', kdf, cipher, iv }
+}
+
+function isCipherName(name: string): name is CipherName {
+  return Object.hasOwn(keyLengths, name)
+}
+
+/** Reads the AlgorithmIdentifier of a key derivation function. */
+export function readKdf(reader: DerReader): Kdf {
+  const outer = reader.enter(tags.sequence, 'keyDerivationFunc')
+  const oid = reader.oid('keyDerivationFunc')
+  const name = nameOfOid(oid) ?? oid
+  const parameters = reader.enter(tags.sequence, 'keyDerivationFunc.parameters')
+  const kdf = name === 'PBKDF2' ? readPbkdf2(reader) : name === 'scrypt' ? readScrypt(reader) : undefined
+  if (kdf === undefined) throw unsupported(`key derivation ${name}`)
+  reader.leave(parameters)
+  reader.leave(outer)
+  return kdf
+}
+
+/** RFC 8018 appendix A.2. */
+function readPbkdf2(reader: DerReader): Kdf {
+  reader.read(tags.octetString, 'salt')
+  const salt = reader.lastContent
+  const iterations = readIterations(reader)
+  const keyLength = reader.peek(tags.integer) ? reader.int64('keyLength') : undefined
+  const prf = reader.peek(tags.sequence) ? readPrf(reader) : 'sha1'
+  return { kind: 'PBKDF2', salt, iterations, keyLength, prf, r: 0, p: 0 }
+}
+
+/** Reads the AlgorithmIdentifier of an HMAC; returns its hash. */
+export function readPrf(reader: DerReader): HashName {
+  const outer = reader.enter(tags.sequence, 'prf')
+  const oid = reader.oid('prf')
+  const name = nameOfOid(oid) ?? oid
+  reader.leave(outer)
+  const hashName = name.replace('hmacWith', '').toLowerCase()
+  if (!isHashName(hashName)) throw unsupported(`message authentication ${name}`)
+  return hashName
+}
+
+export function isHashName(name: string): name is HashName {
+  return Object.hasOwn(hashLengths, name)
+}
+
+/** RFC 7914 section 7. */
+function readScrypt(reader: DerReader): Kdf {
+  reader.read(tags.octetString, 'salt')
+  const salt = reader.lastContent
+  const iterations = reader.int64('costParameter')
+  const r = reader.int64('blockSize')
+  const p = reader.int64('parallelizationParameter')
+  const keyLength = reader.peek(tags.integer) ? reader.int64('keyLength') : undefined
+  const isValid = iterations > 1 && Number.isInteger(Math.log2(iterations)) && r > 0 && p > 0
+  if (!isValid) reader.fail('keyDerivationFunc.parameters', 'no parameters of scrypt')
+  return { kind: 'scrypt', salt, iterations, keyLength, prf: 'sha256', r, p }
+}
+
+/** Reads an iteration count. */
+export function readIterations(reader: DerReader): number {
+  const iterations = reader.int64('iterationCount')
+  if (iterations < 1) reader.fail('iterationCount', 'below one', reader.start)
+  return iterations
+}
+
+/** The key that a password gives. */
+export function deriveKey(kdf: Kdf, password: string, length: number, budget: KdfBudget): Buffer {
+  const { kind, salt, iterations, r, p } = kdf
+  if (kind === 'PBKDF2') {
+    budget.spend(iterations * Math.ceil(length / hashLengths[kdf.prf]) * 0.4, `${iterations} iterations`)
+    return pbkdf2Sync(password, salt, iterations, length, kdf.prf)
+  }
+  const what = `scrypt with N=${iterations}, r=${r}, p=${p}`
+  budget.spend(128 * iterations * r > maxScryptBytes ? Infinity : iterations * r * p * 0.45, what)
+  return scryptSync(password, salt, length, { N: iterations, r, p, maxmem: 2 * maxScryptBytes })
+}
+
+/** Opens a PBES2 encryption; undefined when the password is not the one. */
+export function decryptPbes2(
+  scheme: EncryptionScheme & { kind: 'PBES2' },
+  ciphertext: Uint8Array,
+  password: string,
+  budget: KdfBudget,
+): Buffer | undefined {
+  const { kdf, cipher, iv } = scheme
+  if (kdf.keyLength !== undefined && kdf.keyLength !== keyLengths[cipher]) {
+    throw unsupported(`${cipher} with a key of ${kdf.keyLength} octets`)
+  }
+  return decryptCbc(cipher, deriveKey(kdf, password, keyLengths[cipher], budget), iv, ciphertext)
+}
+
+/** Plain text of a CBC cipher with PKCS#7 padding; undefined when the padding is wrong. */
+export function decryptCbc(
+  cipher: CipherName,
+  key: Uint8Array,
+  iv: Uint8Array,
+  ciphertext: Uint8Array,
+): Buffer | undefined {
+  try {
+    const decipher = createDecipheriv(cipher, key, iv)
+    return Buffer.concat([decipher.update(ciphertext), decipher.final()])
+  } catch {
+    return undefined
+  }
+}
+
+/** RFC 7292 appendix B.2. `purpose` is 1 for a key, 2 for an initialization vector, 3 for a MAC key. */
+export function derivePkcs12(
+  hashName: HashName,
+  password: Uint8Array,
+  salt: Uint8Array,
+  purpose: 1 | 2 | 3,
+  iterations: number,
+  length: number,
+  budget: KdfBudget,
+): Buffer {
+  const blockLength = hashLengths[hashName] > 32 ? 128 : 64
+  const rounds = Math.ceil(length / hashLengths[hashName])
+  budget.spend(iterations * rounds, `${iterations} iterations`)
+  const diversifier = Buffer.alloc(blockLength, purpose)
+  const input = Buffer.concat([repeated(salt, blockLength), repeated(password, blockLength)])
+  const derived: Buffer[] = []
+  for (let round = 0; round < rounds; round++) {
+    let block = hash(hashName, Buffer.concat([diversifier, input]), 'buffer')
+    for (let i = 1; i < iterations; i++) block = hash(hashName, block, 'buffer')
+    derived.push(block)
+    addToEach(input, repeated(block, blockLength).subarray(0, blockLength))
+  }
+  return Buffer.concat(derived).subarray(0, length)
+}
+
+/** The octets again and again, up to the next multiple of a block; empty stays empty. */
+function repeated(octets: Uint8Array, blockLength: number): Buffer {
+  const filled = Buffer.alloc(Math.ceil(octets.length / blockLength) * blockLength)
+  return octets.length === 0 ? filled : filled.fill(octets)
+}
+
+/** Adds the block plus one to each block of the input, as big-endian numbers. */
+function addToEach(input: Buffer, block: Buffer): void {
+  for (let from = 0; from < input.length; from += block.length) {
+    let carry = 1
+    for (let i = block.length - 1; i >= 0; i--) {
+      carry += input[from + i]! + block[i]!
+      input[from + i] = carry
+      carry >>= 8
+    }
+  }
+}
+
+export function hashLength(hashName: HashName): number {
+  return hashLengths[hashName]
+}
+
+export function unsupported(what: string): KcertError {
+  return new KcertError('KCERT_KEY_UNSUPPORTED', `${what} is not supported`, {
+    next: 'openssl pkcs8 -topk8 (a key) or openssl pkcs12 -export (a keystore) writes it in a form that is',
+  })
+}

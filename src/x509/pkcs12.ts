@@ -1,0 +1,381 @@
+import { createHmac } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import { derFromBer } from './ber.ts'
+import { constructedTag, contextTag, DerReader, derLimits, tags } from './der.ts'
+import { nameOfOid } from './oids.ts'
+import {
+  decryptCbc,
+  decryptPbes2,
+  deriveKey,
+  derivePkcs12,
+  type EncryptionScheme,
+  type HashName,
+  hashLength,
+  isHashName,
+  KdfBudget,
+  readEncryptionScheme,
+  readIterations,
+  readKdf,
+  readPrf,
+  unsupported,
+} from './pbe.ts'
+import { readString } from './strings.ts'
+
+// PKCS#12 (RFC 7292). node-forge's reader refuses EC keys and follows any iteration count that is nested in the file, so the
+// structure is read here and keys are node:crypto's. What is left to forge is RC2, which OpenSSL 3 no longer has and
+// which Windows and old OpenSSL still write around certificates.
+
+export interface Pkcs12Certificate {
+  readonly der: Uint8Array
+  readonly friendlyName?: string
+  /** Hexadecimal; the same as that of the key it belongs to. */
+  readonly localKeyId?: string
+}
+
+export interface Pkcs12Key {
+  /** PKCS#8, for `readPrivateKey`. */
+  readonly der: Uint8Array
+  readonly friendlyName?: string
+  readonly localKeyId?: string
+}
+
+export interface Pkcs12Contents {
+  readonly certificates: readonly Pkcs12Certificate[]
+  readonly keys: readonly Pkcs12Key[]
+}
+
+/**
+ * Returns what is in a PKCS#12 keystore (DER or BER). Without a password, stores that were written with none or an empty one open.
+ * Throws KCERT_KEY_ENCRYPTED when a password is needed, KCERT_PASSWORD_WRONG when its check value says so,
+ * KCERT_KEY_UNSUPPORTED for ciphers that nobody has any more, KCERT_X509_MALFORMED for anything damaged.
+ */
+export async function readPkcs12(bytes: Uint8Array, password?: string): Promise<Pkcs12Contents> {
+  const pfx = readPfx(bytes)
+  const budget = new KdfBudget()
+  const secret = passwordsOf(password).find((candidate) => isMacOf(pfx, candidate, budget))
+  if (secret === undefined) throw notOpened(password)
+  const store = new Store(secret, password, budget)
+  await store.readAuthenticatedSafe(pfx.content)
+  return { certificates: store.certificates, keys: store.keys }
+}
+
+/** True when the octets look like a PFX: a SEQUENCE that begins with version 3 and a ContentInfo. */
+export function looksLikePkcs12(bytes: Uint8Array): boolean {
+  if (bytes[0] !== tags.sequence || bytes.length < 8) return false
+  const first = bytes[1]!
+  const at = first <= 0x80 ? 2 : 2 + (first & 0x7f)
+  return (
+    bytes[at] === tags.integer &&
+    bytes[at + 1] === 1 &&
+    bytes[at + 2] === 3 &&
+    bytes[at + 3] === tags.sequence
+  )
+}
+
+function notOpened(password: string | undefined): KcertError {
+  if (password === undefined) {
+    return new KcertError('KCERT_KEY_ENCRYPTED', 'the PKCS#12 keystore is encrypted', {
+      next: 'give its password with --password-file FILE',
+    })
+  }
+  return new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the PKCS#12 keystore')
+}
+
+/** A password in the two encodings that PKCS#12 has use for. */
+interface Password {
+  readonly text: string
+  /** UTF-16, big-endian, with a terminating NUL (RFC 7292 appendix B.1). */
+  readonly bmp: Uint8Array
+}
+
+/** An empty password is written by some as a lone NUL and by others as nothing at all; OpenSSL tries both, so does kcert. */
+function passwordsOf(password = ''): Password[] {
+  const encoded = { text: password, bmp: Buffer.from(`${password}\0`, 'utf16le').swap16() }
+  return password === '' ? [encoded, { text: '', bmp: new Uint8Array(0) }] : [encoded]
+}
+
+interface Pfx {
+  /** The AuthenticatedSafe, over which the MAC is. */
+  readonly content: Uint8Array
+  readonly mac: Mac | undefined
+}
+
+type Mac =
+  | {
+      readonly kind: 'PKCS#12'
+      readonly hash: HashName
+      readonly digest: Uint8Array
+      readonly salt: Uint8Array
+      readonly iterations: number
+    }
+  /** RFC 9579. */
+  | {
+      readonly kind: 'PBMAC1'
+      readonly hash: HashName
+      readonly digest: Uint8Array
+      readonly kdf: ReturnType<typeof readKdf>
+    }
+
+function readPfx(bytes: Uint8Array): Pfx {
+  const reader = new DerReader(derFromBer(bytes, 'PKCS#12'), 'PKCS#12')
+  reader.enter(tags.sequence, 'PFX')
+  const version = reader.int64('version')
+  if (version !== 3) reader.fail('version', `unknown version ${version}`, reader.start)
+  const authSafe = reader.enter(tags.sequence, 'authSafe')
+  const oid = reader.oid('authSafe.contentType')
+  const type = nameOfOid(oid) ?? oid
+  if (type === 'signedData')
+    throw unsupported('a PKCS#12 keystore that is signed instead of protected by a password')
+  if (type !== 'data') reader.fail('authSafe.contentType', type, reader.start)
+  const content = readExplicitOctets(reader, 'authSafe.content')
+  reader.leave(authSafe)
+  return { content, mac: reader.atEnd ? undefined : readMac(reader) }
+}
+
+function readExplicitOctets(reader: DerReader, field: string): Uint8Array {
+  const outer = reader.enter(constructedTag(0), field)
+  reader.read(tags.octetString, field)
+  const content = reader.lastContent
+  reader.leave(outer)
+  return content
+}
+
+function readMac(reader: DerReader): Mac {
+  reader.path = 'macData.'
+  reader.enter(tags.sequence, '')
+  const digestInfo = reader.enter(tags.sequence, 'mac')
+  const algorithm = reader.enter(tags.sequence, 'digestAlgorithm')
+  const oid = reader.oid('digestAlgorithm')
+  const name = nameOfOid(oid) ?? oid
+  const pbmac = name === 'PBMAC1' ? readPbmac1(reader) : undefined
+  reader.leave(algorithm)
+  reader.read(tags.octetString, 'digest')
+  const digest = reader.lastContent
+  reader.leave(digestInfo)
+  if (pbmac !== undefined) return { kind: 'PBMAC1', digest, ...pbmac }
+  if (!isHashName(name)) throw unsupported(`PKCS#12 MAC with ${name}`)
+  reader.read(tags.octetString, 'macSalt')
+  const salt = reader.lastContent
+  const iterations = reader.atEnd ? 1 : readIterations(reader)
+  return { kind: 'PKCS#12', hash: name, digest, salt, iterations }
+}
+
+function readPbmac1(reader: DerReader): { kdf: ReturnType<typeof readKdf>; hash: HashName } {
+  const outer = reader.enter(tags.sequence, 'PBMAC1-params')
+  const kdf = readKdf(reader)
+  const hash = readPrf(reader)
+  reader.leave(outer)
+  return { kdf, hash }
+}
+
+/** True when the password gives the MAC, or when there is none and opening the bags must show it. */
+function isMacOf({ content, mac }: Pfx, password: Password, budget: KdfBudget): boolean {
+  if (mac === undefined) return true
+  const key =
+    mac.kind === 'PBMAC1'
+      ? deriveKey(mac.kdf, password.text, mac.kdf.keyLength ?? hashLength(mac.hash), budget)
+      : derivePkcs12(mac.hash, password.bmp, mac.salt, 3, mac.iterations, hashLength(mac.hash), budget)
+  return createHmac(mac.hash, key).update(content).digest().equals(mac.digest)
+}
+
+class Store {
+  readonly certificates: Pkcs12Certificate[] = []
+  readonly keys: Pkcs12Key[] = []
+  private readonly password: Password
+  private readonly given: string | undefined
+  private readonly budget: KdfBudget
+
+  constructor(password: Password, given: string | undefined, budget: KdfBudget) {
+    this.password = password
+    this.given = given
+    this.budget = budget
+  }
+
+  async readAuthenticatedSafe(content: Uint8Array): Promise<void> {
+    const reader = new DerReader(
+      derFromBer(content, 'PKCS#12 AuthenticatedSafe'),
+      'PKCS#12 AuthenticatedSafe',
+    )
+    reader.enter(tags.sequence, '')
+    while (!reader.atEnd) {
+      const outer = reader.enter(tags.sequence, 'ContentInfo')
+      const oid = reader.oid('contentType')
+      const type = nameOfOid(oid) ?? oid
+      if (type === 'data') await this.readSafeContents(readExplicitOctets(reader, 'content'), 0)
+      else if (type === 'encryptedData') await this.readSafeContents(await this.decryptContent(reader), 0)
+      else throw unsupported(`PKCS#12 content of type ${type}`)
+      reader.leave(outer)
+    }
+  }
+
+  /** EncryptedData (RFC 2315 section 13). */
+  private async decryptContent(reader: DerReader): Promise<Uint8Array> {
+    const outer = reader.enter(constructedTag(0), 'content')
+    const data = reader.enter(tags.sequence, 'EncryptedData')
+    reader.integer('version')
+    const info = reader.enter(tags.sequence, 'encryptedContentInfo')
+    reader.oid('contentType')
+    const scheme = readEncryptionScheme(reader)
+    const ciphertext = readImplicitOctets(reader)
+    reader.leave(info)
+    reader.leave(data)
+    reader.leave(outer)
+    return this.decrypt(scheme, ciphertext)
+  }
+
+  private async readSafeContents(content: Uint8Array, depth: number): Promise<void> {
+    const reader = new DerReader(this.readable(content), 'PKCS#12 SafeContents')
+    if (depth > derLimits.depth) reader.fail('', `nested deeper than ${derLimits.depth}`)
+    reader.enter(tags.sequence, '')
+    while (!reader.atEnd) {
+      const outer = reader.enter(tags.sequence, 'SafeBag')
+      const type = nameOfOid(reader.oid('bagId'))
+      const value = reader.enter(constructedTag(0), 'bagValue')
+      const bag = reader.bytes.subarray(reader.offset, reader.end)
+      reader.leave(value)
+      await this.readBag(type, bag, readAttributes(reader), depth)
+      reader.leave(outer)
+    }
+  }
+
+  /** Decrypted noise is the sign of a wrong password where there is no MAC to show it. */
+  private readable(content: Uint8Array): Uint8Array {
+    try {
+      return derFromBer(content, 'PKCS#12 SafeContents')
+    } catch (cause) {
+      if (this.given === undefined) throw notOpened(undefined)
+      throw cause
+    }
+  }
+
+  private async readBag(
+    type: string | undefined,
+    bag: Uint8Array,
+    attributes: BagAttributes,
+    depth: number,
+  ): Promise<void> {
+    switch (type) {
+      case 'keyBag':
+        this.keys.push({ der: bag, ...attributes })
+        return
+      case 'pkcs8ShroudedKeyBag':
+        this.keys.push({ der: await this.decryptKey(bag), ...attributes })
+        return
+      case 'certBag': {
+        const der = readCertBag(bag)
+        if (der !== undefined) this.certificates.push({ der, ...attributes })
+        return
+      }
+      case 'safeContentsBag':
+        await this.readSafeContents(bag, depth + 1)
+        return
+      // Revocation lists and secrets are none of kcert's.
+      default:
+    }
+  }
+
+  private async decryptKey(bag: Uint8Array): Promise<Uint8Array> {
+    const reader = new DerReader(bag, 'PKCS#12 key bag')
+    reader.enter(tags.sequence, '')
+    const scheme = readEncryptionScheme(reader)
+    reader.read(tags.octetString, 'encryptedData')
+    return this.decrypt(scheme, reader.lastContent)
+  }
+
+  private async decrypt(scheme: EncryptionScheme, ciphertext: Uint8Array): Promise<Uint8Array> {
+    const { password, budget } = this
+    const plain =
+      scheme.kind === 'PBES2'
+        ? decryptPbes2(scheme, ciphertext, password.text, budget)
+        : await decryptPkcs12(scheme, ciphertext, password.bmp, budget)
+    if (plain === undefined) throw notOpened(this.given)
+    return plain
+  }
+}
+
+/** [0] IMPLICIT OCTET STRING, which BER may hold in pieces. */
+function readImplicitOctets(reader: DerReader): Uint8Array {
+  if (reader.readOptional(contextTag(0), 'encryptedContent')) return reader.lastContent
+  const outer = reader.enter(constructedTag(0), 'encryptedContent')
+  const pieces: Uint8Array[] = []
+  while (!reader.atEnd) {
+    reader.read(tags.octetString, 'encryptedContent')
+    pieces.push(reader.lastContent)
+  }
+  reader.leave(outer)
+  return Buffer.concat(pieces)
+}
+
+/** CertBag (RFC 7292 section 4.2.3); undefined for SDSI certificates. */
+function readCertBag(bag: Uint8Array): Uint8Array | undefined {
+  const reader = new DerReader(bag, 'PKCS#12 certificate bag')
+  reader.enter(tags.sequence, '')
+  if (nameOfOid(reader.oid('certId')) !== 'x509Certificate') return undefined
+  return readExplicitOctets(reader, 'certValue')
+}
+
+interface BagAttributes {
+  readonly friendlyName?: string
+  readonly localKeyId?: string
+}
+
+function readAttributes(reader: DerReader): BagAttributes {
+  if (!reader.readOptional(tags.set, 'bagAttributes')) return {}
+  const outer = reader.enterLast('bagAttributes')
+  let attributes: BagAttributes = {}
+  while (!reader.atEnd) {
+    const attribute = reader.enter(tags.sequence, 'attribute')
+    const type = nameOfOid(reader.oid('attrId'))
+    const values = reader.enter(tags.set, 'attrValues')
+    const tag = reader.atEnd ? tags.null : reader.next('attrValue')
+    const { bytes, start, stop } = reader
+    if (type === 'friendlyName' && tag === tags.bmpString) {
+      attributes = { ...attributes, friendlyName: readString(bytes, tag, start, stop) ?? '' }
+    }
+    if (type === 'localKeyID' && tag === tags.octetString) {
+      attributes = { ...attributes, localKeyId: bytes.toString('hex', start, stop) }
+    }
+    reader.leave(values)
+    reader.leave(attribute)
+  }
+  reader.leave(outer)
+  return attributes
+}
+
+/** Schemes of RFC 7292 appendix C, by the octets of their keys. */
+const pkcs12KeyLengths: Readonly<Record<string, number>> = {
+  'pbeWithSHAAnd3-KeyTripleDES-CBC': 24,
+  'pbeWithSHAAnd2-KeyTripleDES-CBC': 16,
+  'pbeWithSHAAnd128BitRC2-CBC': 16,
+  'pbeWithSHAAnd40BitRC2-CBC': 5,
+}
+
+async function decryptPkcs12(
+  { name, salt, iterations }: EncryptionScheme & { kind: 'PBES1' },
+  ciphertext: Uint8Array,
+  password: Uint8Array,
+  budget: KdfBudget,
+): Promise<Uint8Array | undefined> {
+  const keyLength = pkcs12KeyLengths[name]
+  if (keyLength === undefined) throw unsupported(`encryption ${name}`)
+  const key = derivePkcs12('sha1', password, salt, 1, iterations, keyLength, budget)
+  const iv = derivePkcs12('sha1', password, salt, 2, iterations, 8, budget)
+  if (name.includes('RC2')) return decryptRc2(key, iv, ciphertext)
+  // Two keys: the first is used again as the third.
+  return decryptCbc(
+    'des-ede3-cbc',
+    keyLength === 16 ? Buffer.concat([key, key.subarray(0, 8)]) : key,
+    iv,
+    ciphertext,
+  )
+}
+
+async function decryptRc2(key: Buffer, iv: Buffer, ciphertext: Uint8Array): Promise<Uint8Array | undefined> {
+  if (ciphertext.length === 0 || ciphertext.length % 8 !== 0) return undefined
+  const { default: forge } = await import('node-forge')
+  const cipher = forge.rc2.createDecryptionCipher(key.toString('latin1'), key.length * 8)
+  cipher.start(iv.toString('latin1'))
+  cipher.update(forge.util.createBuffer(Buffer.from(ciphertext).toString('latin1')))
+  if (!cipher.finish()) return undefined
+  return Buffer.from(cipher.output.getBytes(), 'latin1')
+}
