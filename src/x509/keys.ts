@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
+import { isCurveName } from './curves.ts'
 import { constructedTag, DerReader, tags } from './der.ts'
 import { bitString, explicit, integer, nullElement, octetString, oid, sequence } from './der-writer.ts'
 import { nameOfOid, oidOf } from './oids.ts'
@@ -119,7 +120,7 @@ function formatOfDer(der: Uint8Array): PrivateKeyFormat {
 function rsaKey(reader: DerReader): KeyObject {
   const der = reader.bytes.subarray(reader.offset, reader.end)
   const outer = reader.enter(tags.sequence, '')
-  if (reader.int64('version') !== 0) unsupportedKey('RSA key with more than two primes')
+  if (reader.int64('version') !== 0) throw unsupported('RSA key with more than two primes')
   const [n, e, d, p, q] = ['modulus', 'publicExponent', 'privateExponent', 'prime1', 'prime2'].map((field) =>
     positive(reader, field),
   ) as [bigint, bigint, bigint, bigint, bigint]
@@ -156,11 +157,13 @@ function ecKey(reader: DerReader, curveOfAlgorithm: string | undefined): KeyObje
   reader.leave(outer)
   reader.finish('after the key')
   if (curve === undefined) reader.fail('parameters', 'no curve is named', 0)
+  const curveName = nameOfOid(curve) ?? curve
+  if (!isCurveName(curveName)) throw unsupported(`EC key on curve ${curveName}`)
   return importKey(sequence(integer(1), octetString(secret), explicit(0, oid(curve))), 'sec1')
 }
 
 function namedCurve(reader: DerReader): string {
-  if (reader.peek(tags.sequence)) unsupportedKey('EC key with explicit curve parameters')
+  if (reader.peek(tags.sequence)) throw unsupported('EC key with explicit curve parameters')
   return reader.oid('parameters')
 }
 
@@ -194,10 +197,6 @@ function importKey(der: Uint8Array, type: 'pkcs1' | 'sec1' | 'pkcs8'): KeyObject
   }
 }
 
-function unsupportedKey(what: string): never {
-  throw unsupported(what)
-}
-
 /** EncryptedPrivateKeyInfo (RFC 5958 section 3). */
 function readEncryptedPkcs8(der: Uint8Array, password: string | undefined): PrivateKeyInfo {
   const reader = new DerReader(der, 'encrypted private key')
@@ -212,6 +211,12 @@ function readEncryptedPkcs8(der: Uint8Array, password: string | undefined): Priv
   return keyInfo(format, decryptPkcs8(scheme, der, ciphertext, password, new KdfBudget()))
 }
 
+// What OpenSSL 3 opens of the schemes before PBES2; single DES, RC2 and RC4 it has given up.
+const openSslSchemes: ReadonlySet<string> = new Set([
+  'pbeWithSHAAnd3-KeyTripleDES-CBC',
+  'pbeWithSHAAnd2-KeyTripleDES-CBC',
+])
+
 function decryptPkcs8(
   scheme: EncryptionScheme,
   der: Uint8Array,
@@ -223,19 +228,15 @@ function decryptPkcs8(
     const plain = decryptPbes2(scheme, ciphertext, password, budget)
     return plain === undefined ? wrongPassword() : keyOfPlain(plain)
   }
+  if (!openSslSchemes.has(scheme.name)) throw unsupported(`encryption ${scheme.name}`)
   budget.spend(scheme.iterations * 0.4, `${scheme.iterations} iterations`)
+  let opened: KeyObject
   try {
-    const key = createPrivateKey({
-      key: Buffer.from(der),
-      format: 'der',
-      type: 'pkcs8',
-      passphrase: password,
-    })
-    return keyOfPlain(key.export({ format: 'der', type: 'pkcs8' }))
+    opened = createPrivateKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8', passphrase: password })
   } catch (cause) {
-    if (isUnsupportedByOpenSsl(cause)) throw unsupported(`encryption ${scheme.name}`)
     return wrongPassword(cause)
   }
+  return keyOfPlain(opened.export({ format: 'der', type: 'pkcs8' }))
 }
 
 // A wrong password is seen by its padding 255 times of 256. The rest decrypts to noise, which is then no key.
@@ -246,10 +247,6 @@ function keyOfPlain(plain: Uint8Array): KeyObject {
     if (cause instanceof KcertError && cause.code === 'KCERT_X509_MALFORMED') return wrongPassword(cause)
     throw cause
   }
-}
-
-function isUnsupportedByOpenSsl(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_OSSL_UNSUPPORTED'
 }
 
 function wrongPassword(cause?: unknown): never {
