@@ -44,7 +44,8 @@ export function certificateCard(certificate: CertificateReport, generatedAt: str
 /** Returns the lines of one certificate request with all its fields. */
 export function requestCard(request: RequestReport, view: View): string[] {
   const fields: Field[] = [
-    ['certificate request', request.condition],
+    ['kind', 'certificate request'],
+    ['condition', request.condition],
     ['subject', request.subject.text || '(empty)'],
     ['public key', keyText(request.publicKey)],
     ['signature', `${request.signatureAlgorithm}, ${request.signatureValid ? 'valid' : 'WRONG'}`],

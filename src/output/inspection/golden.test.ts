@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest'
+import { certificateReport, goldenReport, reportOf } from '../../../test/reports/golden-report.ts'
+import { renderJson } from '../json.ts'
+import { createPaint, noPaint } from '../paint.ts'
+import { displayWidth } from '../width.ts'
+import { renderYaml } from '../yaml.ts'
+import { renderNagios } from './nagios.ts'
+import { renderPem } from './pem.ts'
+import { renderPrometheus } from './prometheus.ts'
+import { renderText } from './text.ts'
+import { renderTree } from './tree.ts'
+import { renderWide } from './wide.ts'
+
+// The files in test/golden/ are what a reader sees: look at their diff as you would at a screen.
+// `vitest run src/output -u` writes them anew.
+
+const golden = (name: string) => `../../../test/golden/${name}`
+const [server, , , , , authority] = goldenReport.certificates
+
+describe.each([60, 80, 120, 200])('at %i columns', (width) => {
+  const view = { width, paint: noPaint }
+
+  test('text', async () => {
+    await expect(renderText(goldenReport, view)).toMatchFileSnapshot(golden(`inspect-text-${width}.txt`))
+  })
+
+  test('a card', async () => {
+    await expect(renderText(reportOf(server!), view)).toMatchFileSnapshot(golden(`inspect-card-${width}.txt`))
+  })
+
+  test('a tree', async () => {
+    await expect(renderTree(goldenReport, view)).toMatchFileSnapshot(golden(`inspect-tree-${width}.txt`))
+  })
+
+  test('no line of a view is wider, but for words that must stay whole and for what to do next', () => {
+    const texts = [
+      renderText(goldenReport, view),
+      renderText(reportOf(authority!), view),
+      renderTree(goldenReport, view),
+    ]
+    for (const line of texts.join('\n').split('\n')) {
+      const isWhole = /^ {10}next: |^ {10}\/etc\/|^\s*\S*(?: \S+){0,2}\s{2,}\S+$/.test(line)
+      if (!isWhole) expect(displayWidth(line), line).toBeLessThanOrEqual(width)
+    }
+  })
+
+  test('status and time left are whole in every row', () => {
+    const text = renderText(goldenReport, view)
+    for (const state of [
+      'expired        3d 1h ago ',
+      'critical       3d 3h ',
+      'not-yet-valid  starts in 40d ',
+    ]) {
+      expect(text).toContain(`\n${state}`)
+    }
+  })
+})
+
+test('without a limit, for a pipe, nothing is shortened', async () => {
+  const text = renderText(goldenReport, { width: Infinity, paint: noPaint })
+  expect(text).not.toContain('…')
+  await expect(text).toMatchFileSnapshot(golden('inspect-text-pipe.txt'))
+})
+
+test('in colour: the same text, and colour only where a word says the same', async () => {
+  const text = renderText(goldenReport, { width: 120, paint: await createPaint(1) })
+  await expect(text).toMatchFileSnapshot(golden('inspect-text-120-colour.txt'))
+  expect(text.replace(/\x1b\[\d+m/g, '')).toBe(renderText(goldenReport, { width: 120, paint: noPaint }))
+})
+
+test('a certificate authority alone', async () => {
+  const text = renderText(reportOf(authority!), { width: 80, paint: noPaint })
+  await expect(text).toMatchFileSnapshot(golden('inspect-card-authority.txt'))
+})
+
+test('a request alone', async () => {
+  const report = { ...reportOf(server!), certificates: [], requests: goldenReport.requests }
+  const text = renderText(
+    { ...report, summary: { ...report.summary, certificates: 0, requests: 1, ok: 0 } },
+    { width: 80, paint: noPaint },
+  )
+  await expect(text).toMatchFileSnapshot(golden('inspect-card-request.txt'))
+})
+
+test('wide', async () => {
+  await expect(renderWide(goldenReport, noPaint)).toMatchFileSnapshot(golden('inspect-wide.txt'))
+})
+
+test('json', async () => {
+  await expect(renderJson(goldenReport)).toMatchFileSnapshot(golden('inspect.json'))
+})
+
+test('yaml', async () => {
+  await expect(renderYaml(goldenReport)).toMatchFileSnapshot(golden('inspect.yaml'))
+})
+
+test('prometheus', async () => {
+  await expect(renderPrometheus(goldenReport)).toMatchFileSnapshot(golden('inspect.prom'))
+})
+
+test('nagios', async () => {
+  await expect(renderNagios(goldenReport).line).toMatchFileSnapshot(golden('inspect-nagios.txt'))
+})
+
+test('pem', async () => {
+  const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+  const armoured = certificateReport({
+    source: 'x.pem',
+    notAfter: '2027-01-01T00:00:00Z',
+    status: 'ok',
+    subject: { text: 'CN=-----BEGIN CERTIFICATE-----\nAAAA', organization: [] },
+  })
+  const certificates = [server!, armoured].map((report) => ({ report, pem }))
+  await expect(renderPem(certificates)).toMatchFileSnapshot(golden('inspect.pem.txt'))
+})

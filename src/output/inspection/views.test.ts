@@ -1,0 +1,225 @@
+import { X509Certificate } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { certificateReport, goldenReport, reportOf } from '../../../test/reports/golden-report.ts'
+import type { CertificateReport, InspectionReport } from '../../inspection/report.ts'
+import { renderJson } from '../json.ts'
+import { noPaint } from '../paint.ts'
+import { displayWidth } from '../width.ts'
+import { renderYaml } from '../yaml.ts'
+import { nagiosUnknown, renderNagios } from './nagios.ts'
+import { renderPem } from './pem.ts'
+import { renderPrometheus } from './prometheus.ts'
+import { renderText } from './text.ts'
+import { renderTree } from './tree.ts'
+import { renderWide } from './wide.ts'
+
+const narrow = { width: 80, paint: noPaint }
+
+const views: Record<string, (report: InspectionReport) => string> = {
+  text: (report) => renderText(report, narrow),
+  'text in a pipe': (report) => renderText(report, { width: Infinity, paint: noPaint }),
+  card: (report) => report.certificates.map((one) => renderText(reportOf(one), narrow)).join(''),
+  'card of a request': (report) => renderText({ ...report, certificates: [] }, narrow),
+  wide: (report) => renderWide(report, noPaint),
+  tree: (report) => renderTree(report, narrow),
+  json: renderJson,
+  yaml: renderYaml,
+  prometheus: renderPrometheus,
+  nagios: (report) => renderNagios(report).line,
+  pem: (report) => renderPem(report.certificates.map((one) => ({ report: one, pem: '' }))),
+}
+
+// C0 without the newlines of the layout, DEL, C1, marks of direction, zero-width and tag characters, lone surrogates.
+const dangerous =
+  /[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]/u
+
+/** The golden report with a text put into every string that an attacker, a file name or a server could have written. */
+function poisoned(text: string): InspectionReport {
+  const poison = (value: unknown, key = ''): unknown => {
+    const keptAsTheyAre = [
+      'status',
+      'severity',
+      'notBefore',
+      'notAfter',
+      'generatedAt',
+      'earliest',
+      'latest',
+      'kind',
+    ]
+    if (typeof value === 'string') return keptAsTheyAre.includes(key) ? value : `${value}${text}`
+    if (Array.isArray(value)) return value.map((item) => poison(item))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, poison(item, name)]))
+  }
+  return poison(goldenReport) as InspectionReport
+}
+
+describe.each(Object.entries(views))('%s', (_name, render) => {
+  test('lets no control, bidirectional, zero-width or tag character of a name through', () => {
+    const hostile = fc.oneof(
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 8 }),
+      fc.constantFrom(
+        '\x1b]0;title\x07',
+        '\u009b2J',
+        'a\r\nok',
+        '\u202egnp.exe',
+        '\u{e0041}\u{e0042}',
+        '\ud800',
+        '\u200b',
+      ),
+    )
+    fc.assert(
+      fc.property(hostile, (text) => {
+        expect(render(poisoned(text))).not.toMatch(dangerous)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('says every line of its own: a name adds none', () => {
+    const lines = (report: InspectionReport) => render(report).split('\n').length
+    if (_name !== 'text' && !_name.startsWith('card') && _name !== 'tree') {
+      expect(lines(poisoned('\nforged: line'))).toBe(lines(poisoned('')))
+    } else {
+      expect(render(poisoned('\nforged: line'))).not.toMatch(/^forged/m)
+    }
+  })
+
+  test('of an empty report is an answer too', () => {
+    const empty = { ...reportOf(goldenReport.certificates[0]!), certificates: [] }
+    const none = { ...empty, summary: { ...empty.summary, certificates: 0, ok: 0 } }
+    expect(render(none)).toBeTypeOf('string')
+    if (['text', 'wide', 'tree'].includes(_name))
+      expect(render(none)).toBe('nothing found in 1 source; no problems\n')
+  })
+})
+
+describe('json and yaml', () => {
+  test('keep the data: what was escaped reads back as it was', async () => {
+    const { parse } = await import('yaml')
+    const report = poisoned('\u202e\u{e0041}\x1b\u009b\u200b"\\')
+    expect(JSON.parse(renderJson(report))).toEqual(report)
+    expect(parse(renderYaml(report))).toEqual(report)
+  })
+})
+
+describe('tree', () => {
+  const named = (name: string, issuer: string | undefined) =>
+    certificateReport({
+      source: `${name}.crt`,
+      notAfter: '2027-01-01T00:00:00Z',
+      status: 'ok',
+      subject: { text: `CN=${name}`, commonName: name, organization: [] },
+      fingerprintSha256: name,
+      ...(issuer === undefined
+        ? {}
+        : { issuerFound: { source: `${issuer}.crt`, entry: '', fingerprintSha256: issuer } }),
+    })
+  const tree = (certificates: CertificateReport[], width = 80) =>
+    renderTree({ ...reportOf(certificates[0]!), certificates }, { width, paint: noPaint })
+      .split('\n\n')[0]!
+      .split('\n')
+
+  test('shows every certificate once, below its issuer, with all places where it lies', () => {
+    const copy = { ...named('leaf', 'middle'), source: 'copy.crt' }
+    expect(tree([named('leaf', 'middle'), named('root', 'root'), named('middle', 'root'), copy])).toEqual([
+      'root  ok, 40d',
+      '│  root.crt',
+      '└─ middle  ok, 40d',
+      '   │  middle.crt',
+      '   └─ leaf  ok, 40d',
+      '         leaf.crt',
+      '         copy.crt',
+    ])
+  })
+
+  test('opens a ring of cross-signed authorities at one of them and loses none', () => {
+    expect(tree([named('a', 'b'), named('b', 'a'), named('leaf', 'a')])).toEqual([
+      'a  ok, 40d',
+      '│  a.crt',
+      '├─ b  ok, 40d',
+      '│     b.crt',
+      '└─ leaf  ok, 40d',
+      '      leaf.crt',
+    ])
+  })
+
+  test('of a chain of 20,000 fits the terminal and the time', () => {
+    const chain = Array.from({ length: 20_000 }, (_, i) => named(`c${i}`, i === 0 ? 'c0' : `c${i - 1}`))
+    const lines = tree(chain, 100)
+    expect(lines).toHaveLength(40_000)
+    expect(Math.max(...lines.map(displayWidth))).toBeLessThanOrEqual(100)
+  })
+})
+
+describe('prometheus', () => {
+  const line =
+    /^(?:# (?:HELP|TYPE) [a-z_]+ .+|[a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+\})? -?\d+(?:\.\d+)?)$/
+
+  test('is in the text format, whatever stands in names', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const lines = renderPrometheus(poisoned(text)).split('\n')
+        expect(lines.pop()).toBe('')
+        for (const one of lines) expect(one).toMatch(line)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('has each label set once, with the time of the certificate that expires first', () => {
+    const certificate = goldenReport.certificates[0]!
+    const twin = { ...certificate, notAfter: '2030-01-01T00:00:00Z', secondsLeft: 1e8 }
+    const text = renderPrometheus({ ...reportOf(certificate), certificates: [twin, certificate] })
+    const samples = text.split('\n').filter((one) => one.startsWith('kcert_certificate_not_after'))
+    expect(samples).toHaveLength(1)
+    expect(samples[0]).toMatch(/ 1794988800$/)
+    const sets = text.split('\n').filter((one) => one && !one.startsWith('#'))
+    expect(new Set(sets.map((one) => one.slice(0, one.lastIndexOf(' ')))).size).toBe(sets.length)
+  })
+})
+
+describe('nagios', () => {
+  const problem = goldenReport.problems[0]!
+  const withProblems = (...severities: ('info' | 'warning' | 'critical')[]) => ({
+    ...reportOf(goldenReport.certificates[0]!),
+    problems: severities.map((severity) => ({ ...problem, severity })),
+  })
+
+  test.each([
+    [[], 'OK - ', 0],
+    [['info'], 'OK - ', 0],
+    [['info', 'warning'], 'WARNING - ', 1],
+    [['warning', 'critical', 'info'], 'CRITICAL - ', 2],
+  ] as const)('problems %j are %s and exit %i', (severities, begin, exit) => {
+    const verdict = renderNagios(withProblems(...severities))
+    expect([verdict.line.slice(0, begin.length), verdict.exit]).toEqual([begin, exit])
+  })
+
+  test('nothing found is UNKNOWN, and so is what could not be looked at', () => {
+    const report = reportOf(goldenReport.certificates[0]!)
+    const verdict = renderNagios({
+      ...report,
+      certificates: [],
+      summary: { ...report.summary, certificates: 0 },
+    })
+    expect([verdict.line.slice(0, 10), verdict.exit]).toEqual(['UNKNOWN - ', 3])
+    expect(nagiosUnknown('x|y', 'no\x1b')).toEqual({ line: 'UNKNOWN - x\\u007cy: no\\u001b\n', exit: 3 })
+  })
+
+  test('is one line with one bar, and short enough to keep its performance data, whatever stands in names', () => {
+    const { line } = renderNagios(poisoned(`|\n${'x'.repeat(10_000)}`))
+    expect(line.match(/\|/g)).toHaveLength(1)
+    expect(line.indexOf('\n')).toBe(line.length - 1)
+    expect(line.length).toBeLessThan(4096)
+  })
+})
+
+test('pem is read by OpenSSL, remarks and all', () => {
+  const pem = `-----BEGIN CERTIFICATE-----\n${'A'.repeat(64)}\n-----END CERTIFICATE-----\n`
+  const text = renderPem([{ report: goldenReport.certificates[0]!, pem }])
+  // The block is found: what fails is its content, not the armour.
+  expect(() => new X509Certificate(text)).toThrow(/asn1|ASN1/)
+  expect(text.match(/-----BEGIN/g)).toHaveLength(1)
+})

@@ -1,0 +1,72 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { noPaint } from './paint.ts'
+import { type Column, tableLines } from './table.ts'
+import { displayWidth } from './width.ts'
+
+interface Row {
+  status: string
+  name: string
+  place: string
+}
+
+const columns: Column<Row>[] = [
+  { title: 'STATUS', cell: ({ status }) => status },
+  { title: 'NAME', cell: ({ name }) => name, shrinkTo: 6 },
+  { title: 'PLACE', cell: ({ place }) => place, shrinkTo: 8, cut: 'middle', dropRank: 1 },
+]
+const rows: Row[] = [
+  { status: 'ok', name: '東京', place: 'pki/ca.crt' },
+  { status: 'expired', name: 'apiserver-kubelet-client', place: '' },
+]
+const lines = (width: number) => tableLines(columns, rows, width, noPaint)
+
+test('without a limit nothing is shortened, columns are aligned by cells, and no line ends with spaces', () => {
+  expect(lines(Infinity)).toEqual([
+    'STATUS   NAME                      PLACE',
+    'ok       東京                      pki/ca.crt',
+    'expired  apiserver-kubelet-client',
+  ])
+})
+
+test('a narrow terminal shortens, a narrower one drops the column that says least', () => {
+  expect(lines(30)).toEqual([
+    'STATUS   NAME       PLACE',
+    'ok       東京       pki/ca.crt',
+    'expired  apiserve…',
+  ])
+  expect(lines(22)).toEqual(['STATUS   NAME', 'ok       東京', 'expired  apiserver-ku…'])
+})
+
+test('columns that nobody has anything for are left out', () => {
+  expect(tableLines(columns, [{ status: 'ok', name: '', place: '' }], Infinity, noPaint)).toEqual([
+    'STATUS',
+    'ok',
+  ])
+})
+
+test('a monstrous cell overflows alone: it does not push the other rows apart', () => {
+  const monster = { status: 'ok', name: 'x'.repeat(5000), place: 'p' }
+  const [, first, second] = tableLines(columns, [monster, rows[0]!], Infinity, noPaint)
+  expect(first).toHaveLength(8 + 5000 + 2 + 1)
+  expect(displayWidth(second!)).toBeLessThan(150)
+})
+
+test('no line is wider than the terminal, however hostile the cells, and the unshortened column stays whole', () => {
+  const cell = fc.string({ unit: 'binary', maxLength: 80 })
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ status: fc.constantFrom('ok', 'not-yet-valid'), name: cell, place: cell }), {
+        minLength: 1,
+      }),
+      fc.integer({ min: 40, max: 200 }),
+      (hostile, width) => {
+        const [, ...shown] = tableLines(columns, hostile, width, noPaint)
+        for (const [i, line] of shown.entries()) {
+          expect(displayWidth(line)).toBeLessThanOrEqual(width)
+          expect(line.startsWith(hostile[i]!.status)).toBe(true)
+        }
+      },
+    ),
+  )
+})
