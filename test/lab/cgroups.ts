@@ -1,0 +1,110 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sleep, until } from './command.ts'
+
+const root = '/sys/fs/cgroup'
+const group = 'kcert-lab'
+
+/** cgroup v2 has one hierarchy, v1 one for each controller. */
+const isUnified = (): boolean => existsSync(join(root, 'cgroup.controllers'))
+
+function hierarchies(): string[] {
+  if (isUnified()) return [root]
+  return mounted().filter((folder) => !folder.endsWith('/unified'))
+}
+
+/** Every mounted hierarchy; of cgroup v1's `unified`, which controls nothing, runc makes use all the same. */
+function mounted(): string[] {
+  if (isUnified()) return [root]
+  return readdirSync(root)
+    .map((name) => join(root, name))
+    .filter((folder) => existsSync(join(folder, 'cgroup.procs')))
+}
+
+/** cgroupRoot of a node's kubelet. */
+export function kubeletCgroup(node: string): string {
+  return `/${group}/${node}`
+}
+
+/** Makes a node's cgroups; returns the files that its first process writes itself into. */
+export function cgroupOf(node: string): string[] {
+  return hierarchies().map((hierarchy) => {
+    const system = join(hierarchy, group, node, 'system')
+    for (const folder of [join(hierarchy, group), join(hierarchy, group, node), system]) {
+      mkdirSync(folder, { recursive: true })
+      copyCpuset(folder)
+    }
+    if (isUnified())
+      for (const folder of [root, join(root, group), join(root, group, node)]) passControllers(folder)
+    return join(system, 'cgroup.procs')
+  })
+}
+
+/** A new cpuset of cgroup v1 is empty, and no process can enter it, until it is told the CPUs and memory of its parent. */
+function copyCpuset(folder: string): void {
+  for (const name of ['cpuset.cpus', 'cpuset.mems']) {
+    const file = join(folder, name)
+    if (!isUnified() && existsSync(file) && readFileSync(file, 'utf8').trim() === '') {
+      writeFileSync(file, readFileSync(join(folder, '..', name), 'utf8'))
+    }
+  }
+}
+
+function passControllers(folder: string): void {
+  const controllers = readFileSync(join(folder, 'cgroup.controllers'), 'utf8').trim().split(' ')
+  writeFileSync(join(folder, 'cgroup.subtree_control'), controllers.map((name) => `+${name}`).join(' '))
+}
+
+/** Removes a node's cgroups once its processes have ended; patient, since the kernel takes its time. */
+export async function removeCgroup(node: string): Promise<void> {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const left = mounted().filter((hierarchy) => !removeTree(join(hierarchy, group, node)))
+    if (left.length === 0) return
+    await sleep(100)
+  }
+}
+
+/** Removes what is common to all nodes, when none is left. */
+export function removeCommonCgroup(): void {
+  for (const hierarchy of mounted()) removeTree(join(hierarchy, group))
+}
+
+function removeTree(folder: string): boolean {
+  if (!existsSync(folder)) return true
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeTree(join(folder, entry.name))
+  }
+  try {
+    rmdirSync(folder)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Stops every process of the lab in its tracks while `work` runs, so that files are copied as of one moment. */
+export async function whileFrozen<T>(work: () => Promise<T>): Promise<T> {
+  const control = freezer()
+  const state = isUnified() ? join(root, group, 'cgroup.events') : control
+  writeFileSync(control, isUnified() ? '1' : 'FROZEN')
+  try {
+    await until(
+      'every process of the lab is frozen',
+      10_000,
+      async () => /FROZEN|frozen 1/.test(readFileSync(state, 'utf8')),
+      20,
+    )
+    return await work()
+  } finally {
+    thaw()
+  }
+}
+
+/** Lets frozen processes go on. One that is frozen cannot even be killed, so whoever ends nodes thaws first. */
+export function thaw(): void {
+  if (existsSync(freezer())) writeFileSync(freezer(), isUnified() ? '0' : 'THAWED')
+}
+
+function freezer(): string {
+  return isUnified() ? join(root, group, 'cgroup.freeze') : join(root, 'freezer', group, 'freezer.state')
+}

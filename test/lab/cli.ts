@@ -1,0 +1,155 @@
+import { parseArgs } from 'node:util'
+import { down, joinNode, removeNode, up } from './cluster.ts'
+import { endRunningCommands, runOnTerminal } from './command.ts'
+import { kubectlCommand } from './kubectl.ts'
+import { describeError, LabError } from './lab-error.ts'
+import { onNodeWithTerminal } from './node.ts'
+import { restore, save } from './save.ts'
+import type { ClusterRequest } from './spec.ts'
+import { status } from './status.ts'
+import { stepsOn } from './steps.ts'
+
+const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/lab/README.md tells the rest
+
+  up [--control-planes 1] [--workers 0] [--addons] [--keys RSA-2048|ECDSA-P256] [--all-flags] [--flavour kubeadm|plain]
+  down                      ends the cluster and removes it; saves are kept
+  status                    nodes, their addresses and states, and what is saved
+  exec NODE -- COMMAND…     runs a command on a node
+  kubectl ARGUMENT…         as the cluster's administrator, through the load balancer
+  save NAME | restore NAME  the files of all nodes as of one moment, etcd's data included
+  join NODE --worker|--control-plane     adds cp1 to cp9 or w1 to w9
+  remove NODE               drains, resets and removes a node
+  probe [--help]            fresh TLS connections, counted and judged
+  endure [--times 20]       up, save, restore and down in a row, counted
+`
+
+const steps = stepsOn((line) => process.stderr.write(`${line}\n`))
+
+type Command = (args: string[]) => Promise<number | void>
+
+const commands: Record<string, Command> = {
+  async up(args) {
+    const { values } = parseArgs({
+      args,
+      options: {
+        'control-planes': { type: 'string' },
+        workers: { type: 'string' },
+        flavour: { type: 'string' },
+        keys: { type: 'string' },
+        'all-flags': { type: 'boolean' },
+        addons: { type: 'boolean' },
+      },
+    })
+    const request: Record<string, unknown> = {}
+    if (values['control-planes'] !== undefined) request['controlPlanes'] = count(values['control-planes'], 1)
+    if (values.workers !== undefined) request['workers'] = count(values.workers, 0)
+    if (values.flavour !== undefined) request['flavour'] = oneOf(values.flavour, ['kubeadm', 'plain'])
+    if (values.keys !== undefined) request['keys'] = oneOf(values.keys, ['RSA-2048', 'ECDSA-P256'])
+    if (values['all-flags']) request['allFlags'] = true
+    if (values.addons) request['addons'] = true
+    await orDown(() => up(request as ClusterRequest, steps))
+  },
+  down: () => down(steps),
+  async status() {
+    process.stdout.write(await status())
+  },
+  async exec([node, ...rest]) {
+    const command = rest[0] === '--' ? rest.slice(1) : rest
+    if (node === undefined || command.length === 0) throw wrongUsage('exec NODE -- COMMAND…')
+    return onNodeWithTerminal(node, command)
+  },
+  kubectl: async (args) => runOnTerminal(await kubectlCommand(args)),
+  save: ([name]) => save(named(name, 'save NAME'), steps),
+  restore: async ([name]) => orDown(() => restore(named(name, 'restore NAME'), steps)),
+  async join([node, role]) {
+    const wanted = node?.startsWith('cp') ? '--control-plane' : '--worker'
+    if (node === undefined || role !== wanted)
+      throw wrongUsage('join w1 --worker, or join cp2 --control-plane')
+    await joinNode(node, steps)
+  },
+  remove: ([name]) => removeNode(named(name, 'remove NODE'), steps),
+  async probe(args) {
+    const { probeCommand } = await import('./prober.ts')
+    return probeCommand(args, steps)
+  },
+  async endure(args) {
+    const { endure } = await import('./endurance.ts')
+    const { values } = parseArgs({ args, options: { times: { type: 'string', default: '20' } } })
+    return orDown(() => endure(count(values.times, 1), steps))
+  },
+}
+
+/** Runs work that makes a cluster; Ctrl-C takes down what is half made. */
+async function orDown<T>(work: () => Promise<T>): Promise<T> {
+  let interrupted = false
+  const interrupt = (): void => {
+    if (interrupted) process.exit(130)
+    interrupted = true
+    process.stderr.write(
+      '  interrupted: ending what runs, then taking the cluster down (again to leave it)\n',
+    )
+    endRunningCommands()
+  }
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
+  try {
+    return await Promise.race([work(), whenInterrupted(() => interrupted)])
+  } finally {
+    if (interrupted) await downAfterInterrupt()
+  }
+}
+
+/** Rejects soon after an interrupt, whatever the work waits for. */
+async function whenInterrupted(isInterrupted: () => boolean): Promise<never> {
+  return new Promise((_, reject) => {
+    const timer = setInterval(() => {
+      if (!isInterrupted()) return
+      clearInterval(timer)
+      reject(new LabError('interrupted'))
+    }, 100)
+    timer.unref()
+  })
+}
+
+async function downAfterInterrupt(): Promise<void> {
+  const { removeAfterInterrupt } = await import('./cluster.ts')
+  await removeAfterInterrupt(steps)
+  process.exit(130)
+}
+
+function count(text: string, least: number): number {
+  const number = Number(text)
+  if (!Number.isInteger(number) || number < least || number > 9)
+    throw wrongUsage(`a count from ${least} to 9, not ${text}`)
+  return number
+}
+
+function oneOf(text: string, choices: readonly string[]): string {
+  if (!choices.includes(text)) throw wrongUsage(`one of ${choices.join(', ')}, not ${text}`)
+  return text
+}
+
+function named(name: string | undefined, form: string): string {
+  if (name === undefined || !/^[\w.-]+$/.test(name)) throw wrongUsage(form)
+  return name
+}
+
+function wrongUsage(form: string): LabError {
+  return new LabError(`want ${form}`, { next: 'npm run lab' })
+}
+
+async function main(): Promise<number> {
+  const [name, ...args] = process.argv.slice(2)
+  const command = name === undefined ? undefined : commands[name]
+  if (command === undefined) {
+    process.stderr.write(usage)
+    return name === undefined || name === '--help' ? 0 : 2
+  }
+  return (await command(args)) ?? 0
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  process.stderr.write(`${describeError(error)}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,244 @@
+import { copyFileSync, existsSync, rmSync } from 'node:fs'
+import { type Binaries, buildBinaries } from './binaries.ts'
+import { removeCommonCgroup } from './cgroups.ts'
+import { buildImageStore } from './images.ts'
+import { kubeadmInit, kubeadmJoin, kubeadmReset, retried } from './kubeadm.ts'
+import { kubectl } from './kubectl.ts'
+import { LabError } from './lab-error.ts'
+import { changeBackends, isBalancing, startLoadBalancer, stopLoadBalancer } from './load-balancer.ts'
+import { prepareMachine } from './machine.ts'
+import { joinPodNetworks, makeBridge, namespacesFound, removeBridge } from './network.ts'
+import { createNode, hostPath, isUp, startNode, stopNode } from './node.ts'
+import { writeSshClient } from './node-files.ts'
+import { waitForNodes, waitForPods } from './readiness.ts'
+import {
+  type ClusterRequest,
+  type ClusterSpec,
+  completeSpec,
+  type NodeIdentity,
+  nodeIdentity,
+  nodesOf,
+  specName,
+} from './spec.ts'
+import { type ClusterRecord, paths, readRecord, withLock, writeRecord } from './state.ts'
+import type { Steps } from './steps.ts'
+
+/** What nodes are made of. */
+export interface Material {
+  readonly binaries: Binaries
+  readonly imageStore: string
+}
+
+/** Makes the machine ready and builds, or finds in the cache, all that nodes are made of. */
+export async function prepare(steps: Steps): Promise<Material> {
+  await prepareMachine(steps)
+  const binaries = await buildBinaries(steps)
+  return { binaries, imageStore: await buildImageStore(binaries, steps) }
+}
+
+/** Runs work as the only process that changes this lab. */
+export function alone<T>(work: () => Promise<T>): Promise<T> {
+  return withLock(paths.lock, 'the lab', 15 * 60_000, work)
+}
+
+/** Brings a cluster up, whatever was there before: the same one stays, another or a broken one is taken down first. */
+export async function up(request: ClusterRequest, steps: Steps): Promise<ClusterSpec> {
+  const spec = completeSpec(request)
+  const material = await prepare(steps)
+  return alone(async () => {
+    const record = readRecord()
+    if (
+      record?.phase === 'ready' &&
+      specName(record.spec) === specName(spec) &&
+      record.nodes.every(isUp) &&
+      isBalancing()
+    ) {
+      steps.note(`${specName(spec)} is up already`)
+      return spec
+    }
+    await removeAll(steps)
+    const nodes = nodesOf(spec)
+    const starting: ClusterRecord = {
+      spec,
+      nodes: nodes.map(({ name }) => name),
+      binaries: material.binaries.key,
+      phase: 'starting',
+    }
+    writeRecord(starting)
+    await steps.step(`boot ${nodes.length} nodes and the load balancer`, () => bootNew(nodes, material))
+    if (spec.flavour === 'plain') {
+      const { installPlain } = await import('./plain.ts')
+      await installPlain(nodes, spec, steps)
+    } else {
+      await installKubeadm(nodes, spec, material, steps)
+    }
+    await steps.step('nodes Ready', () => waitForNodes(nodes.map(({ name }) => name)))
+    if (spec.addons) {
+      const { installAddons } = await import('./addons.ts')
+      await installAddons(spec, steps)
+    }
+    await steps.step('pods Ready', () => waitForPods())
+    writeRecord({ ...starting, phase: 'ready' })
+    return spec
+  })
+}
+
+/** Ends and removes the cluster and all that it left on the machine; a state that is half there is no hindrance. */
+export async function down(steps: Steps): Promise<void> {
+  await alone(() => removeAll(steps))
+}
+
+/** The same from within an interrupted `up`, whose own lock it uses. */
+export async function removeAfterInterrupt(steps: Steps): Promise<void> {
+  await removeAll(steps)
+  rmSync(paths.lock, { force: true })
+}
+
+/** Ends every node but keeps its files; nothing of the lab runs afterwards. */
+export async function stopAll(): Promise<void> {
+  const known = new Set([...(readRecord()?.nodes ?? []), ...(await namespacesFound())])
+  known.delete('lb')
+  await Promise.all([...known].map((name) => stopNode(name)))
+  await stopLoadBalancer()
+  removeCommonCgroup()
+}
+
+async function removeAll(steps: Steps): Promise<void> {
+  const found = readRecord() !== undefined || existsSync(paths.nodes) || (await namespacesFound()).length > 0
+  if (found) await steps.step('take the cluster down', stopAll)
+  await removeBridge()
+  for (const path of [paths.nodes, paths.record, paths.kubeconfig, paths.loadBalancer, paths.ssh]) {
+    rmSync(path, { recursive: true, force: true })
+  }
+}
+
+async function bootNew(nodes: readonly NodeIdentity[], material: Material): Promise<void> {
+  await makeBridge()
+  await writeSshClient(nodes)
+  for (const node of nodes) await createNode(node, nodes)
+  await boot(nodes, material)
+}
+
+/** Boots nodes that have their files, and puts the load balancer in front of them. */
+export async function boot(
+  nodes: readonly NodeIdentity[],
+  { binaries, imageStore }: Material,
+): Promise<void> {
+  await makeBridge()
+  await Promise.all(nodes.map((node) => startNode(node, binaries, imageStore)))
+  await joinPodNetworks(nodes)
+  await startLoadBalancer(nodes)
+  await writeSshClient(nodes)
+}
+
+async function installKubeadm(
+  nodes: readonly NodeIdentity[],
+  spec: ClusterSpec,
+  material: Material,
+  steps: Steps,
+): Promise<void> {
+  const [first, ...others] = nodes as [NodeIdentity, ...NodeIdentity[]]
+  const remake = (node: NodeIdentity) => async (error: unknown) => {
+    steps.note(
+      `${node.name} is made anew and tried again: ${error instanceof LabError ? error.message : String(error)}`,
+    )
+    await remakeNode(node, nodes, material)
+  }
+  await steps.step(`kubeadm init on ${first.name}`, () =>
+    retried(3, () => kubeadmInit(first, spec), remake(first)),
+  )
+  copyFileSync(hostPath(first.name, '/etc/kubernetes/admin.conf'), paths.kubeconfig)
+  const join = (node: NodeIdentity): Promise<void> =>
+    steps.step(`kubeadm join on ${node.name}`, () =>
+      retried(
+        3,
+        () => kubeadmJoin(node, first.name),
+        async (error) => {
+          await kubeadmReset(node)
+          await kubectl(['delete', 'node', node.name, '--ignore-not-found'], { mayFail: true })
+          await remake(node)(error)
+        },
+      ),
+    )
+  // Control planes one after the other, since etcd admits one learner at a time; workers meanwhile.
+  const workers = others.filter(({ role }) => role === 'worker').map(join)
+  try {
+    for (const node of others.filter(({ role }) => role === 'control-plane')) await join(node)
+  } finally {
+    await Promise.allSettled(workers)
+  }
+  await Promise.all(workers)
+}
+
+async function remakeNode(
+  node: NodeIdentity,
+  all: readonly NodeIdentity[],
+  { binaries, imageStore }: Material,
+): Promise<void> {
+  await stopNode(node.name)
+  await createNode(node, all)
+  await startNode(node, binaries, imageStore)
+  await joinPodNetworks(all)
+  await writeSshClient(all)
+}
+
+/** Adds a node to the running cluster. */
+export async function joinNode(name: string, steps: Steps): Promise<void> {
+  const node = nodeIdentity(name)
+  const material = await prepare(steps)
+  await alone(async () => {
+    const record = existing()
+    if (record.nodes.includes(name)) throw new LabError(`${name} is a node of the cluster already`)
+    if (record.spec.flavour === 'plain')
+      throw new LabError('only a kubeadm cluster can be joined', { why: 'the plain flavour has no kubeadm' })
+    const all = [...record.nodes.map(nodeIdentity), node]
+    const first = record.nodes.find((other) => nodeIdentity(other).role === 'control-plane')!
+    writeRecord({ ...record, nodes: all.map((one) => one.name), phase: 'starting' })
+    await steps.step(`boot ${name}`, () => remakeNode(node, all, material))
+    await steps.step(`kubeadm join on ${name}`, () => kubeadmJoin(node, first))
+    if (node.role === 'control-plane') await changeBackends(all)
+    await steps.step(`${name} Ready`, () => waitForNodes([name]))
+    writeRecord({ ...record, nodes: all.map((one) => one.name), phase: 'ready' })
+  })
+}
+
+/** Takes a node out of the running cluster: drained, reset, its Node object and files removed. */
+export async function removeNode(name: string, steps: Steps): Promise<void> {
+  await alone(async () => {
+    const record = existing()
+    if (!record.nodes.includes(name))
+      throw new LabError(`${name} is no node of the cluster`, { next: 'npm run lab -- status' })
+    const node = nodeIdentity(name)
+    const rest = record.nodes.filter((other) => other !== name)
+    if (!rest.some((other) => nodeIdentity(other).role === 'control-plane')) {
+      throw new LabError(`${name} is the last control plane`, { next: 'npm run lab -- down' })
+    }
+    await steps.step(`drain ${name}`, async () => {
+      await kubectl(
+        ['drain', name, '--ignore-daemonsets', '--delete-emptydir-data', '--force', '--timeout=60s'],
+        { mayFail: true },
+      )
+    })
+    if (node.role === 'control-plane') await changeBackends(rest.map(nodeIdentity))
+    await steps.step(`reset ${name}`, () => kubeadmReset(node))
+    await kubectl(['delete', 'node', name, '--ignore-not-found'])
+    await stopNode(name)
+    rmSync(paths.node(name), { recursive: true, force: true })
+    writeRecord({ ...record, nodes: rest })
+    // The first control plane's kubeconfig served until now; the credentials are the same on each.
+    await writeSshClient(rest.map(nodeIdentity))
+  })
+}
+
+/** The record of the cluster that is up. Refuses when there is none, or one that is half made. */
+export function existing(): ClusterRecord {
+  const record = readRecord()
+  if (record === undefined) throw new LabError('there is no cluster', { next: 'npm run lab -- up' })
+  if (record.phase !== 'ready') {
+    throw new LabError('the cluster is half made', {
+      why: 'what was making it ended before it was done',
+      next: 'npm run lab -- up',
+    })
+  }
+  return record
+}

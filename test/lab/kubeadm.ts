@@ -1,0 +1,181 @@
+import { createHash, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { kubeletCgroup } from './cgroups.ts'
+import { sleep } from './command.ts'
+import { LabError } from './lab-error.ts'
+import { hostPath, onNode } from './node.ts'
+import { writeAt } from './node-files.ts'
+import { type ClusterSpec, type NodeIdentity, network, versions } from './spec.ts'
+import { paths } from './state.ts'
+
+const api = 'kubeadm.k8s.io/v1beta4'
+const endpoint = `${network.loadBalancer}:6443`
+const configFile = '/root/kubeadm.yaml'
+
+/** Makes the first control-plane node of a cluster. */
+export async function kubeadmInit(node: NodeIdentity, spec: ClusterSpec): Promise<void> {
+  writeConfig(node, [
+    {
+      apiVersion: api,
+      kind: 'InitConfiguration',
+      localAPIEndpoint: { advertiseAddress: node.address, bindPort: 6443 },
+      nodeRegistration: registration(node),
+    },
+    clusterConfiguration(spec),
+    kubeletConfiguration(node),
+    kubeProxyConfiguration(),
+  ])
+  await kubeadm(node, ['init', '--skip-phases=preflight'], 300_000)
+}
+
+/** Joins a node to the cluster that `first` is a control plane of. */
+export async function kubeadmJoin(node: NodeIdentity, first: string): Promise<void> {
+  const token = (await onNode(first, ['kubeadm', 'token', 'create', '--ttl', '15m'])).stdout.trim()
+  const discovery = { bootstrapToken: { apiServerEndpoint: endpoint, token, caCertHashes: [caPin(first)] } }
+  const join = {
+    apiVersion: api,
+    kind: 'JoinConfiguration',
+    discovery,
+    nodeRegistration: registration(node),
+    patches: { directory: '/root/patches' },
+  }
+  // The kubelet's cgroup is the one setting that differs between nodes; kubeadm patches it into the shared configuration.
+  const patch = JSON.stringify({ cgroupRoot: kubeletCgroup(node.name) })
+  writeAt(paths.node(node.name), 'root/patches/kubeletconfiguration+merge.json', patch)
+  if (node.role === 'control-plane') {
+    const certificateKey = (
+      await onNode(first, ['kubeadm', 'init', 'phase', 'upload-certs', '--upload-certs'])
+    ).stdout
+      .trim()
+      .split('\n')
+      .at(-1)
+    writeConfig(node, [
+      { ...join, controlPlane: { localAPIEndpoint: { advertiseAddress: node.address }, certificateKey } },
+    ])
+  } else {
+    writeConfig(node, [join])
+  }
+  await kubeadm(node, ['join', '--skip-phases=preflight'], 240_000)
+}
+
+/** Takes a node out as an operator does: its etcd member, if it is one, and its kubelet. */
+export async function kubeadmReset(node: NodeIdentity): Promise<void> {
+  await onNode(node.name, ['kubeadm', 'reset', '--force'], { timeoutMs: 120_000, mayFail: true })
+}
+
+async function kubeadm(node: NodeIdentity, args: readonly string[], timeoutMs: number): Promise<void> {
+  const result = await onNode(
+    node.name,
+    ['kubeadm', ...args, '--config', configFile, '--ignore-preflight-errors=all'],
+    { timeoutMs, mayFail: true },
+  )
+  writeAt(paths.node(node.name), 'var/log/kubeadm.log', result.stdout + result.stderr)
+  if (result.code === 0) return
+  throw new LabError(`kubeadm ${args[0]} gave up on ${node.name}`, {
+    why: result.stderr.trimEnd().split('\n').slice(-6).join('\n'),
+    next: `read var/log/{kubeadm,kubelet}.log in ${paths.node(node.name)}`,
+  })
+}
+
+/** Attempts of the same work, each after `recover`: a static pod that starts slowly makes kubeadm give up. */
+export async function retried(
+  attempts: number,
+  work: () => Promise<void>,
+  recover: (error: unknown) => Promise<void>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt >= attempts) throw error
+      await recover(error)
+      await sleep(1000)
+    }
+  }
+}
+
+function writeConfig(node: NodeIdentity, documents: readonly object[]): void {
+  writeAt(
+    paths.node(node.name),
+    configFile,
+    documents.map((document) => JSON.stringify(document, null, 2)).join('\n---\n'),
+    0o600,
+  )
+}
+
+function registration(node: NodeIdentity): object {
+  const args = [{ name: 'node-ip', value: node.address }]
+  return { name: node.name, taints: [], imagePullPolicy: 'IfNotPresent', kubeletExtraArgs: args }
+}
+
+function clusterConfiguration(spec: ClusterSpec): object {
+  const clientCa = { name: 'client-ca-file', value: '/etc/kubernetes/pki/ca.crt' }
+  const more = spec.allFlags
+    ? {
+        apiServer: {
+          extraArgs: [
+            { name: 'kubelet-certificate-authority', value: '/etc/kubernetes/pki/ca.crt' },
+            { name: 'shutdown-delay-duration', value: '10s' },
+          ],
+        },
+        controllerManager: { extraArgs: [clientCa] },
+        scheduler: {
+          extraArgs: [clientCa],
+          extraVolumes: [
+            {
+              name: 'pki',
+              hostPath: '/etc/kubernetes/pki',
+              mountPath: '/etc/kubernetes/pki',
+              readOnly: true,
+              pathType: 'Directory',
+            },
+          ],
+        },
+      }
+    : {}
+  return {
+    apiVersion: api,
+    kind: 'ClusterConfiguration',
+    clusterName: 'lab',
+    kubernetesVersion: versions.kubernetes,
+    controlPlaneEndpoint: endpoint,
+    encryptionAlgorithm: spec.keys,
+    networking: { podSubnet: network.podSubnet, serviceSubnet: network.serviceSubnet },
+    dns: { imageTag: versions.coredns },
+    etcd: { local: { dataDir: '/var/lib/etcd', imageTag: versions.etcd } },
+    ...more,
+  }
+}
+
+function kubeletConfiguration(node: NodeIdentity): object {
+  return {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    cgroupDriver: 'cgroupfs',
+    cgroupRoot: kubeletCgroup(node.name),
+    failCgroupV1: false,
+    failSwapOn: false,
+    localStorageCapacityIsolation: false,
+    evictionHard: {},
+    imageGCHighThresholdPercent: 100,
+    serverTLSBootstrap: true,
+    rotateCertificates: true,
+  }
+}
+
+function kubeProxyConfiguration(): object {
+  return {
+    apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+    kind: 'KubeProxyConfiguration',
+    mode: 'iptables',
+    conntrack: { maxPerCore: 0, min: 0 },
+  }
+}
+
+/** The pin of the cluster CA: SHA-256 of its SubjectPublicKeyInfo (RFC 7469, section 2.4), as kubeadm prints it. */
+function caPin(node: string): string {
+  const ca = new X509Certificate(readFileSync(hostPath(node, '/etc/kubernetes/pki/ca.crt')))
+  return `sha256:${createHash('sha256')
+    .update(ca.publicKey.export({ type: 'spki', format: 'der' }))
+    .digest('hex')}`
+}

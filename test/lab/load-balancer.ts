@@ -1,0 +1,90 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { endProcess, isRunning, type ProcessIdentity, run, startDetached } from './command.ts'
+import { makeDeadEnd, makeNamespace, namespaceOf, removeNamespace } from './network.ts'
+import { type NodeIdentity, network } from './spec.ts'
+import { paths } from './state.ts'
+
+const name = 'lb'
+const configFile = join(paths.loadBalancer, 'haproxy.cfg')
+const processFile = join(paths.loadBalancer, 'process.json')
+
+/** Starts HAProxy in front of the control planes: TCP, each checked by /readyz twice a second. */
+export async function startLoadBalancer(nodes: readonly NodeIdentity[]): Promise<void> {
+  mkdirSync(paths.loadBalancer, { recursive: true })
+  await makeNamespace(name, network.loadBalancer)
+  await makeDeadEnd(name, nodes)
+  writeConfig(nodes)
+  await launch()
+}
+
+/** Makes HAProxy serve another set of control planes. Connections through it are cut. */
+export async function changeBackends(nodes: readonly NodeIdentity[]): Promise<void> {
+  writeConfig(nodes)
+  await makeDeadEnd(name, nodes)
+  await endBalancer()
+  await launch()
+}
+
+export async function stopLoadBalancer(): Promise<void> {
+  await endBalancer()
+  await removeNamespace(name)
+  rmSync(processFile, { force: true })
+}
+
+export function isBalancing(): boolean {
+  const process = readProcess()
+  return process !== undefined && isRunning(process)
+}
+
+async function launch(): Promise<void> {
+  await run(['haproxy', '-c', '-f', configFile])
+  const command = ['nsenter', `--net=/run/netns/${namespaceOf(name)}`, 'haproxy', '-f', configFile, '-db']
+  writeFileSync(
+    processFile,
+    JSON.stringify(await startDetached(command, join(paths.loadBalancer, 'haproxy.log'))),
+  )
+}
+
+async function endBalancer(): Promise<void> {
+  const process = readProcess()
+  if (process !== undefined) await endProcess(process)
+}
+
+function readProcess(): ProcessIdentity | undefined {
+  return existsSync(processFile)
+    ? (JSON.parse(readFileSync(processFile, 'utf8')) as ProcessIdentity)
+    : undefined
+}
+
+function writeConfig(nodes: readonly NodeIdentity[]): void {
+  const servers = nodes
+    .filter(({ role }) => role === 'control-plane')
+    .map((node) => `  server ${node.name} ${node.address}:6443`)
+  const lines = [
+    ...[
+      'global',
+      '  maxconn 4096',
+      'defaults',
+      '  mode tcp',
+      '  timeout connect 2s',
+      '  timeout client 1h',
+      '  timeout server 1h',
+    ],
+    ...[
+      '  option redispatch',
+      '  retries 3',
+      'frontend api',
+      `  bind ${network.loadBalancer}:6443`,
+      '  default_backend control-planes',
+    ],
+    ...[
+      'backend control-planes',
+      '  option httpchk GET /readyz',
+      '  http-check expect status 200',
+      '  balance roundrobin',
+    ],
+    ...['  default-server check check-ssl verify none inter 500ms fall 1 rise 1', ...servers, ''],
+  ]
+  writeFileSync(configFile, lines.join('\n'))
+}

@@ -1,0 +1,105 @@
+import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { run } from './command.ts'
+import { LabError } from './lab-error.ts'
+import type { Steps } from './steps.ts'
+
+/** A Debian package that the lab needs, and a file that it brings. */
+const packages: readonly { readonly name: string; readonly file: string }[] = [
+  { name: 'containerd', file: '/usr/bin/containerd' },
+  { name: 'runc', file: '/usr/sbin/runc' },
+  { name: 'containernetworking-plugins', file: '/usr/lib/cni/ptp' },
+  { name: 'iproute2', file: '/usr/sbin/ip' },
+  { name: 'iptables', file: '/usr/sbin/xtables-nft-multi' },
+  { name: 'conntrack', file: '/usr/sbin/conntrack' },
+  { name: 'haproxy', file: '/usr/sbin/haproxy' },
+  { name: 'openssh-server', file: '/usr/sbin/sshd' },
+  { name: 'openssh-client', file: '/usr/bin/ssh' },
+  { name: 'openssl', file: '/usr/bin/openssl' },
+  // the in-pod client in Python: Debian's interpreter with its ssl module, of whatever minor version
+  { name: 'python3', file: '/usr/bin/python3' },
+  { name: 'libpython3-stdlib', file: '/usr/bin/python3' },
+]
+
+const policyFile = '/usr/sbin/policy-rc.d'
+const policyMark = '# kcert lab'
+
+/** Whether the suites that need the lab are to run here: CI does, and whoever says KCERT_LAB=1. */
+export function isOptedIn(): boolean {
+  return process.env['KCERT_LAB'] === '1' || (process.env['CI'] ?? '') !== ''
+}
+
+/** The one line for a suite that is left out, or undefined when it is to run. */
+export function whyNotHere(): string | undefined {
+  if (!isOptedIn())
+    return 'cluster suites left out: KCERT_LAB=1 npm test runs them (as root on Debian; it installs packages)'
+  return undefined
+}
+
+/** What the machine lacks and the lab cannot bring by itself; empty when all is there. */
+export async function lacks(): Promise<string[]> {
+  const found: string[] = []
+  if (process.platform !== 'linux') return [`Linux (this is ${process.platform})`]
+  if (process.getuid?.() !== 0) found.push('root (sudo npm run lab -- …)')
+  if (!existsSync('/sys/fs/cgroup')) found.push('cgroups at /sys/fs/cgroup')
+  if (!readFileSync('/proc/filesystems', 'utf8').includes('overlay')) found.push('overlayfs in the kernel')
+  const go = await run(['go', 'version'], { mayFail: true }).catch(() => undefined)
+  if (go === undefined || go.code !== 0) found.push('Go 1.26 or newer (go in PATH)')
+  if (missingPackages().length > 0 && !existsSync('/usr/bin/apt-get')) {
+    found.push(`apt-get, to install ${missingPackages().join(' ')}`)
+  }
+  return found
+}
+
+/** The Debian packages that are not installed yet. */
+export function missingPackages(): string[] {
+  return packages.filter(({ file }) => !canRead(file)).map(({ name }) => name)
+}
+
+/** Makes the machine ready: says what it lacks before anything starts, installs packages where that was agreed to. */
+export async function prepareMachine(steps: Steps): Promise<void> {
+  const lacking = await lacks()
+  if (lacking.length > 0) {
+    throw new LabError(`this machine cannot run the lab: it lacks ${lacking.join('; ')}`, {
+      next: 'test/lab/README.md, section "What it needs"',
+    })
+  }
+  const packagesToInstall = missingPackages()
+  if (packagesToInstall.length === 0) return
+  if (!isOptedIn()) {
+    throw new LabError(`these Debian packages are missing: ${packagesToInstall.join(' ')}`, {
+      why: 'the lab installs packages only where CI or KCERT_LAB=1 is set',
+      next: `KCERT_LAB=1 npm run lab -- up, or: apt-get install ${packagesToInstall.join(' ')}`,
+    })
+  }
+  await steps.step(`install ${packagesToInstall.join(' ')}`, () => install(packagesToInstall))
+}
+
+/** Installs without starting a service on the host: the policy file says so, and goes again unless it was there before. */
+async function install(names: readonly string[]): Promise<void> {
+  const ours = !existsSync(policyFile) || readFileSync(policyFile, 'utf8').includes(policyMark)
+  if (ours)
+    writeFileSync(
+      policyFile,
+      `#!/bin/sh\n${policyMark}: services of installed packages do not start\nexit 101\n`,
+      { mode: 0o755 },
+    )
+  const env = {
+    PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
+    DEBIAN_FRONTEND: 'noninteractive',
+  }
+  try {
+    await run(['apt-get', 'update', '-qq'], { env })
+    await run(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...names], { env })
+  } finally {
+    if (ours) rmSync(policyFile, { force: true })
+  }
+}
+
+function canRead(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}

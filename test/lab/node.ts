@@ -1,0 +1,179 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Binaries } from './binaries.ts'
+import { cgroupOf, removeCgroup, thaw } from './cgroups.ts'
+import {
+  type CommandOptions,
+  type CommandResult,
+  endProcess,
+  identityOf,
+  isRunning,
+  type ProcessIdentity,
+  run,
+  runOnTerminal,
+  startDetached,
+  until,
+} from './command.ts'
+import { LabError } from './lab-error.ts'
+import { makeNamespace, namespaceOf, removeNamespace } from './network.ts'
+import { writeNodeFiles } from './node-files.ts'
+import type { NodeIdentity } from './spec.ts'
+import { folders, paths } from './state.ts'
+
+const processFile = (name: string): string => join(paths.node(name), 'process.json')
+
+/** The environment of a command on a node: nothing of the host's but the terminal. */
+const nodeEnvironment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: '/root',
+  LANG: 'C.UTF-8',
+  TERM: process.env['TERM'] ?? 'dumb',
+}
+
+/** Makes a new node's files: what a Debian host with containerd, sshd and kubeadm's packages has. */
+export async function createNode(node: NodeIdentity, all: readonly NodeIdentity[]): Promise<void> {
+  const folder = paths.node(node.name)
+  rmSync(folder, { recursive: true, force: true })
+  for (const name of ['etc', 'var', 'root']) mkdirSync(join(folder, name), { recursive: true })
+  await writeNodeFiles(node, all)
+}
+
+/**
+ * Boots a node from its files: network, cgroups, namespaces, then process 1 and what it starts. Images come by hard
+ * links from the store. Waits until containerd and sshd are active.
+ */
+export async function startNode(node: NodeIdentity, binaries: Binaries, imageStore: string): Promise<void> {
+  const folder = paths.node(node.name)
+  await makeNamespace(node.name, node.address, node.podSubnet)
+  await linkImages(imageStore, join(folder, 'var/lib/containerd'))
+  const boot = ['/bin/sh', join(folders.source, 'node-boot.sh'), folder, binaries.folder, node.name]
+  const cgroup = cgroupOf(node.name)
+  const namespaces = [
+    ...['nsenter', `--net=/run/netns/${namespaceOf(node.name)}`],
+    ...[
+      'unshare',
+      '--mount',
+      '--uts',
+      '--pid',
+      '--ipc',
+      '--fork',
+      '--kill-child',
+      '--mount-proc',
+      '--propagation',
+      'private',
+    ],
+  ]
+  const enter = `for f in "$@"; do [ "$f" = -- ] && break; echo $$ >"$f"; shift; done; shift; exec "$@"`
+  const launcher = await startDetached(
+    [
+      'env',
+      '-i',
+      `PATH=${nodeEnvironment.PATH}`,
+      'sh',
+      '-c',
+      enter,
+      'sh',
+      ...cgroup,
+      '--',
+      ...namespaces,
+      ...boot,
+    ],
+    join(folder, 'console.log'),
+  )
+  writeFileSync(processFile(node.name), JSON.stringify(launcher))
+  await until(
+    `${node.name} has booted`,
+    30_000,
+    async () => {
+      if (!isRunning(launcher)) throw new LabError('its process 1 ended', { why: consoleOf(node.name) })
+      return (
+        (await onNode(node.name, ['systemctl', 'is-active', '-q', 'containerd'], { mayFail: true })).code ===
+        0
+      )
+    },
+    100,
+    { next: `read ${join(folder, 'console.log')} and var/log/*.log beside it` },
+  )
+}
+
+/** Ends a node: its process 1, and with it every process of its namespaces; then its network and cgroups. Files stay. */
+export async function stopNode(name: string): Promise<void> {
+  thaw()
+  const launcher = readLauncher(name)
+  if (launcher !== undefined) {
+    const init = initOf(launcher)
+    if (init !== undefined) await endProcess(init)
+    await endProcess(launcher)
+  }
+  await removeNamespace(name)
+  await removeCgroup(name)
+  rmSync(processFile(name), { force: true })
+}
+
+/** Whether the node's process 1 runs. */
+export function isUp(name: string): boolean {
+  const launcher = readLauncher(name)
+  return launcher !== undefined && isRunning(launcher) && initOf(launcher) !== undefined
+}
+
+/** Runs a command on a node, in all of its namespaces. */
+export async function onNode(
+  name: string,
+  argv: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  return run([...enterNode(name), ...argv], { ...options, env: { ...nodeEnvironment, ...options.env } })
+}
+
+/** Runs a command on a node with this terminal; returns its exit code. */
+export async function onNodeWithTerminal(name: string, argv: readonly string[]): Promise<number> {
+  return runOnTerminal([...enterNode(name), ...argv], nodeEnvironment)
+}
+
+/** The argument vector that runs what follows it on a node: kcert's `command` transport uses it as it is. */
+export function enterNode(name: string): string[] {
+  const launcher = readLauncher(name)
+  const init = launcher === undefined ? undefined : initOf(launcher)
+  if (init === undefined) throw new LabError(`node ${name} is not up`, { next: 'npm run lab -- status' })
+  return ['nsenter', '-t', String(init.pid), '-m', '-u', '-i', '-n', '-p', '--']
+}
+
+/** Where a file of a node is on the host. */
+export function hostPath(name: string, file: string): string {
+  return join(paths.node(name), file.replace(/^\//, ''))
+}
+
+function readLauncher(name: string): ProcessIdentity | undefined {
+  const file = processFile(name)
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as ProcessIdentity) : undefined
+}
+
+/** Process 1 of the node, seen from the host: the only child of the launcher. */
+function initOf(launcher: ProcessIdentity): ProcessIdentity | undefined {
+  if (!isRunning(launcher)) return undefined
+  const children = readFileSync(`/proc/${launcher.pid}/task/${launcher.pid}/children`, 'utf8').trim()
+  return children === '' ? undefined : identityOf(Number(children.split(' ')[0]))
+}
+
+function consoleOf(name: string): string {
+  const file = join(paths.node(name), 'console.log')
+  return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n').slice(-5).join('\n') : ''
+}
+
+/**
+ * Gives a node its containerd root: content and unpacked layers are never written to again, so hard links do; the
+ * databases are copied. On another file system all is copied.
+ */
+async function linkImages(store: string, target: string): Promise<void> {
+  rmSync(target, { recursive: true, force: true })
+  const linked = await run(['cp', '-al', store, target], { mayFail: true })
+  if (linked.code !== 0) {
+    rmSync(target, { recursive: true, force: true })
+    await run(['cp', '-a', '--reflink=auto', store, target])
+    return
+  }
+  const databases = (await run(['find', target, '-name', '*.db'])).stdout.trim().split('\n')
+  for (const file of databases) {
+    await run(['cp', '-p', '--remove-destination', join(store, file.slice(target.length)), file])
+  }
+}

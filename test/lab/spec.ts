@@ -1,0 +1,84 @@
+/** What a cluster of the lab looks like; every field has a default. */
+export interface ClusterSpec {
+  readonly controlPlanes: number
+  readonly workers: number
+  /** kubeadm: static pods and kubeadm's files. plain: units and hand-made files, no kubeadm. */
+  readonly flavour: 'kubeadm' | 'plain'
+  /** ClusterConfiguration.encryptionAlgorithm. */
+  readonly keys: 'RSA-2048' | 'ECDSA-P256'
+  /** Sets the flags that kubeadm leaves out: kubelet CA, client CA of the scheduler, shutdown delay. */
+  readonly allFlags: boolean
+  /** CoreDNS, kube-proxy and the workloads of addons/. Without: kube-proxy and CoreDNS alone. */
+  readonly addons: boolean
+}
+
+export type ClusterRequest = Partial<ClusterSpec>
+
+export const defaultSpec: ClusterSpec = {
+  controlPlanes: 1,
+  workers: 0,
+  flavour: 'kubeadm',
+  keys: 'RSA-2048',
+  allFlags: false,
+  addons: false,
+}
+
+/** The whole specification behind a request. */
+export function completeSpec(request: ClusterRequest): ClusterSpec {
+  return { ...defaultSpec, ...request }
+}
+
+/** A short name that tells specifications apart, for saves and messages: `kubeadm-3-1-rsa-2048-addons`. */
+export function specName(spec: ClusterSpec): string {
+  const parts = [spec.flavour, spec.controlPlanes, spec.workers, spec.keys.toLowerCase()]
+  if (spec.allFlags) parts.push('all-flags')
+  if (spec.addons) parts.push('addons')
+  return parts.join('-')
+}
+
+export type Role = 'control-plane' | 'worker'
+
+/** A node's name, addresses and role: all follow from the name, so that nothing has to be asked for twice. */
+export interface NodeIdentity {
+  readonly name: string
+  readonly role: Role
+  readonly address: string
+  readonly podSubnet: string
+}
+
+export const network = {
+  bridge: 'kcertlab0',
+  /** The host's own address on the bridge. */
+  gateway: '10.200.0.1',
+  loadBalancer: '10.200.0.10',
+  podSubnet: '10.244.0.0/16',
+  serviceSubnet: '10.96.0.0/12',
+  dns: '10.96.0.10',
+} as const
+
+/** cp1… are 10.200.0.11…, w1… are 10.200.0.21…; pods of a node are in 10.244.<last byte>.0/24. */
+export function nodeIdentity(name: string): NodeIdentity {
+  const match = /^(cp|w)([1-9])$/.exec(name)
+  if (match === null) throw new TypeError(`a node is called cp1 to cp9 or w1 to w9, not ${name}`)
+  const byte = (match[1] === 'cp' ? 10 : 20) + Number(match[2])
+  return {
+    name,
+    role: match[1] === 'cp' ? 'control-plane' : 'worker',
+    address: `10.200.0.${byte}`,
+    podSubnet: `10.244.${byte}.0/24`,
+  }
+}
+
+/** The nodes of a specification, control planes first. */
+export function nodesOf(spec: ClusterSpec): NodeIdentity[] {
+  const named = (prefix: string, count: number): NodeIdentity[] =>
+    Array.from({ length: count }, (_, index) => nodeIdentity(`${prefix}${index + 1}`))
+  return [...named('cp', spec.controlPlanes), ...named('w', spec.workers)]
+}
+
+export const versions = {
+  kubernetes: 'v1.36.3',
+  etcd: '3.7.3-0',
+  pause: '3.10.2',
+  coredns: 'v1.13.1',
+} as const
