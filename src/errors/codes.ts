@@ -21,7 +21,10 @@ const { defect, usage, no, unreachable, refused } = exitCodes
 /** Every error that kcert names. docs/errors.md is generated from this table. */
 export const errorCodes = {
   // the program itself
-  KCERT_DEFECT: { exit: defect, summary: 'Something in kcert is wrong; the message says where to report it.' },
+  KCERT_DEFECT: {
+    exit: defect,
+    summary: 'Something in kcert is wrong; the message says where to report it.',
+  },
   KCERT_NODE_TOO_OLD: { exit: usage, summary: 'The Node that starts kcert is older than it needs.' },
   KCERT_USAGE: { exit: usage, summary: 'A flag or argument is unknown, missing or malformed.' },
 
@@ -29,18 +32,48 @@ export const errorCodes = {
   KCERT_FILE_NOT_FOUND: { exit: usage, summary: 'A file or folder that was named does not exist.' },
   KCERT_FILE_UNREADABLE: { exit: usage, summary: 'A file exists but cannot be read by this user.' },
   KCERT_FILE_TOO_LARGE: { exit: usage, summary: 'A file is larger than kcert reads.' },
-  KCERT_FILE_NOT_WRITTEN: { exit: unreachable, summary: 'A file could not be written; the old content stands.' },
+  KCERT_FILE_NOT_WRITTEN: {
+    exit: unreachable,
+    summary: 'A file could not be written; the old content stands.',
+  },
   KCERT_FILE_EXISTS: { exit: refused, summary: 'A file exists already and would be overwritten.' },
 
   // X.509
-  KCERT_X509_MALFORMED: { exit: no, summary: 'Bytes that should be a certificate, request or key are not well formed.' },
-  KCERT_KEY_ENCRYPTED: { exit: usage, summary: 'A private key or keystore is encrypted and no password was given.' },
+  KCERT_X509_MALFORMED: {
+    exit: no,
+    summary: 'Bytes that should be a certificate, request or key are not well formed.',
+  },
+  KCERT_KEY_ENCRYPTED: {
+    exit: usage,
+    summary: 'A private key or keystore is encrypted and no password was given.',
+  },
   KCERT_KEY_UNSUPPORTED: { exit: no, summary: 'A key is of a type that kcert cannot use.' },
   KCERT_PASSWORD_WRONG: { exit: no, summary: 'The password does not open the key or keystore.' },
 
+  // requests
+  KCERT_MANIFEST_MALFORMED: {
+    exit: usage,
+    summary:
+      'A file that should hold Kubernetes objects is not YAML or JSON, or holds none of the kind needed.',
+  },
+  KCERT_POLICY_INVALID: {
+    exit: usage,
+    summary: 'An approval policy has a field that kcert does not know, or a value that cannot stand there.',
+  },
+  KCERT_CFSSL_INVALID: {
+    exit: usage,
+    summary: "A file that should be cfssl's JSON is not, or asks for something that kcert does not make.",
+  },
+  KCERT_KEY_EXPOSED: {
+    exit: refused,
+    summary: 'A private key would be printed where nobody asked for it by name.',
+  },
+
   // the network
-  KCERT_UNREACHABLE: { exit: unreachable, summary: 'A server could not be reached, or did not answer in time.' },
+  KCERT_UNREACHABLE: {
+    exit: unreachable,
+    summary: 'A server could not be reached, or did not answer in time.',
+  },
 } as const satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes
-

@@ -1,0 +1,218 @@
+import { type Usage, usagesFor } from '../pki/usages.ts'
+import type { CertificateRequest } from '../x509/request.ts'
+import { listed, quoted } from './quoting.ts'
+import { isKubernetesDomain } from './signer-name.ts'
+
+// What each signer of kube-controller-manager (1.36) signs, as data (k8s.io/kubernetes pkg/controller/certificates/signer,
+// pkg/apis/certificates/helpers.go). A request that breaks a rule after its approval gets the condition Failed, for good.
+
+export const kubeletServing = 'kubernetes.io/kubelet-serving'
+export const kubeletClient = 'kubernetes.io/kube-apiserver-client-kubelet'
+export const apiServerClient = 'kubernetes.io/kube-apiserver-client'
+export const legacyUnknown = 'kubernetes.io/legacy-unknown'
+
+export const nodesGroup = 'system:nodes'
+export const nodePrefix = 'system:node:'
+export const mastersGroup = 'system:masters'
+
+/** What a signer looks at. */
+export interface SignerInput {
+  readonly request: CertificateRequest
+  readonly usages: readonly string[]
+}
+
+/** One rule of a signer. It holds when `fault` finds nothing. */
+export interface SignerRule {
+  readonly id: string
+  /** What the signer wants, as a fragment. */
+  readonly wants: string
+  /** Returns what the request has instead, as a fragment; undefined when the rule holds. */
+  readonly fault: (input: SignerInput) => string | undefined
+  /** What to change. */
+  readonly next: string
+}
+
+export interface Signer {
+  readonly name: string
+  readonly purpose: 'client auth' | 'server auth' | undefined
+  /** In the order in which the signer checks: the first fault becomes the message of the condition Failed. */
+  readonly rules: readonly SignerRule[]
+}
+
+type AltNameKind = 'dns' | 'ip' | 'email' | 'uri'
+
+const kindNames: Readonly<Record<AltNameKind, string>> = {
+  dns: 'DNS names',
+  ip: 'IP addresses',
+  email: 'email addresses',
+  uri: 'URIs',
+}
+
+const organizationIsNodes: SignerRule = {
+  id: 'signer-organization',
+  wants: `organization (O) exactly ${nodesGroup}`,
+  fault: ({ request }) => {
+    const { organization } = request.subject
+    if (organization.length === 1 && organization[0] === nodesGroup) return undefined
+    return organization.length === 0 ? 'the subject has none' : `the subject has ${listed(organization)}`
+  },
+  next: `make the request anew with O=${nodesGroup} and no other O: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
+}
+
+const commonNameIsNode: SignerRule = {
+  id: 'signer-common-name',
+  wants: `common name (CN) that begins with ${nodePrefix}`,
+  fault: ({ request }) => {
+    const commonName = request.subject.commonName ?? ''
+    return commonName.startsWith(nodePrefix) ? undefined : `it is ${quoted(commonName)}`
+  },
+  next: `make the request anew with CN=${nodePrefix}NODE: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
+}
+
+function without(kind: AltNameKind): SignerRule {
+  return {
+    id: `signer-${kind}-names`,
+    wants: `no ${kindNames[kind]} among the alternative names`,
+    fault: ({ request }) => {
+      const names = request.subjectAltNames[kind]
+      return names.length === 0 ? undefined : `it has ${listed(names)}`
+    },
+    next: `make the request anew without ${kindNames[kind]}`,
+  }
+}
+
+const someAddress: SignerRule = {
+  id: 'signer-address',
+  wants: 'at least one DNS name or IP address among the alternative names',
+  fault: ({ request: { subjectAltNames } }) =>
+    subjectAltNames.dns.length + subjectAltNames.ip.length > 0 ? undefined : 'it has neither',
+  next: 'make the request anew with the names of the node: kcert csr create --kubelet-serving NODE --dns NAME --ip ADDRESS',
+}
+
+function exactly(purpose: 'client auth' | 'server auth'): SignerRule {
+  const needed: readonly string[] = ['digital signature', purpose]
+  return {
+    id: 'signer-usages',
+    wants: `usages digital signature and ${purpose}, with or without key encipherment, and no other`,
+    fault: ({ usages }) => {
+      const rest = new Set(usages)
+      rest.delete('key encipherment')
+      const missing = needed.filter((usage) => !rest.delete(usage))
+      return usageFault(missing, [...rest])
+    },
+    next: `ask for --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" where the key is RSA`,
+  }
+}
+
+const clientUsages: SignerRule = {
+  id: 'signer-usages',
+  wants: 'usage client auth, beside it at most digital signature and key encipherment',
+  fault: ({ usages }) => {
+    const rest = new Set(usages)
+    const missing = rest.delete('client auth') ? [] : ['client auth']
+    rest.delete('digital signature')
+    rest.delete('key encipherment')
+    return usageFault(missing, [...rest])
+  },
+  next: 'ask for --usage "digital signature" --usage "client auth", and --usage "key encipherment" where the key is RSA',
+}
+
+function usageFault(missing: readonly string[], foreign: readonly string[]): string | undefined {
+  const faults = [
+    ...(missing.length > 0 ? [`${listed(missing)} missing`] : []),
+    ...(foreign.length > 0 ? [`${listed(foreign)} not allowed`] : []),
+  ]
+  return faults.length === 0 ? undefined : faults.join('; ')
+}
+
+/** The signers that kube-controller-manager runs. */
+export const signers: readonly Signer[] = [
+  { name: apiServerClient, purpose: 'client auth', rules: [clientUsages] },
+  {
+    name: kubeletClient,
+    purpose: 'client auth',
+    rules: [
+      organizationIsNodes,
+      without('dns'),
+      without('email'),
+      without('ip'),
+      without('uri'),
+      commonNameIsNode,
+      exactly('client auth'),
+    ],
+  },
+  {
+    name: kubeletServing,
+    purpose: 'server auth',
+    rules: [
+      organizationIsNodes,
+      someAddress,
+      without('email'),
+      without('uri'),
+      exactly('server auth'),
+      commonNameIsNode,
+    ],
+  },
+  // Only for objects that were made by the v1beta1 API, which ended with Kubernetes 1.21.
+  { name: legacyUnknown, purpose: undefined, rules: [] },
+]
+
+/** Returns the signer of kube-controller-manager with this name; undefined for all others. */
+export function findSigner(name: string): Signer | undefined {
+  return signers.find((signer) => signer.name === name)
+}
+
+/** Returns the usages to ask this signer for; undefined where kcert cannot know them. */
+export function usagesForSigner(signerName: string, keyAlgorithm: string): readonly Usage[] | undefined {
+  const purpose = findSigner(signerName)?.purpose
+  return purpose && usagesFor(purpose, keyAlgorithm)
+}
+
+/** Returns the common name's node; undefined when it names none. Upstream lets an empty one through: it is returned as ''. */
+export function nodeNameOf(commonName: string | undefined): string | undefined {
+  return commonName?.startsWith(nodePrefix) ? commonName.slice(nodePrefix.length) : undefined
+}
+
+export type SignerAnswer =
+  /** kube-controller-manager issues a certificate. */
+  | 'signs'
+  /** It puts the condition Failed on the object. */
+  | 'fails'
+  /** The object is not approved, or has failed already. */
+  | 'waits'
+  /** A name below kubernetes.io that no signer of Kubernetes has: nobody ever signs it. */
+  | 'nobody'
+  /** A signer of somebody else, whose rules kcert does not know. */
+  | 'another'
+
+export interface ConditionsOfSigning {
+  readonly approved: boolean
+  readonly failed: boolean
+}
+
+/** Returns what kube-controller-manager does with an object as it is now. */
+export function signerAnswer(
+  signerName: string,
+  input: SignerInput,
+  { approved, failed }: ConditionsOfSigning,
+): SignerAnswer {
+  const signer = findSigner(signerName)
+  if (signer === undefined) return isKubernetesDomain(signerName) ? 'nobody' : 'another'
+  if (!approved || failed) return 'waits'
+  return signer.rules.every((rule) => rule.fault(input) === undefined) ? 'signs' : 'fails'
+}
+
+/** kube-controller-manager never issues for less: twice the five minutes by which it sets notBefore back. */
+const shortestSeconds = 600
+
+/**
+ * Returns for how long kube-controller-manager issues, in seconds: what is asked, at least ten minutes, at most its
+ * --cluster-signing-duration, which also stands when nothing is asked. The CA's own end comes on top of this.
+ */
+export function grantedSeconds(requested: number | undefined, signingDuration: number): number {
+  if (requested === undefined || requested > signingDuration) return signingDuration
+  return Math.max(requested, shortestSeconds)
+}
+
+/** kube-controller-manager's --cluster-signing-duration when it is not set: a year of 365 days. */
+export const defaultSigningDuration = 365 * 24 * 3600

@@ -1,0 +1,101 @@
+import { isCertificateLabel, readPem } from '../x509/pem.ts'
+import { CertificateRequest } from '../x509/request.ts'
+
+/** A condition of a CertificateSigningRequest. */
+export interface RequestCondition {
+  /** "Approved", "Denied", "Failed", or anything else. */
+  readonly type: string
+  readonly status: string
+  readonly reason?: string
+  readonly message?: string
+  /** RFC 3339 */
+  readonly lastUpdateTime?: string
+}
+
+/** A CertificateSigningRequest object of certificates.k8s.io, or what will become one. */
+export interface SigningRequest {
+  readonly apiVersion?: string
+  readonly name?: string
+  readonly generateName?: string
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly labels: Readonly<Record<string, string>>
+  /** RFC 3339 */
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  /** spec.request with its base64 undone: PEM text. Undefined when it is no base64. */
+  readonly request: Uint8Array | undefined
+  readonly signerName: string
+  readonly usages: readonly string[]
+  readonly expirationSeconds?: number
+  /** Who made the object, as the API server found out; absent before that. */
+  readonly username?: string
+  readonly userUid?: string
+  readonly groups: readonly string[]
+  readonly extra: Readonly<Record<string, readonly string[]>>
+  readonly conditions: readonly RequestCondition[]
+  /** status.certificate with its base64 undone. */
+  readonly certificate?: Uint8Array
+}
+
+/** True when the object has this condition; one that is not True counts for nothing (pkg/controller/certificates). */
+export function hasCondition(
+  { conditions }: SigningRequest,
+  type: 'Approved' | 'Denied' | 'Failed',
+): boolean {
+  return conditions.some((condition) => condition.type === type && condition.status === 'True')
+}
+
+/** True when the object was approved or denied; Kubernetes asks no further then, whatever the status of the condition. */
+export function isDecided({ conditions }: SigningRequest): boolean {
+  return conditions.some(({ type }) => type === 'Approved' || type === 'Denied')
+}
+
+/** What stands in spec.request, or which of the API server's demands it fails. */
+export type RequestContent =
+  | { readonly request: CertificateRequest; readonly fault?: undefined }
+  | { readonly request?: undefined; readonly fault: RequestFault }
+
+export interface RequestFault {
+  readonly id: 'request-pem' | 'request-form'
+  readonly detail: string
+  readonly next: string
+}
+
+const remake = 'make the request anew: kcert csr create'
+
+/**
+ * Returns the request in spec.request as Kubernetes reads it: the first PEM block counts and must be a CERTIFICATE REQUEST.
+ * Never throws.
+ */
+export function readRequestContent(bytes: Uint8Array | undefined): RequestContent {
+  if (bytes === undefined)
+    return { fault: { id: 'request-pem', detail: 'spec.request is no base64', next: encode } }
+  const { blocks, defects } = readPem(bytes)
+  const [block] = blocks
+  if (block === undefined) {
+    const [defect] = defects
+    const detail = defect ? `damaged PEM block at line ${defect.line}: ${defect.reason}` : 'no PEM block'
+    return { fault: { id: 'request-pem', detail, next: encode } }
+  }
+  if (block.label !== 'CERTIFICATE REQUEST') return { fault: foreignBlock(block.label) }
+  try {
+    return { request: CertificateRequest.parse(block.der) }
+  } catch (error) {
+    return { fault: { id: 'request-form', detail: (error as Error).message, next: remake } }
+  }
+}
+
+const encode = 'put in the PEM text of the request in base64 on one line: base64 -w0 FILE.csr'
+
+function foreignBlock(label: string): RequestFault {
+  const id = 'request-pem'
+  const detail = `the first PEM block is ${label}, not CERTIFICATE REQUEST`
+  if (label === 'NEW CERTIFICATE REQUEST')
+    return { id, detail, next: 'take "NEW " out of its first and last line, which old OpenSSL wrote there' }
+  if (isCertificateLabel(label))
+    return { id, detail, next: 'send the request that was made with the key, not a certificate' }
+  if (label.endsWith('PRIVATE KEY'))
+    return { id, detail, next: 'a private key leaves its machine for nobody; send the request alone' }
+  return { id, detail, next: remake }
+}
