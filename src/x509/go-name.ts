@@ -1,0 +1,35 @@
+import type { AttributeDescription } from './name-encoding.ts'
+
+// Go's pkix.Name: what kube-controller-manager, kubeadm and cfssl keep of a subject, and in which order they write it.
+
+/** In the order of ToRDNSequence. Several values of one type share one relative name. */
+const multiValued = ['C', 'O', 'OU', 'L', 'ST', 'STREET', 'postalCode'] as const
+const singleValued = ['CN', 'serialNumber'] as const
+
+const known: ReadonlySet<string> = new Set([...multiValued, ...singleValued])
+
+export interface GoName {
+  readonly rdns: AttributeDescription[][]
+  /** Attributes of types that Go does not carry over: emailAddress, DC, UID and whatever has no short name. */
+  readonly dropped: readonly AttributeDescription[]
+}
+
+/**
+ * Returns a subject as Go would write it anew: by type in its order, values of one type together, and of common name and
+ * serial number the last one. An empty common name or serial number is left out.
+ */
+export function goName(attributes: readonly AttributeDescription[]): GoName {
+  const valuesOf = (type: string): string[] =>
+    attributes.filter((attribute) => attribute.type === type).map(({ value }) => value)
+  const several = multiValued.map((type) => valuesOf(type).map((value) => ({ type, value })))
+  const single = singleValued.map((type) =>
+    valuesOf(type)
+      .slice(-1)
+      .filter((value) => value !== '')
+      .map((value) => ({ type, value })),
+  )
+  return {
+    rdns: [...several, ...single].filter((rdn) => rdn.length > 0),
+    dropped: attributes.filter(({ type }) => !known.has(type)),
+  }
+}
