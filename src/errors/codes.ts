@@ -69,6 +69,28 @@ export const errorCodes = {
     summary: 'A private key would be printed where nobody asked for it by name.',
   },
 
+  // the local CA
+  KCERT_REQUEST_REFUSED: {
+    exit: no,
+    summary: 'A request is not one that kube-controller-manager would sign, or its signature does not count.',
+  },
+  KCERT_CA_UNFIT: {
+    exit: no,
+    summary: 'A certificate and key cannot act as the CA: no CA, expired, or not a pair.',
+  },
+  KCERT_PROFILE_INVALID: {
+    exit: usage,
+    summary: 'A signing profile is not there, is malformed, or asks for what kcert does not issue.',
+  },
+  KCERT_LEDGER_DAMAGED: {
+    exit: refused,
+    summary: 'The ledger of issued serial numbers has a line that cannot be read, so one may be given twice.',
+  },
+  KCERT_LOCKED: {
+    exit: unreachable,
+    summary: 'Another kcert works on the same files and has not finished in time.',
+  },
+
   // the network
   KCERT_UNREACHABLE: {
     exit: unreachable,

@@ -29,13 +29,13 @@ interface CfsslCaSection {
 
 /**
  * Reads a request in cfssl's JSON (or the same in YAML). Members are found in any case and unknown ones passed over, as Go
- * does. Throws KCERT_USAGE with the member that is not what it should be.
+ * does. Throws KCERT_CFSSL_INVALID with the member that is not what it should be.
  */
 export async function readCfsslRequest(text: string): Promise<CfsslRequest> {
   const { documents, defects } = await readDocuments(text)
   const [root] = documents
   if (defects.length > 0 || documents.length !== 1 || root?.kind !== 'map') {
-    throw new KcertError('KCERT_USAGE', 'the cfssl request is no JSON object', {
+    throw new KcertError('KCERT_CFSSL_INVALID', 'the cfssl request is no JSON object', {
       why: defects[0]?.reason ?? 'it begins with "{" and has members such as CN, names, hosts and key',
     })
   }
@@ -195,5 +195,5 @@ class Members {
 }
 
 function refuse(what: string, why: string): KcertError {
-  return new KcertError('KCERT_USAGE', `the cfssl request cannot be followed: ${what}`, { why })
+  return new KcertError('KCERT_CFSSL_INVALID', `the cfssl request cannot be followed: ${what}`, { why })
 }
