@@ -1,6 +1,6 @@
 import type { Certificate } from './certificate.ts'
 import type { GeneralSubtrees, IpRange } from './general-names.ts'
-import { formatIp, parseIp } from './ip.ts'
+import { formatIp, parseIp, prefixLength } from './ip.ts'
 import { isValidDomain, parseMailbox } from './syntax.ts'
 import { uriHost } from './uri-host.ts'
 
@@ -198,7 +198,7 @@ function findBy<Name>(
  */
 class Nearest<Constraint> {
   private readonly keys: string[]
-  private readonly constraints: Constraint[]
+  readonly constraints: readonly Constraint[]
 
   constructor(
     entries: { key: string; order: string; constraint: Constraint }[],
@@ -241,7 +241,7 @@ class DomainSubtrees {
     const entries = domains.map((constraint) => ({ key: reversedLabels(constraint), order: '', constraint }))
     this.nearest = new Nearest(entries, isSuffix)
     if (side === 'permitted') return
-    for (const domain of domains) {
+    for (const domain of this.nearest.constraints) {
       const suffix = behindFirstLabel(domain)
       if (suffix !== '') this.bySuffix.set(suffix, domain.toLowerCase())
     }
@@ -312,7 +312,7 @@ class AddressSubtrees {
   find(address: Uint8Array): string | undefined {
     const found = this.byLength.get(address.length)?.to(octets(address))
     if (found === undefined) return undefined
-    return found.isExact || holdsAddress(found.constraint, address) ? found.constraint.text : undefined
+    return found.isExact || holdsAddress(found.constraint, address) ? rangeText(found.constraint) : undefined
   }
 }
 
@@ -332,6 +332,12 @@ function holdsAddress({ address, mask }: IpRange, asked: Uint8Array): boolean {
   if (network.length !== inside.length) return false
   const significant = mask.subarray(mask.length - network.length)
   return network.every((octet, i) => (octet & significant[i]!) === (inside[i]! & significant[i]!))
+}
+
+/** "10.0.0.0/8", also where it is written in 32 octets. */
+function rangeText({ address, mask }: IpRange): string {
+  const network = asIpv4(address)
+  return `${formatIp(network)}/${prefixLength(mask.subarray(mask.length - network.length))}`
 }
 
 function asIpv4(address: Uint8Array): Uint8Array {

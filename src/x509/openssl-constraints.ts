@@ -1,0 +1,148 @@
+import type { OpensslFacts, RawName, RawSubtree } from './openssl-facts.ts'
+import { canonicalName, canonicalRdns, isWithin } from './openssl-name.ts'
+
+// Name constraints as OpenSSL 3 applies them (RFC 5280 section 4.2.1.10). It differs from Go: directory names are compared,
+// self-issued CAs are left out, hosts of mailboxes and URIs match exactly, and a common name counts where no DNS name is.
+
+export type ConstraintError =
+  | 'permitted-violation'
+  | 'excluded-violation'
+  | 'subtree-minmax'
+  | 'unsupported-constraint-type'
+  | 'unsupported-name-syntax'
+
+const types = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7 } as const
+
+type Match = 'match' | 'no-match' | ConstraintError
+
+/** Returns why the names of a certificate break the constraints of one above it. */
+export function opensslConstraintError(
+  named: OpensslFacts,
+  constraining: OpensslFacts,
+  isLeaf: boolean,
+): ConstraintError | undefined {
+  for (const name of namesOf(named, isLeaf)) {
+    const error = name === 'bad-syntax' ? 'unsupported-name-syntax' : errorOf(name, constraining)
+    if (error !== undefined) return error
+  }
+  return undefined
+}
+
+const oidEmailAddress = '1.2.840.113549.1.9.1'
+const ia5Tag = '16'
+
+function* namesOf(
+  { certificate, altNames = [] }: OpensslFacts,
+  isLeaf: boolean,
+): Generator<RawName | 'bad-syntax'> {
+  const { subject } = certificate
+  const attributes = subject.rdns.flat()
+  if (attributes.length > 0) yield { type: types.directory, content: Buffer.from(subject.der) }
+  for (const { oid, value, derHex } of attributes) {
+    if (oid !== oidEmailAddress) continue
+    if (derHex !== undefined && !derHex.startsWith(ia5Tag)) yield 'bad-syntax'
+    yield { type: types.email, content: Buffer.from(value, 'latin1') }
+  }
+  yield* altNames
+  if (!isLeaf || altNames.some(({ type }) => type === types.dns)) return
+  for (const { type, value } of attributes) {
+    if (type === 'CN' && looksLikeHost(value))
+      yield { type: types.dns, content: Buffer.from(value, 'latin1') }
+  }
+}
+
+// At least two labels; neither a dot nor a hyphen at either end of one but for hyphens inside.
+function looksLikeHost(commonName: string): boolean {
+  const label = '[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?'
+  return new RegExp(`^${label}(?:\\.${label})+$`).test(commonName.replace(/\0+$/, ''))
+}
+
+function errorOf(name: RawName, { permitted, excluded }: OpensslFacts): ConstraintError | undefined {
+  let isInside: boolean | undefined
+  for (const subtree of permitted) {
+    if (subtree.type !== name.type) continue
+    if (!subtree.hasNoBounds) return 'subtree-minmax'
+    if (isInside === true) continue
+    const match = matchOf(name, subtree)
+    if (match !== 'match' && match !== 'no-match') return match
+    isInside = match === 'match'
+  }
+  if (isInside === false) return 'permitted-violation'
+  for (const subtree of excluded) {
+    if (subtree.type !== name.type) continue
+    if (!subtree.hasNoBounds) return 'subtree-minmax'
+    const match = matchOf(name, subtree)
+    if (match === 'match') return 'excluded-violation'
+    if (match !== 'no-match') return match
+  }
+  return undefined
+}
+
+function matchOf({ type, content }: RawName, base: RawSubtree): Match {
+  const [name, constraint] = [content.toString('latin1'), base.content.toString('latin1')]
+  switch (type) {
+    case types.directory:
+      return answer(isWithin(canonicalRdns(base.content), canonicalRdns(content)))
+    case types.dns:
+      return answer(isSubdomain(name, constraint))
+    case types.email:
+      return matchMailbox(name, constraint)
+    case types.uri:
+      return matchUri(name, constraint)
+    case types.ip:
+      return matchAddress(content, base.content)
+    default:
+      return 'unsupported-constraint-type'
+  }
+}
+
+function answer(isMatch: boolean): Match {
+  return isMatch ? 'match' : 'no-match'
+}
+
+function isSubdomain(name: string, constraint: string): boolean {
+  if (constraint === '') return true
+  const rest = name.length - constraint.length
+  if (rest < 0 || (rest > 0 && !constraint.startsWith('.') && name[rest - 1] !== '.')) return false
+  return areSame(name.slice(rest), constraint)
+}
+
+function areSame(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase()
+}
+
+function endsWithDomain(name: string, dotted: string): boolean {
+  return name.length > dotted.length && areSame(name.slice(-dotted.length), dotted)
+}
+
+function matchMailbox(name: string, constraint: string): Match {
+  const at = name.lastIndexOf('@')
+  if (at < 0) return 'unsupported-name-syntax'
+  const constraintAt = constraint.lastIndexOf('@')
+  if (constraintAt < 0 && constraint.startsWith('.')) return answer(endsWithDomain(name, constraint))
+  const localParts = [name.slice(0, at), constraint.slice(0, Math.max(0, constraintAt))]
+  if (constraintAt > 0 && localParts[0] !== localParts[1]) return 'no-match'
+  return answer(areSame(name.slice(at + 1), constraint.slice(constraintAt + 1)))
+}
+
+function matchUri(name: string, constraint: string): Match {
+  const colon = name.indexOf(':')
+  if (colon < 0 || name.slice(colon + 1, colon + 3) !== '//') return 'unsupported-name-syntax'
+  const behind = name.slice(colon + 3)
+  const port = behind.indexOf(':')
+  const end = port >= 0 ? port : behind.indexOf('/')
+  const host = end < 0 ? behind : behind.slice(0, end)
+  if (host === '') return 'unsupported-name-syntax'
+  return answer(constraint.startsWith('.') ? endsWithDomain(host, constraint) : areSame(host, constraint))
+}
+
+function matchAddress(address: Buffer, range: Buffer): Match {
+  if (address.length * 2 !== range.length) return 'no-match'
+  const mask = range.subarray(address.length)
+  return answer(address.every((octet, i) => (octet & mask[i]!) === (range[i]! & mask[i]!)))
+}
+
+/** True when this name is empty to OpenSSL. */
+export function hasEmptySubject({ certificate }: OpensslFacts): boolean {
+  return canonicalName(certificate.subject).length === 0
+}

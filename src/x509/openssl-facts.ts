@@ -1,0 +1,235 @@
+import { X509Certificate } from 'node:crypto'
+import type { Certificate } from './certificate.ts'
+import { DerReader, tags } from './der.ts'
+import { areSameName, type CanonicalName, canonicalName, canonicalRdns } from './openssl-name.ts'
+
+// A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself is asked there: whether it reads the
+// certificate at all, whether a signature holds. The rest it does not tell, and it is derived here as OpenSSL derives it.
+
+const oids = {
+  keyUsage: '2.5.29.15',
+  subjectAltName: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  nameConstraints: '2.5.29.30',
+  authorityKeyIdentifier: '2.5.29.35',
+  subjectKeyIdentifier: '2.5.29.14',
+  extKeyUsage: '2.5.29.37',
+  nsCertType: '2.16.840.1.113730.1.1',
+  proxyCertInfo: '1.3.6.1.5.5.7.1.14',
+} as const
+
+/** Critical extensions with any other identifier make OpenSSL refuse a chain. */
+const understood = new Set<string>([
+  oids.keyUsage,
+  oids.subjectAltName,
+  oids.basicConstraints,
+  oids.nameConstraints,
+  oids.extKeyUsage,
+  oids.nsCertType,
+  oids.proxyCertInfo,
+  '2.5.29.31',
+  '2.5.29.32',
+  '2.5.29.33',
+  '2.5.29.36',
+  '2.5.29.54',
+  '1.3.6.1.5.5.7.1.7',
+  '1.3.6.1.5.5.7.1.8',
+  '1.3.6.1.5.5.7.48.1.5',
+])
+
+/** A GeneralName by its tag number (RFC 5280 section 4.2.1.6), undecoded. */
+export interface RawName {
+  readonly type: number
+  readonly content: Buffer
+}
+
+export interface RawSubtree extends RawName {
+  /** Minimum 0 and no maximum: OpenSSL refuses what it would have to count. */
+  readonly hasNoBounds: boolean
+}
+
+interface AuthorityKeyId {
+  readonly keyId: string | undefined
+  readonly issuer: CanonicalName | undefined
+  readonly serialNumber: string | undefined
+  readonly hasIssuer: boolean
+}
+
+export interface OpensslFacts {
+  readonly certificate: Certificate
+  /** Undefined when OpenSSL does not read the certificate. */
+  readonly x509: X509Certificate | undefined
+  readonly isSelfIssued: boolean
+  /** Self-issued, and its key identifiers and algorithms do not contradict that its key signed it. Not checked any further. */
+  readonly isSelfSigned: boolean
+  readonly isInvalid: boolean
+  readonly authorityKeyId: AuthorityKeyId | undefined
+  readonly hasUnknownCritical: boolean
+  readonly isProxy: boolean
+  /** First octet of Netscape's certificate type. */
+  readonly nsCertType: number | undefined
+  readonly altNames: readonly RawName[] | undefined
+  readonly permitted: readonly RawSubtree[]
+  readonly excluded: readonly RawSubtree[]
+  readonly hasConstraints: boolean
+}
+
+const facts = new WeakMap<Certificate, OpensslFacts>()
+
+/** Returns what OpenSSL makes of a certificate. */
+export function opensslFacts(certificate: Certificate): OpensslFacts {
+  const known = facts.get(certificate)
+  if (known !== undefined) return known
+  const derived = deriveFacts(certificate)
+  facts.set(certificate, derived)
+  return derived
+}
+
+function deriveFacts(certificate: Certificate): OpensslFacts {
+  const value = (oid: string): Uint8Array | undefined => certificate.findExtension(oid)?.value
+  const authorityKeyId = readAuthorityKeyId(value(oids.authorityKeyIdentifier))
+  const isSelfIssued = areSameName(certificate.subject, certificate.issuer)
+  const constraints = readConstraints(value(oids.nameConstraints))
+  return {
+    certificate,
+    x509: readByOpenssl(certificate),
+    isSelfIssued,
+    isSelfSigned:
+      isSelfIssued &&
+      matchesAuthority(certificate, authorityKeyId) &&
+      signatureFitsKey(certificate, certificate),
+    // RFC 5280 section 4.2.1.3 wants at least one bit in a key usage, and OpenSSL insists.
+    isInvalid: certificate.keyUsage?.length === 0,
+    authorityKeyId,
+    hasUnknownCritical: certificate.extensions.some(({ oid, critical }) => critical && !understood.has(oid)),
+    isProxy: value(oids.proxyCertInfo) !== undefined,
+    nsCertType: readNsCertType(value(oids.nsCertType)),
+    altNames: readNames(value(oids.subjectAltName)),
+    permitted: constraints?.permitted ?? [],
+    excluded: constraints?.excluded ?? [],
+    hasConstraints: constraints !== undefined,
+  }
+}
+
+function readByOpenssl({ der }: Certificate): X509Certificate | undefined {
+  try {
+    return new X509Certificate(der)
+  } catch {
+    return undefined
+  }
+}
+
+/** The first checks on a candidate, before any signature: name, identifiers, and that key and signature are of one kind. */
+export function isLikelyIssuer(issuer: OpensslFacts, issued: OpensslFacts): boolean {
+  return (
+    areSameName(issuer.certificate.subject, issued.certificate.issuer) &&
+    !issuer.isInvalid &&
+    !issued.isInvalid &&
+    matchesAuthority(issuer.certificate, issued.authorityKeyId) &&
+    signatureFitsKey(issuer.certificate, issued.certificate)
+  )
+}
+
+/** OpenSSL passes over an issuer whose identifier differs from the one asked for, where Go only tries it last. */
+function matchesAuthority(issuer: Certificate, asked: AuthorityKeyId | undefined): boolean {
+  if (asked === undefined) return true
+  const { keyId, serialNumber, issuer: issuerOfIssuer } = asked
+  if (keyId !== undefined && issuer.subjectKeyId !== undefined && keyId !== issuer.subjectKeyId) return false
+  if (serialNumber !== undefined && serialNumber !== issuer.serialNumber) return false
+  if (issuerOfIssuer === undefined) return true
+  const own = canonicalName(issuer.issuer)
+  return own.length === issuerOfIssuer.length && own.every((rdn, i) => rdn === issuerOfIssuer[i])
+}
+
+function signatureFitsKey({ publicKey }: Certificate, { signatureAlgorithm }: Certificate): boolean {
+  const wanted = signatureAlgorithm.startsWith('ecdsa-')
+    ? 'ECDSA'
+    : signatureAlgorithm.startsWith('dsa-')
+      ? 'DSA'
+      : /rsa/i.test(signatureAlgorithm)
+        ? 'RSA'
+        : signatureAlgorithm
+  return publicKey.algorithm === wanted
+}
+
+/** What goes wrong here went wrong in Certificate.parse before, or OpenSSL and kcert read alike that nothing is there. */
+function reading<T>(value: Uint8Array | undefined, read: (reader: DerReader) => T): T | undefined {
+  if (value === undefined) return undefined
+  try {
+    return read(new DerReader(value, 'extension'))
+  } catch {
+    return undefined
+  }
+}
+
+function readAuthorityKeyId(value: Uint8Array | undefined): AuthorityKeyId | undefined {
+  return reading(value, (reader) => {
+    reader.enter(tags.sequence, '')
+    const keyId = reader.readOptional(0x80, '') ? hexOf(reader) : undefined
+    const hasIssuer = reader.readOptional(0xa1, '')
+    const issuer = hasIssuer ? directoryNameIn(reader) : undefined
+    const serialNumber = reader.readOptional(0x82, '') ? reader.unsignedHex() : undefined
+    return { keyId, issuer, serialNumber, hasIssuer }
+  })
+}
+
+function hexOf(reader: DerReader): string {
+  return Buffer.from(reader.lastContent).toString('hex')
+}
+
+/** The first directory name of the GeneralNames that were just read. */
+function directoryNameIn(reader: DerReader): CanonicalName | undefined {
+  const name = elementsOf(reader).find(({ type }) => type === 4)
+  return name && canonicalRdns(name.content)
+}
+
+function elementsOf(reader: DerReader): RawName[] {
+  const names: RawName[] = []
+  const outer = reader.enterLast('')
+  while (!reader.atEnd) {
+    const type = reader.next('') & 0x1f
+    names.push({ type, content: Buffer.from(reader.lastContent) })
+  }
+  reader.leave(outer)
+  return names
+}
+
+function readNames(value: Uint8Array | undefined): RawName[] | undefined {
+  return reading(value, (reader) => {
+    reader.read(tags.sequence, '')
+    return elementsOf(reader)
+  })
+}
+
+function readConstraints(
+  value: Uint8Array | undefined,
+): { permitted: RawSubtree[]; excluded: RawSubtree[] } | undefined {
+  return reading(value, (reader) => {
+    reader.enter(tags.sequence, '')
+    const permitted = reader.readOptional(0xa0, '') ? readSubtrees(reader) : []
+    const excluded = reader.readOptional(0xa1, '') ? readSubtrees(reader) : []
+    return { permitted, excluded }
+  })
+}
+
+function readSubtrees(reader: DerReader): RawSubtree[] {
+  const subtrees: RawSubtree[] = []
+  const list = reader.enterLast('')
+  while (!reader.atEnd) {
+    const subtree = reader.enter(tags.sequence, '')
+    const type = reader.next('') & 0x1f
+    const content = Buffer.from(reader.lastContent)
+    const minimum = reader.readOptional(0x80, '') ? hexOf(reader) : '00'
+    subtrees.push({ type, content, hasNoBounds: minimum === '00' && reader.atEnd })
+    reader.leave(subtree)
+  }
+  reader.leave(list)
+  return subtrees
+}
+
+function readNsCertType(value: Uint8Array | undefined): number | undefined {
+  return reading(value, (reader) => {
+    reader.bitString('')
+    return reader.bytes[reader.start] ?? 0
+  })
+}

@@ -1,0 +1,76 @@
+import { DerReader, tags } from './der.ts'
+import type { Name } from './name.ts'
+
+// OpenSSL compares names without regard to case, string type and repeated spaces (RFC 5280 section 7.1, roughly), where Go
+// compares octets.
+
+const canonicalNames = new WeakMap<Name, CanonicalName>()
+
+/** One text for each relative name: equal ones are equal to OpenSSL. */
+export type CanonicalName = readonly string[]
+
+export function canonicalName(name: Name): CanonicalName {
+  const known = canonicalNames.get(name)
+  if (known !== undefined) return known
+  const canonical = canonicalRdns(name.der)
+  canonicalNames.set(name, canonical)
+  return canonical
+}
+
+export function areSameName(a: Name, b: Name): boolean {
+  const [first, second] = [canonicalName(a), canonicalName(b)]
+  return first.length === second.length && isWithin(first, second)
+}
+
+/** True when the name begins with all of the base: RFC 5280 section 4.2.1.10 for directory names. */
+export function isWithin(base: CanonicalName, name: CanonicalName): boolean {
+  return base.length <= name.length && base.every((rdn, i) => rdn === name[i])
+}
+
+/** Relative names of a Name in DER. What cannot be read compares by its octets. */
+export function canonicalRdns(der: Uint8Array): CanonicalName {
+  const reader = new DerReader(der, 'name')
+  const rdns: string[] = []
+  reader.enter(tags.sequence, '')
+  while (!reader.atEnd) {
+    const outer = reader.enter(tags.set, '')
+    const attributes: string[] = []
+    while (!reader.atEnd) attributes.push(canonicalAttribute(reader))
+    reader.leave(outer)
+    rdns.push(attributes.sort().join('\0'))
+  }
+  return rdns
+}
+
+function canonicalAttribute(reader: DerReader): string {
+  const outer = reader.enter(tags.sequence, '')
+  const type = reader.oidOfAnySize('')
+  reader.next('')
+  const text = textOfLast(reader)
+  const value = text === undefined ? `#${Buffer.from(reader.lastElement).toString('hex')}` : folded(text)
+  reader.leave(outer)
+  return `${type}=${value}`
+}
+
+function textOfLast({ tag, bytes, start, stop }: DerReader): string | undefined {
+  switch (tag) {
+    case tags.utf8String:
+      return bytes.toString('utf8', start, stop)
+    case tags.printableString:
+    case tags.ia5String:
+    case tags.t61String:
+    case 0x1a:
+      return bytes.toString('latin1', start, stop)
+    case tags.bmpString:
+      return Buffer.from(bytes.subarray(start, stop)).swap16().toString('utf16le')
+    default:
+      return undefined
+  }
+}
+
+function folded(text: string): string {
+  return text
+    .replaceAll(/[ \t\n\v\f\r]+/g, ' ')
+    .replaceAll(/^ | $/g, '')
+    .replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
+}
