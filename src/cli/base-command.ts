@@ -42,10 +42,14 @@ export abstract class KcertCommand extends Command {
     this.context.stderr.write(text)
   }
 
+  /** Tells of a failure and returns the exit code. A command whose format has a way of its own to say it overrides this. */
+  protected async fail(error: KcertError): Promise<ExitCode> {
+    this.notice(formatError(error, this.context.stderrColor))
+    return error.exitCode
+  }
+
   protected override async catch(error: Error & { oclif?: { exit?: number } }): Promise<void> {
-    const known = asKcertError(error, this.id)
-    this.context.stderr.write(formatError(known, this.context.stderrColor))
-    process.exitCode = known.exitCode
+    process.exitCode = await this.fail(asKcertError(error, this.id))
   }
 }
 
