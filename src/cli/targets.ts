@@ -1,0 +1,216 @@
+import { lstatSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Source, UnreadableSource } from '../inspection/source.ts'
+import { largestFileBytes, readDescriptor, readFile } from '../system/files.ts'
+import { isFolder, readFolder } from '../system/folders.ts'
+import type { Context } from './context.ts'
+
+/** What reading the targets came to. */
+export interface TargetReading {
+  /** Targets that nothing could be read of, each with what to tell the operator. */
+  readonly failed: readonly KcertError[]
+  /** How many targets were read, at least in part. */
+  readonly read: number
+}
+
+interface TargetOptions {
+  readonly context: Context
+  readonly timeoutMs: number
+}
+
+type Visit = (input: Source | UnreadableSource) => Promise<void> | void
+
+// Enough to wait for many slow servers at once, few enough for any network.
+const mostDialsAtOnce = 16
+
+interface SortedTargets {
+  readonly folders: Set<string>
+  readonly files: Set<string>
+  /** Standard input and what bash's `<(command)` hands over, by descriptor. */
+  readonly descriptors: Map<number, string>
+  readonly servers: Set<string>
+}
+
+/**
+ * Reads everything that the targets name and hands each piece to `visit`: files, folders (walked), "-" for standard input, and
+ * host:port for the chain that is served there. A file wins over a host:port of the same name. What is named twice is read once.
+ */
+export async function readTargets(
+  targets: readonly string[],
+  options: TargetOptions,
+  visit: Visit,
+): Promise<TargetReading> {
+  const sorted = sortTargets(targets)
+  const failed: KcertError[] = []
+  const seen = new Set<string>()
+  let read = 0
+
+  // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
+  for (const folder of sorted.folders) {
+    for (const input of readFolder(folder)) {
+      const path = input.file?.path
+      if (path === undefined || !seen.has(path)) await visit(input)
+      if (path !== undefined) seen.add(path)
+    }
+    read++
+  }
+  for (const file of sorted.files) {
+    const path = resolve(file)
+    if (seen.has(path)) continue
+    seen.add(path)
+    await one(readFile(file))
+  }
+  for (const [descriptor, name] of sorted.descriptors) {
+    await one(descriptor === 0 ? await readStandardInput(options.context) : readDescriptor(name, descriptor))
+  }
+  await readServers(sorted.servers, options, one, failed)
+  return { failed, read }
+
+  async function one(input: Source | UnreadableSource): Promise<void> {
+    // That a link dangles is an answer about the link: the report says what it means.
+    const isAnswer = !('reason' in input) || input.reason === 'dangling-link'
+    if (isAnswer) read++
+    else failed.push(unreadableTarget(input))
+    await visit(input)
+  }
+}
+
+/** Returns the places that kcert looks at when nothing is named and that are there: kubeconfigs, kubeadm's folder, the kubelet's. */
+export function defaultTargets({ env, home }: Context): string[] {
+  const listed = (env.KUBECONFIG ?? '').split(':').filter((path) => path !== '')
+  const own = home === undefined ? [] : [`${home}/.kube/config`]
+  const targets = [...listed, ...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].filter(exists)
+  if (targets.length > 0) return targets
+  throw new KcertError('KCERT_USAGE', 'there is nothing to inspect', {
+    why: `nothing was named, and none of these exists: $KUBECONFIG, ${[...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].join(', ')}`,
+    next: 'kcert inspect FILE, kcert inspect FOLDER or kcert inspect HOST:6443',
+  })
+}
+
+function sortTargets(targets: readonly string[]): SortedTargets {
+  const sorted: SortedTargets = {
+    folders: new Set(),
+    files: new Set(),
+    descriptors: new Map(),
+    servers: new Set(),
+  }
+  for (const target of targets) {
+    if (target === '') {
+      throw new KcertError('KCERT_USAGE', 'a target is an empty word', {
+        why: 'perhaps a variable that is not set',
+        next: 'kcert inspect --help',
+      })
+    }
+    const descriptor = descriptorOf(target)
+    if (descriptor !== undefined) sorted.descriptors.set(descriptor, target)
+    else if (isFolder(target)) sorted.folders.add(target)
+    else if (!looksLikeServer(target) || exists(target)) sorted.files.add(target)
+    else sorted.servers.add(target)
+  }
+  return sorted
+}
+
+function descriptorOf(target: string): number | undefined {
+  if (target === '-' || target === '/dev/stdin') return 0
+  const [, digits] = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(target) ?? []
+  return digits === undefined ? undefined : Number(digits)
+}
+
+// Only a first look, so that the network part is loaded for nobody who reads files: parseEndpoint decides.
+function looksLikeServer(target: string): boolean {
+  return /^https:\/\/|^[^/]+:\d+$/.test(target)
+}
+
+function exists(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    // Somewhere on the way there this user may not look: reading it will say so.
+    return true
+  }
+}
+
+async function readStandardInput({ stdin }: Context): Promise<Source | UnreadableSource> {
+  const chunks: Buffer[] = []
+  let total = 0
+  try {
+    for await (const chunk of stdin as AsyncIterable<Buffer>) {
+      total += chunk.length
+      if (total > largestFileBytes) return tooLargeInput
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    return { name: '-', reason: 'io', detail: (error as Error).message }
+  }
+  return { name: '-', bytes: Buffer.concat(chunks) }
+}
+
+const tooLargeInput: UnreadableSource = {
+  name: '-',
+  reason: 'too-large',
+  detail: `is larger than ${largestFileBytes / 1024 / 1024} MiB`,
+}
+
+async function readServers(
+  servers: ReadonlySet<string>,
+  { timeoutMs }: TargetOptions,
+  one: (input: Source | UnreadableSource) => Promise<void>,
+  failed: KcertError[],
+): Promise<void> {
+  if (servers.size === 0) return
+  const [{ parseEndpoint }, { readServed }, { default: pMap }] = await Promise.all([
+    import('../tls/endpoint.ts'),
+    import('../tls/served.ts'),
+    import('p-map'),
+  ])
+  const dial = async (target: string): Promise<Source | UnreadableSource | KcertError> => {
+    const endpoint = parseEndpoint(target)
+    if (!endpoint) return readFile(target)
+    return readServed(endpoint, timeoutMs).catch((error: unknown) => {
+      if (error instanceof KcertError) return error
+      throw error
+    })
+  }
+  for (const answer of await pMap(servers, dial, { concurrency: mostDialsAtOnce })) {
+    if (answer instanceof KcertError) failed.push(answer)
+    else await one(answer)
+  }
+}
+
+function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertError {
+  switch (reason) {
+    case 'permission':
+      return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
+        why: detail,
+        next: `sudo kcert inspect ${name}`,
+      })
+    case 'too-large':
+      return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${detail}`, {
+        why: 'no certificate store comes near that size',
+        next: 'name the file that holds the certificates',
+      })
+    case 'not-a-file':
+      return new KcertError('KCERT_FILE_UNREADABLE', `${name} ${detail}`, {
+        why: 'opening it may never return',
+        next: `to read what comes out of it: kcert inspect - < ${name}`,
+      })
+    case 'io':
+      return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
+        why: detail,
+        next: `ls -l ${dirname(name)}`,
+      })
+    default:
+      return notFound(name)
+  }
+}
+
+function notFound(name: string): KcertError {
+  const mayBeServer = /^[\w-]+(?:\.[\w-]+)+$/.test(name)
+  return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, {
+    why: mayBeServer
+      ? 'no file has that name, and a server is named with its port'
+      : 'no file or folder has that name',
+    next: mayBeServer ? `kcert inspect ${name}:6443, or ls -l ${dirname(name)}` : `ls -l ${dirname(name)}`,
+  })
+}
