@@ -157,7 +157,7 @@ const problems: Problem[] = [
   {
     source: server.source,
     entry: '',
-    code: 'certificate-expired',
+    code: 'CERT_EXPIRED',
     severity: 'critical',
     message: "the API server's certificate expired 3 days ago: no client that verifies it can connect",
     next: 'kubeadm certs renew apiserver, then restart the API server',
@@ -165,7 +165,7 @@ const problems: Problem[] = [
   {
     source: `${folder}/admin.conf`,
     entry: 'user kubernetes-admin: client-certificate-data',
-    code: 'certificate-expiring',
+    code: 'CERT_EXPIRING_VERY_SOON',
     severity: 'critical',
     message: 'expires in 3 days, less than 7 days',
     next: 'kubeadm certs renew admin.conf',
@@ -173,7 +173,7 @@ const problems: Problem[] = [
   {
     source: `${folder}/pki/apiserver-kubelet-client.crt`,
     entry: '',
-    code: 'certificate-expiring',
+    code: 'CERT_EXPIRING',
     severity: 'warning',
     message: 'expires in 18 days, less than 30 days',
     next: 'kubeadm certs renew apiserver-kubelet-client',
@@ -181,7 +181,7 @@ const problems: Problem[] = [
   ...Array.from({ length: 7 }, (_, i) => ({
     source: `${folder}/pki/old/${i + 1}.key`,
     entry: '',
-    code: 'key-readable-by-others',
+    code: 'KEY_READABLE_BY_OTHERS',
     severity: 'warning' as const,
     message: 'the private key can be read by other users (mode 0644)',
     next: 'chmod 600 the file',
@@ -189,7 +189,7 @@ const problems: Problem[] = [
   {
     source: `${folder}/super-admin.conf`,
     entry: 'user kubernetes-super-admin',
-    code: 'system-masters',
+    code: 'SYSTEM_MASTERS',
     severity: 'info',
     message: 'the certificate is in system:masters, which no RBAC rule can take anything from',
     next: 'keep it offline',
