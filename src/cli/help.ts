@@ -1,8 +1,6 @@
-import { Config, execute } from '@oclif/core'
-import { exitCodes } from '../errors/codes.ts'
+import { type Command, CommandHelp, Config, Help } from '@oclif/core'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
-import { asKcertError } from './base-command.ts'
 import { processContext } from './context.ts'
 
 /** Prints help or the version, or says which command was probably meant. Everything that is not a known command ends here. */
@@ -16,13 +14,31 @@ export async function helpOrMistake(argv: readonly string[]): Promise<void> {
     process.exitCode = mistake.exitCode
     return
   }
-  try {
-    await execute({ args, loadOptions: config })
-  } catch (error) {
-    const known = asKcertError(error as Error)
-    process.stderr.write(formatError(known, processContext().stderrColor))
-    process.exitCode = known.exitCode ?? exitCodes.usage
+  if (args[0] === '--version') {
+    process.stdout.write(`${config.userAgent}\n`)
+    return
   }
+  await new KcertHelp(config).showHelp(args)
+}
+
+/** oclif's help of a command with kcert's exit codes behind the flags. */
+class KcertCommandHelp extends CommandHelp {
+  protected override sections() {
+    const sections = super.sections()
+    const examples = sections.findIndex(({ header }) => header === 'EXAMPLES')
+    sections.splice(examples, 0, { header: 'EXIT CODES', generate: () => this.exitCodes() })
+    return sections
+  }
+
+  private exitCodes(): string | undefined {
+    const { exitCodes: codes = {} } = this.command as Command.Cached & { exitCodes?: Record<string, string> }
+    const lines = Object.entries(codes).map(([code, meaning]) => `${code}  ${meaning}`)
+    return lines.length === 0 ? undefined : lines.join('\n')
+  }
+}
+
+class KcertHelp extends Help {
+  protected override CommandHelpClass = KcertCommandHelp
 }
 
 function unknownCommand(args: readonly string[], config: Config): KcertError | undefined {
