@@ -1,6 +1,9 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { derLimits } from './der.ts'
-import { element } from './der-writer.ts'
+import { element, elementOf } from './der-writer.ts'
+
+// Each element that is not DER by itself is held apart while it is rewritten. Real stores have a few dozen.
+const maxRewritten = 100_000
 
 // PKCS#7 and PKCS#12 may be BER (RFC 2315, RFC 7292): indefinite lengths, strings in pieces, long lengths. Certificates may not.
 
@@ -15,15 +18,41 @@ export function derFromBer(bytes: Uint8Array, document: string): Uint8Array {
   return der
 }
 
+/** Where the element at `at` ends if it and all in it is DER; undefined if not. It allocates nothing. */
+function derEnd(bytes: Uint8Array, at: number, limit: number, depth: number): number | undefined {
+  const tag = bytes[at]
+  if (tag === undefined || (tag & 0x1f) === 0x1f || tag === constructedOctetString || depth > derLimits.depth)
+    return undefined
+  const first = bytes[at + 1]
+  if (first === undefined || first === 0x80 || first > 0x84) return undefined
+  const lengthOctets = first > 0x80 ? first & 0x7f : 0
+  let length = first > 0x80 ? 0 : first
+  for (let i = 0; i < lengthOctets; i++) length = length * 256 + (bytes[at + 2 + i] ?? 0)
+  const isMinimal = lengthOctets === 0 || (length >= 0x80 && bytes[at + 2] !== 0)
+  const start = at + 2 + lengthOctets
+  if (!isMinimal || start + length > limit) return undefined
+  const end = start + length
+  if ((tag & 0x20) === 0) return end
+  for (let child = start; child < end; ) {
+    const next = derEnd(bytes, child, end, depth + 1)
+    if (next === undefined) return undefined
+    child = next
+  }
+  return end
+}
+
 class BerReader {
   offset = 0
+  private rewritten = 0
   private readonly bytes: Uint8Array
   private readonly document: string
 
   constructor(bytes: Uint8Array, document: string) {
     this.bytes = bytes
     this.document = document
-    if (bytes.length > derLimits.documentBytes) this.fail(`${bytes.length} bytes, more than kcert reads`)
+    if (bytes.length > derLimits.containerBytes) {
+      this.fail(`${bytes.length} bytes, more than the ${derLimits.containerBytes} that kcert reads`)
+    }
   }
 
   fail(reason: string): never {
@@ -32,6 +61,13 @@ class BerReader {
 
   read(depth: number): Uint8Array {
     if (depth > derLimits.depth) this.fail(`nested deeper than ${derLimits.depth}`)
+    const der = derEnd(this.bytes, this.offset, this.bytes.length, depth)
+    if (der !== undefined) {
+      const start = this.offset
+      this.offset = der
+      return this.bytes.subarray(start, der)
+    }
+    if (++this.rewritten > maxRewritten) this.fail(`more than ${maxRewritten} elements that are not DER`)
     const tag = this.octet()
     if ((tag & 0x1f) === 0x1f) this.fail('tag number above 30')
     const length = this.length()
@@ -42,8 +78,11 @@ class BerReader {
       return element(tag, content)
     }
     const children = this.children(length, depth)
-    if (tag !== constructedOctetString) return element(tag, ...children)
-    return element(octetString, ...children.map((child) => this.piece(child)))
+    if (tag !== constructedOctetString) return elementOf(tag, children)
+    return elementOf(
+      octetString,
+      children.map((child) => this.piece(child)),
+    )
   }
 
   private children(length: number | undefined, depth: number): Uint8Array[] {

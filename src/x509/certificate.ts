@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
-import { asBuffer, constructedTag, contextTag, DerReader, tags } from './der.ts'
+import { asBuffer, constructedTag, contextTag, DerReader, derLimits, tags } from './der.ts'
 import {
   type AuthorityInfoAccess,
   type BasicConstraints,
@@ -52,7 +52,8 @@ export class Certificate {
 
   /** Reads the certificate at the start of `der`; `size` octets belong to it. */
   static parseFirst(der: Uint8Array): { certificate: Certificate; size: number } {
-    const reader = new DerReader(der, 'certificate')
+    // What follows may be long: the limit is on the certificate.
+    const reader = new DerReader(der.subarray(0, derLimits.documentBytes), 'certificate')
     const certificate = new Certificate(reader)
     return { certificate, size: reader.offset }
   }

@@ -7,6 +7,11 @@ import { fitsPrintableString } from './strings.ts'
 
 /** One element with this identifier octet and the parts as its content. */
 export function element(tag: number, ...parts: readonly Uint8Array[]): Uint8Array {
+  return elementOf(tag, parts)
+}
+
+/** The same for a list that may be too long for arguments of a call. */
+export function elementOf(tag: number, parts: readonly Uint8Array[]): Uint8Array {
   let length = 0
   for (const part of parts) length += part.length
   const lengthOctets =

@@ -12,8 +12,10 @@ export const derLimits = {
   integerBytes: 8192,
   /** The longest identifiers in use have 30 octets; decimal text of a longer arc costs more than linear time. */
   oidBytes: 256,
-  /** A PKCS#12 store or a PKCS#7 bundle of 10,000 certificates is about 10 MB. */
-  documentBytes: 32 * 1024 * 1024,
+  /** One certificate, request or key. 20,000 alternative names fit; limited so that its members fit in memory. */
+  documentBytes: 1024 * 1024,
+  /** A PKCS#12 store or a PKCS#7 bundle: one of 10,000 certificates is about 10 MB. */
+  containerBytes: 16 * 1024 * 1024,
 } as const
 
 /** Identifier octets, constructed bit included where DER has it. */
@@ -67,19 +69,17 @@ export class DerReader {
   stop = 0
   private depth = 0
 
-  constructor(bytes: Uint8Array, document: string) {
+  constructor(bytes: Uint8Array, document: string, limit: number = derLimits.documentBytes) {
     this.bytes = asBuffer(bytes)
     this.document = document
     this.offset = 0
     this.end = bytes.length
-    if (bytes.length > derLimits.documentBytes) {
-      this.fail('', `${bytes.length} bytes, more than the ${derLimits.documentBytes} that kcert reads`)
-    }
+    if (bytes.length > limit) this.fail('', `${bytes.length} bytes, more than the ${limit} that kcert reads`)
   }
 
   /** A reader of the element that was just read alone, header included; its offsets stay those of the whole. */
   fork(): DerReader {
-    const fork = new DerReader(this.bytes, this.document)
+    const fork = new DerReader(this.bytes, this.document, this.bytes.length)
     fork.path = this.path
     fork.depth = this.depth
     fork.offset = this.header

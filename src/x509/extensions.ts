@@ -285,14 +285,24 @@ function decodePolicyMappings(reader: DerReader, _extension: Extension, decoded:
   const outer = reader.enter(tags.sequence, 'PolicyMappings')
   while (!reader.atEnd) {
     const mapping = reader.enter(tags.sequence, 'PolicyMapping')
-    const issuerDomainPolicy = reader.oidOfAnySize('issuerDomainPolicy')
-    const subjectDomainPolicy = reader.oidOfAnySize('subjectDomainPolicy')
+    const issuerDomainPolicy = readPolicyOctets(reader, 'issuerDomainPolicy')
+    const subjectDomainPolicy = readPolicyOctets(reader, 'subjectDomainPolicy')
     mappings.push({ issuerDomainPolicy, subjectDomainPolicy })
     reader.leave(mapping)
   }
   reader.leave(outer)
   decoded.policyMappings = mappings
   return true
+}
+
+/** Go does not look into the identifiers of a mapping: one that is malformed is kept as "#" and its octets. */
+function readPolicyOctets(reader: DerReader, field: string): string {
+  reader.read(tags.oid, field)
+  try {
+    return reader.oidOfLast(field, true)
+  } catch {
+    return `#${reader.bytes.toString('hex', reader.start, reader.stop)}`
+  }
 }
 
 /** RFC 5280 section 4.2.1.11. */

@@ -1,7 +1,7 @@
 import { constructedTag, contextTag, type DerReader, tagName, tags } from './der.ts'
 import { formatIp, parseIp, prefixLength } from './ip.ts'
 import { readName } from './name.ts'
-import { isIa5, latin1 } from './strings.ts'
+import { isIa5, latin1, quoted } from './strings.ts'
 import { isValidDomain, parseMailbox, uriDefect } from './syntax.ts'
 
 // GeneralName (RFC 5280 section 4.2.1.6): subject alternative names and name constraints.
@@ -54,7 +54,8 @@ function readAltName(reader: DerReader, names: SubjectAltNames): void {
     case tagUri: {
       const uri = ia5OfLast(reader, 'uniformResourceIdentifier')
       const defect = uriDefect(uri)
-      if (defect !== undefined) reader.fail('uniformResourceIdentifier', `"${uri}": ${defect}`, reader.start)
+      if (defect !== undefined)
+        reader.fail('uniformResourceIdentifier', `${quoted(uri)}: ${defect}`, reader.start)
       names.uri.push(uri)
       return
     }
@@ -169,7 +170,7 @@ function readSubtree(reader: DerReader, subtrees: GeneralSubtrees, field: 'permi
 
 function readConstraint(reader: DerReader, field: string, isValid: (text: string) => boolean): string {
   const text = ia5OfLast(reader, field)
-  if (!isValid(text)) reader.fail(field, `"${text}" is no constraint`, reader.start)
+  if (!isValid(text)) reader.fail(field, `${quoted(text)} is no constraint`, reader.start)
   return text
 }
 

@@ -19,7 +19,7 @@ import { maskOf, parseIp } from './ip.ts'
 import { encodeName, type NameInput } from './name-encoding.ts'
 import { type OidName, oidOf } from './oids.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
-import { isAsciiText } from './strings.ts'
+import { isAsciiText, quoted } from './strings.ts'
 
 // Writes certificates and requests. Nothing here is drawn or looked up: serial number, times and keys are the caller's.
 
@@ -176,7 +176,8 @@ function serialNumberOctets(hex: string): Uint8Array {
   const octets = Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
   // The first bit is the sign: 20 octets with it set would be written as 21.
   const isValid = /^[0-9a-fA-F]+$/.test(hex) && /[1-9a-fA-F]/.test(hex) && integer(octets).length <= 22
-  if (!isValid) refuse(`serial number "${hex}"`, 'not a positive hexadecimal number of at most 20 octets')
+  if (!isValid)
+    refuse(`serial number ${quoted(hex)}`, 'not a positive hexadecimal number of at most 20 octets')
   return octets
 }
 
@@ -303,19 +304,19 @@ function encodeSubtrees({ dns = [], ip = [], email = [], uri = [] }: SubtreesDes
 /** IMPLICIT IA5String of a GeneralName. */
 function generalName(number: number, text: string): Uint8Array {
   if (!isAsciiText(text))
-    refuse(`name "${text}"`, 'certificates hold ASCII here; write a domain in its xn-- form')
+    refuse(`name ${quoted(text)}`, 'certificates hold ASCII here; write a domain in its xn-- form')
   return element(contextTag(number), Buffer.from(text, 'latin1'))
 }
 
 function addressOctets(text: string): Uint8Array {
-  return parseIp(text) ?? refuse(`IP address "${text}"`, 'neither IPv4 nor IPv6')
+  return parseIp(text) ?? refuse(`IP address ${quoted(text)}`, 'neither IPv4 nor IPv6')
 }
 
 function rangeOctets(text: string): Uint8Array {
   const [address = '', prefix = ''] = text.split('/')
   const octets = addressOctets(address)
   if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > octets.length * 8)
-    refuse(`IP range "${text}"`, 'no prefix length')
+    refuse(`IP range ${quoted(text)}`, 'no prefix length')
   return Buffer.concat([octets, maskOf(Number(prefix), octets.length as 4 | 16)])
 }
 

@@ -7,6 +7,7 @@ import { nameOfOid, oidOf } from './oids.ts'
 import { decryptPbes2, type EncryptionScheme, KdfBudget, readEncryptionScheme, unsupported } from './pbe.ts'
 import { looksLikePem, type PemBlock, readPem, writePem } from './pem.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
+import { quoted } from './strings.ts'
 
 export type PrivateKeyFormat =
   | 'PKCS#1'
@@ -270,11 +271,11 @@ function readLegacyEncrypted(
   const dekInfo = block.headers.get('DEK-Info') ?? ''
   const [cipher = '', iv = ''] = dekInfo.split(',').map((part) => part.trim())
   const blockLength = legacyCiphers[cipher]
-  if (blockLength === undefined) throw unsupported(`encryption "${dekInfo}"`)
+  if (blockLength === undefined) throw unsupported(`encryption ${quoted(dekInfo)}`)
   const isMalformed =
     !/^[0-9a-fA-F]+$/.test(iv) || iv.length !== 2 * blockLength || block.der.length % blockLength !== 0
   if (isMalformed)
-    throw new KcertError('KCERT_X509_MALFORMED', `DEK-Info "${dekInfo}" does not fit the encrypted key`)
+    throw new KcertError('KCERT_X509_MALFORMED', `DEK-Info ${quoted(dekInfo)} does not fit the encrypted key`)
   const format = inner === 'PKCS#1' ? 'encrypted PKCS#1' : 'encrypted SEC1'
   if (password === undefined) return { format, encrypted: true }
   const headers = `Proc-Type: 4,ENCRYPTED\nDEK-Info: ${cipher},${iv}\n\n`

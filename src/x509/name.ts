@@ -1,6 +1,7 @@
 import { type DerReader, tagName, tags } from './der.ts'
 import { attributeTypeName } from './oids.ts'
 import { isStringTag, readString, readUniversal } from './strings.ts'
+import { readTime } from './time.ts'
 
 export interface NameAttribute {
   readonly oid: string
@@ -44,18 +45,23 @@ export class Name {
     return this.cachedText
   }
 
-  /** The last common name, which is the one that Go and Kubernetes take as the user. */
+  /** The last common name, which is the one that Go and Kubernetes take as the user. Values that are no string do not count. */
   get commonName(): string | undefined {
     let found: string | undefined
-    for (const rdn of this.rdns) for (const { oid, value } of rdn) if (oid === oidCommonName) found = value
+    for (const rdn of this.rdns) {
+      for (const { oid, value, derHex } of rdn)
+        if (oid === oidCommonName && derHex === undefined) found = value
+    }
     return found
   }
 
-  /** All organizations, which Kubernetes takes as groups, in the order of the certificate. */
+  /** All organizations, which Kubernetes takes as groups, in the order of the certificate; only strings, as Go reads them. */
   get organization(): readonly string[] {
     const found: string[] = []
-    for (const rdn of this.rdns)
-      for (const { oid, value } of rdn) if (oid === oidOrganization) found.push(value)
+    for (const rdn of this.rdns) {
+      for (const { oid, value, derHex } of rdn)
+        if (oid === oidOrganization && derHex === undefined) found.push(value)
+    }
     return found
   }
 
@@ -111,9 +117,24 @@ function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
       : { oid, type, value }
   }
   if (!anyValue) reader.fail(type, `${tagName(tag)} is no string type that Go reads in names`, header)
+  checkValue(reader, tag, header, stop, type)
   const derHex = bytes.toString('hex', header, stop)
   const value = tag === tags.universalString ? readUniversal(bytes, start, stop) : undefined
   return { oid, type, value: value ?? `#${derHex}`, derHex }
+}
+
+/** Values that are no strings are allowed in requests, but must be what their types say: Go decodes them and shows nothing. */
+function checkValue(reader: DerReader, tag: number, header: number, stop: number, field: string): void {
+  const { offset, end } = reader
+  reader.offset = header
+  reader.end = stop
+  if (tag === tags.boolean) reader.boolean(field)
+  else if (tag === tags.integer) reader.int64(field)
+  else if (tag === tags.bitString) reader.bitString(field)
+  else if (tag === tags.oid) reader.oid(field)
+  else if (tag === tags.utcTime || tag === tags.generalizedTime) readTime(reader, field)
+  reader.offset = offset
+  reader.end = end
 }
 
 function attributeText({ type, oid, value, derHex }: NameAttribute): string {

@@ -117,7 +117,7 @@ type Mac =
     }
 
 function readPfx(bytes: Uint8Array): Pfx {
-  const reader = new DerReader(derFromBer(bytes, 'PKCS#12'), 'PKCS#12')
+  const reader = new DerReader(derFromBer(bytes, 'PKCS#12'), 'PKCS#12', derLimits.containerBytes)
   reader.enter(tags.sequence, 'PFX')
   const version = reader.int64('version')
   if (version !== 3) reader.fail('version', `unknown version ${version}`, reader.start)
@@ -224,7 +224,7 @@ class Store {
   }
 
   private async readSafeContents(content: Uint8Array, depth: number): Promise<void> {
-    const reader = new DerReader(this.readable(content), 'PKCS#12 SafeContents')
+    const reader = new DerReader(this.readable(content), 'PKCS#12 SafeContents', derLimits.containerBytes)
     if (depth > derLimits.depth) reader.fail('', `nested deeper than ${derLimits.depth}`)
     reader.enter(tags.sequence, '')
     while (!reader.atEnd) {
@@ -275,7 +275,7 @@ class Store {
   }
 
   private async decryptKey(bag: Uint8Array): Promise<Uint8Array> {
-    const reader = new DerReader(bag, 'PKCS#12 key bag')
+    const reader = new DerReader(bag, 'PKCS#12 key bag', derLimits.containerBytes)
     reader.enter(tags.sequence, '')
     const scheme = readEncryptionScheme(reader)
     reader.read(tags.octetString, 'encryptedData')
@@ -308,7 +308,7 @@ function readImplicitOctets(reader: DerReader): Uint8Array {
 
 /** CertBag (RFC 7292 section 4.2.3); undefined for SDSI certificates. */
 function readCertBag(bag: Uint8Array): Uint8Array | undefined {
-  const reader = new DerReader(bag, 'PKCS#12 certificate bag')
+  const reader = new DerReader(bag, 'PKCS#12 certificate bag', derLimits.containerBytes)
   reader.enter(tags.sequence, '')
   if (nameOfOid(reader.oid('certId')) !== 'x509Certificate') return undefined
   return readExplicitOctets(reader, 'certValue')

@@ -1,20 +1,29 @@
 import { derFromBer } from './ber.ts'
-import { constructedTag, DerReader, tags } from './der.ts'
+import { constructedTag, DerReader, derLimits, tags } from './der.ts'
 import { nameOfOid } from './oids.ts'
+
+// The largest public collections have some thousands.
+const maxCertificates = 50_000
 
 /**
  * Returns the certificates of a PKCS#7 bundle (SignedData, RFC 2315 section 9), each in DER, in order; none for an empty bundle.
  * Signatures in it are not looked at: what is in a bundle is trusted for nothing. Throws KCERT_X509_MALFORMED.
  */
 export function readPkcs7(bytes: Uint8Array): Uint8Array[] {
-  const isDer = bytes[0] === tags.sequence && bytes[1] !== 0x80
-  return certificatesOf(isDer ? bytes : derFromBer(bytes, 'PKCS#7'))
+  try {
+    return certificatesOf(bytes)
+  } catch (error) {
+    // Rewritten only where it must be, so that certificates keep the octets that their fingerprints are of.
+    const der = derFromBer(bytes, 'PKCS#7')
+    if (der.length === bytes.length) throw error
+    return certificatesOf(der)
+  }
 }
 
 /** True when the octets look like a PKCS#7 ContentInfo: a SEQUENCE that begins with one of PKCS#7's object identifiers. */
 export function looksLikePkcs7(bytes: Uint8Array): boolean {
   try {
-    const reader = new DerReader(derPrefix(bytes), 'PKCS#7')
+    const reader = new DerReader(derPrefix(bytes), 'PKCS#7', bytes.length)
     return (nameOfOid(reader.oid('contentType')) ?? '').endsWith('Data')
   } catch {
     return false
@@ -29,7 +38,7 @@ function derPrefix(bytes: Uint8Array): Uint8Array {
 }
 
 function certificatesOf(der: Uint8Array): Uint8Array[] {
-  const reader = new DerReader(der, 'PKCS#7')
+  const reader = new DerReader(der, 'PKCS#7', derLimits.containerBytes)
   const outer = reader.enter(tags.sequence, 'ContentInfo')
   const oid = reader.oid('contentType')
   const type = nameOfOid(oid) ?? oid
@@ -45,7 +54,9 @@ function certificatesOf(der: Uint8Array): Uint8Array[] {
     const list = reader.enterLast('certificates')
     while (!reader.atEnd) {
       // Attribute certificates have context tags; they are no X.509 certificates of anybody's TLS.
-      if (reader.next('certificate') === tags.sequence) certificates.push(reader.lastElement)
+      if (reader.next('certificate') !== tags.sequence) continue
+      certificates.push(reader.lastElement)
+      if (certificates.length > maxCertificates) reader.fail('certificates', `more than ${maxCertificates}`)
     }
     reader.leave(list)
   }

@@ -146,7 +146,11 @@ function entersExtensionRequest(reader: DerReader): boolean {
     reader.enter(tags.sequence, 'attribute')
     const isExtensionRequest = nameOfOid(reader.oid('attribute.type')) === 'extensionRequest'
     reader.enter(tags.set, 'attribute.values')
-    return isExtensionRequest && !reader.atEnd
+    const values = reader.offset
+    if (reader.atEnd) return false
+    while (!reader.atEnd) reader.next('attribute.values')
+    reader.offset = values
+    return isExtensionRequest
   } catch {
     return false
   }

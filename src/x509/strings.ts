@@ -117,3 +117,11 @@ export function readUniversal(bytes: Uint8Array, start: number, stop: number): s
 export function isAsciiText(text: string): boolean {
   return isAscii(Buffer.from(text, 'utf8'))
 }
+
+/** The text in quotation marks for an error: cut after 80 characters, everything but visible ASCII and spaces escaped. */
+export function quoted(text: string): string {
+  const visible = text
+    .slice(0, 80)
+    .replaceAll(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return text.length > 80 ? `"${visible}…"` : `"${visible}"`
+}

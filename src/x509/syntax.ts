@@ -1,4 +1,5 @@
 import { parseIp } from './ip.ts'
+import { quoted } from './strings.ts'
 
 // The syntax of names inside certificates, as far as Go's crypto/x509 checks it while parsing. What it lets through is let
 // through here, what it refuses is refused: these rules decide whether an API server or a kubelet reads a certificate at all.
@@ -36,7 +37,7 @@ function referenceDefect(reference: string): string | undefined {
   const [rest] = cut(scheme === '' ? reference : reference.slice(scheme.length + 1), '?')
   if (!rest.startsWith('/')) {
     if (scheme !== '') return undefined
-    return cut(rest, '/')[0].includes(':') ? 'colon in the first path segment' : undefined
+    return cut(rest, '/')[0].includes(':') ? 'colon in the first path segment' : escapesDefect(rest)
   }
   const hasAuthority = rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'))
   if (!hasAuthority) return escapesDefect(rest)
@@ -77,7 +78,7 @@ function hostDefect(scheme: string, host: string): string | undefined {
     // Lists of hosts with ports are let through for databases, not for the web.
     const isWeb = scheme === 'http' || scheme === 'https'
     const port = host.slice(isWeb ? first : host.lastIndexOf(':'))
-    if (!isOptionalPort(port)) return `invalid port "${port}"`
+    if (!isOptionalPort(port)) return `invalid port ${quoted(port)}`
   }
   const defect = hostCharactersDefect(host)
   if (defect !== undefined) return defect
@@ -88,7 +89,7 @@ function ipLiteralDefect(host: string): string | undefined {
   const close = host.lastIndexOf(']')
   if (close < 0) return 'missing "]" in the host'
   const port = host.slice(close + 1)
-  if (!isOptionalPort(port)) return `invalid port "${port}"`
+  if (!isOptionalPort(port)) return `invalid port ${quoted(port)}`
   const literal = host.slice(1, close)
   const zoneAt = literal.indexOf('%25')
   const address = zoneAt < 0 ? literal : literal.slice(0, zoneAt)
@@ -115,9 +116,9 @@ function hostCharactersDefect(host: string): string | undefined {
     if (c === '%') {
       const escaped = host.slice(i, i + 3)
       if (escaped !== '%25' && Number.parseInt(escaped.slice(1), 16) < 0x80)
-        return `invalid escape "${escaped}"`
+        return `invalid escape ${quoted(escaped)}`
       i += 2
-    } else if (!hostCharacter.test(c)) return `invalid character "${c}" in the host`
+    } else if (!hostCharacter.test(c)) return `invalid character ${quoted(c)} in the host`
   }
   return undefined
 }
@@ -143,7 +144,7 @@ function hasControl(text: string): boolean {
 function escapesDefect(text: string): string | undefined {
   for (let i = text.indexOf('%'); i >= 0; i = text.indexOf('%', i + 3)) {
     const escaped = text.slice(i, i + 3)
-    if (!/^%[0-9a-fA-F]{2}$/.test(escaped)) return `invalid escape "${escaped}"`
+    if (!/^%[0-9a-fA-F]{2}$/.test(escaped)) return `invalid escape ${quoted(escaped)}`
   }
   return undefined
 }

@@ -1,0 +1,135 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { thrownBy } from '../../test/fixtures/thrown.ts'
+import { DerReader, tags } from './der.ts'
+import { element, ia5String, oid, sequence, setOf, utf8String } from './der-writer.ts'
+import { type Name, readName } from './name.ts'
+import { encodeName, type NameInput } from './name-encoding.ts'
+import { oidOf } from './oids.ts'
+
+const read = (der: Uint8Array, anyValue = false): Name =>
+  readName(new DerReader(der, 'certificate'), 'subject', anyValue)
+const nameOf = (input: NameInput): Name => read(encodeName(input))
+const commonName = (tag: number, octets: string): Uint8Array =>
+  sequence(setOf(sequence(oid(oidOf('CN')), element(tag, Buffer.from(octets, 'hex')))))
+
+describe('text of RFC 4514', () => {
+  // The examples of section 4, where they are in the grammar of certificates.
+  test.each<[string, NameInput]>([
+    [
+      'UID=jsmith,DC=example,DC=net',
+      [
+        [{ type: 'DC', value: 'net' }],
+        [{ type: 'DC', value: 'example' }],
+        [{ type: 'UID', value: 'jsmith' }],
+      ],
+    ],
+    ['CN=James \\"Jim\\" Smith\\, III', { commonName: 'James "Jim" Smith, III' }],
+    ['CN=Before\rAfter', { commonName: 'Before\rAfter' }],
+    ['CN=Lučić', { commonName: 'Lučić' }],
+    ['1.3.6.1.4.1.1466.0=#13024869', [[{ type: '1.3.6.1.4.1.1466.0', value: 'Hi' }]]],
+    ['CN=\\ a \\ ', { commonName: ' a  ' }],
+    ['CN=\\#a#', { commonName: '#a#' }],
+    ['CN=\\ ', { commonName: ' ' }],
+    ['CN=a\\00b', { commonName: 'a\0b' }],
+    ['CN=\\+\\;\\<\\>\\\\=', { commonName: '+;<>\\=' }],
+    ['CN=system:node:n1,O=system:nodes', { commonName: 'system:node:n1', organization: ['system:nodes'] }],
+    ['CN=u,O=a+O=b', { commonName: 'u', organization: ['b', 'a'] }],
+    ['', {}],
+  ])('%s', (text, input) => {
+    expect(nameOf(input).text).toBe(text)
+  })
+
+  test('control and bidirectional characters stay as they are: printing them is not decided here', () => {
+    expect(nameOf({ commonName: '\x1b[2J\u202e' }).text).toBe('CN=\x1b[2J\u202e')
+  })
+})
+
+describe('string types', () => {
+  test.each([
+    ['PrintableString', tags.printableString, '6b63657274', 'kcert'],
+    ['PrintableString with * and &, as Go takes it', tags.printableString, '2a2e6126', '*.a&'],
+    ['UTF8String', tags.utf8String, 'c3a4e282ac', 'ä€'],
+    ['T61String as Latin-1', tags.t61String, 'e4fc', 'äü'],
+    ['BMPString', tags.bmpString, '00e420ac', 'ä€'],
+    ['BMPString with a terminating NUL', tags.bmpString, '00e40000', 'ä'],
+    ['IA5String', tags.ia5String, '614062', 'a@b'],
+    ['NumericString', tags.numericString, '31203233', '1 23'],
+  ])('%s is read', (_, tag, octets, value) => {
+    expect(read(commonName(tag, octets)).commonName).toBe(value)
+  })
+
+  test.each([
+    ['PrintableString with an underscore', tags.printableString, '5f', 'octets that are no PrintableString'],
+    ['UTF8String that is none', tags.utf8String, 'c328', 'octets that are no UTF8String'],
+    ['UTF8String with a surrogate', tags.utf8String, 'eda080', 'octets that are no UTF8String'],
+    ['BMPString of odd length', tags.bmpString, '00e400', 'octets that are no BMPString'],
+    ['BMPString with a surrogate', tags.bmpString, 'd83dde00', 'octets that are no BMPString'],
+    ['BMPString with a noncharacter', tags.bmpString, 'fdd0', 'octets that are no BMPString'],
+    ['IA5String above 7 bits', tags.ia5String, 'e4', 'octets that are no IA5String'],
+    ['NumericString with a letter', tags.numericString, '41', 'octets that are no NumericString'],
+    [
+      'UniversalString',
+      tags.universalString,
+      '00000041',
+      'UniversalString is no string type that Go reads in names',
+    ],
+    ['INTEGER', tags.integer, '01', 'INTEGER is no string type that Go reads in names'],
+  ])('%s is refused in certificates', (_, tag, octets, reason) => {
+    expect(thrownBy(() => read(commonName(tag, octets))).message).toMatch(
+      new RegExp(`^certificate: subject\\.CN at offset \\d+: ${reason}$`),
+    )
+  })
+
+  test('in requests, other types are shown and give no user and no group', () => {
+    const universal = read(commonName(tags.universalString, '000000e40001f600'), true)
+    expect(universal.text).toBe('CN=ä😀')
+    expect(universal.commonName).toBeUndefined()
+    const group = sequence(
+      setOf(sequence(oid(oidOf('O')), element(tags.universalString, Buffer.from('0000006d', 'hex')))),
+    )
+    expect(read(group, true).organization).toEqual([])
+    expect(read(commonName(tags.octetString, '00ff'), true).text).toBe('CN=#040200ff')
+  })
+})
+
+test('the last common name is the user, all organizations are groups', () => {
+  const name = nameOf([
+    [{ type: 'CN', value: 'first' }],
+    [{ type: 'O', value: 'b' }],
+    [
+      { type: 'O', value: 'a' },
+      { type: 'CN', value: 'last' },
+    ],
+  ])
+  expect(name.commonName).toBe('last')
+  expect(name.organization).toEqual(['b', 'a'])
+  expect(nameOf({}).commonName).toBeUndefined()
+})
+
+test('names are equal when their octets are', () => {
+  const printable = nameOf({ commonName: 'kubernetes' })
+  const utf8 = read(sequence(setOf(sequence(oid(oidOf('CN')), utf8String('kubernetes')))))
+  expect(printable.equals(nameOf({ commonName: 'kubernetes' }))).toBe(true)
+  expect(printable.equals(utf8)).toBe(false)
+  expect(printable.text).toBe(utf8.text)
+})
+
+test('a name that was read is written with the octets it had', () => {
+  const der = sequence(setOf(sequence(oid(oidOf('O')), ia5String('odd'))))
+  expect(Buffer.from(encodeName(read(der)))).toEqual(Buffer.from(der))
+})
+
+test('what is written is read back', () => {
+  const attribute = fc.record({
+    type: fc.constantFrom('CN', 'O', 'OU', '1.2.3.4'),
+    value: fc.string({ unit: 'grapheme' }),
+  })
+  fc.assert(
+    fc.property(fc.array(fc.array(attribute, { minLength: 1, maxLength: 3 }), { maxLength: 4 }), (rdns) => {
+      const values = (list: readonly (readonly { value: string }[])[]): string[][] =>
+        list.map((rdn) => rdn.map(({ value }) => value).sort())
+      expect(values(nameOf(rdns).rdns)).toEqual(values(rdns))
+    }),
+  )
+})

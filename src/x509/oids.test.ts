@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { attributeTypeName, encodeOid, extendedKeyUsageName, knownOid, nameOfOid, oidOf } from './oids.ts'
+
+test('an identifier is encoded as X.690 shows it', () => {
+  expect(encodeOid('1.2.840.113549')).toEqual([0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d])
+  expect(encodeOid('2.999.3')).toEqual([0x88, 0x37, 0x03])
+})
+
+test('known identifiers are found by their octets, in place', () => {
+  const octets = Uint8Array.from([0xff, ...encodeOid('2.5.29.17'), 0xff])
+  expect(knownOid(octets, 1, 4)).toBe('2.5.29.17')
+  expect(knownOid(octets, 1, 5)).toBeUndefined()
+  expect(knownOid(Uint8Array.from(encodeOid('1.3.6.1.4.1.55555')), 0, 8)).toBeUndefined()
+})
+
+test('names and identifiers lead to each other', () => {
+  expect(nameOfOid('1.2.840.10045.4.3.2')).toBe('ecdsa-with-SHA256')
+  expect(oidOf('ecdsa-with-SHA256')).toBe('1.2.840.10045.4.3.2')
+  expect(nameOfOid('1.2.3')).toBeUndefined()
+})
+
+test('an identifier stands for its own name among attributes and usages that are not in their tables', () => {
+  expect(attributeTypeName('2.5.4.3')).toBe('CN')
+  expect(attributeTypeName('2.5.29.17')).toBe('2.5.29.17')
+  expect(extendedKeyUsageName('1.3.6.1.5.5.7.3.1')).toBe('serverAuth')
+  expect(extendedKeyUsageName('2.5.4.3')).toBe('2.5.4.3')
+})

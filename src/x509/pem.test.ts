@@ -1,0 +1,200 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { isCertificateLabel, looksLikePem, type PemBlock, readPem, writePem } from './pem.ts'
+
+const hello = Buffer.from('hello, kcert, how are you? This takes more than one line of sixty-four.')
+const block = writePem('CERTIFICATE', hello)
+const text = ({ der }: PemBlock): string => Buffer.from(der).toString()
+const only = (input: string | Uint8Array): PemBlock => {
+  const { blocks, defects } = readPem(input)
+  expect(defects).toEqual([])
+  expect(blocks).toHaveLength(1)
+  return blocks[0]!
+}
+const reasonOf = (input: string): string => {
+  const { blocks, defects } = readPem(input)
+  expect(blocks).toEqual([])
+  return defects.map(({ reason }) => reason).join('; ')
+}
+
+test('what is written has 64 columns, ends with a newline and is read back', () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 400 }),
+      fc.constantFrom('CERTIFICATE', 'RSA PRIVATE KEY'),
+      (der, label) => {
+        const written = writePem(label, der)
+        expect(written.endsWith(`-----END ${label}-----\n`)).toBe(true)
+        expect(Math.max(...written.split('\n').map((line) => line.length))).toBeLessThanOrEqual(64)
+        expect(only(written)).toMatchObject({ label, index: 0, offset: 0, line: 1 })
+        expect(Buffer.from(only(written).der)).toEqual(Buffer.from(der))
+      },
+    ),
+  )
+})
+
+describe('a block survives', () => {
+  test.each([
+    ['CRLF', block.replaceAll('\n', '\r\n')],
+    ['lone CR', block.replaceAll('\n', '\r')],
+    ['a byte order mark', `\ufeff${block}`],
+    ['a missing last newline', block.trimEnd()],
+    ['text before it', `subject=CN = kcert\nissuer=CN = ca\n${block}`],
+    ['text behind it', `${block}and so on`],
+    ['spaces and tabs in the base64', block.replaceAll(/(\w{20})/g, '$1 \t')],
+    ['empty lines in the base64', block.replaceAll('\n', '\n\n')],
+    ['blanks at the ends of lines', block.replaceAll('\n', '  \n')],
+    ['one long line', block.replaceAll(/(?<=[\w+/])\n(?=[\w+/])/g, '')],
+    ['lines of one character', block.replaceAll(/([A-Za-z0-9+/=])(?=[^-]*\n-----END)/g, '$1\n')],
+  ])('%s', (_, input) => {
+    expect(text(only(input))).toBe(hello.toString())
+  })
+
+  test('UTF-16, as PowerShell writes it', () => {
+    const utf16 = Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from(block, 'utf16le')])
+    expect(looksLikePem(utf16)).toBe(true)
+    expect(text(only(utf16))).toBe(hello.toString())
+  })
+})
+
+test('headers are read, names and values trimmed', () => {
+  const input = block.replace('\n', '\nProc-Type: 4,ENCRYPTED\nDEK-Info:  AES-256-CBC,00ff \n\n')
+  expect([...only(input).headers]).toEqual([
+    ['Proc-Type', '4,ENCRYPTED'],
+    ['DEK-Info', 'AES-256-CBC,00ff'],
+  ])
+})
+
+test('blocks know their place: which one, at which octet, on which line', () => {
+  const { blocks } = readPem(`ä\n${block}x\n${block}`)
+  expect(blocks.map(({ index, line, offset }) => [index, line, offset])).toEqual([
+    [0, 2, 3],
+    [1, 7, 3 + block.length + 2],
+  ])
+})
+
+describe('a damaged block among good ones', () => {
+  const damaged = block.replace('aGVsbG8s', 'aGVs*G8s')
+
+  test('is a defect with line and reason, and the good ones are given', () => {
+    const { blocks, defects } = readPem(block + damaged + block)
+    expect(blocks.map(({ index }) => index)).toEqual([0, 2])
+    expect(defects).toEqual([
+      {
+        label: 'CERTIFICATE',
+        index: 1,
+        offset: block.length,
+        line: 5,
+        reason: '"*" at line 6 does not belong in base64',
+      },
+    ])
+  })
+
+  test.each([
+    ['without END line', block.split('-----END')[0]!, 'no END line'],
+    [
+      'with another label at its end',
+      block.replace('END CERT', 'END X509 CERT'),
+      'the END line says X509 CERTIFICATE',
+    ],
+    ['with a damaged END line', block.replace('-----END', '-----ENDE'), 'damaged END line'],
+    [
+      'with a damaged BEGIN line',
+      block.replace('TE-----\n', 'TE----\n'),
+      'the BEGIN line does not end in "-----"',
+    ],
+    [
+      'with text behind BEGIN',
+      block.replace('-----\n', '----- x\n'),
+      'the BEGIN line goes on after its dashes',
+    ],
+    ['on one line', block.replaceAll('\n', ''), 'the BEGIN line goes on after its dashes'],
+    ['that is indented', `  ${block}`, '"-----BEGIN" does not start its line, so readers skip the block'],
+    ['with a missing character', block.replace('aGVs', 'aGV'), 'the base64 text is incomplete'],
+    ['with padding inside', block.replace('aGVsbG8s', 'aGVsbA=='), 'does not belong in base64'],
+    [
+      'with padding that is too long',
+      block.replace('\n-----END', '=\n-----END'),
+      'does not belong in base64',
+    ],
+    ['with a control character', block.replace('aGVs', 'aG\x1bVs'), 'octet 0x1b at line 2'],
+  ])('%s', (_, input, reason) => {
+    expect(reasonOf(input)).toContain(reason)
+  })
+
+  test('BEGIN after BEGIN gives up the first and reads the second', () => {
+    const { blocks, defects } = readPem(`-----BEGIN CERTIFICATE-----\nAAAA\n${block}`)
+    expect(defects[0]).toMatchObject({ line: 1, reason: 'no END line before the next BEGIN' })
+    expect(blocks.map(text)).toEqual([hello.toString()])
+  })
+
+  test('two blocks with no newline between them are both named: Go and OpenSSL read neither', () => {
+    expect(reasonOf(block.trimEnd() + block)).toBe(
+      'no line break after the END line, so readers skip the block; ' +
+        '"-----BEGIN" does not start its line, so readers skip the block',
+    )
+  })
+})
+
+test('labels of certificates are the three that are in use', () => {
+  expect(['CERTIFICATE', 'X509 CERTIFICATE', 'TRUSTED CERTIFICATE'].every(isCertificateLabel)).toBe(true)
+  expect(isCertificateLabel('CERTIFICATE REQUEST')).toBe(false)
+})
+
+test('DER is not taken for PEM, whatever text is in it', () => {
+  expect(looksLikePem(Buffer.from('0\x82\x01\x00 -----BEGIN CERTIFICATE-----', 'latin1'))).toBe(false)
+  expect(looksLikePem(Buffer.from(`0 s:CN = kcert\n${block}`))).toBe(true)
+  expect(looksLikePem(new Uint8Array(0))).toBe(false)
+})
+
+describe('hostile text', () => {
+  const size = 10_000_000
+  test.each([
+    ['"-----BEGIN " without end', '-----BEGIN '],
+    ['BEGIN lines without label', '-----BEGIN \n'],
+    ['BEGIN lines', '-----BEGIN A-----\n'],
+    ['BEGIN lines after blanks', '          -----BEGIN A-----\n'],
+    ['END lines', '-----END A-----\n'],
+    ['dashes', '-'],
+    ['empty blocks', '-----BEGIN A-----\n-----END A-----\n'],
+    ['headers', 'a:'],
+    ['newlines', '\n'],
+  ])('10 MB of %s are read in one pass', (_, unit) => {
+    const input = Buffer.alloc(size, unit)
+    const { defects } = readPem(input)
+    expect(defects.length).toBeLessThanOrEqual(1000)
+  })
+
+  test('10 MB of headers in one block are read in one pass', () => {
+    const headers = Buffer.alloc(size, 'a: b\n')
+    const { blocks } = readPem(
+      Buffer.concat([Buffer.from('-----BEGIN A-----\n'), headers, Buffer.from('-----END A-----')]),
+    )
+    expect(blocks[0]!.headers.size).toBe(1)
+  })
+
+  test('any text is read without an exception', () => {
+    const piece = fc.constantFrom(
+      '-----BEGIN ',
+      '-----END ',
+      '-----',
+      'A',
+      '\n',
+      '\r',
+      ' ',
+      ':',
+      '=',
+      'AAAA',
+      '\ufeff',
+      'ä',
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+        const { blocks, defects } = readPem(pieces.join(''))
+        const places = [...blocks, ...defects].map(({ index }) => index).sort((a, b) => a - b)
+        expect(places).toEqual(places.map((_, i) => i))
+      }),
+      { numRuns: 3000 },
+    )
+  })
+})
