@@ -1,11 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const folder = process.env.KCERT_TRUTH ?? '../shared/truth'
+/** Where the recorded cases lie: tests read them there, the project holds no copy. */
+export const recordedFolder = process.env.KCERT_TRUTH ?? '../shared/truth'
 
 /** Returns a file of recorded cases, or undefined, said in one line, where this machine does not have it. */
 export function recorded<Content>(name: string): Content | undefined {
-  const path = join(folder, name)
+  const path = join(recordedFolder, name)
   if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as Content
   process.stdout.write(`skipped: ${path} is not here; KCERT_TRUTH names the folder of recorded cases\n`)
   return undefined

@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { Certificate, certificateOfBlock, readCertificates } from '../../src/x509/certificate.ts'
+import { readPrivateKey } from '../../src/x509/keys.ts'
+import { isCertificateLabel, looksLikePem, readPem } from '../../src/x509/pem.ts'
+import { readPkcs7 } from '../../src/x509/pkcs7.ts'
+import { readPkcs12 } from '../../src/x509/pkcs12.ts'
+import { CertificateRequest } from '../../src/x509/request.ts'
+import { hasRecordedFiles, type RecordedFile, readRecorded, recordedFiles } from './manifest.ts'
+
+/**
+ * Files on which kcert does not follow Go, each with its reason. The test fails when one of them is no longer needed.
+ * There is none: on all files kcert says what Go says, also where Node says something else.
+ */
+const exceptions: ReadonlyMap<string, string> = new Map()
+
+/** "ok", or the error. Anything but a KcertError fails the test. */
+function verdictOf(file: RecordedFile): string {
+  try {
+    read(file, readRecorded(file.path))
+    return 'ok'
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return `${error.code}: ${error.message}`
+  }
+}
+
+function read({ kind }: RecordedFile, bytes: Buffer): void {
+  if (kind === 'certificate') readFirstCertificate(bytes)
+  if (kind === 'csr') readRequest(bytes)
+  if (kind === 'pkcs7') readPkcs7(looksLikePem(bytes) ? (readPem(bytes).blocks[0]?.der ?? bytes) : bytes)
+}
+
+/** As the manifest's verdicts were made: the first certificate counts. */
+function readFirstCertificate(bytes: Buffer): void {
+  if (!looksLikePem(bytes)) {
+    Certificate.parse(bytes)
+    return
+  }
+  const block = readPem(bytes).blocks.find(({ label }) => isCertificateLabel(label))
+  if (block === undefined) throw new KcertError('KCERT_X509_MALFORMED', 'no certificate in the PEM text')
+  certificateOfBlock(block)
+}
+
+function readRequest(bytes: Buffer): void {
+  const block = readPem(bytes).blocks.find(({ label }) => label.endsWith('CERTIFICATE REQUEST'))
+  if (block === undefined) throw new KcertError('KCERT_X509_MALFORMED', 'no request in the PEM text')
+  const verdict = CertificateRequest.parse(block.der).verifySignature()
+  if (!verdict.ok) throw new KcertError('KCERT_X509_MALFORMED', `signature: ${verdict.reason}`)
+}
+
+describe.skipIf(!hasRecordedFiles)('recorded files', () => {
+  test('are all there', () => {
+    expect([recordedFiles('odd').length, recordedFiles('good').length]).toEqual([1419, 142])
+  })
+
+  for (const collection of ['odd', 'good'] as const) {
+    test(`of ${collection}-certs: kcert accepts and refuses what Go does`, () => {
+      const judged = recordedFiles(collection).filter(({ go }) => go !== undefined)
+      const differing = judged.flatMap((file) => {
+        const verdict = verdictOf(file)
+        const follows = (verdict === 'ok') === file.go
+        // An exception that has become true is a mistake in the table.
+        return follows === exceptions.has(file.path) ? [{ ...file, kcert: verdict }] : []
+      })
+      expect(differing).toEqual([])
+      expect(judged.length).toBe(collection === 'odd' ? 1386 : 113)
+    })
+
+    test(`of ${collection}-certs: the ones without a verdict of Go are read or refused as KcertErrors`, () => {
+      const others = recordedFiles(collection).filter(({ go, kind }) => go === undefined && kind !== 'pkcs12')
+      for (const file of others) expect(verdictOf(file)).toMatch(/^ok$|^KCERT_/)
+    })
+  }
+
+  test('where Go and Node agree on a certificate, kcert does too', () => {
+    const agreed = [...recordedFiles('odd'), ...recordedFiles('good')].filter(
+      ({ kind, go, node }) => kind === 'certificate' && go !== undefined && go === node,
+    )
+    const differing = agreed.filter((file) => (verdictOf(file) === 'ok') !== file.go)
+    expect(differing).toEqual([])
+    expect(agreed.length).toBe(1342)
+  })
+
+  test('a refusal says at which field and offset, or on which line', () => {
+    const refused = recordedFiles('odd').filter(({ kind, go }) => kind === 'certificate' && go === false)
+    for (const file of refused) {
+      expect(verdictOf(file)).toMatch(/ offset \d+: |no certificate in the PEM text/)
+    }
+  })
+
+  test('whole bundles are read: every certificate of the largest', () => {
+    expect(readCertificates(readRecorded('odd-certs/cfssl/bundler_froyo.pem'))).toHaveLength(56)
+  })
+
+  test('PKCS#7 bundles give their certificates', () => {
+    const certificatesOf = (path: string): string[] =>
+      readPkcs7(readPem(readRecorded(path)).blocks[0]!.der).map((der) => Certificate.parse(der).subject.text)
+    expect(certificatesOf('good-certs/cfssl/helpers_bundle_pkcs7.pem')).toHaveLength(2)
+    expect(certificatesOf('good-certs/cfssl/helpers_cert_pkcs7.pem')).toHaveLength(1)
+    expect(certificatesOf('odd-certs/cfssl/helpers_empty_pkcs7.pem')).toEqual([])
+  })
+})
+
+/** What each keystore gives: the types of its keys and how many certificates; or the refusal. */
+const keystores: readonly (readonly [file: string, password: string | undefined, outcome: string])[] = [
+  ['bad1.p12', 'foo', 'KCERT_X509_MALFORMED: PKCS#12: authSafe.content at offset 18: missing'],
+  ['bad2.p12', '', 'KCERT_X509_MALFORMED: PKCS#12 AuthenticatedSafe: content at offset 15: missing'],
+  ['bad3.p12', '', 'KCERT_X509_MALFORMED: PKCS#12 AuthenticatedSafe: content at offset 15: missing'],
+  ['cfssl-emptypasswordpkcs12.p12', undefined, 'RSA, 1 certificate'],
+  // Neither of the passwords of the note is the one; OpenSSL says so too.
+  [
+    'cfssl-multiplecerts.p12',
+    'password',
+    'KCERT_PASSWORD_WRONG: the password does not open the PKCS#12 keystore',
+  ],
+  ['cfssl-multiplecerts.p12', undefined, 'KCERT_KEY_ENCRYPTED: the PKCS#12 keystore is encrypted'],
+  ['cfssl-passwordpkcs12.p12', 'password', 'RSA, 1 certificate'],
+  ['empty_password.p12', '', 'ECDSA, 1 certificate'],
+  ['empty_password_ber.p12', '', 'ECDSA, 1 certificate'],
+  // More than 120 strings in strings. OpenSSL refuses it as well.
+  ['empty_password_ber_nested.p12', '', 'KCERT_X509_MALFORMED: PKCS#12: offset 146: nested deeper than 32'],
+  ['no_encryption.p12', 'foo', 'ECDSA, 1 certificate'],
+  ['nss.p12', 'foo', 'RSA, 1 certificate'],
+  ['null_password.p12', undefined, 'ECDSA, 1 certificate'],
+  ['openssl.p12', 'foo', 'RSA, 1 certificate'],
+  ['openssl.p12', 'bar', 'KCERT_PASSWORD_WRONG: the password does not open the PKCS#12 keystore'],
+  ['openssl.p12', undefined, 'KCERT_KEY_ENCRYPTED: the PKCS#12 keystore is encrypted'],
+  ['pbes2_sha1.p12', 'foo', 'RSA, 1 certificate'],
+  ['pbes2_sha256.p12', 'foo', 'RSA, 1 certificate'],
+  ['unicode_password.p12', 'Hello, 世界', 'ECDSA, 1 certificate'],
+  ['windows.p12', 'foo', 'RSA, 1 certificate'],
+]
+
+describe.skipIf(!hasRecordedFiles)('recorded PKCS#12 keystores', () => {
+  test.each(keystores)('%s with password %j: %s', async (file, password, outcome) => {
+    expect(await openKeystore(readRecorded(`good-certs/p12/${file}`), password)).toBe(outcome)
+  })
+
+  test('each has its verdict', () => {
+    const recorded = recordedFiles('good').filter(({ kind }) => kind === 'pkcs12')
+    const judged = new Set(keystores.map(([file]) => `good-certs/p12/${file}`))
+    expect(recorded.filter(({ path }) => !judged.has(path))).toEqual([])
+    expect(judged.size).toBe(17)
+  })
+
+  test('the key belongs to the certificate', async () => {
+    const { certificates, keys } = await readPkcs12(readRecorded('good-certs/p12/windows.p12'), 'foo')
+    const key = readPrivateKey(keys[0]!.der)
+    expect(key.publicKey!.sha256).toBe(Certificate.parse(certificates[0]!.der).publicKey.sha256)
+    expect(keys[0]!.localKeyId).toBe(certificates[0]!.localKeyId)
+  })
+})
+
+async function openKeystore(bytes: Buffer, password: string | undefined): Promise<string> {
+  try {
+    const { certificates, keys } = await readPkcs12(bytes, password)
+    for (const { der } of certificates) Certificate.parse(der)
+    const types = keys.map(({ der }) => readPrivateKey(der).publicKey!.algorithm)
+    return `${types.join(' ')}, ${certificates.length} certificate${certificates.length === 1 ? '' : 's'}`
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return `${error.code}: ${error.message}`
+  }
+}
