@@ -8,7 +8,12 @@ const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 
 const place = {
   source: v.pipe(v.string(), v.description('the file, "-" for standard input, or host:port')),
-  entry: v.pipe(v.string(), v.description('where in the source: "certificate 2", "user admin: client-certificate-data", "data[tls.crt] #1"; empty when the source is just this')),
+  entry: v.pipe(
+    v.string(),
+    v.description(
+      'where in the source: "certificate 2", "user admin: client-certificate-data", "data[tls.crt] #1"; empty when the source is just this',
+    ),
+  ),
 }
 
 const nameSchema = v.object({
@@ -21,7 +26,10 @@ const publicKeySchema = v.object({
   algorithm: v.pipe(v.string(), v.description('RSA, ECDSA, Ed25519, or an OID')),
   bits: v.optional(v.number()),
   curve: v.optional(v.string()),
-  sha256: v.pipe(hex, v.description('SHA-256 of the SubjectPublicKeyInfo; with "sha256:" in front it is kubeadm\'s CA pin')),
+  sha256: v.pipe(
+    hex,
+    v.description('SHA-256 of the SubjectPublicKeyInfo; with "sha256:" in front it is kubeadm\'s CA pin'),
+  ),
 })
 
 const namesSchema = v.object({
@@ -36,7 +44,14 @@ export const statuses = ['ok', 'warning', 'critical', 'expired', 'not-yet-valid'
 
 export const certificateReportSchema = v.object({
   ...place,
-  role: v.optional(v.pipe(v.string(), v.description('the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"'))),
+  role: v.optional(
+    v.pipe(
+      v.string(),
+      v.description(
+        'the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"',
+      ),
+    ),
+  ),
   subject: nameSchema,
   issuer: nameSchema,
   serialNumber: v.pipe(v.string(), v.regex(/^-?[0-9a-f]+$/), v.description('hexadecimal')),
@@ -54,12 +69,16 @@ export const certificateReportSchema = v.object({
   subjectKeyId: v.optional(hex),
   authorityKeyId: v.optional(hex),
   fingerprintSha256: hex,
-  caPin: v.optional(v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/), v.description('of a CA: kubeadm --discovery-token-ca-cert-hash'))),
+  caPin: v.optional(
+    v.pipe(
+      v.string(),
+      v.regex(/^sha256:[0-9a-f]{64}$/),
+      v.description('of a CA: kubeadm --discovery-token-ca-cert-hash'),
+    ),
+  ),
   issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
-  kubeletRotation: v.optional(
-    v.object({ earliest: time, latest: time }),
-  ),
+  kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
   status: v.picklist(statuses),
 })
 

@@ -22,7 +22,7 @@ describe('parseThreshold', () => {
     expect(parseThreshold(text)).toEqual(expected)
   })
 
-  test.each(['', '30', 'd', '30 d', '-1d', '101%', '1d%', '1d,', 'tomorrow', '9'.repeat(400) + 'd'])(
+  test.each(['', '30', 'd', '30 d', '-1d', '101%', '1d%', '1d,', 'tomorrow', `${'9'.repeat(400)}d`])(
     'refuses %j as wrong usage',
     (text) => {
       expect(() => parseThreshold(text)).toThrow(KcertError)

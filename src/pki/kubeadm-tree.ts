@@ -46,6 +46,9 @@ export interface KubeletTree {
 export interface MissingFile {
   readonly path: string
   readonly role: string
+  /** Its row in kubeadm's table; undefined for a kubelet's file. */
+  readonly row?: KubeadmRow
+  readonly part: 'certificate' | 'key' | 'public-key' | 'kubeconfig' | 'link'
 }
 
 /** What was recognised among the files. */
@@ -193,27 +196,29 @@ function missingOfKubeadm(
 ): MissingFile[] {
   const has = (path: string) => folders.get(parentOf(path))?.has(nameOf(path)) ?? false
   const expected: MissingFile[] = []
-  const expect = (path: string, role: string) => expected.push({ path, role })
+  const expect = (path: string, role: string, row: KubeadmRow, part: MissingFile['part']) =>
+    expected.push({ path, role, row, part })
   if (isWalked(tree.pkiFolder)) {
     const rows = tree.node === 'worker' ? [kubeadmCas[0]!] : [...kubeadmCas, ...kubeadmLeaves]
     for (const row of rows) {
       const certificate = `${tree.pkiFolder}/${row.file}.crt`
       const isEtcds = row.file.startsWith('etcd/') || row.name === 'apiserver-etcd-client'
       if (isEtcds && !tree.hasOwnEtcd) continue
-      expect(certificate, row.name)
+      expect(certificate, row.name, row, 'certificate')
       // A CA's key may rightly be elsewhere: that is kubeadm's external CA.
       if (row.kind === 'leaf' && has(certificate))
-        expect(`${tree.pkiFolder}/${row.file}.key`, `${row.name} key`)
+        expect(`${tree.pkiFolder}/${row.file}.key`, `${row.name} key`, row, 'key')
     }
     if (tree.node === 'control-plane') {
-      expect(`${tree.pkiFolder}/sa.key`, 'sa key')
-      expect(`${tree.pkiFolder}/sa.pub`, 'sa public key')
+      expect(`${tree.pkiFolder}/sa.key`, 'sa key', serviceAccountKey, 'key')
+      expect(`${tree.pkiFolder}/sa.pub`, 'sa public key', serviceAccountKey, 'public-key')
     }
   }
   if (tree.kubernetesFolder !== undefined && isWalked(tree.kubernetesFolder)) {
-    for (const { name, isOptional } of kubeadmKubeconfigs) {
+    for (const row of kubeadmKubeconfigs) {
+      const { name, isOptional } = row
       if (isOptional || (tree.node === 'worker' && name !== 'kubelet.conf')) continue
-      expect(`${tree.kubernetesFolder}/${name}`, name)
+      expect(`${tree.kubernetesFolder}/${name}`, name, row, 'kubeconfig')
     }
   }
   return expected.filter(({ path }) => !has(path))
@@ -249,6 +254,6 @@ function missingOfKubelet(
     if (file?.part === 'pair' || file?.part === 'updated') roles.add(file.role)
   }
   return [...roles]
-    .map((role) => ({ path: `${tree.folder}/${currentLinkName(role)}`, role }))
+    .map((role) => ({ path: `${tree.folder}/${currentLinkName(role)}`, role, part: 'link' as const }))
     .filter(({ path }) => !names.has(nameOf(path)))
 }

@@ -1,0 +1,106 @@
+import type { KubeadmRow } from '../pki/kubeadm.ts'
+import { kubeadmKubeconfigs } from '../pki/kubeadm.ts'
+import { kubeletRotationWindow } from '../pki/kubelet.ts'
+import type { CertificateEntry } from './entries.ts'
+import type { Role } from './roles.ts'
+import { timeText } from './spans.ts'
+
+// What to do about a certificate that runs out, by what it is. Names that others wrote into a certificate never get into a
+// command unless they are plain node names: the command may be pasted.
+
+export type Urgency = 'expiring' | 'expired' | 'wrong'
+
+/** Returns how to replace a certificate: a command where there is one. */
+export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
+  if (role.isRecord) return recordAdvice(entry)
+  if (role.kubelet !== undefined) return kubeletAdvice(entry, role, urgency)
+  if (role.row !== undefined) return kubeadmAdvice(role.row, urgency)
+  if (role.isTrusted || entry.certificate.isCa) return caAdvice(entry, urgency)
+  const { owner } = entry.group
+  switch (owner.kind) {
+    case 'user':
+      return userAdvice(entry)
+    case 'served':
+      return 'renew it on the server and see that the process there reads the new one: it may still hold the old one in memory'
+    case 'value':
+      return owner.object.kind === 'Secret'
+        ? 'renew the certificate in this Secret; where cert-manager keeps it, kubectl get certificate,certificaterequest says what holds it up'
+        : 'renew the certificate in this ConfigMap'
+    default:
+      return isSelfSignedServing(role)
+        ? 'delete kubelet.crt and kubelet.key and restart the kubelet, which makes new ones; or set serverTLSBootstrap: true'
+        : 'renew it with whoever issued it'
+  }
+}
+
+function isSelfSignedServing({ name }: Role): boolean {
+  return name?.startsWith('kubelet-serving, self-signed') ?? false
+}
+
+function recordAdvice({ group }: CertificateEntry): string {
+  return group.owner.kind === 'issued'
+    ? 'nothing here: the request object is a record, and is removed by itself'
+    : 'nothing: the kubelet uses another by now and never deletes the old ones; this file may be removed'
+}
+
+/** kubeadm's own command, and what must start anew for it to count. */
+export function kubeadmAdvice(
+  row: Exclude<KubeadmRow, { kind: 'service-account-key' }>,
+  urgency: Urgency,
+): string {
+  if (row.kind === 'ca') {
+    return urgency === 'expired'
+      ? 'the cluster needs a new CA: kubeadm renews none, and each certificate and kubeconfig under this one must be issued anew'
+      : 'plan the rotation of this CA now: kubeadm renews none, and whatever trusts or presents a certificate of it must follow step by step'
+  }
+  const renew = `kubeadm certs renew ${row.name}`
+  if (row.kind === 'kubeconfig' && row.usedBy === undefined)
+    return `${renew}, then copy /etc/kubernetes/${row.name} to where it is used`
+  return `${renew}, then restart ${row.usedBy}${row.kind === 'leaf' || row.name !== 'kubelet.conf' ? ', its static pod' : ''}`
+}
+
+function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
+  const { certificate } = entry
+  if (role.kubelet === 'kubelet-serving') {
+    return 'kubectl get csr: look for a pending request of this node with signer kubernetes.io/kubelet-serving, check it, and approve it; the kubelet asks again by itself'
+  }
+  if (urgency === 'expired') {
+    const node = plainNodeName(certificate.subject.commonName)
+    return `on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf; put it in /etc/kubernetes on the node, delete /var/lib/kubelet/pki/kubelet-client-*, restart the kubelet`
+  }
+  const { latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
+  return `the kubelet should have renewed it by ${timeText(latest)}; on the node: journalctl -u kubelet | grep -i certificate, and: kubectl get csr`
+}
+
+function plainNodeName(commonName: string | undefined): string {
+  return commonName !== undefined && /^system:node:[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?$/.test(commonName)
+    ? commonName
+    : 'system:node:NODE'
+}
+
+function caAdvice({ group }: CertificateEntry, urgency: Urgency): string {
+  if (group.owner.kind === 'cluster') {
+    const compare =
+      'compare it with /etc/kubernetes/pki/ca.crt of a control-plane node: when that one is newer, put it into this kubeconfig'
+    return urgency === 'expired'
+      ? `${compare}; when it is the same, the cluster needs a new CA and new certificates`
+      : `${compare}; when it is the same, plan the rotation of the cluster CA now`
+  }
+  return urgency === 'expired'
+    ? 'replace the CA by its successor; certificates that it signed must be issued anew by that one'
+    : 'make its successor now, put both into every bundle that holds this one, then issue the certificates under it anew'
+}
+
+function userAdvice(entry: CertificateEntry): string {
+  const row = kubeadmKubeconfigOf(entry)
+  if (row !== undefined) {
+    return `on a control-plane node: kubeadm certs renew ${row}, then take the new /etc/kubernetes/${row} from there`
+  }
+  return 'request a new client certificate for this user (signer kubernetes.io/kube-apiserver-client) and put it into the kubeconfig'
+}
+
+/** The kubeconfig of kubeadm's that a user's certificate was copied from, by its subject. */
+export function kubeadmKubeconfigOf({ certificate }: CertificateEntry): string | undefined {
+  const { commonName } = certificate.subject
+  return kubeadmKubeconfigs.find((row) => row.commonName !== undefined && row.commonName === commonName)?.name
+}

@@ -1,0 +1,30 @@
+import type { RecognisedTrees } from '../../pki/kubeadm-tree.ts'
+import type { Collection } from '../collection.ts'
+import type { CertificateEntry, Group } from '../entries.ts'
+import type { Links } from '../links.ts'
+import type { CertificateStatus, Problem } from '../report.ts'
+import type { Role } from '../roles.ts'
+import type { Thresholds } from '../thresholds.ts'
+
+/** What the checks look at. Nothing here changes any more. */
+export interface Picture {
+  readonly now: Date
+  readonly thresholds: Thresholds
+  readonly collection: Collection
+  readonly links: Links
+  readonly trees: RecognisedTrees
+  readonly roleOf: (entry: CertificateEntry) => Role
+  readonly statusOf: (entry: CertificateEntry) => CertificateStatus
+  /** True when others in the group are valid CAs, and this certificate is one CA among them. */
+  readonly isBundle: (group: Group) => boolean
+}
+
+/** Returns the problems of one certificate. */
+export type CertificateCheck = (
+  entry: CertificateEntry,
+  role: Role,
+  picture: Picture,
+) => Problem | Problem[] | undefined
+
+/** Returns the problems of the whole. */
+export type PictureCheck = (picture: Picture) => Problem[]

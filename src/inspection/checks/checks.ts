@@ -1,0 +1,58 @@
+import type { Problem } from '../report.ts'
+import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
+import {
+  checkAltNames,
+  checkKeyStrength,
+  checkMasters,
+  checkSignatureStrength,
+  checkSubject,
+  checkUsages,
+} from './content.ts'
+import { checkCurrentLinks, checkModes } from './files.ts'
+import { checkIssuerValidity, checkValidity } from './time.ts'
+import {
+  checkDuplicates,
+  checkKey,
+  checkKubeconfigs,
+  checkRequests,
+  checkSecrets,
+  checkTrees,
+} from './trust.ts'
+
+const ofEachCertificate: readonly CertificateCheck[] = [
+  checkValidity,
+  checkIssuerValidity,
+  checkKeyStrength,
+  checkSignatureStrength,
+  checkAltNames,
+  checkUsages,
+  checkSubject,
+  checkMasters,
+  checkKey,
+]
+
+const ofAll: readonly PictureCheck[] = [
+  checkTrees,
+  checkKubeconfigs,
+  checkSecrets,
+  checkDuplicates,
+  checkRequests,
+  checkModes,
+  checkCurrentLinks,
+]
+
+/** Returns everything that is wrong in what was collected. */
+export function problemsOf(picture: Picture): Problem[] {
+  const problems: Problem[] = []
+  for (const entry of picture.collection.certificates) {
+    const role = picture.roleOf(entry)
+    for (const check of ofEachCertificate) {
+      const found = check(entry, role, picture)
+      if (found === undefined) continue
+      if (Array.isArray(found)) problems.push(...found)
+      else problems.push(found)
+    }
+  }
+  for (const check of ofAll) problems.push(...check(picture))
+  return problems
+}

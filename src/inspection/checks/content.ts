@@ -1,0 +1,154 @@
+import { systemMasters } from '../../pki/kubeadm.ts'
+import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
+import type { Certificate } from '../../x509/certificate.ts'
+import type { PublicKeyInfo } from '../../x509/public-key.ts'
+import { kubeadmKubeconfigOf, renewalAdvice } from '../advice.ts'
+import type { CertificateEntry } from '../entries.ts'
+import { problemAt } from '../problems.ts'
+import type { Problem } from '../report.ts'
+import type { Role } from '../roles.ts'
+import type { CertificateCheck } from './check.ts'
+
+/** Keys that are too small, or that Kubernetes does not take. */
+export const checkKeyStrength: CertificateCheck = (entry, role) => {
+  const weakness = keyWeakness(entry.certificate.publicKey)
+  if (weakness === undefined) return undefined
+  return problemAt(entry, 'KEY_WEAK', {
+    message: weakness,
+    next: `issue it anew with an RSA key of 2048 bits or more, or ECDSA P-256: ${renewalAdvice(entry, role, 'wrong')}`,
+  })
+}
+
+function keyWeakness({ algorithm, bits, curve }: PublicKeyInfo): string | undefined {
+  if (algorithm === 'RSA' && bits !== undefined && bits < 2048) {
+    return `RSA key of ${bits} bits${bits < 1024 ? ', which Go no longer takes at all' : ''}; 2048 is the least`
+  }
+  if (algorithm === 'ECDSA' && curve === 'P-224') return 'ECDSA key on curve P-224; P-256 is the least'
+  if (algorithm === 'DSA') return 'DSA key, which Kubernetes does not take'
+  return undefined
+}
+
+/** Signatures with SHA-1 or MD5, except a root's own, which nobody checks. */
+export const checkSignatureStrength: CertificateCheck = (entry, role, { links }) => {
+  const { certificate } = entry
+  if (!/md[245]|sha-?1(?!\d)/i.test(certificate.signatureAlgorithm) || links.isSelfSigned(certificate))
+    return undefined
+  return problemAt(entry, 'SIGNATURE_WEAK', {
+    message: `signed with ${certificate.signatureAlgorithm}, which Kubernetes refuses`,
+    next: `have it signed anew with SHA-256: ${renewalAdvice(entry, role, 'wrong')}`,
+  })
+}
+
+/** A serving certificate needs subject alternative names. */
+export const checkAltNames: CertificateCheck = (entry, role) => {
+  const { certificate } = entry
+  const serves = role.usages.includes('serverAuth')
+  if (certificate.isCa || (!serves && !certificate.extendedKeyUsage.includes('serverAuth'))) return undefined
+  const { dns, ip, uri, email, other } = certificate.subjectAltNames
+  if (dns.length + ip.length > 0) return undefined
+  const others = uri.length + email.length + other.length > 0
+  return problemAt(entry, 'SAN_MISSING', {
+    message:
+      `no ${others ? 'DNS name or IP address among its' : ''} subject alternative names; clients do not look at the common name`.replace(
+        '  ',
+        ' ',
+      ),
+    next: `issue it anew with the names and addresses it is reached by: ${renewalAdvice(entry, role, 'wrong')}`,
+    ...(serves && { severity: 'critical' }),
+  })
+}
+
+/** What the place demands: usages of a leaf, the making of a CA. */
+export const checkUsages: CertificateCheck = (entry, role) => {
+  const { certificate } = entry
+  const wrong = role.row?.kind === 'ca' ? caFault(certificate) : leafFault(certificate, role)
+  if (wrong === undefined) return undefined
+  return problemAt(entry, 'ROLE_USAGE_WRONG', { message: wrong, next: renewalAdvice(entry, role, 'wrong') })
+}
+
+function caFault({ isCa, keyUsage }: Certificate): string | undefined {
+  if (!isCa) return 'not a CA: its basic constraints do not say so, and nothing that it signs is accepted'
+  if (keyUsage !== undefined && !keyUsage.includes('keyCertSign')) {
+    return 'its key usage lacks keyCertSign: nothing that it signs is accepted'
+  }
+  return undefined
+}
+
+function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): string | undefined {
+  // Without the extension every use is allowed.
+  if (extendedKeyUsage.length === 0 || extendedKeyUsage.includes('anyExtendedKeyUsage')) return undefined
+  const missing = usages.filter((usage) => !extendedKeyUsage.includes(usage))
+  if (missing.length === 0) return undefined
+  return `${name ?? 'this place'} needs the extended key usage ${missing.join(' and ')}; the certificate has only ${extendedKeyUsage.join(', ')}`
+}
+
+/** Common name and groups that the API server and RBAC go by. Serving certificates are known by other names. */
+export const checkSubject: CertificateCheck = (entry, role) => {
+  const fault = nodeFault(entry, role) ?? rowFault(entry, role)
+  if (fault === undefined) return undefined
+  return problemAt(entry, 'ROLE_SUBJECT_WRONG', { message: fault, next: renewalAdvice(entry, role, 'wrong') })
+}
+
+function nodeFault(
+  { certificate, group }: CertificateEntry,
+  { kubelet, row, name }: Role,
+): string | undefined {
+  const isNodes = kubelet !== undefined || row?.name === 'kubelet.conf'
+  if (!isNodes) return undefined
+  const { commonName, organization, text } = certificate.subject
+  if (!commonName?.startsWith(nodeUserPrefix))
+    return `subject ${text}: ${name} needs CN=${nodeUserPrefix}NAME`
+  if (!organization.includes(nodeGroup)) return `subject ${text}: ${name} needs O=${nodeGroup}`
+  // kube-controller-manager signs neither of these; whoever did made it by hand.
+  if (organization.length > 1 && group.owner.kind !== 'issued')
+    return `subject ${text}: ${name} needs O=${nodeGroup} and no other`
+  return undefined
+}
+
+function rowFault({ certificate }: CertificateEntry, { row }: Role): string | undefined {
+  if (row === undefined || row.kind === 'ca' || row.commonName === undefined) return undefined
+  if (!row.usages.includes('clientAuth')) return undefined
+  const { commonName, organization, text } = certificate.subject
+  if (commonName !== row.commonName) return `subject ${text}: ${row.name} needs CN=${row.commonName}`
+  const allowed = [
+    row.organization,
+    ...(row.olderOrganization === undefined ? [] : [[row.olderOrganization]]),
+  ]
+  if (allowed.some((groups) => sameSet(groups, organization))) return undefined
+  const wanted =
+    row.organization.length === 0 ? 'no O' : row.organization.map((group) => `O=${group}`).join(', ')
+  return `subject ${text}: ${row.name} needs ${wanted}`
+}
+
+function sameSet(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value) => b.includes(value))
+}
+
+/** Members of system:masters: what is theirs cannot be taken away but with the CA. */
+export const checkMasters: CertificateCheck = (entry, role): Problem | undefined => {
+  const { certificate } = entry
+  if (certificate.isCa || !certificate.subject.organization.includes(systemMasters)) return undefined
+  const { extendedKeyUsage } = certificate
+  if (
+    extendedKeyUsage.length > 0 &&
+    !extendedKeyUsage.includes('clientAuth') &&
+    !extendedKeyUsage.includes('anyExtendedKeyUsage')
+  ) {
+    return undefined
+  }
+  const { row } = role
+  const isInTable =
+    row !== undefined &&
+    row.kind !== 'ca' &&
+    (row.olderOrganization === systemMasters || row.organization.includes(systemMasters))
+  // A copy of the admin.conf that kubeadm made before 1.29; super-admin.conf has no business elsewhere.
+  const isOldAdmin = kubeadmKubeconfigOf(entry) === 'admin.conf'
+  return problemAt(entry, 'SYSTEM_MASTERS', {
+    message: `member of ${systemMasters}: all rights, past RBAC, until it expires`,
+    next:
+      row?.name === 'super-admin.conf'
+        ? 'keep it as kubeadm made it, for emergencies, and use admin.conf for everything else'
+        : 'use a certificate whose groups have their rights by RBAC, which can be taken away again',
+    severity: isInTable || isOldAdmin ? 'info' : 'warning',
+  })
+}

@@ -1,0 +1,54 @@
+import type { Group } from '../entries.ts'
+import { problemAt } from '../problems.ts'
+import type { Problem } from '../report.ts'
+import type { PictureCheck } from './check.ts'
+
+const othersMayRead = 0o004
+const groupMayRead = 0o040
+
+/** Private keys in files that others than the owner may read. */
+export const checkModes: PictureCheck = ({ collection }) => {
+  const seen = new Set<string>()
+  const problems: Problem[] = []
+  for (const key of collection.keys) {
+    const { file } = key.group.origin
+    if (key.kind !== 'private' || key.encrypted || file === undefined || seen.has(file.path)) continue
+    seen.add(file.path)
+    if ((file.mode & (othersMayRead | groupMayRead)) === 0) continue
+    const mode = (file.mode & 0o777).toString(8).padStart(4, '0')
+    const isOpen = (file.mode & othersMayRead) !== 0
+    const name = pastable(file.path)
+    problems.push(
+      problemAt({ source: key.source, entry: key.entry }, 'KEY_READABLE_BY_OTHERS', {
+        message: `mode ${mode}: ${isOpen ? 'every user of the machine' : 'the group of the file'} may read the private key`,
+        next: name === undefined ? 'chmod 600 the file' : `chmod 600 ${name}`,
+        severity: isOpen ? 'warning' : 'info',
+      }),
+    )
+  }
+  return problems
+}
+
+/** A path that can stand in a command as it is; anything that a shell would look at twice is left out. */
+function pastable(path: string): string | undefined {
+  return /^[\w./@:+,-]+$/.test(path) ? path : undefined
+}
+
+/** kubelet-client-current.pem and its like must be symbolic links. */
+export const checkCurrentLinks: PictureCheck = ({ collection }) =>
+  collection.groups.flatMap((group) => notALink(group) ?? [])
+
+function notALink({ source, origin, owner }: Group): Problem | undefined {
+  const place = origin.treePlace
+  if (owner.kind !== 'file' || place === undefined || !('file' in place)) return undefined
+  const { file, tree, name } = place
+  if ((file.part !== 'current' && file.part !== 'updated') || origin.file?.linkTarget !== undefined)
+    return undefined
+  return problemAt({ source, entry: '' }, 'KUBELET_CURRENT_NOT_A_LINK', {
+    message: `${name} is a regular file, where the kubelet wants a symbolic link and does not start with anything else`,
+    next: tree.isInPlace
+      ? `mv ${name} ${name.replace(/current|updated/, '2000-01-01-00-00-00')} in ${tree.folder}, make ${name} a link to it (ln -s), restart the kubelet`
+      : 'copy the folder with its links (cp -a, tar) if this is a copy; on the node itself it must be a link',
+    severity: tree.isInPlace ? 'critical' : 'warning',
+  })
+}

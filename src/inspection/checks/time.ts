@@ -1,0 +1,110 @@
+import { renewalAdvice } from '../advice.ts'
+import type { CertificateEntry } from '../entries.ts'
+import { problemAt } from '../problems.ts'
+import type { Problem, Severity } from '../report.ts'
+import type { Role } from '../roles.ts'
+import { spanText, timeText } from '../spans.ts'
+import type { CertificateCheck, Picture } from './check.ts'
+
+/** Expired, not yet valid, expiring. */
+export const checkValidity: CertificateCheck = (entry, role, picture) => {
+  switch (picture.statusOf(entry)) {
+    case 'ok':
+      return undefined
+    case 'expired':
+      return expired(entry, role, picture)
+    case 'not-yet-valid':
+      return notYetValid(entry, role, picture)
+    case 'warning':
+      return expiring(entry, role, picture, 'warning')
+    case 'critical':
+      return expiring(entry, role, picture, 'critical')
+  }
+}
+
+function expired(entry: CertificateEntry, role: Role, picture: Picture): Problem {
+  const { notAfter } = entry.certificate
+  const when = `expired on ${timeText(notAfter)}, ${spanText(picture.now.getTime() - notAfter.getTime())} ago`
+  const next = renewalAdvice(entry, role, 'expired')
+  if (role.isRecord) return problemAt(entry, 'CERT_EXPIRED', { message: when, next, severity: 'info' })
+  if (!picture.isBundle(entry.group)) return problemAt(entry, 'CERT_EXPIRED', { message: when, next })
+  const dependents = dependentsOf(entry, picture)
+  const first = dependents[0]
+  if (first === undefined) {
+    return problemAt(entry, 'BUNDLE_MEMBER_EXPIRED', {
+      message: `${when}; other CAs in the bundle are valid`,
+      next: 'remove it from the bundle when nothing needs it',
+    })
+  }
+  const count = dependents.length === 1 ? '' : ` and ${dependents.length - 1} more`
+  return problemAt(entry, 'BUNDLE_MEMBER_EXPIRED', {
+    message: `${when}, and ${placeText(first)}${count} is signed by it`,
+    next: 'issue what it signed anew under a CA of the bundle that is valid',
+    severity: 'warning',
+  })
+}
+
+/** Certificates that are valid themselves and for which this one is the issuer, with no valid CA of the same name and key beside it. */
+function dependentsOf({ certificate, group }: CertificateEntry, { links, now }: Picture): CertificateEntry[] {
+  const isReplaced = group.certificates.some(
+    (other) =>
+      other.certificate !== certificate &&
+      other.certificate.notAfter >= now &&
+      other.certificate.subject.equals(certificate.subject) &&
+      other.certificate.publicKey.sha256 === certificate.publicKey.sha256,
+  )
+  return isReplaced ? [] : links.issuedBy(certificate).filter((issued) => issued.certificate.notAfter >= now)
+}
+
+function notYetValid(entry: CertificateEntry, role: Role, picture: Picture): Problem {
+  const { notBefore } = entry.certificate
+  const severity: Severity = role.isRecord ? 'info' : picture.isBundle(entry.group) ? 'warning' : 'critical'
+  return problemAt(entry, 'CERT_NOT_YET_VALID', {
+    message: `not valid before ${timeText(notBefore)}, in ${spanText(notBefore.getTime() - picture.now.getTime())}`,
+    next: 'check the clocks here and where it was made (timedatectl); when they are right, wait, or issue it anew',
+    severity,
+  })
+}
+
+function expiring(
+  entry: CertificateEntry,
+  role: Role,
+  picture: Picture,
+  severity: 'warning' | 'critical',
+): Problem | undefined {
+  if (role.isRecord) return undefined
+  const { notAfter } = entry.certificate
+  return problemAt(entry, severity === 'warning' ? 'CERT_EXPIRING' : 'CERT_EXPIRING_VERY_SOON', {
+    message: `expires on ${timeText(notAfter)}, in ${spanText(notAfter.getTime() - picture.now.getTime())}`,
+    next: renewalAdvice(entry, role, 'expiring'),
+  })
+}
+
+/** A certificate that outlives its CA, or whose CA has expired already. */
+export const checkIssuerValidity: CertificateCheck = (entry, role, picture) => {
+  const { certificate } = entry
+  const { links, now } = picture
+  if (role.isRecord || certificate.notAfter < now) return undefined
+  // Proof costs a signature check, so it is asked for only where a shorter-lived CA of that name is there at all.
+  const shorter = links.candidates(certificate).some(({ notAfter }) => notAfter < certificate.notAfter)
+  const issuer = shorter ? links.issuerOf(certificate) : undefined
+  if (issuer === undefined || issuer === certificate || issuer.notAfter >= certificate.notAfter)
+    return undefined
+  const { organization, commonName } = issuer.subject
+  const name = commonName ?? organization[0] ?? issuer.subject.text
+  const next = renewalAdvice(entry, role, 'wrong')
+  if (issuer.notAfter < now) {
+    return problemAt(entry, 'ISSUER_EXPIRED', {
+      message: `valid until ${timeText(certificate.notAfter)}, but the CA ${JSON.stringify(name)} that signed it expired on ${timeText(issuer.notAfter)}`,
+      next: `replace the CA first; then ${next}`,
+    })
+  }
+  return problemAt(entry, 'CERT_OUTLIVES_ISSUER', {
+    message: `valid until ${timeText(certificate.notAfter)}, but the CA ${JSON.stringify(name)} that signed it only until ${timeText(issuer.notAfter)}`,
+    next: "take the CA's date as the real one, and rotate the CA before it",
+  })
+}
+
+export function placeText({ source, entry }: { readonly source: string; readonly entry: string }): string {
+  return entry === '' ? source : `${source} ${entry}`
+}

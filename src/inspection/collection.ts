@@ -1,0 +1,114 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import type {
+  CertificateEntry,
+  Group,
+  KeyEntry,
+  KubeconfigEntry,
+  ObjectEntry,
+  Origin,
+  Owner,
+  RequestEntry,
+} from './entries.ts'
+import { type Place, type ProblemCode, problemAt } from './problems.ts'
+import type { InspectionReport, Problem } from './report.ts'
+
+/** Where something is read from, while it is read. */
+export interface Spot {
+  readonly origin: Origin
+  /** Place in the source; empty for the source itself. */
+  readonly entry: string
+  readonly owner: Owner
+}
+
+/** All that was found in the sources, in the order of reading. */
+export class Collection {
+  readonly groups: Group[] = []
+  readonly certificates: CertificateEntry[] = []
+  readonly keys: KeyEntry[] = []
+  readonly requests: RequestEntry[] = []
+  readonly kubeconfigs: KubeconfigEntry[] = []
+  readonly objects: ObjectEntry[] = []
+  readonly origins: Origin[] = []
+  readonly withoutCertificate: InspectionReport['withoutCertificate'] = []
+  readonly problems: Problem[] = []
+  private readonly known = new Map<string, Certificate>()
+
+  /** How much was found so far: a source that does not change it holds nothing of interest. */
+  get size(): number {
+    const { certificates, keys, requests, kubeconfigs, objects, withoutCertificate, problems } = this
+    return (
+      certificates.length +
+      keys.length +
+      requests.length +
+      kubeconfigs.length +
+      objects.length +
+      withoutCertificate.length +
+      problems.length
+    )
+  }
+
+  group({ origin, entry, owner }: Spot): Group {
+    const group = { source: origin.source, entry, origin, owner, certificates: [], keys: [] }
+    this.groups.push(group)
+    return group
+  }
+
+  addCertificate(group: Group, entry: string, read: Certificate): void {
+    const certificate = this.interned(read)
+    const found = { source: group.source, entry, certificate, group, position: group.certificates.length }
+    group.certificates.push(found)
+    this.certificates.push(found)
+  }
+
+  addKey(
+    group: Group,
+    entry: string,
+    key: Pick<KeyEntry, 'kind' | 'format' | 'encrypted' | 'publicKey'>,
+  ): void {
+    const found = { ...key, source: group.source, entry, group }
+    group.keys.push(found)
+    this.keys.push(found)
+  }
+
+  addProblem(place: Place, code: ProblemCode, said: Parameters<typeof problemAt>[2]): void {
+    this.problems.push(problemAt(place, code, said))
+  }
+
+  /** Takes out what came from these origins. */
+  leaveOut(origins: ReadonlySet<Origin>): void {
+    const sources = new Set([...origins].map(({ source }) => source))
+    const stays = ({ group }: { readonly group: Group }) => !origins.has(group.origin)
+    keep(this.certificates, stays)
+    keep(this.keys, stays)
+    keep(this.groups, ({ origin }) => !origins.has(origin))
+    keep(this.problems, ({ source }) => !sources.has(source))
+  }
+
+  /** Something could not be read: the error's own words, or, for an error that nobody expected, a defect of kcert. */
+  addFailure(place: Place, error: unknown, code: ProblemCode, next: string): void {
+    if (error instanceof KcertError) {
+      const message = error.why === undefined ? error.message : `${error.message}: ${error.why}`
+      this.addProblem(place, code, { message, next: error.next ?? next })
+      return
+    }
+    const message = `kcert failed here: ${error instanceof Error ? error.message : String(error)}`
+    this.addProblem(place, 'KCERT_DEFECT', { message, next: 'report it with the file, if it may be shown' })
+  }
+
+  /** The same certificate at several places is one object, so that what is computed of it is computed once. */
+  private interned(certificate: Certificate): Certificate {
+    const { signature, serialNumber } = certificate
+    const key = `${serialNumber} ${Buffer.from(signature.buffer, signature.byteOffset, signature.byteLength).toString('latin1')}`
+    const known = this.known.get(key)
+    if (known?.equals(certificate)) return known
+    this.known.set(key, certificate)
+    return certificate
+  }
+}
+
+function keep<Item>(list: Item[], stays: (item: Item) => boolean): void {
+  const kept = list.filter(stays)
+  list.length = 0
+  for (const item of kept) list.push(item)
+}

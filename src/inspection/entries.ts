@@ -1,0 +1,85 @@
+import type { TreePlace } from '../pki/kubeadm-tree.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import type { PublicKeyInfo } from '../x509/public-key.ts'
+import type { CertificateRequest } from '../x509/request.ts'
+import type { Place } from './problems.ts'
+import type { FileFacts } from './source.ts'
+
+// What was collected from the sources, before it is linked, checked and reported.
+
+/** Where things came from. */
+export interface Origin {
+  readonly source: string
+  readonly file?: FileFacts
+  readonly root?: string
+  /** Set when all sources are there: what the file is in kubeadm's or the kubelet's folder. */
+  treePlace?: TreePlace
+}
+
+/** What the certificates of a group are for, as far as their place says. */
+export type Owner =
+  | { readonly kind: 'file' }
+  | { readonly kind: 'served' }
+  | { readonly kind: 'cluster'; readonly kubeconfig: KubeconfigEntry; readonly name: string }
+  | { readonly kind: 'user'; readonly kubeconfig: KubeconfigEntry; readonly name: string }
+  /** A value of a Secret or ConfigMap. */
+  | { readonly kind: 'value'; readonly object: ObjectEntry; readonly key: string }
+  | { readonly kind: 'ca-bundle'; readonly of: string }
+  | {
+      readonly kind: 'issued'
+      readonly request: RequestEntry | undefined
+      readonly signerName: string | undefined
+    }
+
+/** Certificates and keys that stand together in one place, in their order. */
+export interface Group extends Place {
+  readonly origin: Origin
+  readonly owner: Owner
+  readonly certificates: CertificateEntry[]
+  readonly keys: KeyEntry[]
+}
+
+export interface CertificateEntry extends Place {
+  readonly certificate: Certificate
+  readonly group: Group
+  /** Among the certificates of the group, from 0. */
+  readonly position: number
+}
+
+export interface KeyEntry extends Place {
+  readonly group: Group
+  readonly kind: 'private' | 'public'
+  readonly format: string
+  readonly encrypted: boolean
+  /** Undefined while the key is encrypted. */
+  readonly publicKey: PublicKeyInfo | undefined
+}
+
+export interface RequestEntry extends Place {
+  readonly request: CertificateRequest
+  readonly signerName?: string
+  readonly usages?: readonly string[]
+  readonly username?: string
+  readonly condition?: string
+}
+
+/** A Kubernetes object with values: Secret or ConfigMap. */
+export interface ObjectEntry extends Place {
+  readonly origin: Origin
+  readonly kind: 'Secret' | 'ConfigMap'
+  readonly namespace: string | undefined
+  readonly name: string
+  readonly type: string | undefined
+  readonly groups: Group[]
+}
+
+export interface KubeconfigEntry extends Place {
+  readonly origin: Origin
+  readonly clusters: readonly {
+    readonly name: string
+    readonly server: string | undefined
+    readonly group: Group | undefined
+  }[]
+  readonly users: readonly { readonly name: string; readonly group: Group | undefined }[]
+  readonly contexts: readonly { readonly cluster: string; readonly user: string }[]
+}

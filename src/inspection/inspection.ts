@@ -1,0 +1,337 @@
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import type { CertificateRequest } from '../x509/request.ts'
+import type { Picture } from './checks/check.ts'
+import { problemsOf } from './checks/checks.ts'
+import { Collection, type Spot } from './collection.ts'
+import type { CertificateEntry, Group, Origin } from './entries.ts'
+import { certificateReport, keyReport, requestReport } from './entry-reports.ts'
+import { Links } from './links.ts'
+import { collectKubeconfig, isKubeconfig } from './read-kubeconfig.ts'
+import { collectManifest } from './read-manifest.ts'
+import { readDerMaterial, readPemMaterial } from './read-material.ts'
+import type { CertificateReport, InspectionReport } from './report.ts'
+import { roleOf } from './roles.ts'
+import { mayConcernUs, shapeOf } from './sniff.ts'
+import type { ReadReferencedFile, Source, UnreadableSource } from './source.ts'
+import { timeText } from './spans.ts'
+import { statusAt } from './status.ts'
+import { StoreLinks } from './store-links.ts'
+import { summaryOf } from './summary.ts'
+import type { Thresholds } from './thresholds.ts'
+import { missingProblem, unreadableProblem } from './unreadable.ts'
+
+export interface InspectionOptions {
+  readonly now: Date
+  readonly thresholds: Thresholds
+  readonly readReferencedFile: ReadReferencedFile
+  /** For keystores and encrypted keys. */
+  readonly password?: string
+}
+
+export interface InspectionOutcome {
+  readonly report: InspectionReport
+  /** In the order of report.certificates. */
+  readonly certificates: readonly Certificate[]
+  /** The certificate behind each report, also after `select` has filtered and sorted them. */
+  readonly certificateOf: ReadonlyMap<CertificateReport, Certificate>
+}
+
+// A kubeconfig in a Secret in a file in base64 is three deep; nothing honest is deeper.
+const deepestContent = 4
+
+/**
+ * One inspection: sources are added, in any order, and `finish` returns what is in them, how it hangs together, and what is
+ * wrong. Reads nothing by itself but what kubeconfigs refer to, through the function it was given. Whatever a source holds,
+ * the answer is a report: nothing here throws for bad input.
+ */
+export class Inspection {
+  private readonly options: InspectionOptions
+  private readonly collection = new Collection()
+  private readonly unreadable: UnreadableSource[] = []
+  private readonly referenced = new Map<string, Source | UnreadableSource>()
+
+  constructor(options: InspectionOptions) {
+    this.options = options
+  }
+
+  /** Reads one source. One of a walked folder (`root`) that holds nothing of interest is left out; one that was named is a problem. */
+  async add(source: Source): Promise<void> {
+    const { collection } = this
+    const { name, file, root, bytes } = source
+    const origin: Origin = { source: name, ...(file && { file }), ...(root !== undefined && { root }) }
+    collection.origins.push(origin)
+    const before = collection.size
+    const owner = isAddress(source) ? ({ kind: 'served' } as const) : ({ kind: 'file' } as const)
+    try {
+      await this.read({ origin, entry: '', owner }, bytes, 0)
+    } catch (error) {
+      collection.addFailure({ source: name, entry: '' }, error, 'CERT_UNREADABLE', 'fetch the file anew')
+    }
+    if (collection.size === before && root === undefined) {
+      collection.addProblem({ source: name, entry: '' }, 'NOTHING_FOUND', nothingFound(bytes))
+    }
+  }
+
+  /** Notes a source that could not be read. */
+  addUnreadable(unreadable: UnreadableSource): void {
+    this.unreadable.push(unreadable)
+  }
+
+  /** Links, checks and reports what was added. To be called once. */
+  finish(): InspectionOutcome {
+    const { collection, options } = this
+    const trees = this.recognise()
+    const store = new StoreLinks(collection.origins, this.unreadable)
+    store.leaveOutLinkTargets(collection)
+    const picture = this.picture(trees, store)
+    const missing = this.missing(trees)
+    const problems = [
+      ...collection.problems,
+      ...this.unreadable.flatMap(
+        (one) => unreadableProblem(one, treePlaceOf(one, trees), store.isTargetHere(one)) ?? [],
+      ),
+      ...missing.map(({ source, file }) => missingProblem(source, file)),
+      ...problemsOf(picture),
+    ]
+    const certificateOf = new Map<CertificateReport, Certificate>()
+    for (const entry of collection.certificates) {
+      const report = certificateReport(
+        entry,
+        picture.roleOf(entry),
+        picture.statusOf(entry),
+        options.now,
+        picture.links,
+      )
+      certificateOf.set(report, entry.certificate)
+    }
+    const parts = {
+      certificates: [...certificateOf.keys()],
+      requests: collection.requests.map(requestReport),
+      keys: collection.keys.map((key) => keyReport(key, picture.links)),
+      withoutCertificate: collection.withoutCertificate,
+      missing: missing.map(({ source, file }) => ({ source, role: file.role })),
+      problems: problems.sort((a, b) => rank[a.severity] - rank[b.severity]),
+    }
+    const report: InspectionReport = {
+      apiVersion: 'kcert/v1',
+      kind: 'InspectionReport',
+      generatedAt: timeText(options.now),
+      ...parts,
+      summary: summaryOf(parts),
+    }
+    return { report, certificates: [...certificateOf.values()], certificateOf }
+  }
+
+  private async read(spot: Spot, bytes: Uint8Array, depth: number): Promise<Group | undefined> {
+    if (depth > deepestContent) return undefined
+    const { password } = this.options
+    switch (shapeOf(bytes)) {
+      case 'pem':
+        return readPemMaterial(this.collection, spot, bytes, { password })
+      case 'der':
+        return readDerMaterial(this.collection, spot, bytes, { password, isGuess: isForeign(spot) })
+      case 'document':
+        await this.readDocuments(spot, bytes, depth)
+        return undefined
+      case 'base64':
+        return this.read(spot, Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64'), depth + 1)
+      default:
+        return undefined
+    }
+  }
+
+  private async readDocuments(spot: Spot, bytes: Uint8Array, depth: number): Promise<void> {
+    if (!mayConcernUs(bytes)) return
+    const { collection } = this
+    const { origin } = spot
+    const { documents, defects } = await readDocuments(
+      Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'),
+    )
+    for (const { reason, line, next } of isForeign(spot) && !isPlainlyKubeconfig(bytes) ? [] : defects) {
+      collection.addProblem({ source: origin.source, entry: spot.entry }, 'DOCUMENT_MALFORMED', {
+        message: line === undefined ? reason : `line ${line}: ${reason}`,
+        next: next ?? 'mend the YAML or JSON there',
+      })
+    }
+    const isEmbedded = spot.owner.kind === 'value'
+    let kubeconfigs = 0
+    for (const document of documents) {
+      if (isKubeconfig(document)) {
+        const prefix = ++kubeconfigs > 1 ? `${spot.entry} document ${kubeconfigs}`.trimStart() : spot.entry
+        await collectKubeconfig(
+          {
+            collection,
+            readReferencedFile: isEmbedded ? undefined : (path) => this.readReferenced(path),
+            readMaterial: (at, entry, owner, content) =>
+              this.readField({ origin: at, entry, owner }, content),
+          },
+          origin,
+          prefix,
+          document,
+        )
+      } else if (!isEmbedded) {
+        await collectManifest(
+          {
+            collection,
+            readValue: (at, value) => this.readValue(at, value, depth + 1),
+            readPem: (at, value, onRequest) => this.readPem(at, value, onRequest),
+          },
+          origin,
+          document,
+        )
+      }
+    }
+  }
+
+  /** A field of a kubeconfig: PEM, or it is nothing that a client could use. */
+  private async readField(spot: Spot, bytes: Uint8Array): Promise<Group | undefined> {
+    return shapeOf(bytes) === 'pem' ? this.readPem(spot, bytes) : undefined
+  }
+
+  private readPem(
+    spot: Spot,
+    bytes: Uint8Array,
+    onRequest?: (request: CertificateRequest, entry: string) => void,
+  ): Group | undefined {
+    const { password } = this.options
+    return readPemMaterial(this.collection, spot, bytes, { password, ...(onRequest && { onRequest }) })
+  }
+
+  /** A value of a Secret or ConfigMap, which may be anything. */
+  private async readValue(spot: Spot, bytes: Uint8Array, depth: number): Promise<Group | undefined> {
+    const { password } = this.options
+    const shape = shapeOf(bytes)
+    if (shape === 'pem') return this.readPem(spot, bytes)
+    if (shape === 'der') return readDerMaterial(this.collection, spot, bytes, { password, isGuess: true })
+    if (shape === 'document' && isPlainlyKubeconfig(bytes)) await this.readDocuments(spot, bytes, depth)
+    return undefined
+  }
+
+  private readReferenced(path: string): Source | UnreadableSource {
+    const known = this.referenced.get(path)
+    if (known !== undefined) return known
+    const outcome = this.options.readReferencedFile(path)
+    this.referenced.set(path, outcome)
+    return outcome
+  }
+
+  private recognise(): RecognisedTrees {
+    const files: FoundFile[] = []
+    for (const { file, root } of [...this.collection.origins, ...this.unreadable]) {
+      if (file !== undefined) files.push({ path: file.path, ...(root !== undefined && { root }) })
+    }
+    const trees = recogniseTrees(files)
+    for (const origin of this.collection.origins) {
+      const place = origin.file && trees.placeOf(origin.file.path)
+      if (place !== undefined) origin.treePlace = place
+    }
+    return trees
+  }
+
+  private picture(trees: RecognisedTrees, store: StoreLinks): Picture {
+    const { collection } = this
+    const { now, thresholds } = this.options
+    const isReplaced = (group: Group) => store.isReplaced(group.origin)
+    const roleFor = remembered((entry: CertificateEntry) => roleOf(entry, isReplaced))
+    return {
+      now,
+      thresholds,
+      collection,
+      links: new Links(collection, now),
+      trees,
+      roleOf: roleFor,
+      statusOf: remembered((entry) => statusAt(entry.certificate, roleFor(entry), now, thresholds)),
+      isBundle: remembered((group) => isBundle(group, roleFor, now)),
+    }
+  }
+
+  /** Missing files, named as the operator would; none below a folder that could not be read. */
+  private missing(trees: RecognisedTrees): { source: string; file: RecognisedTrees['missing'][number] }[] {
+    if (trees.missing.length === 0) return []
+    const closed = this.unreadable.flatMap(({ file }) => (file === undefined ? [] : [`${file.path}/`]))
+    const shown = new Map<string, string>()
+    for (const { source, file, root } of this.collection.origins) {
+      if (file !== undefined && root !== undefined)
+        shown.set(root, source.slice(0, source.length - (file.path.length - root.length)))
+    }
+    return trees.missing
+      .filter(({ path }) => !closed.some((folder) => path.startsWith(folder)))
+      .map((file) => {
+        const root = [...shown.keys()].find((one) => file.path.startsWith(`${one}/`))
+        return {
+          source: root === undefined ? file.path : shown.get(root)! + file.path.slice(root.length),
+          file,
+        }
+      })
+  }
+}
+
+const rank = { critical: 0, warning: 1, info: 2 } as const
+
+function remembered<Key, Value>(compute: (key: Key) => Value): (key: Key) => Value {
+  const known = new Map<Key, Value>()
+  return (key) => {
+    let value = known.get(key)
+    if (value === undefined) {
+      value = compute(key)
+      known.set(key, value)
+    }
+    return value
+  }
+}
+
+/** Several CAs that somebody trusts, or a file of nothing but CAs, at least one of them valid. */
+function isBundle(
+  { certificates }: Group,
+  roleFor: (entry: CertificateEntry) => { isTrusted: boolean },
+  now: Date,
+): boolean {
+  if (certificates.length < 2) return false
+  const areTrusted =
+    certificates.every((entry) => roleFor(entry).isTrusted) ||
+    certificates.every(({ certificate }) => certificate.isCa)
+  return (
+    areTrusted &&
+    certificates.some(({ certificate }) => certificate.notBefore <= now && now <= certificate.notAfter)
+  )
+}
+
+function treePlaceOf({ file }: UnreadableSource, trees: RecognisedTrees): TreePlace | undefined {
+  return file && trees.placeOf(file.path)
+}
+
+/** Served chains have an address for a name and come from no file. */
+function isAddress({ name, file }: Source): boolean {
+  return file === undefined && !name.startsWith('/') && /:\d{1,5}$/.test(name)
+}
+
+const certificateName = /\.(?:crt|cer|cert|pem|der|key|pub|p12|pfx|p7b|p7c|csr)$/
+
+/** In a walked folder a file may be anything; its name says whether it means to be a certificate. */
+function isForeign({ origin }: Spot): boolean {
+  return origin.root !== undefined && !certificateName.test(origin.source)
+}
+
+function isPlainlyKubeconfig(bytes: Uint8Array): boolean {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return buffer.includes('clusters', 0, 'latin1') && buffer.includes('users', 0, 'latin1')
+}
+
+const javaKeystore = 0xfeedfeed
+
+function nothingFound(bytes: Uint8Array): { message: string; next: string } {
+  const message = 'no certificate, request, key or kubeconfig in it'
+  if (bytes.length === 0)
+    return { message: `empty: ${message}`, next: 'check the path, and what should have written the file' }
+  const isJavas =
+    bytes.length > 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).readUInt32BE(0) === javaKeystore
+  if (isJavas) {
+    return {
+      message: 'a Java keystore (JKS), which kcert does not read',
+      next: 'keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12, then inspect that',
+    }
+  }
+  return { message, next: 'check the path' }
+}

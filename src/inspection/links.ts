@@ -1,0 +1,241 @@
+import type { Certificate } from '../x509/certificate.ts'
+import type { Name } from '../x509/name.ts'
+import type { Collection } from './collection.ts'
+import type { CertificateEntry, KeyEntry } from './entries.ts'
+import { keyNameBeside } from './pairs.ts'
+
+// After a rotation two or three CAs share a name; more candidates than this for one certificate are made to cost time.
+const mostCandidates = 16
+
+/**
+ * Who signed what and which key belongs to which certificate, over all inputs. Everything is found when it is asked for:
+ * of 10,000 certificates in a table nobody asks, and a signature check costs as much as reading the certificate ten times.
+ */
+export class Links {
+  private readonly collection: Collection
+  private readonly now: number
+  private readonly authorities = new Map<string, CertificateEntry[]>()
+  private readonly entriesOf = new Map<Certificate, CertificateEntry[]>()
+  private readonly verdicts = new Map<Certificate, Map<Certificate, boolean>>()
+  private readonly issuers = new Map<Certificate, Certificate | undefined>()
+  private byIssuer: Map<string, CertificateEntry[]> | undefined
+  private keysByHash: Map<string, KeyEntry[]> | undefined
+  private certificatesByHash: Map<string, CertificateEntry[]> | undefined
+  private allKeys: Map<string, KeyEntry[]> | undefined
+  private keysByPath: Map<string, KeyEntry[]> | undefined
+
+  constructor(collection: Collection, now: Date) {
+    this.collection = collection
+    this.now = now.getTime()
+    for (const entry of collection.certificates) {
+      const { certificate } = entry
+      const known = this.entriesOf.get(certificate)
+      if (known !== undefined) {
+        known.push(entry)
+        continue
+      }
+      this.entriesOf.set(certificate, [entry])
+      if (mayIssue(certificate)) push(this.authorities, nameKey(certificate.subject), entry)
+    }
+  }
+
+  /** True when the key of `issuer` made the signature. Each pair is verified once. */
+  isSignedBy(certificate: Certificate, issuer: Certificate): boolean {
+    let verdicts = this.verdicts.get(certificate)
+    if (verdicts === undefined) {
+      verdicts = new Map()
+      this.verdicts.set(certificate, verdicts)
+    }
+    const known = verdicts.get(issuer)
+    if (known !== undefined) return known
+    const verdict = certificate.issuer.equals(issuer.subject) && certificate.isSignedBy(issuer)
+    verdicts.set(issuer, verdict)
+    return verdict
+  }
+
+  isSelfSigned(certificate: Certificate): boolean {
+    return certificate.isSelfIssued && this.isSignedBy(certificate, certificate)
+  }
+
+  /** Certificates among the inputs that may have signed it by name and key identifiers, the likeliest first; nothing is proved. */
+  candidates(certificate: Certificate): Certificate[] {
+    const found = this.authorities.get(nameKey(certificate.issuer))
+    if (found === undefined) return []
+    const scored = found
+      .filter(({ certificate: issuer }) => issuer !== certificate)
+      .map(({ certificate: issuer }) => ({ issuer, score: this.likelihood(certificate, issuer) }))
+      .sort((a, b) => b.score - a.score || b.issuer.notAfter.getTime() - a.issuer.notAfter.getTime())
+    return scored.slice(0, mostCandidates).map(({ issuer }) => issuer)
+  }
+
+  /** The certificate among the inputs that signed it, proved by its signature; itself when it is self-signed. */
+  issuerOf(certificate: Certificate): Certificate | undefined {
+    if (this.issuers.has(certificate)) return this.issuers.get(certificate)
+    const issuer = this.isSelfSigned(certificate)
+      ? certificate
+      : this.candidates(certificate).find((candidate) => this.isSignedBy(certificate, candidate))
+    this.issuers.set(certificate, issuer)
+    return issuer
+  }
+
+  /** The place of the issuer: in the same source where it is there too, else the first one. */
+  issuerPlace(entry: CertificateEntry): CertificateEntry | undefined {
+    const issuer = this.issuerOf(entry.certificate)
+    if (issuer === entry.certificate) return entry
+    const places = issuer && this.entriesOf.get(issuer)
+    return (
+      places?.find(({ group }) => group === entry.group) ??
+      places?.find(({ source }) => source === entry.source) ??
+      places?.[0]
+    )
+  }
+
+  /** Certificates that name this one as their issuer and were signed by it. */
+  issuedBy(issuer: Certificate): CertificateEntry[] {
+    if (this.byIssuer === undefined) {
+      this.byIssuer = new Map()
+      for (const entry of this.collection.certificates)
+        push(this.byIssuer, nameKey(entry.certificate.issuer), entry)
+    }
+    const named = this.byIssuer.get(nameKey(issuer.subject)) ?? []
+    return named.filter(({ certificate }) => certificate !== issuer && this.issuerOf(certificate) === issuer)
+  }
+
+  placesOf(certificate: Certificate): readonly CertificateEntry[] {
+    return this.entriesOf.get(certificate) ?? []
+  }
+
+  /**
+   * True when a chain of signatures leads from the first certificate to one of the anchors, through the others.
+   * Times, usages and constraints are not looked at: what is asked is who signed, not who would be accepted.
+   */
+  reaches(chain: readonly Certificate[], anchors: readonly Certificate[]): boolean {
+    const [leaf, ...others] = chain
+    if (leaf === undefined) return false
+    const seen = new Set<Certificate>()
+    const waiting = [leaf]
+    for (let current = waiting.pop(); current !== undefined; current = waiting.pop()) {
+      if (seen.has(current)) continue
+      seen.add(current)
+      const certificate = current
+      if (anchors.some((anchor) => anchor === certificate || this.isSignedBy(certificate, anchor)))
+        return true
+      waiting.push(...others.filter((other) => !seen.has(other) && this.isSignedBy(certificate, other)))
+    }
+    return false
+  }
+
+  /** The private key among the inputs that is the certificate's, or the one that should be and is not. */
+  keyOf(entry: CertificateEntry): { readonly key: KeyEntry; readonly matches: boolean } | undefined {
+    if (this.collection.keys.length === 0) return undefined
+    const { certificate, group } = entry
+    const mine = this.keyIndex().get(certificate.publicKey.sha256)
+    if (mine !== undefined) {
+      const key =
+        mine.find((one) => group.keys.includes(one)) ??
+        mine.find(({ source }) => source === entry.source) ??
+        mine[0]!
+      return { key, matches: true }
+    }
+    // Only the leaf of a chain has its key beside it.
+    if (entry.position > 0) return undefined
+    const beside = this.keysBeside(entry).find(
+      ({ kind, publicKey }) => kind === 'private' && publicKey !== undefined,
+    )
+    return beside && { key: beside, matches: false }
+  }
+
+  /** Certificates and keys with the same public key. */
+  matchesOf(key: KeyEntry): readonly { readonly source: string; readonly entry: string }[] {
+    const hash = key.publicKey?.sha256
+    if (hash === undefined) return []
+    const keys = (this.keyIndexAll().get(hash) ?? []).filter((other) => other !== key)
+    return [...(this.certificateIndex().get(hash) ?? []), ...keys]
+  }
+
+  /** Keys that stand where the certificate's own should: in the same group, in the same object, in a file of the same name. */
+  private keysBeside(entry: CertificateEntry): readonly KeyEntry[] {
+    const { group } = entry
+    if (group.keys.length > 0) return group.keys
+    if (group.owner.kind === 'value') {
+      const { object, key } = group.owner
+      const names = keyNameBeside(key)
+      return object.groups
+        .filter(({ owner }) => owner.kind === 'value' && names.includes(owner.key))
+        .flatMap(({ keys }) => keys)
+    }
+    const path = group.owner.kind === 'file' ? group.origin.file?.path : undefined
+    if (path === undefined) return []
+    const slash = path.lastIndexOf('/')
+    for (const name of keyNameBeside(path.slice(slash + 1))) {
+      const keys = this.keyPaths().get(path.slice(0, slash + 1) + name)
+      if (keys !== undefined) return keys
+    }
+    return []
+  }
+
+  private likelihood(certificate: Certificate, issuer: Certificate): number {
+    const { authorityKeyId } = certificate
+    const { subjectKeyId } = issuer
+    const known = authorityKeyId !== undefined && subjectKeyId !== undefined
+    const keyScore = !known ? 2 : authorityKeyId === subjectKeyId ? 4 : 0
+    return (
+      keyScore + (issuer.notAfter.getTime() >= this.now && issuer.notBefore.getTime() <= this.now ? 1 : 0)
+    )
+  }
+
+  private keyIndex(): Map<string, KeyEntry[]> {
+    if (this.keysByHash === undefined) {
+      this.keysByHash = new Map()
+      for (const key of this.collection.keys) {
+        if (key.kind === 'private' && key.publicKey !== undefined)
+          push(this.keysByHash, key.publicKey.sha256, key)
+      }
+    }
+    return this.keysByHash
+  }
+
+  private keyIndexAll(): Map<string, KeyEntry[]> {
+    if (this.allKeys === undefined) {
+      this.allKeys = new Map()
+      for (const key of this.collection.keys) if (key.publicKey) push(this.allKeys, key.publicKey.sha256, key)
+    }
+    return this.allKeys
+  }
+
+  private certificateIndex(): Map<string, CertificateEntry[]> {
+    if (this.certificatesByHash === undefined) {
+      this.certificatesByHash = new Map()
+      for (const entry of this.collection.certificates) {
+        push(this.certificatesByHash, entry.certificate.publicKey.sha256, entry)
+      }
+    }
+    return this.certificatesByHash
+  }
+
+  private keyPaths(): Map<string, KeyEntry[]> {
+    if (this.keysByPath === undefined) {
+      this.keysByPath = new Map()
+      for (const key of this.collection.keys) {
+        const { owner, origin } = key.group
+        if (owner.kind === 'file' && origin.file !== undefined) push(this.keysByPath, origin.file.path, key)
+      }
+    }
+    return this.keysByPath
+  }
+}
+
+/** A CA, or a certificate from before there were extensions to say so. */
+function mayIssue(certificate: Certificate): boolean {
+  return certificate.isCa || certificate.version !== 3
+}
+
+function nameKey({ der }: Name): string {
+  return Buffer.from(der.buffer, der.byteOffset, der.byteLength).toString('latin1')
+}
+
+function push<Key, Value>(map: Map<Key, Value[]>, key: Key, value: Value): void {
+  const values = map.get(key)
+  if (values === undefined) map.set(key, [value])
+  else values.push(value)
+}

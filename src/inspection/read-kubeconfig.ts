@@ -1,0 +1,226 @@
+import {
+  type Credential,
+  isKubeconfig,
+  type Kubeconfig,
+  type KubeconfigUser,
+  type Material,
+  readKubeconfig,
+} from '../kubeconfig/kubeconfig.ts'
+import type { Node } from '../kubeconfig/node.ts'
+import type { Collection } from './collection.ts'
+import type { Group, KubeconfigEntry, Origin, Owner } from './entries.ts'
+import type { Place } from './problems.ts'
+import { mapReference } from './references.ts'
+import type { ReadReferencedFile, Source, UnreadableSource } from './source.ts'
+
+export { isKubeconfig }
+
+/** What reading a kubeconfig needs from the inspection around it. */
+export interface KubeconfigContext {
+  readonly collection: Collection
+  /** Undefined where its files are somebody else's: within a Secret or ConfigMap they are those of a pod. */
+  readonly readReferencedFile: ReadReferencedFile | undefined
+  /** Reads octets that should hold certificates or a key. */
+  readonly readMaterial: (
+    origin: Origin,
+    entry: string,
+    owner: Owner,
+    bytes: Uint8Array,
+  ) => Promise<Group | undefined>
+}
+
+/** Collects what a kubeconfig holds: CAs of clusters, certificates and keys of users, and who needs no certificate, and why. */
+export async function collectKubeconfig(
+  context: KubeconfigContext,
+  origin: Origin,
+  prefix: string,
+  node: Node,
+): Promise<void> {
+  const kubeconfig = readKubeconfig(node)
+  await new KubeconfigCollector(context, origin, prefix, kubeconfig).collect()
+}
+
+class KubeconfigCollector {
+  private readonly context: KubeconfigContext
+  private readonly collection: Collection
+  private readonly origin: Origin
+  private readonly prefix: string
+  private readonly kubeconfig: Kubeconfig
+  private readonly clusters: { name: string; server: string | undefined; group: Group | undefined }[] = []
+  private readonly users: { name: string; group: Group | undefined }[] = []
+  private readonly entry: KubeconfigEntry
+
+  constructor(context: KubeconfigContext, origin: Origin, prefix: string, kubeconfig: Kubeconfig) {
+    this.context = context
+    this.collection = context.collection
+    this.origin = origin
+    this.prefix = prefix
+    this.kubeconfig = kubeconfig
+    const { clusters, users } = this
+    this.entry = { ...this.place(''), origin, clusters, users, contexts: kubeconfig.contexts }
+  }
+
+  async collect(): Promise<void> {
+    const { kubeconfig } = this
+    this.collection.kubeconfigs.push(this.entry)
+    for (const { field, reason, isFatal } of kubeconfig.defects) {
+      this.collection.addProblem(this.place(field), 'KUBECONFIG_FIELD_MALFORMED', {
+        message: `${field}: ${reason}`,
+        next: isFatal
+          ? 'mend the field: kubectl and every client refuse the whole file for it'
+          : 'mend the field',
+        severity: isFatal ? 'critical' : 'warning',
+      })
+    }
+    for (const { name, server, skipsTlsVerify, certificateAuthority } of kubeconfig.clusters) {
+      const at = `cluster ${nameText(name)}`
+      if (skipsTlsVerify) this.addInsecure(at, certificateAuthority !== undefined)
+      const owner: Owner = { kind: 'cluster', kubeconfig: this.entry, name }
+      const group = certificateAuthority && (await this.material(at, owner, certificateAuthority))
+      this.clusters.push({ name, server, group })
+    }
+    for (const user of kubeconfig.users) await this.collectUser(user)
+    this.addDanglingNames()
+  }
+
+  private async collectUser(user: KubeconfigUser): Promise<void> {
+    const at = `user ${nameText(user.name)}`
+    const owner: Owner = { kind: 'user', kubeconfig: this.entry, name: user.name }
+    const group = user.clientCertificate && (await this.material(at, owner, user.clientCertificate))
+    this.users.push({ name: user.name, group })
+    if (user.clientKey !== undefined) {
+      const keys = await this.material(at, owner, user.clientKey)
+      // One group for both, so that they are compared with each other.
+      if (group !== undefined && keys !== undefined && keys !== group) group.keys.push(...keys.keys)
+    }
+    if (user.clientCertificate === undefined) {
+      const reasons = user.credentials.map(credentialText)
+      const reason = reasons.length === 0 ? 'no credentials' : reasons.join('; ')
+      this.collection.withoutCertificate.push({ ...this.place(at), reason })
+    }
+  }
+
+  private async material(at: string, owner: Owner, material: Material): Promise<Group | undefined> {
+    const entry = this.place(`${at}: ${material.field}`).entry
+    if (material.data !== undefined)
+      return this.read(this.origin, entry, owner, material.data, material.field)
+    const written = material.file ?? ''
+    const path = mapReference(written, this.origin)
+    const { readReferencedFile } = this.context
+    const pathEntry = `${entry} ${written}`
+    if (readReferencedFile === undefined || path === undefined) {
+      const where =
+        readReferencedFile === undefined ? 'of the pod that uses this' : 'whose folder is not known'
+      const reason = `${material.field} is a file ${where}: ${written}`
+      this.collection.withoutCertificate.push({ ...this.place(at), reason })
+      return undefined
+    }
+    const outcome = readReferencedFile(path)
+    if (!isSource(outcome)) {
+      this.addUnreadable(pathEntry, path, outcome)
+      return undefined
+    }
+    // The mode and the links are the referenced file's own; the report still names the kubeconfig.
+    const origin: Origin = { source: this.origin.source, ...(outcome.file && { file: outcome.file }) }
+    this.collection.origins.push(origin)
+    return this.read(origin, pathEntry, owner, outcome.bytes, material.field)
+  }
+
+  private async read(
+    origin: Origin,
+    entry: string,
+    owner: Owner,
+    bytes: Uint8Array,
+    field: string,
+  ): Promise<Group | undefined> {
+    const before = this.collection.problems.length
+    const group = await this.context.readMaterial(origin, entry, owner, bytes)
+    const isKeyField = field.startsWith('client-key')
+    const found = isKeyField ? group?.keys.length : group?.certificates.length
+    if (!found && this.collection.problems.length === before) {
+      const what = isKeyField ? 'private key' : 'certificate'
+      this.collection.addProblem({ source: this.origin.source, entry }, 'KUBECONFIG_FIELD_MALFORMED', {
+        message: `${field} holds no ${what} in PEM`,
+        next: `put a ${what} in PEM there: clients fail with this one`,
+      })
+    }
+    return group
+  }
+
+  private addInsecure(at: string, hasCa: boolean): void {
+    const message = 'insecure-skip-tls-verify is set: whoever answers at the address gets the credentials'
+    this.collection.addProblem(this.place(at), 'KUBECONFIG_INSECURE', {
+      message: hasCa ? `${message}; with a CA beside it clients refuse the context` : message,
+      next: hasCa
+        ? 'remove insecure-skip-tls-verify: the CA is there'
+        : 'remove insecure-skip-tls-verify and put the cluster CA into certificate-authority-data',
+    })
+  }
+
+  private addUnreadable(entry: string, path: string, { reason, detail }: UnreadableSource): void {
+    const isForeign = isKubeletsFileElsewhere(path, this.origin)
+    this.collection.addProblem({ source: this.origin.source, entry }, 'KUBECONFIG_FILE_UNREADABLE', {
+      message: isForeign
+        ? `${path} is not here: it lies on the node that this copy is of`
+        : `${path}: ${detail}`,
+      next: isForeign
+        ? 'copy /var/lib/kubelet/pki of the node as well, beside etc/kubernetes, to see it'
+        : reason === 'permission'
+          ? 'run kcert as a user who may read it, or with sudo'
+          : 'correct the path in the kubeconfig, or bring the file back',
+      severity: isForeign ? 'info' : reason === 'permission' ? 'warning' : 'critical',
+    })
+  }
+
+  /** Several files may make up one configuration (KUBECONFIG=a:b), so a missing name alone is no fault. */
+  private addDanglingNames(): void {
+    const { clusters, users, contexts, currentContext } = this.kubeconfig
+    const next = 'correct the name, unless another file of $KUBECONFIG has it'
+    const say = (entry: string, message: string) =>
+      this.collection.addProblem(this.place(entry), 'KUBECONFIG_NAME_DANGLES', { message, next })
+    const clusterNames = new Set(clusters.map(({ name }) => name))
+    const userNames = new Set(users.map(({ name }) => name))
+    for (const { name, cluster, user } of contexts) {
+      const at = `context ${nameText(name)}`
+      if (!clusterNames.has(cluster)) say(at, `cluster ${nameText(cluster)} is not in this file`)
+      if (!userNames.has(user)) say(at, `user ${nameText(user)} is not in this file`)
+    }
+    if (currentContext !== undefined && !contexts.some(({ name }) => name === currentContext)) {
+      say('current-context', `context ${nameText(currentContext)} is not in this file`)
+    }
+  }
+
+  private place(at: string): Place {
+    const entry = this.prefix === '' || at === '' ? this.prefix + at : `${this.prefix} ${at}`
+    return { source: this.origin.source, entry }
+  }
+}
+
+function isSource(outcome: Source | UnreadableSource): outcome is Source {
+  return 'bytes' in outcome
+}
+
+/** True in a copy of a node's files: the kubelet's own folder is not expected beside the copy. */
+function isKubeletsFileElsewhere(path: string, { file, root }: Origin): boolean {
+  const isInPlace = file === undefined || file.path.startsWith('/etc/kubernetes/')
+  return root !== undefined && !isInPlace && path.includes('/var/lib/kubelet/')
+}
+
+function nameText(name: string): string {
+  return name === '' ? '""' : name
+}
+
+function credentialText(credential: Credential): string {
+  switch (credential.kind) {
+    case 'exec':
+      return `runs ${credential.command === '' ? 'a plugin' : credential.command} (exec); kcert never runs it`
+    case 'auth-provider':
+      return `asks the auth provider ${credential.name === '' ? '(no name)' : credential.name}`
+    case 'token':
+      return 'a bearer token'
+    case 'tokenFile':
+      return `a bearer token in ${credential.file}`
+    case 'basic':
+      return 'user name and password'
+  }
+}

@@ -1,0 +1,232 @@
+import { decodeBase64 } from '../kubeconfig/base64.ts'
+import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import type { CertificateRequest } from '../x509/request.ts'
+import type { Collection, Spot } from './collection.ts'
+import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.ts'
+
+/** What reading a manifest needs from the inspection around it. */
+export interface ManifestContext {
+  readonly collection: Collection
+  /** Reads a value that may hold certificates, keys or a whole kubeconfig, and may hold something else altogether. */
+  readonly readValue: (spot: Spot, bytes: Uint8Array) => Promise<Group | undefined>
+  /** Reads octets that should be PEM. */
+  readonly readPem: (
+    spot: Spot,
+    bytes: Uint8Array,
+    onRequest?: (request: CertificateRequest, entry: string) => void,
+  ) => Group | undefined
+}
+
+// A List of Lists is none of Kubernetes' making.
+const deepestList = 3
+
+/** Collects the certificates, requests and keys of a Kubernetes object, or of a List of them. Other objects are passed over. */
+export async function collectManifest(
+  context: ManifestContext,
+  origin: Origin,
+  node: Node,
+  depth = 0,
+): Promise<void> {
+  const kind = textOf(valueAt(node, 'kind')) ?? ''
+  const items = valueAt(node, 'items')
+  if (items?.kind === 'list' && (kind === '' || kind.endsWith('List'))) {
+    if (depth >= deepestList) return
+    for (const item of items.items) await collectManifest(context, origin, item, depth + 1)
+    return
+  }
+  const reader = new ManifestReader(context, origin, kind, node)
+  switch (kind) {
+    case 'Secret':
+    case 'ConfigMap':
+      return reader.values(kind)
+    case 'CertificateSigningRequest':
+      return reader.signingRequest()
+    case 'ValidatingWebhookConfiguration':
+    case 'MutatingWebhookConfiguration':
+      return reader.webhooks()
+    case 'APIService':
+      return reader.apiService()
+    case 'CustomResourceDefinition':
+      return reader.caBundle('spec.conversion.webhook.clientConfig.caBundle', 'conversion webhook CA')
+    case 'ClusterTrustBundle':
+      return reader.trustBundle()
+  }
+}
+
+/** Secrets that hold nothing but a token, or a packed release, and never a certificate. */
+const passedOverTypes = new Set([
+  'bootstrap.kubernetes.io/token',
+  'helm.sh/release.v1',
+  'kubernetes.io/dockercfg',
+  'kubernetes.io/dockerconfigjson',
+  'kubernetes.io/basic-auth',
+  'kubernetes.io/ssh-auth',
+])
+
+class ManifestReader {
+  private readonly context: ManifestContext
+  private readonly origin: Origin
+  private readonly node: Node
+  private readonly namespace: string | undefined
+  private readonly name: string
+  /** "Secret kube-system/x" */
+  private readonly title: string
+
+  constructor(context: ManifestContext, origin: Origin, kind: string, node: Node) {
+    this.context = context
+    this.origin = origin
+    this.node = node
+    this.namespace = textOf(valueAt(node, 'metadata', 'namespace'))
+    const generated = textOf(valueAt(node, 'metadata', 'generateName'))
+    this.name =
+      textOf(valueAt(node, 'metadata', 'name')) ?? (generated === undefined ? '(no name)' : `${generated}*`)
+    this.title = `${kind} ${this.namespace === undefined ? '' : `${this.namespace}/`}${this.name}`
+  }
+
+  async values(kind: 'Secret' | 'ConfigMap'): Promise<void> {
+    const type = textOf(valueAt(this.node, 'type'))
+    if (kind === 'Secret' && type !== undefined && passedOverTypes.has(type)) return
+    const object: ObjectEntry = {
+      source: this.origin.source,
+      entry: this.title,
+      origin: this.origin,
+      kind,
+      namespace: this.namespace,
+      name: this.name,
+      type,
+      groups: [],
+    }
+    const encoded = kind === 'Secret' ? 'data' : 'binaryData'
+    const plain = kind === 'Secret' ? 'stringData' : 'data'
+    for (const [key, value] of entriesOf(valueAt(this.node, encoded))) {
+      const bytes = this.decoded(`${encoded}[${key}]`, value)
+      if (bytes !== undefined) await this.value(object, encoded, key, bytes)
+    }
+    for (const [key, value] of entriesOf(valueAt(this.node, plain))) {
+      const text = textOf(value)
+      if (text !== undefined) await this.value(object, plain, key, Buffer.from(text, 'utf8'))
+    }
+    if (object.groups.length > 0) this.context.collection.objects.push(object)
+  }
+
+  private async value(object: ObjectEntry, field: string, key: string, bytes: Uint8Array): Promise<void> {
+    const group = await this.context.readValue(
+      this.spot(`${field}[${key}]`, { kind: 'value', object, key }),
+      bytes,
+    )
+    if (group !== undefined) object.groups.push(group)
+  }
+
+  signingRequest(): void {
+    const { node, context } = this
+    const signerName = textOf(valueAt(node, 'spec', 'signerName'))
+    const username = textOf(valueAt(node, 'spec', 'username'))
+    const usages = itemsOf(valueAt(node, 'spec', 'usages')).map((usage) => textOf(usage) ?? '')
+    const condition = conditionOf(node)
+    let request: RequestEntry | undefined
+    const requestBytes = this.decoded('spec.request', valueAt(node, 'spec', 'request'))
+    if (requestBytes !== undefined) {
+      const spot = this.spot('spec.request', { kind: 'file' })
+      const before = context.collection.problems.length
+      context.readPem(spot, requestBytes, (read, entry) => {
+        request = {
+          source: this.origin.source,
+          entry,
+          request: read,
+          usages,
+          condition,
+          ...(signerName !== undefined && { signerName }),
+          ...(username !== undefined && { username }),
+        }
+        context.collection.requests.push(request)
+      })
+      if (request === undefined && context.collection.problems.length === before) {
+        this.malformed('spec.request', 'no CERTIFICATE REQUEST in PEM', 'REQUEST_UNREADABLE')
+      }
+    }
+    const issued = valueAt(node, 'status', 'certificate')
+    const bytes = issued && this.decoded('status.certificate', issued)
+    if (bytes !== undefined)
+      context.readPem(this.spot('status.certificate', { kind: 'issued', request, signerName }), bytes)
+  }
+
+  webhooks(): void {
+    for (const [index, webhook] of itemsOf(valueAt(this.node, 'webhooks')).entries()) {
+      const name = textOf(valueAt(webhook, 'name')) ?? `${index}`
+      this.bundle(
+        `webhooks[${name}].clientConfig.caBundle`,
+        valueAt(webhook, 'clientConfig', 'caBundle'),
+        'webhook CA',
+      )
+    }
+  }
+
+  apiService(): void {
+    this.caBundle('spec.caBundle', 'aggregated API CA')
+    const insecure = valueAt(this.node, 'spec', 'insecureSkipTLSVerify')
+    if (textOf(insecure) === 'true') {
+      this.context.collection.addProblem(
+        { source: this.origin.source, entry: `${this.title} spec.insecureSkipTLSVerify` },
+        'KUBECONFIG_INSECURE',
+        {
+          message: 'insecureSkipTLSVerify is set: the API server does not check who answers for this API',
+          next: 'set spec.caBundle to the CA of the aggregated API server and remove insecureSkipTLSVerify',
+        },
+      )
+    }
+  }
+
+  caBundle(path: string, of: string): void {
+    this.bundle(path, valueAt(this.node, ...path.split('.')), of)
+  }
+
+  trustBundle(): void {
+    const text = textOf(valueAt(this.node, 'spec', 'trustBundle'))
+    if (text === undefined) return
+    const spot = this.spot('spec.trustBundle', { kind: 'ca-bundle', of: 'trust bundle' })
+    this.context.readPem(spot, Buffer.from(text, 'utf8'))
+  }
+
+  private bundle(path: string, value: Node | undefined, of: string): void {
+    const bytes = value && this.decoded(path, value)
+    if (bytes === undefined || bytes.length === 0) return
+    const group = this.context.readPem(this.spot(path, { kind: 'ca-bundle', of }), bytes)
+    if (group === undefined) this.malformed(path, 'no certificate in PEM')
+  }
+
+  private spot(path: string, owner: Owner): Spot {
+    return { origin: this.origin, entry: `${this.title} ${path}`, owner }
+  }
+
+  /** Octets of a field in base64; undefined when there are none, or it is no base64, which is then said. */
+  private decoded(path: string, value: Node | undefined): Uint8Array | undefined {
+    const text = textOf(value)
+    if (text === undefined || text === '') return undefined
+    const outcome = decodeBase64(text)
+    if ('bytes' in outcome) return outcome.bytes
+    this.malformed(path, outcome.reason)
+    return undefined
+  }
+
+  private malformed(
+    path: string,
+    reason: string,
+    code: 'FIELD_MALFORMED' | 'REQUEST_UNREADABLE' = 'FIELD_MALFORMED',
+  ): void {
+    this.context.collection.addProblem({ source: this.origin.source, entry: `${this.title} ${path}` }, code, {
+      message: `${path}: ${reason}`,
+      next: 'fetch the object anew: kubectl get … -o yaml',
+    })
+  }
+}
+
+/** The condition as `kubectl get csr` shows it. */
+function conditionOf(node: Node): string {
+  const types = new Set(
+    itemsOf(valueAt(node, 'status', 'conditions')).map((condition) => textOf(valueAt(condition, 'type'))),
+  )
+  const parts = types.has('Denied') ? ['Denied'] : types.has('Approved') ? ['Approved'] : ['Pending']
+  if (types.has('Failed')) parts.push('Failed')
+  if (textOf(valueAt(node, 'status', 'certificate'))) parts.push('Issued')
+  return parts.join(',')
+}

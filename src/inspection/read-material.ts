@@ -1,0 +1,365 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from '../x509/keys.ts'
+import { isCertificateLabel, type PemBlock, type PemDefect, readPem } from '../x509/pem.ts'
+import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
+import { CertificateRequest } from '../x509/request.ts'
+import type { Collection, Spot } from './collection.ts'
+import type { Group, KeyEntry } from './entries.ts'
+import type { ProblemCode } from './problems.ts'
+import type { Severity } from './report.ts'
+
+// Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
+
+type Thing =
+  | { readonly kind: 'certificate'; readonly certificate: Certificate }
+  | { readonly kind: 'request'; readonly request: CertificateRequest }
+  | { readonly kind: 'key'; readonly key: Pick<KeyEntry, 'kind' | 'format' | 'encrypted' | 'publicKey'> }
+  | {
+      readonly kind: 'failed'
+      readonly of: 'certificate' | 'request' | 'key'
+      readonly error: unknown
+      readonly where: string
+    }
+  | {
+      readonly kind: 'bad-block'
+      readonly of: 'certificate' | 'request' | 'key' | 'block'
+      readonly reason: string
+      readonly where: string
+      readonly severity?: Severity
+    }
+  | { readonly kind: 'locked'; readonly error: KcertError }
+
+/** What the caller wants of the material besides the entries. */
+export interface MaterialOptions {
+  readonly password?: string | undefined
+  /** True where the octets may rightly be something else: then what cannot be read is passed over. */
+  readonly isGuess?: boolean
+  /** Where requests go: a request in a CSR object has more to it than its octets. */
+  readonly onRequest?: (request: CertificateRequest, entry: string) => void
+}
+
+/** Reads a PEM text. Returns the group with what was found, or undefined when it holds nothing that kcert knows. */
+export function readPemMaterial(
+  collection: Collection,
+  spot: Spot,
+  bytes: Uint8Array,
+  options: MaterialOptions,
+): Group | undefined {
+  const { blocks, defects } = readPem(bytes)
+  const things: Thing[] = []
+  for (const part of inOrder(blocks, defects)) {
+    if ('reason' in part) things.push(thingOfDefect(part))
+    else addThingsOfBlock(part, options.password, things)
+  }
+  return addThings(collection, spot, things, options)
+}
+
+/** Reads DER: one or several certificates, a request, a key, PKCS#7 or PKCS#12. */
+export async function readDerMaterial(
+  collection: Collection,
+  spot: Spot,
+  bytes: Uint8Array,
+  options: MaterialOptions,
+): Promise<Group | undefined> {
+  return addThings(collection, spot, await thingsOfDer(bytes, options.password), options)
+}
+
+function inOrder(
+  blocks: readonly PemBlock[],
+  defects: readonly PemDefect[],
+): readonly (PemBlock | PemDefect)[] {
+  return defects.length === 0 ? blocks : [...blocks, ...defects].sort((a, b) => a.index - b.index)
+}
+
+function thingOfDefect({ label, line, reason }: PemDefect): Thing {
+  const of = isCertificateLabel(label)
+    ? 'certificate'
+    : isPrivateKeyLabel(label) || isPublicKeyLabel(label)
+      ? 'key'
+      : isRequestLabel(label)
+        ? 'request'
+        : 'block'
+  return {
+    kind: 'bad-block',
+    of,
+    reason: label === '' ? reason : `${label}: ${reason}`,
+    where: `line ${line}`,
+  }
+}
+
+function isRequestLabel(label: string): boolean {
+  return label === 'CERTIFICATE REQUEST' || label === 'NEW CERTIFICATE REQUEST'
+}
+
+function addThingsOfBlock(block: PemBlock, password: string | undefined, things: Thing[]): void {
+  const { label, line } = block
+  const where = `line ${line}`
+  if (isCertificateLabel(label)) {
+    things.push(
+      attempt('certificate', where, () => ({ kind: 'certificate', certificate: certificateOfBlock(block) })),
+    )
+    const reason = passedOverReason(block)
+    if (reason !== undefined) things.push({ kind: 'bad-block', of: 'block', reason, where })
+  } else if (isPrivateKeyLabel(label)) {
+    things.push(attempt('key', where, () => privateKey(block, password)))
+  } else if (isPublicKeyLabel(label)) {
+    things.push(attempt('key', where, () => publicKey(block)))
+  } else if (isRequestLabel(label)) {
+    things.push(
+      attempt('request', where, () => ({ kind: 'request', request: CertificateRequest.parse(block.der) })),
+    )
+  } else if (label === 'PKCS7' || label === 'CMS') {
+    addPkcs7(block.der, where, things)
+  }
+}
+
+/** Why client-go's ParseCertsPEM does not see a certificate that others see. */
+function passedOverReason({ label, headers }: PemBlock): string | undefined {
+  if (label !== 'CERTIFICATE')
+    return `Kubernetes passes over blocks of label ${label}: it must be CERTIFICATE`
+  if (headers.size > 0) return 'Kubernetes passes over certificates with PEM headers'
+  return undefined
+}
+
+function attempt(of: 'certificate' | 'request' | 'key', where: string, read: () => Thing): Thing {
+  try {
+    return read()
+  } catch (error) {
+    return { kind: 'failed', of, error, where }
+  }
+}
+
+function privateKey(input: PemBlock | Uint8Array, password: string | undefined): Thing {
+  try {
+    const { format, encrypted, publicKey } = readPrivateKey(input, password)
+    return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey } }
+  } catch (error) {
+    if (!(error instanceof KcertError) || error.code !== 'KCERT_PASSWORD_WRONG') throw error
+    // A password that is another's must not hide what the key is.
+    const { format, encrypted } = readPrivateKey(input)
+    return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey: undefined } }
+  }
+}
+
+function publicKey(input: PemBlock | Uint8Array): Thing {
+  const format =
+    input instanceof Uint8Array || input.label === 'PUBLIC KEY' ? 'SubjectPublicKeyInfo' : 'PKCS#1'
+  return { kind: 'key', key: { kind: 'public', format, encrypted: false, publicKey: readPublicKey(input) } }
+}
+
+function addPkcs7(bytes: Uint8Array, where: string, things: Thing[]): void {
+  try {
+    for (const der of readPkcs7(bytes)) {
+      things.push(
+        attempt('certificate', where, () => ({ kind: 'certificate', certificate: Certificate.parse(der) })),
+      )
+    }
+  } catch (error) {
+    things.push({ kind: 'failed', of: 'certificate', error, where })
+  }
+}
+
+const [tagInteger, tagBitString, tagOid, tagSequence] = [0x02, 0x03, 0x06, 0x30]
+
+/** The first two tags within the outer SEQUENCE tell what it is. */
+async function thingsOfDer(bytes: Uint8Array, password: string | undefined): Promise<Thing[]> {
+  const where = 'offset 0'
+  const inner = contentOffset(bytes, 0)
+  const things: Thing[] = []
+  if (bytes[inner] === tagInteger) {
+    const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
+    if (looksLikePkcs12(bytes)) return thingsOfPkcs12(bytes, password)
+    things.push(attempt('key', where, () => privateKey(bytes, password)))
+  } else if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) {
+    addPkcs7(bytes, where, things)
+  } else {
+    const first = contentOffset(bytes, inner)
+    if (bytes[first] === tagOid) {
+      const isPublic = bytes[endOffset(bytes, inner)] === tagBitString
+      things.push(attempt('key', where, () => (isPublic ? publicKey(bytes) : privateKey(bytes, password))))
+    } else if (isRequest(bytes, first)) {
+      things.push(
+        attempt('request', where, () => ({ kind: 'request', request: CertificateRequest.parse(bytes) })),
+      )
+    } else {
+      addCertificatesOfDer(bytes, things)
+    }
+  }
+  return things
+}
+
+/** Version 0 and then a Name: a certificate has its serial number and an AlgorithmIdentifier there, which holds an OID at once. */
+function isRequest(bytes: Uint8Array, at: number): boolean {
+  if (bytes[at] !== tagInteger || bytes[at + 1] !== 1 || bytes[at + 2] !== 0) return false
+  return bytes[at + 3] === tagSequence && bytes[contentOffset(bytes, at + 3)] !== tagOid
+}
+
+function addCertificatesOfDer(bytes: Uint8Array, things: Thing[]): void {
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      const { certificate, size } = Certificate.parseFirst(at === 0 ? bytes : bytes.subarray(at))
+      things.push({ kind: 'certificate', certificate })
+      at += size
+    } catch (error) {
+      // Offsets in the error count from where this certificate begins.
+      things.push({ kind: 'failed', of: 'certificate', error, where: `offset ${at}` })
+      return
+    }
+  }
+}
+
+async function thingsOfPkcs12(bytes: Uint8Array, password: string | undefined): Promise<Thing[]> {
+  const { readPkcs12 } = await import('../x509/pkcs12.ts')
+  const things: Thing[] = []
+  try {
+    const { certificates, keys } = await readPkcs12(bytes, password)
+    for (const { der } of certificates) {
+      things.push(
+        attempt('certificate', 'keystore', () => ({
+          kind: 'certificate',
+          certificate: Certificate.parse(der),
+        })),
+      )
+    }
+    for (const { der } of keys) things.push(attempt('key', 'keystore', () => privateKey(der, password)))
+  } catch (error) {
+    const isLocked =
+      error instanceof KcertError &&
+      (error.code === 'KCERT_KEY_ENCRYPTED' || error.code === 'KCERT_PASSWORD_WRONG')
+    things.push(
+      isLocked ? { kind: 'locked', error } : { kind: 'failed', of: 'certificate', error, where: 'keystore' },
+    )
+  }
+  return things
+}
+
+/** Where the content of the element at `at` begins. */
+function contentOffset(bytes: Uint8Array, at: number): number {
+  const length = bytes[at + 1] ?? 0
+  return at + 2 + (length > 0x80 ? length & 0x7f : 0)
+}
+
+/** Where the element behind the one at `at` begins. */
+function endOffset(bytes: Uint8Array, at: number): number {
+  const start = contentOffset(bytes, at)
+  let length = bytes[at + 1] ?? 0
+  if (length > 0x80) {
+    length = 0
+    for (let index = at + 2; index < start; index++) length = length * 256 + (bytes[index] ?? 0)
+  }
+  return start + length
+}
+
+const failureCodes: Readonly<Record<'certificate' | 'request' | 'key', ProblemCode>> = {
+  certificate: 'CERT_UNREADABLE',
+  request: 'REQUEST_UNREADABLE',
+  key: 'KEY_UNREADABLE',
+}
+
+function addThings(
+  collection: Collection,
+  spot: Spot,
+  things: readonly Thing[],
+  options: MaterialOptions,
+): Group | undefined {
+  if (things.length === 0) return undefined
+  if (options.isGuess && !things.some(isReadable)) return undefined
+  const group = collection.group(spot)
+  const label = labeller(spot.entry, things)
+  for (const thing of things) {
+    const entry = label(thing)
+    const place = { source: group.source, entry }
+    switch (thing.kind) {
+      case 'certificate':
+        collection.addCertificate(group, entry, thing.certificate)
+        break
+      case 'key':
+        collection.addKey(group, entry, thing.key)
+        break
+      case 'request':
+        if (options.onRequest) options.onRequest(thing.request, entry)
+        else collection.requests.push({ ...place, request: thing.request })
+        break
+      case 'locked': {
+        const { message, next = 'give its password with --password-file FILE' } = thing.error
+        collection.addProblem(place, 'KEYSTORE_LOCKED', { message, next })
+        break
+      }
+      case 'bad-block':
+        collection.addProblem(place, 'PEM_BLOCK_BAD', {
+          message: `${thing.where}: ${thing.reason}`,
+          next: 'mend or remove the block: Kubernetes drops it in silence',
+          ...(thing.severity && { severity: thing.severity }),
+        })
+        break
+      default: {
+        const next = things.length > 1 ? nextForBroken.among[thing.of] : nextForBroken.alone[thing.of]
+        collection.addFailure(
+          place,
+          withPlace(thing.error, things.length > 1 ? thing.where : ''),
+          failureCodes[thing.of],
+          next,
+        )
+      }
+    }
+  }
+  return group
+}
+
+const nextForBroken = {
+  alone: {
+    certificate: 'fetch the file anew from where it was made',
+    request: 'make the request anew',
+    key: 'fetch the file anew from where it was made',
+  },
+  among: {
+    // client-go gives up at the first certificate of a text that it cannot parse, and with it all others.
+    certificate: 'remove this block: Kubernetes components refuse the whole file for it',
+    request: 'make the request anew',
+    key: 'remove this block',
+  },
+} as const
+
+function withPlace(error: unknown, where: string): unknown {
+  if (where === '' || !(error instanceof KcertError)) return error
+  return new KcertError(error.code, `${where}: ${error.message}`, {
+    ...(error.why !== undefined && { why: error.why }),
+    ...(error.next !== undefined && { next: error.next }),
+  })
+}
+
+function isReadable({ kind }: Thing): boolean {
+  return kind === 'certificate' || kind === 'request' || kind === 'key'
+}
+
+type ThingKind = 'certificate' | 'request' | 'key' | 'block'
+
+function kindOf(thing: Thing): ThingKind {
+  if (thing.kind === 'failed' || thing.kind === 'bad-block') return thing.of
+  return thing.kind === 'locked' ? 'block' : thing.kind
+}
+
+/** Names places: "certificate 2" in a file, "data[tls.crt] #2" within something; nothing more where there is just one. */
+function labeller(prefix: string, things: readonly Thing[]): (thing: Thing) => string {
+  const totals: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }
+  for (const thing of things) totals[kindOf(thing)]++
+  const seen: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }
+  const primary: ThingKind = totals.certificate > 0 ? 'certificate' : totals.request > 0 ? 'request' : 'key'
+  return (thing) => {
+    const kind = kindOf(thing)
+    if (kind === 'block') return prefix
+    const number = ++seen[kind]
+    const word = kind === 'key' ? keyWord(thing) : kind
+    if (kind === primary) {
+      if (totals[kind] === 1) return prefix
+      return prefix === '' ? `${word} ${number}` : `${prefix} #${number}`
+    }
+    const counted = totals[kind] === 1 ? word : `${word} ${number}`
+    return prefix === '' ? counted : `${prefix} ${counted}`
+  }
+}
+
+function keyWord(thing: Thing): string {
+  return thing.kind === 'key' && thing.key.kind === 'public' ? 'public key' : 'private key'
+}

@@ -1,0 +1,41 @@
+import type { Origin } from './entries.ts'
+
+const nodeFolders = ['/etc/kubernetes/', '/var/lib/kubelet/']
+
+/**
+ * Returns the path of a file that a kubeconfig refers to: relative to the kubeconfig's own folder, as client-go resolves it.
+ * In a copy of a whole node (…/cp1/etc/kubernetes/kubelet.conf) the node's own absolute paths lead into the copy, not to the
+ * machine that kcert runs on. Undefined for a relative path when the kubeconfig came from no file.
+ */
+export function mapReference(written: string, { file }: Origin): string | undefined {
+  if (!written.startsWith('/')) return file && normalized(`${folderOf(file.path)}/${written}`)
+  const prefix = copyPrefix(file?.path)
+  return prefix !== '' && nodeFolders.some((folder) => written.startsWith(folder))
+    ? prefix + written
+    : written
+}
+
+/** What stands before /etc/kubernetes/ in the path; empty for /etc/kubernetes itself. */
+function copyPrefix(path: string | undefined): string {
+  const at = path?.lastIndexOf('/etc/kubernetes/') ?? -1
+  return at > 0 ? path!.slice(0, at) : ''
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'))
+}
+
+/** Returns a path without "." and "..", as Go's filepath.Join does. */
+export function normalized(path: string): string {
+  const parts: string[] = []
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '' && part !== '.') parts.push(part)
+  }
+  return `/${parts.join('/')}`
+}
+
+/** Returns the absolute path that a symbolic link leads to. */
+export function linkDestination(path: string, target: string): string {
+  return normalized(target.startsWith('/') ? target : `${folderOf(path)}/${target}`)
+}

@@ -1,0 +1,150 @@
+import type { KubeadmRow, Usage } from '../pki/kubeadm.ts'
+import type { TreePlace } from '../pki/kubeadm-tree.ts'
+import { isNodeIdentity, type KubeletFile } from '../pki/kubelet.ts'
+import type { CertificateEntry, Group, KeyEntry } from './entries.ts'
+
+/** What a certificate is for, as far as its place and, for kubelets' certificates, its subject say. */
+export interface Role {
+  /** For the report; undefined when nothing is known. */
+  readonly name: string | undefined
+  /** Its row in kubeadm's table. */
+  readonly row?: Exclude<KubeadmRow, { kind: 'service-account-key' }>
+  /** What the place demands of it. */
+  readonly usages: readonly Usage[]
+  /** True where the place holds CAs that somebody trusts. */
+  readonly isTrusted: boolean
+  /** The kubelet will ask for its successor by itself. */
+  readonly kubelet?: KubeletFile['role']
+  /** It is kept but no longer, or not by anybody here, in use: a dated file of the kubelet, a copy in a request object. */
+  readonly isRecord: boolean
+}
+
+const nothing: Role = { name: undefined, usages: [], isTrusted: false, isRecord: false }
+const server: readonly Usage[] = ['serverAuth']
+const client: readonly Usage[] = ['clientAuth']
+
+/** Returns the role of a certificate by where it stands. */
+export function roleOf(entry: CertificateEntry, isReplaced: (group: Group) => boolean): Role {
+  const { group, position, certificate } = entry
+  const role = roleOfPlace(group, position, isReplaced)
+  if (role.kubelet !== undefined || certificate.isCa) return role
+  const { commonName, organization } = certificate.subject
+  if (!isNodeIdentity(commonName, organization)) return role
+  const usages = certificate.extendedKeyUsage
+  const kubelet = usages.includes('clientAuth')
+    ? 'kubelet-client'
+    : usages.includes('serverAuth')
+      ? 'kubelet-serving'
+      : undefined
+  if (kubelet === undefined) return role
+  return { ...role, kubelet, name: role.name ?? kubelet }
+}
+
+function roleOfPlace(group: Group, position: number, isReplaced: (group: Group) => boolean): Role {
+  const { owner, origin } = group
+  const isChain = position > 0
+  switch (owner.kind) {
+    case 'file':
+      return origin.treePlace === undefined
+        ? nothing
+        : roleInTree(group, origin.treePlace, position, isReplaced)
+    case 'served':
+      return isChain ? { ...nothing, name: 'served chain' } : { ...nothing, name: 'served', usages: server }
+    case 'cluster':
+      return { ...nothing, name: 'cluster CA', isTrusted: true }
+    case 'user': {
+      const row = kubeconfigRow(owner.kubeconfig.origin.treePlace)
+      const name = row?.name ?? `client of user ${owner.name === '' ? '""' : owner.name}`
+      if (isChain) return { ...nothing, name: `${name}, chain` }
+      return { ...nothing, name, usages: client, ...(row && { row }) }
+    }
+    case 'value':
+      return roleOfValue(owner.object.kind, owner.object.name, owner.object.type, owner.key, position)
+    case 'ca-bundle':
+      return { ...nothing, name: owner.of, isTrusted: true }
+    case 'issued': {
+      const kubelet = kubeletOfSigner(owner.signerName)
+      return {
+        ...nothing,
+        isRecord: true,
+        name: isChain ? 'issued chain' : 'issued',
+        ...(kubelet && !isChain && { kubelet, name: kubelet }),
+      }
+    }
+  }
+}
+
+function roleInTree(
+  group: Group,
+  place: TreePlace,
+  position: number,
+  isReplaced: (group: Group) => boolean,
+): Role {
+  if (place.tree.kind === 'kubelet' && 'file' in place)
+    return roleOfKubeletFile(group, place.file, position, isReplaced)
+  if (!('row' in place) || place.row.kind === 'service-account-key') return nothing
+  const { row } = place
+  if (row.kind === 'ca') return { ...nothing, name: row.name, row, isTrusted: true }
+  if (row.kind === 'kubeconfig') return nothing
+  return position > 0
+    ? { ...nothing, name: `${row.name}, chain` }
+    : { ...nothing, name: row.name, row, usages: row.usages }
+}
+
+function roleOfKubeletFile(
+  group: Group,
+  { role, part }: KubeletFile,
+  position: number,
+  isReplaced: (group: Group) => boolean,
+): Role {
+  if (position > 0)
+    return { ...nothing, name: part === 'self-signed' ? `${role}, self-signed CA` : `${role}, chain` }
+  const usages = role === 'kubelet-client' ? client : server
+  // The kubelet makes it once and never again: nothing rotates it.
+  if (part === 'self-signed') return { ...nothing, name: `${role}, self-signed`, usages }
+  if (isReplaced(group)) return { ...nothing, name: `${role}, replaced`, isRecord: true }
+  return { ...nothing, name: role, usages, kubelet: role }
+}
+
+function roleOfValue(
+  kind: 'Secret' | 'ConfigMap',
+  name: string,
+  type: string | undefined,
+  key: string,
+  position: number,
+): Role {
+  const trusted = (role: string): Role => ({ ...nothing, name: role, isTrusted: true })
+  if (kind === 'ConfigMap') {
+    if (name === 'extension-apiserver-authentication') {
+      if (key === 'client-ca-file') return trusted('client CA')
+      if (key === 'requestheader-client-ca-file') return trusted('front-proxy CA')
+    }
+    return key.endsWith('.crt') || key.endsWith('.pem')
+      ? trusted(name === 'kube-root-ca.crt' ? 'cluster CA' : 'CA bundle')
+      : nothing
+  }
+  if (key === 'ca.crt')
+    return trusted(type === 'kubernetes.io/service-account-token' ? 'cluster CA' : 'CA bundle')
+  if (key === 'tls.crt') return { ...nothing, name: position > 0 ? 'TLS chain' : 'TLS' }
+  return nothing
+}
+
+function kubeconfigRow(
+  place: TreePlace | undefined,
+): Extract<KubeadmRow, { kind: 'kubeconfig' }> | undefined {
+  return place !== undefined && 'row' in place && place.row.kind === 'kubeconfig' ? place.row : undefined
+}
+
+function kubeletOfSigner(signerName: string | undefined): KubeletFile['role'] | undefined {
+  if (signerName === 'kubernetes.io/kube-apiserver-client-kubelet') return 'kubelet-client'
+  return signerName === 'kubernetes.io/kubelet-serving' ? 'kubelet-serving' : undefined
+}
+
+/** Returns the role of a key by where it stands, for the report. */
+export function roleOfKey({ group }: KeyEntry): string | undefined {
+  const { owner, origin } = group
+  if (owner.kind === 'user') return `client of user ${owner.name === '' ? '""' : owner.name}`
+  const place = origin.treePlace
+  if (owner.kind !== 'file' || place === undefined) return undefined
+  return 'row' in place ? place.row.name : place.file.role
+}

@@ -1,0 +1,93 @@
+/** What the octets look like; whether they are well formed is for the reader to say. */
+export type Shape = 'empty' | 'pem' | 'der' | 'document' | 'base64' | 'other'
+
+const armour = '-----BEGIN '
+const sequenceTag = 0x30
+/** As much as is looked at to tell text from something else. */
+const headLength = 4096
+
+/**
+ * Returns what the octets look like. PEM comes before YAML only where "-----BEGIN" starts a line: within a ConfigMap it is
+ * indented or behind a key.
+ */
+export function shapeOf(bytes: Uint8Array): Shape {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (buffer[0] === 0x2d && buffer.toString('latin1', 0, armour.length) === armour) return 'pem'
+  const first = firstOctet(buffer)
+  if (first === -1) return 'empty'
+  if (buffer[0] === sequenceTag && isDerLength(buffer)) return 'der'
+  if (buffer[0] === 0xff && buffer[1] === 0xfe) return 'pem'
+  const hasArmour = buffer.includes(armour, 0, 'latin1')
+  if (hasArmour && (startsLine(buffer) || !isDocument(buffer, first))) return 'pem'
+  if (isDocument(buffer, first)) return 'document'
+  if (isBase64(buffer)) return 'base64'
+  return 'other'
+}
+
+function firstOctet(buffer: Buffer): number {
+  for (let at = buffer[0] === 0xef && buffer[1] === 0xbb ? 3 : 0; at < buffer.length; at++) {
+    const octet = buffer[at]!
+    if (octet !== 0x20 && octet !== 0x0a && octet !== 0x0d && octet !== 0x09) return at
+  }
+  return -1
+}
+
+/** The length octets of the outer SEQUENCE fit the size, or say "indefinite" (BER), or promise more than is there. */
+function isDerLength(buffer: Buffer): boolean {
+  const length = buffer[1]
+  if (length === undefined) return false
+  if (length < 0x80)
+    return (
+      length + 2 === buffer.length ||
+      (length > 0 && buffer.length > length + 2 && buffer[length + 2] === sequenceTag)
+    )
+  if (length === 0x80) return true
+  return length <= 0x84 && buffer.length > 2
+}
+
+function startsLine(buffer: Buffer): boolean {
+  for (
+    let at = buffer.indexOf(armour, 0, 'latin1');
+    at !== -1;
+    at = buffer.indexOf(armour, at + 1, 'latin1')
+  ) {
+    if (at === 0 || buffer[at - 1] === 0x0a) return true
+  }
+  return false
+}
+
+const documentPattern = /^(?:---|[A-Za-z"'][\w"'./-]*\s*:(?:\s|$))/m
+
+/** JSON, or a line that begins with a key; no control characters, which are in no text. */
+function isDocument(buffer: Buffer, first: number): boolean {
+  const head = buffer.toString('latin1', first, first + headLength)
+  if (/[\0-\x08\x0e-\x1f]/.test(head)) return false
+  return head[0] === '{' || head[0] === '[' || documentPattern.test(head)
+}
+
+/** Nothing but base64 and white space, and enough of it to be a key or a certificate. */
+function isBase64(buffer: Buffer): boolean {
+  const head = buffer.toString('latin1', 0, headLength)
+  return head.length > 40 && /^[A-Za-z0-9+/=\s]+$/.test(head)
+}
+
+// A folder is full of documents that are none of ours. These words are in the ones that are.
+const words = [
+  'clusters',
+  'users',
+  'contexts',
+  'Secret',
+  'ConfigMap',
+  'CertificateSigningRequest',
+  'WebhookConfiguration',
+  'APIService',
+  'CustomResourceDefinition',
+  'ClusterTrustBundle',
+  'List',
+]
+
+/** False for a document that surely is neither a kubeconfig nor a manifest that kcert reads. */
+export function mayConcernUs(bytes: Uint8Array): boolean {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return words.some((word) => buffer.includes(word, 0, 'latin1'))
+}

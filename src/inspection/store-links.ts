@@ -1,0 +1,96 @@
+import { currentLinkName, type KubeletFile } from '../pki/kubelet.ts'
+import type { Collection } from './collection.ts'
+import type { Origin } from './entries.ts'
+import { linkDestination } from './references.ts'
+import type { UnreadableSource } from './source.ts'
+
+/**
+ * The kubelet's -current.pem links and what they lead to. The link and the file are one certificate: it is reported once, by
+ * the name that stays the same when the kubelet renews it. Of the dated files that are left, all but the newest are history.
+ */
+export class StoreLinks {
+  /** By folder and role: name of the file that is in use. */
+  private readonly inUse = new Map<string, string>()
+  /** Names of dated files by folder and role. */
+  private readonly dated = new Map<string, string[]>()
+  private readonly paths = new Set<string>()
+
+  constructor(origins: readonly Origin[], unreadable: readonly UnreadableSource[]) {
+    for (const { file, treePlace } of origins) {
+      if (file === undefined) continue
+      this.paths.add(file.path)
+      if (treePlace === undefined || !('file' in treePlace)) continue
+      const { file: kubelets, name, tree } = treePlace
+      if (kubelets.part === 'pair') this.addDated(slot(tree.folder, kubelets.role), name)
+      if (kubelets.part === 'current') this.note(file.path, file.linkTarget, kubelets.role)
+    }
+    for (const { file } of unreadable) {
+      const name = file?.path.slice(file.path.lastIndexOf('/') + 1)
+      for (const role of ['kubelet-client', 'kubelet-serving'] as const) {
+        if (file !== undefined && name === currentLinkName(role)) this.note(file.path, file.linkTarget, role)
+      }
+    }
+  }
+
+  private addDated(key: string, name: string): void {
+    const names = this.dated.get(key)
+    if (names === undefined) this.dated.set(key, [name])
+    else names.push(name)
+  }
+
+  private note(path: string, target: string | undefined, role: KubeletFile['role']): void {
+    if (target !== undefined)
+      this.inUse.set(slot(folderOf(path), role), target.slice(target.lastIndexOf('/') + 1))
+  }
+
+  private datedOf(folder: string, role: KubeletFile['role']): readonly string[] {
+    return this.dated.get(slot(folder, role)) ?? []
+  }
+
+  /** True for a dated file that another has taken the place of. */
+  isReplaced({ treePlace }: Origin): boolean {
+    if (treePlace === undefined || !('file' in treePlace) || treePlace.file.part !== 'pair') return false
+    const { name, tree, file } = treePlace
+    const used = this.inUse.get(slot(tree.folder, file.role))
+    // The names sort as their dates do.
+    return used === undefined
+      ? this.datedOf(tree.folder, file.role).some((other) => other > name)
+      : used !== name
+  }
+
+  /** True for a link of a copied folder whose file lies beside it, though the path that it names does not exist. */
+  isTargetHere({ file }: UnreadableSource): boolean {
+    if (file?.linkTarget === undefined) return false
+    const name = file.linkTarget.slice(file.linkTarget.lastIndexOf('/') + 1)
+    return this.paths.has(`${folderOf(file.path)}/${name}`)
+  }
+
+  /** Takes out of the collection the dated files that a -current.pem of it leads to. */
+  leaveOutLinkTargets(collection: Collection): void {
+    const targets = new Set<string>()
+    for (const { file, root, treePlace } of collection.origins) {
+      if (
+        root === undefined ||
+        file?.linkTarget === undefined ||
+        treePlace === undefined ||
+        !('file' in treePlace)
+      )
+        continue
+      const name = file.linkTarget.slice(file.linkTarget.lastIndexOf('/') + 1)
+      const beside = `${folderOf(file.path)}/${name}`
+      targets.add(this.paths.has(beside) ? beside : linkDestination(file.path, file.linkTarget))
+    }
+    const left = collection.origins.filter(
+      ({ file, root }) => root !== undefined && file !== undefined && targets.has(file.path),
+    )
+    if (left.length > 0) collection.leaveOut(new Set(left))
+  }
+}
+
+function slot(folder: string, role: KubeletFile['role']): string {
+  return `${role} ${folder}`
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'))
+}

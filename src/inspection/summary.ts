@@ -1,0 +1,43 @@
+import type { CertificateReport, InspectionReport, Problem } from './report.ts'
+
+const counters = {
+  ok: 'ok',
+  warning: 'warning',
+  critical: 'critical',
+  expired: 'expired',
+  'not-yet-valid': 'notYetValid',
+} as const satisfies Record<CertificateReport['status'], keyof InspectionReport['summary']>
+
+/** Returns the counts of a report. `sources` is how many there are with anything in them. */
+export function summaryOf(
+  parts: Omit<InspectionReport, 'apiVersion' | 'kind' | 'generatedAt' | 'summary'>,
+): InspectionReport['summary'] {
+  const { certificates, requests, keys, problems, withoutCertificate } = parts
+  const sources = new Set<string>()
+  for (const list of [certificates, requests, keys, problems, withoutCertificate])
+    for (const { source } of list) sources.add(source)
+  const summary: InspectionReport['summary'] = {
+    sources: sources.size,
+    certificates: certificates.length,
+    requests: requests.length,
+    keys: keys.length,
+    ok: 0,
+    warning: 0,
+    critical: 0,
+    expired: 0,
+    notYetValid: 0,
+    problems: countProblems(problems),
+  }
+  for (const { status, notAfter } of certificates) {
+    summary[counters[status]]++
+    if (status !== 'expired' && (summary.nextExpiry === undefined || notAfter < summary.nextExpiry))
+      summary.nextExpiry = notAfter
+  }
+  return summary
+}
+
+function countProblems(problems: readonly Problem[]): InspectionReport['summary']['problems'] {
+  const counts = { info: 0, warning: 0, critical: 0 }
+  for (const { severity } of problems) counts[severity]++
+  return counts
+}

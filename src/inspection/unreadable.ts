@@ -1,0 +1,79 @@
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import type { MissingFile, TreePlace } from '../pki/kubeadm-tree.ts'
+import { problemAt } from './problems.ts'
+import type { Problem } from './report.ts'
+import type { UnreadableSource } from './source.ts'
+
+// Files that could not be read, and files that are not there.
+
+const relevantName =
+  /\.(?:crt|cer|cert|pem|der|key|pub|p12|pfx|p7b|p7c|csr|req|conf|kubeconfig)$|^(?:config|kubeconfig)$/
+
+/** Returns the problem that an unreadable source is, or undefined for a file of a walked folder that is nobody's concern. */
+export function unreadableProblem(
+  unreadable: UnreadableSource,
+  place: TreePlace | undefined,
+  isTargetHere: boolean,
+): Problem | undefined {
+  const { name, reason, detail, file, root } = unreadable
+  const where = { source: name, entry: '' }
+  if (reason === 'dangling-link' && place !== undefined && 'file' in place && place.file.part === 'current') {
+    // In a copy the link still names the folder that it was copied from; the file itself was copied with it.
+    if (isTargetHere) return undefined
+    const { isInPlace, folder } = place.tree
+    return problemAt(where, 'KUBELET_CURRENT_DANGLES', {
+      message: `leads to ${file?.linkTarget ?? 'a file'}, which is not there`,
+      next: `point it at the newest dated file of ${folder} (ln -sfn), or delete all of that role and restart the kubelet, which then asks for a new certificate`,
+      severity: isInPlace ? 'critical' : 'warning',
+    })
+  }
+  const fileName = name.slice(name.lastIndexOf('/') + 1)
+  if (root !== undefined && place === undefined && (reason === 'not-a-file' || !relevantName.test(fileName)))
+    return undefined
+  const isKey = fileName.endsWith('.key')
+  return problemAt(where, 'SOURCE_UNREADABLE', {
+    message: detail === '' ? reasons[reason].message : `${reasons[reason].message}: ${detail}`,
+    next: reasons[reason].next,
+    // A private key that only its owner may read is as it should be.
+    ...(root !== undefined && isKey && reason === 'permission' && { severity: 'info' as const }),
+  })
+}
+
+const reasons: Readonly<Record<UnreadableSource['reason'], { message: string; next: string }>> = {
+  'not-found': { message: 'not found', next: 'check the path' },
+  permission: {
+    message: 'no permission to read it',
+    next: 'run kcert with sudo, or as a user who may read it',
+  },
+  'dangling-link': {
+    message: 'a link that leads nowhere',
+    next: 'remove the link, or bring back what it led to',
+  },
+  'too-large': { message: 'larger than kcert reads', next: 'split it, or name the part that matters' },
+  'not-a-file': { message: 'not a regular file', next: 'name a file or a folder' },
+  io: { message: 'could not be read', next: 'try again, and look at the file system if it stays so' },
+}
+
+/** Returns the problem that a missing file of kubeadm's or the kubelet's is. */
+export function missingProblem(source: string, missing: MissingFile): Problem {
+  return problemAt({ source, entry: '' }, 'KUBEADM_FILE_MISSING', {
+    message: `${missing.role} is missing`,
+    next: missingAdvice(missing),
+  })
+}
+
+function missingAdvice({ row, part }: MissingFile): string {
+  if (row === undefined) return 'restart the kubelet, which makes the link again, and look again'
+  switch (row.kind) {
+    case 'ca':
+      return 'copy it from another control-plane node or a backup: a new one would be a new CA, which nobody trusts yet'
+    case 'service-account-key':
+      return 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid'
+    case 'kubeconfig':
+      return `kubeadm init phase kubeconfig ${row.name.replace(/\.conf$/, '')}${row.name === 'kubelet.conf' ? '' : ', on the node itself'}`
+    case 'leaf':
+      return part === 'key'
+        ? `bring the key back, or remove ${kubeadmFolders.pki}/${row.file}.crt and run kubeadm init phase certs ${row.name}`
+        : `kubeadm init phase certs ${row.name}, on the node itself`
+  }
+}

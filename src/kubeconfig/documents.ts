@@ -1,0 +1,215 @@
+import type * as Yaml from 'yaml'
+import { deepestNode, type Entry, type Node, plainType, type Range } from './node.ts'
+import { readPlainYaml } from './plain-yaml.ts'
+
+/** Why a text, or a document in it, could not be read. */
+export interface DocumentDefect {
+  /** A fragment in the YAML reader's words. */
+  readonly reason: string
+  /** From 1; absent where the whole text is meant. */
+  readonly line?: number
+  readonly next?: string
+}
+
+export interface Documents {
+  readonly documents: readonly Node[]
+  readonly defects: readonly DocumentDefect[]
+}
+
+// The yaml library needs up to 8 µs a character for the worst input (measured: "[][][]…"), so this many take below 2 s.
+// Larger files of kubectl's own making do not come this way: readPlainYaml has no such limit.
+const largestForYaml = 200_000
+
+// Go's reader allows aliases to make up most of a small document and a tenth of a large one. No kubeconfig comes near this.
+const mostNodes = 200_000
+const mostCharacters = 64 << 20
+
+/**
+ * Returns the documents of a YAML or JSON text; empty ones are left out. Never throws: what is malformed, too deep, too
+ * large, or grows by its aliases becomes a defect, and the documents beside it are still read.
+ */
+export async function readDocuments(text: string): Promise<Documents> {
+  const documents = readPlainYaml(text)
+  return documents === undefined ? readAnyYaml(text) : { documents, defects: [] }
+}
+
+/** Reads all of YAML with the yaml library. */
+export async function readAnyYaml(text: string): Promise<Documents> {
+  if (text.length > largestForYaml) {
+    const reason = `${text.length} characters of YAML that is malformed or beyond its plain part; up to ${largestForYaml} are read`
+    return {
+      documents: [],
+      defects: [{ reason, next: 'convert it to JSON (kubectl get … -o json), which is read at any size' }],
+    }
+  }
+  const yaml = await import('yaml')
+  const lines = new yaml.LineCounter()
+  const composer = new yaml.Composer({ uniqueKeys: false, logLevel: 'silent', version: '1.2' })
+  const documents: Node[] = []
+  const defects: DocumentDefect[] = []
+  for (const document of composer.compose(shallowTokens(yaml, lines, text, defects), true, text.length)) {
+    const error = document.errors[0]
+    if (error !== undefined) {
+      defects.push({ reason: firstLine(error.message), line: lines.linePos(error.pos[0]).line })
+      continue
+    }
+    if (document.contents === null) continue
+    const outcome = new Converter(yaml, document).convert()
+    if (typeof outcome === 'string') defects.push({ reason: outcome })
+    else if (outcome !== undefined) documents.push(outcome)
+  }
+  return { documents, defects }
+}
+
+/** Passes the parser's tokens on until one nests too deep: what comes behind it would be composed by recursion. */
+function* shallowTokens(
+  yaml: typeof Yaml,
+  lines: Yaml.LineCounter,
+  text: string,
+  defects: DocumentDefect[],
+): Generator<Yaml.CST.Token, void> {
+  const parser = new yaml.Parser(lines.addNewLine)
+  lines.addNewLine(0)
+  for (const lexeme of new yaml.Lexer().lex(text)) {
+    yield* parser.next(lexeme)
+    // A level of a block map or list puts up to two tokens on the stack.
+    if (parser.stack.length > 2 * deepestNode) {
+      defects.push({
+        reason: `more than ${deepestNode} levels deep`,
+        line: lines.linePos(parser.offset).line,
+      })
+      return
+    }
+  }
+  yield* parser.end()
+}
+
+function firstLine(message: string): string {
+  const end = message.indexOf('\n')
+  return (end === -1 ? message : message.slice(0, end)).slice(0, 200)
+}
+
+interface Converted {
+  readonly node: Node
+  /** Nodes and characters that this comes to when aliases are followed. */
+  readonly nodes: number
+  readonly characters: number
+}
+
+class Refusal extends Error {}
+
+/** Turns the library's nodes into ours. An alias shares the node of its anchor, and counts as a copy of it. */
+class Converter {
+  private readonly yaml: typeof Yaml
+  private readonly document: Yaml.Document.Parsed
+  private readonly anchors = new Map<string, Converted>()
+  private readonly open = new Set<string>()
+
+  constructor(yaml: typeof Yaml, document: Yaml.Document.Parsed) {
+    this.yaml = yaml
+    this.document = document
+  }
+
+  /** The node, undefined for an empty document, or why it is refused. */
+  convert(): Node | string | undefined {
+    try {
+      const { node } = this.node(this.document.contents, 1)
+      return node.kind === 'scalar' && node.type === 'null' ? undefined : node
+    } catch (error) {
+      if (error instanceof Refusal) return error.message
+      throw error
+    }
+  }
+
+  private node(node: unknown, depth: number): Converted {
+    const { yaml } = this
+    if (yaml.isAlias(node)) return this.alias(node)
+    const anchor = yaml.isNode(node) && 'anchor' in node ? (node.anchor as string | undefined) : undefined
+    if (anchor !== undefined) this.open.add(anchor)
+    const converted = this.content(node, depth)
+    if (converted.nodes > mostNodes || converted.characters > mostCharacters) {
+      throw new Refusal('its aliases make it grow beyond all measure')
+    }
+    if (anchor !== undefined) {
+      this.open.delete(anchor)
+      this.anchors.set(anchor, converted)
+    }
+    return converted
+  }
+
+  private alias(node: Yaml.Alias): Converted {
+    if (this.open.has(node.source))
+      throw new Refusal(`alias *${node.source} stands within what it stands for`)
+    const target = this.anchors.get(node.source)
+    if (target === undefined) throw new Refusal(`alias *${node.source} has no anchor before it`)
+    return target
+  }
+
+  private content(node: unknown, depth: number): Converted {
+    const { yaml } = this
+    if (depth > deepestNode) throw new Refusal(`more than ${deepestNode} levels deep`)
+    if (yaml.isMap(node)) return this.map(node, depth)
+    if (yaml.isSeq(node)) {
+      const items = node.items.map((item) => this.node(item, depth + 1))
+      return {
+        node: { kind: 'list', items: items.map((item) => item.node), range: rangeOf(node) },
+        ...sum(items),
+      }
+    }
+    if (yaml.isScalar(node)) return scalar(node)
+    return { node: { kind: 'scalar', type: 'null', text: '', range: [0, 0] }, nodes: 1, characters: 0 }
+  }
+
+  private map(node: Yaml.YAMLMap, depth: number): Converted {
+    const entries = new Map<string, Entry>()
+    const merged = new Map<string, Entry>()
+    const parts: Converted[] = []
+    for (const pair of node.items) {
+      const key = this.node(pair.key, depth + 1)
+      const value = this.node(pair.value, depth + 1)
+      parts.push(key, value)
+      if (key.node.kind !== 'scalar') throw new Refusal('a key that is no text')
+      const entry = { key: key.node.range, value: value.node }
+      if (isMergeKey(pair.key) && isMergeable(value.node)) merge(value.node, merged)
+      else entries.set(key.node.text, entry)
+    }
+    for (const [key, entry] of merged) if (!entries.has(key)) entries.set(key, entry)
+    return { node: { kind: 'map', entries, range: rangeOf(node) }, ...sum(parts) }
+  }
+}
+
+function isMergeKey(key: unknown): boolean {
+  return (key as Yaml.Scalar | null)?.source === '<<' && (key as Yaml.Scalar).type === 'PLAIN'
+}
+
+function isMergeable(node: Node): boolean {
+  return node.kind === 'map' || (node.kind === 'list' && node.items.every((item) => item.kind === 'map'))
+}
+
+/** The first of several maps with a key counts. */
+function merge(node: Node, into: Map<string, Entry>): void {
+  if (node.kind === 'list') for (const item of node.items) merge(item, into)
+  if (node.kind === 'map') for (const [key, entry] of node.entries) if (!into.has(key)) into.set(key, entry)
+}
+
+function scalar(node: Yaml.Scalar): Converted {
+  const isPlain = node.type === 'PLAIN' && node.tag === undefined
+  const isText = typeof node.value === 'string'
+  const text = isPlain ? (node.source ?? '') : isText ? (node.value as string) : (node.source ?? '')
+  const type = isPlain ? plainType(text) : 'string'
+  return { node: { kind: 'scalar', type, text, range: rangeOf(node) }, nodes: 1, characters: text.length }
+}
+
+function sum(parts: readonly Converted[]): { nodes: number; characters: number } {
+  let nodes = 1
+  let characters = 0
+  for (const part of parts) {
+    nodes += part.nodes
+    characters += part.characters
+  }
+  return { nodes, characters }
+}
+
+function rangeOf(node: { range?: Yaml.Range | null | undefined }): Range {
+  return node.range ? [node.range[0], node.range[1]] : [0, 0]
+}
