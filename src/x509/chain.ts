@@ -1,6 +1,6 @@
 import type { Certificate } from './certificate.ts'
 import type { CertificatePool } from './certificate-pool.ts'
-import { explainPaths } from './dead-ends.ts'
+import { explainPaths, ownCodes } from './dead-ends.ts'
 import { isValidForHost } from './hostname.ts'
 import { type ConstraintViolation, findConstraintViolation } from './name-constraints.ts'
 import { buildPaths, type GoRefusal, ownDefect } from './path.ts'
@@ -30,28 +30,31 @@ export type ChainVerdict =
   | { readonly trusted: true; readonly chains: readonly Chain[] }
   | { readonly trusted: false; readonly refusal: Refusal }
 
-/** Why a chain is refused. The codes are part of the JSON contract. */
-export const refusalCodes = [
-  'expired',
-  'not-yet-valid',
-  'critical-extension',
-  'host-mismatch',
-  'self-signed',
-  'untrusted-root',
-  'unknown-issuer',
-  'wrong-issuer-key',
-  'weak-signature',
-  'unsupported-signature',
-  'unsupported-key',
-  'not-a-ca',
-  'no-cert-sign',
-  'path-length',
-  'wrong-usage',
-  'name-constraint',
-  'policy',
-  'too-many-candidates',
-] as const
-export type RefusalCode = (typeof refusalCodes)[number]
+/** Why a chain is refused. docs/ list this table; the codes are part of the JSON contract. */
+export const refusalCodes = {
+  CERT_EXPIRED: 'A certificate of the chain is past its notAfter.',
+  CERT_NOT_YET_VALID: 'A certificate of the chain is before its notBefore, or a clock is wrong.',
+  CRITICAL_EXTENSION_UNKNOWN: 'A certificate has a critical extension that Go does not know.',
+  HOST_NAME_MISMATCH: 'The leaf is not valid for the name that was asked for.',
+  LEAF_SELF_SIGNED: 'The leaf signed itself and is not among the roots.',
+  ROOT_NOT_TRUSTED: 'The chain ends in a root that is not among the roots given.',
+  ISSUER_UNKNOWN:
+    'There is no certificate of the issuer, neither among the roots nor among the intermediates.',
+  ISSUER_KEY_OTHER:
+    'A CA of the right name is there, but another key made the signature: mostly the CA from before or after a rotation.',
+  SIGNATURE_WEAK: 'A certificate is signed with SHA-1 or MD5, which Go refuses.',
+  SIGNATURE_UNSUPPORTED: 'A certificate is signed by an algorithm that Go does not know.',
+  ISSUER_KEY_UNSUPPORTED: "An issuer's key is one that Go does not use, such as RSA below 1024 bits.",
+  ISSUER_NOT_CA: 'A certificate signed another, but its basic constraints do not say that it is a CA.',
+  ISSUER_MAY_NOT_SIGN: 'A CA signed a certificate, but its key usage lacks keyCertSign.',
+  PATH_LENGTH_EXCEEDED: 'A CA allows fewer intermediates below it than the chain has.',
+  USAGE_WRONG: 'The extended key usage of a certificate of the chain does not allow the purpose.',
+  NAME_NOT_ALLOWED: 'The name constraints of a CA forbid a name of a certificate below it.',
+  POLICY_NOT_MET: 'A CA demands a certificate policy, and none holds for the whole chain.',
+  TOO_MANY_CANDIDATES: 'Go gives up after 100 candidates for issuers.',
+} as const
+
+export type RefusalCode = keyof typeof refusalCodes
 
 export interface Refusal {
   readonly code: RefusalCode
@@ -80,11 +83,11 @@ export function verifyChain(question: ChainQuestion): ChainVerdict {
   const own = ownDefect(leaf, at)
   if (own !== undefined) {
     const go = { kind: 'unfit', certificate: leaf, reason: own } as const
-    return refused({ code: own, certificate: leaf, chain: [leaf], go })
+    return refused({ code: ownCodes[own], certificate: leaf, chain: [leaf], go })
   }
   if (name !== undefined && name !== '' && !isValidForHost(leaf, name)) {
     const go = { kind: 'host', certificate: leaf, name } as const
-    return refused({ code: 'host-mismatch', certificate: leaf, chain: [leaf], go })
+    return refused({ code: 'HOST_NAME_MISMATCH', certificate: leaf, chain: [leaf], go })
   }
   // What is a root itself needs no path, and nobody asks whether it may sign.
   if (roots.has(leaf)) return judgePaths([[leaf]], question)
@@ -104,24 +107,24 @@ function judgePaths(paths: readonly Chain[], question: ChainQuestion): ChainVerd
   if (chains.length > 0) return { trusted: true, chains }
   const refusals = verdicts.filter((verdict) => verdict !== undefined)
   const count = (code: RefusalCode): number => refusals.filter((refusal) => refusal.code === code).length
-  const constraint = refusals.find(({ code }) => code === 'name-constraint')
+  const constraint = refusals.find(({ code }) => code === 'NAME_NOT_ALLOWED')
   // The order in which Go reports when chains fail for different reasons.
   if (constraint?.violation !== undefined) {
     return refused({ ...constraint, go: { kind: 'constraint', violation: constraint.violation } })
   }
-  const [badUsage, badPolicies] = [count('wrong-usage'), count('policy')]
+  const [badUsage, badPolicies] = [count('USAGE_WRONG'), count('POLICY_NOT_MET')]
   const go =
     badPolicies === 0 ? ({ kind: 'usage' } as const) : ({ kind: 'no-chain', badUsage, badPolicies } as const)
   return refused({ ...refusals[0]!, go })
 }
 
 function judgePath(chain: Chain, { purpose }: ChainQuestion): Omit<Refusal, 'go'> | undefined {
-  if (!policiesAllow(chain)) return { code: 'policy', certificate: chain[0]!, chain }
+  if (!policiesAllow(chain)) return { code: 'POLICY_NOT_MET', certificate: chain[0]!, chain }
   const unusable =
     purpose === 'any' ? undefined : chain.find((certificate) => !allowsUse(certificate, purpose))
-  if (unusable !== undefined) return { code: 'wrong-usage', certificate: unusable, chain }
+  if (unusable !== undefined) return { code: 'USAGE_WRONG', certificate: unusable, chain }
   const violation = findConstraintViolation(chain)
-  return violation && { code: 'name-constraint', certificate: violation.certificate, chain, violation }
+  return violation && { code: 'NAME_NOT_ALLOWED', certificate: violation.certificate, chain, violation }
 }
 
 const usageOf = { server: 'serverAuth', client: 'clientAuth' } as const

@@ -1,16 +1,23 @@
 import type { Certificate } from './certificate.ts'
 import type { Refusal, RefusalCode } from './chain.ts'
-import type { BuiltPaths, DeadEnd } from './path.ts'
+import type { BuiltPaths, DeadEnd, OwnDefect } from './path.ts'
 
 // When no chain reaches a root, Go says "unknown authority" and little else. The search knows more: which candidates it
 // tried and why it gave them up. Of these the one that most likely is the operator's trouble is told.
+
+/** The codes of what is wrong with a certificate by itself. */
+export const ownCodes = {
+  'critical-extension': 'CRITICAL_EXTENSION_UNKNOWN',
+  'not-yet-valid': 'CERT_NOT_YET_VALID',
+  expired: 'CERT_EXPIRED',
+} as const satisfies Record<OwnDefect, RefusalCode>
 
 type Explanation = Omit<Refusal, 'go'>
 
 /** Returns the reason why no path reached a root, with the certificate at fault. */
 export function explainPaths(leaf: Certificate, paths: BuiltPaths): Explanation {
   if (paths.refusal?.kind === 'limit')
-    return { code: 'too-many-candidates', certificate: leaf, chain: [leaf] }
+    return { code: 'TOO_MANY_CANDIDATES', certificate: leaf, chain: [leaf] }
   const explanations = [...paths.deadEnds.map(explainDeadEnd), ...paths.orphans.map(explainOrphan)]
   // An issuer that did sign but may not, or no longer, is the reason; next an unfit signature; a missing issuer comes last,
   // because every chain that ends early ends so. Of equals the one closest to a root: there the search came furthest.
@@ -21,15 +28,15 @@ export function explainPaths(leaf: Certificate, paths: BuiltPaths): Explanation 
 }
 
 const plausibilities: Partial<Record<RefusalCode, number>> = {
-  'critical-extension': 4,
-  'not-yet-valid': 4,
-  expired: 4,
-  'not-a-ca': 4,
-  'no-cert-sign': 4,
-  'path-length': 4,
-  'weak-signature': 3,
-  'unsupported-key': 3,
-  'unsupported-signature': 2,
+  CRITICAL_EXTENSION_UNKNOWN: 4,
+  CERT_NOT_YET_VALID: 4,
+  CERT_EXPIRED: 4,
+  ISSUER_NOT_CA: 4,
+  ISSUER_MAY_NOT_SIGN: 4,
+  PATH_LENGTH_EXCEEDED: 4,
+  SIGNATURE_WEAK: 3,
+  ISSUER_KEY_UNSUPPORTED: 3,
+  SIGNATURE_UNSUPPORTED: 2,
 }
 
 function plausibility(code: RefusalCode): number {
@@ -48,24 +55,27 @@ function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
     case 'not-a-ca':
     case 'no-cert-sign':
       // These are found before the signature is looked at. A namesake that did not sign is not the trouble.
-      return issued.isSignedBy(candidate) ? issuerAtFault(reason) : issuedAtFault('wrong-issuer-key')
+      if (!issued.isSignedBy(candidate)) return issuedAtFault('ISSUER_KEY_OTHER')
+      return issuerAtFault(reason === 'not-a-ca' ? 'ISSUER_NOT_CA' : 'ISSUER_MAY_NOT_SIGN')
     case 'algorithm-refused':
-      return issuedAtFault(issued.isSignedBy(candidate) ? 'weak-signature' : 'wrong-issuer-key')
+      return issuedAtFault(issued.isSignedBy(candidate) ? 'SIGNATURE_WEAK' : 'ISSUER_KEY_OTHER')
     case 'algorithm-unsupported':
-      return issuedAtFault('unsupported-signature')
+      return issuedAtFault('SIGNATURE_UNSUPPORTED')
     case 'key-unsupported':
-      return issuerAtFault('unsupported-key')
+      return issuerAtFault('ISSUER_KEY_UNSUPPORTED')
     case 'key-mismatch':
     case 'bad-signature':
-      return issuedAtFault('wrong-issuer-key')
+      return issuedAtFault('ISSUER_KEY_OTHER')
+    case 'path-length':
+      return issuerAtFault('PATH_LENGTH_EXCEEDED')
     default:
-      return issuerAtFault(reason)
+      return issuerAtFault(ownCodes[reason])
   }
 }
 
 function explainOrphan(below: readonly Certificate[]): Explanation {
   const last = below.at(-1)!
   const isRoot = last.isSelfIssued && last.isSignedBy(last)
-  const code = !isRoot ? 'unknown-issuer' : below.length === 1 ? 'self-signed' : 'untrusted-root'
+  const code = !isRoot ? 'ISSUER_UNKNOWN' : below.length === 1 ? 'LEAF_SELF_SIGNED' : 'ROOT_NOT_TRUSTED'
   return { code, certificate: last, chain: below }
 }

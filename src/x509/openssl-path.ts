@@ -23,6 +23,8 @@ export interface OpensslQuestion {
   readonly intermediates: readonly Certificate[]
   readonly at: Date
   readonly purpose: 'server' | 'client' | 'any'
+  /** Set when the leaf is not valid for the name that is asked for: how names match differs from client to client. */
+  readonly nameError?: 'hostname-mismatch' | 'address-mismatch' | undefined
 }
 
 /** Number and words of an X509_V_ERR of OpenSSL, and the certificate that it is about. */
@@ -53,6 +55,8 @@ const errors = {
   'subtree-minmax': [49, 'name constraints minimum and maximum not supported'],
   'unsupported-constraint-type': [51, 'unsupported name constraint type'],
   'unsupported-name-syntax': [53, 'unsupported or invalid name syntax'],
+  'hostname-mismatch': [62, 'hostname mismatch'],
+  'address-mismatch': [64, 'IP address mismatch'],
   'leaf-key-too-weak': [66, 'EE certificate key too weak'],
   'ca-key-too-weak': [67, 'CA certificate key too weak'],
   'digest-too-weak': [68, 'CA signature digest algorithm too weak'],
@@ -76,7 +80,7 @@ type ErrorName = keyof typeof errors
 /** OpenSSL's default of `-verify_depth`, and one more: the leaf is not counted. */
 const mostCertificates = 101
 
-/** Returns OpenSSL's error for a chain, or undefined when it accepts it. Host names are asked elsewhere. */
+/** Returns OpenSSL's error for a chain, or undefined when it accepts it. */
 export function findOpensslError(
   question: OpensslQuestion,
   settings: OpensslSettings,
@@ -90,7 +94,7 @@ export function findOpensslError(
   const built = buildChain(leaf, question, settings)
   const { chain } = built
   if (built.error !== undefined) return fail(built.error, chain.length - 1, chain.at(-1)!)
-  for (const check of [extensionsError, authLevelError, signatureOrTimeError, constraintsError]) {
+  for (const check of [extensionsError, authLevelError, nameError, signatureOrTimeError, constraintsError]) {
     const found = check(chain, question, settings)
     if (found !== undefined) return fail(found.name, found.depth, chain[found.depth]!)
   }
@@ -301,6 +305,10 @@ function authLevelError(
     if (!isAnchor && securityBitsOfSignature(certificate) < least) return { name: 'digest-too-weak', depth }
   }
   return undefined
+}
+
+function nameError(_chain: OpensslChain, question: OpensslQuestion): Found | undefined {
+  return question.nameError && { name: question.nameError, depth: 0 }
 }
 
 /** From the root down: each signature, then each time. The root's own signature is not asked for. */

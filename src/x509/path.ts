@@ -11,14 +11,11 @@ import { type SignatureRefusal, verifySignature } from './signature.ts'
  */
 const maxCandidates = 100
 
+/** Why a certificate cannot be used at all at this time. */
+export type OwnDefect = 'critical-extension' | 'not-yet-valid' | 'expired'
+
 /** Why a certificate cannot stand where it would. */
-export type Unfitness =
-  | 'critical-extension'
-  | 'not-yet-valid'
-  | 'expired'
-  | 'not-a-ca'
-  | 'no-cert-sign'
-  | 'path-length'
+export type Unfitness = OwnDefect | 'not-a-ca' | 'no-cert-sign' | 'path-length'
 
 /** A candidate that was tried as an issuer and given up. */
 export interface DeadEnd {
@@ -179,7 +176,7 @@ function checkedSignature(issued: Certificate, issuer: Certificate): ReturnType<
 }
 
 /** Why a certificate cannot be used at this time, wherever it stands. */
-export function ownDefect(certificate: Certificate, at: Date): Unfitness | undefined {
+export function ownDefect(certificate: Certificate, at: Date): OwnDefect | undefined {
   if (certificate.unhandledCriticalExtensions.length > 0) return 'critical-extension'
   if (at < certificate.notBefore) return 'not-yet-valid'
   if (at > certificate.notAfter) return 'expired'

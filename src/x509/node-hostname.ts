@@ -1,0 +1,54 @@
+import { domainToASCII } from 'node:url'
+import type { Certificate } from './certificate.ts'
+import { parseIp } from './ip.ts'
+
+/**
+ * True when Node's tls module takes the certificate for this host. It looks at the common name when there is no DNS name,
+ * lets a star stand for a part of the leftmost label, and takes no star right under a top-level domain: Go does neither.
+ */
+export function isValidForHostInNode(certificate: Certificate, host: string): boolean {
+  const address = parseIp(withoutFinalDot(host))
+  const { dns, ipBytes } = certificate.subjectAltNames
+  // An IPv4 address in 16 octets is another address here, as it is to OpenSSL.
+  if (address !== undefined) return ipBytes.some((octets) => Buffer.compare(octets, address) === 0)
+  const names = dns.length > 0 ? dns : commonNamesOf(certificate)
+  // Node brings the name into the form of URLs first; what is no name there matches nothing.
+  const labels = labelsOf(withoutFinalDot(domainToASCII(host)))
+  return names.some((name) => matches(labels, name))
+}
+
+function commonNamesOf({ subject }: Certificate): string[] {
+  return subject.rdns
+    .flat()
+    .filter(({ type }) => type === 'CN')
+    .map(({ value }) => value)
+}
+
+function withoutFinalDot(host: string): string {
+  return host.endsWith('.') ? host.slice(0, -1) : host
+}
+
+function labelsOf(host: string): string[] {
+  return withoutFinalDot(host)
+    .replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
+    .split('.')
+}
+
+function matches(asked: readonly string[], name: string): boolean {
+  const labels = labelsOf(name)
+  if (name === '' || labels.length !== asked.length || labels.includes('')) return false
+  if (!/^[\x21-\x7f]*$/.test(labels.join(''))) return false
+  const [first = '', ...others] = labels
+  const [askedFirst = '', ...askedOthers] = asked
+  if (others.some((label, i) => label !== askedOthers[i])) return false
+  const parts = first.split('*')
+  // A-labels of internationalised names are never matched in part.
+  if (parts.length === 1 || first.includes('xn--')) return first === askedFirst
+  const [before = '', after = ''] = parts
+  if (parts.length > 2 || labels.length < 3) return false
+  return (
+    askedFirst.length >= before.length + after.length &&
+    askedFirst.startsWith(before) &&
+    askedFirst.endsWith(after)
+  )
+}

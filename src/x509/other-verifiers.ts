@@ -1,0 +1,174 @@
+import { type ChainQuestion, type ChainVerdict, type RefusalCode, verifyChain } from './chain.ts'
+import { hostAddress, withoutBrackets } from './hostname.ts'
+import { isValidForHostInNode } from './node-hostname.ts'
+import { opensslFacts } from './openssl-facts.ts'
+import { findOpensslError, type OpensslError, type OpensslSettings } from './openssl-path.ts'
+
+// Clusters are not spoken to by Go alone. These answer otherwise at times, and then a certificate works with kubectl and
+// fails in a script, or the other way round.
+
+interface Verifier {
+  readonly settings: OpensslSettings
+  /** As a program is called in a sentence. */
+  readonly title: string
+  /** TLS has no purpose "any". */
+  readonly purposes: readonly ChainQuestion['purpose'][]
+  readonly isValidForHost: (question: ChainQuestion, host: string) => boolean
+}
+
+/** Verifiers that kcert can answer for besides Go. */
+export const otherVerifiers = {
+  openssl: {
+    title: 'openssl verify',
+    settings: { authLevel: 0, isStrict: false, takesPartialChain: false },
+    purposes: ['server', 'client', 'any'],
+    isValidForHost: (question, host) => isValidForHostInOpenssl(question, host, true),
+  },
+  node: {
+    title: 'Node.js 24',
+    settings: { authLevel: 2, isStrict: false, takesPartialChain: false },
+    purposes: ['server', 'client'],
+    isValidForHost: ({ leaf, purpose }, host) => purpose === 'client' || isValidForHostInNode(leaf, host),
+  },
+  python: {
+    title: 'Python 3.13',
+    settings: { authLevel: 2, isStrict: true, takesPartialChain: true },
+    purposes: ['server', 'client'],
+    isValidForHost: (question, host) =>
+      question.purpose === 'client' || isValidForHostInOpenssl(question, host, false),
+  },
+} as const satisfies Record<string, Verifier>
+
+export type OtherVerifier = keyof typeof otherVerifiers
+
+export interface OtherVerdict {
+  readonly verifier: OtherVerifier
+  readonly accepts: boolean
+  /** The error that it would show; absent when it accepts. */
+  readonly error?: OpensslError
+  /** Set where its answer is not Go's: why, in words. */
+  readonly difference?: string
+}
+
+/** Returns what each of the other verifiers would answer to the question, and why where that is not what Go answers. */
+export function askOtherVerifiers(
+  question: ChainQuestion,
+  go: ChainVerdict = verifyChain(question),
+): OtherVerdict[] {
+  const verdicts: OtherVerdict[] = []
+  for (const verifier of Object.keys(otherVerifiers) as OtherVerifier[]) {
+    const { purposes, title }: Verifier = otherVerifiers[verifier]
+    if (!purposes.includes(question.purpose)) continue
+    const error = errorOf(verifier, question)
+    const accepts = error === undefined
+    if (accepts === go.trusted) verdicts.push({ verifier, accepts, ...(error && { error }) })
+    else if (go.trusted) {
+      verdicts.push({
+        verifier,
+        accepts,
+        error: error!,
+        difference: `${title} ${whyRefused(error!, question)}`,
+      })
+    } else verdicts.push({ verifier, accepts, difference: `${title} ${whyAccepted(go.refusal.code)}` })
+  }
+  return verdicts
+}
+
+function errorOf(verifier: OtherVerifier, question: ChainQuestion): OpensslError | undefined {
+  const { settings, isValidForHost }: Verifier = otherVerifiers[verifier]
+  const { leaf, roots, intermediates, name } = question
+  if (opensslFacts(leaf).x509 === undefined) {
+    return { code: 1, text: 'cannot be read', depth: 0, certificate: leaf }
+  }
+  const isMismatch = name !== undefined && name !== '' && !isValidForHost(question, name)
+  const isAddress = name !== undefined && hostAddress(name) !== undefined
+  return findOpensslError(
+    {
+      ...question,
+      roots: roots.certificates,
+      intermediates: intermediates.certificates,
+      nameError: isMismatch ? (isAddress ? 'address-mismatch' : 'hostname-mismatch') : undefined,
+    },
+    settings,
+  )
+}
+
+function isValidForHostInOpenssl({ leaf }: ChainQuestion, host: string, partialWildcards: boolean): boolean {
+  const x509 = opensslFacts(leaf).x509
+  const isAddress = hostAddress(host) !== undefined
+  try {
+    const matched = isAddress
+      ? x509?.checkIP(withoutBrackets(host))
+      : x509?.checkHost(host, { partialWildcards })
+    return matched !== undefined
+  } catch {
+    // It is no name that OpenSSL takes: one with a NUL in it.
+    return false
+  }
+}
+
+/** Completes a sentence that begins with the verifier's name. */
+function whyRefused({ code, text, certificate }: OpensslError, { at }: ChainQuestion): string {
+  const isOver = Math.floor(certificate.notAfter.getTime() / 1000) === Math.floor(at.getTime() / 1000)
+  if (code === 10 && isOver) return 'counts the second of notAfter as past'
+  return refusalWords[code] ?? `says "${text}"`
+}
+
+const refusalWords: Readonly<Record<number, string>> = {
+  1: 'does not read the certificate',
+  2: 'wants a chain that ends in a self-signed root, and the last CA is not self-signed',
+  7: 'takes the first CA of that name without trying its key, and the signature is by another one',
+  10: 'takes another path, in which a certificate has expired',
+  18: 'does not take a self-signed leaf that is not itself a root',
+  19: 'takes a path that ends in a self-signed certificate which is not among the roots',
+  20: 'does not find the issuer: it passes over CAs whose key identifier is not the one asked for, and wants a self-signed root at the end',
+  25: 'takes another path, which is longer than a CA in it allows',
+  26: 'looks closer at usages: anyExtendedKeyUsage does not count for TLS, and the key usage of the leaf must allow it',
+  32: 'takes a CA whose key usage lacks keyCertSign',
+  34: 'does not know a critical extension',
+  47: 'compares all names with the constraints of CAs, directory names and common names too, and hosts of mailboxes and URIs exactly',
+  48: 'compares all names with the constraints of CAs, directory names and common names too',
+  49: 'does not take name constraints with a minimum or maximum',
+  51: 'does not take name constraints of this type',
+  53: 'cannot compare a name with the constraints of a CA',
+  62: 'matches host names otherwise',
+  64: 'matches IP addresses otherwise',
+  66: 'wants RSA keys of at least 2048 bits',
+  67: 'wants CA keys of RSA with at least 2048 bits',
+  68: 'does not take this hash in a signature',
+  79: 'wants basic constraints in every CA of the chain',
+  80: 'follows RFC 5280 strictly: only CAs have a path length',
+  81: 'follows RFC 5280 strictly: a CA with a path length has the key usage keyCertSign',
+  82: 'follows RFC 5280 strictly: only CAs have the key usage keyCertSign',
+  83: 'follows RFC 5280 strictly: the issuer is not empty',
+  84: 'follows RFC 5280 strictly: the subject of a CA is not empty',
+  85: 'follows RFC 5280 strictly: every certificate below a root has an authority key identifier',
+  86: 'follows RFC 5280 strictly: every CA has a subject key identifier',
+  87: 'follows RFC 5280 strictly: subject alternative names are not empty',
+  88: 'follows RFC 5280 strictly: with an empty subject the alternative names are critical',
+  89: 'follows RFC 5280 strictly: the basic constraints of a CA are critical',
+  92: 'follows RFC 5280 strictly: every CA has a key usage',
+  93: 'follows RFC 5280 strictly: extensions are for version 3',
+}
+
+function whyAccepted(code: RefusalCode): string {
+  return acceptanceWords[code] ?? 'finds a path that it accepts'
+}
+
+const acceptanceWords: Partial<Record<RefusalCode, string>> = {
+  CRITICAL_EXTENSION_UNKNOWN: 'knows the critical extension',
+  HOST_NAME_MISMATCH:
+    'looks at the common name where there is no DNS name, or lets a star stand for a part of a label',
+  ISSUER_UNKNOWN: 'compares names without regard to case and string type, where Go compares octets',
+  ISSUER_KEY_OTHER:
+    'finds the issuer by a name that differs in case or string type, where Go compares octets',
+  SIGNATURE_WEAK: 'asks for no strength of signatures',
+  SIGNATURE_UNSUPPORTED: 'knows the signature algorithm',
+  ISSUER_KEY_UNSUPPORTED: 'uses the key all the same',
+  ISSUER_NOT_CA: 'takes older signs that a certificate is a CA',
+  PATH_LENGTH_EXCEEDED: 'does not count CAs that issued themselves',
+  NAME_NOT_ALLOWED:
+    'compares names with constraints in another way: not those of self-issued CAs, and no star with a single host',
+  POLICY_NOT_MET: 'does not look at policies unless asked to',
+  TOO_MANY_CANDIDATES: 'does not try as many candidates',
+}

@@ -1,0 +1,127 @@
+import { createPublicKey } from 'node:crypto'
+import { duplexPair } from 'node:stream'
+import { connect, createSecureContext, TLSSocket } from 'node:tls'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Certificate } from '../../src/x509/certificate.ts'
+import { CertificatePool } from '../../src/x509/certificate-pool.ts'
+import { askOtherVerifiers } from '../../src/x509/other-verifiers.ts'
+import { writePem } from '../../src/x509/pem.ts'
+import { type GeneratedQuestion, questionAbout } from './pki-arbitrary.ts'
+
+const handshakes = Number(process.env.KCERT_HANDSHAKES ?? 400)
+const seed = Number(process.env.KCERT_SEED ?? Math.floor(Math.random() * 2 ** 31))
+
+test(
+  'what kcert says of Node is what a handshake in this Node comes to',
+  async () => {
+    const outcomes = new Map<string, number>()
+    await fc.assert(
+      fc.asyncProperty(questionAbout(new Date()), async (generated) => {
+        const leaf = parsed(generated.leaf)
+        if (leaf === undefined || generated.purpose === 'any') return
+        const roots = generated.roots.map(parsed).filter((one) => one !== undefined)
+        const intermediates = generated.intermediates.map(parsed).filter((one) => one !== undefined)
+        // Here the clock is the real one, so nothing may hang on this very second.
+        if ([leaf, ...roots, ...intermediates].some(changesSoon)) return
+        // A certificate of another key cannot be presented.
+        if (!createPublicKey(generated.leafKey).equals(leaf.publicKey.keyObject())) return
+        const question = {
+          ...generated,
+          leaf,
+          roots: new CertificatePool(roots),
+          intermediates: new CertificatePool(intermediates),
+        }
+        const said = askOtherVerifiers(question).find(({ verifier }) => verifier === 'node')!
+        const outcome = await shakeHands({
+          ...generated,
+          roots: ders(roots),
+          intermediates: ders(intermediates),
+        })
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+        expect({ accepts: said.accepts, outcome }).toEqual({ accepts: outcome === 'authorized', outcome })
+      }),
+      { numRuns: handshakes, seed },
+    )
+    const counts = [...outcomes]
+      .toSorted((a, b) => b[1] - a[1])
+      .map(([outcome, count]) => `${outcome} ${count}`)
+    console.log(`${handshakes} handshakes, seed ${seed}: ${counts.join(', ')}`)
+    expect(outcomes.get('authorized') ?? 0).toBeGreaterThan(handshakes * 0.1)
+  },
+  Math.max(60_000, handshakes * 100),
+)
+
+function parsed(der: Uint8Array): Certificate | undefined {
+  try {
+    return Certificate.parse(der)
+  } catch {
+    return undefined
+  }
+}
+
+const ders = (certificates: readonly Certificate[]): Uint8Array[] => certificates.map(({ der }) => der)
+
+function changesSoon({ notBefore, notAfter }: Certificate): boolean {
+  const now = Date.now()
+  return [notBefore, notAfter].some((time) => Math.abs(time.getTime() - now) < 60_000)
+}
+
+/** Presents the leaf with the intermediates to a peer that trusts the roots; returns "authorized", or OpenSSL's error. */
+async function shakeHands(question: GeneratedQuestion): Promise<string> {
+  const { leaf, leafKey, roots, intermediates, purpose, name } = question
+  const pem = (der: Uint8Array): string => writePem('CERTIFICATE', der)
+  const presented = createSecureContext({
+    key: leafKey.export({ format: 'pem', type: 'pkcs8' }),
+    cert: [leaf, ...intermediates].map(pem).join(''),
+    // The one who presents must be able to hold weak keys; what counts is what the other side says.
+    ciphers: 'DEFAULT@SECLEVEL=0',
+  })
+  const [clientEnd, serverEnd] = duplexPair()
+  const isServer = purpose === 'server'
+  const server = new TLSSocket(serverEnd, {
+    isServer: true,
+    secureContext: isServer
+      ? presented
+      : createSecureContext({ ...anyIdentity(question), ca: roots.map(pem) }),
+    requestCert: !isServer,
+    rejectUnauthorized: false,
+  })
+  const client = connect({
+    socket: clientEnd,
+    host: name ?? 'unchecked',
+    rejectUnauthorized: false,
+    ...(name === undefined && { checkServerIdentity: () => undefined }),
+    ...(isServer ? { ca: roots.map(pem) } : { secureContext: presented }),
+  })
+  const verifying = isServer ? client : server
+  try {
+    return await new Promise<string>((resolve) => {
+      for (const end of [client, server]) end.on('error', (error) => resolve(`failed: ${error.message}`))
+      verifying.on(isServer ? 'secureConnect' : 'secure', () => {
+        resolve(String(verifying.authorizationError ?? verifierError(verifying) ?? 'authorized'))
+      })
+    })
+  } finally {
+    client.destroy()
+    server.destroy()
+  }
+}
+
+/** A server of one's own making has its verdict in the handle only. */
+function verifierError(socket: TLSSocket): string | undefined {
+  const { ssl } = socket as unknown as { ssl: { verifyError(): (Error & { code?: string }) | null } }
+  return ssl.verifyError()?.code
+}
+
+function anyIdentity({ leafKey, leaf }: GeneratedQuestion): {
+  key: string | Buffer
+  cert: string
+  ciphers: string
+} {
+  return {
+    key: leafKey.export({ format: 'pem', type: 'pkcs8' }),
+    cert: writePem('CERTIFICATE', leaf),
+    ciphers: 'DEFAULT',
+  }
+}
