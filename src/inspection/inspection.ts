@@ -160,12 +160,11 @@ export class Inspection {
     for (const document of documents) {
       if (isKubeconfig(document)) {
         const prefix = ++kubeconfigs > 1 ? `${spot.entry} document ${kubeconfigs}`.trimStart() : spot.entry
-        await collectKubeconfig(
+        collectKubeconfig(
           {
             collection,
             readReferencedFile: isEmbedded ? undefined : (path) => this.readReferenced(path),
-            readMaterial: (at, entry, owner, content) =>
-              this.readField({ origin: at, entry, owner }, content),
+            readMaterial: (at, content, wanted) => this.readField(at, content, wanted),
           },
           origin,
           prefix,
@@ -186,8 +185,11 @@ export class Inspection {
   }
 
   /** A field of a kubeconfig: PEM, or it is nothing that a client could use. */
-  private async readField(spot: Spot, bytes: Uint8Array): Promise<Group | undefined> {
-    return shapeOf(bytes) === 'pem' ? this.readPem(spot, bytes) : undefined
+  private readField(spot: Spot, bytes: Uint8Array, wanted: 'certificate' | 'key'): Group | undefined {
+    const { password } = this.options
+    return shapeOf(bytes) === 'pem'
+      ? readPemMaterial(this.collection, spot, bytes, { password, wanted })
+      : undefined
   }
 
   private readPem(

@@ -7,7 +7,7 @@ import {
   readKubeconfig,
 } from '../kubeconfig/kubeconfig.ts'
 import type { Node } from '../kubeconfig/node.ts'
-import type { Collection } from './collection.ts'
+import type { Collection, Spot } from './collection.ts'
 import type { Group, KubeconfigEntry, Origin, Owner } from './entries.ts'
 import type { Place } from './problems.ts'
 import { mapReference } from './references.ts'
@@ -21,23 +21,18 @@ export interface KubeconfigContext {
   /** Undefined where its files are somebody else's: within a Secret or ConfigMap they are those of a pod. */
   readonly readReferencedFile: ReadReferencedFile | undefined
   /** Reads octets that should hold certificates or a key. */
-  readonly readMaterial: (
-    origin: Origin,
-    entry: string,
-    owner: Owner,
-    bytes: Uint8Array,
-  ) => Promise<Group | undefined>
+  readonly readMaterial: (spot: Spot, bytes: Uint8Array, wanted: 'certificate' | 'key') => Group | undefined
 }
 
 /** Collects what a kubeconfig holds: CAs of clusters, certificates and keys of users, and who needs no certificate, and why. */
-export async function collectKubeconfig(
+export function collectKubeconfig(
   context: KubeconfigContext,
   origin: Origin,
   prefix: string,
   node: Node,
-): Promise<void> {
+): void {
   const kubeconfig = readKubeconfig(node)
-  await new KubeconfigCollector(context, origin, prefix, kubeconfig).collect()
+  new KubeconfigCollector(context, origin, prefix, kubeconfig).collect()
 }
 
 class KubeconfigCollector {
@@ -60,7 +55,7 @@ class KubeconfigCollector {
     this.entry = { ...this.place(''), origin, clusters, users, contexts: kubeconfig.contexts }
   }
 
-  async collect(): Promise<void> {
+  collect(): void {
     const { kubeconfig } = this
     this.collection.kubeconfigs.push(this.entry)
     for (const { field, reason, isFatal } of kubeconfig.defects) {
@@ -76,20 +71,20 @@ class KubeconfigCollector {
       const at = `cluster ${nameText(name)}`
       if (skipsTlsVerify) this.addInsecure(at, certificateAuthority !== undefined)
       const owner: Owner = { kind: 'cluster', kubeconfig: this.entry, name }
-      const group = certificateAuthority && (await this.material(at, owner, certificateAuthority))
+      const group = certificateAuthority && this.material(at, owner, certificateAuthority)
       this.clusters.push({ name, server, group })
     }
-    for (const user of kubeconfig.users) await this.collectUser(user)
+    for (const user of kubeconfig.users) this.collectUser(user)
     this.addDanglingNames()
   }
 
-  private async collectUser(user: KubeconfigUser): Promise<void> {
+  private collectUser(user: KubeconfigUser): void {
     const at = `user ${nameText(user.name)}`
     const owner: Owner = { kind: 'user', kubeconfig: this.entry, name: user.name }
-    const group = user.clientCertificate && (await this.material(at, owner, user.clientCertificate))
+    const group = user.clientCertificate && this.material(at, owner, user.clientCertificate)
     this.users.push({ name: user.name, group })
     if (user.clientKey !== undefined) {
-      const keys = await this.material(at, owner, user.clientKey)
+      const keys = this.material(at, owner, user.clientKey)
       // One group for both, so that they are compared with each other.
       if (group !== undefined && keys !== undefined && keys !== group) group.keys.push(...keys.keys)
     }
@@ -100,7 +95,7 @@ class KubeconfigCollector {
     }
   }
 
-  private async material(at: string, owner: Owner, material: Material): Promise<Group | undefined> {
+  private material(at: string, owner: Owner, material: Material): Group | undefined {
     const entry = this.place(`${at}: ${material.field}`).entry
     if (material.data !== undefined)
       return this.read(this.origin, entry, owner, material.data, material.field)
@@ -126,16 +121,20 @@ class KubeconfigCollector {
     return this.read(origin, pathEntry, owner, outcome.bytes, material.field)
   }
 
-  private async read(
+  private read(
     origin: Origin,
     entry: string,
     owner: Owner,
     bytes: Uint8Array,
     field: string,
-  ): Promise<Group | undefined> {
+  ): Group | undefined {
     const before = this.collection.problems.length
-    const group = await this.context.readMaterial(origin, entry, owner, bytes)
     const isKeyField = field.startsWith('client-key')
+    const group = this.context.readMaterial(
+      { origin, entry, owner },
+      bytes,
+      isKeyField ? 'key' : 'certificate',
+    )
     const found = isKeyField ? group?.keys.length : group?.certificates.length
     if (!found && this.collection.problems.length === before) {
       const what = isKeyField ? 'private key' : 'certificate'

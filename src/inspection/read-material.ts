@@ -35,6 +35,8 @@ export interface MaterialOptions {
   readonly password?: string | undefined
   /** True where the octets may rightly be something else: then what cannot be read is passed over. */
   readonly isGuess?: boolean
+  /** Where only one of the two counts: client-go takes no key from a certificate's field, nor a certificate from a key's. */
+  readonly wanted?: 'certificate' | 'key'
   /** Where requests go: a request in a CSR object has more to it than its octets. */
   readonly onRequest?: (request: CertificateRequest, entry: string) => void
 }
@@ -263,6 +265,11 @@ function addThings(
   things: readonly Thing[],
   options: MaterialOptions,
 ): Group | undefined {
+  if (options.wanted !== undefined) {
+    const unwanted = options.wanted === 'key' ? 'certificate' : 'key'
+    const wanted = things.filter((thing) => kindOf(thing) !== unwanted)
+    if (wanted.length < things.length) return addThings(collection, spot, wanted, options)
+  }
   if (things.length === 0) return undefined
   if (options.isGuess && !things.some(isReadable)) return undefined
   const group = collection.group(spot)

@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'vitest'
+import { inspect, inspectNode, sourcesOf, troubles } from '../../test/pki/inspected.ts'
+import { type Algorithm, controlPlaneTree, type NodeFiles, workerTree } from '../../test/pki/kubeadm-tree.ts'
+
+const madeAt = new Date('2026-06-01T08:00:00Z')
+const now = new Date('2026-11-21T09:00:00Z')
+
+function without(files: NodeFiles, ...paths: string[]): NodeFiles {
+  return new Map([...files].filter(([path]) => !paths.some((one) => path.startsWith(one))))
+}
+
+describe.each<Algorithm>(['ECDSA', 'RSA'])('a healthy control plane with %s keys', (algorithm) => {
+  const { files } = controlPlaneTree({ madeAt, algorithm })
+
+  test('has no problem of warning or worse, and super-admin.conf is information', async () => {
+    const outcome = await inspectNode(now, { files })
+    expect(troubles(outcome)).toEqual([])
+    const masters = outcome.report.problems.filter(({ code }) => code === 'SYSTEM_MASTERS')
+    expect(masters).toMatchObject([{ severity: 'info', source: '/etc/kubernetes/super-admin.conf' }])
+    expect(outcome.report.missing).toEqual([])
+  })
+
+  test('names each file by its role in the table', async () => {
+    const { report } = await inspectNode(now, { files })
+    const roles = report.certificates.map(
+      ({ source, role }) => `${source.slice(source.lastIndexOf('/') + 1)}: ${role}`,
+    )
+    expect(roles).toEqual([
+      'admin.conf: cluster CA',
+      'admin.conf: admin.conf',
+      'controller-manager.conf: cluster CA',
+      'controller-manager.conf: controller-manager.conf',
+      'kubelet.conf: cluster CA',
+      'kubelet.conf: kubelet.conf',
+      'apiserver-etcd-client.crt: apiserver-etcd-client',
+      'apiserver-kubelet-client.crt: apiserver-kubelet-client',
+      'apiserver.crt: apiserver',
+      'ca.crt: ca',
+      'ca.crt: etcd-ca',
+      'healthcheck-client.crt: etcd-healthcheck-client',
+      'peer.crt: etcd-peer',
+      'server.crt: etcd-server',
+      'front-proxy-ca.crt: front-proxy-ca',
+      'front-proxy-client.crt: front-proxy-client',
+      'scheduler.conf: cluster CA',
+      'scheduler.conf: scheduler.conf',
+      'super-admin.conf: cluster CA',
+      'super-admin.conf: super-admin.conf',
+      'kubelet-client-2024-06-01-08-00-00.pem: kubelet-client, replaced',
+      'kubelet-client-current.pem: kubelet-client',
+      'kubelet.crt: kubelet-serving, self-signed',
+      'kubelet.crt: kubelet-serving, self-signed CA',
+    ])
+  })
+
+  test('finds the issuer and the key of every certificate', async () => {
+    const { report } = await inspectNode(now, { files })
+    for (const { source, entry, issuerFound, key, isCa } of report.certificates) {
+      expect({ source, entry, issuerFound }).toMatchObject({
+        issuerFound: { fingerprintSha256: expect.any(String) },
+      })
+      // The key of the kubelet's own serving CA is thrown away at once.
+      if (!source.endsWith('kubelet.crt') || !isCa)
+        expect({ source, entry, key }).toMatchObject({ key: { matches: true } })
+    }
+    const sa = report.keys.filter(({ role }) => role === 'sa')
+    expect(sa.map(({ kind, matches }) => [kind, matches.map(({ source }) => source)])).toEqual([
+      ['private', ['/etc/kubernetes/pki/sa.pub']],
+      ['public', ['/etc/kubernetes/pki/sa.key']],
+    ])
+  })
+
+  test('has no problem as a copy in any folder, of etc/kubernetes alone, or of pki alone', async () => {
+    const etc = { files, folders: ['/etc/kubernetes'], copiedTo: '/backup/cp1' }
+    expect(troubles(await inspectNode(now, { files, copiedTo: '/backup/cp1' }))).toEqual([])
+    expect(troubles(await inspect(now, sourcesOf(etc)))).toEqual([])
+    expect(
+      troubles(await inspectNode(now, { files, folders: ['/etc/kubernetes/pki'], copiedTo: '/x' })),
+    ).toEqual([])
+    const flat = new Map([...files].map(([path, file]) => [path.replace('/etc/kubernetes/pki', '/k'), file]))
+    const outcome = await inspectNode(now, { files: flat, folders: ['/k'], copiedTo: '/tmp' })
+    expect(troubles(outcome)).toEqual([])
+    expect(outcome.report.certificates.map(({ role }) => role)).toContain('etcd-server')
+  })
+})
+
+describe('a control plane', () => {
+  const { files } = controlPlaneTree({ madeAt })
+
+  test('with etcd elsewhere misses nothing', async () => {
+    const outcome = await inspectNode(now, { files: controlPlaneTree({ madeAt, etcd: 'external' }).files })
+    expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
+  })
+
+  test('that joined later has no super-admin.conf and misses nothing', async () => {
+    const outcome = await inspectNode(now, {
+      files: controlPlaneTree({ madeAt, hasSuperAdmin: false }).files,
+    })
+    expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
+  })
+
+  test('with an external CA has no ca.key and misses nothing', async () => {
+    const outcome = await inspectNode(now, {
+      files: without(files, '/etc/kubernetes/pki/ca.key', '/etc/kubernetes/pki/front-proxy-ca.key'),
+    })
+    expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
+  })
+
+  test('says which files of it are missing, and the command that makes them', async () => {
+    const lost = [
+      '/etc/kubernetes/pki/apiserver.crt',
+      '/etc/kubernetes/pki/etcd/peer.key',
+      '/etc/kubernetes/scheduler.conf',
+      '/etc/kubernetes/pki/sa.pub',
+    ]
+    const { report } = await inspectNode(now, { files: without(files, ...lost), copiedTo: '/backup' })
+    expect(report.missing.map(({ source, role }) => `${source} ${role}`).sort()).toEqual([
+      '/backup/etc/kubernetes/pki/apiserver.crt apiserver',
+      '/backup/etc/kubernetes/pki/etcd/peer.key etcd-peer key',
+      '/backup/etc/kubernetes/pki/sa.pub sa public key',
+      '/backup/etc/kubernetes/scheduler.conf scheduler.conf',
+    ])
+    const next = report.problems
+      .filter(({ code }) => code === 'KUBEADM_FILE_MISSING')
+      .map((problem) => problem.next)
+    expect(next).toContain('kubeadm init phase certs apiserver, on the node itself')
+    expect(next).toContain('kubeadm init phase kubeconfig scheduler, on the node itself')
+  })
+
+  test('misses nothing below a folder that may not be read', async () => {
+    const outcome = await inspect(now, [
+      ...sourcesOf({ files: without(files, '/etc/kubernetes/pki/etcd/'), folders: ['/etc/kubernetes/pki'] }),
+      {
+        name: '/etc/kubernetes/pki/etcd',
+        reason: 'permission',
+        detail: 'EACCES',
+        root: '/etc/kubernetes/pki',
+        file: { path: '/etc/kubernetes/pki/etcd' },
+      },
+    ])
+    expect(outcome.report.missing).toEqual([])
+  })
+
+  test('whose keys may not be read is as it should be', async () => {
+    const key = '/etc/kubernetes/pki/apiserver.key'
+    const outcome = await inspect(now, [
+      ...sourcesOf({ files: without(files, key), folders: ['/etc/kubernetes/pki'] }),
+      { name: key, reason: 'permission', detail: 'EACCES', root: '/etc/kubernetes/pki', file: { path: key } },
+    ])
+    expect(troubles(outcome)).toEqual([])
+    expect(outcome.report.missing).toEqual([])
+  })
+})
+
+describe('a worker', () => {
+  test('has no problem and misses nothing', async () => {
+    const outcome = await inspectNode(now, { files: workerTree({ madeAt, nodeName: 'w1' }).files })
+    expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
+  })
+
+  test('with certificates of 24 hours has no problem at any time before the kubelet is late', async () => {
+    const { files } = workerTree({ madeAt, nodeName: 'w1', kubeletHours: 24 })
+    for (const hours of [0, 12, 17, 20, 21.4]) {
+      const outcome = await inspectNode(new Date(madeAt.getTime() + hours * 3_600_000), { files })
+      expect([hours, troubles(outcome)]).toEqual([hours, []])
+    }
+  })
+
+  test('whose kubelet has not renewed at 90 % of the life is late', async () => {
+    const { files } = workerTree({ madeAt, nodeName: 'w1', kubeletHours: 24 })
+    const outcome = await inspectNode(new Date(madeAt.getTime() + 21.9 * 3_600_000), { files })
+    expect(troubles(outcome)).toContain('CERT_EXPIRING /var/lib/kubelet/pki/kubelet-client-current.pem')
+    expect(outcome.report.problems[0]!.next).toContain('journalctl -u kubelet')
+  })
+
+  test('says when the kubelet will renew: between 70 and 90 % of the life', async () => {
+    const { files } = workerTree({ madeAt, nodeName: 'w1', kubeletHours: 100 })
+    const { report } = await inspectNode(madeAt, { files })
+    const current = report.certificates.find(({ source }) => source.endsWith('current.pem'))!
+    expect(current).toMatchObject({
+      notBefore: '2026-06-01T07:55:00Z',
+      notAfter: '2026-06-05T11:55:00Z',
+      kubeletRotation: { earliest: '2026-06-04T05:55:00Z', latest: '2026-06-05T01:55:00Z' },
+    })
+  })
+})
+
+describe("the kubelet's links", () => {
+  const { files } = workerTree({ madeAt, nodeName: 'w1' })
+  const folder = '/var/lib/kubelet/pki'
+  const link = `${folder}/kubelet-client-current.pem`
+  const target = `${folder}/kubelet-client-2026-06-01-08-00-00.pem`
+
+  test('a link and the file it leads to are one certificate', async () => {
+    const { report } = await inspectNode(now, { files, folders: [folder] })
+    expect(report.certificates.map(({ source }) => source)).not.toContain(target)
+  })
+
+  test('a regular file in its place is critical on the node and a warning in a copy', async () => {
+    const { linkTarget: _, ...regular } = files.get(link)!
+    const changed = new Map([...files, [link, regular] as const])
+    const problem = async (copiedTo: string) =>
+      (await inspectNode(now, { files: changed, folders: [folder], copiedTo })).report.problems.find(
+        ({ code }) => code === 'KUBELET_CURRENT_NOT_A_LINK',
+      )
+    expect(await problem('')).toMatchObject({ severity: 'critical', source: link })
+    expect(await problem('/backup')).toMatchObject({ severity: 'warning' })
+  })
+
+  test('a link that leads nowhere is critical', async () => {
+    const outcome = await inspect(now, [
+      ...sourcesOf({ files: without(files, link, target), folders: [folder] }),
+      {
+        name: link,
+        reason: 'dangling-link',
+        detail: target,
+        root: folder,
+        file: { path: link, linkTarget: target },
+      },
+    ])
+    expect(troubles(outcome)).toEqual([`KUBELET_CURRENT_DANGLES ${link}`])
+    expect(outcome.report.problems[0]!.message).toBe(`leads to ${target}, which is not there`)
+  })
+
+  test('a copied link whose file lies beside it is no problem', async () => {
+    const copy = '/backup/pki'
+    const outcome = await inspect(now, [
+      {
+        name: `${copy}/kubelet-client-2026-06-01-08-00-00.pem`,
+        root: copy,
+        bytes: files.get(target)!.bytes,
+        file: { path: `${copy}/kubelet-client-2026-06-01-08-00-00.pem`, mode: 0o600 },
+      },
+      {
+        name: `${copy}/kubelet-client-current.pem`,
+        reason: 'dangling-link',
+        detail: target,
+        root: copy,
+        file: { path: `${copy}/kubelet-client-current.pem`, linkTarget: target },
+      },
+    ])
+    expect(troubles(outcome)).toEqual([])
+    expect(outcome.report.certificates).toMatchObject([{ role: 'kubelet-client' }])
+  })
+
+  test('no link at all is missed', async () => {
+    const { report } = await inspectNode(now, { files: without(files, link), folders: [folder] })
+    expect(report.missing).toEqual([{ source: link, role: 'kubelet-client' }])
+  })
+})
