@@ -1,0 +1,60 @@
+import { formatIp, parseIp } from '../../x509/ip.ts'
+
+/** A range of addresses, "10.0.0.0/16" or "fd00::/64". */
+export interface Cidr {
+  readonly text: string
+  readonly octets: Uint8Array
+  readonly prefix: number
+}
+
+/** Returns the range; undefined when the text is none. An address alone is a range of one. */
+export function parseCidr(text: string): Cidr | undefined {
+  const [address = '', prefixText, ...more] = text.split('/')
+  const octets = parseIp(address)
+  if (octets === undefined || more.length > 0) return undefined
+  const longest = octets.length * 8
+  if (prefixText !== undefined && !/^(?:0|[1-9]\d{0,2})$/.test(prefixText)) return undefined
+  const prefix = prefixText === undefined ? longest : Number(prefixText)
+  return prefix <= longest ? { text, octets, prefix } : undefined
+}
+
+/** True when the address is in the range. IPv4 and IPv6 have nothing in common. */
+export function isInCidr(address: Uint8Array, { octets, prefix }: Cidr): boolean {
+  if (address.length !== octets.length) return false
+  for (let bit = 0; bit < prefix; bit += 8) {
+    const mask = prefix - bit >= 8 ? 0xff : (0xff00 >> (prefix - bit)) & 0xff
+    if (((address[bit >> 3]! ^ octets[bit >> 3]!) & mask) !== 0) return false
+  }
+  return true
+}
+
+/** Returns an address in the one spelling that all its spellings share, IPv4 in IPv6 as IPv4; undefined when it is none. */
+export function canonicalIp(text: string): string | undefined {
+  const octets = parseIp(text)
+  return octets && formatIp(octets)
+}
+
+// RFC 1122 section 3.2.1.3 and RFC 4291 section 2.4: addresses that no node has for itself alone.
+const specialRanges = [
+  '0.0.0.0/8',
+  '127.0.0.0/8',
+  '224.0.0.0/4',
+  '255.255.255.255',
+  '::',
+  '::1',
+  'ff00::/8',
+].map((text) => parseCidr(text)!)
+
+/** True for the loopback, the unspecified, broadcast and multicast addresses. */
+export function isSpecialAddress(text: string): boolean {
+  const canonical = canonicalIp(text)
+  const octets = canonical === undefined ? undefined : parseIp(canonical)
+  return octets !== undefined && specialRanges.some((range) => isInCidr(octets, range))
+}
+
+/** True when the address, whatever its spelling, is in one of the ranges. */
+export function isInRanges(text: string, ranges: readonly Cidr[]): boolean {
+  const canonical = canonicalIp(text)
+  const octets = canonical === undefined ? undefined : parseIp(canonical)
+  return octets !== undefined && ranges.some((range) => isInCidr(octets, range))
+}

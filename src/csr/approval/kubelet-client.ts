@@ -1,0 +1,119 @@
+import { quoted } from '../quoting.ts'
+import type { Finding } from '../rule.ts'
+import { kubeletClient, nodeNameOf } from '../signers.ts'
+import type { ApprovalFacts } from './facts.ts'
+import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
+import {
+  approvalFinding,
+  type Candidate,
+  nodeSubjectFindings,
+  requestFindings,
+  unknownFinding,
+} from './request-rules.ts'
+
+export interface KubeletClientSettings {
+  readonly name?: string
+  readonly onViolation?: OnViolation
+  /** Approve a first certificate only while no Node of that name exists: a stolen bootstrap token takes over no node then. */
+  readonly newNodesOnly?: boolean
+}
+
+/**
+ * The policy of kube-controller-manager's csrapproving for kubelets' client certificates: the request has the form, and RBAC
+ * lets its requester create the subresource selfnodeclient (a node for itself) or nodeclient (whoever may bootstrap).
+ * Stricter in one point: a node is never given another node's name, whatever RBAC says.
+ */
+export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Policy {
+  const { name = 'kubelet-client', onViolation = 'ignore', newNodesOnly = false } = settings
+  return {
+    name,
+    async judge(candidate, facts) {
+      const { signerName } = candidate.object
+      if (signerName !== kubeletClient) return notMine(name, `it is for ${kubeletClient}`)
+      const own = [
+        ...requestFindings(candidate),
+        ...nodeSubjectFindings(candidate),
+        requesterFinding(candidate),
+      ]
+      const findings = await withLookups(own, () => lookUp(candidate, facts, newNodesOnly))
+      return judged(name, findings, onViolation)
+    },
+  }
+}
+
+function requesterFinding({ object: { username }, request }: Candidate): Finding {
+  const id = 'requester'
+  if (username === undefined)
+    return unknownFinding(id, 'identity', 'who asks is not known', 'look at spec.username of the object')
+  const isNode = nodeNameOf(username) !== undefined
+  if (!isNode) return approvalFinding(id, 'identity', `${quoted(username)} bootstraps a node`)
+  return username === request.subject.commonName
+    ? approvalFinding(id, 'identity', `${quoted(username)} asks for itself`)
+    : approvalFinding(
+        id,
+        'identity',
+        `${quoted(username)} asks for ${quoted(request.subject.commonName ?? '')}`,
+        'deny it: a node has no business with the identity of another',
+      )
+}
+
+async function lookUp(candidate: Candidate, facts: ApprovalFacts, newNodesOnly: boolean): Promise<Finding[]> {
+  const isRenewal = candidate.object.username === candidate.request.subject.commonName
+  return [
+    await accessFinding(candidate, facts, isRenewal),
+    ...(newNodesOnly && !isRenewal ? [await newNodeFinding(candidate, facts)] : []),
+  ]
+}
+
+async function accessFinding(
+  { object }: Candidate,
+  facts: ApprovalFacts,
+  isRenewal: boolean,
+): Promise<Finding> {
+  const id = 'access-review'
+  const user = object.username ?? ''
+  // In the controller's order, and like there the first yes counts.
+  const subresources = isRenewal ? ['selfnodeclient', 'nodeclient'] : ['nodeclient']
+  for (const subresource of subresources) {
+    const isAllowed = await facts.isAllowed({
+      user,
+      ...(object.userUid === undefined ? {} : { uid: object.userUid }),
+      groups: object.groups,
+      extra: object.extra,
+      resource: {
+        group: 'certificates.k8s.io',
+        version: '*',
+        resource: 'certificatesigningrequests',
+        subresource,
+        verb: 'create',
+      },
+    })
+    if (isAllowed === true)
+      return approvalFinding(id, 'entitlement', `RBAC lets ${quoted(user)} create ${subresource}`)
+    if (isAllowed === undefined) {
+      const next = `ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io/${subresource} --as=${user || 'USER'}`
+      const detail = `whether RBAC lets ${quoted(user)} create ${subresource} is not known`
+      return unknownFinding(id, 'entitlement', detail, next)
+    }
+  }
+  const detail = `RBAC does not let ${quoted(user)} create ${subresources.join(' or ')}`
+  const role = `system:certificates.k8s.io:certificatesigningrequests:${subresources[0]}`
+  const next = `bind the requester's group to the ClusterRole ${role}, where it should have this right`
+  return approvalFinding(id, 'entitlement', detail, next)
+}
+
+async function newNodeFinding({ request }: Candidate, facts: ApprovalFacts): Promise<Finding> {
+  const id = 'new-node'
+  const name = nodeNameOf(request.subject.commonName) ?? ''
+  const node = await facts.findNode(name)
+  if (node === 'absent') return approvalFinding(id, 'entitlement', `there is no Node ${quoted(name)} yet`)
+  if (node === undefined)
+    return unknownFinding(
+      id,
+      'entitlement',
+      `whether there is a Node ${quoted(name)} is not known`,
+      `kubectl get node ${name}`,
+    )
+  const next = `where the node is being set up anew, delete it first: kubectl delete node ${name}`
+  return approvalFinding(id, 'entitlement', `there is a Node ${quoted(name)} already`, next)
+}

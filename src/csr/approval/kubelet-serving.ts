@@ -1,0 +1,206 @@
+import { listed, quoted } from '../quoting.ts'
+import type { Finding } from '../rule.ts'
+import { kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
+import { type Cidr, isInRanges, isSpecialAddress } from './addresses.ts'
+import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
+import {
+  approvalFinding,
+  type Candidate,
+  nodeSubjectFindings,
+  requestFindings,
+  unknownFinding,
+} from './request-rules.ts'
+import { servingNameFindings } from './serving-names.ts'
+
+export type NameSource = 'node' | 'served' | 'node-or-served'
+
+export interface KubeletServingSettings {
+  readonly name?: string
+  readonly onViolation?: OnViolation
+  /** What the names are held against: the Node's addresses, the certificate that the kubelet serves now, or either. */
+  readonly names?: NameSource
+  /** DNS names must end in one of these (".nodes.example.com") or be the Node's bare name; empty: any that the Node has. */
+  readonly dnsSuffixes?: readonly string[]
+  /** IP addresses must be in one of these; empty: any that the Node has. */
+  readonly cidrs?: readonly Cidr[]
+  /** The longest lifetime that may be asked for, in seconds. A request that asks for none gets the signer's. */
+  readonly maxExpirationSeconds?: number
+  /** Addresses of API servers besides those that the cluster tells: load balancers, virtual addresses. */
+  readonly apiServers?: readonly string[]
+  readonly serviceCidrs?: readonly Cidr[]
+  /** Names and addresses that several Nodes may have, such as the address of a NAT gateway. */
+  readonly sharedAddresses?: readonly string[]
+  /** The domain of the cluster's services. */
+  readonly clusterDomain?: string
+}
+
+export type KubeletServingOptions = Required<Omit<KubeletServingSettings, 'maxExpirationSeconds'>> &
+  Pick<KubeletServingSettings, 'maxExpirationSeconds'>
+
+/**
+ * The policy for kubelets' serving certificates, which Kubernetes itself has none for: a node asks for itself, and for names
+ * and addresses that are its own. A kubelet writes the addresses of its Node where no cloud provider does, so names of API
+ * servers, services and other nodes are refused also when the Node has them.
+ */
+export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Policy {
+  const options: KubeletServingOptions = {
+    name: 'kubelet-serving',
+    onViolation: 'ignore',
+    names: 'node-or-served',
+    dnsSuffixes: [],
+    cidrs: [],
+    apiServers: [],
+    serviceCidrs: [],
+    sharedAddresses: [],
+    clusterDomain: 'cluster.local',
+    ...settings,
+  }
+  const { name, onViolation } = options
+  return {
+    name,
+    async judge(candidate, facts) {
+      if (candidate.object.signerName !== kubeletServing) return notMine(name, `it is for ${kubeletServing}`)
+      const findings = await withLookups(ownFindings(candidate, options), () =>
+        servingNameFindings(candidate, facts, options),
+      )
+      return judged(name, findings, onViolation)
+    },
+  }
+}
+
+function ownFindings(candidate: Candidate, options: KubeletServingOptions): Finding[] {
+  const { dns, ip } = candidate.request.subjectAltNames
+  return [
+    ...requestFindings(candidate),
+    ...nodeSubjectFindings(candidate),
+    requesterFinding(candidate),
+    groupFinding(candidate),
+    namesFinding(
+      'no-wildcard',
+      dns.filter((name) => name.includes('*')),
+      'a wildcard',
+    ),
+    namesFinding(
+      'no-cluster-name',
+      dns.filter((name) => isClusterName(name, options.clusterDomain)),
+      'a name of the cluster',
+    ),
+    namesFinding('no-special-address', [...ip, ...dns].filter(isSpecialAddress), 'no address of a node'),
+    suffixFinding(candidate, options),
+    rangeFinding(ip, options),
+    lifetimeFinding(candidate, options),
+  ]
+}
+
+function requesterFinding({ object: { username }, request }: Candidate): Finding {
+  const id = 'requester'
+  const commonName = request.subject.commonName ?? ''
+  if (username === undefined)
+    return unknownFinding(id, 'identity', 'who asks is not known', 'look at spec.username of the object')
+  return username === commonName
+    ? approvalFinding(id, 'identity', `${quoted(username)} asks for itself`)
+    : approvalFinding(
+        id,
+        'identity',
+        `${quoted(username)} asks for ${quoted(commonName)}`,
+        `the kubelet itself must ask, as ${quoted(commonName)}`,
+      )
+}
+
+function groupFinding({ object: { username, groups } }: Candidate): Finding {
+  const id = 'requester-group'
+  if (username === undefined)
+    return unknownFinding(
+      id,
+      'identity',
+      'the groups of the requester are not known',
+      'look at spec.groups of the object',
+    )
+  return groups.includes(nodesGroup)
+    ? approvalFinding(id, 'identity', `the requester is in ${nodesGroup}`)
+    : approvalFinding(
+        id,
+        'identity',
+        `the requester is not in ${nodesGroup}`,
+        `a kubelet's client certificate has O=${nodesGroup}`,
+      )
+}
+
+function namesFinding(id: string, wrong: readonly string[], what: string): Finding {
+  return wrong.length === 0
+    ? approvalFinding(id, 'entitlement', `none is ${what.replace(/^no /, 'a foreign ')}`)
+    : approvalFinding(
+        id,
+        'entitlement',
+        `${listed(wrong)} is ${what}`,
+        'make the request anew with the names of the node alone',
+      )
+}
+
+/** True for the names under which clients in the cluster reach API servers, services and pods, and for localhost. */
+function isClusterName(name: string, clusterDomain: string): boolean {
+  const plain = name.toLowerCase().replace(/\.$/, '')
+  const domain = clusterDomain.toLowerCase()
+  return (
+    /^kubernetes(?:\.default(?:\.|$)|$)/.test(plain) ||
+    /(?:^|\.)svc$/.test(plain) ||
+    /(?:^|\.)localhost$/.test(plain) ||
+    plain === domain ||
+    plain.endsWith(`.${domain}`)
+  )
+}
+
+function suffixFinding({ request }: Candidate, { dnsSuffixes }: KubeletServingOptions): Finding {
+  const id = 'dns-suffix'
+  if (dnsSuffixes.length === 0) return approvalFinding(id, 'entitlement', 'the policy names none')
+  const node = nodeNameOf(request.subject.commonName)
+  const outside = request.subjectAltNames.dns.filter((name) => {
+    const plain = name.toLowerCase()
+    return plain !== node && !dnsSuffixes.some((suffix) => plain.endsWith(dotted(suffix)))
+  })
+  return outside.length === 0
+    ? approvalFinding(id, 'entitlement', `all names end in ${listed(dnsSuffixes)}`)
+    : approvalFinding(
+        id,
+        'entitlement',
+        `${listed(outside)} does not end in ${listed(dnsSuffixes)}`,
+        'add the suffix to the policy where it is yours',
+      )
+}
+
+function dotted(suffix: string): string {
+  const plain = suffix.toLowerCase()
+  return plain.startsWith('.') ? plain : `.${plain}`
+}
+
+function rangeFinding(ip: readonly string[], { cidrs }: KubeletServingOptions): Finding {
+  const id = 'cidr'
+  if (cidrs.length === 0) return approvalFinding(id, 'entitlement', 'the policy names none')
+  const outside = ip.filter((address) => !isInRanges(address, cidrs))
+  const ranges = cidrs.map(({ text }) => text).join(', ')
+  return outside.length === 0
+    ? approvalFinding(id, 'entitlement', `all addresses are in ${ranges}`)
+    : approvalFinding(
+        id,
+        'entitlement',
+        `${listed(outside)} is not in ${ranges}`,
+        'add the range to the policy where it is yours',
+      )
+}
+
+function lifetimeFinding({ object }: Candidate, { maxExpirationSeconds }: KubeletServingOptions): Finding {
+  const id = 'lifetime'
+  const { expirationSeconds } = object
+  if (maxExpirationSeconds === undefined)
+    return approvalFinding(id, 'entitlement', 'the policy sets no limit')
+  if (expirationSeconds === undefined)
+    return approvalFinding(id, 'entitlement', "the signer's, as nothing is asked for")
+  return expirationSeconds <= maxExpirationSeconds
+    ? approvalFinding(id, 'entitlement', `${expirationSeconds} s`)
+    : approvalFinding(
+        id,
+        'entitlement',
+        `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
+        `ask for ${maxExpirationSeconds} seconds at most`,
+      )
+}

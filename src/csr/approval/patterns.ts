@@ -1,0 +1,66 @@
+// Patterns of policies: text with "*" for one or more characters, and {placeholders} that the requester fills in.
+
+/** Which character a "*" does not reach over: the dot of names, the colon of users, the slash of URIs. */
+export type Boundary = '.' | ':' | '/'
+
+/** What {placeholders} stand for: facts of the requester that the API server has established. */
+export type Placeholders = Readonly<Record<string, string>>
+
+const placeholder = /\{([a-z]+)\}/g
+
+/** The names of placeholders in a pattern. */
+export function placeholdersOf(pattern: string): string[] {
+  return [...pattern.matchAll(placeholder)].map(([, name]) => name!)
+}
+
+/**
+ * True when the whole text fits the pattern. "*" never reaches over the boundary, and a pattern with a placeholder that
+ * has no value fits nothing. Takes time in proportion to both lengths: the text is a stranger's.
+ */
+export function fits(text: string, pattern: string, boundary: Boundary, values: Placeholders = {}): boolean {
+  // Filled in piece by piece, so that a "*" in a requester's name is a star and no pattern.
+  const pieces: Piece[] = []
+  let at = 0
+  for (const match of pattern.matchAll(placeholder)) {
+    const value = Object.hasOwn(values, match[1]!) ? values[match[1]!]! : ''
+    if (value === '') return false
+    pieces.push(...piecesOf(pattern.slice(at, match.index)), { text: value })
+    at = match.index + match[0].length
+  }
+  pieces.push(...piecesOf(pattern.slice(at)))
+  return matches(text, pieces, boundary)
+}
+
+/** Text that must be there, or a star. */
+type Piece = { readonly text: string } | 'star'
+
+function piecesOf(pattern: string): Piece[] {
+  return pattern.split(/(\*+)/).flatMap((part): Piece[] => {
+    if (part === '') return []
+    return [part.startsWith('*') ? 'star' : { text: part }]
+  })
+}
+
+/** Keeps the set of places that can be reached: a star at each place reaches up to the boundary. */
+function matches(text: string, pieces: readonly Piece[], boundary: Boundary): boolean {
+  let reached = new Set([0])
+  for (const piece of pieces) {
+    const next = new Set<number>()
+    if (piece === 'star') spread(text, reached, boundary, next)
+    else for (const at of reached) if (text.startsWith(piece.text, at)) next.add(at + piece.text.length)
+    if (next.size === 0) return false
+    reached = next
+  }
+  return reached.has(text.length)
+}
+
+function spread(text: string, from: ReadonlySet<number>, boundary: Boundary, into: Set<number>): void {
+  let open = false
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === boundary) open = false
+    else if (open || from.has(at)) {
+      open = true
+      into.add(at + 1)
+    }
+  }
+}

@@ -1,0 +1,178 @@
+import type { GenericIssue, GenericSchema } from 'valibot'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { readDocuments } from '../../kubeconfig/documents.ts'
+import { isTrue, type Node } from '../../kubeconfig/node.ts'
+import { type Cidr, parseCidr } from './addresses.ts'
+import { kubeletClientPolicy } from './kubelet-client.ts'
+import { kubeletServingPolicy } from './kubelet-serving.ts'
+import type { Policy } from './policy.ts'
+import type { PolicyDocument, RuleDocument } from './policy-schema.ts'
+import { userRulePolicy } from './user-rule.ts'
+
+/** The policies that stand where no file is given: the two built-in ones, with nothing to go by but the cluster. */
+export const builtinPolicies: readonly Policy[] = [kubeletClientPolicy(), kubeletServingPolicy()]
+
+/**
+ * Returns the policies of a policy file. `source` is its name, for messages.
+ * Throws KCERT_POLICY_INVALID with the line, what stands there and what may; nothing of a faulty file is used.
+ */
+export async function readPolicies(text: string, source: string): Promise<Policy[]> {
+  const { documents, defects } = await readDocuments(text)
+  const [defect] = defects
+  if (defect !== undefined) throw invalid(`${source}${lineText(defect.line)}`, defect.reason)
+  const [document, second] = documents
+  if (document === undefined || second !== undefined)
+    throw invalid(source, `it has ${documents.length} documents, and a policy is one`)
+  const policy = await checked({ document, text, source })
+  checkNames(policy.rules, source)
+  return policy.rules.map((rule) => policyOf(rule, policy.cluster))
+}
+
+interface PolicyFile {
+  readonly document: Node
+  readonly text: string
+  readonly source: string
+}
+
+async function checked(file: PolicyFile): Promise<PolicyDocument> {
+  const schemas = await import('./policy-schema.ts')
+  const value = plainValue(file.document) as PolicyDocument
+  // Each rule is held against the one schema that it is meant for: the faults of four schemas at once help nobody.
+  for (const [index, rule] of (Array.isArray(value?.rules) ? value.rules : []).entries()) {
+    await check(file, schemaFor(rule, schemas, file, index), rule, ['rules', index])
+  }
+  if (value?.cluster !== undefined) await check(file, schemas.clusterSchema, value.cluster, ['cluster'])
+  await check(file, schemas.policySchema, value, [])
+  return value
+}
+
+type Schemas = typeof import('./policy-schema.ts')
+
+function schemaFor(rule: RuleDocument, schemas: Schemas, file: PolicyFile, index: number): GenericSchema {
+  const builtin = rule !== null && typeof rule === 'object' && 'builtin' in rule ? rule.builtin : undefined
+  const decision = rule !== null && typeof rule === 'object' && 'decision' in rule ? rule.decision : undefined
+  if (builtin === 'kubelet-client') return schemas.kubeletClientSchema
+  if (builtin === 'kubelet-serving') return schemas.kubeletServingSchema
+  if (builtin === undefined && decision === 'approve') return schemas.approveSchema
+  if (builtin === undefined && decision === 'deny') return schemas.denySchema
+  const place = placeOf(file, ['rules', index])
+  if (builtin !== undefined)
+    throw invalid(
+      place,
+      `there is no built-in policy ${JSON.stringify(builtin)}: write kubelet-client or kubelet-serving`,
+    )
+  throw invalid(place, 'a rule has either "builtin" or "decision: approve" or "decision: deny"')
+}
+
+type Path = readonly (string | number)[]
+
+async function check(file: PolicyFile, schema: GenericSchema, value: unknown, at: Path): Promise<void> {
+  const { safeParse } = await import('valibot')
+  const [issue] = safeParse(schema, value).issues ?? []
+  if (issue === undefined) return
+  const path = [...at, ...(issue.path ?? []).map(({ key }) => key as string | number)]
+  throw invalid(placeOf(file, path), issueText(issue, path, schema))
+}
+
+function issueText(issue: GenericIssue, path: Path, schema: GenericSchema): string {
+  const field = String(path.at(-1) ?? '')
+  const isMissing = issue.received === 'undefined'
+  if (issue.expected === 'never') {
+    const near = nearest(field, 'entries' in schema ? Object.keys(schema.entries as object) : [])
+    return `there is no field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
+  }
+  if (isMissing) return `${JSON.stringify(field)} is missing`
+  if (issue.kind === 'validation') return `${issue.received} ${issue.message}`
+  return `${issue.received} where ${issue.expected} belongs`
+}
+
+function nearest(word: string, known: readonly string[]): string | undefined {
+  const start = word.slice(0, 3).toLowerCase()
+  return (
+    known.find((one) => one.toLowerCase() === word.toLowerCase()) ??
+    known.find((one) => one.toLowerCase().startsWith(start))
+  )
+}
+
+/** "policy.yaml line 7: rules[1].cidrs[0]" */
+function placeOf({ document, text, source }: PolicyFile, path: Path): string {
+  let node: Node | undefined = document
+  let found = document
+  for (const key of path) {
+    node = step(node, key)
+    if (node === undefined) break
+    found = node
+  }
+  const line = text.slice(0, found.range[0]).split('\n').length
+  const name = path
+    .map((key, index) => (typeof key === 'number' ? `[${key}]` : `${index === 0 ? '' : '.'}${key}`))
+    .join('')
+  return `${source}${lineText(line)}${name === '' ? '' : `: ${name}`}`
+}
+
+function step(node: Node | undefined, key: string | number): Node | undefined {
+  if (node?.kind === 'list') return node.items[Number(key)]
+  return node?.kind === 'map' ? node.entries.get(String(key))?.value : undefined
+}
+
+function lineText(line: number | undefined): string {
+  return line === undefined ? '' : ` line ${line}`
+}
+
+/** The node in JSON's types. */
+function plainValue(node: Node): unknown {
+  if (node.kind === 'list') return node.items.map(plainValue)
+  if (node.kind === 'map')
+    return Object.fromEntries([...node.entries].map(([key, { value }]) => [key, plainValue(value)]))
+  if (node.type === 'null') return null
+  if (node.type === 'boolean') return isTrue(node)
+  return node.type === 'number' ? Number(node.text) : node.text
+}
+
+function checkNames(rules: readonly RuleDocument[], source: string): void {
+  const names = rules.map(ruleName)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined)
+    throw invalid(
+      source,
+      `two rules are called ${JSON.stringify(twice)}, and a verdict names the rule that made it`,
+    )
+}
+
+function ruleName(rule: RuleDocument): string {
+  return rule.name ?? ('builtin' in rule ? rule.builtin : '')
+}
+
+function policyOf(rule: RuleDocument, cluster: PolicyDocument['cluster'] = {}): Policy {
+  if ('decision' in rule) {
+    const { ipAddresses, ...fields } = defined(rule)
+    return userRulePolicy(ipAddresses ? { ...fields, ipAddresses: cidrsOf(ipAddresses) } : fields)
+  }
+  if (rule.builtin === 'kubelet-client') return kubeletClientPolicy(defined(rule))
+  return kubeletServingPolicy({
+    ...defined(rule),
+    cidrs: cidrsOf(rule.cidrs ?? []),
+    apiServers: cluster.apiServers ?? [],
+    serviceCidrs: cidrsOf(cluster.serviceCidrs ?? []),
+    clusterDomain: (cluster.domain ?? 'cluster.local').replace(/^\./, ''),
+  })
+}
+
+type Defined<Fields> = { [Key in keyof Fields]: Exclude<Fields[Key], undefined> }
+
+function defined<Fields extends object>(fields: Fields): Defined<Fields> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as Defined<Fields>
+}
+
+function cidrsOf(texts: readonly string[]): Cidr[] {
+  return texts.map((text) => parseCidr(text)!)
+}
+
+function invalid(place: string, why: string): KcertError {
+  return new KcertError('KCERT_POLICY_INVALID', place, {
+    why,
+    next: 'docs/policy.md lists all fields; docs/schemas/ApprovalPolicy.json checks them in an editor',
+  })
+}

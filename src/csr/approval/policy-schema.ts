@@ -1,0 +1,147 @@
+import * as v from 'valibot'
+import { usages } from '../../pki/usages.ts'
+import { parseCidr } from './addresses.ts'
+import { placeholdersOf } from './patterns.ts'
+import { placeholderNames } from './user-rule.ts'
+
+// The approval policy, as users write it. docs/schemas/ApprovalPolicy.json is generated from this; policy-file.ts loads it
+// when there is a policy to read.
+
+const text = v.pipe(v.string(), v.nonEmpty('is empty'))
+
+const pattern = v.pipe(
+  text,
+  v.check(
+    (value) => placeholdersOf(value).every((name) => placeholderNames.includes(name)),
+    `has a placeholder that is none of ${placeholderNames.map((name) => `{${name}}`).join(', ')}`,
+  ),
+)
+
+const cidr = v.pipe(
+  text,
+  v.check(
+    (value) => parseCidr(value) !== undefined,
+    'is no range of addresses such as 10.0.0.0/16 or fd00::/64',
+  ),
+)
+
+const dnsSuffix = v.pipe(
+  text,
+  v.regex(/^\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/i, 'is no end of a DNS name such as .nodes.example.com'),
+)
+
+const seconds = v.pipe(
+  v.number(),
+  v.integer('is no whole number of seconds'),
+  v.minValue(600, 'is below 600, the least that the API server takes'),
+)
+
+const list = <Item extends v.GenericSchema>(item: Item, what: string) =>
+  v.optional(v.pipe(v.array(item), v.description(what)))
+
+const name = v.optional(v.pipe(text, v.description('shown in verdicts and in the condition of the object')))
+const onViolation = v.optional(
+  v.pipe(
+    v.picklist(['ignore', 'deny']),
+    v.description(
+      'what to do with a request that certainly breaks a rule; default: ignore, which leaves it alone',
+    ),
+  ),
+)
+const maxExpirationSeconds = v.optional(
+  v.pipe(seconds, v.description('the longest lifetime that may be asked for')),
+)
+
+export const kubeletClientSchema = v.strictObject({
+  builtin: v.literal('kubelet-client'),
+  name,
+  onViolation,
+  newNodesOnly: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description('approve a first certificate only while no Node of that name exists; default: false'),
+    ),
+  ),
+})
+
+export const kubeletServingSchema = v.strictObject({
+  builtin: v.literal('kubelet-serving'),
+  name,
+  onViolation,
+  names: v.optional(
+    v.pipe(
+      v.picklist(['node', 'served', 'node-or-served']),
+      v.description(
+        "what the names must be: among the Node's addresses, those of the certificate that the kubelet serves now, or either; default: node-or-served",
+      ),
+    ),
+  ),
+  dnsSuffixes: list(dnsSuffix, 'DNS names must end in one of these, or be the bare name of the Node'),
+  cidrs: list(cidr, 'IP addresses must be in one of these'),
+  sharedAddresses: list(
+    text,
+    'names and addresses that several Nodes may have, such as the address of a NAT gateway',
+  ),
+  maxExpirationSeconds,
+})
+
+const patterns = (what: string) => list(pattern, what)
+
+const ruleFields = {
+  name: v.pipe(text, v.description('shown in verdicts and in the condition of the object')),
+  signerNames: v.pipe(
+    v.array(pattern),
+    v.minLength(1, 'is empty'),
+    v.description('patterns; "*" stops at a slash'),
+  ),
+  usernames: patterns('patterns of spec.username; "*" stops at a colon'),
+  groups: list(text, 'exact names out of spec.groups'),
+  commonNames: patterns('patterns of the common name'),
+  organizations: patterns('patterns of the organizations (groups) in the subject'),
+  dnsNames: patterns('patterns of DNS names; "*" stops at a dot'),
+  ipAddresses: list(cidr, 'ranges of IP addresses'),
+  emails: patterns('patterns of email addresses'),
+  uris: patterns('patterns of URIs; "*" stops at a slash'),
+  usages: list(v.picklist(usages as [string, ...string[]]), 'usages of the certificates API'),
+  maxExpirationSeconds,
+}
+
+export const approveSchema = v.pipe(
+  v.strictObject({
+    decision: v.literal('approve'),
+    ...ruleFields,
+    wildcards: v.optional(
+      v.pipe(
+        v.boolean(),
+        v.description('let dnsNames fit names that are wildcards themselves; default: false'),
+      ),
+    ),
+  }),
+  v.description('approves what is wholly within the lists; a list that is left out allows nothing'),
+)
+
+export const denySchema = v.pipe(
+  v.strictObject({ decision: v.literal('deny'), ...ruleFields }),
+  v.description('denies what has one of the values of every list that is given'),
+)
+
+export const clusterSchema = v.strictObject({
+  domain: v.optional(
+    v.pipe(dnsSuffix, v.description("the domain of the cluster's services; default: cluster.local")),
+  ),
+  apiServers: list(text, 'names and addresses of API servers and load balancers, which no kubelet may have'),
+  serviceCidrs: list(cidr, 'addresses of Services, which no kubelet may have'),
+})
+
+export const policySchema = v.strictObject({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('ApprovalPolicy'),
+  cluster: v.optional(clusterSchema),
+  rules: v.pipe(
+    v.array(v.union([kubeletClientSchema, kubeletServingSchema, approveSchema, denySchema])),
+    v.description('a denial beats an approval, whatever the order; what no rule approves is left alone'),
+  ),
+})
+
+export type PolicyDocument = v.InferOutput<typeof policySchema>
+export type RuleDocument = PolicyDocument['rules'][number]

@@ -1,0 +1,48 @@
+import type { Finding } from '../rule.ts'
+import type { ApprovalFacts } from './facts.ts'
+import type { Candidate } from './request-rules.ts'
+
+export type Decision = 'approve' | 'deny' | 'ignore'
+
+/** What one policy makes of one request. */
+export interface Judgement {
+  readonly policy: string
+  /** False when the request is none of its business; it has no findings then. */
+  readonly applies: boolean
+  /** `ignore`: leave alone, for a person or for later. */
+  readonly decision: Decision
+  /** One fragment for people: why. */
+  readonly reason: string
+  readonly findings: readonly Finding[]
+}
+
+export interface Policy {
+  readonly name: string
+  judge(candidate: Candidate, facts: ApprovalFacts): Promise<Judgement>
+}
+
+/** What a policy does with a request that certainly breaks its rules. What is merely unknown is always left alone. */
+export type OnViolation = 'ignore' | 'deny'
+
+export function notMine(policy: string, reason: string): Judgement {
+  return { policy, applies: false, decision: 'ignore', reason, findings: [] }
+}
+
+/** Approves when all findings are met; otherwise leaves alone, or denies where the policy says so. */
+export function judged(policy: string, findings: readonly Finding[], onViolation: OnViolation): Judgement {
+  const unmet = findings.find(({ outcome }) => outcome === 'unmet')
+  if (unmet !== undefined)
+    return { policy, applies: true, decision: onViolation, reason: `${unmet.id}: ${unmet.detail}`, findings }
+  const unknown = findings.find(({ outcome }) => outcome === 'unknown')
+  if (unknown !== undefined)
+    return { policy, applies: true, decision: 'ignore', reason: `${unknown.id}: ${unknown.detail}`, findings }
+  return { policy, applies: true, decision: 'approve', reason: `all rules of ${policy} are met`, findings }
+}
+
+/** Looks things up only for requests whose own text breaks no rule: the others are not worth a call. */
+export async function withLookups(
+  findings: readonly Finding[],
+  lookUp: () => Promise<readonly Finding[]>,
+): Promise<readonly Finding[]> {
+  return findings.some(({ outcome }) => outcome === 'unmet') ? findings : [...findings, ...(await lookUp())]
+}

@@ -1,0 +1,204 @@
+import { listed, quoted } from '../quoting.ts'
+import type { Duty, Finding } from '../rule.ts'
+import { nodeNameOf, usagesForSigner } from '../signers.ts'
+import type { SigningRequest } from '../signing-request.ts'
+import { type Cidr, isInRanges } from './addresses.ts'
+import { type Boundary, fits, type Placeholders } from './patterns.ts'
+import { type Judgement, judged, notMine, type Policy } from './policy.ts'
+import { approvalFinding, type Candidate, requestFindings } from './request-rules.ts'
+
+/** What a user's rule says. In an approving rule a list is all that is allowed; in a denying one, what is not. */
+export interface UserRule {
+  readonly name: string
+  readonly decision: 'approve' | 'deny'
+  readonly signerNames: readonly string[]
+  readonly usernames?: readonly string[]
+  readonly groups?: readonly string[]
+  readonly commonNames?: readonly string[]
+  readonly organizations?: readonly string[]
+  readonly dnsNames?: readonly string[]
+  /** Let an approving rule's dnsNames fit names that are wildcards themselves. */
+  readonly wildcards?: boolean
+  readonly ipAddresses?: readonly Cidr[]
+  readonly emails?: readonly string[]
+  readonly uris?: readonly string[]
+  readonly usages?: readonly string[]
+  readonly maxExpirationSeconds?: number
+}
+
+/** Names that a pattern reaches only when it spells their beginning: Kubernetes keeps them for itself. */
+const reservedPrefix = 'system:'
+
+/** Returns the policy that a user's rule is. */
+export function userRulePolicy(rule: UserRule): Policy {
+  return {
+    name: rule.name,
+    judge: async (candidate) =>
+      rule.decision === 'approve' ? approving(rule, candidate) : denying(rule, candidate),
+  }
+}
+
+function approving(rule: UserRule, candidate: Candidate): Judgement {
+  const { object } = candidate
+  if (!someFits(object.signerName, rule.signerNames, '/'))
+    return notMine(rule.name, 'it is for another signer')
+  const requester = requesterFinding(rule, object)
+  // A rule is for its requesters: somebody else's request is none of its business, and breaks nothing.
+  if (requester.outcome !== 'met') return notMine(rule.name, requester.detail)
+  return judged(
+    rule.name,
+    [...requestFindings(candidate), requester, ...askedFindings(rule, candidate)],
+    'ignore',
+  )
+}
+
+function requesterFinding(rule: UserRule, { username, groups }: SigningRequest): Finding {
+  const id = 'requester'
+  const next = 'add the requester to the rule where it may ask for this'
+  if (username === undefined) return approvalFinding(id, 'identity', 'who asks is not known', next)
+  if (someFits(username, rule.usernames ?? [], ':'))
+    return approvalFinding(id, 'identity', `${quoted(username)} is one of the rule's users`)
+  const group = groups.find((one) => (rule.groups ?? []).includes(one))
+  return group === undefined
+    ? approvalFinding(id, 'identity', `${quoted(username)} is none of the rule's users`, next)
+    : approvalFinding(id, 'identity', `${quoted(username)} is in group ${quoted(group)}`)
+}
+
+/** One list of a rule against one list of the request. */
+interface Asked {
+  readonly id: string
+  readonly values: readonly string[]
+  readonly isAllowed: (value: string) => boolean
+}
+
+function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[] {
+  const values = placeholdersFor(object)
+  const { dns, ip, email, uri } = request.subjectAltNames
+  const pattern = (patterns: readonly string[] | undefined, boundary: Boundary) => (value: string) =>
+    someFits(value, patterns ?? [], boundary, values)
+  // The pattern *.example.com is meant for one label, and "*" as that label would be all of them.
+  const hostName = (value: string): boolean =>
+    (rule.wildcards === true || !value.includes('*')) &&
+    someFits(value.toLowerCase(), (rule.dnsNames ?? []).map(lowerCase), '.', values)
+  const { commonName } = request.subject
+  const usages = rule.usages ?? usagesForSigner(object.signerName, 'RSA') ?? []
+  const asked: readonly Asked[] = [
+    {
+      id: 'common-name',
+      values: commonName === undefined ? [] : [commonName],
+      // Common names of servers are DNS names, those of users have colons: "*" stops at either.
+      isAllowed: (value) => pattern(rule.commonNames, value.includes(':') ? ':' : '.')(value),
+    },
+    { id: 'organization', values: request.subject.organization, isAllowed: pattern(rule.organizations, ':') },
+    { id: 'dns-names', values: dns, isAllowed: hostName },
+    { id: 'ip-addresses', values: ip, isAllowed: (value) => isInRanges(value, rule.ipAddresses ?? []) },
+    { id: 'emails', values: email, isAllowed: pattern(rule.emails, '.') },
+    { id: 'uris', values: uri, isAllowed: pattern(rule.uris, '/') },
+    { id: 'usages', values: object.usages, isAllowed: (value) => usages.includes(value) },
+  ]
+  return [...asked.map(askedFinding), lifetimeFinding(rule, object)]
+}
+
+function askedFinding({ id, values, isAllowed }: Asked): Finding {
+  const duty: Duty = 'entitlement'
+  const outside = values.filter((value) => !isAllowed(value))
+  if (outside.length === 0)
+    return approvalFinding(
+      id,
+      duty,
+      values.length === 0 ? 'none asked for' : `the rule allows ${listed(values)}`,
+    )
+  const next = `add what is right to ${ruleFields[id]} of the rule, or make the request anew without it`
+  return approvalFinding(id, duty, `the rule does not allow ${listed(outside)}`, next)
+}
+
+const ruleFields: Readonly<Record<string, string>> = {
+  'common-name': 'commonNames',
+  organization: 'organizations',
+  'dns-names': 'dnsNames',
+  'ip-addresses': 'ipAddresses',
+  emails: 'emails',
+  uris: 'uris',
+  usages: 'usages',
+}
+
+function lifetimeFinding({ maxExpirationSeconds }: UserRule, { expirationSeconds }: SigningRequest): Finding {
+  const id = 'lifetime'
+  if (maxExpirationSeconds === undefined) return approvalFinding(id, 'entitlement', 'the rule sets no limit')
+  const next = `ask for it: --expiration-seconds ${maxExpirationSeconds}`
+  if (expirationSeconds === undefined)
+    return approvalFinding(
+      id,
+      'entitlement',
+      `no lifetime is asked for, and the rule allows ${maxExpirationSeconds} s`,
+      next,
+    )
+  return expirationSeconds <= maxExpirationSeconds
+    ? approvalFinding(id, 'entitlement', `${expirationSeconds} s`)
+    : approvalFinding(
+        id,
+        'entitlement',
+        `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
+        next,
+      )
+}
+
+/** Denies what has one of the values of every list that the rule gives. */
+function denying(rule: UserRule, { object, request }: Candidate): Judgement {
+  const { dns, ip, email, uri } = request.subjectAltNames
+  const { username, groups, usages, expirationSeconds } = object
+  const { commonName, organization } = request.subject
+  const anyOf = (
+    patterns: readonly string[] | undefined,
+    values: readonly string[],
+    boundary: Boundary,
+  ): boolean =>
+    patterns === undefined || values.some((value) => patterns.some((one) => fits(value, one, boundary)))
+  const lower = (patterns: readonly string[] | undefined): string[] | undefined => patterns?.map(lowerCase)
+  const isMeant =
+    anyOf(rule.signerNames, [object.signerName], '/') &&
+    anyOf(rule.usernames, username === undefined ? [] : [username], ':') &&
+    anyOf(rule.groups, groups, ':') &&
+    anyOf(rule.commonNames, commonName === undefined ? [] : [commonName], ':') &&
+    anyOf(rule.organizations, organization, ':') &&
+    anyOf(lower(rule.dnsNames), dns.map(lowerCase), '/') &&
+    (rule.ipAddresses === undefined || ip.some((address) => isInRanges(address, rule.ipAddresses!))) &&
+    anyOf(rule.emails, email, '/') &&
+    anyOf(rule.uris, uri, '/') &&
+    (rule.usages === undefined || rule.usages.some((usage) => usages.includes(usage))) &&
+    (rule.maxExpirationSeconds === undefined || (expirationSeconds ?? 0) > rule.maxExpirationSeconds)
+  if (!isMeant) return notMine(rule.name, 'it is not what the rule denies')
+  const next = `change the request, or the rule ${quoted(rule.name)}`
+  const findings = [
+    approvalFinding(`not-${rule.name}`, 'entitlement', `the rule ${quoted(rule.name)} denies it`, next),
+  ]
+  return judged(rule.name, findings, 'deny')
+}
+
+function someFits(
+  value: string,
+  patterns: readonly string[],
+  boundary: Boundary,
+  values: Placeholders = {},
+): boolean {
+  return patterns.some(
+    (pattern) =>
+      (!value.startsWith(reservedPrefix) || pattern.startsWith(reservedPrefix) || pattern === '{username}') &&
+      fits(value, pattern, boundary, values),
+  )
+}
+
+function lowerCase(text: string): string {
+  return text.toLowerCase()
+}
+
+const serviceAccount = /^system:serviceaccount:([^:]+):([^:]+)$/
+
+/** {username}, and what it says of a service account or a node. */
+export function placeholdersFor({ username = '' }: Pick<SigningRequest, 'username'>): Placeholders {
+  const [, namespace = '', serviceaccount = ''] = serviceAccount.exec(username) ?? []
+  return { username, namespace, serviceaccount, node: nodeNameOf(username) ?? '' }
+}
+
+/** What a pattern may hold in braces. */
+export const placeholderNames: readonly string[] = Object.keys(placeholdersFor({}))
