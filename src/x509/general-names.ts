@@ -72,8 +72,9 @@ function ia5OfLast(reader: DerReader, field: string): string {
 
 /** Words for a name of a type that Go passes over. What cannot be read is named by its type alone. */
 function otherNameText(reader: DerReader): string {
+  const tag = reader.next('')
   try {
-    switch (reader.next('')) {
+    switch (tag) {
       case constructedTag(0):
         reader.enterLast('')
         return `otherName:${reader.oid('type-id')}`
@@ -87,10 +88,10 @@ function otherNameText(reader: DerReader): string {
       case contextTag(8):
         return `registeredID:${reader.oidOfLast('registeredID', true)}`
       default:
-        return tagName(reader.tag)
+        return tagName(tag)
     }
   } catch {
-    return `${tagName(reader.tag)}, malformed`
+    return `${tagName(tag)}, malformed`
   }
 }
 
