@@ -25,7 +25,7 @@ const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/
 
 const steps = stepsOn((line) => process.stderr.write(`${line}\n`))
 
-type Command = (args: string[]) => Promise<number | void>
+type Command = (args: string[]) => Promise<number | undefined>
 
 const commands: Record<string, Command> = {
   async up(args) {

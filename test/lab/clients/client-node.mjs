@@ -18,7 +18,6 @@ const counts = {
 }
 
 function attempt() {
-  counts.attempts++
   const options = {
     host: process.env.KUBERNETES_SERVICE_HOST,
     port: process.env.KUBERNETES_SERVICE_PORT,
@@ -41,11 +40,16 @@ function attempt() {
 
 function succeeded() {
   const now = new Date()
-  counts.longestGapMs = Math.max(counts.longestGapMs, now - counts.lastSuccess)
+  if (counts.attempts++ > 0) counts.longestGapMs = Math.max(counts.longestGapMs, now - counts.lastSuccess)
   counts.lastSuccess = now
 }
 
 function failed(why) {
+  if (counts.attempts === 0) {
+    counts.earlyFailures++ // before the first success: the node's own start, not the cluster's
+    return
+  }
+  counts.attempts++
   counts.failures++
   counts.errors[why] = (counts.errors[why] ?? 0) + 1
   console.log(why)

@@ -24,7 +24,7 @@ def now():
 
 
 started = last_success = now()
-counts = {"client": "python", "started": started.isoformat(), "attempts": 0, "failures": 0, "longestGapMs": 0, "errors": {}}
+counts = {"client": "python", "started": started.isoformat(), "attempts": 0, "failures": 0, "earlyFailures": 0, "longestGapMs": 0, "errors": {}}
 
 
 def attempt():
@@ -62,11 +62,15 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 threading.Thread(target=http.server.ThreadingHTTPServer(("", 8080), Counts).serve_forever, daemon=True).start()
 while True:
     failure = attempt()
-    counts["attempts"] += 1
     if failure is None:
-        counts["longestGapMs"] = max(counts["longestGapMs"], int((now() - last_success).total_seconds() * 1000))
+        if counts["attempts"] > 0:
+            counts["longestGapMs"] = max(counts["longestGapMs"], int((now() - last_success).total_seconds() * 1000))
+        counts["attempts"] += 1
         last_success = now()
+    elif counts["attempts"] == 0:
+        counts["earlyFailures"] += 1  # before the first success: the node's own start, not the cluster's
     else:
+        counts["attempts"] += 1
         counts["failures"] += 1
         counts["errors"][failure] = counts["errors"].get(failure, 0) + 1
         print(failure, flush=True)

@@ -25,14 +25,15 @@ const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 // counts is what every in-pod client of the lab serves, in whatever language.
 type counts struct {
-	Client       string         `json:"client"`
-	Started      time.Time      `json:"started"`
-	Attempts     int            `json:"attempts"`
-	Failures     int            `json:"failures"`
-	LastSuccess  time.Time      `json:"lastSuccess"`
-	LongestGapMs int64          `json:"longestGapMs"`
-	Errors       map[string]int `json:"errors"`
-	mutex        sync.Mutex
+	Client        string         `json:"client"`
+	Started       time.Time      `json:"started"`
+	Attempts      int            `json:"attempts"`
+	Failures      int            `json:"failures"`
+	EarlyFailures int            `json:"earlyFailures"` // before the first success: the node's own start, not the cluster's
+	LastSuccess   time.Time      `json:"lastSuccess"`
+	LongestGapMs  int64          `json:"longestGapMs"`
+	Errors        map[string]int `json:"errors"`
+	mutex         sync.Mutex
 }
 
 func main() {
@@ -113,15 +114,21 @@ func get(client *http.Client, host string) error {
 func (c *counts) record(err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	if err != nil && c.Attempts == 0 {
+		c.EarlyFailures++
+		return
+	}
 	c.Attempts++
 	if err != nil {
 		c.Failures++
 		text := err.Error()
-		c.Errors[text[strings.LastIndex(text, "\": ")+1:]]++
+		c.Errors[strings.TrimPrefix(text[strings.LastIndex(text, "\": ")+1:], ": ")]++
 		log.Print(err)
 		return
 	}
-	c.LongestGapMs = max(c.LongestGapMs, time.Since(c.LastSuccess).Milliseconds())
+	if c.Attempts > 1 {
+		c.LongestGapMs = max(c.LongestGapMs, time.Since(c.LastSuccess).Milliseconds())
+	}
 	c.LastSuccess = time.Now()
 }
 

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
 	"sigs.k8s.io/metrics-server/pkg/api"
 	generatedopenapi "sigs.k8s.io/metrics-server/pkg/api/generated/openapi"
 	"sigs.k8s.io/metrics-server/pkg/scraper/client"
@@ -114,7 +116,16 @@ func apiServerConfig(f flags) (*genericapiserver.Config, error) {
 	}
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	names := openapi.NewDefinitionNamer(api.Scheme)
-	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, names)
-	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(generatedopenapi.GetOpenAPIDefinitions, names)
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, names)
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, names)
 	return config, nil
+}
+
+// definitions names metrics-server's models both by their Go types, as it generated them, and as 1.36 looks them up.
+func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	models := generatedopenapi.GetOpenAPIDefinitions(ref)
+	for name, model := range models {
+		models[util.ToRESTFriendlyName(name)] = model
+	}
+	return models
 }

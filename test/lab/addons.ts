@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { issue, type KeyPair, readPair } from './certificates.ts'
+import { until } from './command.ts'
+import { isTrue, kubectl, list, type Pod } from './kubectl.ts'
+import { hostPath } from './node.ts'
+import type { ClusterSpec } from './spec.ts'
+import { folders } from './state.ts'
+import type { Steps } from './steps.ts'
+
+/** Where a flavour keeps the cluster CA on its first control plane. */
+const caFiles = {
+  kubeadm: ['/etc/kubernetes/pki/ca.crt', '/etc/kubernetes/pki/ca.key'],
+  plain: ['/etc/kubernetes/ssl/ca.pem', '/etc/kubernetes/ssl/ca-key.pem'],
+} as const
+
+/** The pair of the cluster CA, read on the first control plane. */
+export function clusterCa(spec: ClusterSpec): KeyPair {
+  const [certificate, key] = caFiles[spec.flavour]
+  return readPair(hostPath('cp1', certificate), hostPath('cp1', key))
+}
+
+/** Installs metrics-server, the webhook and the workloads, and waits until the first two answer. */
+export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<void> {
+  const ca = clusterCa(spec)
+  await steps.step('install add-ons', async () => {
+    await apply([
+      {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: 'lab', labels: { 'lab.local/webhook': 'on' } },
+      },
+    ])
+    await apply([
+      await servingSecret('metrics-server', 'kube-system', ca, spec),
+      await servingSecret('webhook', 'lab', ca, spec),
+    ])
+    // The webhook fails closed, so what it would be asked about comes before it.
+    for (const name of ['workloads', 'metrics-server', 'webhook']) await applyFile(`${name}.yaml`, ca)
+  })
+  await steps.step('aggregated API and webhook answer', waitForAddons)
+}
+
+/** Waits until the APIService is available and a dry run passes through the webhook. */
+export async function waitForAddons(): Promise<void> {
+  await until('the APIService of metrics-server is available', 120_000, async () => {
+    const { stdout } = await kubectl(['get', 'apiservice', 'v1beta1.metrics.k8s.io', '-o', 'json'])
+    return isTrue(JSON.parse(stdout).status?.conditions, 'Available')
+  })
+  const dryRun = ['-n', 'lab', 'create', 'configmap', 'passes', '--dry-run=server', '--request-timeout=8s']
+  await until(
+    'the webhook answers',
+    120_000,
+    async () => (await kubectl(dryRun, { mayFail: true })).code === 0,
+  )
+}
+
+/** The pods that serve counts: name, node and URL. */
+export async function countingPods(): Promise<{ name: string; node: string; url: string }[]> {
+  const pods = await list<Pod>(['pods', '-n', 'lab', '-l', 'lab.local/counts'])
+  return pods
+    .filter(({ status }) => status.phase === 'Running' && status.podIP !== undefined)
+    .map(({ metadata, spec, status }) => ({
+      name: metadata.name,
+      node: spec.nodeName!,
+      url: `http://${status.podIP}:8080/counts`,
+    }))
+}
+
+/** A Secret with a serving certificate of the cluster CA for a Service. */
+async function servingSecret(
+  service: string,
+  namespace: string,
+  ca: KeyPair,
+  spec: ClusterSpec,
+): Promise<object> {
+  const host = `${service}.${namespace}.svc`
+  const request = {
+    commonName: host,
+    names: [`DNS:${host}`, `DNS:${host}.cluster.local`],
+    usages: ['serverAuth'],
+  } as const
+  const pair = await issue(ca, request, spec.keys)
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'kubernetes.io/tls',
+    metadata: { name: `${service}-tls`, namespace },
+    stringData: { 'tls.crt': pair.certificate, 'tls.key': pair.key },
+  }
+}
+
+async function applyFile(name: string, ca: KeyPair): Promise<void> {
+  const text = readFileSync(join(folders.source, 'addons', name), 'utf8')
+  const caBundle = Buffer.from(ca.certificate).toString('base64')
+  await kubectl(['apply', '-f', '-'], { input: text.replaceAll('${caBundle}', caBundle) })
+}
+
+/** Applies objects by standard input: keys appear in no argument list. */
+export async function apply(objects: readonly object[]): Promise<void> {
+  const items = { apiVersion: 'v1', kind: 'List', items: objects }
+  await kubectl(['apply', '-f', '-'], { input: JSON.stringify(items) })
+}
