@@ -1,4 +1,5 @@
 import { globSync, readFileSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { build } from 'esbuild'
 
 // Bundles src/ into dist/: one entry for each command, shared code in chunks. oclif and the other packages are taken in,
@@ -14,6 +15,8 @@ const result = await build({
   outdir: 'dist',
   chunkNames: 'chunks/[name]-[hash]',
   bundle: true,
+  // For Node yaml offers CommonJS alone, of which a bundled import() has no named exports. This is the same code as modules.
+  alias: { yaml: resolve('node_modules/yaml/browser/index.js') },
   splitting: true,
   format: 'esm',
   platform: 'node',
