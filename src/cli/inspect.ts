@@ -1,0 +1,113 @@
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import type { KcertError } from '../errors/kcert-error.ts'
+import { Inspection, type InspectionOutcome } from '../inspection/inspection.ts'
+import type { InspectionReport } from '../inspection/report.ts'
+import { type Selection, select } from '../inspection/selection.ts'
+import type { Thresholds } from '../inspection/thresholds.ts'
+import { nagiosUnknown, renderNagios } from '../output/inspection/nagios.ts'
+import { renderPem } from '../output/inspection/pem.ts'
+import { renderPrometheus } from '../output/inspection/prometheus.ts'
+import { renderText } from '../output/inspection/text.ts'
+import { renderTree } from '../output/inspection/tree.ts'
+import type { View } from '../output/inspection/view.ts'
+import { renderWide } from '../output/inspection/wide.ts'
+import { renderJson } from '../output/json.ts'
+import { renderYaml } from '../output/yaml.ts'
+import { readFile } from '../system/files.ts'
+import { writePem } from '../x509/pem.ts'
+import type { Context } from './context.ts'
+import { defaultTargets, readTargets } from './targets.ts'
+
+export const inspectFormats = ['text', 'wide', 'tree', 'json', 'yaml', 'prometheus', 'nagios', 'pem'] as const
+export type InspectFormat = (typeof inspectFormats)[number]
+
+/** What to inspect and how to judge it. */
+export interface InspectJob {
+  /** Files, folders, "-" and host:port; none means the usual places of this machine. */
+  readonly targets: readonly string[]
+  readonly now: Date
+  readonly thresholds: Thresholds
+  readonly selection: Selection
+  readonly password?: string
+  readonly timeoutMs: number
+}
+
+/** What was found, and which servers did not answer: files that cannot be read are problems in the report. */
+export interface Inspected {
+  readonly report: InspectionReport
+  readonly certificateOf: InspectionOutcome['certificateOf']
+  readonly unreachable: readonly KcertError[]
+}
+
+/**
+ * Returns the report on the job's targets. Throws the first failure when nothing at all could be read, for then there is
+ * nothing to report on.
+ */
+export async function inspectTargets(job: InspectJob, context: Context): Promise<Inspected> {
+  const { now, thresholds, password, timeoutMs } = job
+  const inspection = new Inspection({
+    now,
+    thresholds,
+    readReferencedFile: readFile,
+    ...(password === undefined ? {} : { password }),
+  })
+  const targets = job.targets.length === 0 ? defaultTargets(context) : job.targets
+  const { failed, read } = await readTargets(targets, { context, timeoutMs }, (input) =>
+    'reason' in input ? inspection.addUnreadable(input) : inspection.add(input),
+  )
+  if (read === 0 && failed[0]) throw failed[0]
+  const { report, certificateOf } = inspection.finish()
+  const unreachable = failed.filter(({ code }) => code === 'KCERT_UNREACHABLE')
+  return { report: select(report, job.selection), certificateOf, unreachable }
+}
+
+/** Returns the report in a format, and the exit code that goes with it. */
+export function renderInspected(
+  { report, certificateOf, unreachable }: Inspected,
+  format: InspectFormat,
+  view: View,
+): { text: string; exit: ExitCode } {
+  const [silent] = unreachable
+  if (format === 'nagios') {
+    const verdict = renderNagios(report)
+    const { line, exit } = silent && verdict.exit === 0 ? nagiosUnknown(silent.message, silent.why) : verdict
+    return { text: line, exit }
+  }
+  return {
+    text: textOf(report, certificateOf, format, view),
+    exit: silent ? exitCodes.unreachable : exitOf(report),
+  }
+}
+
+function exitOf({ problems }: InspectionReport): ExitCode {
+  return problems.some(({ severity }) => severity !== 'info') ? exitCodes.no : exitCodes.done
+}
+
+function textOf(
+  report: InspectionReport,
+  certificateOf: Inspected['certificateOf'],
+  format: Exclude<InspectFormat, 'nagios'>,
+  view: View,
+): string {
+  switch (format) {
+    case 'text':
+      return renderText(report, view)
+    case 'wide':
+      return renderWide(report, view.paint)
+    case 'tree':
+      return renderTree(report, view)
+    case 'json':
+      return renderJson(report)
+    case 'yaml':
+      return renderYaml(report)
+    case 'prometheus':
+      return renderPrometheus(report)
+    case 'pem':
+      return renderPem(
+        report.certificates.map((one) => ({
+          report: one,
+          pem: writePem('CERTIFICATE', certificateOf.get(one)!.der),
+        })),
+      )
+  }
+}

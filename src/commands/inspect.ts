@@ -1,0 +1,241 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../cli/base-command.ts'
+import { readPassword } from '../cli/input.ts'
+import {
+  type InspectFormat,
+  type InspectJob,
+  inspectFormats,
+  inspectTargets,
+  renderInspected,
+} from '../cli/inspect.ts'
+import { parseDuration, parseInstant } from '../cli/instant.ts'
+import { splitOperands } from '../cli/operands.ts'
+import { repeatUntilInterrupted } from '../cli/repeat.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { parseSelectors, type Sorting, selectors, sortings } from '../inspection/selection.ts'
+import { defaultThresholds, parseThreshold, type Thresholds } from '../inspection/thresholds.ts'
+import { formatError } from '../output/error.ts'
+import { nagiosUnknown } from '../output/inspection/nagios.ts'
+import type { View } from '../output/inspection/view.ts'
+import { createPaint } from '../output/paint.ts'
+import { writeFileAtomically } from '../system/atomic-file.ts'
+
+// The cursor goes home and what was there is erased: less flicker than an empty screen in between.
+const clearScreen = '\x1b[H\x1b[J'
+
+interface Showing {
+  readonly format: InspectFormat
+  readonly outputFile: string | undefined
+}
+
+export default class Inspect extends KcertCommand {
+  static override summary = 'Show what certificates there are, when they expire, and what is wrong with them.'
+
+  static override description =
+    `Reads kubeconfigs, PEM, DER, PKCS#7, PKCS#12, certificate requests, keys, and Secrets, ConfigMaps and CSRs as YAML or JSON.
+Folders are walked; kubeadm's /etc/kubernetes and the kubelet's /var/lib/kubelet/pki are recognised and each file is named
+by its role there. Nothing is asked of a cluster, no plugin of a kubeconfig is run, and no socket is opened, unless a server is named as host:port.
+
+Without a target: what there is of $KUBECONFIG, ~/.kube/config, /etc/kubernetes and /var/lib/kubelet/pki.
+
+A problem is info, warning or critical. By default little time is left below the lesser of 30 days and 20 % of the
+lifetime (warning), and of 7 days and 5 % (critical).
+
+  text        tables for people: status and time left first, then what is wrong and what to do next
+  wide        every field in one line each, however long
+  tree        who issued what, over all inputs
+  json, yaml  the whole report (docs/schemas/InspectionReport.json)
+  prometheus  for node_exporter's textfile collector
+  nagios      one line, and the exit codes of a monitoring plugin: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
+  pem         the certificates themselves`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'no problem worse than info',
+    [exitCodes.usage]: 'wrong usage, or a target that cannot be read',
+    [exitCodes.no]: 'a problem is warning or critical (with -o nagios: the codes of a monitoring plugin)',
+    [exitCodes.unreachable]: 'a server was not reached, or the output file could not be written',
+  }
+
+  static override examples = [
+    {
+      description: 'This machine, by itself',
+      command: '<%= config.bin %> inspect',
+    },
+    {
+      description: 'A kubeconfig: every cluster, user and context',
+      command: '<%= config.bin %> inspect ~/.kube/config',
+    },
+    {
+      description: 'A control-plane node, only what needs attention',
+      command: 'sudo <%= config.bin %> inspect /etc/kubernetes /var/lib/kubelet/pki --only expired,expiring',
+    },
+    {
+      description: 'The chain that an API server presents',
+      command: '<%= config.bin %> inspect 192.0.2.10:6443',
+    },
+    {
+      description: 'All TLS Secrets of a cluster',
+      command:
+        'kubectl get secrets -A --field-selector type=kubernetes.io/tls -o json | <%= config.bin %> inspect -',
+    },
+    {
+      description: 'What will have expired at the end of next quarter',
+      command: '<%= config.bin %> inspect /etc/kubernetes --at +90d --only expired',
+    },
+    {
+      description: 'For node_exporter, written so that it never reads half a file',
+      command:
+        '<%= config.bin %> inspect /etc/kubernetes -o prometheus --output-file /var/lib/node_exporter/textfile/kcert.prom',
+    },
+    {
+      description: 'As a Nagios plugin',
+      command: '<%= config.bin %> inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
+    },
+  ]
+
+  static override args = {
+    target: Args.string({
+      description:
+        'file, folder, "-" for standard input, or host:port ([::1]:6443 for IPv6, https://… also). A file wins over a host:port of the same name.',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    output: Flags.string({
+      char: 'o',
+      description: 'how to show it',
+      options: [...inspectFormats],
+      default: 'text',
+    }),
+    'output-file': Flags.string({
+      description:
+        'write it to this file, whole or not at all (mode 0644; a file that is there keeps its own)',
+      helpValue: 'FILE',
+    }),
+    only: Flags.string({
+      description: `leave out all other certificates and their problems; with commas for several: ${selectors.join(', ')}`,
+      helpValue: 'expired,…',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    sort: Flags.string({
+      description: 'the order of the certificates',
+      options: [...sortings],
+      default: 'expiry',
+    }),
+    warn: Flags.string({
+      description:
+        'warn when less is left: a duration, a share of the lifetime, or both, of which the lesser counts',
+      helpValue: '30d,20%',
+    }),
+    crit: Flags.string({ description: 'the same for critical', helpValue: '7d,5%' }),
+    at: Flags.string({
+      description: 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d',
+      helpValue: 'TIME',
+    }),
+    'password-file': Flags.string({
+      description: 'file whose first line opens PKCS#12 keystores and encrypted keys',
+      helpValue: 'FILE',
+    }),
+    timeout: Flags.string({ description: 'how long to wait for a server', default: '5s' }),
+    watch: Flags.boolean({ description: 'inspect again and again until Ctrl-C', char: 'w' }),
+    every: Flags.string({
+      description: 'how often, with --watch; 10s if nothing is said',
+      helpValue: '10s',
+      dependsOn: ['watch'],
+    }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: flagWords, operands } = splitOperands(this.argv, {
+      ...Inspect.baseFlags,
+      ...Inspect.flags,
+    })
+    const { flags } = await this.parse(Inspect, flagWords)
+    const showing: Showing = { format: flags.output as InspectFormat, outputFile: flags['output-file'] }
+    const password = await readPassword(flags['password-file'], this.context)
+    const job = {
+      targets: operands,
+      thresholds: thresholdsOf(flags.warn, flags.crit),
+      selection: { only: (flags.only ?? []).flatMap(parseSelectors), sort: flags.sort as Sorting },
+      timeoutMs: parseDuration(flags.timeout, '--timeout'),
+      ...(password === undefined ? {} : { password }),
+    }
+    const inspectNow = (): InspectJob => ({ ...job, now: this.timeOf(flags.at) })
+    if (!flags.watch) return this.inspect(inspectNow(), showing)
+    if (operands.includes('-')) throw standardInputOnce()
+    const every = flags.every ?? '10s'
+    const exit = await repeatUntilInterrupted(parseDuration(every, '--every'), () =>
+      this.inspect(inspectNow(), showing, every),
+    )
+    // The terminal has echoed ^C: what comes next begins a line of its own.
+    if (this.context.stdoutIsTerminal) await this.answer('\n')
+    return exit
+  }
+
+  protected override async fail(error: KcertError): Promise<ExitCode> {
+    // A monitoring system takes every other exit code for one of its own: whatever went wrong, it is UNKNOWN to it.
+    if (!asksForNagios(this.argv)) return super.fail(error)
+    const { line, exit } = nagiosUnknown(`${error.code}: ${error.message}`, error.why)
+    await this.answer(line)
+    return exit
+  }
+
+  private async inspect(job: InspectJob, { format, outputFile }: Showing, every?: string): Promise<ExitCode> {
+    const inspected = await inspectTargets(job, this.context)
+    const { text, exit } = renderInspected(inspected, format, await this.view(outputFile))
+    if (outputFile !== undefined) writeFileAtomically(outputFile, text, { mode: 0o644 })
+    else await this.answer(every === undefined ? text : this.frame(text, job.now, every))
+    for (const error of inspected.unreachable) this.notice(formatError(error, this.context.stderrColor))
+    return exit
+  }
+
+  private frame(text: string, now: Date, every: string): string {
+    const { stdoutIsTerminal } = this.context
+    if (!stdoutIsTerminal) return text
+    return `${clearScreen}every ${every}, now ${now.toISOString().slice(0, 19).replace('T', ' ')} UTC, Ctrl-C ends\n\n${text}`
+  }
+
+  private async view(outputFile: string | undefined): Promise<View> {
+    const { stdout, stdoutIsTerminal, stdoutColor, width, env } = this.context
+    const isFree = outputFile !== undefined || (!stdoutIsTerminal && env.COLUMNS === undefined)
+    // A terminal may have been resized since the start.
+    const columns = env.COLUMNS === undefined ? (stdout.columns ?? width) : width
+    return {
+      width: isFree ? Number.POSITIVE_INFINITY : columns,
+      paint: await createPaint(outputFile === undefined ? stdoutColor : 0),
+    }
+  }
+
+  private timeOf(at: string | undefined): Date {
+    const now = this.context.clock()
+    return at === undefined ? now : parseInstant(at, now)
+  }
+}
+
+function thresholdsOf(warn: string | undefined, crit: string | undefined): Thresholds {
+  if (warn === undefined && crit === undefined) return defaultThresholds
+  return {
+    warn: warn === undefined ? defaultThresholds.warn : parseThreshold(warn),
+    crit: crit === undefined ? defaultThresholds.crit : parseThreshold(crit),
+  }
+}
+
+function asksForNagios(argv: readonly string[]): boolean {
+  return argv.some((word, i) => {
+    const value =
+      word === '-o' || word === '--output' ? argv[i + 1] : /^(?:-o=?|--output=)(.+)$/.exec(word)?.[1]
+    return value === 'nagios'
+  })
+}
+
+function standardInputOnce(): KcertError {
+  return new KcertError('KCERT_USAGE', '--watch cannot read standard input again and again', {
+    why: 'what was read from it once is gone',
+    next: 'name a file, or leave out --watch',
+  })
+}

@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { resolve } from 'node:path'
+import { createServer } from 'node:tls'
+import { expect, onTestFinished, test } from 'vitest'
+import type { InspectionReport } from '../../src/inspection/report.ts'
+import type { Session } from './program.ts'
+import { authority, folderWith, issued, sessionTime } from './small-pki.ts'
+
+const ca = authority()
+const server = issued(
+  {
+    subject: { commonName: 'kube-apiserver' },
+    keyUsage: ['digitalSignature', 'keyEncipherment'],
+    extendedKeyUsage: ['serverAuth'],
+    subjectAltNames: { dns: ['kubernetes'], ip: ['127.0.0.1'] },
+  },
+  ca,
+)
+
+// Beside a server in this process: it could not answer while a synchronous run waits.
+function kcert(...args: string[]): Promise<Session> {
+  const program = spawn(process.execPath, [resolve('bin/run.js'), ...args, '--at', sessionTime], {
+    env: { PATH: process.env.PATH, HOME: '/nonexistent' },
+  })
+  const session = { stdout: '', stderr: '' }
+  program.stdout.on('data', (chunk: Buffer) => (session.stdout += chunk.toString()))
+  program.stderr.on('data', (chunk: Buffer) => (session.stderr += chunk.toString()))
+  return new Promise((ended) => program.on('close', (exit) => ended({ ...session, exit })))
+}
+
+async function serve(options: { requestCert?: boolean } = {}): Promise<string> {
+  const listening = createServer({
+    cert: server.pem + ca.pem,
+    key: server.keyPem,
+    ...options,
+    rejectUnauthorized: true,
+    ca: ca.pem,
+  })
+  listening.on('tlsClientError', () => {})
+  listening.on('secureConnection', (socket) => socket.on('error', () => {}))
+  onTestFinished(() => void listening.close())
+  await new Promise<void>((ready) => listening.listen(0, '127.0.0.1', ready))
+  return `127.0.0.1:${(listening.address() as AddressInfo).port}`
+}
+
+test('host:port is the chain that is served, also by a server that wants a client certificate, and an URL is too', async () => {
+  for (const target of [
+    await serve(),
+    await serve({ requestCert: true }),
+    `https://${await serve()}/livez`,
+  ]) {
+    const { stdout, stderr } = await kcert('inspect', target, '-o', 'json')
+    expect(stderr).toBe('')
+    const { certificates } = JSON.parse(stdout) as InspectionReport
+    expect(certificates.map(({ source, subject }) => [source, subject.commonName])).toEqual([
+      [target.replace(/^https:\/\/|\/livez$/g, ''), 'kube-apiserver'],
+      [target.replace(/^https:\/\/|\/livez$/g, ''), 'kubernetes'],
+    ])
+  }
+})
+
+test('a server that is not reached is exit 4 with why and what next', async () => {
+  const { stdout, stderr, exit } = await kcert('inspect', '127.0.0.1:1')
+  expect({ stdout, exit }).toEqual({ stdout: '', exit: 4 })
+  expect(stderr).toBe(
+    'KCERT_UNREACHABLE: 127.0.0.1:1 showed no certificate\nwhy: nothing listens there: the connection was refused\nnext: nc -vz 127.0.0.1 1\n',
+  )
+})
+
+test('a server that says nothing costs the timeout and no more', async () => {
+  const silent = createTcpServer((socket) => onTestFinished(() => void socket.destroy()))
+  onTestFinished(() => void silent.close())
+  await new Promise<void>((ready) => silent.listen(0, '127.0.0.1', ready))
+  const { stderr, exit } = await kcert(
+    'inspect',
+    `127.0.0.1:${(silent.address() as AddressInfo).port}`,
+    '--timeout',
+    '0.2s',
+  )
+  expect(exit).toBe(4)
+  expect(stderr).toContain('why: no answer within 0.2 s (--timeout)')
+})
+
+test('what else was named is shown although a server is not reached, and the exit code says so', async () => {
+  const folder = folderWith({ 'ca.pem': ca.pem })
+  const { stdout, stderr, exit } = await kcert('inspect', `${folder}/ca.pem`, '127.0.0.1:1')
+  expect(stdout).toContain('CN=kubernetes')
+  expect(stderr).toContain('KCERT_UNREACHABLE')
+  expect(exit).toBe(4)
+})

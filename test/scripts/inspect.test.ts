@@ -1,0 +1,330 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import type { InspectionReport } from '../../src/inspection/report.ts'
+import { kcert } from './program.ts'
+import { authority, client, folderWith, sessionTime } from './small-pki.ts'
+
+const at = ['--at', sessionTime]
+const ca = authority()
+const healthy = client('healthy', ca)
+const expired = client('expired', ca, { notAfter: new Date('2026-11-18T09:00:00Z') })
+
+function inspected(
+  args: readonly string[],
+  options: Parameters<typeof kcert>[1] = {},
+): InspectionReport & { exit: number | null } {
+  const { stdout, stderr, exit } = kcert(['inspect', '-o', 'json', ...at, ...args], options)
+  expect(stderr).toBe('')
+  return { ...(JSON.parse(stdout) as InspectionReport), exit }
+}
+
+const names = ({ certificates }: InspectionReport) => certificates.map(({ subject }) => subject.commonName)
+
+describe('what is read', () => {
+  test('a file, a folder and standard input, in one run; what is named twice is read once', () => {
+    const folder = folderWith({ 'a.pem': healthy.pem, 'deep/er/b.pem': expired.pem })
+    const report = inspected([folder, join(folder, 'a.pem'), join(folder, './deep/../a.pem'), '-', '-'], {
+      stdin: ca.pem,
+    })
+    expect(names(report).sort()).toEqual(['expired', 'healthy', 'kubernetes'])
+    expect(report.summary.sources).toBe(3)
+  })
+
+  test('what bash hands over of a command', () => {
+    const folder = folderWith({ 'a.pem': healthy.pem })
+    const line = `"$0" bin/run.js inspect <(cat ${folder}/a.pem) -o json --at ${sessionTime}`
+    const out = execFileSync('bash', ['-c', line, process.execPath])
+    expect(names(JSON.parse(out.toString()) as InspectionReport)).toEqual(['healthy'])
+  })
+
+  test('thousands of arguments', () => {
+    const files = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${i}.pem`, healthy.pem]))
+    const folder = folderWith(files)
+    const report = inspected(Object.keys(files), { cwd: folder })
+    expect(report.summary.sources).toBe(5000)
+  })
+
+  test('a file named like host:port is a file', () => {
+    const folder = folderWith({ 'localhost:1': healthy.pem })
+    expect(names(inspected(['localhost:1'], { cwd: folder }))).toEqual(['healthy'])
+  })
+
+  test('without a target: $KUBECONFIG, and the own kubeconfig', () => {
+    const folder = folderWith({
+      'home/.kube/config': kubeconfig(healthy.pem),
+      'other.conf': kubeconfig(expired.pem),
+    })
+    const env = { HOME: join(folder, 'home'), KUBECONFIG: `${folder}/other.conf:${folder}/gone.conf` }
+    const report = inspected([], { env })
+    expect(names(report)).toEqual(expect.arrayContaining(['expired', 'healthy']))
+    const sources = new Set(report.certificates.map(({ source }) => source))
+    expect(sources).toContain(join(folder, 'home/.kube/config'))
+    expect(sources).toContain(join(folder, 'other.conf'))
+  })
+
+  test('a keystore opens with the password file, whose line end does not count', () => {
+    const folder = folderWith({ 'leaf.pem': healthy.pem, 'leaf.key': healthy.keyPem, password: 'geheim\n' })
+    execFileSync(
+      'openssl',
+      [
+        'pkcs12',
+        '-export',
+        '-in',
+        'leaf.pem',
+        '-inkey',
+        'leaf.key',
+        '-out',
+        'leaf.p12',
+        '-passout',
+        'pass:geheim',
+      ],
+      { cwd: folder },
+    )
+    expect(names(inspected(['leaf.p12', '--password-file', 'password'], { cwd: folder }))).toEqual([
+      'healthy',
+    ])
+    expect(inspected(['leaf.p12'], { cwd: folder }).problems.map(({ code }) => code)).toEqual([
+      'KEYSTORE_LOCKED',
+    ])
+  })
+})
+
+describe('the verdict', () => {
+  const folder = () =>
+    folderWith({ 'ca.pem': ca.pem, 'healthy.pem': healthy.pem, 'expired.pem': expired.pem })
+
+  test('is 0 while nothing is wrong and 3 once something is', () => {
+    const where = folder()
+    expect(inspected([join(where, 'healthy.pem'), join(where, 'ca.pem')]).exit).toBe(0)
+    expect(inspected([where]).exit).toBe(3)
+  })
+
+  test('is for the time that is asked about', () => {
+    const where = folder()
+    expect(kcert(['inspect', join(where, 'expired.pem'), '--at', '2026-02-01']).exit).toBe(0)
+    expect(kcert(['inspect', join(where, 'healthy.pem'), '--at', '2028-01-01']).stdout).toContain('expired')
+  })
+
+  test('follows --warn and --crit', () => {
+    const file = join(folder(), 'healthy.pem')
+    const status = (...flags: string[]) => inspected([file, ...flags]).certificates[0]!.status
+    expect([status(), status('--warn', '2y'), status('--crit', '99%')]).toEqual(['ok', 'warning', 'critical'])
+  })
+
+  test('as a Nagios plugin has the codes of one, also when nothing could be looked at', () => {
+    const where = folder()
+    const nagios = (...args: string[]) => kcert(['inspect', '-o', 'nagios', ...at, ...args])
+    expect(nagios(join(where, 'healthy.pem'))).toMatchObject({
+      exit: 0,
+      stdout: expect.stringMatching(/^OK - /),
+    })
+    expect(nagios(where)).toMatchObject({ exit: 2, stdout: expect.stringMatching(/^CRITICAL - /) })
+    for (const wrong of [['/none.pem'], ['--frobnicate'], [where, '--warn', 'soon'], ['127.0.0.1:1']]) {
+      expect(nagios(...wrong)).toMatchObject({
+        exit: 3,
+        stderr: '',
+        stdout: expect.stringMatching(/^UNKNOWN - KCERT_[A-Z_]+: .*\n$/),
+      })
+    }
+  })
+})
+
+describe('what is shown', () => {
+  const folder = () =>
+    folderWith({ 'ca.pem': ca.pem, 'healthy.pem': healthy.pem, 'expired.pem': expired.pem })
+
+  test('one certificate is a card, several are a table that ends with the summary', () => {
+    const where = folder()
+    expect(kcert(['inspect', 'healthy.pem', ...at], { cwd: where }).stdout).toMatch(
+      /^healthy\.pem\n {2}status +ok\n/,
+    )
+    const { stdout } = kcert(['inspect', '.', ...at], { cwd: where })
+    expect(stdout).toMatch(/^STATUS +TIME LEFT +EXPIRES \(UTC\) +CERTIFICATE/m)
+    expect(stdout).toMatch(/3 certificates in 3 sources: 1 expired, 2 ok; .*\n$/)
+  })
+
+  test('--only leaves out the rest, and --sort orders', () => {
+    const where = folder()
+    expect(names(inspected([where, '--only', 'expired']))).toEqual(['expired'])
+    expect(names(inspected([where, '--only', 'expired,ca']))).toEqual(['expired', 'kubernetes'])
+    expect(names(inspected([where, '--only', 'expired', '--only', 'ca']))).toEqual(['expired', 'kubernetes'])
+    expect(names(inspected([where, '--sort', 'name']))).toEqual(['expired', 'healthy', 'kubernetes'])
+  })
+
+  test('pem is the certificates, as they were', () => {
+    const where = folder()
+    const { stdout } = kcert(['inspect', '-o', 'pem', '--only', 'ca', where, ...at])
+    expect(new X509Certificate(stdout).raw).toEqual(Buffer.from(ca.der))
+  })
+
+  test('yaml says the same as json', () => {
+    const where = folder()
+    const yaml = kcert(['inspect', '-o', 'yaml', where, ...at]).stdout
+    const { exit: _, ...json } = inspected([where])
+    expect(parse(yaml)).toEqual(json)
+  })
+
+  test('--output-file writes the whole or nothing, and standard output stays empty', () => {
+    const where = folder()
+    const file = join(where, 'kcert.prom')
+    const run = kcert(['inspect', '-o', 'prometheus', '--output-file', file, where, ...at])
+    expect(run).toEqual({ stdout: '', stderr: '', exit: 3 })
+    expect(readFileSync(file, 'utf8')).toMatch(/^# HELP kcert_certificate_not_after_timestamp_seconds/)
+    expect(statSync(file).mode & 0o777).toBe(0o644)
+    expect(readdirSync(where).filter((name) => name.startsWith('.'))).toEqual([])
+    const none = kcert(['inspect', where, '--output-file', join(where, 'none/x'), ...at])
+    expect(none).toMatchObject({
+      stdout: '',
+      exit: 4,
+      stderr: expect.stringMatching(/^KCERT_FILE_NOT_WRITTEN: /),
+    })
+  })
+
+  test('a pipe gets whole cells and no colour, FORCE_COLOR brings colour, NO_COLOR and --no-color take it away', () => {
+    const long = client('x'.repeat(150), ca)
+    const where = folderWith({ 'a.pem': long.pem, 'b.pem': expired.pem })
+    const text = (env: Record<string, string>, ...flags: string[]) =>
+      kcert(['inspect', where, ...at, ...flags], { env }).stdout
+    expect(text({})).toContain('x'.repeat(150))
+    expect(text({})).not.toContain('\x1b')
+    expect(text({ FORCE_COLOR: '1' })).toContain('\x1b[31m')
+    expect(text({ FORCE_COLOR: '1', NO_COLOR: '1' })).not.toContain('\x1b')
+    expect(text({ FORCE_COLOR: '1' }, '--no-color')).not.toContain('\x1b')
+  })
+
+  test('a reader that goes away early is no error', async () => {
+    const files = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`${i}.pem`, healthy.pem]))
+    const where = folderWith(files)
+    const line = `"$0" bin/run.js inspect ${where} -o wide | head -n 1; echo "exit \${PIPESTATUS[0]}"`
+    const run = spawnSync('bash', ['-c', line, process.execPath], { encoding: 'utf8' })
+    expect(run.stderr).toBe('')
+    expect(run.stdout).toMatch(/^STATUS .*\nexit [03]\n$/)
+  })
+
+  test('--watch inspects again and again, until it is interrupted, and ends with the last verdict', async () => {
+    const where = folderWith({ 'expired.pem': expired.pem })
+    const program = spawn(process.execPath, [
+      resolve('bin/run.js'),
+      'inspect',
+      where,
+      '--watch',
+      '--every',
+      '0.05s',
+      '-o',
+      'nagios',
+      ...at,
+    ])
+    let out = ''
+    const exit = await new Promise((ended) => {
+      program.stdout.on('data', (chunk: Buffer) => {
+        out += chunk.toString()
+        if (out.split('\n').length > 3) program.kill('SIGINT')
+      })
+      program.on('exit', ended)
+    })
+    expect(exit).toBe(2)
+    expect(new Set(out.trimEnd().split('\n')).size).toBe(1)
+    expect(kcert(['inspect', '-', '--watch']).stderr).toMatch(
+      /^KCERT_USAGE: --watch cannot read standard input/,
+    )
+    expect(kcert(['inspect', where, '--every', '5s']).exit).toBe(2)
+  })
+})
+
+describe('bad input is told what, why and what next, and exits 2:', () => {
+  function complaint(args: readonly string[], options: Parameters<typeof kcert>[1] = {}): string {
+    const { stdout, stderr, exit } = kcert(['inspect', ...args], options)
+    expect([stdout, exit]).toEqual(['', 2])
+    expect(stderr).toMatch(/^KCERT_[A-Z_]+: .+\n(?:why: .+\n)?next: .+\n$/)
+    return stderr
+  }
+
+  test('a file that is not there', () => {
+    expect(complaint(['/etc/none.pem'])).toBe(
+      'KCERT_FILE_NOT_FOUND: /etc/none.pem does not exist\nwhy: no file or folder has that name\nnext: ls -l /etc\n',
+    )
+    expect(complaint(['api.example.com'])).toContain('next: kcert inspect api.example.com:6443')
+    expect(complaint([''])).toContain('KCERT_USAGE: a target is an empty word')
+  })
+
+  test('a FIFO, which is never opened', () => {
+    const folder = folderWith({})
+    execFileSync('mkfifo', [join(folder, 'fifo')])
+    expect(complaint([join(folder, 'fifo')])).toContain('is a FIFO, which kcert does not read')
+    expect(complaint(['/dev/zero'])).toContain('is a device')
+  })
+
+  test('nothing named on a machine that has nothing', () => {
+    expect(complaint([])).toMatch(
+      /^KCERT_USAGE: there is nothing to inspect\nwhy: .*\/nonexistent\/\.kube\/config/,
+    )
+  })
+
+  test.each([
+    ['--warn', 'soon'],
+    ['--at', 'tomorrow'],
+    ['--timeout', '0s'],
+    ['--only', 'rotten'],
+    ['--sort', 'beauty'],
+    ['-o', 'xml'],
+    ['--password-file', '/none'],
+  ])('%s %s', (flag, value) => {
+    const folder = folderWith({ 'a.pem': healthy.pem })
+    expect(complaint([folder, flag, value])).toContain(value)
+  })
+
+  test('among good targets is a problem of the report, and the others are shown', () => {
+    const folder = folderWith({ 'a.pem': healthy.pem })
+    symlinkSync('gone', join(folder, 'dangling.pem'))
+    const report = inspected([join(folder, 'a.pem'), join(folder, 'dangling.pem'), '/none.pem'])
+    expect([names(report), report.exit]).toEqual([['healthy'], 3])
+    expect(report.problems.map(({ source, code }) => [source, code])).toEqual([
+      [join(folder, 'dangling.pem'), 'SOURCE_UNREADABLE'],
+      ['/none.pem', 'SOURCE_UNREADABLE'],
+    ])
+  })
+})
+
+test('an attacker who names certificates and files cannot move, hide or recolour anything, in any format', () => {
+  const evil = '\x1b[2J\u202egnp\u200b\u{e0041}\u009b31m\r\nKCERT OK|x'
+  const hostile = client(evil, ca, {
+    notAfter: new Date('2026-11-18T09:00:00Z'),
+    subjectAltNames: { dns: ['\x1b[31m.example'] },
+  })
+  const folder = folderWith({
+    [`${evil.replaceAll('\n', '')}.pem`]: hostile.pem,
+    'ca.pem': ca.pem,
+    'bad\x1b[31m.yaml': 'kind: Secret\x9b\n---\n\t',
+  })
+  const dangerous =
+    /[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/u
+  for (const format of ['text', 'wide', 'tree', 'json', 'yaml', 'prometheus', 'nagios', 'pem']) {
+    const { stdout, stderr } = kcert(['inspect', folder, '-o', format, ...at])
+    expect(stdout, format).toContain('gnp')
+    expect(stdout + stderr, format).not.toMatch(dangerous)
+    expect(stdout, format).not.toMatch(/^KCERT OK/m)
+  }
+  const { stderr } = kcert(['inspect', `/none\x1b[31m\u202e.pem`])
+  expect(stderr).not.toMatch(dangerous)
+  expect(stderr).toContain('\\u001b[31m\\u202e')
+})
+
+function kubeconfig(clientPem: string): string {
+  const data = (pem: string) => Buffer.from(pem).toString('base64')
+  return [
+    'apiVersion: v1',
+    'kind: Config',
+    'clusters:',
+    `- {name: c, cluster: {server: "https://192.0.2.1:6443", certificate-authority-data: ${data(ca.pem)}}}`,
+    'users:',
+    `- {name: u, user: {client-certificate-data: ${data(clientPem)}}}`,
+    'contexts:',
+    '- {name: x, context: {cluster: c, user: u}}',
+    'current-context: x',
+    '',
+  ].join('\n')
+}
