@@ -69,11 +69,11 @@ export interface Kubeconfig {
 
 const parts = ['clusters', 'users', 'contexts'] as const
 
-/** True for a document that is a kubeconfig: by its kind, or, as client-go allows, without any. */
+/** True for a document that is a kubeconfig, or means to be one: by its kind, or, as client-go allows, without any. */
 export function isKubeconfig(node: Node): boolean {
   const kind = textOf(valueAt(node, 'kind'))
-  if (kind !== undefined && kind !== 'Config') return false
-  return parts.some((part) => valueAt(node, part) !== undefined)
+  const count = parts.filter((part) => valueAt(node, part) !== undefined).length
+  return kind === undefined || kind === 'Config' ? count > 0 : count === parts.length
 }
 
 /**
@@ -82,8 +82,14 @@ export function isKubeconfig(node: Node): boolean {
  */
 export function readKubeconfig(root: Node): Kubeconfig {
   const reader = new KubeconfigReader()
-  const version = valueAt(root, 'apiVersion')
-  if (version !== undefined && textOf(version) !== 'v1') reader.refuse('apiVersion', 'not v1')
+  for (const [field, wanted] of [
+    ['apiVersion', 'v1'],
+    ['kind', 'Config'],
+  ] as const) {
+    const value = valueAt(root, field)
+    if (value !== undefined && !isNull(value) && textOf(value) !== wanted)
+      reader.refuse(field, `not ${wanted}`)
+  }
   return {
     clusters: reader.named(root, 'clusters', 'cluster', (named, node) => reader.cluster(named, node)),
     users: reader.named(root, 'users', 'user', (named, node) => reader.user(named, node)),

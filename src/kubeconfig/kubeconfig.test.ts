@@ -1,0 +1,206 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { decodeBase64 } from './base64.ts'
+import { readDocuments } from './documents.ts'
+import { isKubeconfig, type Kubeconfig, readKubeconfig } from './kubeconfig.ts'
+
+const truth = resolve(process.env.KCERT_TRUTH ?? '../shared/truth', 'good-certs/kubeconfig')
+
+async function read(text: string): Promise<Kubeconfig> {
+  const { documents, defects } = await readDocuments(text)
+  expect(defects).toEqual([])
+  expect(isKubeconfig(documents[0]!)).toBe(true)
+  return readKubeconfig(documents[0]!)
+}
+
+const fatal = ({ defects }: Kubeconfig) =>
+  defects.filter(({ isFatal }) => isFatal).map(({ field, reason }) => `${field}: ${reason}`)
+
+describe('readKubeconfig', () => {
+  test('gives every cluster, user and context', async () => {
+    const config = await read(`apiVersion: v1
+kind: Config
+current-context: b
+clusters:
+- name: a
+  cluster: {server: "https://a:6443", certificate-authority-data: QQ==, tls-server-name: kube}
+- name: b
+  cluster:
+    server: https://b
+    insecure-skip-tls-verify: yes
+    certificate-authority: pki/ca.crt
+users:
+- name: u
+  user:
+    client-certificate: u.crt
+    client-key-data: |
+      QUJD
+      REVG
+contexts:
+- name: b
+  context: {cluster: b, user: u, namespace: x}
+`)
+    expect(config.clusters).toMatchObject([
+      {
+        name: 'a',
+        server: 'https://a:6443',
+        tlsServerName: 'kube',
+        skipsTlsVerify: false,
+        certificateAuthority: { data: Buffer.from('A') },
+      },
+      {
+        name: 'b',
+        skipsTlsVerify: true,
+        certificateAuthority: { field: 'certificate-authority', file: 'pki/ca.crt' },
+      },
+    ])
+    expect(config.users).toMatchObject([
+      { name: 'u', clientCertificate: { file: 'u.crt' }, clientKey: { data: Buffer.from('ABCDEF') } },
+    ])
+    expect(config.contexts).toMatchObject([{ name: 'b', cluster: 'b', user: 'u' }])
+    expect([config.currentContext, config.defects]).toEqual(['b', []])
+  })
+
+  test('names what needs no certificate, and keeps no secret of it', async () => {
+    const config = await read(`users:
+- {name: a, user: {exec: {command: /bin/aws, apiVersion: v1, env: [{name: KEY, value: hidden1}]}}}
+- {name: b, user: {token: hidden2, tokenFile: /x}}
+- {name: c, user: {tokenFile: /var/token}}
+- {name: d, user: {auth-provider: {name: oidc, config: {id-token: hidden3}}}}
+- {name: e, user: {username: admin, password: hidden4}}
+- {name: f, user: {}}
+- {name: g}
+`)
+    expect(config.users.map(({ credentials }) => credentials)).toEqual([
+      [{ kind: 'exec', command: '/bin/aws' }],
+      [{ kind: 'token' }],
+      [{ kind: 'tokenFile', file: '/var/token' }],
+      [{ kind: 'auth-provider', name: 'oidc' }],
+      [{ kind: 'basic' }],
+      [],
+      [],
+    ])
+    expect(JSON.stringify(config.users.map(({ fields, ...user }) => [user, ...fields]))).not.toContain(
+      'hidden',
+    )
+  })
+
+  test('says where each field stands, for editing in place', async () => {
+    const text =
+      'clusters:\n- name: k\n  cluster:\n    server: https://a # here\n    certificate-authority-data: QQ==\n'
+    const { clusters } = await read(text)
+    const place = clusters[0]!.fields.get('certificate-authority-data')!
+    expect([text.slice(...place.key), text.slice(...place.value)]).toEqual([
+      'certificate-authority-data',
+      'QQ==',
+    ])
+    expect(text.slice(...clusters[0]!.fields.get('server')!.value)).toBe('https://a')
+  })
+
+  test('data counts before the file, as client-go says when it refuses both', async () => {
+    const config = await read(
+      'clusters:\n- name: k\n  cluster: {certificate-authority: x, certificate-authority-data: QQ==}\n',
+    )
+    expect(config.clusters[0]!.certificateAuthority).toEqual({
+      field: 'certificate-authority-data',
+      data: Buffer.from('A'),
+    })
+    expect(config.defects).toMatchObject([{ field: 'clusters[k].certificate-authority', isFatal: false }])
+  })
+
+  test.each([
+    [
+      'data that is no base64',
+      'clusters: [{name: k, cluster: {certificate-authority-data: "QQ=*"}}]',
+      'clusters[k].certificate-authority-data: not base64: character 4 is "*"',
+    ],
+    ['a name twice', 'users: [{name: u}, {name: u}]', 'users[u]: the name "u" is there twice'],
+    [
+      'a number for a name',
+      'users: [{name: 1}]',
+      'users[0].name: a number without quotes, where a text is wanted',
+    ],
+    ['a map for a list', 'clusters: {a: b}', 'clusters: not a list'],
+    ['text for a user', 'users: [{name: u, user: x}]', 'users[u].user: not an object'],
+    ['another version', 'apiVersion: v2\nclusters: []', 'apiVersion: not v1'],
+    [
+      'another kind with all its parts',
+      'kind: Konfig\nclusters: []\nusers: []\ncontexts: []',
+      'kind: not Config',
+    ],
+    [
+      'text for a boolean',
+      'clusters: [{name: k, cluster: {insecure-skip-tls-verify: "true"}}]',
+      'clusters[k].insecure-skip-tls-verify: neither true nor false',
+    ],
+  ])('says of %s that clients refuse the file', async (_name, text, expected) => {
+    expect(fatal(await read(`${text}\n`))).toEqual([expected])
+  })
+
+  test.each([
+    'clusters: null\n',
+    'apiVersion:\nkind:\nusers:\n',
+    'contexts: []\nunknown: {a: [1]}\n',
+    'users:\n- name: u\n  user:\n-\n',
+  ])('takes %j as client-go does', async (text) => {
+    expect(fatal(await read(text))).toEqual([])
+  })
+})
+
+describe('isKubeconfig', () => {
+  test.each([
+    ['kind: Config\nclusters: []\n', true],
+    ['{"users": []}', true],
+    ['kind: Secret\ndata: {}\n', false],
+    ['kind: KubeletConfiguration\nusers: []\n', false],
+    ['- clusters\n', false],
+    ['just text\n', false],
+  ])('of %j is %s', async (text, expected) => {
+    const { documents } = await readDocuments(text)
+    expect(isKubeconfig(documents[0]!)).toBe(expected)
+  })
+})
+
+describe('decodeBase64', () => {
+  test.each([
+    ['', ''],
+    ['QUJD', 'ABC'],
+    ['QUI=', 'AB'],
+    ['QU\r\nI=\n', 'AB'],
+  ])('reads %j', (text, expected) => {
+    expect(decodeBase64(text)).toEqual({ bytes: Buffer.from(expected) })
+  })
+
+  test.each(['QUI', 'QU I=', 'Q=UI', '====', 'QUJD=', 'QU_D', 'QQ==QQ=='])(
+    'refuses %j, as Go does',
+    (text) => {
+      expect(decodeBase64(text)).toHaveProperty('reason')
+    },
+  )
+})
+
+// The recorded files are not part of the project.
+describe.skipIf(!existsSync(truth))('the recorded kubeconfigs', () => {
+  const counts: Record<string, [clusters: number, users: number, contexts: number]> = {
+    'empty-cluster-kubeconfig.yaml': [2, 3, 3],
+    'empty-context-kubeconfig.yaml': [2, 3, 3],
+    'empty-user-kubeconfig.yaml': [2, 2, 2],
+    'kubeconfig-2.yaml': [1, 3, 1],
+    'kubeconfig-dupe-cluster.yaml': [1, 0, 0],
+    'kubeconfig-dupe-context.yaml': [1, 1, 1],
+    'kubeconfig-dupe-user.yaml': [1, 1, 1],
+    'kubeconfig-proxy-url.yaml': [7, 7, 7],
+    'kubeconfig.yaml': [2, 3, 3],
+    'tls-server-name-kubeconfig.yaml': [2, 1, 1],
+  }
+
+  test.each(existsSync(truth) ? readdirSync(truth).filter((name) => name.endsWith('.yaml')) : [])(
+    '%s is read as client-go reads it',
+    async (name) => {
+      const config = await read(readFileSync(resolve(truth, name), 'utf8'))
+      expect([config.clusters.length, config.users.length, config.contexts.length]).toEqual(counts[name])
+      expect(fatal(config)).toEqual([])
+    },
+  )
+})
