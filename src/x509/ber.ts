@@ -10,8 +10,10 @@ const maxRewritten = 100_000
 const octetString = 0x04
 const constructedOctetString = 0x24
 
-/** The same value with definite, minimal lengths and OCTET STRINGs in one piece. DER comes back as it is. */
+/** The same value with definite, minimal lengths and OCTET STRINGs in one piece. For DER, `bytes` itself. */
 export function derFromBer(bytes: Uint8Array, document: string): Uint8Array {
+  const isDer = bytes.length <= derLimits.containerBytes && derEnd(bytes, 0, bytes.length, 0) === bytes.length
+  if (isDer) return bytes
   const reader = new BerReader(bytes, document)
   const der = reader.read(0)
   if (reader.offset < bytes.length) reader.fail(`${bytes.length - reader.offset} bytes too many`)

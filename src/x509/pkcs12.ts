@@ -54,7 +54,7 @@ export async function readPkcs12(bytes: Uint8Array, password?: string): Promise<
   const budget = new KdfBudget()
   const secret = passwordsOf(password).find((candidate) => isMacOf(pfx, candidate, budget))
   if (secret === undefined) throw notOpened(password)
-  const store = new Store(secret, password, budget)
+  const store = new Store(secret, password, pfx.mac !== undefined, budget)
   await store.readAuthenticatedSafe(pfx.content)
   return { certificates: store.certificates, keys: store.keys }
 }
@@ -183,11 +183,13 @@ class Store {
   readonly keys: Pkcs12Key[] = []
   private readonly password: Password
   private readonly given: string | undefined
+  private readonly isVerified: boolean
   private readonly budget: KdfBudget
 
-  constructor(password: Password, given: string | undefined, budget: KdfBudget) {
+  constructor(password: Password, given: string | undefined, isVerified: boolean, budget: KdfBudget) {
     this.password = password
     this.given = given
+    this.isVerified = isVerified
     this.budget = budget
   }
 
@@ -224,7 +226,11 @@ class Store {
   }
 
   private async readSafeContents(content: Uint8Array, depth: number): Promise<void> {
-    const reader = new DerReader(this.readable(content), 'PKCS#12 SafeContents', derLimits.containerBytes)
+    const reader = new DerReader(
+      derFromBer(content, 'PKCS#12 SafeContents'),
+      'PKCS#12 SafeContents',
+      derLimits.containerBytes,
+    )
     if (depth > derLimits.depth) reader.fail('', `nested deeper than ${derLimits.depth}`)
     reader.enter(tags.sequence, '')
     while (!reader.atEnd) {
@@ -235,16 +241,6 @@ class Store {
       reader.leave(value)
       await this.readBag(type, bag, readAttributes(reader), depth)
       reader.leave(outer)
-    }
-  }
-
-  /** Decrypted noise is the sign of a wrong password where there is no MAC to show it. */
-  private readable(content: Uint8Array): Uint8Array {
-    try {
-      return derFromBer(content, 'PKCS#12 SafeContents')
-    } catch (cause) {
-      if (this.given === undefined) throw notOpened(undefined)
-      throw cause
     }
   }
 
@@ -288,8 +284,17 @@ class Store {
       scheme.kind === 'PBES2'
         ? decryptPbes2(scheme, ciphertext, password.text, budget)
         : await decryptPkcs12(scheme, ciphertext, password.bmp, budget)
-    if (plain === undefined) throw notOpened(this.given)
+    // Without a MAC, noise is the sign of a wrong password.
+    if (plain === undefined || !(this.isVerified || isBer(plain))) throw notOpened(this.given)
     return plain
+  }
+}
+
+function isBer(octets: Uint8Array): boolean {
+  try {
+    return derFromBer(octets, '')[0] === tags.sequence
+  } catch {
+    return false
   }
 }
 

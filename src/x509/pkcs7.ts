@@ -15,7 +15,7 @@ export function readPkcs7(bytes: Uint8Array): Uint8Array[] {
   } catch (error) {
     // Rewritten only where it must be, so that certificates keep the octets that their fingerprints are of.
     const der = derFromBer(bytes, 'PKCS#7')
-    if (der.length === bytes.length) throw error
+    if (der === bytes) throw error
     return certificatesOf(der)
   }
 }

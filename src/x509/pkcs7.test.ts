@@ -1,0 +1,103 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { selfSigned } from '../../test/fixtures/certificates.ts'
+import { thrownBy } from '../../test/fixtures/thrown.ts'
+import { hasOpenSsl, openssl } from '../../test/peers/openssl.ts'
+import { element, explicit, integer, octetString, oid, sequence, setOf } from './der-writer.ts'
+import { oidOf } from './oids.ts'
+import { readPem, writePem } from './pem.ts'
+import { looksLikePkcs7, readPkcs7 } from './pkcs7.ts'
+
+const certificates = [selfSigned({ serialNumber: '01' }), selfSigned({ serialNumber: '02' })]
+const signedData = (...members: Uint8Array[]): Uint8Array =>
+  sequence(integer(1), setOf(), sequence(oid(oidOf('data'))), ...members, setOf())
+const bundle = (content: Uint8Array, type: 'signedData' | 'envelopedData' = 'signedData'): Uint8Array =>
+  sequence(oid(oidOf(type)), explicit(0, content))
+const octets = (list: readonly Uint8Array[]): Buffer[] => list.map((der) => Buffer.from(der))
+
+test('certificates come in the order of the bundle, with their octets', () => {
+  const der = bundle(signedData(explicit(0, ...certificates)))
+  expect(octets(readPkcs7(der))).toEqual(octets(certificates))
+  expect(looksLikePkcs7(der)).toBe(true)
+})
+
+test('a bundle of revocation lists, or of nothing, has no certificates', () => {
+  expect(readPkcs7(bundle(signedData()))).toEqual([])
+  expect(readPkcs7(bundle(signedData(explicit(1, sequence()))))).toEqual([])
+})
+
+test('attribute certificates are passed over', () => {
+  const der = bundle(signedData(explicit(0, explicit(1, sequence()), certificates[0]!)))
+  expect(octets(readPkcs7(der))).toEqual(octets([certificates[0]!]))
+})
+
+test('BER is read, as some programs write it', () => {
+  const [outer, inner] = [
+    explicit(0, ...certificates),
+    sequence(integer(1), setOf(), sequence(oid(oidOf('data')))),
+  ]
+  const end = Uint8Array.of(0, 0)
+  const ber = Buffer.concat([
+    Uint8Array.of(0x30, 0x80),
+    oid(oidOf('signedData')),
+    Uint8Array.of(0xa0, 0x80, 0x30, 0x80),
+    inner.subarray(2),
+    outer,
+    setOf(),
+    end,
+    end,
+    end,
+  ])
+  expect(octets(readPkcs7(ber))).toEqual(octets(certificates))
+  expect(looksLikePkcs7(ber)).toBe(true)
+})
+
+test.each<[string, Uint8Array, string]>([
+  [
+    'another content',
+    bundle(signedData(), 'envelopedData'),
+    'envelopedData, where signedData holds certificates',
+  ],
+  ['a certificate', certificates[0]!, 'PKCS#7: contentType at'],
+  ['data behind the bundle', Buffer.concat([bundle(signedData()), Uint8Array.of(5, 0)]), 'bytes too many'],
+  [
+    'a bundle that is cut off',
+    bundle(signedData(explicit(0, certificates[0]!))).subarray(0, 100),
+    'truncated',
+  ],
+  ['text', octetString(Buffer.from('hello')), 'OCTET STRING where SEQUENCE belongs'],
+])('%s is refused', (_, der, reason) => {
+  expect(thrownBy(() => readPkcs7(der))).toMatchObject({
+    code: 'KCERT_X509_MALFORMED',
+    message: expect.stringContaining(reason),
+  })
+})
+
+test('hostile numbers of certificates are refused', () => {
+  const many = Buffer.alloc(200_000, Uint8Array.of(0x30, 0))
+  const der = bundle(signedData(element(0xa0, many)))
+  expect(thrownBy(() => readPkcs7(der)).message).toContain('more than 50000')
+})
+
+test('other DER does not look like PKCS#7', () => {
+  for (const der of [certificates[0]!, sequence(), new Uint8Array(0), sequence(oid('1.2.3'))]) {
+    expect(looksLikePkcs7(der)).toBe(false)
+  }
+})
+
+describe.skipIf(!hasOpenSsl)('bundles of OpenSSL', () => {
+  test('are read, PEM and DER', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'kcert-pkcs7-'))
+    const file = join(folder, 'bundle.pem')
+    writeFileSync(file, certificates.map((der) => writePem('CERTIFICATE', der)).join(''))
+    const run = (form: string): Buffer =>
+      openssl(['crl2pkcs7', '-nocrl', '-certfile', file, '-outform', form])
+    expect(octets(readPkcs7(run('DER')))).toEqual(octets(certificates))
+    const [block] = readPem(run('PEM')).blocks
+    expect(block!.label).toBe('PKCS7')
+    expect(octets(readPkcs7(block!.der))).toEqual(octets(certificates))
+    rmSync(folder, { recursive: true })
+  })
+})

@@ -1,0 +1,166 @@
+import { sign } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { keys, spkiOf } from '../../test/fixtures/certificates.ts'
+import { thrownBy } from '../../test/fixtures/thrown.ts'
+import { contextTag, tags } from './der.ts'
+import {
+  bitString,
+  element,
+  explicit,
+  integer,
+  nullElement,
+  octetString,
+  oid,
+  sequence,
+  setOf,
+} from './der-writer.ts'
+import { createRequest } from './issuing.ts'
+import { encodeName } from './name-encoding.ts'
+import { type OidName, oidOf } from './oids.ts'
+import { CertificateRequest } from './request.ts'
+
+const subject = encodeName({ commonName: 'system:node:n1', organization: ['system:nodes'] })
+const algorithm = sequence(oid(oidOf('Ed25519')))
+
+interface Parts {
+  readonly version?: Uint8Array
+  readonly attributes?: Uint8Array
+  readonly tail?: Uint8Array
+}
+
+function craft({
+  version = integer(0),
+  attributes = explicit(0),
+  tail = new Uint8Array(0),
+}: Parts): Uint8Array {
+  const info = sequence(version, subject, spkiOf(keys.ed25519), attributes)
+  return sequence(info, algorithm, bitString(sign(null, info, keys.ed25519)), tail)
+}
+
+const attribute = (type: OidName, ...values: Uint8Array[]): Uint8Array =>
+  sequence(oid(oidOf(type)), setOf(...values))
+const extension = (type: OidName, value: Uint8Array): Uint8Array =>
+  sequence(oid(oidOf(type)), octetString(value))
+const requesting = (...list: Uint8Array[]): Uint8Array =>
+  explicit(0, attribute('extensionRequest', sequence(...list)))
+const dns = (name: string): Uint8Array => sequence(element(contextTag(2), Buffer.from(name)))
+
+test('every field of a request is read', () => {
+  const der = createRequest(
+    {
+      subject: { commonName: 'system:node:n1', organization: ['system:nodes'] },
+      subjectAltNames: { dns: ['n1'], ip: ['10.0.0.1', 'fd00::1'] },
+      keyUsage: ['digitalSignature', 'keyEncipherment'],
+      extendedKeyUsage: ['serverAuth'],
+      basicConstraints: { ca: false },
+    },
+    keys.p256,
+  )
+  const request = CertificateRequest.parse(der)
+  expect(request).toMatchObject({
+    version: 0,
+    signatureAlgorithm: 'ecdsa-with-SHA256',
+    subjectAltNames: { dns: ['n1'], ip: ['10.0.0.1', 'fd00::1'] },
+    keyUsage: ['digitalSignature', 'keyEncipherment'],
+    extendedKeyUsage: ['serverAuth'],
+    basicConstraints: { ca: false },
+    malformedExtensions: [],
+  })
+  expect(request.subject.commonName).toBe('system:node:n1')
+  expect(request.subject.organization).toEqual(['system:nodes'])
+  expect(request.publicKey.curve).toBe('P-256')
+  expect(Buffer.from(request.der)).toEqual(Buffer.from(der))
+  expect(request.signatureIsValid()).toBe(true)
+})
+
+test('a request with nothing asked for is whole', () => {
+  const request = CertificateRequest.parse(createRequest({ subject: {} }, keys.rsa))
+  expect(request.extensions).toEqual([])
+  expect(request.subject.isEmpty).toBe(true)
+  expect(request.signatureIsValid()).toBe(true)
+})
+
+test('a request that somebody else signed is known by its signature', () => {
+  const der = Buffer.from(craft({}))
+  der[der.length - 1]! ^= 1
+  expect(CertificateRequest.parse(der).signatureIsValid()).toBe(false)
+  expect(CertificateRequest.parse(der).verifySignature()).toEqual({ ok: false, reason: 'bad-signature' })
+})
+
+describe('attributes', () => {
+  test('other than extensionRequest are passed over, also when they are garbage', () => {
+    const password = attribute('challengePassword', element(tags.utf8String, Buffer.from('secret')))
+    const attributes = explicit(0, password, integer(7), sequence(octetString(new Uint8Array(2))), sequence())
+    expect(CertificateRequest.parse(craft({ attributes })).extensions).toEqual([])
+  })
+
+  test('the first value of each extensionRequest counts', () => {
+    const first = attribute('extensionRequest', sequence(extension('subjectAltName', dns('a'))))
+    const second = attribute(
+      'extensionRequest',
+      sequence(extension('keyUsage', bitString(Uint8Array.of(0x80), 7))),
+    )
+    const request = CertificateRequest.parse(craft({ attributes: explicit(0, first, second) }))
+    expect(request.subjectAltNames.dns).toEqual(['a'])
+    expect(request.keyUsage).toEqual(['digitalSignature'])
+  })
+
+  test('an extensionRequest without value asks for nothing', () => {
+    const request = CertificateRequest.parse(
+      craft({ attributes: explicit(0, attribute('extensionRequest')) }),
+    )
+    expect(request.extensions).toEqual([])
+  })
+})
+
+test('extensions that Go does not look into may be malformed, and are named', () => {
+  const attributes = requesting(extension('keyUsage', nullElement), extension('subjectAltName', dns('a')))
+  const request = CertificateRequest.parse(craft({ attributes }))
+  expect(request.malformedExtensions).toEqual([oidOf('keyUsage')])
+  expect(request.keyUsage).toBeUndefined()
+  expect(request.subjectAltNames.dns).toEqual(['a'])
+  expect(request.signatureIsValid()).toBe(true)
+})
+
+describe('requests that Go refuses', () => {
+  const twice = requesting(extension('subjectAltName', dns('a')), extension('subjectAltName', dns('b')))
+  test.each<[string, Uint8Array, string]>([
+    ['trailing data', Buffer.concat([craft({}), Uint8Array.of(0)]), 'after the request at offset'],
+    ['no attributes', craft({ attributes: new Uint8Array(0) }), 'certificationRequestInfo.attributes at'],
+    ['a version that is no INTEGER', craft({ version: nullElement }), 'NULL where INTEGER belongs'],
+    [
+      'an extension that is asked for twice',
+      craft({ attributes: twice }),
+      'extension requested for the second time',
+    ],
+    [
+      'alternative names that are malformed',
+      craft({ attributes: requesting(extension('subjectAltName', dns('ä'))) }),
+      'dNSName',
+    ],
+    [
+      'extensions that are no SEQUENCE',
+      craft({ attributes: explicit(0, attribute('extensionRequest', integer(1))) }),
+      'INTEGER where SEQUENCE',
+    ],
+  ])('%s', (_, der, reason) => {
+    expect(thrownBy(() => CertificateRequest.parse(der))).toMatchObject({
+      code: 'KCERT_X509_MALFORMED',
+      message: expect.stringContaining(reason),
+    })
+  })
+
+  test('cut at any octet', () => {
+    const der = createRequest({ subject: { commonName: 'a' }, subjectAltNames: { dns: ['b'] } }, keys.ed25519)
+    for (let length = 0; length < der.length; length++) {
+      expect(thrownBy(() => CertificateRequest.parse(der.subarray(0, length))).code).toBe(
+        'KCERT_X509_MALFORMED',
+      )
+    }
+  })
+})
+
+test('what Go passes over is passed over: members behind the signature, other versions', () => {
+  expect(CertificateRequest.parse(craft({ tail: nullElement })).signatureIsValid()).toBe(true)
+  expect(CertificateRequest.parse(craft({ version: integer(5) })).version).toBe(5)
+})

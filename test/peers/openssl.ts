@@ -1,0 +1,23 @@
+import { execFileSync } from 'node:child_process'
+
+/** True when there is an OpenSSL program to compare with; if not, one line says so. */
+export const hasOpenSsl = isThere()
+if (!hasOpenSsl) console.log('no comparison with OpenSSL: there is no "openssl" here')
+
+function isThere(): boolean {
+  try {
+    execFileSync('openssl', ['version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What the program prints when it is given these arguments and this input. */
+export function openssl(args: readonly string[], input: Uint8Array | string = ''): Buffer {
+  return execFileSync('openssl', args, {
+    input,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    maxBuffer: 64 * 1024 * 1024,
+  })
+}
