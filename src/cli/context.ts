@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../system/clock.ts'
+import { type RandomOctets, systemRandom } from '../system/random.ts'
 
 /** How much colour a stream gets: chalk's levels, 0 for none. */
 export type ColorLevel = 0 | 1 | 2 | 3
@@ -6,6 +7,7 @@ export type ColorLevel = 0 | 1 | 2 | 3
 /** What a command may know of the process around it. Built once here; nothing else reads process, env or the terminal. */
 export interface Context {
   readonly clock: Clock
+  readonly random: RandomOctets
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string | undefined
   readonly workingFolder: string
@@ -25,6 +27,7 @@ export function processContext(): Context {
   const { env, stdout, stderr, stdin } = process
   return {
     clock: systemClock,
+    random: systemRandom,
     env,
     home: env.HOME,
     workingFolder: process.cwd(),

@@ -26,6 +26,8 @@ export interface AtomicWrite {
   readonly mode: number
   /** Refuse to replace a file that is there. */
   readonly exclusive?: boolean
+  /** A private key: it gets `mode` and this process's owner whatever the file before had, and no symbolic link is followed. */
+  readonly secret?: boolean
 }
 
 interface Target {
@@ -43,16 +45,16 @@ interface Target {
 export function writeFileAtomically(
   path: string,
   content: Uint8Array | string,
-  { mode, exclusive = false }: AtomicWrite,
+  { mode, exclusive = false, secret = false }: AtomicWrite,
   calls: FileCalls = fs,
 ): void {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
-  const target = targetOf(path, calls)
+  const target = targetOf(path, secret, calls)
   if (exclusive && target.before) throw exists(path)
   const folder = dirname(target.path)
   const temporary = join(folder, temporaryName(basename(target.path)))
   try {
-    writeTemporary(temporary, bytes, mode, target.before, calls)
+    writeTemporary(temporary, bytes, mode, secret ? undefined : target.before, calls)
     if (exclusive) {
       // Unlike a rename, a link fails where somebody else was quicker.
       calls.linkSync(temporary, target.path)
@@ -79,14 +81,16 @@ function temporaryName(name: string): string {
   return `.${name.slice(0, 50).toWellFormed()}.${randomBytes(6).toString('hex')}.kcert-tmp`
 }
 
-function targetOf(path: string, calls: FileCalls): Target {
+function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
   try {
     const named = calls.lstatSync(path, { throwIfNoEntry: false })
     if (named === undefined) return { path, before: undefined }
+    if (secret && named.isSymbolicLink()) throw linked(path)
     const real = named.isSymbolicLink() ? calls.realpathSync(path) : path
     const before = calls.lstatSync(real)
     if (before.isFile()) return { path: real, before }
   } catch (error) {
+    if (error instanceof KcertError) throw error
     throw notWritten(path, error as Error)
   }
   throw new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} is not written`, {
@@ -185,6 +189,17 @@ function exists(path: string): KcertError {
     why: 'it may hold the only copy of something',
     next: 'name another file, or move this one away',
   })
+}
+
+function linked(path: string): KcertError {
+  return new KcertError(
+    'KCERT_FILE_EXISTS',
+    `${path} is a symbolic link, and a private key is not written through it`,
+    {
+      why: 'whoever made the link decides where the key would lie',
+      next: 'name the file that is meant, or remove the link',
+    },
+  )
 }
 
 function notWritten(path: string, cause: Error): KcertError {

@@ -65,7 +65,7 @@ export function generatePrivateKey(type: KeyType): KeyObject {
  * the key type does not have, and for a password with any format but PKCS#8.
  */
 export function writePrivateKey(key: KeyObject, format: KeyFormat, password?: string): string {
-  const chosen = format === 'kubernetes' ? kubernetesFormat(key) : format
+  const chosen = formatOfKey(key, format)
   if (password !== undefined) {
     if (format !== 'pkcs8') throw notEncryptable(format)
     const plain = key.export({ format: 'der', type: 'pkcs8' })
@@ -78,8 +78,10 @@ export function writePrivateKey(key: KeyObject, format: KeyFormat, password?: st
   return key.export({ format: 'pem', type: chosen as 'pkcs8' }) as string
 }
 
-// Go's keyutil knows no form of its own for Ed25519; what it reads is PKCS#8.
-function kubernetesFormat(key: KeyObject): Exclude<KeyFormat, 'kubernetes'> {
+/** Returns the format that a key is written in: that of its type where `kubernetes` was asked for. */
+export function formatOfKey(key: KeyObject, format: KeyFormat): Exclude<KeyFormat, 'kubernetes'> {
+  if (format !== 'kubernetes') return format
+  // Go's keyutil knows no form of its own for Ed25519; what it reads is PKCS#8.
   const formats: Readonly<Record<string, 'sec1' | 'pkcs1'>> = { ec: 'sec1', rsa: 'pkcs1' }
   return formats[key.asymmetricKeyType ?? ''] ?? 'pkcs8'
 }

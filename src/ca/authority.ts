@@ -1,0 +1,155 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import { certificateUsages } from '../pki/usages.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { goName } from '../x509/go-name.ts'
+import { issueCertificate } from '../x509/issuing.ts'
+import type { Name } from '../x509/name.ts'
+import type { AttributeDescription } from '../x509/name-encoding.ts'
+import { CertificateRequest } from '../x509/request.ts'
+import type { SigningProfile } from './profile.ts'
+import { kubernetesShortMs, validityOf } from './validity.ts'
+
+// Signs requests as kube-controller-manager does (pkg/controller/certificates/authority): subject, alternative names and key
+// come from the request, usages and lifetime from the signer, and nothing else of the request gets through.
+
+/** A CA's certificate and its private key, seen to belong together. */
+export interface Authority {
+  readonly certificate: Certificate
+  readonly key: KeyObject
+}
+
+/** Where the two were read from, for messages. */
+export interface AuthorityNames {
+  readonly ca: string
+  readonly key: string
+}
+
+/**
+ * Returns the CA of a certificate file and a key file. Throws KCERT_CA_UNFIT when there is not exactly one certificate (as for
+ * --cluster-signing-cert-file), when it is no CA or may not sign certificates, and when the key is another's.
+ */
+export function openAuthority(
+  certificates: readonly Certificate[],
+  key: KeyObject,
+  names: AuthorityNames,
+): Authority {
+  const [certificate] = certificates
+  if (certificate === undefined || certificates.length > 1) {
+    throw unfit(`${names.ca} holds ${certificates.length} certificates`, {
+      why: 'a CA signs with one, and its file must not be a bundle, as for kube-controller-manager',
+      next: 'put the certificate of the CA that signs into a file of its own',
+    })
+  }
+  if (!certificate.isCa) {
+    throw unfit(`${names.ca} is no CA: ${certificate.subject.text || 'its subject is empty'}`, {
+      why: 'its basicConstraints do not say CA:TRUE, so nobody would accept what it signs',
+      next: 'kcert ca init --cn NAME --out ca.pem --key-out ca-key.pem makes a CA',
+    })
+  }
+  if (certificate.keyUsage !== undefined && !certificate.keyUsage.includes('keyCertSign')) {
+    throw unfit(`${names.ca} may not sign certificates`, { why: 'its keyUsage has no keyCertSign' })
+  }
+  if (!isKeyOf(key, certificate)) {
+    throw unfit(`the key ${names.key} does not belong to the CA ${names.ca}`, {
+      why: 'their public keys differ',
+      next: `kcert inspect ${names.ca} ${names.key} shows both`,
+    })
+  }
+  return { certificate, key }
+}
+
+/** True when the private key is the one whose public key is certified. */
+export function isKeyOf(key: KeyObject, certificate: Certificate): boolean {
+  const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
+  return spki.equals(certificate.publicKey.spki)
+}
+
+/** Reads a request in DER and checks that whoever made it holds the key. Throws KCERT_REQUEST_REFUSED; `name` is for messages. */
+export function readRequest(der: Uint8Array, name: string): CertificateRequest {
+  let request: CertificateRequest
+  try {
+    request = CertificateRequest.parse(der)
+  } catch (cause) {
+    throw refused(`${name} is no request that can be read`, (cause as Error).message, cause)
+  }
+  const verdict = request.verifySignature()
+  if (!verdict.ok) throw refused(`the signature of ${name} does not count`, signatureWords[verdict.reason])
+  return request
+}
+
+const signatureWords = {
+  'bad-signature': 'it was not made with the key in the request, so the requester may not hold that key',
+  'algorithm-refused': 'its algorithm is broken (MD5)',
+  'algorithm-unsupported': 'Kubernetes does not know its algorithm',
+  'key-mismatch': 'it is of another algorithm than the key in the request',
+  'key-unsupported': 'Kubernetes does not use such keys: RSA from 1024 bits, ECDSA P-224 to P-521, Ed25519',
+} as const
+
+export interface Issued {
+  readonly certificate: Certificate
+  /** The CA ends first: the certificate lives shorter than its profile says. */
+  readonly isClamped: boolean
+  /** Names of requested extensions that are not in the certificate. */
+  readonly droppedExtensions: readonly string[]
+  /** Types of subject attributes that are not in the certificate ("emailAddress"). */
+  readonly droppedAttributes: readonly string[]
+}
+
+/** Signs one request that `readRequest` returned. Throws KCERT_CA_UNFIT when the CA has expired. */
+export function signRequest(
+  authority: Authority,
+  request: CertificateRequest,
+  profile: SigningProfile,
+  now: Date,
+  serialNumber: string,
+): Issued {
+  const ca = authority.certificate
+  const usages = certificateUsages(profile.usages)
+  if (usages === undefined) throw new Error('a profile with unknown usages')
+  const validity = validityOf({ ...profile, shortMs: kubernetesShortMs }, now, ca.notAfter)
+  const subject = goName(textAttributes(request.subject))
+  const { keyUsage, extendedKeyUsage } = usages
+  const der = issueCertificate(
+    {
+      serialNumber,
+      subject: subject.rdns,
+      issuer: ca.subject,
+      notBefore: validity.notBefore,
+      notAfter: validity.notAfter,
+      publicKey: request.publicKey,
+      ...(keyUsage.length > 0 ? { keyUsage } : {}),
+      extendedKeyUsage,
+      basicConstraints: { ca: false },
+      ...(ca.subjectKeyId === undefined ? {} : { authorityKeyId: ca.subjectKeyId }),
+      subjectAltNames: request.subjectAltNames,
+      authorityInfoAccess: { ocsp: profile.ocspUrls, caIssuers: profile.issuerUrls },
+      crlDistributionPoints: profile.crlUrls,
+    },
+    authority.key,
+  )
+  return {
+    // Read back, so that nothing leaves that kcert itself would not accept.
+    certificate: Certificate.parse(der),
+    isClamped: validity.isClamped,
+    droppedExtensions: request.extensions.map(({ name }) => name).filter((name) => name !== 'subjectAltName'),
+    droppedAttributes: subject.dropped.map(({ type }) => type),
+  }
+}
+
+/** Attributes whose values are text: Go passes over the others. */
+function textAttributes(name: Name): AttributeDescription[] {
+  return name.rdns.flat().filter(({ type, oid, derHex }) => type === oid || derHex === undefined)
+}
+
+function unfit(what: string, advice: { why: string; next?: string }): KcertError {
+  return new KcertError('KCERT_CA_UNFIT', what, advice)
+}
+
+function refused(what: string, why: string, cause?: unknown): KcertError {
+  return new KcertError('KCERT_REQUEST_REFUSED', what, {
+    why,
+    next: 'kcert csr create makes a new request from a key',
+    cause,
+  })
+}

@@ -1,0 +1,104 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
+import { isCertificateLabel, looksLikePem, readPem } from '../x509/pem.ts'
+
+/** A file that CA certificates are taken from. */
+export interface BundleSource {
+  readonly name: string
+  readonly bytes: Uint8Array
+}
+
+export interface BundleMember {
+  /** "ca.pem", or "ca.pem: certificate 2" where there are several. */
+  readonly place: string
+  readonly certificate: Certificate
+}
+
+export type LeftOutReason = 'duplicate' | 'expired'
+
+export interface Bundle {
+  /** In the order in which they were first seen. */
+  readonly members: readonly BundleMember[]
+  readonly leftOut: readonly (BundleMember & { readonly reason: LeftOutReason })[]
+  /** Members that are no CA: there only if they were allowed. */
+  readonly notCas: readonly BundleMember[]
+  /** Members that begin later. */
+  readonly notYetValid: readonly BundleMember[]
+}
+
+/**
+ * Returns the CA certificates of several files as one trust bundle: each once by its SHA-256 digest, in the order of the files,
+ * without the expired. Throws KCERT_X509_MALFORMED for a damaged certificate, for one left out in silence is a CA that is not
+ * trusted; KCERT_CA_UNFIT for a certificate that is no CA, unless allowed, and when nothing is left.
+ */
+export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: boolean): Bundle {
+  const seen = new Set<string>()
+  const leftOut: (BundleMember & { reason: LeftOutReason })[] = []
+  const members: BundleMember[] = []
+  for (const member of sources.flatMap(membersOf)) {
+    const { fingerprintSha256, notAfter } = member.certificate
+    const reason = seen.has(fingerprintSha256) ? 'duplicate' : notAfter < now ? 'expired' : undefined
+    seen.add(fingerprintSha256)
+    if (reason === undefined) members.push(member)
+    else leftOut.push({ ...member, reason })
+  }
+  const notCas = members.filter(({ certificate }) => !certificate.isCa)
+  if (notCas[0] !== undefined && !allowNonCa) throw notCa(notCas[0])
+  if (members.length === 0) throw nothingLeft()
+  return {
+    members,
+    leftOut,
+    notCas,
+    notYetValid: members.filter(({ certificate }) => certificate.notBefore > now),
+  }
+}
+
+function membersOf({ name, bytes }: BundleSource): BundleMember[] {
+  const certificates = certificatesOf(name, bytes)
+  if (certificates.length === 0)
+    throw malformed(`${name} holds no certificate`, 'nothing would be trusted by it')
+  const place = (index: number) => (certificates.length === 1 ? name : `${name}: certificate ${index + 1}`)
+  return certificates.map((certificate, index) => ({ place: place(index), certificate }))
+}
+
+function certificatesOf(name: string, bytes: Uint8Array): Certificate[] {
+  if (!looksLikePem(bytes)) return named(name, () => (bytes.length === 0 ? [] : readCertificates(bytes)))
+  const { blocks, defects } = readPem(bytes)
+  // A damaged BEGIN line may have been that of a CA.
+  const defect = defects.find(({ label }) => label === '' || isCertificateLabel(label))
+  if (defect !== undefined)
+    throw malformed(`${name}: line ${defect.line}: ${defect.reason}`, 'a CA may be lost with it')
+  return blocks
+    .filter(({ label }) => isCertificateLabel(label))
+    .map((block) => named(`${name}: line ${block.line}`, () => certificateOfBlock(block)))
+}
+
+function named<Result>(name: string, read: () => Result): Result {
+  try {
+    return read()
+  } catch (cause) {
+    throw malformed(`${name}: ${(cause as Error).message}`, 'a CA may be lost with it', cause)
+  }
+}
+
+function malformed(what: string, why: string, cause?: unknown): KcertError {
+  return new KcertError('KCERT_X509_MALFORMED', what, { why, next: 'kcert inspect FILE says more', cause })
+}
+
+function notCa({ place, certificate }: BundleMember): KcertError {
+  return new KcertError(
+    'KCERT_CA_UNFIT',
+    `${place} is no CA: ${certificate.subject.text || 'its subject is empty'}`,
+    {
+      why: 'in a bundle it would be trusted for itself, which is seldom meant',
+      next: 'name the file of its CA, or add --allow-non-ca',
+    },
+  )
+}
+
+function nothingLeft(): KcertError {
+  return new KcertError('KCERT_CA_UNFIT', 'every certificate has expired, so the bundle would be empty', {
+    why: 'whoever reads an empty bundle trusts nobody, or refuses to start',
+    next: 'kcert ca renew --ca FILE --ca-key FILE',
+  })
+}

@@ -1,0 +1,210 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { entriesOf, isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { parseDuration } from '../pki/duration.ts'
+import { isUsage, usages as knownUsages, type Usage } from '../pki/usages.ts'
+import type { SigningProfile } from './profile.ts'
+import { kubernetesBackdateMs, kubernetesTtlMs } from './validity.ts'
+
+// A file of signing profiles: kcert's own YAML,
+//
+//     default:
+//       usages: [digital signature, key encipherment, server auth]
+//       duration: 8760h
+//     profiles:
+//       client:
+//         usages: [digital signature, client auth]
+//         duration: 24h
+//
+// or cfssl's signing configuration, which says "expiry" and stands under "signing". Profiles may also name ocsp_url,
+// crl_url, issuer_urls and backdate; those of the default hold where a profile has none, as for cfssl.
+
+interface Format {
+  /** Where "default" and "profiles" are. */
+  readonly root: Node
+  readonly duration: 'duration' | 'expiry'
+  /** cfssl passes over members that it does not know. */
+  readonly isCfssl: boolean
+}
+
+/** Returns the named profile of a file, or its default. Throws KCERT_PROFILE_INVALID. */
+export async function readProfile(text: string, file: string, name?: string): Promise<SigningProfile> {
+  const format = await readFormat(text, file)
+  const fallback = valueAt(format.root, 'default')
+  const profiles = valueAt(format.root, 'profiles')
+  // A cfssl configuration may have a profile called "default" as well.
+  const node =
+    name === undefined ? fallback : (valueAt(profiles, name) ?? (name === 'default' ? fallback : undefined))
+  if (node === undefined) throw noSuchProfile(file, name, profiles)
+  const where = `${file}: ${name === undefined ? 'default' : `profile ${name}`}`
+  return new ProfileReader(format, where, node, fallback).read()
+}
+
+async function readFormat(text: string, file: string): Promise<Format> {
+  const { documents, defects } = await readDocuments(text)
+  const [root] = documents
+  if (defects.length > 0 || documents.length !== 1 || root?.kind !== 'map') {
+    throw invalid(
+      `${file} is no file of signing profiles`,
+      defects[0]?.reason ?? 'it is not one YAML or JSON object',
+    )
+  }
+  const signing = valueAt(root, 'signing')
+  if (signing !== undefined) return { root: signing, duration: 'expiry', isCfssl: true }
+  const unknown = entriesOf(root).find(
+    ([key]) => !['apiVersion', 'kind', 'default', 'profiles'].includes(key),
+  )
+  if (unknown !== undefined) {
+    throw invalid(
+      `${file} has a member "${unknown[0]}"`,
+      'a file of profiles has "default" and "profiles", or "signing" as cfssl',
+    )
+  }
+  return { root, duration: 'duration', isCfssl: false }
+}
+
+const ownMembers = ['usages', 'duration', 'backdate', 'ocsp_url', 'crl_url', 'issuer_urls']
+
+/** What cfssl would do and kcert does not: leaving it out in silence would issue something else than was asked for. */
+const notFollowed: Readonly<Record<string, string>> = {
+  copy_extensions: 'requested extensions are never copied, as by kube-controller-manager',
+  name_whitelist: 'names are judged before signing: kcert csr approve --policy',
+  csrwhitelist: 'names are judged before signing: kcert csr approve --policy',
+  policies: 'certificate policies are not written',
+  ocsp_no_check: 'OCSP responder certificates are not issued',
+  ct_log_servers: 'certificate transparency logs are for public CAs',
+  lint_error_level: 'kcert has no zlint',
+  remote: 'signing is done here, by the CA of --ca',
+  auth_remote: 'signing is done here, by the CA of --ca',
+  not_before: 'certificates begin 5 minutes ago, as by kube-controller-manager',
+  not_after: 'the lifetime is "expiry"',
+  clientprovidesserialnumbers: 'serial numbers are drawn here',
+}
+
+class ProfileReader {
+  private readonly format: Format
+  private readonly where: string
+  private readonly node: Node
+  private readonly fallback: Node | undefined
+
+  constructor(format: Format, where: string, node: Node, fallback: Node | undefined) {
+    this.format = format
+    this.where = where
+    this.node = node
+    this.fallback = fallback
+  }
+
+  read(): SigningProfile {
+    if (this.node.kind !== 'map') throw invalid(`${this.where} is no object`, 'it has usages and a lifetime')
+    this.refuseWhatIsNotFollowed()
+    return {
+      usages: this.usages(),
+      ttlMs: this.ttlMs(),
+      backdateMs: this.durationOf('backdate') ?? kubernetesBackdateMs,
+      ocspUrls: this.urls('ocsp_url'),
+      issuerUrls: this.urls('issuer_urls'),
+      crlUrls: this.urls('crl_url'),
+    }
+  }
+
+  private refuseWhatIsNotFollowed(): void {
+    const isCaProfile = isTrue(valueAt(this.node, 'ca_constraint', 'is_ca'))
+    if (isCaProfile) {
+      throw invalid(
+        `${this.where} is for CA certificates (ca_constraint.is_ca)`,
+        'kcert ca sign issues certificates that are no CA, as kube-controller-manager does',
+      )
+    }
+    for (const [member, value] of entriesOf(this.node)) {
+      const reason = notFollowed[member.toLowerCase()]
+      if (reason !== undefined && this.format.isCfssl && isGiven(value)) {
+        throw invalid(`${this.where} has "${member}", which kcert does not follow`, reason)
+      }
+      if (!this.format.isCfssl && !ownMembers.includes(member)) {
+        throw invalid(`${this.where} has a member "${member}"`, `a profile has ${ownMembers.join(', ')}`)
+      }
+    }
+  }
+
+  private usages(): Usage[] {
+    const asked = itemsOf(this.member('usages')).map((item) => textOf(item) ?? '')
+    if (asked.length === 0)
+      throw invalid(`${this.where} has no usages`, `they are a list of: ${knownUsages.join(', ')}`)
+    const unknown = asked.find((usage) => !isUsage(usage))
+    if (unknown !== undefined) {
+      throw invalid(
+        `${this.where} has the unknown usage "${unknown}"`,
+        `Kubernetes has: ${knownUsages.join(', ')}`,
+      )
+    }
+    return asked.filter(isUsage)
+  }
+
+  private ttlMs(): number {
+    const ttlMs = this.durationOf(this.format.duration)
+    if (ttlMs !== undefined && ttlMs <= 0) {
+      throw invalid(
+        `${this.where} has a lifetime that is not above zero`,
+        'no certificate would ever be valid',
+      )
+    }
+    if (ttlMs === undefined && this.format.isCfssl) {
+      throw invalid(`${this.where} has no "expiry"`, 'cfssl refuses such a profile as well')
+    }
+    return ttlMs ?? kubernetesTtlMs
+  }
+
+  private durationOf(name: string): number | undefined {
+    const node = this.member(name)
+    const text = textOf(node)
+    if (text === undefined || text === '') return undefined
+    try {
+      return parseDuration(text)
+    } catch (cause) {
+      const { message, why = '' } = cause as KcertError
+      throw invalid(`${this.where}: ${name}: ${message}`, why)
+    }
+  }
+
+  /** One URL or a list of them; the default's where the profile has none. */
+  private urls(name: string): string[] {
+    const own = this.member(name) ?? member(this.fallback, name)
+    const urls = (own?.kind === 'list' ? own.items : own === undefined ? [] : [own]).map(
+      (item) => textOf(item) ?? '',
+    )
+    return urls.filter((url) => url !== '')
+  }
+
+  private member(name: string): Node | undefined {
+    return member(this.node, name)
+  }
+}
+
+/** In any case, as Go finds it. */
+function member(node: Node | undefined, name: string): Node | undefined {
+  return entriesOf(node).findLast(([key]) => key.toLowerCase() === name)?.[1]
+}
+
+/** False for null, false, zero, empty text and empty lists: Go's zero values, which mean that a member was not used. */
+function isGiven(node: Node): boolean {
+  if (node.kind === 'list') return node.items.length > 0
+  if (node.kind === 'map') return entriesOf(node).some(([, value]) => isGiven(value))
+  if (node.type === 'boolean') return isTrue(node)
+  return node.type !== 'null' && node.text !== '' && node.text !== '0'
+}
+
+function noSuchProfile(file: string, name: string | undefined, profiles: Node | undefined): KcertError {
+  const names = entriesOf(profiles).map(([key]) => key)
+  const list = names.length === 0 ? 'it has none' : `it has: ${names.join(', ')}`
+  return invalid(
+    name === undefined ? `${file} has no default profile` : `${file} has no profile "${name}"`,
+    list,
+  )
+}
+
+function invalid(what: string, why: string): KcertError {
+  return new KcertError('KCERT_PROFILE_INVALID', what, {
+    why,
+    next: 'kcert ca sign --help shows a file of profiles',
+  })
+}

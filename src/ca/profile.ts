@@ -1,0 +1,37 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Usage } from '../pki/usages.ts'
+import { kubernetesBackdateMs, kubernetesTtlMs } from './validity.ts'
+
+/** What the signer decides about a certificate. */
+export interface SigningProfile {
+  readonly usages: readonly Usage[]
+  readonly ttlMs: number
+  readonly backdateMs: number
+  readonly ocspUrls: readonly string[]
+  readonly issuerUrls: readonly string[]
+  readonly crlUrls: readonly string[]
+}
+
+/** Returns the profile of kube-controller-manager's defaults for these usages. */
+export function kubernetesProfile(usages: readonly Usage[], ttlMs = kubernetesTtlMs): SigningProfile {
+  return { usages, ttlMs, backdateMs: kubernetesBackdateMs, ocspUrls: [], issuerUrls: [], crlUrls: [] }
+}
+
+// What kubeadm gives its certificates (pkiutil, NewSignedCert): key encipherment for every type of key.
+const builtIn: Readonly<Record<string, readonly Usage[]>> = {
+  server: ['digital signature', 'key encipherment', 'server auth'],
+  client: ['digital signature', 'key encipherment', 'client auth'],
+  peer: ['digital signature', 'key encipherment', 'server auth', 'client auth'],
+}
+
+export const builtInProfileNames = Object.keys(builtIn)
+
+/** Returns a profile that needs no file. Throws KCERT_PROFILE_INVALID for any other name. */
+export function builtInProfile(name: string): SigningProfile {
+  const usages = Object.hasOwn(builtIn, name) ? builtIn[name] : undefined
+  if (usages !== undefined) return kubernetesProfile(usages)
+  throw new KcertError('KCERT_PROFILE_INVALID', `there is no profile "${name}"`, {
+    why: `without a file there are: ${builtInProfileNames.join(', ')}`,
+    next: 'name the file that has it: --config FILE',
+  })
+}

@@ -1,0 +1,43 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { looksLikePem, readPem } from '../x509/pem.ts'
+
+/** A request as it stands in a file. */
+export interface RequestEntry {
+  /** The file, "-" for standard input. */
+  readonly source: string
+  /** "request 2" where the file has several; empty where it has one. */
+  readonly entry: string
+  readonly der: Uint8Array
+}
+
+// RFC 7468 section 7, and what OpenSSL and cfssl once wrote.
+const labels: ReadonlySet<string> = new Set(['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'])
+
+/**
+ * Returns all requests of a file: PEM, other blocks passed over, or one in DER. Throws KCERT_REQUEST_REFUSED when there is none
+ * or one is damaged.
+ */
+export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {
+  if (!looksLikePem(bytes) && bytes[0] === 0x30) return [{ source, entry: '', der: bytes }]
+  const { blocks, defects } = readPem(bytes)
+  const defect = defects.find(({ label }) => label === '' || labels.has(label))
+  if (defect !== undefined)
+    throw refused(`${source}: line ${defect.line}: ${defect.reason}`, 'a request may be lost with it')
+  const requests = blocks.filter(({ label }) => labels.has(label))
+  if (requests.length > 0) {
+    const entry = (index: number): string => (requests.length === 1 ? '' : `request ${index + 1}`)
+    return requests.map(({ der }, index) => ({ source, entry: entry(index), der }))
+  }
+  const found = [...new Set(blocks.map(({ label }) => label))].join(', ')
+  throw refused(
+    `${source} holds no certificate request`,
+    found === '' ? 'it is neither PEM nor DER' : `it holds: ${found}`,
+  )
+}
+
+function refused(what: string, why: string): KcertError {
+  return new KcertError('KCERT_REQUEST_REFUSED', what, {
+    why,
+    next: 'kcert csr create makes a request from a key',
+  })
+}

@@ -1,0 +1,36 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { CfsslRequest } from '../pki/cfssl-request.ts'
+import { cfsslCaTtlMs, type RootDescription } from './root.ts'
+
+/**
+ * Returns the CA that `cfssl gencert -initca` would make of a request, and what of the request is not in it. Throws
+ * KCERT_CFSSL_INVALID for a request without a name.
+ */
+export function rootOfCfssl(
+  { subject, altNames, ca = {}, leftOut }: CfsslRequest,
+  file: string,
+): { root: RootDescription; notices: string[] } {
+  if (subject.length === 0) {
+    throw new KcertError('KCERT_CFSSL_INVALID', `${file} has neither CN nor names`, {
+      why: 'certificates name the CA that signed them',
+      next: `add "CN": "NAME" to ${file}`,
+    })
+  }
+  const { expiryMs = cfsslCaTtlMs, backdateMs, pathLength } = ca
+  // cfssl leaves out of a CA certificate what it calls hosts, addresses excepted by an oversight.
+  const hosts = Object.values(altNames).flat()
+  return {
+    root: {
+      subject,
+      ttlMs: expiryMs,
+      ...(backdateMs === undefined ? {} : { backdateMs }),
+      ...(pathLength === undefined ? {} : { pathLength }),
+    },
+    notices: [
+      ...(hosts.length === 0
+        ? []
+        : [`a CA is no host, so its certificate does not name ${hosts.join(', ')}`]),
+      ...leftOut.map((member) => `"${member}" of ${file} is not followed`),
+    ],
+  }
+}

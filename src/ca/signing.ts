@@ -1,0 +1,90 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { writePem } from '../x509/pem.ts'
+import type { CertificateRequest } from '../x509/request.ts'
+import { type Authority, type Issued, readRequest, signRequest } from './authority.ts'
+import { certificateFacts } from './facts.ts'
+import type { Ledger } from './ledger.ts'
+import { noticesOfIssued } from './notices.ts'
+import type { SigningProfile } from './profile.ts'
+import type { SignedCertificate } from './report.ts'
+import type { RequestEntry } from './request-file.ts'
+import type { RandomOctets } from './serial.ts'
+
+export interface CheckedRequest extends RequestEntry {
+  readonly request: CertificateRequest
+}
+
+export interface Signed extends Issued {
+  readonly asked: CheckedRequest
+}
+
+/** Returns the requests, read and their signatures checked. Throws KCERT_REQUEST_REFUSED for all that are not to be signed. */
+export function checkRequests(entries: readonly RequestEntry[]): CheckedRequest[] {
+  const checked: CheckedRequest[] = []
+  const refusals: KcertError[] = []
+  for (const entry of entries) {
+    try {
+      checked.push({ ...entry, request: readRequest(entry.der, placeOf(entry)) })
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      refusals.push(error)
+    }
+  }
+  const [first] = refusals
+  if (first === undefined) return checked
+  if (entries.length === 1) throw first
+  throw new KcertError(
+    'KCERT_REQUEST_REFUSED',
+    `${refusals.length} of ${entries.length} requests are refused, and none was signed`,
+    {
+      why: refusals
+        .slice(0, 5)
+        .map((refusal) => `${refusal.message} (${refusal.why})`)
+        .join('; '),
+      next: 'leave them out, or ask for new ones',
+      cause: first,
+    },
+  )
+}
+
+/**
+ * Signs requests and writes all of them into the ledger, all or none. Only what it returns may be handed out. The caller holds
+ * the lock of the ledger.
+ */
+export function signAll(
+  requests: readonly CheckedRequest[],
+  authority: Authority,
+  profile: SigningProfile,
+  ledger: Ledger,
+  now: Date,
+  random: RandomOctets,
+): Signed[] {
+  const signed = requests.map((asked): Signed => {
+    const serialNumber = ledger.draw(random, authority.certificate)
+    return { asked, ...signRequest(authority, asked.request, profile, now, serialNumber) }
+  })
+  ledger.record(
+    signed.map(({ certificate }) => certificate),
+    now,
+  )
+  return signed
+}
+
+/** Returns a signed certificate as the report shows it. */
+export function signedCertificate(signed: Signed): SignedCertificate {
+  const { asked, certificate, droppedExtensions, droppedAttributes } = signed
+  return {
+    source: asked.source,
+    entry: asked.entry,
+    ...certificateFacts(certificate),
+    pem: writePem('CERTIFICATE', certificate.der),
+    droppedExtensions: [...droppedExtensions],
+    droppedAttributes: [...droppedAttributes],
+    notices: noticesOfIssued(signed),
+  }
+}
+
+/** Returns "server.csr", or "all.pem: request 2" where the file has several. */
+export function placeOf({ source, entry }: Pick<RequestEntry, 'source' | 'entry'>): string {
+  return entry === '' ? source : `${source}: ${entry}`
+}

@@ -1,0 +1,68 @@
+import { KcertError } from '../errors/kcert-error.ts'
+
+// How long a certificate lives: kube-controller-manager's rules (pkg/controller/certificates/{signer,authority}).
+
+const minute = 60_000
+const hour = 60 * minute
+
+/** So much earlier than now a certificate begins, so that machines whose clock is behind accept it. */
+export const kubernetesBackdateMs = 5 * minute
+
+/** A shorter life is not cut by the backdating: 5 minutes are 1 % of 8 hours. */
+export const kubernetesShortMs = 8 * hour
+
+/** --cluster-signing-duration where it is not set. */
+export const kubernetesTtlMs = 8760 * hour
+
+/** The least that is granted: twice the backdating. */
+const minimumMs = 10 * minute
+
+export interface ValidityPolicy {
+  readonly ttlMs: number
+  readonly backdateMs: number
+  readonly shortMs: number
+}
+
+export interface Validity {
+  readonly notBefore: Date
+  readonly notAfter: Date
+  /** True when the CA ends first, so that the certificate got less than it was promised. */
+  readonly isClamped: boolean
+}
+
+/** Returns the lifetime for spec.expirationSeconds: what was asked for, at most the signer's own and at least 10 minutes. */
+export function grantedTtlMs(requestedMs: number | undefined, signerTtlMs: number): number {
+  if (requestedMs === undefined || requestedMs > signerTtlMs) return signerTtlMs
+  return Math.max(requestedMs, minimumMs)
+}
+
+/**
+ * Returns when a certificate signed now begins and ends; never later than the CA. Fractions of a second are cut off, as in the
+ * certificate. Throws KCERT_CA_UNFIT when the CA has expired.
+ */
+export function validityOf(policy: ValidityPolicy, now: Date, caNotAfter?: Date): Validity {
+  const { ttlMs, backdateMs, shortMs } = policy
+  const start = now.getTime()
+  const end = start + ttlMs - (ttlMs < shortMs ? 0 : backdateMs)
+  const limit = caNotAfter?.getTime() ?? Number.POSITIVE_INFINITY
+  if (start - backdateMs >= limit)
+    throw expired(caNotAfter!, 'the CA has expired before the certificate would begin')
+  if (start >= limit)
+    throw expired(caNotAfter!, 'the CA has expired, so the certificate would be expired when it is signed')
+  return {
+    notBefore: wholeSeconds(start - backdateMs),
+    notAfter: wholeSeconds(Math.min(end, limit)),
+    isClamped: end > limit,
+  }
+}
+
+function wholeSeconds(ms: number): Date {
+  return new Date(Math.floor(ms / 1000) * 1000)
+}
+
+function expired(notAfter: Date, what: string): KcertError {
+  return new KcertError('KCERT_CA_UNFIT', what, {
+    why: `its notAfter is ${notAfter.toISOString()}`,
+    next: 'kcert ca renew --ca FILE --ca-key FILE gives it a new life with the same key and name',
+  })
+}

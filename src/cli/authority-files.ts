@@ -1,0 +1,96 @@
+import type { KeyObject } from 'node:crypto'
+import * as Flags from '@oclif/core/flags'
+import { type Authority, openAuthority } from '../ca/authority.ts'
+import { Ledger } from '../ca/ledger.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { AppendFile } from '../system/append-file.ts'
+import { finishKeyPair, isKeyPairPending } from '../system/key-pair-files.ts'
+import { withLock } from '../system/lock.ts'
+import { readCertificates } from '../x509/certificate.ts'
+import { readPrivateKeyFile } from '../x509/keys.ts'
+import type { Context } from './context.ts'
+import { readInput, readPassword } from './input.ts'
+
+// The files of a CA: certificate, key, and the ledger of what it has signed.
+
+/** The flags that name a CA. */
+export const authorityFlags = {
+  ca: Flags.string({ description: "the CA's certificate", helpValue: 'FILE', required: true }),
+  'ca-key': Flags.string({ description: "the CA's private key", helpValue: 'FILE', required: true }),
+  'ca-password-file': Flags.string({
+    description: 'file whose first line opens an encrypted key; "-" for standard input',
+    helpValue: 'FILE',
+  }),
+  ledger: Flags.string({
+    description: 'where the serial numbers of this CA are written down, if not beside its certificate',
+    helpValue: 'FILE',
+  }),
+}
+
+interface AuthorityFiles {
+  readonly ca: string
+  readonly 'ca-key': string
+  readonly 'ca-password-file': string | undefined
+}
+
+/** Returns the CA that the flags name. Throws as `openAuthority` does, and KCERT_KEY_ENCRYPTED where a password is missing. */
+export async function openAuthorityFiles(files: AuthorityFiles, context: Context): Promise<Authority> {
+  const { ca, 'ca-key': caKey, 'ca-password-file': passwordFile } = files
+  await finishInterruptedPair(ca)
+  const caBytes = await readInput(ca, context)
+  const key = await readKeyFile(caKey, passwordFile, context)
+  return openAuthority(
+    inFile(ca, () => readCertificates(caBytes)),
+    key,
+    { ca, key: caKey },
+  )
+}
+
+/** Returns the private key of a file, opened with the first line of the password file where it is encrypted. */
+export async function readKeyFile(
+  path: string,
+  passwordFile: string | undefined,
+  context: Context,
+): Promise<KeyObject> {
+  const password = await readPassword(passwordFile, context)
+  const bytes = await readInput(path, context)
+  const { keyObject } = inFile(path, () => readPrivateKeyFile(bytes, password))
+  if (keyObject !== undefined) return keyObject
+  throw new KcertError(
+    'KCERT_KEY_ENCRYPTED',
+    `the private key ${path} is encrypted, and no password was given`,
+    {
+      next: 'name a file with the password on its first line: --ca-password-file FILE',
+    },
+  )
+}
+
+/** Brings to an end what a crash of `kcert ca init` left half done, so that certificate and key are a pair. */
+export async function finishInterruptedPair(ca: string): Promise<void> {
+  if (isKeyPairPending(ca)) await withLock(ca, () => finishKeyPair(ca))
+}
+
+/** Returns where the ledger of a CA is: beside its certificate, "ca.ledger.jsonl" for "ca.pem" or "ca.crt". */
+export function ledgerPath(ca: string): string {
+  return `${ca.replace(/\.(?:pem|crt|cer|cert)$/i, '')}.ledger.jsonl`
+}
+
+/** Returns what `act` does with the ledger, while no other kcert draws serial numbers from it. */
+export async function withLedger<Result>(path: string, act: (ledger: Ledger) => Result): Promise<Result> {
+  return withLock(path, () => act(new Ledger(new AppendFile(path))))
+}
+
+/** Returns what `read` returns; an error of it names the file. */
+function inFile<Result>(path: string, read: () => Result): Result {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    const { code, message, why, next } = error
+    throw new KcertError(code, `${path}: ${message}`, {
+      ...(why === undefined ? {} : { why }),
+      next: next ?? `kcert inspect ${path} says more`,
+      cause: error,
+    })
+  }
+}

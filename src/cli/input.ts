@@ -1,0 +1,69 @@
+import { dirname } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { UnreadableSource } from '../inspection/source.ts'
+import { largestFileBytes, readFile } from '../system/files.ts'
+import type { Context } from './context.ts'
+
+/**
+ * Returns what a file holds, or standard input for "-". Throws KCERT_FILE_NOT_FOUND, KCERT_FILE_UNREADABLE or
+ * KCERT_FILE_TOO_LARGE; FIFOs and devices are never opened.
+ */
+export async function readInput(name: string, context: Context): Promise<Uint8Array> {
+  if (name === '-') return readStandardInput(context)
+  const read = readFile(name)
+  if ('reason' in read) throw unreadable(read)
+  return read.bytes
+}
+
+/** Returns the first line of a password file, or undefined where none is named. Throws KCERT_USAGE when that line is empty. */
+export async function readPassword(name: string | undefined, context: Context): Promise<string | undefined> {
+  if (name === undefined) return undefined
+  const text = Buffer.from(await readInput(name, context)).toString('utf8')
+  const password = text.replace(/^\ufeff/, '').split(/\r?\n/, 1)[0]!
+  if (password !== '') return password
+  throw new KcertError('KCERT_USAGE', `the first line of the password file ${name} is empty`, {
+    why: 'the password is the first line, and an empty one protects nothing',
+    next: `write the password into ${name}, and nobody else may read it: chmod 600 ${name}`,
+  })
+}
+
+async function readStandardInput({ stdin, stdinIsTerminal }: Context): Promise<Uint8Array> {
+  if (stdinIsTerminal) {
+    throw new KcertError('KCERT_USAGE', 'standard input is the terminal, and nothing was typed ahead', {
+      why: '"-" reads what another command or a file hands over',
+      next: 'name a file instead of "-", or put "< FILE" behind the command',
+    })
+  }
+  const chunks: Buffer[] = []
+  let total = 0
+  for await (const chunk of stdin as AsyncIterable<Buffer>) {
+    total += chunk.length
+    if (total > largestFileBytes) throw tooLarge('standard input')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function unreadable({ name, reason, detail }: UnreadableSource): KcertError {
+  if (reason === 'too-large') return tooLarge(name)
+  if (reason === 'not-found') {
+    return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, {
+      next: `ls -l ${dirname(name)}`,
+    })
+  }
+  return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
+    why: detail,
+    next: `ls -l ${dirname(name)}`,
+  })
+}
+
+function tooLarge(name: string): KcertError {
+  return new KcertError(
+    'KCERT_FILE_TOO_LARGE',
+    `${name} is larger than ${largestFileBytes / 1024 / 1024} MiB`,
+    {
+      why: 'kcert reads its inputs into memory',
+      next: 'split it',
+    },
+  )
+}

@@ -1,0 +1,101 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { bundle } from '../../ca/bundle.ts'
+import { bundleMemberFacts } from '../../ca/facts.ts'
+import { noticesOfBundle } from '../../ca/notices.ts'
+import type { BundleReport } from '../../ca/report.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { readInput } from '../../cli/input.ts'
+import { splitOperands } from '../../cli/operands.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { renderBundle, renderNotices } from '../../output/ca.ts'
+import { checkOutputPath, writePublicFile } from '../../system/output-file.ts'
+import { writePem } from '../../x509/pem.ts'
+
+export default class CaBundle extends KcertCommand {
+  static override summary = 'Put the CA certificates of several files into one bundle.'
+
+  static override description =
+    `Each certificate once, by its SHA-256 digest, in the order in which they were first seen: the same files give the same bundle.
+What has expired is left out, with a note. A certificate that is no CA is refused, and so is a damaged one: left out in silence,
+it would be a CA that is not trusted. Private keys in the files are passed over.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the bundle is written',
+    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
+    [exitCodes.no]: 'a certificate is damaged or no CA, or all have expired',
+    [exitCodes.unreachable]: 'the file could not be written',
+    [exitCodes.refused]: 'the file is there already',
+  }
+
+  static override examples = [
+    {
+      description: 'The old and the new CA, for the time of a rotation',
+      command: '<%= config.bin %> ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
+    },
+    {
+      description: 'Take a bundle again, without what has expired since',
+      command: '<%= config.bin %> ca bundle ca-bundle.crt --out ca-bundle.crt --force',
+    },
+    {
+      description: 'Into a ConfigMap',
+      command:
+        '<%= config.bin %> ca bundle ca.pem partner-ca.pem | kubectl create configmap example-serving-ca --from-file ca.crt=/dev/stdin',
+    },
+  ]
+
+  static override args = {
+    file: Args.string({
+      description: 'PEM or DER, with one certificate or many; "-" for standard input',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    out: Flags.string({
+      description: 'where the bundle goes; "-" prints it',
+      helpValue: 'FILE',
+      default: '-',
+    }),
+    'allow-non-ca': Flags.boolean({ description: 'take certificates that are no CA, too' }),
+    force: Flags.boolean({ description: 'replace a file that is there' }),
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: words, operands } = splitOperands(this.argv, { ...CaBundle.baseFlags, ...CaBundle.flags })
+    const { flags } = await this.parse(CaBundle, words)
+    if (operands.length === 0) throw nothingNamed()
+    const { out, force, output } = flags
+    if (out !== '-') checkOutputPath(out, { replace: force })
+
+    const sources = []
+    for (const name of operands) sources.push({ name, bytes: await readInput(name, this.context) })
+    const made = bundle(sources, this.context.clock(), flags['allow-non-ca'])
+    const pem = made.members.map(({ certificate }) => writePem('CERTIFICATE', certificate.der)).join('')
+    const notices = noticesOfBundle(made)
+    if (out !== '-') writePublicFile(out, pem, { replace: force })
+
+    if (output === 'text') this.notice(renderNotices(notices))
+    const report: BundleReport = {
+      apiVersion: 'kcert/v1',
+      kind: 'CaBundle',
+      members: made.members.map(bundleMemberFacts),
+      leftOut: made.leftOut.map((member) => ({ ...bundleMemberFacts(member), reason: member.reason })),
+      ...(out === '-' ? {} : { file: out }),
+      pem,
+      notices,
+    }
+    await this.answer(renderReport(output, report, () => (out === '-' ? pem : renderBundle(report))))
+    return exitCodes.done
+  }
+}
+
+function nothingNamed(): KcertError {
+  return new KcertError('KCERT_USAGE', 'no file is named', {
+    next: 'kcert ca bundle ca-old.crt ca-new.crt --out ca.crt',
+  })
+}

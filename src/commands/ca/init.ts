@@ -1,0 +1,282 @@
+import type { KeyObject } from 'node:crypto'
+import * as Flags from '@oclif/core/flags'
+import { certificateFacts } from '../../ca/facts.ts'
+import type { AuthorityReport } from '../../ca/report.ts'
+import { issueRoot, kubeadmCaTtlMs, type RootDescription } from '../../ca/root.ts'
+import { rootOfCfssl } from '../../ca/root-of-cfssl.ts'
+import { drawSerialNumber } from '../../ca/serial.ts'
+import { finishInterruptedPair, ledgerPath, readKeyFile, withLedger } from '../../cli/authority-files.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { readInput, readPassword } from '../../cli/input.ts'
+import { lifetimeFlags, lifetimeMs } from '../../cli/lifetime.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { renderAuthority, renderNotices } from '../../output/ca.ts'
+import { readCfsslRequest } from '../../pki/cfssl-request.ts'
+import { writeKeyPair } from '../../system/key-pair-files.ts'
+import { withLock } from '../../system/lock.ts'
+import { checkKeyPath, checkOutputPath, writeKeyFile, writePublicFile } from '../../system/output-file.ts'
+import type { Certificate } from '../../x509/certificate.ts'
+import {
+  generatePrivateKey,
+  type KeyType,
+  keyFormats,
+  keyTypeNames,
+  parseKeyType,
+  writePrivateKey,
+} from '../../x509/new-key.ts'
+import { writePem } from '../../x509/pem.ts'
+
+/** What is to be made, from flags or from cfssl's file. */
+interface Wish {
+  readonly root: RootDescription
+  readonly keyType: KeyType
+  readonly notices: readonly string[]
+}
+
+export default class CaInit extends KcertCommand {
+  static override summary = 'Make a CA: a private key and a certificate that it signs itself.'
+
+  static override description =
+    `From flags, or from the JSON that cfssl gencert -initca reads (CN, names, key, ca.expiry, ca.pathlen). The certificate may
+sign certificates and revocation lists. Key and certificate are written as a pair: whatever interrupts kcert, both are new or
+both are as they were. The serial number goes into the CA's ledger, beside the certificate.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the CA is made',
+    [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
+    [exitCodes.no]: 'the key of --key, or its password, cannot be used',
+    [exitCodes.unreachable]: 'a file could not be written, or another kcert works on it',
+    [exitCodes.refused]: 'a file is there already',
+  }
+
+  static override examples = [
+    {
+      description: 'From flags',
+      command: '<%= config.bin %> ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
+    },
+    {
+      description: 'From a file for cfssl, unchanged',
+      command: '<%= config.bin %> ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
+    },
+    {
+      description: 'RSA as kubeadm makes it, with an encrypted key',
+      command:
+        '<%= config.bin %> ca init --cn example-ca --key-type RSA-2048 --password-file pw.txt --out ca.crt --key-out ca.key',
+    },
+    {
+      description: 'With a key that is there, for two years, and no further CA below it',
+      command:
+        '<%= config.bin %> ca init --cn signer --key ca-key.pem --days 730 --path-length 0 --out ca.pem',
+    },
+  ]
+
+  static override flags = {
+    cfssl: Flags.string({ description: 'cfssl\'s JSON; "-" for standard input', helpValue: 'FILE' }),
+    cn: Flags.string({ description: 'common name', helpValue: 'NAME', exclusive: ['cfssl'] }),
+    org: Flags.string({
+      description: 'organization',
+      helpValue: 'NAME',
+      multiple: true,
+      multipleNonGreedy: true,
+      exclusive: ['cfssl'],
+    }),
+    'key-type': Flags.string({
+      description: `${keyTypeNames.join(', ')}; without it ECDSA-P256`,
+      helpValue: 'TYPE',
+      exclusive: ['cfssl', 'key'],
+    }),
+    key: Flags.string({
+      description: 'take this private key instead of making one',
+      helpValue: 'FILE',
+      exclusive: ['key-out'],
+    }),
+    ...lifetimeFlags('ten years; with --cfssl its ca.expiry, or five years'),
+    'path-length': Flags.integer({
+      description: 'how many CAs may stand below it; without it, any number',
+      helpValue: 'N',
+      min: 0,
+      max: 255,
+    }),
+    out: Flags.string({
+      description: 'where the certificate goes; "-" prints it',
+      helpValue: 'FILE',
+      required: true,
+    }),
+    'key-out': Flags.string({ description: 'where the private key goes; "-" prints it', helpValue: 'FILE' }),
+    'key-format': Flags.option({ options: keyFormats, default: 'pkcs8' as const })({
+      description: 'how the key is written: see kcert key generate --help',
+    }),
+    'password-file': Flags.string({
+      description: 'encrypt the key with the first line of this file, or open the one of --key with it',
+      helpValue: 'FILE',
+    }),
+    ledger: Flags.string({ description: 'the ledger, if not beside the certificate', helpValue: 'FILE' }),
+    force: Flags.boolean({ description: 'replace files that are there' }),
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(CaInit)
+    const files = filesOf(flags)
+    if (files.certificate !== undefined) await finishInterruptedPair(files.certificate)
+    checkPaths(files, flags.force)
+
+    const wish = await this.wish(flags)
+    const passwordFile = flags['password-file']
+    const key = flags.key
+      ? await readKeyFile(flags.key, passwordFile, this.context)
+      : generatePrivateKey(wish.keyType)
+    const keyPem = flags.key
+      ? undefined
+      : writePrivateKey(key, flags['key-format'], await readPassword(passwordFile, this.context))
+    const certificate = await this.issue(wish.root, key, files.ledger)
+
+    const pem = writePem('CERTIFICATE', certificate.der)
+    await this.deliver(keyPem, pem, files, flags.force)
+    if (flags.output === 'text') this.notice(renderNotices(wish.notices))
+    const report: AuthorityReport = {
+      apiVersion: 'kcert/v1',
+      kind: 'CertificateAuthority',
+      action: 'created',
+      certificate: certificateFacts(certificate),
+      caPin: `sha256:${certificate.publicKey.sha256}`,
+      pem,
+      files,
+      notices: [...wish.notices],
+    }
+    const printed = flags['key-out'] === '-' ? (keyPem ?? '') : ''
+    const text = () => (flags.out === '-' ? printed + pem : printed || renderAuthority(report))
+    await this.answer(renderReport(flags.output, report, text))
+    return exitCodes.done
+  }
+
+  private async wish(flags: WishFlags): Promise<Wish> {
+    const asked = lifetimeMs(flags)
+    const pathLength = flags['path-length']
+    const limit = pathLength === undefined ? {} : { pathLength }
+    if (flags.cfssl !== undefined) {
+      const text = Buffer.from(await readInput(flags.cfssl, this.context)).toString('utf8')
+      const request = await readCfsslRequest(text)
+      const { root, notices } = rootOfCfssl(request, flags.cfssl)
+      return {
+        root: { ...root, ...limit, ttlMs: asked ?? root.ttlMs },
+        keyType: request.keyType,
+        notices,
+      }
+    }
+    if (!flags.cn) throw nameless()
+    const subject = { commonName: flags.cn, organization: flags.org ?? [] }
+    return {
+      root: { subject, ...limit, ttlMs: asked ?? kubeadmCaTtlMs },
+      keyType: parseKeyType(flags['key-type'] ?? 'ECDSA-P256'),
+      notices: [],
+    }
+  }
+
+  private async issue(
+    root: RootDescription,
+    key: KeyObject,
+    ledger: string | undefined,
+  ): Promise<Certificate> {
+    const { clock, random } = this.context
+    const now = clock()
+    if (ledger === undefined)
+      return issueRoot(
+        root,
+        key,
+        now,
+        drawSerialNumber(random, () => false),
+      )
+    return withLedger(ledger, (opened) => {
+      const certificate = issueRoot(root, key, now, opened.draw(random))
+      opened.record([certificate], now)
+      return certificate
+    })
+  }
+
+  private async deliver(
+    keyPem: string | undefined,
+    pem: string,
+    files: Files,
+    replace: boolean,
+  ): Promise<void> {
+    const { certificate, key } = files
+    if (certificate !== undefined && key !== undefined && keyPem !== undefined) {
+      const write = () =>
+        writeKeyPair({ path: certificate, content: pem }, { path: key, content: keyPem }, { replace })
+      await withLock(certificate, write)
+      return
+    }
+    if (key !== undefined && keyPem !== undefined) writeKeyFile(key, keyPem, { replace })
+    if (certificate !== undefined) writePublicFile(certificate, pem, { replace })
+  }
+}
+
+interface WishFlags {
+  readonly cfssl: string | undefined
+  readonly cn: string | undefined
+  readonly org: string[] | undefined
+  readonly 'key-type': string | undefined
+  readonly 'path-length': number | undefined
+  readonly expiry: string | undefined
+  readonly days: number | undefined
+}
+
+interface FileFlags {
+  readonly out: string
+  readonly key: string | undefined
+  readonly 'key-out': string | undefined
+  readonly ledger: string | undefined
+  readonly output: string
+}
+
+/** Absent: standard output, or no such file. */
+interface Files {
+  readonly certificate?: string
+  readonly key?: string
+  readonly ledger?: string
+}
+
+function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Files {
+  if (key === undefined && keyOut === undefined) {
+    throw new KcertError('KCERT_USAGE', 'no word about the private key', {
+      next: '--key-out FILE for a new one, or --key FILE for one that is there',
+    })
+  }
+  if (keyOut === '-' && output !== 'text') {
+    throw new KcertError(
+      'KCERT_KEY_EXPOSED',
+      `--key-out - prints the key itself, and -o ${output} a report without it`,
+      {
+        why: 'reports are kept and sent around, so no key is ever in one',
+        next: 'leave -o out, or name a file: --key-out ca-key.pem',
+      },
+    )
+  }
+  if (keyOut !== '-' && keyOut === out) {
+    throw new KcertError('KCERT_USAGE', `--out and --key-out are the same file: ${out}`, {
+      why: 'a certificate is for everybody to read, its key is not',
+    })
+  }
+  const ledgerFile = ledger ?? (out === '-' ? undefined : ledgerPath(out))
+  return {
+    ...(out === '-' ? {} : { certificate: out }),
+    ...(keyOut === undefined || keyOut === '-' ? {} : { key: keyOut }),
+    ...(ledgerFile === undefined ? {} : { ledger: ledgerFile }),
+  }
+}
+
+/** Before anything is made: a ledger must not tell of a CA that was never written. */
+function checkPaths({ certificate, key }: Files, replace: boolean): void {
+  if (certificate !== undefined) checkOutputPath(certificate, { replace })
+  if (key !== undefined) checkKeyPath(key, { replace })
+}
+
+function nameless(): KcertError {
+  return new KcertError('KCERT_USAGE', 'the CA has no name', {
+    why: 'certificates name the CA that signed them',
+    next: 'kcert ca init --cn NAME, or --cfssl FILE',
+  })
+}

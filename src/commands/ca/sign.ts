@@ -1,0 +1,157 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { rfc3339 } from '../../ca/ledger.ts'
+import { builtInProfileNames } from '../../ca/profile.ts'
+import type { SigningReport } from '../../ca/report.ts'
+import { requestsOf } from '../../ca/request-file.ts'
+import { checkRequests, placeOf, signAll, signedCertificate } from '../../ca/signing.ts'
+import { authorityFlags, ledgerPath, openAuthorityFiles, withLedger } from '../../cli/authority-files.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { readInput } from '../../cli/input.ts'
+import { splitOperands } from '../../cli/operands.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { termsOf } from '../../cli/signing-profile.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { renderNotices, renderSigning } from '../../output/ca.ts'
+import { checkOutputPath, writePublicFile } from '../../system/output-file.ts'
+
+export default class CaSign extends KcertCommand {
+  static override summary = 'Sign certificate requests as kube-controller-manager does.'
+
+  static override description =
+    `Subject, alternative names and key come from the request, whose own signature must count. Usages and lifetime come from --usage
+and --duration or from a profile; every other extension that was requested is left out. Certificates begin 5 minutes ago and
+never outlive their CA. All requests are signed, or none.
+
+Every serial number is written into the CA's ledger before a certificate leaves kcert: ca.ledger.jsonl beside ca.pem, a line of
+JSON for each certificate. No number is ever given twice.
+
+Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfssl sign reads it, or this in YAML:
+
+    default:
+      usages: [digital signature, key encipherment, server auth]
+      duration: 8760h
+    profiles:
+      client:
+        usages: [digital signature, client auth]
+        duration: 24h`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'all are signed',
+    [exitCodes.usage]: 'wrong usage, an unknown profile, or an input that cannot be read',
+    [exitCodes.no]: 'a request is refused, or the CA cannot sign',
+    [exitCodes.unreachable]: 'a file could not be written, or another kcert uses the ledger',
+    [exitCodes.refused]: 'the file of --out is there already, or the ledger is damaged',
+  }
+
+  static override examples = [
+    {
+      description: 'A serving certificate',
+      command:
+        '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
+    },
+    {
+      description:
+        'With the configuration of cfssl, unchanged; the request of a CertificateSigningRequest object',
+      command: `kubectl get csr my-svc -o jsonpath='{.spec.request}' | base64 -d | <%= config.bin %> ca sign - --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json --out server.crt`,
+    },
+    {
+      description: 'A short-lived client certificate',
+      command:
+        '<%= config.bin %> ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
+    },
+    {
+      description: 'Many at once',
+      command:
+        '<%= config.bin %> ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
+    },
+  ]
+
+  static override args = {
+    request: Args.string({
+      description: 'PEM with one request or many, or DER; "-" for standard input',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    ...authorityFlags,
+    usage: Flags.string({
+      description:
+        'what the certificate is for, as spec.usages says it: "server auth"; with commas for several',
+      helpValue: 'USAGE',
+      multiple: true,
+      multipleNonGreedy: true,
+      delimiter: ',',
+      exclusive: ['profile', 'config'],
+    }),
+    profile: Flags.string({ description: 'usages and lifetime by name', helpValue: 'NAME' }),
+    config: Flags.string({
+      description: 'file of profiles; without --profile its default',
+      helpValue: 'FILE',
+    }),
+    duration: Flags.string({
+      description:
+        "how long it is valid, as 8h or 365d, at least 10m; a profile is not exceeded. Without it 8760h, or the profile's",
+      helpValue: 'DURATION',
+    }),
+    out: Flags.string({
+      description: 'where the certificates go, in the order of the requests; "-" prints them',
+      helpValue: 'FILE',
+      required: true,
+    }),
+    force: Flags.boolean({ description: 'replace a file that is there' }),
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: words, operands } = splitOperands(this.argv, { ...CaSign.baseFlags, ...CaSign.flags })
+    const { flags } = await this.parse(CaSign, words)
+    const { out, force, output } = flags
+    if (operands.length === 0) throw nothingToSign()
+    if (out !== '-') checkOutputPath(out, { replace: force })
+    const { profile, notices } = await termsOf(flags, this.context)
+    const authority = await openAuthorityFiles(flags, this.context)
+    const entries = []
+    for (const name of operands) entries.push(...requestsOf(name, await readInput(name, this.context)))
+    const requests = checkRequests(entries)
+
+    const ledger = flags.ledger ?? ledgerPath(flags.ca)
+    const { clock, random } = this.context
+    const signed = await withLedger(ledger, (opened) =>
+      signAll(requests, authority, profile, opened, clock(), random),
+    )
+
+    const certificates = signed.map(signedCertificate)
+    const pem = certificates.map((certificate) => certificate.pem).join('')
+    if (out !== '-') writePublicFile(out, pem, { replace: force })
+    if (output === 'text') {
+      this.notice(renderNotices(notices))
+      for (const certificate of certificates) {
+        const place = placeOf(certificate)
+        this.notice(renderNotices(certificate.notices.map((notice) => `${place}: ${notice}`)))
+      }
+    }
+    const { subject, notAfter, fingerprintSha256 } = authority.certificate
+    const report: SigningReport = {
+      apiVersion: 'kcert/v1',
+      kind: 'SignedCertificates',
+      ca: { subject: subject.text, notAfter: rfc3339(notAfter), fingerprintSha256 },
+      usages: [...profile.usages],
+      lifetimeSeconds: profile.ttlMs / 1000,
+      certificates,
+      files: { ...(out === '-' ? {} : { certificates: out }), ledger },
+      notices: [...notices],
+    }
+    await this.answer(renderReport(output, report, () => (out === '-' ? pem : renderSigning(report))))
+    return exitCodes.done
+  }
+}
+
+function nothingToSign(): KcertError {
+  return new KcertError('KCERT_USAGE', 'no request is named', {
+    next: 'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
+  })
+}

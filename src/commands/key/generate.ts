@@ -1,0 +1,127 @@
+import { createPublicKey } from 'node:crypto'
+import * as Flags from '@oclif/core/flags'
+import { publicKeyFacts } from '../../ca/facts.ts'
+import type { KeyReport } from '../../ca/report.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { readPassword } from '../../cli/input.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { renderKey, renderNotices } from '../../output/ca.ts'
+import { checkKeyPath, writeKeyFile } from '../../system/output-file.ts'
+import { readPublicKey } from '../../x509/keys.ts'
+import {
+  formatOfKey,
+  generatePrivateKey,
+  keyFormats,
+  keyTypeName,
+  keyTypeNames,
+  parseKeyType,
+  writePrivateKey,
+} from '../../x509/new-key.ts'
+
+export default class KeyGenerate extends KcertCommand {
+  static override summary = 'Make a private key in a file that nobody else can read.'
+
+  static override description =
+    `The file has mode 0600 from its first byte, whatever the umask. A file, symbolic link or FIFO that is there is not
+overwritten; with --force a file is replaced, and a key is never written through a link or into a FIFO. The key appears in no
+output, unless --out - asks for it.
+
+  pkcs8       what every tool reads; the only format that can be encrypted (PBES2: PBKDF2 with 600,000 rounds, AES-256)
+  sec1        "EC PRIVATE KEY", ECDSA only
+  pkcs1       "RSA PRIVATE KEY", RSA only
+  kubernetes  as Kubernetes' own tools write it: SEC1 for ECDSA, PKCS#1 for RSA, PKCS#8 for Ed25519`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the key is written',
+    [exitCodes.usage]: 'wrong usage, or a password file that cannot be read',
+    [exitCodes.unreachable]: 'the file could not be written',
+    [exitCodes.refused]: 'something is there already, or is no file that a key may be written to',
+  }
+
+  static override examples = [
+    {
+      description: 'ECDSA P-256, as the kubelet makes its own',
+      command: '<%= config.bin %> key generate --out server-key.pem',
+    },
+    {
+      description: 'RSA, in the format that kubeadm writes',
+      command: '<%= config.bin %> key generate --key-type RSA-2048 --format kubernetes --out sa.key',
+    },
+    {
+      description: 'Encrypted, the password on the first line of a file',
+      command:
+        '<%= config.bin %> key generate --key-type Ed25519 --password-file password.txt --out ca-key.pem',
+    },
+    {
+      description: 'Into another program, never onto a disk',
+      command: '<%= config.bin %> key generate --out - | vault kv put secret/server key=-',
+    },
+  ]
+
+  static override flags = {
+    out: Flags.string({ description: 'where to write it; "-" prints it', helpValue: 'FILE', required: true }),
+    'key-type': Flags.string({
+      description: `what kind: ${keyTypeNames.join(', ')}`,
+      helpValue: 'TYPE',
+      default: 'ECDSA-P256',
+    }),
+    format: Flags.option({ options: keyFormats, default: 'pkcs8' as const })({
+      description: 'how it is written',
+    }),
+    'password-file': Flags.string({
+      description: 'encrypt it with the first line of this file; "-" for standard input',
+      helpValue: 'FILE',
+    }),
+    force: Flags.boolean({ description: 'replace a file that is there' }),
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(KeyGenerate)
+    const { out, format, force } = flags
+    const keyType = parseKeyType(flags['key-type'])
+    const toStandardOutput = out === '-'
+    if (toStandardOutput && flags.output !== 'text') throw keyInReport(flags.output)
+    if (!toStandardOutput) checkKeyPath(out, { replace: force })
+    const password = await readPassword(flags['password-file'], this.context)
+
+    const key = generatePrivateKey(keyType)
+    const pem = writePrivateKey(key, format, password)
+    const notices = password === undefined ? [] : [encryptedNotice]
+    if (toStandardOutput) {
+      this.notice(renderNotices(notices))
+      await this.answer(pem)
+      return exitCodes.done
+    }
+    writeKeyFile(out, pem, { replace: force })
+    const report: KeyReport = {
+      apiVersion: 'kcert/v1',
+      kind: 'GeneratedKey',
+      file: out,
+      keyType: keyTypeName(keyType),
+      format: formatOfKey(key, format),
+      encrypted: password !== undefined,
+      publicKey: publicKeyFacts(readPublicKey(createPublicKey(key).export({ format: 'der', type: 'spki' }))),
+      notices,
+    }
+    if (flags.output === 'text') this.notice(renderNotices(notices))
+    await this.answer(renderReport(flags.output, report, () => renderKey(report)))
+    return exitCodes.done
+  }
+}
+
+const encryptedNotice =
+  'Kubernetes reads no encrypted keys: its components need it decrypted (openssl pkey -in FILE -out FILE)'
+
+function keyInReport(format: string): KcertError {
+  return new KcertError(
+    'KCERT_KEY_EXPOSED',
+    `--out - prints the key itself, and -o ${format} a report without it`,
+    {
+      why: 'reports are kept and sent around, so no key is ever in one',
+      next: 'leave -o out, or name a file: --out key.pem',
+    },
+  )
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import { checkKeyPath, checkOutputPath, type OutputChoice, writeKeyFile } from './output-file.ts'
+
+// Two files cannot be put in place at one moment. So the certificate is first put beside its place, with the digest of its
+// key file; then the key, then the certificate. Whoever finds the first note after a crash sees by the digest how far it came,
+// and finishes or forgets.
+
+interface FileContent {
+  readonly path: string
+  readonly content: string
+}
+
+interface Note {
+  readonly certificate: string
+  readonly keyPath: string
+  readonly keySha256: string
+}
+
+/**
+ * Writes a certificate and its private key so that after any crash, once `finishKeyPair` has run, both are old or both new.
+ * When it fails, both are as they were. The caller holds the lock of the certificate's path.
+ */
+export function writeKeyPair(
+  certificate: FileContent,
+  key: FileContent,
+  choice: OutputChoice,
+  calls: FileCalls = fs,
+): void {
+  checkKeyPath(key.path, choice)
+  checkOutputPath(certificate.path, choice)
+  const note = notePath(certificate.path)
+  const before = contentOf(key.path)
+  writeFileAtomically(note, noteOf(certificate, key), { mode: 0o600 }, calls)
+  let isKeyWritten = false
+  try {
+    writeKeyFile(key.path, key.content, choice, calls)
+    isKeyWritten = true
+    writeFileAtomically(
+      certificate.path,
+      certificate.content,
+      { mode: 0o644, exclusive: !choice.replace },
+      calls,
+    )
+  } catch (error) {
+    if (isKeyWritten) restore(key.path, before, calls)
+    calls.unlinkSync(note)
+    throw error
+  }
+  calls.unlinkSync(note)
+}
+
+/**
+ * Brings a pair to an end whose writing a crash interrupted. Returns what was done: 'finished' when the new certificate was put
+ * beside its key, 'forgotten' when the old state stands, undefined when there was nothing to do.
+ */
+export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten' | undefined {
+  const path = notePath(certificatePath)
+  const text = contentOf(path)
+  if (text === undefined) return undefined
+  const note = readNote(text)
+  const key = note && contentOf(note.keyPath)
+  const isFinished = key !== undefined && sha256(key) === note!.keySha256
+  if (isFinished) writeFileAtomically(certificatePath, note!.certificate, { mode: 0o644 })
+  fs.unlinkSync(path)
+  return isFinished ? 'finished' : 'forgotten'
+}
+
+/** True when a crash left something to finish. */
+export function isKeyPairPending(certificatePath: string): boolean {
+  return fs.existsSync(notePath(certificatePath))
+}
+
+function notePath(certificatePath: string): string {
+  return join(
+    dirname(certificatePath),
+    `.${basename(certificatePath).slice(0, 50).toWellFormed()}.pair.kcert-tmp`,
+  )
+}
+
+function noteOf(certificate: FileContent, key: FileContent): string {
+  const note: Note = {
+    certificate: certificate.content,
+    keyPath: resolve(key.path),
+    keySha256: sha256(key.content),
+  }
+  return JSON.stringify(note)
+}
+
+function readNote(text: string): Note | undefined {
+  try {
+    const note = JSON.parse(text) as Note
+    const isNote = [note.certificate, note.keyPath, note.keySha256].every(
+      (member) => typeof member === 'string',
+    )
+    return isNote ? note : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function restore(path: string, before: string | undefined, calls: FileCalls): void {
+  if (before === undefined) calls.unlinkSync(path)
+  else writeFileAtomically(path, before, { mode: 0o600, secret: true }, calls)
+}
+
+function contentOf(path: string): string | undefined {
+  try {
+    return fs.readFileSync(path, 'latin1')
+  } catch {
+    return undefined
+  }
+}
+
+function sha256(content: string): string {
+  return createHash('sha256').update(content, 'latin1').digest('hex')
+}

@@ -1,0 +1,89 @@
+import * as fs from 'node:fs'
+import { KcertError } from '../errors/kcert-error.ts'
+import { type FileCalls, writeFileAtomically } from './atomic-file.ts'
+
+export interface OutputChoice {
+  /** --force: a file that is there is replaced. */
+  readonly replace: boolean
+}
+
+/**
+ * Throws KCERT_FILE_EXISTS when a private key may not be written to the path: something is there and must not be replaced, or it
+ * is a symbolic link, FIFO, device, socket or folder, which a key is never written to.
+ */
+export function checkKeyPath(path: string, { replace }: OutputChoice): void {
+  const found = lookAt(path)
+  if (found === undefined) return
+  if (!replace) throw exists(path, found)
+  if (found.isFile()) return
+  throw new KcertError(
+    'KCERT_FILE_EXISTS',
+    `${path} is ${kindOf(found)}, and a private key is not written to it`,
+    {
+      why: 'the key would end where somebody else may read it',
+      next: 'name a file',
+    },
+  )
+}
+
+/** Throws KCERT_FILE_EXISTS when something is there and must not be replaced. */
+export function checkOutputPath(path: string, { replace }: OutputChoice): void {
+  const found = replace ? undefined : lookAt(path)
+  if (found !== undefined) throw exists(path, found)
+}
+
+/** Writes a private key that nobody but this process's user can read, not for one moment. Throws as `checkKeyPath` does. */
+export function writeKeyFile(path: string, pem: string, choice: OutputChoice, calls?: FileCalls): void {
+  checkKeyPath(path, choice)
+  writeFileAtomically(path, pem, { mode: 0o600, exclusive: !choice.replace, secret: true }, calls)
+}
+
+/** Writes what everybody may read, a certificate or a bundle. Throws as `checkOutputPath` does. */
+export function writePublicFile(path: string, text: string, choice: OutputChoice, calls?: FileCalls): void {
+  checkOutputPath(path, choice)
+  writeFileAtomically(path, text, { mode: 0o644, exclusive: !choice.replace }, calls)
+}
+
+/**
+ * Replaces a file that everybody may read and returns where its old content is kept: `FILE.20261121T085731Z.bak` for this time.
+ * Undefined when there was no file.
+ */
+export function replaceKeepingBackup(
+  path: string,
+  text: string,
+  now: Date,
+  calls?: FileCalls,
+): string | undefined {
+  const found = lookAt(path)
+  const stamp = now.toISOString().replaceAll(/[-:]|\.\d+/g, '')
+  const backup = found?.isFile() || found?.isSymbolicLink() ? `${path}.${stamp}.bak` : undefined
+  if (backup !== undefined)
+    writePublicFile(backup, fs.readFileSync(path, 'latin1'), { replace: false }, calls)
+  writePublicFile(path, text, { replace: true }, calls)
+  return backup
+}
+
+function lookAt(path: string): fs.Stats | undefined {
+  try {
+    return fs.lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    // The folder is not there or may not be searched: writing says so.
+    return undefined
+  }
+}
+
+function exists(path: string, found: fs.Stats): KcertError {
+  const kind = found.isFile() ? '' : ` (${kindOf(found)})`
+  return new KcertError('KCERT_FILE_EXISTS', `${path} exists${kind} and is not replaced`, {
+    why: 'it may hold the only copy of something',
+    next: found.isFile() ? 'name another file, or add --force to replace it' : 'name another file',
+  })
+}
+
+function kindOf(found: fs.Stats): string {
+  if (found.isSymbolicLink()) return 'a symbolic link'
+  if (found.isDirectory()) return 'a folder'
+  if (found.isFIFO()) return 'a FIFO'
+  if (found.isSocket()) return 'a socket'
+  return found.isFile() ? 'a file' : 'a device'
+}
