@@ -1,6 +1,6 @@
 import { globSync, readFileSync, rmSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { build } from 'esbuild'
+import { type BuildOptions, type BuildResult, build, type Metafile } from 'esbuild'
+import { leanOclif } from './lean-oclif.ts'
 
 // Bundles src/ into dist/: one entry for each command, shared code in chunks. oclif and the other packages are taken in,
 // because reading one file is several times quicker than reading the hundreds they consist of.
@@ -8,29 +8,32 @@ import { build } from 'esbuild'
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 const commands = globSync('src/commands/**/*.ts', { exclude: (path) => path.endsWith('.test.ts') })
 
-rmSync('dist', { recursive: true, force: true })
-const result = await build({
-  entryPoints: ['src/main.ts', ...commands],
+const shared: BuildOptions = {
   outbase: 'src',
   outdir: 'dist',
-  chunkNames: 'chunks/[name]-[hash]',
   bundle: true,
-  // For Node yaml offers CommonJS alone, of which a bundled import() has no named exports. This is the same code as modules.
-  alias: { yaml: resolve('node_modules/yaml/browser/index.js') },
-  splitting: true,
   format: 'esm',
   platform: 'node',
   target: 'node24',
   minify: true,
   keepNames: true,
-  sourcemap: false,
   metafile: true,
   logLevel: 'warning',
   define: { KCERT_VERSION: JSON.stringify(version), 'process.env.NODE_ENV': '"production"' },
   banner: { js: commonJsNames() },
+}
+const runs = await build({
+  ...shared,
+  entryPoints: ['src/main.ts', ...commands],
+  chunkNames: 'chunks/[name]-[hash]',
+  splitting: true,
+  plugins: [leanOclif()],
 })
+// Help is oclif whole, in a bundle of its own that nothing else loads.
+const help = await build({ ...shared, entryPoints: ['src/cli/help.ts'] })
 
-if (process.argv.includes('--sizes')) printSizes(result.metafile)
+removeLeftovers([runs, help])
+if (process.argv.includes('--sizes')) for (const { metafile } of [runs, help]) printSizes(metafile)
 
 // oclif and node-forge are CommonJS and expect these names; in an ES module they must be made.
 function commonJsNames(): string {
@@ -42,10 +45,14 @@ function commonJsNames(): string {
   ].join('')
 }
 
-function printSizes(metafile: {
-  outputs: Record<string, { bytes: number; inputs: Record<string, { bytesInOutput: number }> }>
-}) {
-  for (const [path, output] of Object.entries(metafile.outputs)) {
+// Files of an earlier build go last, so that a kcert that is running meanwhile finds what it needs.
+function removeLeftovers(results: readonly BuildResult[]): void {
+  const built = new Set(results.flatMap(({ metafile }) => Object.keys(metafile?.outputs ?? {})))
+  for (const path of globSync('dist/**/*.js')) if (!built.has(path)) rmSync(path)
+}
+
+function printSizes(metafile: Metafile | undefined) {
+  for (const [path, output] of Object.entries(metafile?.outputs ?? {})) {
     process.stdout.write(`${path} ${output.bytes}\n`)
     const largest = Object.entries(output.inputs).sort((a, b) => b[1].bytesInOutput - a[1].bytesInOutput)
     for (const [input, { bytesInOutput }] of largest.slice(0, 8))

@@ -12,6 +12,7 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
   kubeconfig: { may: ['x509', 'errors'] },
   pki: { may: ['kubeconfig', 'x509', 'errors'] },
   inspection: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
+  verification: { may: ['inspection', 'pki', 'kubeconfig', 'x509', 'errors'] },
   csr: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
   ca: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
   rotation: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
@@ -26,7 +27,18 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
   tls: { may: ['x509', 'system', 'errors'], types: ['inspection'] },
   output: {
     may: ['errors'],
-    types: ['inspection', 'x509', 'pki', 'kubeconfig', 'csr', 'ca', 'rotation', 'kubelet', 'bootstrap'],
+    types: [
+      'inspection',
+      'verification',
+      'x509',
+      'pki',
+      'kubeconfig',
+      'csr',
+      'ca',
+      'rotation',
+      'kubelet',
+      'bootstrap',
+    ],
   },
   cli: {
     may: [
@@ -37,6 +49,7 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
       'node',
       'rotation-io',
       'inspection',
+      'verification',
       'csr',
       'ca',
       'rotation',
@@ -58,6 +71,7 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
       'node',
       'rotation-io',
       'inspection',
+      'verification',
       'csr',
       'ca',
       'rotation',

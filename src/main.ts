@@ -11,6 +11,9 @@ interface RunnableCommand {
 
 declare const KCERT_VERSION: string
 
+// By a name that the bundler does not follow: scripts/build.ts makes it apart, with oclif whole.
+const helpBundle: string = new URL('./cli/help.js', import.meta.url).href
+
 const argv = process.argv.slice(2)
 const words = argv.slice(0, firstNonWord(argv))
 const known = asksForHelp(argv) ? undefined : longestCommand(words)
@@ -21,7 +24,7 @@ if (known) {
   const command = new Command(argv.slice(known.words.length), commandConfig(KCERT_VERSION))
   await command._run()
 } else {
-  const { helpOrMistake } = await import('./cli/help.ts')
+  const { helpOrMistake } = (await import(helpBundle)) as typeof import('./cli/help.ts')
   await helpOrMistake(argv)
 }
 

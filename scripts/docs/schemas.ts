@@ -1,10 +1,14 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
+import { policySchema } from '../../src/csr/approval/policy-schema.ts'
+import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
 
 /** Every kind of JSON document that kcert prints. */
 const kinds: Record<string, GenericSchema> = {
+  ApprovalPolicy: policySchema,
   InspectionReport: inspectionReportSchema,
+  RequestCheck: checkReportSchema,
 }
 
 /** Returns docs/schemas/<kind>.json for every kind of JSON document. */

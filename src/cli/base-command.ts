@@ -59,14 +59,17 @@ export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: 
   if (error.oclif !== undefined) {
     const [what = 'wrong usage', ...more] = error.message
       .split('\n')
-      .filter((line) => !/See more help with/.test(line))
+      .filter((line) => !/See more help with|^The following errors? occurred:$/.test(line))
     const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
-    const why = more.join(' ').trim()
+    const why = more
+      .map((line) => line.trim())
+      .filter(Boolean)
+      .join('; ')
     return new KcertError('KCERT_USAGE', what, { ...(why ? { why } : {}), next: command, cause: error })
   }
   return new KcertError('KCERT_DEFECT', `unexpected ${error.name}: ${error.message}`, {
     why: firstFrame(error),
-    next: 'report it with the command line, without secrets: https://github.com/kcert/kcert/issues',
+    next: 'report it where kcert comes from, with the command line and this text, without secrets',
     cause: error,
   })
 }

@@ -21,7 +21,7 @@ const peers: readonly Peer[] = [
   { name: 'goloop', folder: 'test/bench/go-loop', args: ['build', '-o', `${peerFolder}/goloop`, '.'] },
   ...['kubeadm', 'kubectl'].map((name) => ({
     name,
-    folder: 'test/lab/kubernetes',
+    folder: 'test/lab/go',
     args: [
       'build',
       '-trimpath',

@@ -1,0 +1,52 @@
+import { dirname, join, sep } from 'node:path'
+import type { Plugin } from 'esbuild'
+
+// A command that runs needs oclif's Command class and its parser, which are small; what they import is ten times larger:
+// plugin loading, help, spinners, colours for debug output. None of it is reached on the way that src/main.ts takes, so the
+// build puts these short modules in its place. test/scripts/launcher.test.ts runs the same command lines both ways.
+
+const library = `${sep}@oclif${sep}core${sep}lib`
+
+/** Module of @oclif/core, or a package that it imports → what stands for it in the bundles of the commands. */
+const standIns: Readonly<Record<string, string>> = {
+  // Config.load is oclif's own start; src/cli/oclif-config.ts is what commands get.
+  config: 'exports.Config = class Config {}',
+  // Deprecated commands and --help are the business of src/cli/help.ts.
+  help: 'exports.Help = class Help {}; exports.loadHelpClass = async () => exports.Help',
+  'help/index': 'exports.Help = class Help {}; exports.getHelpFlagAdditions = () => []',
+  'help/util':
+    'exports.normalizeArgv = () => []; exports.formatCommandDeprecationWarning = exports.formatFlagDeprecationWarning = () => ""',
+  ux: 'exports.colorize = (_, text) => text; exports.ux = { action: { stop() {} }, colorize: exports.colorize, stdout() {}, stderr() {} }',
+  'ux/theme': 'exports.colorize = (_, text) => text',
+  // Errors are formatted by src/output/error.ts.
+  'errors/handle': 'exports.handle = (error) => { throw error }',
+  'errors/errors/pretty-print':
+    'exports.default = () => undefined; exports.applyPrettyPrintOptions = (error) => error',
+  logger:
+    'const silent = () => {}; exports.makeDebug = () => silent; exports.getLogger = () => ({ debug: silent }); exports.setLogger = silent',
+  'clean-stack': 'module.exports = (stack) => stack',
+  'wrap-ansi': 'module.exports = (text) => text',
+  'indent-string': 'module.exports = (text) => text',
+}
+
+/** Returns the esbuild plugin that leaves oclif's start-up machinery out of a bundle. */
+export function leanOclif(): Plugin {
+  return {
+    name: 'lean-oclif',
+    setup(build) {
+      build.onResolve({ filter: /./ }, ({ path, importer }) => {
+        if (!importer.includes(library)) return undefined
+        const name = path.startsWith('.') ? moduleName(join(dirname(importer), path)) : path
+        return name in standIns ? { path: name, namespace: 'lean-oclif', sideEffects: false } : undefined
+      })
+      build.onLoad({ filter: /./, namespace: 'lean-oclif' }, ({ path }) => ({
+        contents: standIns[path] ?? '',
+        loader: 'js',
+      }))
+    },
+  }
+}
+
+function moduleName(path: string): string {
+  return path.slice(path.lastIndexOf(library) + library.length + 1).replaceAll(sep, '/')
+}
