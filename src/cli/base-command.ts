@@ -57,14 +57,12 @@ export abstract class KcertCommand extends Command {
 export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: string): KcertError {
   if (error instanceof KcertError) return error
   if (error.oclif !== undefined) {
-    const [what = 'wrong usage', ...more] = error.message
-      .split('\n')
-      .filter((line) => !/See more help with|^The following errors? occurred:$/.test(line))
+    const lines = error.message.split('\n').map((line) => line.trim())
+    const [what = 'wrong usage', ...more] = lines.filter(
+      (line) => line !== '' && !/^See more help with|^The following errors? occurred:$/.test(line),
+    )
     const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
-    const why = more
-      .map((line) => line.trim())
-      .filter(Boolean)
-      .join('; ')
+    const why = more.join('; ')
     return new KcertError('KCERT_USAGE', what, { ...(why ? { why } : {}), next: command, cause: error })
   }
   return new KcertError('KCERT_DEFECT', `unexpected ${error.name}: ${error.message}`, {
