@@ -32,7 +32,8 @@ export class Collection {
   readonly origins: Origin[] = []
   readonly withoutCertificate: InspectionReport['withoutCertificate'] = []
   readonly problems: Problem[] = []
-  private readonly known = new Map<string, Certificate>()
+  private readonly bySerial = new Map<string, Certificate>()
+  private readonly bySignature = new Map<string, Certificate>()
 
   /** How much was found so far: a source that does not change it holds nothing of interest. */
   get size(): number {
@@ -98,11 +99,18 @@ export class Collection {
 
   /** The same certificate at several places is one object, so that what is computed of it is computed once. */
   private interned(certificate: Certificate): Certificate {
-    const { signature, serialNumber } = certificate
-    const key = `${serialNumber} ${Buffer.from(signature.buffer, signature.byteOffset, signature.byteLength).toString('latin1')}`
-    const known = this.known.get(key)
-    if (known?.equals(certificate)) return known
-    this.known.set(key, certificate)
+    const { serialNumber } = certificate
+    const sameNumber = this.bySerial.get(serialNumber)
+    if (sameNumber === undefined) {
+      this.bySerial.set(serialNumber, certificate)
+      return certificate
+    }
+    if (sameNumber.equals(certificate)) return sameNumber
+    // Serial numbers of several CAs may be the same, or all be 1; signatures differ.
+    const signature = Buffer.from(certificate.signature).toString('latin1')
+    const sameSignature = this.bySignature.get(signature)
+    if (sameSignature?.equals(certificate)) return sameSignature
+    this.bySignature.set(signature, certificate)
     return certificate
   }
 }

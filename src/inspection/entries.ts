@@ -3,6 +3,8 @@ import type { Certificate } from '../x509/certificate.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Place } from './problems.ts'
+import type { CertificateStatus } from './report.ts'
+import type { Role } from './roles.ts'
 import type { FileFacts } from './source.ts'
 
 // What was collected from the sources, before it is linked, checked and reported.
@@ -44,6 +46,9 @@ export interface CertificateEntry extends Place {
   readonly group: Group
   /** Among the certificates of the group, from 0. */
   readonly position: number
+  /** Computed when first asked for, after everything was collected. */
+  role?: Role
+  status?: CertificateStatus
 }
 
 export interface KeyEntry extends Place {

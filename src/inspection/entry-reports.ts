@@ -11,7 +11,8 @@ import { timeText } from './spans.ts'
 
 /**
  * Returns the report of one certificate. Digests and links are accessors: they are computed when an output reads them, and
- * a table of 10,000 rows reads none. To JSON and to the spread operator they are properties like the others.
+ * a table of 10,000 rows reads none. To JSON and to the spread operator they are properties like the others; what is
+ * undefined is not there.
  */
 export function certificateReport(
   entry: CertificateEntry,
@@ -20,44 +21,47 @@ export function certificateReport(
   now: Date,
   links: Links,
 ): CertificateReport {
-  const { certificate, source } = entry
-  const { notBefore, notAfter, basicConstraints, subjectKeyId, authorityKeyId } = certificate
-  const pathLength = basicConstraints?.pathLength
+  const { certificate } = entry
+  const { notBefore, notAfter, publicKey } = certificate
+  let issuer: NameReport | undefined
   return {
-    source,
+    source: entry.source,
     entry: entry.entry,
-    ...(role.name !== undefined && { role: role.name }),
+    role: role.name,
     subject: nameReport(certificate.subject),
-    issuer: nameReport(certificate.issuer),
+    get issuer() {
+      issuer ??= nameReport(certificate.issuer)
+      return issuer
+    },
     serialNumber: certificate.serialNumber,
     notBefore: timeText(notBefore),
     notAfter: timeText(notAfter),
     secondsLeft: Math.floor((notAfter.getTime() - now.getTime()) / 1000),
     percentLeft: percentLeft(notBefore, notAfter, now),
     isCa: certificate.isCa,
-    ...(pathLength !== undefined && { pathLength }),
-    publicKey: publicKeyReport(certificate.publicKey),
+    pathLength: certificate.basicConstraints?.pathLength,
+    publicKey: publicKeyReport(publicKey),
     signatureAlgorithm: certificate.signatureAlgorithm,
     subjectAltNames: altNamesReport(certificate.subjectAltNames),
     keyUsage: [...(certificate.keyUsage ?? [])],
     extendedKeyUsage: [...certificate.extendedKeyUsage],
-    ...(subjectKeyId !== undefined && { subjectKeyId }),
-    ...(authorityKeyId !== undefined && { authorityKeyId }),
+    subjectKeyId: certificate.subjectKeyId,
+    authorityKeyId: certificate.authorityKeyId,
     get fingerprintSha256() {
       return certificate.fingerprintSha256
     },
     get caPin() {
-      return certificate.isCa ? `sha256:${certificate.publicKey.sha256}` : undefined
+      return certificate.isCa ? `sha256:${publicKey.sha256}` : undefined
     },
     get issuerFound() {
-      const issuer = links.issuerPlace(entry)
-      return issuer && { ...placeOf(issuer), fingerprintSha256: issuer.certificate.fingerprintSha256 }
+      const found = links.issuerPlace(entry)
+      return found && { ...placeOf(found), fingerprintSha256: found.certificate.fingerprintSha256 }
     },
     get key() {
       const found = links.keyOf(entry)
       return found && { ...placeOf(found.key), matches: found.matches }
     },
-    ...kubeletRotation(entry, role),
+    kubeletRotation: kubeletRotation(entry, role),
     status,
   }
 }
@@ -69,11 +73,12 @@ function placeOf({ source, entry }: Place): Place {
 function kubeletRotation(
   { certificate }: CertificateEntry,
   role: Role,
-): Pick<CertificateReport, 'kubeletRotation'> {
+): CertificateReport['kubeletRotation'] {
+  if (role.kubelet === undefined || role.isRecord) return undefined
   const { commonName, organization } = certificate.subject
-  if (role.kubelet === undefined || role.isRecord || !isNodeIdentity(commonName, organization)) return {}
+  if (!isNodeIdentity(commonName, organization)) return undefined
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
-  return { kubeletRotation: { earliest: timeText(earliest), latest: timeText(latest) } }
+  return { earliest: timeText(earliest), latest: timeText(latest) }
 }
 
 /** With one decimal: more says nothing. */
@@ -85,20 +90,15 @@ function percentLeft(notBefore: Date, notAfter: Date, now: Date): number {
 }
 
 function nameReport(name: Name): NameReport {
-  const { commonName } = name
-  return {
-    text: name.text,
-    ...(commonName !== undefined && { commonName }),
-    organization: [...name.organization],
-  }
+  return { text: name.text, commonName: name.commonName, organization: [...name.organization] }
 }
 
 function publicKeyReport(key: PublicKeyInfo): CertificateReport['publicKey'] {
   const { algorithm, bits, curve } = key
   return {
     algorithm,
-    ...(bits !== undefined && { bits }),
-    ...(curve !== undefined && { curve }),
+    bits,
+    curve,
     get sha256() {
       return key.sha256
     },
@@ -121,24 +121,23 @@ export function requestReport({ request, source, entry, ...object }: RequestEntr
     subjectAltNames: altNamesReport(request.subjectAltNames),
     keyUsage: [...(request.keyUsage ?? [])],
     extendedKeyUsage: [...request.extendedKeyUsage],
-    ...(object.signerName !== undefined && { signerName: object.signerName }),
-    ...(object.usages !== undefined && { usages: [...object.usages] }),
-    ...(object.username !== undefined && { username: object.username }),
-    ...(object.condition !== undefined && { condition: object.condition }),
+    signerName: object.signerName,
+    usages: object.usages && [...object.usages],
+    username: object.username,
+    condition: object.condition,
   }
 }
 
 /** Returns the report of a key: what it is and what belongs to it, and nothing of a private key itself. */
 export function keyReport(entry: KeyEntry, links: Links): KeyReport {
-  const role = roleOfKey(entry)
   const { kind, format, encrypted, publicKey } = entry
   return {
     source: entry.source,
     entry: entry.entry,
-    ...(role !== undefined && { role }),
+    role: roleOfKey(entry),
     kind,
     format,
-    ...(publicKey !== undefined && { publicKey: publicKeyReport(publicKey) }),
+    publicKey: publicKey && publicKeyReport(publicKey),
     encrypted,
     matches: links.matchesOf(entry).map(placeOf),
   }

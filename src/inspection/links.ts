@@ -14,6 +14,7 @@ const mostCandidates = 16
 export class Links {
   private readonly collection: Collection
   private readonly now: number
+  /** By name, and by name with key identifier. */
   private readonly authorities = new Map<string, CertificateEntry[]>()
   private readonly entriesOf = new Map<Certificate, CertificateEntry[]>()
   private readonly verdicts = new Map<Certificate, Map<Certificate, boolean>>()
@@ -35,7 +36,11 @@ export class Links {
         continue
       }
       this.entriesOf.set(certificate, [entry])
-      if (mayIssue(certificate)) push(this.authorities, nameKey(certificate.subject), entry)
+      if (!mayIssue(certificate)) continue
+      const name = nameKey(certificate.subject)
+      push(this.authorities, name, entry)
+      if (certificate.subjectKeyId !== undefined)
+        push(this.authorities, name + certificate.subjectKeyId, entry)
     }
   }
 
@@ -57,15 +62,29 @@ export class Links {
     return certificate.isSelfIssued && this.isSignedBy(certificate, certificate)
   }
 
-  /** Certificates among the inputs that may have signed it by name and key identifiers, the likeliest first; nothing is proved. */
+  /**
+   * Certificates among the inputs that may have signed it by name and key identifiers, the likeliest first; nothing is proved.
+   * Where very many share the name, only those are looked at whose key identifier is the right one, or that come first.
+   */
   candidates(certificate: Certificate): Certificate[] {
-    const found = this.authorities.get(nameKey(certificate.issuer))
-    if (found === undefined) return []
-    const scored = found
+    const name = nameKey(certificate.issuer)
+    const named = this.authorities.get(name)
+    if (named === undefined) return []
+    const { authorityKeyId } = certificate
+    const byKey = authorityKeyId === undefined ? undefined : this.authorities.get(name + authorityKeyId)
+    const found = byKey === undefined ? named.slice(0, mostCandidates) : byKey.slice(0, mostCandidates)
+    if (byKey !== undefined && named.length <= mostCandidates)
+      found.push(...named.filter((one) => !byKey.includes(one)))
+    return found
       .filter(({ certificate: issuer }) => issuer !== certificate)
       .map(({ certificate: issuer }) => ({ issuer, score: this.likelihood(certificate, issuer) }))
       .sort((a, b) => b.score - a.score || b.issuer.notAfter.getTime() - a.issuer.notAfter.getTime())
-    return scored.slice(0, mostCandidates).map(({ issuer }) => issuer)
+      .map(({ issuer }) => issuer)
+  }
+
+  /** True for what looks like a root: its own issuer by name, and by key identifier where it has one. Nothing is proved. */
+  looksSelfSigned({ isSelfIssued, authorityKeyId, subjectKeyId }: Certificate): boolean {
+    return isSelfIssued && (authorityKeyId === undefined || authorityKeyId === subjectKeyId)
   }
 
   /** The certificate among the inputs that signed it, proved by its signature; itself when it is self-signed. */

@@ -349,6 +349,7 @@ function kindOf(thing: Thing): ThingKind {
 
 /** Names places: "certificate 2" in a file, "data[tls.crt] #2" within something; nothing more where there is just one. */
 function labeller(prefix: string, things: readonly Thing[]): (thing: Thing) => string {
+  if (things.length === 1) return () => prefix
   const totals: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }
   for (const thing of things) totals[kindOf(thing)]++
   const seen: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }

@@ -16,5 +16,5 @@ export function spanText(ms: number): string {
 
 /** Returns the time in RFC 3339, UTC, to the second. */
 export function timeText(time: Date): string {
-  return `${time.toISOString().slice(0, -5)}Z`
+  return `${time.toISOString().slice(0, 19)}Z`
 }
