@@ -25,7 +25,8 @@ const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/
 
 const steps = stepsOn((line) => process.stderr.write(`${line}\n`))
 
-type Command = (args: string[]) => Promise<number | undefined>
+/** What a command resolves to is its exit code, when it is a number. */
+type Command = (args: string[]) => Promise<unknown>
 
 const commands: Record<string, Command> = {
   async up(args) {
@@ -75,7 +76,7 @@ const commands: Record<string, Command> = {
   async endure(args) {
     const { endure } = await import('./endurance.ts')
     const { values } = parseArgs({ args, options: { times: { type: 'string', default: '20' } } })
-    return orDown(() => endure(count(values.times, 1), steps))
+    return orDown(() => endure(count(values.times, 1, 1000), steps))
   },
 }
 
@@ -116,10 +117,10 @@ async function downAfterInterrupt(): Promise<void> {
   process.exit(130)
 }
 
-function count(text: string, least: number): number {
+function count(text: string, least: number, most = 9): number {
   const number = Number(text)
-  if (!Number.isInteger(number) || number < least || number > 9)
-    throw wrongUsage(`a count from ${least} to 9, not ${text}`)
+  if (!Number.isInteger(number) || number < least || number > most)
+    throw wrongUsage(`a count from ${least} to ${most}, not ${text}`)
   return number
 }
 
@@ -144,7 +145,8 @@ async function main(): Promise<number> {
     process.stderr.write(usage)
     return name === undefined || name === '--help' ? 0 : 2
   }
-  return (await command(args)) ?? 0
+  const result = await command(args)
+  return typeof result === 'number' ? result : 0
 }
 
 try {

@@ -78,6 +78,11 @@ export async function restore(name: string, steps: Steps): Promise<void> {
   })
 }
 
+/** Key of the binaries that a save was made with, or undefined when there is no such save. */
+export function savedKey(name: string): string | undefined {
+  return readRecord(join(paths.save(name), 'cluster.json'))?.binaries
+}
+
 /** The saves that there are, by name. */
 export function savedNames(): string[] {
   if (!existsSync(paths.saves)) return []

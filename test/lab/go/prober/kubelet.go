@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +26,8 @@ type kubeletPath struct {
 	presented       pair
 	timeout         time.Duration
 }
+
+var handshakeStatus = regexp.MustCompile(`bad handshake \((\d+) `)
 
 func newKubeletPath(files *fileCache, endpoint, trust, presented pair, timeout time.Duration) *kubeletPath {
 	return &kubeletPath{files, endpoint, trust, presented, timeout}
@@ -52,6 +56,12 @@ func (k *kubeletPath) sample(kind string, target pair, err error) Sample {
 	}
 	if err != nil {
 		sample.Status, sample.Error = 0, err.Error()
+	}
+	// A refused upgrade says its HTTP status in its text alone.
+	if refused := handshakeStatus.FindStringSubmatch(sample.Error); refused != nil {
+		sample.Status, _ = strconv.Atoi(refused[1])
+		sample.Outcome = classify(sample.Status, nil)
+		return sample
 	}
 	sample.Outcome = classify(sample.Status, err)
 	return sample

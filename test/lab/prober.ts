@@ -1,0 +1,170 @@
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { clusterCa, countingPods } from './addons.ts'
+import { buildBinaries } from './binaries.ts'
+import { issue } from './certificates.ts'
+import { existing } from './cluster.ts'
+import { endProcess, type ProcessIdentity, runOnTerminal, sleep, startDetached } from './command.ts'
+import { kubectl } from './kubectl.ts'
+import { LabError } from './lab-error.ts'
+import { network, nodeIdentity } from './spec.ts'
+import { folders, writeWhole } from './state.ts'
+import type { Steps } from './steps.ts'
+import {
+  describeVerdict,
+  type Expectation,
+  judge,
+  parseSamples,
+  type Sample,
+  type Verdict,
+} from './verdict.ts'
+
+const help = `npm run lab -- probe [--duration 30s] [--output samples.jsonl] [--expect table.json] [-- PROBER FLAGS…]
+
+Without flags of the prober: the lab's cluster, with {old, both, new} × {old-cert, new-cert, token} × {each API server, lb},
+logs and exec of each node through each API server, and the in-pod counters. Trust and credentials are files in
+${join(folders.state, 'probe')}; the new CA's may appear there while the prober runs (both.crt, new.crt, new-cert.crt, new-cert.key).
+With flags after --: any cluster; prober --help lists them. --expect is a JSON list of rows as in test/lab/verdict.ts.
+Exit code: 0 as expected, 3 not, 1 a defect.
+`
+
+/** The files that the prober reads; those of the new CA are the rotation's to write. */
+export const probeFiles = {
+  folder: join(folders.state, 'probe'),
+  trust: (name: 'old' | 'both' | 'new') => join(folders.state, 'probe', `${name}.crt`),
+  certificate: (name: string) => join(folders.state, 'probe', `${name}.crt`),
+  key: (name: string) => join(folders.state, 'probe', `${name}.key`),
+  token: join(folders.state, 'probe', 'token'),
+}
+
+/** A prober that runs beside a test. */
+export interface Prober {
+  /** What was seen up to now. */
+  samples(): Sample[]
+  /** Ends the prober and judges all that it saw. */
+  stop(table?: readonly Expectation[]): Promise<Verdict>
+}
+
+/** Starts the prober on the lab's cluster. `more` are further flags of its command line. */
+export async function startProber(more: readonly string[] = []): Promise<Prober> {
+  const output = join(probeFiles.folder, 'samples.jsonl')
+  rmSync(probeFiles.folder, { recursive: true, force: true })
+  const argv = [...(await labCommand()), '--output', output, ...more]
+  const prober: ProcessIdentity = await startDetached(argv, join(probeFiles.folder, 'prober.log'))
+  await sleep(1000)
+  const samples = (): Sample[] => (existsSync(output) ? parseSamples(readFileSync(output, 'utf8')) : [])
+  return {
+    samples,
+    async stop(table = []) {
+      await endProcess(prober, 'SIGTERM')
+      const seen = samples()
+      if (seen.length === 0) {
+        throw new LabError('the prober saw nothing', {
+          why: readFileSync(join(probeFiles.folder, 'prober.log'), 'utf8'),
+        })
+      }
+      return judge(seen, table)
+    },
+  }
+}
+
+/** The prober's command line for the lab's cluster, its trust and credentials made. */
+async function labCommand(): Promise<string[]> {
+  const record = existing()
+  await writeCredentials()
+  const nodes = record.nodes.map(nodeIdentity)
+  const endpoints = [
+    ...nodes
+      .filter(({ role }) => role === 'control-plane')
+      .map(({ name, address }) => `${name}=${address}:6443`),
+    `lb=${network.loadBalancer}:6443`,
+  ]
+  const pods = record.spec.addons ? await countingPods() : []
+  const everyNode = pods
+    .filter(({ name }) => name.startsWith('client-ds-'))
+    .map(({ node, name }) => `${node}=lab/${name}/client`)
+  const flag = (name: string, values: readonly string[]): string[] =>
+    values.flatMap((value) => [`--${name}`, value])
+  return [
+    join(folders.cache, record.binaries, 'bin/prober'),
+    ...flag('endpoint', endpoints),
+    ...flag(
+      'trust',
+      (['old', 'both', 'new'] as const).map((name) => `${name}=${probeFiles.trust(name)}`),
+    ),
+    ...flag(
+      'credential',
+      ['old-cert', 'new-cert'].map(
+        (name) => `${name}=cert:${probeFiles.certificate(name)},${probeFiles.key(name)}`,
+      ),
+    ),
+    ...flag('credential', [`token=token:${probeFiles.token}`]),
+    ...flag('logs', everyNode),
+    ...flag('exec', everyNode),
+    ...flag(
+      'counter',
+      pods.map(({ name, url }) => `${name}=${url}`),
+    ),
+    ...['--kubelet-trust', 'both', '--kubelet-credential', 'token'],
+  ]
+}
+
+/** An administrator's client certificate of the old CA, a service account's token, and the old CA as trust. */
+async function writeCredentials(): Promise<void> {
+  const { spec } = existing()
+  mkdirSync(probeFiles.folder, { recursive: true, mode: 0o700 })
+  const ca = clusterCa(spec)
+  const admin = await issue(
+    ca,
+    { commonName: 'lab-prober', organizations: ['system:masters'], usages: ['clientAuth'] },
+    spec.keys,
+  )
+  writeWhole(probeFiles.trust('old'), ca.certificate)
+  // Until there is a new CA, the old one alone is what a holder of the bundle trusts.
+  writeWhole(probeFiles.trust('both'), ca.certificate)
+  writeWhole(probeFiles.certificate('old-cert'), admin.certificate)
+  writeWhole(probeFiles.key('old-cert'), admin.key, 0o600)
+  await kubectl(['-n', 'kube-system', 'create', 'serviceaccount', 'lab-prober'], { mayFail: true })
+  const binding = [
+    'create',
+    'clusterrolebinding',
+    'lab:prober',
+    '--clusterrole=cluster-admin',
+    '--serviceaccount=kube-system:lab-prober',
+  ]
+  await kubectl(binding, { mayFail: true })
+  const token = await kubectl(['-n', 'kube-system', 'create', 'token', 'lab-prober', '--duration=24h'])
+  writeWhole(probeFiles.token, token.stdout, 0o600)
+}
+
+/** `npm run lab -- probe`: probes for a time, prints where the samples are and the verdict. */
+export async function probeCommand(args: readonly string[], steps: Steps): Promise<number> {
+  const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args
+  const flags = args.includes('--') ? args.slice(args.indexOf('--') + 1) : []
+  const { values } = parseArgs({
+    args: [...own],
+    options: {
+      duration: { type: 'string', default: '30s' },
+      output: { type: 'string', default: join(folders.state, 'probe', 'samples.jsonl') },
+      expect: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  })
+  if (values.help) {
+    process.stdout.write(help)
+    return 0
+  }
+  const table =
+    values.expect === undefined ? [] : (JSON.parse(readFileSync(values.expect, 'utf8')) as Expectation[])
+  const command =
+    flags.length > 0 ? [join((await buildBinaries(steps)).folder, 'prober'), ...flags] : await labCommand()
+  rmSync(values.output, { force: true })
+  const code = await steps.step(`probe for ${values.duration}`, () =>
+    runOnTerminal([...command, '--output', values.output, '--duration', values.duration]),
+  )
+  if (code !== 0) return 1
+  const verdict = judge(parseSamples(readFileSync(values.output, 'utf8')), table)
+  process.stdout.write(`${values.output}\n${describeVerdict(verdict)}`)
+  return verdict.holds ? 0 : 3
+}

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest'
+import { judge, parseSamples, type Sample } from './verdict.ts'
+
+const at = (second: number): string => new Date(Date.UTC(2026, 10, 21, 9, 0, second)).toISOString()
+const api = (second: number, outcome: string, trust = 'old'): Sample => ({
+  at: at(second),
+  kind: 'api',
+  endpoint: 'cp1',
+  trust,
+  credential: 'token',
+  outcome,
+  ms: 3,
+})
+const counter = (second: number, failures: number): Sample => ({
+  at: at(second),
+  kind: 'counter',
+  target: 'bare-plain',
+  outcome: 'ok',
+  ms: 1,
+  counts: { attempts: second, failures, errors: {} },
+})
+
+test('what no row speaks of must be ok', () => {
+  const verdict = judge([api(0, 'ok'), api(1, 'untrusted'), api(2, 'ok')], [])
+  expect(verdict.holds).toBe(false)
+  expect(verdict.unexpected.map((sample) => sample.outcome)).toEqual(['untrusted'])
+  expect(verdict.cells).toEqual([
+    { cell: 'api cp1 old token', samples: 3, unexpected: 1, longestGapMs: 2000 },
+  ])
+})
+
+test('a row holds from its first moment and until before its last', () => {
+  const samples = [api(0, 'untrusted'), api(10, 'untrusted'), api(19, 'untrusted'), api(20, 'untrusted')]
+  const verdict = judge(samples, [{ trust: 'old', from: at(10), until: at(20), allow: ['untrusted'] }])
+  expect(verdict.unexpected.map((sample) => sample.at)).toEqual([at(0), at(20)])
+})
+
+test('the first row that matches decides', () => {
+  const table = [{ trust: 'new', allow: ['untrusted'] }, { allow: ['*'] }]
+  expect(judge([api(0, 'ok', 'new')], table).holds).toBe(false)
+  expect(judge([api(0, 'refused', 'old')], table).holds).toBe(true)
+})
+
+test('a counter is judged by the growth of its failures, not by what it held before', () => {
+  expect(judge([counter(0, 7), counter(2, 7)], []).holds).toBe(true)
+  expect(judge([counter(0, 7), counter(2, 8)], []).holds).toBe(false)
+})
+
+test('a counter that starts anew with its pod is no failure', () => {
+  expect(judge([counter(0, 7), counter(2, 0)], []).holds).toBe(true)
+})
+
+test('samples are judged in the order of their times, whatever order they were written in', () => {
+  expect(judge([counter(2, 8), counter(0, 8)], []).holds).toBe(true)
+  expect(judge([counter(2, 7), counter(0, 8)], []).holds).toBe(true)
+})
+
+test('a line that was cut off is left out', () => {
+  expect(parseSamples(`${JSON.stringify(api(0, 'ok'))}\n{"at":"2026`)).toHaveLength(1)
+})

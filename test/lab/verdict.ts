@@ -1,0 +1,135 @@
+/** One line of the prober: what was tried, and how it ended. */
+export interface Sample {
+  readonly at: string
+  readonly kind: 'api' | 'logs' | 'exec' | 'counter'
+  readonly endpoint?: string
+  readonly trust?: string
+  readonly credential?: string
+  readonly target?: string
+  /** ok, or the class of the failure: unauthorized, forbidden, http, untrusted, tls, refused, timeout, cut, error. */
+  readonly outcome: string
+  readonly status?: number
+  readonly ms: number
+  readonly error?: string
+  readonly counts?: {
+    readonly attempts: number
+    readonly failures: number
+    readonly errors: Record<string, number>
+  }
+}
+
+/**
+ * What may happen to the samples that match: a row of the expectation table. What a row leaves out matches everything; the
+ * first row that matches decides; samples that no row matches must be ok.
+ */
+export interface Expectation {
+  readonly kind?: Sample['kind']
+  readonly endpoint?: string
+  readonly trust?: string
+  readonly credential?: string
+  readonly target?: string
+  /** RFC 3339; the row holds from then on. */
+  readonly from?: string
+  /** RFC 3339; the row holds before then. */
+  readonly until?: string
+  /** The outcomes that are allowed; `*` allows each. */
+  readonly allow: readonly string[]
+  /** Why, in the words of whoever made the table. */
+  readonly because?: string
+}
+
+/** What one cell (endpoint, trust, credential, target) saw. */
+export interface CellVerdict {
+  readonly cell: string
+  readonly samples: number
+  readonly unexpected: number
+  /** Longest time between two successes, or from the start or to the end. */
+  readonly longestGapMs: number
+}
+
+export interface Verdict {
+  readonly holds: boolean
+  readonly samples: number
+  readonly unexpected: readonly Sample[]
+  readonly cells: readonly CellVerdict[]
+}
+
+/** Reads the prober's lines; a last line that was cut off is left out. */
+export function parseSamples(text: string): Sample[] {
+  const lines = text.split('\n').filter((line) => line.startsWith('{') && line.endsWith('}'))
+  return lines.map((line) => JSON.parse(line) as Sample)
+}
+
+/** Judges samples by a table. In-pod counters are judged by how their failures grow from one sample to the next. */
+export function judge(samples: readonly Sample[], table: readonly Expectation[]): Verdict {
+  const failuresBefore = new Map<string, number>()
+  const unexpected: Sample[] = []
+  const cells = new Map<string, Sample[]>()
+  const bad = new Set<Sample>()
+  for (const raw of [...samples].sort((a, b) => a.at.localeCompare(b.at))) {
+    const sample = raw.kind === 'counter' ? counterOutcome(raw, failuresBefore) : raw
+    const cell = cellOf(sample)
+    const seen = cells.get(cell)
+    if (seen === undefined) cells.set(cell, [sample])
+    else seen.push(sample)
+    const row = table.find((expectation) => matches(expectation, sample))
+    const allowed = row?.allow ?? ['ok']
+    if (!allowed.includes(sample.outcome) && !allowed.includes('*')) {
+      unexpected.push(sample)
+      bad.add(sample)
+    }
+  }
+  const verdicts = [...cells].map(([cell, seen]) => ({
+    cell,
+    samples: seen.length,
+    unexpected: seen.filter((sample) => bad.has(sample)).length,
+    longestGapMs: longestGap(seen),
+  }))
+  return { holds: unexpected.length === 0, samples: samples.length, unexpected, cells: verdicts }
+}
+
+/** The verdict as text: a line a cell that saw something unexpected, and one for the whole. */
+export function describeVerdict(verdict: Verdict): string {
+  const lines = verdict.cells
+    .filter(({ unexpected }) => unexpected > 0)
+    .map(
+      ({ cell, samples, unexpected, longestGapMs }) =>
+        `${cell}: ${unexpected} of ${samples} unexpected, longest gap ${longestGapMs} ms`,
+    )
+  const examples = verdict.unexpected
+    .slice(0, 5)
+    .map((sample) => `  ${sample.at} ${cellOf(sample)}: ${sample.outcome} ${sample.error ?? ''}`)
+  const summary = `${verdict.samples} samples in ${verdict.cells.length} cells: ${verdict.holds ? 'as expected' : `${verdict.unexpected.length} unexpected`}`
+  return [...lines, ...examples, summary, ''].join('\n')
+}
+
+function matches(row: Expectation, sample: Sample): boolean {
+  const named = (['kind', 'endpoint', 'trust', 'credential', 'target'] as const).every(
+    (field) => row[field] === undefined || row[field] === sample[field],
+  )
+  const at = Date.parse(sample.at)
+  const after = row.from === undefined || at >= Date.parse(row.from)
+  const before = row.until === undefined || at < Date.parse(row.until)
+  return named && after && before
+}
+
+/** A counter that answers is ok when no failure came since the sample before; its first sample sets the mark. */
+function counterOutcome(sample: Sample, before: Map<string, number>): Sample {
+  if (sample.counts === undefined || sample.target === undefined) return sample
+  const last = before.get(sample.target)
+  before.set(sample.target, sample.counts.failures)
+  if (last === undefined || sample.counts.failures <= last) return sample
+  return { ...sample, outcome: 'failures', error: JSON.stringify(sample.counts.errors) }
+}
+
+function cellOf(sample: Sample): string {
+  return [sample.kind, sample.endpoint, sample.trust, sample.credential, sample.target]
+    .filter((part) => part !== undefined)
+    .join(' ')
+}
+
+function longestGap(samples: readonly Sample[]): number {
+  const times = samples.filter(({ outcome }) => outcome === 'ok').map(({ at }) => Date.parse(at))
+  const edges = [Date.parse(samples[0]!.at), ...times, Date.parse(samples.at(-1)!.at)]
+  return edges.slice(1).reduce((longest, time, index) => Math.max(longest, time - edges[index]!), 0)
+}
