@@ -119,10 +119,10 @@ const clientUsages: SignerRule = {
 
 function usageFault(missing: readonly string[], foreign: readonly string[]): string | undefined {
   const faults = [
-    ...(missing.length > 0 ? [`${listed(missing)} missing`] : []),
-    ...(foreign.length > 0 ? [`${listed(foreign)} not allowed`] : []),
+    ...(missing.length > 0 ? [`${listed(missing)} is missing`] : []),
+    ...(foreign.length > 0 ? [`${listed(foreign)} is not allowed`] : []),
   ]
-  return faults.length === 0 ? undefined : faults.join('; ')
+  return faults.length === 0 ? undefined : faults.join(', ')
 }
 
 /** The signers that kube-controller-manager runs. */

@@ -35,11 +35,18 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
         ...nodeSubjectFindings(candidate),
         requesterFinding(candidate),
       ]
-      const findings = await withLookups(own, () => lookUp(candidate, facts, newNodesOnly))
+      const findings = await withLookups(own, notAsked, () => lookUp(candidate, facts, newNodesOnly))
       return judged(name, findings, onViolation)
     },
   }
 }
+
+const notAsked = unknownFinding(
+  'access-review',
+  'entitlement',
+  'RBAC was not asked: a rule is broken already',
+  'mend that first',
+)
 
 function requesterFinding({ object: { username }, request }: Candidate): Finding {
   const id = 'requester'

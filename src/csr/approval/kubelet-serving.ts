@@ -10,7 +10,7 @@ import {
   requestFindings,
   unknownFinding,
 } from './request-rules.ts'
-import { servingNameFindings } from './serving-names.ts'
+import { namesNotCompared, servingNameFindings } from './serving-names.ts'
 
 export type NameSource = 'node' | 'served' | 'node-or-served'
 
@@ -60,7 +60,7 @@ export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Pol
     name,
     async judge(candidate, facts) {
       if (candidate.object.signerName !== kubeletServing) return notMine(name, `it is for ${kubeletServing}`)
-      const findings = await withLookups(ownFindings(candidate, options), () =>
+      const findings = await withLookups(ownFindings(candidate, options), namesNotCompared, () =>
         servingNameFindings(candidate, facts, options),
       )
       return judged(name, findings, onViolation)
@@ -85,10 +85,14 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
       dns.filter((name) => isClusterName(name, options.clusterDomain)),
       'a name of the cluster',
     ),
-    namesFinding('no-special-address', [...ip, ...dns].filter(isSpecialAddress), 'no address of a node'),
-    suffixFinding(candidate, options),
-    rangeFinding(ip, options),
-    lifetimeFinding(candidate, options),
+    namesFinding(
+      'no-special-address',
+      [...ip, ...dns].filter(isSpecialAddress),
+      'an address that no node has',
+    ),
+    ...suffixFindings(candidate, options),
+    ...rangeFindings(ip, options),
+    ...lifetimeFindings(candidate, options),
   ]
 }
 
@@ -127,14 +131,10 @@ function groupFinding({ object: { username, groups } }: Candidate): Finding {
 }
 
 function namesFinding(id: string, wrong: readonly string[], what: string): Finding {
+  const next = 'make the request anew with the names of the node alone'
   return wrong.length === 0
-    ? approvalFinding(id, 'entitlement', `none is ${what.replace(/^no /, 'a foreign ')}`)
-    : approvalFinding(
-        id,
-        'entitlement',
-        `${listed(wrong)} is ${what}`,
-        'make the request anew with the names of the node alone',
-      )
+    ? approvalFinding(id, 'entitlement', `none is ${what}`)
+    : approvalFinding(id, 'entitlement', `${listed(wrong)} is ${what}`, next)
 }
 
 /** True for the names under which clients in the cluster reach API servers, services and pods, and for localhost. */
@@ -150,22 +150,14 @@ function isClusterName(name: string, clusterDomain: string): boolean {
   )
 }
 
-function suffixFinding({ request }: Candidate, { dnsSuffixes }: KubeletServingOptions): Finding {
-  const id = 'dns-suffix'
-  if (dnsSuffixes.length === 0) return approvalFinding(id, 'entitlement', 'the policy names none')
+function suffixFindings({ request }: Candidate, { dnsSuffixes }: KubeletServingOptions): Finding[] {
+  if (dnsSuffixes.length === 0) return []
   const node = nodeNameOf(request.subject.commonName)
   const outside = request.subjectAltNames.dns.filter((name) => {
     const plain = name.toLowerCase()
     return plain !== node && !dnsSuffixes.some((suffix) => plain.endsWith(dotted(suffix)))
   })
-  return outside.length === 0
-    ? approvalFinding(id, 'entitlement', `all names end in ${listed(dnsSuffixes)}`)
-    : approvalFinding(
-        id,
-        'entitlement',
-        `${listed(outside)} does not end in ${listed(dnsSuffixes)}`,
-        'add the suffix to the policy where it is yours',
-      )
+  return [limitFinding('dns-suffix', outside, `among ${listed(dnsSuffixes)}`)]
 }
 
 function dotted(suffix: string): string {
@@ -173,34 +165,35 @@ function dotted(suffix: string): string {
   return plain.startsWith('.') ? plain : `.${plain}`
 }
 
-function rangeFinding(ip: readonly string[], { cidrs }: KubeletServingOptions): Finding {
-  const id = 'cidr'
-  if (cidrs.length === 0) return approvalFinding(id, 'entitlement', 'the policy names none')
+function rangeFindings(ip: readonly string[], { cidrs }: KubeletServingOptions): Finding[] {
+  if (cidrs.length === 0) return []
   const outside = ip.filter((address) => !isInRanges(address, cidrs))
-  const ranges = cidrs.map(({ text }) => text).join(', ')
-  return outside.length === 0
-    ? approvalFinding(id, 'entitlement', `all addresses are in ${ranges}`)
-    : approvalFinding(
-        id,
-        'entitlement',
-        `${listed(outside)} is not in ${ranges}`,
-        'add the range to the policy where it is yours',
-      )
+  return [limitFinding('cidr', outside, `in ${cidrs.map(({ text }) => text).join(', ')}`)]
 }
 
-function lifetimeFinding({ object }: Candidate, { maxExpirationSeconds }: KubeletServingOptions): Finding {
+function limitFinding(id: string, outside: readonly string[], where: string): Finding {
+  const next = 'add what is yours to the policy, or make the request anew without it'
+  return outside.length === 0
+    ? approvalFinding(id, 'entitlement', `all are ${where}`)
+    : approvalFinding(id, 'entitlement', `${listed(outside)} is not ${where}`, next)
+}
+
+function lifetimeFindings(
+  { object: { expirationSeconds } }: Candidate,
+  { maxExpirationSeconds }: KubeletServingOptions,
+): Finding[] {
   const id = 'lifetime'
-  const { expirationSeconds } = object
-  if (maxExpirationSeconds === undefined)
-    return approvalFinding(id, 'entitlement', 'the policy sets no limit')
+  if (maxExpirationSeconds === undefined) return []
   if (expirationSeconds === undefined)
-    return approvalFinding(id, 'entitlement', "the signer's, as nothing is asked for")
-  return expirationSeconds <= maxExpirationSeconds
-    ? approvalFinding(id, 'entitlement', `${expirationSeconds} s`)
-    : approvalFinding(
-        id,
-        'entitlement',
-        `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
-        `ask for ${maxExpirationSeconds} seconds at most`,
-      )
+    return [approvalFinding(id, 'entitlement', "the signer's, as nothing is asked for")]
+  return [
+    expirationSeconds <= maxExpirationSeconds
+      ? approvalFinding(id, 'entitlement', `${expirationSeconds} s`)
+      : approvalFinding(
+          id,
+          'entitlement',
+          `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
+          `ask for ${maxExpirationSeconds} seconds at most`,
+        ),
+  ]
 }

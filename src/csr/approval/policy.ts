@@ -39,10 +39,15 @@ export function judged(policy: string, findings: readonly Finding[], onViolation
   return { policy, applies: true, decision: 'approve', reason: `all rules of ${policy} are met`, findings }
 }
 
-/** Looks things up only for requests whose own text breaks no rule: the others are not worth a call. */
+/**
+ * Looks things up only for requests whose own text breaks no rule: the others are not worth a call. For those, `unasked` is
+ * what stays unknown.
+ */
 export async function withLookups(
   findings: readonly Finding[],
+  unasked: Finding,
   lookUp: () => Promise<readonly Finding[]>,
 ): Promise<readonly Finding[]> {
-  return findings.some(({ outcome }) => outcome === 'unmet') ? findings : [...findings, ...(await lookUp())]
+  const isHopeless = findings.some(({ outcome }) => outcome === 'unmet')
+  return isHopeless ? [...findings, unasked] : [...findings, ...(await lookUp())]
 }

@@ -2,7 +2,7 @@ import { listed, quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { nodeNameOf } from '../signers.ts'
 import { canonicalIp, isInRanges, parseCidr } from './addresses.ts'
-import type { ApprovalFacts, NodeFacts } from './facts.ts'
+import type { ApprovalFacts, ClusterAddresses, NodeFacts } from './facts.ts'
 import type { KubeletServingOptions } from './kubelet-serving.ts'
 import { approvalFinding, type Candidate, unknownFinding } from './request-rules.ts'
 
@@ -17,7 +17,7 @@ export async function servingNameFindings(
   const name = nodeNameOf(candidate.request.subject.commonName) ?? ''
   const node = await facts.findNode(name)
   const exists = nodeFinding(name, node)
-  if (node === undefined || node === 'absent') return [exists]
+  if (node === undefined || node === 'absent') return [exists, namesNotCompared]
   return [
     exists,
     await ownNamesFinding(candidate, node, facts, options),
@@ -25,6 +25,14 @@ export async function servingNameFindings(
     await othersFinding(candidate, node, facts, options),
   ]
 }
+
+/** Stands where nothing was looked up. */
+export const namesNotCompared: Finding = unknownFinding(
+  'own-names',
+  'entitlement',
+  'the names were not held against a Node',
+  'kubectl get nodes -o json > nodes.json, and hand it over: --nodes nodes.json',
+)
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {
   const id = 'node-exists'
@@ -136,6 +144,9 @@ function namesOf({
   ])
 }
 
+// What the cluster tells where the policy has told all.
+const nothingMore: ClusterAddresses = { apiServers: [], serviceCidrs: [] }
+
 async function clusterFinding(
   { request }: Candidate,
   node: NodeFacts,
@@ -143,9 +154,11 @@ async function clusterFinding(
   { apiServers, serviceCidrs }: KubeletServingOptions,
 ): Promise<Finding> {
   const id = 'no-cluster-address'
-  const cluster = await facts.readClusterAddresses()
+  const isSpelledOut = apiServers.length > 0 && serviceCidrs.length > 0
+  const cluster = (await facts.readClusterAddresses()) ?? (isSpelledOut ? nothingMore : undefined)
   if (cluster === undefined) {
-    const next = 'name them in the policy, or look: kubectl get endpointslices,servicecidrs -n default'
+    const next =
+      'name both under cluster: in the policy, or look: kubectl get servicecidrs; kubectl get endpoints kubernetes'
     return unknownFinding(id, 'entitlement', 'the addresses of API servers and services are not known', next)
   }
   const ranges = [...serviceCidrs, ...cluster.serviceCidrs.flatMap((text) => parseCidr(text) ?? [])]

@@ -1,0 +1,106 @@
+import { readSigningRequests } from '../csr/manifest-reading.ts'
+import type { SigningRequest } from '../csr/signing-request.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { looksLikePem, writePem } from '../x509/pem.ts'
+
+/** What a command line says about the request, over what the file says. */
+export interface RequestFlags {
+  readonly name?: string | undefined
+  readonly signer?: string | undefined
+  readonly usage?: readonly string[] | undefined
+  readonly 'expiration-seconds'?: number | undefined
+  readonly requester?: string | undefined
+  readonly 'requester-group'?: readonly string[] | undefined
+}
+
+/**
+ * Returns the one request of a file: a CertificateSigningRequest in YAML or JSON, or a request in PEM or DER, which flags make
+ * an object of. Throws KCERT_USAGE where something must be named, KCERT_MANIFEST_MALFORMED where there is nothing to read.
+ */
+export async function readSigningRequest(
+  bytes: Uint8Array,
+  source: string,
+  flags: RequestFlags,
+): Promise<SigningRequest> {
+  const text = Buffer.from(bytes).toString('utf8')
+  const object = text.includes('CertificateSigningRequest')
+    ? chosen(await readSigningRequests(text), source, flags.name)
+    : draftOf(bytes, source, flags)
+  const { requester, signer, usage } = flags
+  const groups = flags['requester-group']
+  const expirationSeconds = flags['expiration-seconds']
+  return {
+    ...object,
+    ...(signer === undefined ? {} : { signerName: signer }),
+    ...(usage === undefined || usage.length === 0 ? {} : { usages: wordsOf(usage) }),
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...(requester === undefined ? {} : { username: requester }),
+    ...(groups === undefined || groups.length === 0 ? {} : { groups: wordsOf(groups) }),
+  }
+}
+
+/** Values of a flag that may be repeated, and may hold several with commas between them. */
+function wordsOf(values: readonly string[]): string[] {
+  return values.flatMap((value) => value.split(',')).map((word) => word.trim())
+}
+
+function chosen(
+  objects: readonly SigningRequest[],
+  source: string,
+  name: string | undefined,
+): SigningRequest {
+  const named = name === undefined ? objects : objects.filter((object) => object.name === name)
+  const [object, second] = named
+  if (object !== undefined && second === undefined) return object
+  if (object === undefined) {
+    const names = objects.map((one) => one.name ?? '(no name)').join(', ')
+    throw new KcertError(
+      'KCERT_MANIFEST_MALFORMED',
+      `${source} holds no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
+      {
+        ...(names === '' ? {} : { why: `it holds ${names}` }),
+        next: 'kubectl get csr NAME -o yaml, or the PEM file of a request',
+      },
+    )
+  }
+  throw new KcertError(
+    'KCERT_USAGE',
+    `${source} holds ${named.length} requests, and one is checked at a time`,
+    {
+      why: `it holds ${named
+        .slice(0, 10)
+        .map((one) => one.name ?? '(no name)')
+        .join(', ')}${named.length > 10 ? ', …' : ''}`,
+      next: `name one: --name ${object.name ?? 'NAME'}`,
+    },
+  )
+}
+
+function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): SigningRequest {
+  const isDer = bytes[0] === 0x30 && !looksLikePem(bytes)
+  if (!isDer && !looksLikePem(bytes)) {
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} holds no certificate request`, {
+      why: 'it is neither PEM nor DER, nor YAML or JSON with a CertificateSigningRequest',
+      next: `kcert inspect ${source} says what it is`,
+    })
+  }
+  if (signer === undefined) {
+    throw new KcertError(
+      'KCERT_USAGE',
+      `${source} is a request without its Kubernetes object: no signer is named`,
+      {
+        why: 'the rules are those of the signer',
+        next: `kcert csr check ${source} --signer kubernetes.io/kube-apiserver-client --usage "client auth"`,
+      },
+    )
+  }
+  return {
+    labels: {},
+    request: isDer ? Buffer.from(writePem('CERTIFICATE REQUEST', bytes)) : bytes,
+    signerName: signer,
+    usages: [],
+    groups: [],
+    extra: {},
+    conditions: [],
+  }
+}

@@ -1,0 +1,131 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { readInput } from '../../cli/input.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { readSigningRequest } from '../../cli/request-input.ts'
+import { noFacts } from '../../csr/approval/facts.ts'
+import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
+import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
+import { checkRequest } from '../../csr/check.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderCheck } from '../../output/csr-check.ts'
+import { createPaint } from '../../output/paint.ts'
+
+export default class CsrCheck extends KcertCommand {
+  static override summary = 'Say whether a request will be accepted, approved and signed, before it is sent.'
+
+  static override description =
+    `Reads a file and asks no cluster. Three parties are asked apart, rule by rule, and for each rule that is broken it says what to change:
+
+  admission  will the API server accept the object?
+  approval   should an approver approve it? An approver has two duties: to see that the requester holds the key and is who it
+             says (identity), and that it is entitled to what it asks for (entitlement)
+  signing    will the signer sign it, or put the condition Failed on it?
+
+The decision is approve, deny or ignore (leave alone: no policy for this signer, or not enough is known). While it is not
+known who asks, approve means that nothing in the request speaks against it; once it is (spec.username, or --requester), only
+what is wholly known to be right is approved, exactly as a policy would. --nodes lets a kubelet's names be held against its Node.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'no rule is broken (and, when it is known who asks, it should be approved)',
+    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
+    [exitCodes.no]: 'a rule is broken, or it should not be approved',
+  }
+
+  static override examples = [
+    {
+      description: 'A request for a user, before it is sent',
+      command:
+        '<%= config.bin %> csr check ann.csr --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
+    },
+    {
+      description: 'A manifest',
+      command: '<%= config.bin %> csr check csr.yaml',
+    },
+    {
+      description: "A kubelet's request that waits on the cluster, held against the Nodes",
+      command:
+        'kubectl get nodes -o json > nodes.json; kubectl get csr csr-7x2lq -o yaml | <%= config.bin %> csr check - --nodes nodes.json',
+    },
+    {
+      description: 'What a policy of your own would do',
+      command:
+        '<%= config.bin %> csr check csr.yaml --policy policy.yaml --requester system:serviceaccount:shop:web',
+    },
+    {
+      description: 'The rules that are broken, for a script',
+      command: "<%= config.bin %> csr check csr.yaml -o json | jq -r '.rules[] | select(.ok | not) | .id'",
+    },
+  ]
+
+  static override args = {
+    request: Args.string({
+      description:
+        'request in PEM or DER, or a CertificateSigningRequest in YAML or JSON; "-" for standard input',
+      required: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    signer: Flags.string({ description: 'spec.signerName', helpValue: 'NAME' }),
+    usage: Flags.string({
+      description: 'one of spec.usages, such as "client auth"; with commas for several',
+      helpValue: 'USAGE',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    'expiration-seconds': Flags.integer({ description: 'spec.expirationSeconds', helpValue: 'SECONDS' }),
+    requester: Flags.string({ description: 'spec.username: who asks', helpValue: 'USER' }),
+    'requester-group': Flags.string({
+      description: 'one of spec.groups; with commas for several',
+      helpValue: 'GROUP',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    name: Flags.string({ description: 'which object, where the file holds several', helpValue: 'NAME' }),
+    policy: Flags.string({
+      description: 'approve by this policy (docs/policy.md) instead of the built-in ones',
+      helpValue: 'FILE',
+    }),
+    nodes: Flags.string({
+      description: 'all Nodes, as kubectl get nodes -o json writes them',
+      helpValue: 'FILE',
+    }),
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { args, flags } = await this.parse(CsrCheck)
+    const source = args.request
+    const object = await readSigningRequest(await readInput(source, this.context), source, flags)
+    const policies =
+      flags.policy === undefined
+        ? builtinPolicies
+        : await readPolicies(await this.text(flags.policy), flags.policy)
+    const facts =
+      flags.nodes === undefined
+        ? noFacts
+        : factsOfNodes(await readNodes(await this.text(flags.nodes), flags.nodes))
+
+    const report = await checkRequest(object, { source, policies, facts })
+    const view = await this.view()
+    await this.answer(renderReport(flags.output, report, () => renderCheck(report, view)))
+    const isFine =
+      report.rules.every(({ ok }) => ok) && (!report.isSubmitted || report.decision === 'approve')
+    return isFine ? exitCodes.done : exitCodes.no
+  }
+
+  private async text(file: string): Promise<string> {
+    return Buffer.from(await readInput(file, this.context)).toString('utf8')
+  }
+
+  private async view() {
+    const { stdoutIsTerminal, stdoutColor, width, env } = this.context
+    return {
+      width: stdoutIsTerminal || env.COLUMNS !== undefined ? width : Number.POSITIVE_INFINITY,
+      paint: await createPaint(stdoutColor),
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import type { CertificateRequest } from '../x509/request.ts'
+import { listed } from './quoting.ts'
+import {
+  apiServerClient,
+  defaultSigningDuration,
+  findSigner,
+  kubeletClient,
+  kubeletServing,
+} from './signers.ts'
+import type { SigningRequest } from './signing-request.ts'
+
+/** What stops nobody, and what the owner of a request will want to know. */
+export interface Advice {
+  readonly id: string
+  readonly detail: string
+  readonly next: string
+}
+
+type Adviser = (object: SigningRequest, request: CertificateRequest) => Advice | undefined
+
+/** Returns what is worth knowing about a request besides the rules. */
+export function adviceOn(object: SigningRequest, request: CertificateRequest): Advice[] {
+  return advisers.flatMap((adviser) => adviser(object, request) ?? [])
+}
+
+const advisers: readonly Adviser[] = [
+  function usagesByKey({ usages }, { publicKey: { algorithm } }) {
+    const id = 'usages-by-key'
+    const enciphers = usages.includes('key encipherment')
+    const isForTls = usages.includes('server auth') || usages.includes('client auth')
+    if (algorithm === 'RSA' && isForTls && !enciphers) {
+      const detail =
+        'the key is RSA, and key encipherment is not asked for: TLS 1.2 with RSA key exchange will not work'
+      return { id, detail, next: 'add --usage "key encipherment", as kubelets with RSA keys do' }
+    }
+    if (algorithm === 'RSA' || !enciphers) return undefined
+    const detail = `key encipherment is for RSA keys; an ${algorithm} key cannot do it`
+    return { id, detail, next: 'leave "key encipherment" out, as kubelets do since 1.27' }
+  },
+  function keyOfKubelets({ signerName }, { publicKey: { algorithm } }) {
+    if (algorithm !== 'Ed25519' || (signerName !== kubeletClient && signerName !== kubeletServing))
+      return undefined
+    const detail = 'kubeadm reads RSA and ECDSA keys only'
+    return { id: 'kubelet-key', detail, next: 'take ECDSA P-256, as the kubelet itself does' }
+  },
+  function droppedExtensions({ signerName }, { extensions }) {
+    if (findSigner(signerName) === undefined) return undefined
+    const dropped = extensions.filter(({ oid }) => oid !== subjectAltName).map(({ name }) => name)
+    if (dropped.length === 0) return undefined
+    const detail = `the signer drops the requested extensions ${listed(dropped)}`
+    return { id: 'dropped-extensions', detail, next: 'say in spec.usages what the certificate is for' }
+  },
+  function droppedNames({ signerName }, { subjectAltNames: { other } }) {
+    if (findSigner(signerName) === undefined || other.length === 0) return undefined
+    const detail = `the signer drops the names ${listed(other)}`
+    return { id: 'dropped-names', detail, next: 'ask for DNS names, IP addresses, email addresses or URIs' }
+  },
+  function serverWithoutNames({ usages }, { subjectAltNames: { dns, ip } }) {
+    if (!usages.includes('server auth') || dns.length + ip.length > 0) return undefined
+    const detail =
+      'a server without DNS names and IP addresses is trusted by no client: the common name no longer counts'
+    return { id: 'server-names', detail, next: 'add the names of the server: --dns NAME, --ip ADDRESS' }
+  },
+  function reservedIdentity({ signerName }, { subject }) {
+    if (signerName !== apiServerClient) return undefined
+    const names = [subject.commonName ?? '', ...subject.organization].filter((name) =>
+      name.startsWith('system:'),
+    )
+    if (names.length === 0) return undefined
+    const detail = `whoever holds the certificate acts as ${listed(names)}, which Kubernetes keeps for its own parts`
+    return {
+      id: 'reserved-identity',
+      detail,
+      next: 'take a user and groups of your own, and bind roles to them',
+    }
+  },
+  function emptyUser({ signerName }, { subject }) {
+    if (signerName !== apiServerClient || subject.commonName) return undefined
+    const detail = 'the API server takes the common name as the user, and there is none'
+    return {
+      id: 'empty-user',
+      detail,
+      next: 'make the request anew with a common name: kcert csr create --user NAME',
+    }
+  },
+  function cappedLifetime({ signerName, expirationSeconds = 0 }) {
+    if (findSigner(signerName) === undefined || expirationSeconds <= defaultSigningDuration) return undefined
+    const detail = `${expirationSeconds} s is more than a year, to which kube-controller-manager cuts it`
+    return { id: 'lifetime', detail, next: 'raise its --cluster-signing-duration where more is meant' }
+  },
+  function weakSignature(_object, { signatureAlgorithm }) {
+    if (!/sha-?1(?!\d)/i.test(signatureAlgorithm)) return undefined
+    const detail = `the request is signed with ${signatureAlgorithm}, which is broken`
+    return {
+      id: 'weak-signature',
+      detail,
+      next: 'make the request anew; kcert, OpenSSL and cfssl of today sign with SHA-256',
+    }
+  },
+  function eksNames({ signerName, name }) {
+    // The signer of EKS passes over objects whose names begin as those of kubelets do (aws/containers-roadmap#2079).
+    if (!signerName.startsWith('beta.eks.amazonaws.com/') || !name?.startsWith('csr-')) return undefined
+    const detail = `${signerName} never signs objects whose name begins with "csr-"`
+    return { id: 'object-name', detail, next: 'give the object another name' }
+  },
+]
+
+const subjectAltName = '2.5.29.17'

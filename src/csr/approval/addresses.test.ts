@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { canonicalIp, isInRanges, isSpecialAddress, parseCidr } from './addresses.ts'
+
+test.each(['10.0.0.0/8', '10.0.0.1', '0.0.0.0/0', 'fd00::/64', '::/0', '2001:db8::1/128'])(
+  '%s is a range',
+  (text) => {
+    expect(parseCidr(text)).toBeDefined()
+  },
+)
+
+test.each([
+  '10.0.0.0/33',
+  '10.0.0/8',
+  'fd00::/129',
+  '10.0.0.0/08',
+  '10.0.0.0/',
+  '10.0.0.0/8/8',
+  'example.com',
+  '',
+  '10.0.0.0/-1',
+])('%s is no range', (text) => {
+  expect(parseCidr(text)).toBeUndefined()
+})
+
+test.each([
+  ['10.1.255.255', '10.1.0.0/16', true],
+  ['10.2.0.0', '10.1.0.0/16', false],
+  ['10.1.0.127', '10.1.0.0/25', true],
+  ['10.1.0.128', '10.1.0.0/25', false],
+  ['::ffff:10.1.0.1', '10.1.0.0/16', true],
+  ['fd00::1', '10.0.0.0/8', false],
+  ['fd00:0:0:1::', 'fd00::/64', false],
+  ['192.0.2.1', '0.0.0.0/0', true],
+  ['2001:db8::1', '0.0.0.0/0', false],
+])('%s in %s: %s', (address, range, expected) => {
+  expect(isInRanges(address, [parseCidr(range)!])).toBe(expected)
+})
+
+test('an address has one spelling for comparisons', () => {
+  expect(canonicalIp('2001:0DB8:0:0:0:0:0:1')).toBe('2001:db8::1')
+  expect(canonicalIp('::ffff:192.0.2.1')).toBe('192.0.2.1')
+  expect(canonicalIp('node-1')).toBeUndefined()
+})
+
+test.each([
+  '127.0.0.1',
+  '::1',
+  '0:0:0:0:0:0:0:1',
+  '::ffff:127.0.0.1',
+  '0.0.0.0',
+  '255.255.255.255',
+  '224.0.0.1',
+  'ff02::1',
+])('%s is no address of a node', (address) => {
+  expect(isSpecialAddress(address)).toBe(true)
+})

@@ -1,0 +1,237 @@
+import { describe, expect, test } from 'vitest'
+import { requestPem, servingRequest, submitted } from '../../../test/csr/made-requests.ts'
+import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import type { RequestDescription } from '../../x509/issuing.ts'
+import type { SigningRequest } from '../signing-request.ts'
+import { decide, type Verdict } from './decide.ts'
+import { readPolicies } from './policy-file.ts'
+
+const head = 'apiVersion: kcert/v1\nkind: ApprovalPolicy\n'
+
+/** A request of the service account web in the namespace shop, to a signer of one's own. */
+function shopRequest(description: RequestDescription, fields: Partial<SigningRequest> = {}): SigningRequest {
+  return submitted(description, {
+    signerName: 'example.com/serving',
+    usages: ['digital signature', 'server auth'],
+    username: 'system:serviceaccount:shop:web',
+    groups: ['system:serviceaccounts', 'system:serviceaccounts:shop'],
+    ...fields,
+  })
+}
+
+async function verdictOf(policy: string, object: SigningRequest): Promise<Verdict> {
+  return decide(object, await readPolicies(head + policy, 'policy.yaml'), fakeFacts({}))
+}
+
+const shopRule = `rules:
+- name: shop
+  decision: approve
+  signerNames: [example.com/serving]
+  usernames: ["system:serviceaccount:shop:*"]
+  dnsNames: ["*.{namespace}.svc.cluster.local"]
+  ipAddresses: [10.0.0.0/8]
+  usages: [digital signature, server auth]
+  maxExpirationSeconds: 86400
+`
+const shopNames = (names: RequestDescription['subjectAltNames']): RequestDescription => ({
+  subject: {},
+  ...(names && { subjectAltNames: names }),
+})
+const day = { expirationSeconds: 86_400 }
+
+describe('an approving rule', () => {
+  test('approves what is within its lists, and says both duties', async () => {
+    const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'], ip: ['10.3.4.5'] }), day)
+    expect(await verdictOf(shopRule, object)).toMatchObject({
+      decision: 'approve',
+      policy: 'shop',
+      duties: { identity: 'met', entitlement: 'met' },
+    })
+  })
+
+  test.each<[string, RequestDescription, Partial<SigningRequest>]>([
+    ["a name of another's namespace", shopNames({ dns: ['web.bank.svc.cluster.local'] }), day],
+    ['a wildcard where the pattern means one label', shopNames({ dns: ['*.shop.svc.cluster.local'] }), day],
+    ['an address outside', shopNames({ ip: ['192.0.2.1'] }), day],
+    ['an email address, of which the rule says nothing', shopNames({ email: ['web@shop.example'] }), day],
+    ['a URI, of which the rule says nothing', shopNames({ uri: ['spiffe://shop/web'] }), day],
+    ['a common name, of which the rule says nothing', { subject: { commonName: 'web' } }, day],
+    ['a group, of which the rule says nothing', { subject: { organization: ['dev'] } }, day],
+    ['a usage more', shopNames({}), { ...day, usages: ['digital signature', 'server auth', 'client auth'] }],
+    ['no lifetime, where the rule has a limit', shopNames({}), {}],
+    ['a longer lifetime', shopNames({}), { expirationSeconds: 86_401 }],
+    ['another signer', shopNames({}), { ...day, signerName: 'example.com/other' }],
+    ['another requester', shopNames({}), { ...day, username: 'system:serviceaccount:bank:web' }],
+    ['a requester without name', shopNames({}), { ...day, username: '' }],
+  ])('leaves %s alone', async (_name, description, fields) => {
+    expect((await verdictOf(shopRule, shopRequest(description, fields))).decision).toBe('ignore')
+  })
+
+  test('never reaches system: names by a star, and never system:masters at all', async () => {
+    const rule = (organization: string) => `rules:
+- {name: users, decision: approve, signerNames: [kubernetes.io/kube-apiserver-client], groups: [people], commonNames: ["*"], organizations: ["${organization}"]}
+`
+    const asking = (organization: string, commonName = 'ann') =>
+      submitted(
+        { subject: { commonName, organization: [organization] } },
+        {
+          signerName: 'kubernetes.io/kube-apiserver-client',
+          usages: ['client auth'],
+          username: 'ann',
+          groups: ['people'],
+        },
+      )
+    expect((await verdictOf(rule('*'), asking('dev'))).decision).toBe('approve')
+    expect((await verdictOf(rule('*'), asking('system:nodes'))).decision).toBe('ignore')
+    expect((await verdictOf(rule('*'), asking('dev', 'system:kube-scheduler'))).decision).toBe('ignore')
+    expect((await verdictOf(rule('system:masters'), asking('system:masters'))).decision).toBe('ignore')
+    expect((await verdictOf(rule('system:auditors'), asking('system:auditors'))).decision).toBe('approve')
+  })
+
+  test('lets a wildcard name through where it is said so', async () => {
+    const object = shopRequest(shopNames({ dns: ['*.shop.svc.cluster.local'] }), day)
+    expect((await verdictOf(`${shopRule}  wildcards: true\n`, object)).decision).toBe('approve')
+  })
+})
+
+describe('a denying rule', () => {
+  const noWildcards = `- {name: no-wildcards, decision: deny, signerNames: ["example.com/*"], dnsNames: ["*.*", "*.*.*.*.*"]}\n`
+
+  test('beats an approval, wherever it stands', async () => {
+    const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'] }), day)
+    const denying = `- {name: none-for-web, decision: deny, signerNames: ["example.com/*"], usernames: ["system:serviceaccount:shop:web"]}\n`
+    const behind = await verdictOf(shopRule + denying, object)
+    const before = await verdictOf(shopRule.replace('rules:\n', `rules:\n${denying}`), object)
+    expect([behind.decision, before.decision]).toEqual(['deny', 'deny'])
+    expect(behind.policy).toBe('none-for-web')
+  })
+
+  test('leaves alone what has no value of one of its lists', async () => {
+    const object = shopRequest(shopNames({ ip: ['10.0.0.1'] }), day)
+    expect((await verdictOf(shopRule + noWildcards, object)).decision).toBe('approve')
+  })
+})
+
+describe('built-in policies in a file', () => {
+  const node = {
+    name: 'node-1',
+    addresses: ['node-1', 'node-1.nodes.example.com', '10.1.0.7', '2001:db8::7'].map((address, index) => ({
+      type: index < 2 ? 'InternalDNS' : 'InternalIP',
+      address,
+    })),
+    isControlPlane: false,
+  }
+  const facts = () =>
+    fakeFacts({ nodes: [node], served: {}, addresses: { apiServers: [], serviceCidrs: [] } })
+  const decisionBy = async (settings: string, cluster = '') =>
+    (
+      await decide(
+        servingRequest(),
+        await readPolicies(`${head}${cluster}rules:\n- {builtin: kubelet-serving${settings}}\n`, 'p'),
+        facts(),
+      )
+    ).decision
+
+  test.each([
+    ['', '', 'approve'],
+    [', dnsSuffixes: [.nodes.example.com]', '', 'approve'],
+    [', dnsSuffixes: [example.org]', '', 'ignore'],
+    [', dnsSuffixes: [example.org], onViolation: deny', '', 'deny'],
+    [', cidrs: [10.1.0.0/16]', '', 'ignore'],
+    [', cidrs: [10.1.0.0/16, "2001:db8::/32"]', '', 'approve'],
+    [', names: served', '', 'ignore'],
+    ['', 'cluster: {serviceCidrs: [10.1.0.0/16]}\n', 'ignore'],
+    ['', 'cluster: {apiServers: [10.1.0.7]}\n', 'ignore'],
+    ['', 'cluster: {domain: nodes.example.com}\n', 'ignore'],
+  ])('kubelet-serving%s with %j: %s', async (settings, cluster, expected) => {
+    expect(await decisionBy(settings, cluster)).toBe(expected)
+  })
+})
+
+describe('a faulty policy file', () => {
+  test.each<[string, string, string, RegExp]>([
+    [
+      'a field misspelled',
+      'rules:\n- builtin: kubelet-serving\n  dnsSufixes: [a.b]\n',
+      'policy.yaml line 5: rules[0].dnsSufixes',
+      /no field "dnsSufixes"; did you mean "dnsSuffixes"/,
+    ],
+    [
+      'an unknown built-in',
+      'rules:\n- builtin: kubelet\n',
+      'policy.yaml line 4: rules[0]',
+      /no built-in policy "kubelet"/,
+    ],
+    [
+      'a rule that decides nothing',
+      'rules:\n- name: x\n',
+      'policy.yaml line 4: rules[0]',
+      /either "builtin" or/,
+    ],
+    [
+      'no signer',
+      'rules:\n- {name: x, decision: approve}\n',
+      'policy.yaml line 4: rules[0].signerNames',
+      /"signerNames" is missing/,
+    ],
+    [
+      'a range that is none',
+      'rules:\n- builtin: kubelet-serving\n  cidrs:\n  - 10.0.0.0/40\n',
+      'policy.yaml line 6: rules[0].cidrs[0]',
+      /"10\.0\.0\.0\/40" is no range/,
+    ],
+    [
+      'a usage that is none',
+      'rules:\n- {name: x, decision: approve, signerNames: [a.b/c], usages: [fly]}\n',
+      'policy.yaml line 4: rules[0].usages[0]',
+      /"fly" where/,
+    ],
+    [
+      'an unknown placeholder',
+      'rules:\n- {name: x, decision: approve, signerNames: [a.b/c], dnsNames: ["{pod}.x"]}\n',
+      'policy.yaml line 4: rules[0].dnsNames[0]',
+      /placeholder/,
+    ],
+    [
+      'a lifetime below ten minutes',
+      'rules:\n- {builtin: kubelet-serving, maxExpirationSeconds: 60}\n',
+      'policy.yaml line 4: rules[0].maxExpirationSeconds',
+      /below 600/,
+    ],
+    ['a word where a list belongs', 'rules: none\n', 'policy.yaml line 3: rules', /where Array belongs/],
+    ['no rules', '', 'policy.yaml line 1: rules', /"rules" is missing/],
+    [
+      'an unknown field at the top',
+      'rules: []\nrule: []\n',
+      'policy.yaml line 4: rule',
+      /no field "rule"; did you mean "rules"/,
+    ],
+    [
+      'two rules of one name',
+      'rules:\n- builtin: kubelet-client\n- builtin: kubelet-client\n',
+      'policy.yaml',
+      /two rules are called "kubelet-client"/,
+    ],
+    ['two documents', 'rules: []\n---\na: b\n', 'policy.yaml', /2 documents/],
+    ['broken YAML', 'rules: [\n', 'policy.yaml line', /./],
+  ])('%s: is refused with the place, the fault and what to do', async (_name, policy, what, why) => {
+    await expect(readPolicies(head + policy, 'policy.yaml')).rejects.toMatchObject({
+      code: 'KCERT_POLICY_INVALID',
+      message: expect.stringContaining(what),
+      why: expect.stringMatching(why),
+      next: expect.stringContaining('docs/policy.md'),
+    })
+  })
+
+  test('a file of another kind is refused', async () => {
+    await expect(readPolicies('apiVersion: v1\nkind: Secret\nrules: []\n', 'p')).rejects.toMatchObject({
+      message: 'p line 1: apiVersion',
+    })
+  })
+})
+
+test('a policy sees the request itself, not what its file name or labels say', async () => {
+  const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'] }), day)
+  const swapped = { ...object, request: Buffer.from(requestPem(shopNames({ dns: ['api.bank.example'] }))) }
+  expect((await verdictOf(shopRule, swapped)).decision).toBe('ignore')
+})

@@ -1,0 +1,97 @@
+import * as v from 'valibot'
+
+// The JSON contract of `kcert csr check`. docs/schemas/RequestCheck.json is generated from these schemas; the program itself
+// imports their types alone.
+
+const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
+const texts = v.array(v.string())
+const questions = ['admission', 'approval', 'signing'] as const
+const duties = ['identity', 'entitlement'] as const
+
+const requestSchema = v.object({
+  subject: v.object({
+    text: v.pipe(v.string(), v.description('RFC 4514')),
+    commonName: v.optional(v.string()),
+    organization: texts,
+  }),
+  subjectAltNames: v.object({ dns: texts, ip: texts, email: texts, uri: texts, other: texts }),
+  publicKey: v.object({
+    algorithm: v.string(),
+    bits: v.optional(v.number()),
+    curve: v.optional(v.string()),
+    sha256: hex,
+  }),
+  signatureAlgorithm: v.string(),
+})
+
+const specSchema = v.object({
+  name: v.optional(v.string()),
+  signerName: v.string(),
+  usages: texts,
+  expirationSeconds: v.optional(v.number()),
+  username: v.optional(
+    v.pipe(v.string(), v.description('who made the object; absent before it was submitted')),
+  ),
+  groups: texts,
+})
+
+const ruleSchema = v.object({
+  id: v.string(),
+  question: v.pipe(
+    v.picklist(questions),
+    v.description('who asks: the API server (admission), an approver (approval), the signer (signing)'),
+  ),
+  duty: v.optional(v.pipe(v.picklist(duties), v.description("the approver's duty that the rule serves"))),
+  ok: v.boolean(),
+  detail: v.string(),
+  next: v.optional(v.pipe(v.string(), v.description('what to change'))),
+})
+
+const openSchema = v.object({
+  id: v.string(),
+  question: v.picklist(questions),
+  duty: v.optional(v.picklist(duties)),
+  detail: v.string(),
+  next: v.pipe(v.string(), v.description('how to find out')),
+})
+
+export const checkReportSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('RequestCheck'),
+  source: v.pipe(v.string(), v.description('the file, "-" for standard input')),
+  spec: specSchema,
+  request: v.optional(v.pipe(requestSchema, v.description('absent when the request cannot be read'))),
+  isSubmitted: v.pipe(
+    v.boolean(),
+    v.description(
+      'true when it is known who asks: then only what is wholly known to be right is approved. Before that, approve means that nothing in the request speaks against it',
+    ),
+  ),
+  decision: v.pipe(v.picklist(['approve', 'deny', 'ignore']), v.description('what an approver should do')),
+  reason: v.string(),
+  answers: v.object({
+    admission: v.pipe(v.picklist(['accepted', 'refused']), v.description('by the API server')),
+    signing: v.pipe(
+      v.picklist(['signs', 'fails', 'nobody', 'another']),
+      v.description(
+        'once approved: signs; fails: the object gets the condition Failed; nobody: no such signer of Kubernetes; another: a signer whose rules kcert does not know',
+      ),
+    ),
+  }),
+  duties: v.array(
+    v.object({
+      name: v.picklist(duties),
+      text: v.string(),
+      outcome: v.picklist(['met', 'unmet', 'unknown']),
+    }),
+  ),
+  rules: v.array(ruleSchema),
+  open: v.pipe(v.array(openSchema), v.description('what an approver must still find out')),
+  advice: v.pipe(
+    v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
+    v.description('what stops nobody and is worth knowing'),
+  ),
+})
+
+export type CheckReport = v.InferOutput<typeof checkReportSchema>
+export type RuleReport = CheckReport['rules'][number]

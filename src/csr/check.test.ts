@@ -1,0 +1,269 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { clientRequest, nodeNames, requestPem, servingRequest } from '../../test/csr/made-requests.ts'
+import { recorded } from '../../test/truth/recorded.ts'
+import type { RequestDescription } from '../x509/issuing.ts'
+import { noFacts } from './approval/facts.ts'
+import { factsOfNodes } from './approval/node-list.ts'
+import { builtinPolicies, readPolicies } from './approval/policy-file.ts'
+import { checkRequest } from './check.ts'
+import type { CheckReport } from './check-report.ts'
+import type { SigningRequest } from './signing-request.ts'
+
+const client = 'kubernetes.io/kube-apiserver-client'
+const kubeletClient = 'kubernetes.io/kube-apiserver-client-kubelet'
+
+async function check(object: SigningRequest): Promise<CheckReport> {
+  return checkRequest(object, { source: 'x', policies: builtinPolicies, facts: noFacts })
+}
+
+/** A request that nobody has sent yet. */
+function draft(
+  description: RequestDescription,
+  signerName: string,
+  usages: readonly string[],
+  { key, ...fields }: Partial<SigningRequest> & { key?: KeyObject } = {},
+): SigningRequest {
+  return {
+    labels: {},
+    request: Buffer.from(requestPem(description, ...(key ? [key] : []))),
+    signerName,
+    usages,
+    groups: [],
+    extra: {},
+    conditions: [],
+    ...fields,
+  }
+}
+
+const ann: RequestDescription = { subject: { commonName: 'ann', organization: ['dev'] } }
+const broken = ({ rules }: CheckReport): string[] => rules.filter(({ ok }) => !ok).map(({ id }) => id)
+
+describe('a request that nobody has sent yet', () => {
+  test('of a user is accepted, signed, and nothing speaks against it', async () => {
+    const report = await check(draft(ann, client, ['digital signature', 'client auth']))
+    expect(report).toMatchObject({
+      isSubmitted: false,
+      decision: 'approve',
+      answers: { admission: 'accepted', signing: 'signs' },
+    })
+    expect(broken(report)).toEqual([])
+    expect(report.open.map(({ id, duty }) => [id, duty])).toEqual([
+      ['requester', 'identity'],
+      ['permission', 'entitlement'],
+    ])
+  })
+
+  test('for a signer of somebody else is left to its approvers', async () => {
+    expect(await check(draft(ann, 'example.com/serving', ['server auth']))).toMatchObject({
+      decision: 'ignore',
+      answers: { admission: 'accepted', signing: 'another' },
+    })
+  })
+
+  test('for a signer that Kubernetes does not have waits for ever', async () => {
+    const report = await check(draft(ann, 'kubernetes.io/kube-apiserver-serving', ['server auth']))
+    expect(report).toMatchObject({ decision: 'ignore', answers: { signing: 'nobody' } })
+    expect(broken(report)).toEqual(['signer'])
+  })
+
+  test('with the usage of a server for the signer of users would end as Failed (kubernetes#108633)', async () => {
+    const report = await check(draft(ann, client, ['digital signature', 'server auth']))
+    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'accepted', signing: 'fails' } })
+    expect(report.rules.find(({ ok }) => !ok)).toEqual({
+      id: 'signer-usages',
+      question: 'signing',
+      ok: false,
+      detail:
+        'it wants usage client auth, beside it at most digital signature and key encipherment, but "client auth" is missing, "server auth" is not allowed',
+      next: expect.stringContaining('--usage "client auth"'),
+    })
+  })
+
+  test('with system:masters is refused at the door, where the signer is that of users', async () => {
+    const masters = { subject: { commonName: 'root', organization: ['system:masters'] } }
+    const report = await check(draft(masters, client, ['client auth']))
+    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'refused' } })
+    expect(broken(report)).toEqual(['system-masters', 'no-system-masters'])
+    expect(broken(await check(draft(masters, 'example.com/x', ['client auth'])))).toEqual([
+      'no-system-masters',
+    ])
+  })
+
+  test('for the node with the empty name is signed by Kubernetes, and should not be approved', async () => {
+    const report = await check(
+      draft({ subject: { commonName: 'system:node:', organization: ['system:nodes'] } }, kubeletClient, [
+        'digital signature',
+        'client auth',
+      ]),
+    )
+    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'accepted', signing: 'signs' } })
+    expect(broken(report)).toEqual(['node-name'])
+  })
+
+  test.each([
+    [-60, ['expiration-seconds']],
+    [599, ['expiration-seconds']],
+    [600, []],
+    [2 ** 31, ['expiration-seconds']],
+    [600.5, ['expiration-seconds']],
+    [Number.NaN, ['expiration-seconds']],
+  ])('for %d seconds breaks %j', async (expirationSeconds, expected) => {
+    expect(broken(await check(draft(ann, client, ['client auth'], { expirationSeconds })))).toEqual(expected)
+  })
+
+  test.each([
+    [[], ['usages-present', 'signer-usages']],
+    [['client auth', 'client auth'], ['usages-once']],
+    [
+      ['client auth', 'clientAuth'],
+      ['usages-known', 'signer-usages'],
+    ],
+  ])('with usages %j breaks %j', async (usages, expected) => {
+    expect(broken(await check(draft(ann, client, usages)))).toEqual(expected)
+  })
+
+  test.each([
+    ['serving', 'signer-name'],
+    ['example/serving', 'signer-name'],
+    ['example.com/a/b', 'signer-name'],
+    ['Example.com/serving', 'signer-name'],
+    ['example.com/', 'signer-name'],
+    ['', 'signer-name'],
+    [`${'a.'.repeat(127)}b/x`, 'signer-name'],
+    [`${'a'.repeat(64)}.com/x`, 'signer-name'],
+    ['kubernetes.io/legacy-unknown', 'signer-name'],
+  ])('for a signer called %j breaks %s', async (signerName, id) => {
+    expect(broken(await check(draft(ann, signerName, ['client auth'])))).toContain(id)
+  })
+
+  test('says of usages by key type what kubelets know', async () => {
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+    const ids = async (usages: string[], key?: KeyObject) =>
+      (await check(draft(ann, client, usages, key ? { key } : {}))).advice.map(({ id }) => id)
+    expect(await ids(['digital signature', 'client auth'])).toEqual([])
+    expect(await ids(['digital signature', 'key encipherment', 'client auth'])).toEqual(['usages-by-key'])
+    expect(await ids(['digital signature', 'client auth'], rsa)).toEqual(['usages-by-key'])
+    expect(await ids(['digital signature', 'key encipherment', 'client auth'], rsa)).toEqual([])
+  })
+
+  test('says what the signer drops, and what clients will miss', async () => {
+    const description: RequestDescription = {
+      ...ann,
+      keyUsage: ['digitalSignature'],
+      extendedKeyUsage: ['clientAuth'],
+    }
+    const dropping = await check(draft(description, client, ['client auth']))
+    expect(dropping.advice).toEqual([
+      expect.objectContaining({
+        id: 'dropped-extensions',
+        detail: expect.stringContaining('"keyUsage", "extKeyUsage"'),
+      }),
+    ])
+    const nameless = await check(draft(ann, 'example.com/serving', ['server auth']))
+    expect(nameless.advice.map(({ id }) => id)).toEqual(['server-names'])
+  })
+})
+
+describe('an object that somebody has sent', () => {
+  test('is approved only when all is known', async () => {
+    const report = await check(servingRequest())
+    expect(report).toMatchObject({ isSubmitted: true, decision: 'ignore' })
+    expect(broken(report)).toEqual([])
+    expect(report.open.map(({ id }) => id)).toEqual(['node-exists', 'own-names'])
+    expect(report.duties.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ['identity', 'unknown'],
+      ['entitlement', 'unknown'],
+    ])
+  })
+
+  test('is approved from files alone, where they say everything', async () => {
+    const addresses = [
+      ...nodeNames.dns.map((address) => ({ type: 'InternalDNS', address })),
+      ...nodeNames.ip.map((address) => ({ type: 'InternalIP', address })),
+    ]
+    const policies = await readPolicies(
+      'apiVersion: kcert/v1\nkind: ApprovalPolicy\ncluster: {apiServers: [10.1.0.2], serviceCidrs: [10.96.0.0/12]}\nrules: [{builtin: kubelet-serving}]\n',
+      'p',
+    )
+    const facts = factsOfNodes([{ name: 'node-1', addresses, isControlPlane: false }])
+    const report = await checkRequest(servingRequest(), { source: 'x', policies, facts })
+    expect(report).toMatchObject({ decision: 'approve' })
+    expect(report.duties.map(({ outcome }) => outcome)).toEqual(['met', 'met'])
+  })
+
+  test('by another node breaks the plugin NodeRestriction, and the policy', async () => {
+    const report = await check(clientRequest({ username: 'system:node:node-2' }))
+    expect(report).toMatchObject({ decision: 'ignore', answers: { admission: 'refused' } })
+    expect(broken(report)).toEqual(['node-restriction', 'requester'])
+  })
+
+  test('that is decided already is left alone', async () => {
+    const conditions = [{ type: 'Approved', status: 'True' }]
+    expect((await check(servingRequest({ conditions }))).reason).toBe('it is approved already')
+  })
+})
+
+describe('what is no request', () => {
+  test.each<[string, Uint8Array | undefined, string]>([
+    ['no base64', undefined, 'request-pem'],
+    ['nothing', Buffer.from(''), 'request-pem'],
+    ['no PEM', Buffer.from('hello'), 'request-pem'],
+    [
+      'a damaged block',
+      Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\n!!\n-----END CERTIFICATE REQUEST-----\n'),
+      'request-pem',
+    ],
+    [
+      'a certificate',
+      Buffer.from('-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n'),
+      'request-pem',
+    ],
+    [
+      'a private key',
+      Buffer.from('-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n'),
+      'request-pem',
+    ],
+    [
+      'no DER',
+      Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n'),
+      'request-form',
+    ],
+  ])('%s: the API server refuses it, and nothing else is said', async (_name, request, id) => {
+    const report = await check(draft(ann, client, ['client auth'], { request }))
+    expect(report).toMatchObject({ decision: 'deny', answers: { admission: 'refused', signing: 'fails' } })
+    expect(broken(report)).toEqual([id])
+    expect(report.request).toBeUndefined()
+  })
+})
+
+interface SignerCase {
+  readonly id: string
+  readonly expect: string
+  readonly signerName: string
+  readonly usages: string[]
+  readonly request: string
+}
+
+const truth = recorded<{ cases: SignerCase[] }>('signer-validation.json')
+
+test.skipIf(truth === undefined)(
+  'agrees with what kube-controller-manager was recorded to do, once approved',
+  async () => {
+    const answers: Record<string, string[]> = {
+      sign: ['signs'],
+      fail: ['fails'],
+      refuse: ['nobody', 'another'],
+    }
+    for (const one of truth!.cases.filter(({ expect: expected }) => expected in answers)) {
+      const { request, signerName, usages } = one
+      const report = await check(draft(ann, signerName, usages, { request: Buffer.from(request) }))
+      expect({ id: one.id, answer: report.answers.signing }).toEqual({
+        id: one.id,
+        answer: expect.toBeOneOf(answers[one.expect]!),
+      })
+      if (one.expect === 'fail')
+        expect({ id: one.id, decision: report.decision }).toEqual({ id: one.id, decision: 'deny' })
+    }
+  },
+)

@@ -1,0 +1,176 @@
+import type { CertificateRequest } from '../x509/request.ts'
+import { admissionFindings } from './admission.ts'
+import { adviceOn } from './advice.ts'
+import { decide, dutyOutcome } from './approval/decide.ts'
+import type { ApprovalFacts } from './approval/facts.ts'
+import type { Policy } from './approval/policy.ts'
+import { requestFindings } from './approval/request-rules.ts'
+import type { CheckReport } from './check-report.ts'
+import { quoted } from './quoting.ts'
+import { type Duty, dutyText, type Finding, isUnknown, isUnmet } from './rule.ts'
+import { isKubernetesDomain } from './signer-name.ts'
+import { findSigner } from './signers.ts'
+import { signingFindings } from './signing.ts'
+import { readRequestContent, type SigningRequest } from './signing-request.ts'
+
+/** What a check knows besides the object. */
+export interface CheckContext {
+  readonly source: string
+  readonly policies: readonly Policy[]
+  readonly facts: ApprovalFacts
+}
+
+/** Returns whether the API server accepts the object, an approver should approve it, and the signer will sign it, rule by rule. */
+export async function checkRequest(object: SigningRequest, context: CheckContext): Promise<CheckReport> {
+  const { request } = readRequestContent(object.request)
+  const admission = admissionFindings(object)
+  const signing = request === undefined ? [] : signingFindings(object, request)
+  const approval = await approvalAnswer(object, request, context)
+  const findings = [...admission, ...approval.findings, ...signing]
+  const isSubmitted = object.username !== undefined
+  const { decision, reason } = isSubmitted ? approval : draftDecision(object, findings)
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'RequestCheck',
+    source: context.source,
+    spec: specOf(object),
+    ...(request && { request: requestOf(request) }),
+    isSubmitted,
+    decision,
+    reason,
+    answers: {
+      admission: admission.some(isUnmet) ? 'refused' : 'accepted',
+      signing: signingAnswer(object.signerName, request === undefined || signing.some(isUnmet)),
+    },
+    duties: (['identity', 'entitlement'] as const).map((name: Duty) => ({
+      name,
+      text: dutyText[name],
+      outcome: dutyOutcome(name, approval.findings),
+    })),
+    rules: findings.filter((finding) => !isUnknown(finding)).map(ruleOf),
+    open: findings.filter(isUnknown).map(openOf),
+    advice: request === undefined ? [] : adviceOn(object, request),
+  }
+}
+
+interface ApprovalAnswer {
+  readonly decision: CheckReport['decision']
+  readonly reason: string
+  readonly findings: readonly Finding[]
+}
+
+async function approvalAnswer(
+  object: SigningRequest,
+  request: CertificateRequest | undefined,
+  { policies, facts }: CheckContext,
+): Promise<ApprovalAnswer> {
+  const verdict = await decide(object, policies, facts)
+  const findings =
+    verdict.findings.length === 0 && request !== undefined
+      ? [...requestFindings({ object, request }), ...requesterOpen(object)]
+      : verdict.findings
+  // The signer's own rules stand under their own question, one by one.
+  return { ...verdict, findings: findings.filter(({ id }) => id !== 'signer-takes-it') }
+}
+
+// No policy is for this signer: that the requester is who it says, and may ask for this, is for a person to find out.
+function requesterOpen({ username }: SigningRequest): Finding[] {
+  const who =
+    username === undefined
+      ? 'who asks is not known'
+      : `no policy says whether ${quoted(username)} is who the request says`
+  return [
+    {
+      id: 'requester',
+      question: 'approval',
+      duty: 'identity',
+      outcome: 'unknown',
+      detail: who,
+      next: 'ask whoever is named in the request, by another way than the request',
+    },
+    {
+      id: 'permission',
+      question: 'approval',
+      duty: 'entitlement',
+      outcome: 'unknown',
+      detail: 'no policy says who may ask for this',
+      next: 'decide, or write a rule: docs/policy.md',
+    },
+  ]
+}
+
+/**
+ * Before a request is submitted nobody has asked yet, so its owner wants to know whether anything in it is wrong; what an
+ * approver must look up is listed apart.
+ */
+function draftDecision(
+  { signerName }: SigningRequest,
+  findings: readonly Finding[],
+): Pick<CheckReport, 'decision' | 'reason'> {
+  const unmet = findings.filter(isUnmet)
+  const signer = findSigner(signerName)
+  if (signer === undefined && isKubernetesDomain(signerName))
+    return {
+      decision: 'ignore',
+      reason: 'no signer of Kubernetes has this name: approving it changes nothing',
+    }
+  if (unmet.length > 0) return { decision: 'deny', reason: `${unmet[0]!.id}: ${unmet[0]!.detail}` }
+  if (signer === undefined)
+    return { decision: 'ignore', reason: `the approvers of ${signerName} decide: kcert has no policy for it` }
+  const open = findings.filter(isUnknown).map(({ id }) => id)
+  const rest = open.length === 0 ? '' : `; an approver still has to find out: ${open.join(', ')}`
+  return { decision: 'approve', reason: `nothing in the request speaks against it${rest}` }
+}
+
+function signingAnswer(signerName: string, isFaulty: boolean): CheckReport['answers']['signing'] {
+  if (findSigner(signerName) !== undefined) return isFaulty ? 'fails' : 'signs'
+  return isKubernetesDomain(signerName) ? 'nobody' : 'another'
+}
+
+function specOf(object: SigningRequest): CheckReport['spec'] {
+  const { name, signerName, usages, expirationSeconds, username, groups } = object
+  return {
+    ...(name === undefined ? {} : { name }),
+    signerName,
+    usages: [...usages],
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...(username === undefined ? {} : { username }),
+    groups: [...groups],
+  }
+}
+
+function requestOf({ subject, subjectAltNames, publicKey, signatureAlgorithm }: CertificateRequest) {
+  const { dns, ip, email, uri, other } = subjectAltNames
+  const { algorithm, bits, curve, sha256 } = publicKey
+  const { commonName } = subject
+  return {
+    subject: {
+      text: subject.text,
+      ...(commonName === undefined ? {} : { commonName }),
+      organization: [...subject.organization],
+    },
+    subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri], other: [...other] },
+    publicKey: {
+      algorithm,
+      ...(bits === undefined ? {} : { bits }),
+      ...(curve === undefined ? {} : { curve }),
+      sha256,
+    },
+    signatureAlgorithm,
+  }
+}
+
+function ruleOf({ id, question, duty, outcome, detail, next }: Finding): CheckReport['rules'][number] {
+  return {
+    id,
+    question,
+    ...(duty === undefined ? {} : { duty }),
+    ok: outcome === 'met',
+    detail,
+    ...(next === undefined ? {} : { next }),
+  }
+}
+
+function openOf({ id, question, duty, detail, next = '' }: Finding): CheckReport['open'][number] {
+  return { id, question, ...(duty === undefined ? {} : { duty }), detail, next }
+}

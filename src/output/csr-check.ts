@@ -1,0 +1,139 @@
+import type { CheckReport } from '../csr/check-report.ts'
+import type { View } from './inspection/view.ts'
+import { altNameList, keyText } from './names.ts'
+import type { Paint } from './paint.ts'
+import { joinSections } from './sections.ts'
+import { printable } from './terminal.ts'
+import { padded, wrapped } from './width.ts'
+
+type Question = CheckReport['rules'][number]['question']
+type Field = readonly [label: string, value: string | undefined, stroke?: (text: string) => string]
+
+const questionText: Readonly<Record<Question, string>> = {
+  admission: 'Will the API server accept it?',
+  approval: 'Should an approver approve it?',
+  signing: 'Will the signer sign it?',
+}
+
+const signingText: Readonly<Record<CheckReport['answers']['signing'], string>> = {
+  signs: 'yes',
+  fails: 'NO: the object would get the condition Failed',
+  nobody: 'NO: there is no such signer',
+  another: 'its owner decides',
+}
+
+/** Returns the check as people read it: the request, the three questions with all rules, what is open, and the decision. */
+export function renderCheck(report: CheckReport, view: View): string {
+  return joinSections([
+    fieldLines(requestFields(report), view),
+    ...(['admission', 'approval', 'signing'] as const).map((question) =>
+      questionLines(report, question, view),
+    ),
+    adviceLines(report, view),
+    decisionLines(report, view),
+  ])
+}
+
+function requestFields({ spec, request }: CheckReport): Field[] {
+  const groups = spec.groups.length > 0 ? ` (${spec.groups.join(', ')})` : ''
+  return [
+    ['object', spec.name],
+    ['subject', request && (request.subject.text || '(empty)')],
+    [
+      'names',
+      request && [...altNameList(request.subjectAltNames), ...request.subjectAltNames.other].join(', '),
+    ],
+    ['key', request && keyText(request.publicKey)],
+    ['signer', spec.signerName],
+    ['usages', spec.usages.join(', ')],
+    ['lifetime', spec.expirationSeconds === undefined ? undefined : `${spec.expirationSeconds} s`],
+    ['requester', spec.username === undefined ? undefined : `${spec.username}${groups}`],
+  ]
+}
+
+function questionLines(report: CheckReport, question: Question, view: View): string[] {
+  const answer = answerTo(report, question, view.paint)
+  const marked = [
+    ...report.rules
+      .filter((rule) => rule.question === question)
+      .map((rule) => ({ ...rule, mark: rule.ok ? 'ok' : 'NO' })),
+    ...report.open.filter((rule) => rule.question === question).map((rule) => ({ ...rule, mark: '?' })),
+  ]
+  if (marked.length === 0 && question !== 'approval') return []
+  const widest = Math.max(0, ...marked.map(({ id }) => id.length))
+  return [
+    `${view.paint.heading(questionText[question])} ${answer}`,
+    ...marked.flatMap(({ mark, id, detail, next }) => {
+      const indent = ' '.repeat(widest + 8)
+      const [first = '', ...rest] = wrapped(printable(detail), view.width - indent.length)
+      return [
+        `  ${strokeOf(mark, view.paint)(padded(mark, 2))}  ${padded(id, widest)}  ${first}`,
+        ...rest.map((line) => indent + line),
+        ...(mark === 'ok' || next === undefined ? [] : [`${indent}next: ${printable(next)}`]),
+      ]
+    }),
+  ]
+}
+
+function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question, paint: Paint): string {
+  if (question === 'approval') return approvalStroke(decision, paint)(approvalText(decision, isSubmitted))
+  if (question === 'signing') {
+    const isNo = answers.signing === 'fails' || answers.signing === 'nobody'
+    return (isNo ? paint.severity.critical : paint.status.ok)(signingText[answers.signing])
+  }
+  return answers.admission === 'accepted' ? paint.status.ok('yes') : paint.severity.critical('NO')
+}
+
+function approvalText(decision: CheckReport['decision'], isSubmitted: boolean): string {
+  if (decision === 'deny') return 'NO: deny it'
+  if (decision === 'ignore') return 'leave it alone'
+  return isSubmitted ? 'yes' : 'nothing in it speaks against it'
+}
+
+function approvalStroke(
+  decision: CheckReport['decision'],
+  { status, severity }: Paint,
+): (text: string) => string {
+  return { approve: status.ok, ignore: status.warning, deny: severity.critical }[decision]
+}
+
+function strokeOf(mark: string, { status, severity }: Paint): (text: string) => string {
+  if (mark === 'ok') return status.ok
+  return mark === '?' ? status.warning : severity.critical
+}
+
+function adviceLines({ advice }: CheckReport, { paint, width }: View): string[] {
+  if (advice.length === 0) return []
+  return [
+    paint.heading('Worth knowing'),
+    ...advice.flatMap(({ detail, next }) => [
+      ...wrapped(printable(detail), width - 2).map((line) => `  ${line}`),
+      `  next: ${printable(next)}`,
+    ]),
+  ]
+}
+
+function decisionLines({ decision, reason, duties }: CheckReport, view: View): string[] {
+  const { paint } = view
+  const stroke = { met: paint.status.ok, unknown: paint.status.warning, unmet: paint.severity.critical }
+  return fieldLines(
+    [
+      ...duties.map(({ name, text, outcome }): Field => [name, `${outcome}: ${text}`, stroke[outcome]]),
+      ['decision', `${decision}: ${reason}`, approvalStroke(decision, paint)],
+    ],
+    view,
+  )
+}
+
+function fieldLines(fields: readonly Field[], { width, paint }: View): string[] {
+  const shown = fields.filter(([, value]) => value !== undefined && value !== '')
+  const labelWidth = Math.max(0, ...shown.map(([label]) => label.length))
+  return shown.flatMap(([label, value, stroke]) => {
+    const [first = '', ...rest] = wrapped(printable(value!), width - labelWidth - 2)
+    const indent = ' '.repeat(labelWidth + 2)
+    return [
+      `${paint.faint(padded(label, labelWidth))}  ${stroke === undefined ? first : stroke(first)}`,
+      ...rest.map((line) => indent + line),
+    ]
+  })
+}
