@@ -15,18 +15,17 @@ if (major < wanted.major || (major === wanted.major && minor < wanted.minor)) {
 }
 
 async function start() {
-  const { enableCompileCache } = await import('node:module')
-  const cache = await ownCacheFolder()
-  if (cache) enableCompileCache(cache)
+  const cache = ownCacheFolder()
+  if (cache) process.getBuiltinModule('node:module').enableCompileCache(cache)
   await import('../dist/main.js')
 }
 
 // Compiled code is read back as code, so it lies only where no other user can have put it: never in /tmp.
-async function ownCacheFolder() {
+function ownCacheFolder() {
   const base = process.env.XDG_CACHE_HOME || (process.env.HOME && `${process.env.HOME}/.cache`)
   const absolute = typeof base === 'string' && base[0] === '/'
   if (!absolute || !process.getuid) return undefined
-  const { lstatSync, mkdirSync } = await import('node:fs')
+  const { lstatSync, mkdirSync } = process.getBuiltinModule('node:fs')
   const folder = `${base}/kcert`
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })

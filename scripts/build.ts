@@ -1,9 +1,11 @@
 import { globSync, readFileSync, rmSync } from 'node:fs'
 import { type BuildOptions, type BuildResult, build, type Metafile } from 'esbuild'
 import { leanOclif } from './lean-oclif.ts'
+import { nodeBuiltins } from './node-builtins.ts'
 
-// Bundles src/ into dist/: one entry for each command, shared code in chunks. oclif and the other packages are taken in,
-// because reading one file is several times quicker than reading the hundreds they consist of.
+// Bundles src/ into dist/: a build for each command, so that what it always needs is in few files and what it seldom needs is
+// in chunks of their own. oclif and the other packages are taken in, because reading one file is several times quicker than
+// reading the hundreds they consist of.
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 const commands = globSync('src/commands/**/*.ts', { exclude: (path) => path.endsWith('.test.ts') })
@@ -22,26 +24,28 @@ const shared: BuildOptions = {
   define: { KCERT_VERSION: JSON.stringify(version), 'process.env.NODE_ENV': '"production"' },
   banner: { js: commonJsNames() },
 }
-const runs = await build({
-  ...shared,
-  entryPoints: ['src/main.ts', ...commands],
-  chunkNames: 'chunks/[name]-[hash]',
-  splitting: true,
-  plugins: [leanOclif()],
-})
+const runs = await Promise.all(
+  ['src/main.ts', ...commands].map((entry) =>
+    build({
+      ...shared,
+      entryPoints: [entry],
+      chunkNames: 'chunks/[name]-[hash]',
+      splitting: true,
+      plugins: [leanOclif(), nodeBuiltins()],
+    }),
+  ),
+)
 // Help is oclif whole, in a bundle of its own that nothing else loads.
 const help = await build({ ...shared, entryPoints: ['src/cli/help.ts'] })
 
-removeLeftovers([runs, help])
-if (process.argv.includes('--sizes')) for (const { metafile } of [runs, help]) printSizes(metafile)
+removeLeftovers([...runs, help])
+if (process.argv.includes('--sizes')) for (const { metafile } of [...runs, help]) printSizes(metafile)
 
 // oclif and node-forge are CommonJS and expect these names; in an ES module they must be made.
 function commonJsNames(): string {
   return [
-    "import{createRequire as kcertRequire}from'node:module';",
-    "import{fileURLToPath as kcertPath}from'node:url';",
-    'const require=kcertRequire(import.meta.url),__filename=kcertPath(import.meta.url),',
-    "__dirname=__filename.slice(0,__filename.lastIndexOf('/'));",
+    "const require=process.getBuiltinModule('node:module').createRequire(import.meta.url),",
+    '__filename=import.meta.filename,__dirname=import.meta.dirname;',
   ].join('')
 }
 
