@@ -49,6 +49,8 @@ function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
     return { code, certificate: candidate, other: issued, chain: [...below, candidate] }
   }
   const issuedAtFault = (code: RefusalCode): Explanation => {
+    // A root is not looking for an issuer: it is not trusted, however many namesakes of it are.
+    if (code === 'ISSUER_KEY_OTHER' && isRoot(issued)) return explainOrphan(below)
     return { code, certificate: issued, other: candidate, chain: below }
   }
   switch (reason) {
@@ -75,7 +77,10 @@ function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
 
 function explainOrphan(below: readonly Certificate[]): Explanation {
   const last = below.at(-1)!
-  const isRoot = last.isSelfIssued && last.isSignedBy(last)
-  const code = !isRoot ? 'ISSUER_UNKNOWN' : below.length === 1 ? 'LEAF_SELF_SIGNED' : 'ROOT_NOT_TRUSTED'
+  const code = !isRoot(last) ? 'ISSUER_UNKNOWN' : below.length === 1 ? 'LEAF_SELF_SIGNED' : 'ROOT_NOT_TRUSTED'
   return { code, certificate: last, chain: below }
+}
+
+function isRoot(certificate: Certificate): boolean {
+  return certificate.isSelfIssued && certificate.isSignedBy(certificate)
 }

@@ -1,5 +1,5 @@
 import type { OpensslFacts, RawName, RawSubtree } from './openssl-facts.ts'
-import { canonicalName, canonicalRdns, isWithin } from './openssl-name.ts'
+import { canonicalRdns, isWithin } from './openssl-name.ts'
 
 // Name constraints as OpenSSL 3 applies them (RFC 5280 section 4.2.1.10). It differs from Go: directory names are compared,
 // self-issued CAs are left out, hosts of mailboxes and URIs match exactly, and a common name counts where no DNS name is.
@@ -140,9 +140,4 @@ function matchAddress(address: Buffer, range: Buffer): Match {
   if (address.length * 2 !== range.length) return 'no-match'
   const mask = range.subarray(address.length)
   return answer(address.every((octet, i) => (octet & mask[i]!) === (range[i]! & mask[i]!)))
-}
-
-/** True when this name is empty to OpenSSL. */
-export function hasEmptySubject({ certificate }: OpensslFacts): boolean {
-  return canonicalName(certificate.subject).length === 0
 }

@@ -52,7 +52,6 @@ interface AuthorityKeyId {
   readonly keyId: string | undefined
   readonly issuer: CanonicalName | undefined
   readonly serialNumber: string | undefined
-  readonly hasIssuer: boolean
 }
 
 export interface OpensslFacts {
@@ -166,10 +165,9 @@ function readAuthorityKeyId(value: Uint8Array | undefined): AuthorityKeyId | und
   return reading(value, (reader) => {
     reader.enter(tags.sequence, '')
     const keyId = reader.readOptional(0x80, '') ? hexOf(reader) : undefined
-    const hasIssuer = reader.readOptional(0xa1, '')
-    const issuer = hasIssuer ? directoryNameIn(reader) : undefined
+    const issuer = reader.readOptional(0xa1, '') ? directoryNameIn(reader) : undefined
     const serialNumber = reader.readOptional(0x82, '') ? reader.unsignedHex() : undefined
-    return { keyId, issuer, serialNumber, hasIssuer }
+    return { keyId, issuer, serialNumber }
   })
 }
 

@@ -9,29 +9,24 @@ import { findOpensslError, type OpensslError, type OpensslSettings } from './ope
 
 interface Verifier {
   readonly settings: OpensslSettings
-  /** As a program is called in a sentence. */
-  readonly title: string
   /** TLS has no purpose "any". */
   readonly purposes: readonly ChainQuestion['purpose'][]
   readonly isValidForHost: (question: ChainQuestion, host: string) => boolean
 }
 
-/** Verifiers that kcert can answer for besides Go. */
-export const otherVerifiers = {
+/** Verifiers that kcert can answer for besides Go: `openssl verify`, the TLS of Node.js 24, and that of Python 3.13. */
+const otherVerifiers = {
   openssl: {
-    title: 'openssl verify',
     settings: { authLevel: 0, isStrict: false, takesPartialChain: false },
     purposes: ['server', 'client', 'any'],
     isValidForHost: (question, host) => isValidForHostInOpenssl(question, host, true),
   },
   node: {
-    title: 'Node.js 24',
     settings: { authLevel: 2, isStrict: false, takesPartialChain: false },
     purposes: ['server', 'client'],
     isValidForHost: ({ leaf, purpose }, host) => purpose === 'client' || isValidForHostInNode(leaf, host),
   },
   python: {
-    title: 'Python 3.13',
     settings: { authLevel: 2, isStrict: true, takesPartialChain: true },
     purposes: ['server', 'client'],
     isValidForHost: (question, host) =>
@@ -46,7 +41,7 @@ export interface OtherVerdict {
   readonly accepts: boolean
   /** The error that it would show; absent when it accepts. */
   readonly error?: OpensslError
-  /** Set where its answer is not Go's: why, in words. */
+  /** Set where its answer is not Go's: why, as a sentence that begins with "it". */
   readonly difference?: string
 }
 
@@ -57,7 +52,7 @@ export function askOtherVerifiers(
 ): OtherVerdict[] {
   const verdicts: OtherVerdict[] = []
   for (const verifier of Object.keys(otherVerifiers) as OtherVerifier[]) {
-    const { purposes, title }: Verifier = otherVerifiers[verifier]
+    const { purposes }: Verifier = otherVerifiers[verifier]
     if (!purposes.includes(question.purpose)) continue
     const error = errorOf(verifier, question)
     const accepts = error === undefined
@@ -67,9 +62,9 @@ export function askOtherVerifiers(
         verifier,
         accepts,
         error: error!,
-        difference: `${title} ${whyRefused(error!, question)}`,
+        difference: `it ${whyRefused(error!, question)}`,
       })
-    } else verdicts.push({ verifier, accepts, difference: `${title} ${whyAccepted(go.refusal.code)}` })
+    } else verdicts.push({ verifier, accepts, difference: `it ${whyAccepted(go.refusal.code)}` })
   }
   return verdicts
 }

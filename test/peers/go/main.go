@@ -3,6 +3,7 @@
 //	peer verify            one case a line on standard input, one answer a line on standard output
 //	peer parse             the same for single certificates
 //	peer parse PATH...     every certificate in the files and folders, one a line
+//	peer sign              one request a line, one certificate a line, as kube-controller-manager signs
 package main
 
 import (
@@ -26,10 +27,12 @@ func run(args []string) error {
 		return answerEach(os.Stdin, os.Stdout, verify)
 	case len(args) == 1 && args[0] == "parse":
 		return answerEach(os.Stdin, os.Stdout, parse)
+	case len(args) == 1 && args[0] == "sign":
+		return answerEach(os.Stdin, os.Stdout, sign)
 	case len(args) > 1 && args[0] == "parse":
 		return parsePaths(args[1:], os.Stdout)
 	}
-	return fmt.Errorf("usage: peer verify | peer parse [PATH...]")
+	return fmt.Errorf("usage: peer verify | peer sign | peer parse [PATH...]")
 }
 
 // answerEach flushes whenever the input pauses, so that a test may also ask one case at a time.
