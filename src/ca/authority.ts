@@ -5,7 +5,7 @@ import { Certificate } from '../x509/certificate.ts'
 import { goName } from '../x509/go-name.ts'
 import { issueCertificate } from '../x509/issuing.ts'
 import type { Name } from '../x509/name.ts'
-import type { AttributeDescription } from '../x509/name-encoding.ts'
+import { type AttributeDescription, encodeName } from '../x509/name-encoding.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import type { SigningProfile } from './profile.ts'
 import { kubernetesShortMs, validityOf } from './validity.ts'
@@ -110,6 +110,8 @@ export function signRequest(
   const validity = validityOf({ ...profile, shortMs: kubernetesShortMs }, now, ca.notAfter)
   const subject = goName(textAttributes(request.subject))
   const { keyUsage, extendedKeyUsage } = usages
+  // Go names no issuer's key where subject and issuer are the same name: it takes the certificate for the issuer's own.
+  const isNamedAsCa = Buffer.compare(encodeName(subject.rdns), ca.subject.der) === 0
   const der = issueCertificate(
     {
       serialNumber,
@@ -121,7 +123,7 @@ export function signRequest(
       ...(keyUsage.length > 0 ? { keyUsage } : {}),
       extendedKeyUsage,
       basicConstraints: { ca: false },
-      ...(ca.subjectKeyId === undefined ? {} : { authorityKeyId: ca.subjectKeyId }),
+      ...(ca.subjectKeyId === undefined || isNamedAsCa ? {} : { authorityKeyId: ca.subjectKeyId }),
       subjectAltNames: request.subjectAltNames,
       authorityInfoAccess: { ocsp: profile.ocspUrls, caIssuers: profile.issuerUrls },
       crlDistributionPoints: profile.crlUrls,

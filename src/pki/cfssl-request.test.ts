@@ -38,7 +38,7 @@ test('names become the subject in the order of Go, several of one type together'
       {
         O: 'one',
         C: 'DE',
-        ST: 'Berlin',
+        ST: 'Land',
         L: 'Berlin',
         OU: 'unit',
         E: 'a@example.com',
@@ -49,13 +49,13 @@ test('names become the subject in the order of Go, several of one type together'
   })
   expect(subject).toEqual([
     [{ type: 'C', value: 'DE' }],
+    [{ type: 'ST', value: 'Land' }],
+    [{ type: 'L', value: 'Berlin' }],
     [
       { type: 'O', value: 'one' },
       { type: 'O', value: 'two' },
     ],
     [{ type: 'OU', value: 'unit' }],
-    [{ type: 'L', value: 'Berlin' }],
-    [{ type: 'ST', value: 'Berlin' }],
     [{ type: 'CN', value: 'x' }],
     [{ type: 'serialNumber', value: '7' }],
     [{ type: '1.2.3.4', value: 'v' }],

@@ -3,7 +3,7 @@ import type { AttributeDescription } from './name-encoding.ts'
 // Go's pkix.Name: what kube-controller-manager, kubeadm and cfssl keep of a subject, and in which order they write it.
 
 /** In the order of ToRDNSequence. Several values of one type share one relative name. */
-const multiValued = ['C', 'O', 'OU', 'L', 'ST', 'STREET', 'postalCode'] as const
+const multiValued = ['C', 'ST', 'L', 'STREET', 'postalCode', 'O', 'OU'] as const
 const singleValued = ['CN', 'serialNumber'] as const
 
 const known: ReadonlySet<string> = new Set([...multiValued, ...singleValued])

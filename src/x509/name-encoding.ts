@@ -42,10 +42,10 @@ function rdnsOf(name: NameDescription): AttributeDescription[][] {
   const single = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
   const attributes: readonly (readonly [type: string, values: readonly string[] | undefined])[] = [
     ['C', name.country],
+    ['ST', name.province],
+    ['L', name.locality],
     ['O', name.organization],
     ['OU', name.organizationalUnit],
-    ['L', name.locality],
-    ['ST', name.province],
     ['CN', single(name.commonName)],
     ['serialNumber', single(name.serialNumber)],
   ]
