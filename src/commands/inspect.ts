@@ -34,22 +34,21 @@ export default class Inspect extends KcertCommand {
   static override summary = 'Show what certificates there are, when they expire, and what is wrong with them.'
 
   static override description =
-    `Reads kubeconfigs, PEM, DER, PKCS#7, PKCS#12, certificate requests, keys, and Secrets, ConfigMaps and CSRs as YAML or JSON.
-Folders are walked; kubeadm's /etc/kubernetes and the kubelet's /var/lib/kubelet/pki are recognised and each file is named
-by its role there. Nothing is asked of a cluster, no plugin of a kubeconfig is run, and no socket is opened, unless a server is named as host:port.
+    `Reads kubeconfigs, PEM, DER, PKCS#7, PKCS#12, certificate requests, keys, and Secrets, ConfigMaps and CSRs as YAML or JSON. Folders are walked; kubeadm's /etc/kubernetes and the kubelet's /var/lib/kubelet/pki are recognised, and each file is named by its role there.
 
 Without a target: what there is of $KUBECONFIG, ~/.kube/config, /etc/kubernetes and /var/lib/kubelet/pki.
 
-A problem is info, warning or critical. By default little time is left below the lesser of 30 days and 20 % of the
-lifetime (warning), and of 7 days and 5 % (critical).
+No cluster is asked and no plugin of a kubeconfig is run. A socket is opened only to a server that is named as host:port.
 
-  text        tables for people: status and time left first, then what is wrong and what to do next
-  wide        every field in one line each, however long
-  tree        who issued what, over all inputs
-  json, yaml  the whole report (docs/schemas/InspectionReport.json)
-  prometheus  for node_exporter's textfile collector
-  nagios      one line, and the exit codes of a monitoring plugin: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
-  pem         the certificates themselves`
+A problem is info, warning or critical. By default little time is left below the lesser of 30 days and 20 % of the lifetime (warning), and of 7 days and 5 % (critical).
+
+text        tables, then what is wrong and what to do next
+wide        every field, one line each, however long
+tree        who issued what, over all inputs
+json, yaml  the whole report, as in docs/schemas
+prometheus  for node_exporter's textfile collector
+nagios      one line, and a monitoring plugin's exit codes
+pem         the certificates themselves`
 
   static override exitCodes = {
     [exitCodes.done]: 'no problem worse than info',
@@ -117,8 +116,8 @@ lifetime (warning), and of 7 days and 5 % (critical).
       helpValue: 'FILE',
     }),
     only: Flags.string({
-      description: `leave out all other certificates and their problems; with commas for several: ${selectors.join(', ')}`,
-      helpValue: 'expired,…',
+      description: `show only these, and their problems; several with commas: ${selectors.join(', ')}`,
+      helpValue: 'WHICH',
       multiple: true,
       multipleNonGreedy: true,
     }),
@@ -141,7 +140,7 @@ lifetime (warning), and of 7 days and 5 % (critical).
       description: 'file whose first line opens PKCS#12 keystores and encrypted keys',
       helpValue: 'FILE',
     }),
-    timeout: Flags.string({ description: 'how long to wait for a server', default: '5s' }),
+    timeout: Flags.string({ description: 'how long to wait for a server', helpValue: 'TIME', default: '5s' }),
     watch: Flags.boolean({ description: 'inspect again and again until Ctrl-C', char: 'w' }),
     every: Flags.string({
       description: 'how often, with --watch; 10s if nothing is said',

@@ -38,6 +38,17 @@ test('a narrow terminal shortens, a narrower one drops the column that says leas
   expect(lines(22)).toEqual(['STATUS   NAME', 'ok       東京', 'expired  apiserver-ku…'])
 })
 
+test('a column gives way gladly to its second width, and further only when no other has anything to give', () => {
+  const named: Column<Row>[] = columns.map((column) =>
+    column.title === 'NAME' ? { ...column, shrinkGladlyTo: 20 } : column,
+  )
+  const row = { status: 'ok', name: 'apiserver-kubelet-client', place: 'pki/apiserver-kubelet-client.crt' }
+  const cells = (width: number) => tableLines(named, [row], width, noPaint)[1]!
+  expect(cells(48)).toBe('ok      apiserver-kubelet-c…  pki/apis…lient.crt')
+  expect(cells(38)).toBe('ok      apiserver-kubelet-c…  pki….crt')
+  expect(cells(32)).toBe('ok      apiserver-kub…  pki….crt')
+})
+
 test('columns that nobody has anything for are left out', () => {
   expect(tableLines(columns, [{ status: 'ok', name: '', place: '' }], Infinity, noPaint)).toEqual([
     'STATUS',

@@ -7,6 +7,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => string
   /** Cells may be shortened to this width when the terminal is narrow; absent: never shortened. */
   readonly shrinkTo?: number
+  /** Down to here, and no further while another column still has cells to give. */
+  readonly shrinkGladlyTo?: number
   /** Where a cell is cut when it is shortened: at its end, unless both ends say something. */
   readonly cut?: 'end' | 'middle'
   /** When shortening is not enough, the column with the highest number goes first; absent: it always stays. */
@@ -81,7 +83,7 @@ function fitting<Row>(fitted: Fitted<Row>[], limit: number): Fitted<Row>[] {
   let kept = fitted
   for (;;) {
     for (const one of kept) one.width = one.longest
-    if (shrink(kept, limit)) return kept
+    if (shrink(kept, limit, gladFloorOf) || shrink(kept, limit, floorOf)) return kept
     const victim = kept
       .filter(({ column }) => column.dropRank !== undefined)
       .sort((a, b) => b.column.dropRank! - a.column.dropRank!)[0]
@@ -91,16 +93,20 @@ function fitting<Row>(fitted: Fitted<Row>[], limit: number): Fitted<Row>[] {
 }
 
 // Takes cells from the widest shrinkable column until all fit; says whether they do.
-function shrink<Row>(kept: readonly Fitted<Row>[], limit: number): boolean {
+function shrink<Row>(
+  kept: readonly Fitted<Row>[],
+  limit: number,
+  floor: (column: Column<Row>) => number,
+): boolean {
   let excess = kept.reduce((sum, { width }) => sum + width, 0) + gap.length * (kept.length - 1) - limit
   while (excess > 0) {
     const flexible = kept
-      .filter(({ column, width }) => column.shrinkTo !== undefined && width > floorOf(column))
+      .filter(({ column, width }) => column.shrinkTo !== undefined && width > floor(column))
       .sort((a, b) => b.width - a.width)
     const widest = flexible[0]
     if (widest === undefined) return false
     // down to the next widest, or to its own floor, whichever comes first: a step each, not a cell each
-    const next = Math.max(floorOf(widest.column), flexible[1]?.width ?? 0)
+    const next = Math.max(floor(widest.column), flexible[1]?.width ?? 0)
     const step = Math.min(excess, Math.max(1, widest.width - next))
     widest.width -= step
     excess -= step
@@ -108,6 +114,10 @@ function shrink<Row>(kept: readonly Fitted<Row>[], limit: number): boolean {
   return true
 }
 
-function floorOf<Row>(column: Column<Row>): number {
-  return Math.max(column.shrinkTo!, displayWidth(column.title))
+function floorOf<Row>({ shrinkTo = 0, title }: Column<Row>): number {
+  return Math.max(shrinkTo, displayWidth(title))
+}
+
+function gladFloorOf<Row>(column: Column<Row>): number {
+  return Math.max(column.shrinkGladlyTo ?? 0, floorOf(column))
 }

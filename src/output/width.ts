@@ -92,18 +92,19 @@ function tail(characters: string[], width: number): string {
  */
 export function wrapped(text: string, width: number): string[] {
   if (displayWidth(text) <= width) return [text]
+  const [first = '', ...words] = text.split(' ')
   const lines: string[] = []
-  let line = ''
-  let cells = 0
-  for (const word of text.split(' ')) {
+  let line = first
+  let cells = displayWidth(first)
+  for (const word of words) {
     const size = displayWidth(word)
-    if (line !== '' && cells + 1 + size > width) {
+    if (cells > 0 && cells + 1 + size > width) {
       lines.push(line)
       line = word
       cells = size
     } else {
-      cells += (line === '' ? 0 : 1) + size
-      line = line === '' ? word : `${line} ${word}`
+      line += ` ${word}`
+      cells += 1 + size
     }
   }
   lines.push(line)

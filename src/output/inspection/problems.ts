@@ -38,7 +38,9 @@ function grouped(problems: readonly Problem[]): Problem[][] {
 
 function groupLines(group: readonly Problem[], width: number, paint: Paint, placesShown: number): string[] {
   const { severity, code, message, next } = group[0]!
-  const lines = [`${paint.severity[severity](padded(severity, indent.length - 2))}  ${paint.heading(printable(code))}`]
+  const lines = [
+    `${paint.severity[severity](padded(severity, indent.length - 2))}  ${paint.heading(printable(code))}`,
+  ]
   for (const problem of group.slice(0, placesShown)) lines.push(indent + printable(placeText(problem)))
   const more = group.length - placesShown
   if (more > 0) lines.push(`${indent}and ${more} more ${plural(more, 'place')} (-o wide shows all)`)

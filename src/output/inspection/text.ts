@@ -59,39 +59,77 @@ function sourcesOf(report: InspectionReport): string[] {
 }
 
 function tables(report: InspectionReport, places: ShortPlaces, view: View): string[][] {
+  const leaves = report.certificates.filter(({ isCa }) => !isCa).map((one) => ({ one, copies: 0 }))
+  const authorities = withoutCopies(report.certificates.filter(({ isCa }) => isCa))
   return [
-    certificateTable('CERTIFICATE', false, report, places, view),
-    certificateTable('AUTHORITY', true, report, places, view),
+    certificateTable('CERTIFICATE', leaves, report.generatedAt, places, view),
+    certificateTable('AUTHORITY', authorities, report.generatedAt, places, view),
     requestTable(report.requests, places, view),
   ]
 }
 
+interface CertificateRow {
+  readonly one: CertificateReport
+  /** How often the same certificate lies elsewhere too. */
+  readonly copies: number
+}
+
+// Every kubeconfig brings a copy of its cluster's CA. A row stands for all copies, and is the one that lies in a file of its
+// own; a CA that differs in one of the kubeconfigs gets its own row, and is seen.
+function withoutCopies(authorities: readonly CertificateReport[]): CertificateRow[] {
+  const rows = new Map<string, CertificateRow>()
+  for (const authority of authorities) {
+    const key = authority.fingerprintSha256
+    const known = rows.get(key)
+    if (known === undefined) rows.set(key, { one: authority, copies: 0 })
+    else rows.set(key, { one: known.one.entry === '' ? known.one : authority, copies: known.copies + 1 })
+  }
+  return [...rows.values()]
+}
+
 function certificateTable(
   title: string,
-  isCa: boolean,
-  { certificates: all, generatedAt }: InspectionReport,
+  rows: readonly CertificateRow[],
+  generatedAt: string,
   places: ShortPlaces,
   { width, paint }: View,
 ): string[] {
-  const certificates = all.filter((certificate) => certificate.isCa === isCa)
-  const columns: Column<CertificateReport>[] = [
+  const columns: Column<CertificateRow>[] = [
     {
       title: 'STATUS',
-      cell: ({ status }) => status,
-      paint: ({ status }, cell) => paint.status[status](cell),
+      cell: ({ one }) => one.status,
+      paint: ({ one }, cell) => paint.status[one.status](cell),
     },
-    { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, generatedAt) },
-    { title: 'EXPIRES (UTC)', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 2 },
-    { title, cell: ({ role, subject }) => role ?? shortName(subject), shrinkTo: 14 },
+    { title: 'TIME LEFT', cell: ({ one }) => timeLeftOf(one, generatedAt) },
+    { title: 'EXPIRES (UTC)', cell: ({ one }) => minuteOf(one.notAfter), dropRank: 2 },
+    {
+      title,
+      cell: ({ one }) => one.role ?? shortName(one.subject),
+      shrinkTo: 14,
+      shrinkGladlyTo: 24,
+    },
     {
       title: 'SUBJECT',
-      cell: ({ role, subject }) => (role === undefined ? '' : shortName(subject)),
+      cell: ({ one }) => (one.role === undefined ? '' : shortName(one.subject)),
       shrinkTo: 14,
       dropRank: 3,
     },
-    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'middle', dropRank: 1 },
+    {
+      title: 'PLACE',
+      cell: ({ one, copies }) => placeCell(one, copies, places),
+      shrinkTo: 12,
+      cut: 'middle',
+      dropRank: 1,
+    },
   ]
-  return certificates.length === 0 ? [] : tableLines(columns, certificates, width, paint)
+  return rows.length === 0 ? [] : tableLines(columns, rows, width, paint)
+}
+
+// That data stands inline is the usual case and needs no words; a file that a kubeconfig names does.
+function placeCell({ source, entry }: CertificateReport, copies: number, places: ShortPlaces): string {
+  const short = entry.replace(/: (?:client-certificate|certificate-authority)-data$/, '')
+  const place = places.of({ source, entry: short })
+  return copies === 0 ? place : `${place}${place === '' ? '' : ' '}and ${copies} more`
 }
 
 function requestTable(

@@ -95,6 +95,35 @@ describe.each(Object.entries(views))('%s', (_name, render) => {
   })
 })
 
+describe('text', () => {
+  const authority = goldenReport.certificates.find(({ isCa }) => isCa)!
+  const text = (certificates: CertificateReport[]) =>
+    renderText({ ...reportOf(authority), certificates }, { width: 120, paint: noPaint })
+
+  test('says a CA once, by the file of its own, and how many copies there are', () => {
+    const copy = {
+      ...authority,
+      source: 'admin.conf',
+      entry: 'cluster c: certificate-authority-data',
+      role: 'cluster CA',
+    }
+    const rows = text([copy, authority, { ...copy, source: 'kubelet.conf' }]).match(/^ok .*$/gm)
+    expect(rows).toEqual([
+      expect.stringMatching(/ ca +kubernetes +\/etc\/kubernetes\/pki\/ca\.crt and 2 more$/),
+    ])
+  })
+
+  test('does not hide one of two CAs that share a name', () => {
+    const other = {
+      ...authority,
+      source: 'admin.conf',
+      entry: 'cluster c',
+      fingerprintSha256: 'f'.repeat(64),
+    }
+    expect(text([authority, other]).match(/^ok .*$/gm)).toHaveLength(2)
+  })
+})
+
 describe('json and yaml', () => {
   test('keep the data: what was escaped reads back as it was', async () => {
     const { parse } = await import('yaml')
