@@ -4,6 +4,7 @@ import { Config, Plugin } from '@oclif/core'
 import { commandPages } from './docs/commands.ts'
 import { errorPage } from './docs/errors.ts'
 import { problemPage } from './docs/problems.ts'
+import { refusalPage } from './docs/refusals.ts'
 import { schemaFiles } from './docs/schemas.ts'
 
 // Generates oclif.manifest.json and the reference part of docs/ from the source. Without --write it compares and fails
@@ -16,6 +17,7 @@ const generated = new Map<string, string>([
   ...commandPages(manifest.commands),
   ['docs/errors.md', errorPage()],
   ['docs/problems.md', problemPage()],
+  ['docs/refusals.md', refusalPage()],
   ...schemaFiles(),
 ])
 const left = globSync(['docs/commands/*.md', 'docs/schemas/*.json']).filter((path) => !generated.has(path))

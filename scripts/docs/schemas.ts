@@ -3,11 +3,13 @@ import type { GenericSchema } from 'valibot'
 import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
+import { verificationReportSchema } from '../../src/verification/report.ts'
 
 /** Every kind of JSON document that kcert prints. */
 const kinds: Record<string, GenericSchema> = {
   ApprovalPolicy: policySchema,
   InspectionReport: inspectionReportSchema,
+  VerificationReport: verificationReportSchema,
   RequestCheck: checkReportSchema,
 }
 

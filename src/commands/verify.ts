@@ -1,0 +1,203 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../cli/base-command.ts'
+import { readInput } from '../cli/input.ts'
+import { parseDuration, parseInstant } from '../cli/instant.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Source } from '../inspection/source.ts'
+import type { View } from '../output/inspection/view.ts'
+import { renderJson } from '../output/json.ts'
+import { createPaint } from '../output/paint.ts'
+import { renderVerification } from '../output/verification.ts'
+import { renderYaml } from '../output/yaml.ts'
+import { readDescriptor, readFile } from '../system/files.ts'
+import { type CertificateInput, type InputRole, readCertificateInput } from '../verification/input.ts'
+import type { VerificationReport } from '../verification/report.ts'
+import { verify } from '../verification/verification.ts'
+import { type Purpose, purposes } from '../x509/chain.ts'
+
+const formats = ['text', 'json', 'yaml'] as const
+
+export default class Verify extends KcertCommand {
+  static override summary =
+    'Say whether a Kubernetes component would accept a certificate, and if not, which one is at fault.'
+
+  static override description =
+    `Builds the chain from the leaf to the roots and judges it as Go's crypto/x509 does, with which API servers, kubelets, etcd
+and kubectl are made: every path that there is, validity, CA flags, path lengths, name constraints, critical extensions, extended key
+usages from the root down. Then it says where openssl, Node.js and Python (3.13) would answer otherwise, and why.
+Revocation is not looked at, as Kubernetes does not look at it. No socket is opened, unless the leaf is named as host:port.
+
+The leaf is the first certificate of its file; those behind it are intermediates, as a server sends them along. Each input may be
+PEM, DER, PKCS#7, a Secret or ConfigMap, or a kubeconfig: as roots its cluster's certificate-authority, as leaf its client certificate,
+which without --roots is held against the CA of the same file.
+
+  server  what a TLS client does with a server's certificate; with --name also whether it is valid for that name
+  client  what an API server does with a client certificate; shows the user and the groups that it stands for
+  any     the extended key usages are not looked at`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'trusted',
+    [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
+    [exitCodes.no]: 'not trusted, or the leaf is malformed',
+    [exitCodes.unreachable]: 'a server was not reached',
+  }
+
+  static override examples = [
+    {
+      description: "Would clients accept the API server's certificate under this name?",
+      command:
+        '<%= config.bin %> verify /etc/kubernetes/pki/apiserver.crt --roots /etc/kubernetes/pki/ca.crt --name 10.96.0.1',
+    },
+    {
+      description:
+        "Would the API server accept the client certificate of a kubeconfig, by that file's own CA?",
+      command: '<%= config.bin %> verify ~/.kube/config',
+    },
+    {
+      description: 'Would an API server accept this client certificate, and as whom?',
+      command: '<%= config.bin %> verify admin.crt --roots /etc/kubernetes/pki/ca.crt --purpose client',
+    },
+    {
+      description: 'Will it still be accepted in 90 days?',
+      command: '<%= config.bin %> verify apiserver.crt --roots ca.crt --at +90d',
+    },
+    {
+      description: 'The chain that a server presents, against the CA of a kubeconfig',
+      command: '<%= config.bin %> verify 192.0.2.10:6443 --roots ~/.kube/config --name 192.0.2.10',
+    },
+    {
+      description: 'A Secret, with intermediates in a file of their own, for a script',
+      command:
+        'kubectl get secret web-tls -o yaml | <%= config.bin %> verify - --roots root.pem --intermediates ca-chain.pem --name web.example.com -o json',
+    },
+  ]
+
+  static override args = {
+    leaf: Args.string({
+      description: 'file with the certificate, "-" for standard input, a kubeconfig, or host:port',
+      required: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    roots: Flags.string({
+      description: 'file with trusted CAs: a bundle, or a kubeconfig; needed unless LEAF is a kubeconfig',
+      helpValue: 'FILE',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    intermediates: Flags.string({
+      description: 'file with CAs that are not trusted by themselves, but may stand between leaf and root',
+      helpValue: 'FILE',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    at: Flags.string({
+      description: 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d',
+      helpValue: 'TIME',
+    }),
+    purpose: Flags.string({
+      description: 'what the leaf is used for; by default server, and client for the leaf of a kubeconfig',
+      options: [...purposes],
+    }),
+    name: Flags.string({
+      description: 'host name or IP address that the leaf must be valid for',
+      helpValue: 'HOST-OR-IP',
+    }),
+    output: Flags.string({
+      char: 'o',
+      description: 'how to show it',
+      options: [...formats],
+      default: 'text',
+    }),
+    timeout: Flags.string({ description: 'how long to wait for a server', default: '5s' }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { args, flags } = await this.parse(Verify)
+    const now = this.context.clock()
+    const at = flags.at === undefined ? now : parseInstant(flags.at, now)
+    if (flags.name === '') throw emptyName()
+    const { roots: rootFiles = [], intermediates: intermediateFiles = [] } = flags
+    refuseSecondStandardInput([args.leaf, ...rootFiles, ...intermediateFiles])
+
+    const leafSource = await this.leafSource(args.leaf, parseDuration(flags.timeout, '--timeout'))
+    const leaf = await this.read(leafSource, 'leaf')
+    if (rootFiles.length === 0 && !leaf.isKubeconfig) throw noRoots(args.leaf)
+    const roots =
+      rootFiles.length === 0 ? [await this.read(leafSource, 'roots')] : await this.readAll(rootFiles, 'roots')
+    const intermediates = await this.readAll(intermediateFiles, 'intermediates')
+
+    const purpose = (flags.purpose as Purpose | undefined) ?? (leaf.isKubeconfig ? 'client' : 'server')
+    const report = verify({ leaf, roots, intermediates }, { now, at, purpose, name: flags.name })
+    await this.answer(await this.rendered(report, flags.output))
+    return report.trusted ? exitCodes.done : exitCodes.no
+  }
+
+  private async readAll(names: readonly string[], role: InputRole): Promise<CertificateInput[]> {
+    const inputs: CertificateInput[] = []
+    for (const name of names) inputs.push(await this.read(await this.source(name), role))
+    return inputs
+  }
+
+  private read(source: Source, role: InputRole): Promise<CertificateInput> {
+    return readCertificateInput(source, role, readFile)
+  }
+
+  private async source(name: string): Promise<Source> {
+    const descriptor = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(name)?.[1]
+    const read = descriptor === undefined ? readFile(name) : readDescriptor(name, Number(descriptor))
+    if (name !== '-' && 'bytes' in read) return read
+    // For its errors, and for standard input.
+    return { name, bytes: await readInput(name, this.context) }
+  }
+
+  /** Only a leaf may be a server: nobody should trust what comes over the network. A file of that name wins. */
+  private async leafSource(name: string, timeoutMs: number): Promise<Source> {
+    const mayBeServer = /^https:\/\/|^[^/]+:\d+$/.test(name) && !('bytes' in readFile(name))
+    if (!mayBeServer) return this.source(name)
+    const [{ parseEndpoint }, { readServed }] = await Promise.all([
+      import('../tls/endpoint.ts'),
+      import('../tls/served.ts'),
+    ])
+    const endpoint = parseEndpoint(name)
+    return endpoint === undefined ? this.source(name) : readServed(endpoint, timeoutMs)
+  }
+
+  private async rendered(report: VerificationReport, format: string): Promise<string> {
+    if (format === 'json') return renderJson(report)
+    if (format === 'yaml') return renderYaml(report)
+    const { width, stdoutIsTerminal, stdoutColor, env } = this.context
+    const isFree = !stdoutIsTerminal && env.COLUMNS === undefined
+    const view: View = {
+      width: isFree ? Number.POSITIVE_INFINITY : width,
+      paint: await createPaint(stdoutColor),
+    }
+    return renderVerification(report, view)
+  }
+}
+
+function noRoots(leaf: string): KcertError {
+  return new KcertError('KCERT_USAGE', 'which roots are trusted? --roots is missing', {
+    why: 'a chain is judged against the CAs of a cluster, never against those of this machine',
+    next: `kcert verify ${leaf} --roots /etc/kubernetes/pki/ca.crt`,
+  })
+}
+
+function emptyName(): KcertError {
+  return new KcertError('KCERT_USAGE', '--name is empty', {
+    why: 'perhaps a variable that is not set; without --name no name is looked at',
+    next: 'kcert verify --help',
+  })
+}
+
+function refuseSecondStandardInput(names: readonly string[]): void {
+  if (names.filter((one) => one === '-').length < 2) return
+  throw new KcertError('KCERT_USAGE', 'standard input is named twice', {
+    why: 'what was read from it once is gone',
+    next: 'put one of the inputs into a file',
+  })
+}

@@ -1,0 +1,141 @@
+import type { VerificationReport, VerificationWarning, VerifiedCertificate } from '../verification/report.ts'
+import type { View } from './inspection/view.ts'
+import { shortName } from './names.ts'
+import { placeText } from './places.ts'
+import { joinSections } from './sections.ts'
+import { type Column, tableLines } from './table.ts'
+import { printable } from './terminal.ts'
+import { minuteOf, secondOf } from './time.ts'
+import { padded, wrapped } from './width.ts'
+
+type Field = readonly [label: string, value: string | undefined]
+
+/**
+ * Returns the verdict as the operator reads it: yes or no first, then the chain, then the reason and what to do, then who
+ * would answer otherwise.
+ */
+export function renderVerification(report: VerificationReport, view: View): string {
+  return joinSections([
+    verdictLines(report, view),
+    ...(report.trusted ? report.chains : [report.path ?? [report.leaf]]).map((chain) =>
+      chainLines(chain, report, view),
+    ),
+    fieldLines(report.trusted ? trustedFields(report) : refusedFields(report), view),
+    ...groupedDifferences(report).map((group) => differenceLines(group, view)),
+    ...report.warnings.map((warning) => warningLines(warning, view)),
+  ])
+}
+
+const purposeTexts = {
+  server: 'as a server certificate',
+  client: 'as a client certificate',
+  any: 'for any purpose',
+} as const
+
+function verdictLines(
+  { trusted, purpose, name, code }: VerificationReport,
+  { width, paint }: View,
+): string[] {
+  const verdict = trusted ? paint.status.ok('TRUSTED') : paint.status.expired('NOT TRUSTED')
+  const use = `${purposeTexts[purpose]}${name === undefined ? '' : ` for ${printable(name)}`}`
+  const why = trusted ? '' : `: ${code}`
+  const [first = '', ...rest] = wrapped(`${use}${why}`, width - (trusted ? 8 : 12))
+  return [`${verdict} ${first}`, ...rest]
+}
+
+function chainLines(
+  chain: readonly VerifiedCertificate[],
+  { trusted, certificate: fault }: VerificationReport,
+  { width, paint }: View,
+): string[] {
+  const columns: Column<VerifiedCertificate>[] = [
+    { title: 'CHAIN', cell: (one) => roleOf(one, chain, trusted) },
+    { title: 'SUBJECT', cell: ({ subject }) => shortName(subject), shrinkTo: 14 },
+    { title: 'EXPIRES (UTC)', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
+    {
+      title: 'AT FAULT',
+      cell: ({ fingerprintSha256 }) => (fingerprintSha256 === fault?.fingerprintSha256 ? 'at fault' : ''),
+      paint: (_one, cell) => paint.status.expired(cell),
+    },
+    { title: 'PLACE', cell: placeText, shrinkTo: 12, cut: 'middle', dropRank: 2 },
+  ]
+  return tableLines(columns, chain, width, paint)
+}
+
+function roleOf(one: VerifiedCertificate, chain: readonly VerifiedCertificate[], trusted: boolean): string {
+  if (one === chain[0]) return 'leaf'
+  // Without a verdict in its favour nobody knows whether the last one is a root.
+  return trusted && one === chain.at(-1) ? 'root' : 'issuer'
+}
+
+function trustedFields({ at, trustedUntil, name, purpose, user }: VerificationReport): Field[] {
+  const groups = user?.groups.length ? `, groups ${user.groups.join(', ')}` : ''
+  return [
+    ['judged at', secondOf(at)],
+    ['trusted until', trustedUntil && secondOf(trustedUntil)],
+    [
+      'host name',
+      name === undefined && purpose === 'server' ? 'not looked at; to check one: --name HOST' : undefined,
+    ],
+    ['user', user && `${user.name || '(no name)'}${groups}`],
+  ]
+}
+
+function refusedFields(report: VerificationReport): Field[] {
+  const { reason, next, certificate, issuer, goError, at } = report
+  return [
+    ['reason', reason],
+    ['next', next],
+    ['at fault', certificate && `${certificate.subject.text || '(empty subject)'}`],
+    ['place', certificate && placeText(certificate)],
+    ['fingerprint', certificate && `sha256:${certificate.fingerprintSha256}`],
+    ['tried issuer', issuer && `${placeText(issuer)} (sha256:${issuer.fingerprintSha256})`],
+    ['in Go', goError],
+    ['judged at', secondOf(at)],
+  ]
+}
+
+// What to do next is not wrapped: it may be a command, and a terminal's own wrapping copies right.
+function fieldLines(fields: readonly Field[], { width, paint }: View): string[] {
+  const shown = fields.filter(([, value]) => value !== undefined)
+  const labelWidth = Math.max(...shown.map(([label]) => label.length))
+  return shown.flatMap(([label, value]) => {
+    const text = printable(value!)
+    const lines = label === 'next' ? [text] : wrapped(text, width - labelWidth - 2)
+    return lines.map((line, i) =>
+      i === 0 ? `${paint.heading(padded(label, labelWidth))}  ${line}` : `${' '.repeat(labelWidth)}  ${line}`,
+    )
+  })
+}
+
+type Difference = VerificationReport['differences'][number]
+
+const titles = { openssl: 'openssl verify', node: 'Node.js 24', python: 'Python 3.13' } as const
+
+/** Verifiers that give the same answer for the same reason are named together. */
+function groupedDifferences({ differences }: VerificationReport): Difference[][] {
+  const groups = new Map<string, Difference[]>()
+  for (const difference of differences) {
+    const key = `${difference.accepts} ${difference.reason} ${difference.error}`
+    groups.set(key, [...(groups.get(key) ?? []), difference])
+  }
+  return [...groups.values()]
+}
+
+function differenceLines(group: readonly Difference[], view: View): string[] {
+  const { accepts, reason, error } = group[0]!
+  const who = group.map(({ verifier }) => titles[verifier]).join(', ')
+  const says = error === undefined ? '' : ` (${error})`
+  return labelled('differs', `${accepts ? 'accepted' : 'refused'} by ${who}: ${reason}${says}`, view)
+}
+
+function warningLines(warning: VerificationWarning, view: View): string[] {
+  const { code, message, next } = warning
+  const place = placeText(warning)
+  return [...labelled('warning', `${code} ${place}: ${message}`, view), `         next: ${printable(next)}`]
+}
+
+function labelled(label: string, text: string, { width, paint }: View): string[] {
+  const [first = '', ...rest] = wrapped(printable(text), width - 9)
+  return [`${paint.severity.warning(padded(label, 7))}  ${first}`, ...rest.map((line) => `         ${line}`)]
+}

@@ -1,0 +1,252 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { mapReference } from '../inspection/references.ts'
+import { shapeOf } from '../inspection/sniff.ts'
+import type { ReadReferencedFile, Source } from '../inspection/source.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { isKubeconfig, type Kubeconfig, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import { isCertificateLabel, readPem } from '../x509/pem.ts'
+import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
+
+/** What certificates are read for: it decides which of a kubeconfig or a Secret are meant. */
+export type InputRole = 'leaf' | 'roots' | 'intermediates'
+
+export interface LocatedCertificate {
+  readonly source: string
+  readonly entry: string
+  readonly certificate: Certificate
+}
+
+/** A certificate in a bundle that could not be read. */
+export interface UnreadableCertificate {
+  readonly source: string
+  readonly entry: string
+  readonly reason: string
+}
+
+export interface CertificateInput {
+  /** In the order of the source; there is at least one. */
+  readonly certificates: readonly LocatedCertificate[]
+  readonly unreadable: readonly UnreadableCertificate[]
+  /** True when the source is a kubeconfig, from which both a client certificate and a CA can be taken. */
+  readonly isKubeconfig: boolean
+}
+
+type Member = Certificate | { readonly reason: string }
+
+/**
+ * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig, of which
+ * the current context's client certificate is the leaf and its cluster's CA the root. Throws KCERT_USAGE when there is none,
+ * and KCERT_X509_MALFORMED when the leaf, or everything, is damaged.
+ */
+export async function readCertificateInput(
+  source: Source,
+  role: InputRole,
+  readReferencedFile: ReadReferencedFile,
+): Promise<CertificateInput> {
+  const { name, bytes } = source
+  switch (shapeOf(bytes)) {
+    case 'pem':
+      return located(name, '', membersOfPem(bytes), role)
+    case 'der':
+      return located(name, '', membersOfDer(bytes), role)
+    case 'base64':
+      return readCertificateInput({ ...source, bytes: fromBase64(bytes) }, role, readReferencedFile)
+    case 'document':
+      return readDocument(source, role, readReferencedFile)
+    default:
+      throw noCertificate(name, bytes.length === 0 ? 'it is empty' : 'it is neither PEM, DER nor YAML')
+  }
+}
+
+function fromBase64(bytes: Uint8Array): Uint8Array {
+  return Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
+}
+
+function membersOfPem(bytes: Uint8Array): Member[] {
+  const { blocks, defects } = readPem(bytes)
+  const members: { index: number; members: Member[] }[] = []
+  for (const { label, line, index, reason } of defects) {
+    if (isCertificateLabel(label)) members.push({ index, members: [{ reason: `line ${line}: ${reason}` }] })
+  }
+  for (const block of blocks) {
+    const { label, line, index, der } = block
+    if (isCertificateLabel(label)) {
+      members.push({ index, members: [attempt(() => certificateOfBlock(block), `line ${line}: `)] })
+    } else if (label === 'PKCS7' || label === 'CMS') members.push({ index, members: membersOfPkcs7(der) })
+  }
+  return members.toSorted((a, b) => a.index - b.index).flatMap((part) => part.members)
+}
+
+function membersOfDer(bytes: Uint8Array): Member[] {
+  if (looksLikePkcs7(bytes)) return membersOfPkcs7(bytes)
+  const members: Member[] = []
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      const { certificate, size } = Certificate.parseFirst(bytes.subarray(at))
+      members.push(certificate)
+      at += size
+    } catch (error) {
+      members.push({ reason: reasonOf(error) })
+      break
+    }
+  }
+  return members
+}
+
+function membersOfPkcs7(der: Uint8Array): Member[] {
+  try {
+    return readPkcs7(der).map((certificate) => attempt(() => Certificate.parse(certificate), ''))
+  } catch (error) {
+    return [{ reason: reasonOf(error) }]
+  }
+}
+
+function attempt(parse: () => Certificate, where: string): Member {
+  try {
+    return parse()
+  } catch (error) {
+    return { reason: where + reasonOf(error) }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof KcertError) return error.message
+  throw error
+}
+
+function located(
+  source: string,
+  prefix: string,
+  members: readonly Member[],
+  role: InputRole,
+): CertificateInput {
+  if (members.length === 0) throw noCertificate(source, 'there is no CERTIFICATE block in it')
+  const certificates: LocatedCertificate[] = []
+  const unreadable: UnreadableCertificate[] = []
+  for (const [i, member] of members.entries()) {
+    const number = prefix === '' ? `certificate ${i + 1}` : `${prefix} #${i + 1}`
+    const place = { source, entry: members.length === 1 ? prefix : number }
+    if (member instanceof Certificate) certificates.push({ ...place, certificate: member })
+    else unreadable.push({ ...place, reason: member.reason })
+  }
+  const [first] = members
+  // The leaf is the first of its file, whatever follows; a bundle may have other members.
+  const isUseless = role === 'leaf' ? !(first instanceof Certificate) : certificates.length === 0
+  if (isUseless) throw malformed(unreadable[0]!)
+  return { certificates, unreadable, isKubeconfig: false }
+}
+
+function malformed({ source, entry, reason }: UnreadableCertificate): KcertError {
+  return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
+    why: 'no component reads such a certificate, so none would accept it',
+    next: `fetch the file anew from where it was made; what is in it: kcert inspect ${source}`,
+  })
+}
+
+function noCertificate(source: string, why: string): KcertError {
+  return new KcertError('KCERT_USAGE', `${source} holds no certificate`, {
+    why,
+    next: `kcert inspect ${source}`,
+  })
+}
+
+async function readDocument(
+  source: Source,
+  role: InputRole,
+  readReferencedFile: ReadReferencedFile,
+): Promise<CertificateInput> {
+  const { documents } = await readDocuments(Buffer.from(source.bytes).toString('utf8'))
+  const node = documents.find(isKubeconfig)
+  if (node === undefined) return readManifest(source, role, readReferencedFile)
+  const { entry, material } = materialOf(readKubeconfig(node), source.name, role)
+  const pem = material.data ?? readReference(source, material.file ?? '', readReferencedFile)
+  return {
+    ...located(source.name, `${entry}: ${material.field}`, membersOfPem(pem), role),
+    isKubeconfig: true,
+  }
+}
+
+/** The one certificate of a kubeconfig that a client with this file would use. */
+function materialOf(
+  kubeconfig: Kubeconfig,
+  source: string,
+  role: InputRole,
+): { entry: string; material: Material } {
+  const { contexts, currentContext, clusters, users } = kubeconfig
+  const context =
+    contexts.find(({ name }) => name === currentContext) ?? (contexts.length === 1 ? contexts[0] : undefined)
+  const refuse = (what: string, why: string): never => {
+    throw new KcertError('KCERT_USAGE', `${source}: ${what}`, { why, next: `kcert inspect ${source}` })
+  }
+  if (role === 'leaf') {
+    const user =
+      users.find(({ name }) => name === context?.user) ?? (users.length === 1 ? users[0] : undefined)
+    if (user === undefined)
+      return refuse('which user is meant?', 'there is no current context with a user of this file')
+    if (user.clientCertificate === undefined) {
+      const kinds = user.credentials.map(({ kind }) => kind).join(', ')
+      return refuse(
+        `user ${user.name} has no client certificate`,
+        kinds === '' ? 'it has no credentials' : `it has: ${kinds}`,
+      )
+    }
+    return { entry: `user ${user.name}`, material: user.clientCertificate }
+  }
+  const cluster =
+    clusters.find(({ name }) => name === context?.cluster) ??
+    (clusters.length === 1 ? clusters[0] : undefined)
+  if (cluster === undefined) {
+    return refuse('which cluster is meant?', 'there is no current context with a cluster of this file')
+  }
+  if (cluster.certificateAuthority === undefined) {
+    return refuse(
+      `cluster ${cluster.name} has no certificate-authority`,
+      "clients with it trust the system's roots, or nothing",
+    )
+  }
+  return { entry: `cluster ${cluster.name}`, material: cluster.certificateAuthority }
+}
+
+function readReference(source: Source, file: string, readReferencedFile: ReadReferencedFile): Uint8Array {
+  const path = mapReference(file, { source: source.name, ...(source.file && { file: source.file }) })
+  const read = path === undefined ? undefined : readReferencedFile(path)
+  if (read !== undefined && 'bytes' in read) return read.bytes
+  throw new KcertError('KCERT_FILE_UNREADABLE', `${source.name} refers to ${file}, which cannot be read`, {
+    why: read?.detail ?? 'the path is relative, and the kubeconfig came from no file',
+    next: path === undefined ? 'name the kubeconfig by its path' : `ls -l ${path}`,
+  })
+}
+
+/** Secrets, ConfigMaps and CSRs: an inspection finds what is in them. */
+async function readManifest(
+  source: Source,
+  role: InputRole,
+  readReferencedFile: ReadReferencedFile,
+): Promise<CertificateInput> {
+  const [{ Inspection }, { defaultThresholds }] = await Promise.all([
+    import('../inspection/inspection.ts'),
+    import('../inspection/thresholds.ts'),
+  ])
+  const inspection = new Inspection({ now: new Date(0), thresholds: defaultThresholds, readReferencedFile })
+  await inspection.add(source)
+  const { report, certificates } = inspection.finish()
+  const all = report.certificates.map(({ entry }, i) => ({
+    source: source.name,
+    entry,
+    certificate: certificates[i]!,
+  }))
+  const unreadable = report.problems
+    .filter(({ code }) => code === 'CERT_UNREADABLE' || code === 'PEM_BLOCK_BAD')
+    .map(({ entry, message }) => ({ source: source.name, entry, reason: message }))
+  // A TLS Secret has the chain in tls.crt and, where cert-manager wrote it, the CA in ca.crt.
+  const areCas = all.filter(({ entry }) => /\bca\.crt\b/.test(entry))
+  const others = all.filter((one) => !areCas.includes(one))
+  const meant = role === 'leaf' ? others : areCas.length > 0 ? areCas : all
+  if (meant.length > 0) return { certificates: meant, unreadable, isKubeconfig: false }
+  if (unreadable[0] !== undefined) throw malformed(unreadable[0])
+  throw noCertificate(
+    source.name,
+    'it is no kubeconfig, and no Secret, ConfigMap or request with a certificate in it',
+  )
+}

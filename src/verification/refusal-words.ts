@@ -1,0 +1,194 @@
+import { spanText, timeText } from '../inspection/spans.ts'
+import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import type { ChainQuestion, Refusal, RefusalCode } from '../x509/chain.ts'
+import { hostAddress } from '../x509/hostname.ts'
+import { areSameName } from '../x509/openssl-name.ts'
+
+// What is said of a refused chain: the reason, with the names and values that decide, and what to do next.
+
+export interface RefusalWords {
+  readonly reason: string
+  readonly next: string
+}
+
+/** What the words may refer to. */
+export interface RefusalContext {
+  readonly question: ChainQuestion
+  /** "ca.crt: certificate 2" */
+  readonly placeOf: (certificate: Certificate) => string
+  /** "ca.crt", as a word of a command line. */
+  readonly sourceOf: (certificate: Certificate) => string
+}
+
+type Wording = (refusal: Refusal, context: RefusalContext) => RefusalWords
+
+/** Returns why a chain is refused, and what to do next. */
+export function refusalWords(refusal: Refusal, context: RefusalContext): RefusalWords {
+  return wordings[refusal.code](refusal, context)
+}
+
+const wordings: Readonly<Record<RefusalCode, Wording>> = {
+  CERT_EXPIRED: (refusal, { question, sourceOf }) => {
+    const { certificate } = refusal
+    const ago = spanText(question.at.getTime() - certificate.notAfter.getTime())
+    return {
+      reason: `${who(refusal)} expired on ${timeText(certificate.notAfter)}, ${ago} ago`,
+      next: isLeaf(refusal)
+        ? `renew it; which one it is and how: kcert inspect ${sourceOf(certificate)}`
+        : 'give the CA certificate that is in force now; if there is none, the CA must be replaced, and all that it signed',
+    }
+  },
+  CERT_NOT_YET_VALID: (refusal, { question }) => {
+    const { certificate } = refusal
+    const until = spanText(certificate.notBefore.getTime() - question.at.getTime())
+    return {
+      reason: `${who(refusal)} is not valid before ${timeText(certificate.notBefore)}, in ${until}`,
+      next: 'compare the clock here with the one of the machine that issued it: date -u; to judge at another time: --at TIME',
+    }
+  },
+  CRITICAL_EXTENSION_UNKNOWN: (refusal) => ({
+    reason: `${who(refusal)} has a critical extension that Go does not handle: ${refusal.certificate.unhandledCriticalExtensions.join(', ')}`,
+    next: 'issue it again without that extension, or with the extension not critical',
+  }),
+  HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name ?? ''),
+  LEAF_SELF_SIGNED: ({ certificate }, { sourceOf }) => ({
+    reason: `the leaf ${name(certificate)} signed itself, and is not among the roots`,
+    next: `to trust just this one: --roots ${sourceOf(certificate)}; a kubelet gets a signed one with serverTLSBootstrap: true`,
+  }),
+  ROOT_NOT_TRUSTED: ({ certificate }, { sourceOf }) => ({
+    reason: `the chain ends in the root ${name(certificate)}, which is not among the roots (SHA-256 ${certificate.fingerprintSha256})`,
+    next: `if this CA is to be trusted: --roots ${sourceOf(certificate)}; else the leaf is of another cluster, or the CA was replaced`,
+  }),
+  ISSUER_UNKNOWN: (refusal, context) => unknownIssuerWords(refusal, context),
+  ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf }) => ({
+    reason: `${name(certificate)} is signed by another key than that of the CA ${name(other!)} in ${placeOf(other!)}: ${keyIdWords(certificate, other!)}`,
+    next: 'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+  }),
+  SIGNATURE_WEAK: ({ certificate }) => ({
+    reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, which Go refuses`,
+    next: 'issue it again, signed with SHA-256 or better',
+  }),
+  SIGNATURE_UNSUPPORTED: ({ certificate }) => ({
+    reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, in a form that Go does not know`,
+    next: 'issue it again, signed with ECDSA, Ed25519 or RSA and SHA-256',
+  }),
+  ISSUER_KEY_UNSUPPORTED: ({ certificate }) => ({
+    reason:
+      `Go does not use the key of the CA ${name(certificate)}: ${certificate.publicKey.algorithm} ${certificate.publicKey.bits ?? ''}`.trimEnd(),
+    next: 'replace the CA by one with ECDSA P-256 or with RSA of at least 2048 bits',
+  }),
+  ISSUER_NOT_CA: ({ certificate, other }, { sourceOf }) => ({
+    reason: `${name(certificate)} signed ${name(other!)}, but it is no CA: ${certificate.basicConstraints === undefined ? 'basic constraints are missing' : 'its basic constraints say so'}`,
+    next: `issue it again with "CA:TRUE", or sign with a CA; what it is: kcert inspect ${sourceOf(certificate)}`,
+  }),
+  ISSUER_MAY_NOT_SIGN: ({ certificate }) => ({
+    reason: `the CA ${name(certificate)} has a key usage without keyCertSign: ${certificate.keyUsage?.join(', ')}`,
+    next: 'issue the CA again with the key usage keyCertSign',
+  }),
+  PATH_LENGTH_EXCEEDED: ({ certificate, chain }) => ({
+    reason: `the CA ${name(certificate)} allows ${certificate.basicConstraints?.pathLength} intermediates below it, and there are ${chain.length - 2}`,
+    next: 'use a CA with a longer path length, or sign the leaf with fewer intermediates; Go counts self-issued CAs too',
+  }),
+  USAGE_WRONG: (refusal, { question }) => usageWords(refusal, question),
+  NAME_NOT_ALLOWED: (refusal, context) => constraintWords(refusal, context),
+  POLICY_NOT_MET: ({ chain }) => ({
+    reason: `a CA above the leaf ${name(chain[0]!)} demands an explicit certificate policy, and none holds from the root down`,
+    next: 'issue the certificates below that CA with one of its policies',
+  }),
+  TOO_MANY_CANDIDATES: () => ({
+    reason: 'among certificates of the same names no chain was found with 100 tries, where Go stops',
+    next: 'leave out certificates that do not belong to the chain',
+  }),
+}
+
+/** The common name in quotes, or the whole subject. */
+function name({ subject }: Certificate): string {
+  return `"${subject.commonName || subject.text || '(empty subject)'}"`
+}
+
+function isLeaf({ certificate, chain }: Refusal): boolean {
+  return chain[0] === certificate
+}
+
+function who(refusal: Refusal): string {
+  const role = isLeaf(refusal) ? 'leaf' : 'CA'
+  return `the ${role} ${name(refusal.certificate)}`
+}
+
+function hostWords(certificate: Certificate, host: string): RefusalWords {
+  const { dns, ip } = certificate.subjectAltNames
+  const isAddress = hostAddress(host) !== undefined
+  const all = [...dns, ...ip]
+  const shown =
+    all.length > 20 ? `${all.slice(0, 20).join(', ')} and ${all.length - 20} more` : all.join(', ')
+  const valid =
+    all.length === 0
+      ? 'has no host name or address among its subject alternative names'
+      : `is valid for ${shown}`
+  const byCommonName = !isAddress && certificate.subject.commonName === host
+  return {
+    reason: `the leaf ${name(certificate)} ${valid}, not for ${host}${byCommonName ? '; the common name does not count' : ''}`,
+    next: `connect by a name that it has, or issue it again with ${host} (kubeadm: certSANs of the API server, then kubeadm init phase certs apiserver)`,
+  }
+}
+
+function unknownIssuerWords({ certificate }: Refusal, { question, placeOf }: RefusalContext): RefusalWords {
+  const { issuer, authorityKeyId } = certificate
+  const all = [...question.roots.certificates, ...question.intermediates.certificates]
+  const almost = all.find(({ subject }) => areSameName(subject, issuer))
+  if (almost !== undefined) {
+    return {
+      reason: `${name(certificate)} names its issuer as ${placeOf(almost)} does, but encoded otherwise (case, spaces or string type), and Go compares octets`,
+      next: 'issue it again with the subject of the CA copied octet for octet',
+    }
+  }
+  const known = kubeadmCas.find(({ commonName }) => commonName === issuer.commonName)
+  const keyId = authorityKeyId === undefined ? '' : ` (key identifier ${authorityKeyId})`
+  return {
+    reason: `there is no certificate of the issuer of ${name(certificate)}: ${issuer.text || '(empty)'}${keyId}`,
+    next:
+      known === undefined
+        ? 'add the certificate of that CA: with --intermediates FILE, or with --roots FILE when it is the root'
+        : `on a kubeadm control plane that CA is ${kubeadmFolders.pki}/${known.file}.crt: --roots FILE`,
+  }
+}
+
+function keyIdWords({ authorityKeyId }: Certificate, { subjectKeyId }: Certificate): string {
+  if (authorityKeyId === undefined || subjectKeyId === undefined) return 'the signature does not verify'
+  if (authorityKeyId === subjectKeyId)
+    return 'the key identifiers agree, but the signature does not verify, so it is damaged or forged'
+  return `it asks for key identifier ${authorityKeyId}, and that CA has ${subjectKeyId}`
+}
+
+const usages = { server: 'serverAuth', client: 'clientAuth' } as const
+
+function usageWords(refusal: Refusal, { purpose }: ChainQuestion): RefusalWords {
+  const wanted = usages[purpose === 'client' ? 'client' : 'server']
+  const { extendedKeyUsage } = refusal.certificate
+  const other = purpose === 'client' ? 'server' : 'client'
+  const fitsOther = refusal.chain.every(
+    (one) => one.extendedKeyUsage.length === 0 || one.extendedKeyUsage.includes(usages[other]),
+  )
+  return {
+    reason: `${who(refusal)} is for ${extendedKeyUsage.join(', ')}, not for ${wanted}`,
+    next: fitsOther
+      ? `if it is used by a ${other}: --purpose ${other}; else issue it again with ${wanted}`
+      : `issue it again with the extended key usage ${wanted}`,
+  }
+}
+
+function constraintWords({ violation }: Refusal, { placeOf }: RefusalContext): RefusalWords {
+  const { certificate, constrainedBy, kind, name: text, excludedBy, unusable } = violation!
+  const by =
+    constrainedBy === undefined
+      ? 'a CA above it'
+      : `the CA ${name(constrainedBy)} (${placeOf(constrainedBy)})`
+  const reason =
+    unusable !== undefined
+      ? `the ${kind} "${text}" of ${name(certificate)} cannot be compared with the name constraints of ${by}`
+      : excludedBy === undefined
+        ? `the ${kind} "${text}" of ${name(certificate)} is in no subtree that ${by} permits`
+        : `the ${kind} "${text}" of ${name(certificate)} is excluded by ${by}: "${excludedBy}"`
+  return { reason, next: `issue the certificate again without that name, or with a CA that may sign for it` }
+}

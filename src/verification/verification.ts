@@ -1,0 +1,192 @@
+import { timeText } from '../inspection/spans.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { CertificatePool } from '../x509/certificate-pool.ts'
+import { type Chain, type ChainQuestion, type Purpose, verifyChain } from '../x509/chain.ts'
+import { goError } from '../x509/go-words.ts'
+import type { Name } from '../x509/name.ts'
+import { askOtherVerifiers } from '../x509/other-verifiers.ts'
+import type { CertificateInput, LocatedCertificate } from './input.ts'
+import { refusalWords } from './refusal-words.ts'
+import type { VerificationReport, VerificationWarning, VerifiedCertificate } from './report.ts'
+
+export interface VerificationInputs {
+  /** The first certificate is judged; those behind it are intermediates, as a server sends them. */
+  readonly leaf: CertificateInput
+  readonly roots: readonly CertificateInput[]
+  readonly intermediates: readonly CertificateInput[]
+}
+
+export interface VerificationOptions {
+  readonly now: Date
+  readonly at: Date
+  readonly purpose: Purpose
+  readonly name?: string | undefined
+}
+
+/** Judges a chain as Kubernetes components do, and reports the verdict, the reason, and who would answer otherwise. */
+export function verify(inputs: VerificationInputs, options: VerificationOptions): VerificationReport {
+  const { now, at, purpose, name: host } = options
+  const places = new Places(inputs)
+  const [leaf, ...sentAlong] = inputs.leaf.certificates
+  const roots = inputs.roots.flatMap(({ certificates }) => certificates)
+  const intermediates = [...sentAlong, ...inputs.intermediates.flatMap(({ certificates }) => certificates)]
+  const question: ChainQuestion = {
+    leaf: leaf!.certificate,
+    roots: new CertificatePool(roots.map(({ certificate }) => certificate)),
+    intermediates: new CertificatePool(intermediates.map(({ certificate }) => certificate)),
+    at,
+    purpose,
+    name: host,
+  }
+  const verdict = verifyChain(question)
+  const others = askOtherVerifiers(question, verdict)
+  const chains = verdict.trusted ? verdict.chains : []
+  const until = verdict.trusted ? endOf(chains) : undefined
+  const user = verdict.trusted && purpose === 'client' ? userOf(question.leaf) : undefined
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'VerificationReport',
+    generatedAt: timeText(now),
+    at: timeText(at),
+    purpose,
+    ...(host !== undefined && { name: host }),
+    trusted: verdict.trusted,
+    leaf: places.report(question.leaf),
+    chains: chains.map((chain) => places.reportChain(chain)),
+    ...(until && { trustedUntil: timeText(until) }),
+    ...(user && { user }),
+    ...(verdict.trusted ? {} : refusalReport(verdict, question, places)),
+    alsoRefusedBy: others.filter(({ accepts }) => !accepts).map(({ verifier }) => verifier),
+    acceptedBy: others.filter(({ accepts }) => accepts).map(({ verifier }) => verifier),
+    differences: others.flatMap(({ verifier, accepts, difference, error }) =>
+      difference === undefined
+        ? []
+        : [{ verifier, accepts, reason: difference, ...(error && { error: error.text }) }],
+    ),
+    warnings: [...unreadableWarnings(inputs, purpose), ...(user ? userWarnings(question.leaf, places) : [])],
+  }
+}
+
+function refusalReport(
+  { refusal }: Extract<ReturnType<typeof verifyChain>, { trusted: false }>,
+  question: ChainQuestion,
+  places: Places,
+): Pick<VerificationReport, 'code' | 'reason' | 'certificate' | 'issuer' | 'path' | 'next' | 'goError'> {
+  const { code, certificate, other, chain } = refusal
+  const { reason, next } = refusalWords(refusal, {
+    question,
+    placeOf: (one) => places.text(one),
+    sourceOf: (one) => shellWord(places.of(one).source),
+  })
+  // Where the issuer is at fault, the other one is the certificate below it, which the path shows.
+  const isIssuer = other !== undefined && !chain.includes(other)
+  return {
+    code,
+    reason,
+    certificate: places.report(certificate),
+    ...(isIssuer && { issuer: places.report(other) }),
+    path: places.reportChain(chain),
+    next,
+    goError: goError(refusal, question),
+  }
+}
+
+/** A chain ends with the first of its certificates; trust ends with the last chain. */
+function endOf(chains: readonly Chain[]): Date {
+  const ends = chains.map((chain) => Math.min(...chain.map(({ notAfter }) => notAfter.getTime())))
+  return new Date(Math.max(...ends))
+}
+
+/** As the API server's x509 authenticator reads it: the last common name, and all organizations. */
+function userOf({ subject }: Certificate): { name: string; groups: string[] } {
+  return { name: subject.commonName ?? '', groups: [...subject.organization] }
+}
+
+function userWarnings(leaf: Certificate, places: Places): VerificationWarning[] {
+  if (leaf.subject.commonName) return []
+  return [
+    {
+      ...places.of(leaf),
+      code: 'USER_NAME_MISSING',
+      message:
+        'the chain holds, but the leaf has no common name, and an API server answers 401 to a user without a name',
+      next: 'issue it again with the user as common name and the groups as organizations',
+    },
+  ]
+}
+
+function unreadableWarnings(
+  { roots, intermediates, leaf }: VerificationInputs,
+  purpose: Purpose,
+): VerificationWarning[] {
+  const who =
+    purpose === 'client' ? 'an API server refuses the whole file for it' : 'clients in Go drop it in silence'
+  const warning = (message: string) => (one: CertificateInput['unreadable'][number]) => ({
+    source: one.source,
+    entry: one.entry,
+    code: 'CERT_UNREADABLE',
+    message: `${one.reason}; ${message}`,
+    next: 'remove this block, or fetch the certificate anew',
+  })
+  return [
+    ...roots.flatMap(({ unreadable }) => unreadable.map(warning(`it was left out, and ${who}`))),
+    ...[leaf, ...intermediates].flatMap(({ unreadable }) => unreadable.map(warning('it was left out'))),
+  ]
+}
+
+/** The text as one word of a command line. */
+function shellWord(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/** Where each certificate was found. One may be at several places: a root among the roots first, any other where it was sent. */
+class Places {
+  private readonly byFingerprint = new Map<string, LocatedCertificate>()
+  private readonly roots = new Map<string, LocatedCertificate>()
+
+  constructor({ leaf, roots, intermediates }: VerificationInputs) {
+    for (const { certificates } of [leaf, ...intermediates, ...roots]) {
+      for (const one of certificates) {
+        const { fingerprintSha256 } = one.certificate
+        if (!this.byFingerprint.has(fingerprintSha256)) this.byFingerprint.set(fingerprintSha256, one)
+      }
+    }
+    for (const one of roots.flatMap(({ certificates }) => certificates)) {
+      const { fingerprintSha256 } = one.certificate
+      if (!this.roots.has(fingerprintSha256)) this.roots.set(fingerprintSha256, one)
+    }
+  }
+
+  of({ fingerprintSha256 }: Certificate, isRoot = false): { source: string; entry: string } {
+    const found =
+      (isRoot ? this.roots.get(fingerprintSha256) : undefined) ?? this.byFingerprint.get(fingerprintSha256)
+    return { source: found!.source, entry: found!.entry }
+  }
+
+  text(certificate: Certificate): string {
+    const { source, entry } = this.of(certificate)
+    return entry === '' ? source : `${source}: ${entry}`
+  }
+
+  report(certificate: Certificate, isRoot = false): VerifiedCertificate {
+    return {
+      ...this.of(certificate, isRoot),
+      subject: nameReport(certificate.subject),
+      issuer: nameReport(certificate.issuer),
+      serialNumber: certificate.serialNumber,
+      notBefore: timeText(certificate.notBefore),
+      notAfter: timeText(certificate.notAfter),
+      isCa: certificate.isCa,
+      fingerprintSha256: certificate.fingerprintSha256,
+    }
+  }
+
+  reportChain(chain: Chain): VerifiedCertificate[] {
+    return chain.map((certificate, i) => this.report(certificate, i === chain.length - 1))
+  }
+}
+
+function nameReport(subject: Name): VerifiedCertificate['subject'] {
+  const { text, commonName, organization } = subject
+  return { text, ...(commonName !== undefined && { commonName }), organization: [...organization] }
+}
