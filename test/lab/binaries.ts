@@ -87,7 +87,7 @@ async function goBuild(module: string, output: string, packages: readonly string
 
 /** KUBEBUILDER_ASSETS, where it is set, brings kube-apiserver and etcd of its own. */
 function takeAssets(folder: string): void {
-  const assets = process.env['KUBEBUILDER_ASSETS']
+  const assets = process.env.KUBEBUILDER_ASSETS
   if (assets === undefined) return
   for (const name of ['kube-apiserver', 'etcd']) {
     if (existsSync(join(assets, name))) copyFileSync(join(assets, name), join(folder, name))
@@ -102,7 +102,7 @@ async function binariesKey(): Promise<string> {
   for (const file of [...sources(join(folders.source, 'go')), ...sources(join(folders.source, 'etcd'))]) {
     hash.update(`${file.slice(folders.source.length)}\0`).update(readFileSync(file))
   }
-  const assets = process.env['KUBEBUILDER_ASSETS']
+  const assets = process.env.KUBEBUILDER_ASSETS
   if (assets !== undefined && existsSync(join(assets, 'kube-apiserver'))) {
     hash.update(`${assets} ${statSync(join(assets, 'kube-apiserver')).mtimeMs}`)
   }

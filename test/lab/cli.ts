@@ -42,12 +42,12 @@ const commands: Record<string, Command> = {
       },
     })
     const request: Record<string, unknown> = {}
-    if (values['control-planes'] !== undefined) request['controlPlanes'] = count(values['control-planes'], 1)
-    if (values.workers !== undefined) request['workers'] = count(values.workers, 0)
-    if (values.flavour !== undefined) request['flavour'] = oneOf(values.flavour, ['kubeadm', 'plain'])
-    if (values.keys !== undefined) request['keys'] = oneOf(values.keys, ['RSA-2048', 'ECDSA-P256'])
-    if (values['all-flags']) request['allFlags'] = true
-    if (values.addons) request['addons'] = true
+    if (values['control-planes'] !== undefined) request.controlPlanes = count(values['control-planes'], 1)
+    if (values.workers !== undefined) request.workers = count(values.workers, 0)
+    if (values.flavour !== undefined) request.flavour = oneOf(values.flavour, ['kubeadm', 'plain'])
+    if (values.keys !== undefined) request.keys = oneOf(values.keys, ['RSA-2048', 'ECDSA-P256'])
+    if (values['all-flags']) request.allFlags = true
+    if (values.addons) request.addons = true
     await orDown(() => up(request as ClusterRequest, steps))
   },
   down: () => down(steps),

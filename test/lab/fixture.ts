@@ -92,7 +92,7 @@ export async function openCluster(request: ClusterRequest): Promise<Cluster & { 
       }
       await closed
       // A failed suite's cluster can be looked at: KCERT_LAB_KEEP=1 leaves it up.
-      if (process.env['KCERT_LAB_KEEP'] !== '1') await down(steps)
+      if (process.env.KCERT_LAB_KEEP !== '1') await down(steps)
     },
   )
   held.catch(opened.reject)

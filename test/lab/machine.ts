@@ -25,7 +25,7 @@ const policyMark = '# kcert lab'
 
 /** Whether the suites that need the lab are to run here: CI does, and whoever says KCERT_LAB=1. */
 export function isOptedIn(): boolean {
-  return process.env['KCERT_LAB'] === '1' || (process.env['CI'] ?? '') !== ''
+  return process.env.KCERT_LAB === '1' || (process.env.CI ?? '') !== ''
 }
 
 /** The one line for a suite that is left out, or undefined when it is to run. */
@@ -84,7 +84,7 @@ async function install(names: readonly string[]): Promise<void> {
       { mode: 0o755 },
     )
   const env = {
-    PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
+    PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin',
     DEBIAN_FRONTEND: 'noninteractive',
   }
   try {

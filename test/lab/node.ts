@@ -27,7 +27,7 @@ const nodeEnvironment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: '/root',
   LANG: 'C.UTF-8',
-  TERM: process.env['TERM'] ?? 'dumb',
+  TERM: process.env.TERM ?? 'dumb',
 }
 
 /** Makes a new node's files: what a Debian host with containerd, sshd and kubeadm's packages has. */

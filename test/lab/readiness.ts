@@ -9,6 +9,13 @@ import {
   type Pod,
 } from './kubectl.ts'
 import { onNode } from './node.ts'
+import type { ClusterSpec } from './spec.ts'
+
+/** Where a flavour keeps its administrator's kubeconfig on a control plane. */
+const adminKubeconfig = {
+  kubeadm: '/etc/kubernetes/admin.conf',
+  plain: '/etc/kubernetes/admin.kubeconfig',
+} as const
 
 /** Waits until every node is Ready and serves with a certificate of its own; nudges a node that is slow to begin. */
 export async function waitForNodes(names: readonly string[], limitMs = 240_000): Promise<void> {
@@ -119,16 +126,14 @@ export async function waitForLeases(nodes: readonly string[], since: Date, limit
 }
 
 /** Waits until the API server of every control plane is ready; asked directly, not through the load balancer. */
-export async function waitForApiServers(controlPlanes: readonly string[], limitMs = 120_000): Promise<void> {
+export async function waitForApiServers(
+  controlPlanes: readonly string[],
+  flavour: ClusterSpec['flavour'],
+  limitMs = 120_000,
+): Promise<void> {
   for (const name of controlPlanes) {
     await until(`the API server of ${name} is ready`, limitMs, async () => {
-      const admin = [
-        'kubectl',
-        '--kubeconfig',
-        '/etc/kubernetes/admin.conf',
-        '--server',
-        `https://${name}:6443`,
-      ]
+      const admin = ['kubectl', '--kubeconfig', adminKubeconfig[flavour], '--server', `https://${name}:6443`]
       const answer = await onNode(name, [...admin, 'get', '--raw', '/readyz', '--request-timeout=2s'], {
         mayFail: true,
       })

@@ -67,7 +67,7 @@ export async function restore(name: string, steps: Steps): Promise<void> {
     await steps.step(`put the files of ${name} back`, () => putBack(name, saved.nodes))
     const since = new Date()
     await steps.step(`boot ${nodes.length} nodes and the load balancer`, () => boot(nodes, material))
-    await steps.step('API servers ready', () => waitForApiServers(controlPlanes))
+    await steps.step('API servers ready', () => waitForApiServers(controlPlanes, saved.spec.flavour))
     await steps.step('leases held', async () => {
       await releaseLeases(since)
       await waitForLeases(saved.nodes, since)

@@ -12,8 +12,8 @@ const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 export const folders = {
   source: join(checkout, 'test/lab'),
   checkout,
-  state: process.env['KCERT_LAB_STATE'] ?? join(checkout, '.lab'),
-  cache: process.env['KCERT_LAB_CACHE'] ?? join(homedir(), '.cache/kcert-lab'),
+  state: process.env.KCERT_LAB_STATE ?? join(checkout, '.lab'),
+  cache: process.env.KCERT_LAB_CACHE ?? join(homedir(), '.cache/kcert-lab'),
 }
 
 /** The files of the state folder by what they are. */
