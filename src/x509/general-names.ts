@@ -152,7 +152,7 @@ function readSubtree(reader: DerReader, subtrees: GeneralSubtrees, field: 'permi
   const outer = reader.enter(tags.sequence, field)
   switch (reader.next(field)) {
     case tagDns:
-      subtrees.dns.push(readConstraint(reader, 'dNSName', (text) => isValidDomain(text, true)))
+      subtrees.dns.push(readConstraint(reader, 'dNSName', isDnsConstraint))
       break
     case tagIp:
       subtrees.ip.push(readIpRange(reader))
@@ -175,11 +175,16 @@ function readConstraint(reader: DerReader, field: string, isValid: (text: string
   return text
 }
 
-const isEmailConstraint = (text: string): boolean =>
+/** What Go takes as a constraint of DNS names: a domain, or one with a dot in front for what is below it. */
+export const isDnsConstraint = (text: string): boolean => isValidDomain(text, true)
+
+/** What Go takes as a constraint of mailboxes: one mailbox, or a domain. */
+export const isEmailConstraint = (text: string): boolean =>
   text.includes('@') ? parseMailbox(text) !== undefined : isValidDomain(text, true)
 
-// RFC 5280: the constraint of a URI is a host or a domain; an address cannot be constrained by it.
-const isUriConstraint = (text: string): boolean => parseIp(text) === undefined && isValidDomain(text, true)
+/** What Go takes as a constraint of URIs: a host or a domain, but no address. */
+export const isUriConstraint = (text: string): boolean =>
+  parseIp(text) === undefined && isValidDomain(text, true)
 
 function readIpRange(reader: DerReader): IpRange {
   const content = reader.lastContent

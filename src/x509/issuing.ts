@@ -15,11 +15,13 @@ import {
   time,
 } from './der-writer.ts'
 import { type KeyUsage, keyUsages } from './extensions.ts'
+import { isDnsConstraint, isEmailConstraint, isUriConstraint } from './general-names.ts'
 import { maskOf, parseIp } from './ip.ts'
 import { encodeName, type NameInput } from './name-encoding.ts'
 import { type OidName, oidOf } from './oids.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
 import { isAsciiText, quoted } from './strings.ts'
+import { uriDefect } from './syntax.ts'
 
 // Writes certificates and requests. Nothing here is drawn or looked up: serial number, times and keys are the caller's.
 
@@ -275,7 +277,7 @@ function encodeAltNames(names: AltNamesDescription | undefined): Uint8Array | un
     ...dns.map((name) => generalName(2, name)),
     ...email.map((name) => generalName(1, name)),
     ...ip.map((address) => element(contextTag(7), addressOctets(address))),
-    ...uri.map((name) => generalName(6, name)),
+    ...uri.map(uriName),
   ]
   return encoded.length === 0 ? undefined : sequence(...encoded)
 }
@@ -294,11 +296,23 @@ function encodeNameConstraints(
 
 function encodeSubtrees({ dns = [], ip = [], email = [], uri = [] }: SubtreesDescription = {}): Uint8Array[] {
   return [
-    ...dns.map((name) => generalName(2, name)),
+    ...dns.map((name) => constraint(2, name, isDnsConstraint)),
     ...ip.map((range) => element(contextTag(7), rangeOctets(range))),
-    ...email.map((name) => generalName(1, name)),
-    ...uri.map((name) => generalName(6, name)),
+    ...email.map((name) => constraint(1, name, isEmailConstraint)),
+    ...uri.map((name) => constraint(6, name, isUriConstraint)),
   ].map((base) => sequence(base))
+}
+
+// What Go would not read is not written: a CA with such a constraint is a CA that no component of Kubernetes loads.
+function constraint(number: number, text: string, isValid: (text: string) => boolean): Uint8Array {
+  if (!isValid(text)) refuse(`constraint ${quoted(text)}`, 'Kubernetes would not read a certificate with it')
+  return generalName(number, text)
+}
+
+function uriName(text: string): Uint8Array {
+  const defect = uriDefect(text)
+  if (defect !== undefined) refuse(`URI ${quoted(text)}`, defect)
+  return generalName(6, text)
 }
 
 /** IMPLICIT IA5String of a GeneralName. */

@@ -92,16 +92,11 @@ describe('stores that would keep kcert busy are refused before the computation',
     })
   })
 
-  test('what each bag costs is added up over the whole store', async () => {
-    const empty = bag(
-      'pkcs8ShroudedKeyBag',
-      sequence(pbe('pbeWithSHAAnd3-KeyTripleDES-CBC', 300_000), octetString(new Uint8Array(0))),
-    )
-    const single = await refusalOf(pfx([plain(empty)]), 'password')
-    expect(single).toMatchObject({ code: 'KCERT_PASSWORD_WRONG' })
-    expect(await refusalOf(pfx([], mac('sha1', 400_000)), '')).toMatchObject({ code: 'KCERT_PASSWORD_WRONG' })
-    const store = pfx([plain(empty)], mac('sha1', 600_000))
-    expect(await refusalOf(store, '')).toMatchObject({ code: 'KCERT_KEY_UNSUPPORTED' })
+  test('what is computed is added up over the whole store', async () => {
+    // An empty password is tried in two encodings. Each try alone is within the limit.
+    expect(await refusalOf(pfx([], mac('sha1', 600_000)), '')).toMatchObject({
+      code: 'KCERT_KEY_UNSUPPORTED',
+    })
   })
 })
 
