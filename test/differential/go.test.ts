@@ -42,7 +42,70 @@ describe.skipIf('missing' in peer)('kcert and Go on random PKIs', () => {
     },
     timeout,
   )
+
+  test(
+    'accept and refuse the same when octets of the certificates are changed, which mostly breaks encodings',
+    async () => {
+      let trusted = 0
+      const changed = fc.tuple(
+        questionAbout(new Date('2026-11-21T09:00:00Z')),
+        fc.array(change, { minLength: 1, maxLength: 3 }),
+      )
+      await fc.assert(
+        fc.asyncProperty(changed, async ([question, changes]) => {
+          const broken = changes.reduce(withChange, question)
+          const { ok, chains } = judge(broken)
+          const answer = await go.ask(broken)
+          if (ok) trusted++
+          expect({ ok, chains }).toEqual({ ok: answer.ok, chains: answer.chains })
+        }),
+        { numRuns: Math.ceil(chains / 3), seed },
+      )
+      console.log(`${Math.ceil(chains / 3)} chains with changed octets, seed ${seed}: ${trusted} trusted`)
+      expect(trusted).toBeGreaterThan(0)
+    },
+    timeout,
+  )
 })
+
+interface Change {
+  readonly of: 'leaf' | 'roots' | 'intermediates'
+  readonly which: number
+  /** 0 to 1, of the length. */
+  readonly at: number
+  readonly kind: 'flip' | 'set' | 'cut' | 'insert'
+  readonly octet: number
+}
+
+const change: fc.Arbitrary<Change> = fc.record({
+  of: fc.constantFrom('leaf', 'roots', 'intermediates'),
+  which: fc.nat(5),
+  at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  kind: fc.constantFrom('flip', 'flip', 'set', 'cut', 'insert'),
+  octet: fc.nat(255),
+})
+
+function withChange(question: GeneratedQuestion, change: Change): GeneratedQuestion {
+  if (change.of === 'leaf') return { ...question, leaf: changedDer(question.leaf, change) }
+  const list = question[change.of]
+  if (list.length === 0) return question
+  const index = change.which % list.length
+  return { ...question, [change.of]: list.with(index, changedDer(list[index]!, change)) }
+}
+
+function changedDer(der: Uint8Array, { at, kind, octet }: Change): Uint8Array {
+  const index = Math.floor(at * der.length)
+  switch (kind) {
+    case 'flip':
+      return Uint8Array.from(der, (old, i) => (i === index ? old ^ (1 << (octet % 8)) : old))
+    case 'set':
+      return Uint8Array.from(der, (old, i) => (i === index ? octet : old))
+    case 'cut':
+      return der.slice(0, index)
+    case 'insert':
+      return Buffer.concat([der.subarray(0, index), Uint8Array.of(octet), der.subarray(index)])
+  }
+}
 
 type Comparable = Pick<GoVerdict, 'ok' | 'error' | 'chains'>
 

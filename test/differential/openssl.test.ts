@@ -17,7 +17,8 @@ const chains = Number(process.env.KCERT_OPENSSL_CHAINS ?? 600)
 const seed = Number(process.env.KCERT_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 const version = opensslVersion()
-if (version === undefined) console.log('no comparison with OpenSSL: there is no "openssl" of version 3.0 to 3.5 here')
+if (version === undefined)
+  console.log('no comparison with OpenSSL: there is no "openssl" of version 3.0 to 3.5 here')
 
 function opensslVersion(): string | undefined {
   try {

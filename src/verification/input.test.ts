@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest'
+import { authority, client } from '../../test/scripts/small-pki.ts'
+import type { KcertError } from '../errors/kcert-error.ts'
+import type { ReadReferencedFile } from '../inspection/source.ts'
+import { type InputRole, readCertificateInput } from './input.ts'
+
+const ca = authority('kubernetes')
+const otherCa = authority('other')
+const admin = client('admin', ca)
+const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
+
+const noFiles: ReadReferencedFile = (name) => ({ name, reason: 'not-found', detail: 'does not exist' })
+
+async function read(
+  content: string | Uint8Array,
+  role: InputRole = 'roots',
+  readReferencedFile: ReadReferencedFile = noFiles,
+): Promise<{ found: string[]; unreadable: string[]; isKubeconfig: boolean }> {
+  const source = { name: 'in', bytes: Buffer.from(content), file: { path: '/home/me/in', mode: 0o600 } }
+  const { certificates, unreadable, isKubeconfig } = await readCertificateInput(
+    source,
+    role,
+    readReferencedFile,
+  )
+  return {
+    found: certificates.map(
+      ({ entry, certificate }) => `${entry || 'all'}: ${certificate.subject.commonName}`,
+    ),
+    unreadable: unreadable.map(({ entry, reason }) => `${entry}: ${reason}`),
+    isKubeconfig,
+  }
+}
+
+const refusal = (content: string | Uint8Array, role?: InputRole): Promise<KcertError> =>
+  read(content, role).then(
+    () => expect.fail('it was read'),
+    (error: KcertError) => error,
+  )
+
+function kubeconfig(user: string, cluster: string, currentContext = 'x'): string {
+  return [
+    'apiVersion: v1',
+    'kind: Config',
+    `current-context: ${currentContext}`,
+    'clusters:',
+    `- {name: elsewhere, cluster: {certificate-authority-data: ${base64(otherCa.pem)}}}`,
+    `- {name: c, cluster: {${cluster}}}`,
+    'users:',
+    '- {name: nobody, user: {token: t}}',
+    `- {name: u, user: {${user}}}`,
+    'contexts:',
+    '- {name: y, context: {cluster: elsewhere, user: nobody}}',
+    '- {name: x, context: {cluster: c, user: u}}',
+    '',
+  ].join('\n')
+}
+const whole = kubeconfig(
+  `client-certificate-data: ${base64(admin.pem)}`,
+  `certificate-authority-data: ${base64(ca.pem)}`,
+)
+
+describe('certificates are read', () => {
+  test('from PEM, each named by its number, and keys between them passed over', async () => {
+    const { found } = await read(`text\n${admin.pem}${admin.keyPem}${ca.pem}`)
+    expect(found).toEqual(['certificate 1: admin', 'certificate 2: kubernetes'])
+  })
+
+  test('from DER, alone or one behind the other, and from base64 of it', async () => {
+    expect((await read(ca.der)).found).toEqual(['all: kubernetes'])
+    expect((await read(Buffer.concat([admin.der, ca.der]))).found).toEqual([
+      'certificate 1: admin',
+      'certificate 2: kubernetes',
+    ])
+    expect((await read(base64(ca.der))).found).toEqual(['all: kubernetes'])
+  })
+
+  test('from a kubeconfig: the CA of its current context as root, the client certificate as leaf', async () => {
+    expect(await read(whole)).toEqual({
+      found: ['cluster c: certificate-authority-data: kubernetes'],
+      unreadable: [],
+      isKubeconfig: true,
+    })
+    expect((await read(whole, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
+  })
+
+  test('from the files that a kubeconfig refers to, relative to its folder', async () => {
+    const asked: string[] = []
+    const files: ReadReferencedFile = (path) => {
+      asked.push(path)
+      return { name: path, bytes: Buffer.from(ca.pem) }
+    }
+    const { found } = await read(kubeconfig('', 'certificate-authority: pki/ca.crt'), 'roots', files)
+    expect([found, asked]).toEqual([
+      ['cluster c: certificate-authority: kubernetes'],
+      ['/home/me/pki/ca.crt'],
+    ])
+  })
+
+  test('from a TLS Secret: the chain as leaf, ca.crt as root', async () => {
+    const secret = JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'web', namespace: 'd' },
+      data: { 'tls.crt': base64(admin.pem + otherCa.pem), 'ca.crt': base64(ca.pem) },
+    })
+    expect((await read(secret, 'leaf')).found).toEqual([
+      'Secret d/web data[tls.crt] #1: admin',
+      'Secret d/web data[tls.crt] #2: other',
+    ])
+    expect((await read(secret)).found).toEqual(['Secret d/web data[ca.crt]: kubernetes'])
+  })
+
+  test('from a bundle with a damaged member, which is named', async () => {
+    const damaged = otherCa.pem.replace(/M/g, '!')
+    const { found, unreadable } = await read(ca.pem + damaged + admin.pem)
+    expect(found).toEqual(['certificate 1: kubernetes', 'certificate 3: admin'])
+    expect(unreadable).toEqual([expect.stringMatching(/^certificate 2: line \d+: /)])
+  })
+})
+
+describe('it is refused', () => {
+  test.for<
+    [rule: string, content: string | Uint8Array, role: InputRole, code: string, message: string | RegExp]
+  >([
+    ['when it is empty', '', 'roots', 'KCERT_USAGE', 'in holds no certificate'],
+    ['when it is something else', 'hello', 'roots', 'KCERT_USAGE', 'in holds no certificate'],
+    ['when it is a key', admin.keyPem, 'roots', 'KCERT_USAGE', 'in holds no certificate'],
+    [
+      'when the manifest has none',
+      '{"kind":"Secret","data":{}}',
+      'leaf',
+      'KCERT_USAGE',
+      'in holds no certificate',
+    ],
+    [
+      'when the leaf is damaged, even if a sound certificate follows',
+      admin.pem.replace(/M/g, '!') + ca.pem,
+      'leaf',
+      'KCERT_X509_MALFORMED',
+      /^in: certificate 1: line \d+: /,
+    ],
+    [
+      'when DER is cut off',
+      ca.der.slice(0, 100),
+      'roots',
+      'KCERT_X509_MALFORMED',
+      /^in: certificate: offset 0: truncated/,
+    ],
+    [
+      'when the user of a kubeconfig has no client certificate',
+      kubeconfig('token: t', ''),
+      'leaf',
+      'KCERT_USAGE',
+      'in: user u has no client certificate',
+    ],
+    [
+      'when the cluster of a kubeconfig has no CA',
+      kubeconfig('', 'server: "https://x"'),
+      'roots',
+      'KCERT_USAGE',
+      'in: cluster c has no certificate-authority',
+    ],
+    [
+      'when a kubeconfig does not say which of its clusters',
+      kubeconfig('', '', 'none'),
+      'roots',
+      'KCERT_USAGE',
+      'in: which cluster is meant?',
+    ],
+    [
+      'when a file that a kubeconfig refers to is not there',
+      kubeconfig('', 'certificate-authority: /nowhere/ca.crt'),
+      'roots',
+      'KCERT_FILE_UNREADABLE',
+      'in refers to /nowhere/ca.crt, which cannot be read',
+    ],
+  ])('%s', async ([, content, role, code, message]) => {
+    const error = await refusal(content, role)
+    expect(error.code).toBe(code)
+    expect(error.message).toMatch(message)
+    expect([error.why, error.next]).toEqual([expect.any(String), expect.any(String)])
+  })
+
+  test('a token is never repeated', async () => {
+    const error = await refusal(kubeconfig('token: verysecret', ''), 'leaf')
+    expect(JSON.stringify([error.message, error.why, error.next])).not.toContain('verysecret')
+    expect(error.why).toBe('it has: token')
+  })
+})

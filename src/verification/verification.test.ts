@@ -1,0 +1,259 @@
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { authority, client, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
+import { Certificate } from '../x509/certificate.ts'
+import type { CertificateInput } from './input.ts'
+import { type VerificationReport, verificationReportSchema } from './report.ts'
+import { type VerificationOptions, verify } from './verification.ts'
+
+const ca = authority('kubernetes')
+const namesake = authority('kubernetes')
+const issuing = issued(
+  { subject: { commonName: 'issuing' }, basicConstraints: { ca: true }, keyUsage: ['keyCertSign'] },
+  ca,
+)
+const server = issued(
+  {
+    subject: { commonName: 'kube-apiserver' },
+    extendedKeyUsage: ['serverAuth'],
+    subjectAltNames: { dns: ['kubernetes'], ip: ['10.96.0.1'] },
+  },
+  issuing,
+)
+
+function input(source: string, ...some: readonly Issued[]): CertificateInput {
+  const entry = (i: number) => (some.length === 1 ? '' : `certificate ${i + 1}`)
+  return {
+    certificates: some.map(({ der }, i) => ({
+      source,
+      entry: entry(i),
+      certificate: Certificate.parse(der),
+    })),
+    unreadable: [],
+    isKubeconfig: false,
+  }
+}
+
+const now = new Date(sessionTime)
+
+function report(
+  leaf: CertificateInput,
+  roots: readonly CertificateInput[],
+  options: Partial<VerificationOptions> = {},
+): VerificationReport {
+  const made = verify({ leaf, roots, intermediates: [] }, { now, at: now, purpose: 'server', ...options })
+  // Whatever is reported keeps the contract, down to the last field.
+  return v.parse(v.strictObject(verificationReportSchema.entries), made)
+}
+
+describe('a report', () => {
+  test('of a trusted chain names where each certificate was found, and until when it holds', () => {
+    const { trusted, chains, trustedUntil, user, code } = report(input('server.crt', server, issuing), [
+      input('bundle.crt', namesake, ca),
+    ])
+    expect({ trusted, trustedUntil, user, code }).toEqual({
+      trusted: true,
+      trustedUntil: '2027-12-31T00:00:00Z',
+      user: undefined,
+      code: undefined,
+    })
+    expect(chains).toEqual([
+      [
+        expect.objectContaining({ source: 'server.crt', entry: 'certificate 1' }),
+        expect.objectContaining({ source: 'server.crt', entry: 'certificate 2' }),
+        expect.objectContaining({
+          source: 'bundle.crt',
+          entry: 'certificate 2',
+          fingerprintSha256: expect.any(String),
+        }),
+      ],
+    ])
+  })
+
+  test('of a root that was sent along as well shows it where it is trusted', () => {
+    const { chains } = report(input('server.crt', server, issuing, ca), [input('ca.crt', ca)])
+    expect(chains[0]?.at(-1)?.source).toBe('ca.crt')
+  })
+
+  test('of a client certificate says whom an API server takes its holder for', () => {
+    const admin = issued(
+      {
+        subject: { organization: ['system:masters', 'ops'], commonName: 'admin' },
+        extendedKeyUsage: ['clientAuth'],
+      },
+      ca,
+    )
+    const { user, warnings } = report(input('admin.crt', admin), [input('ca.crt', ca)], { purpose: 'client' })
+    expect([user, warnings]).toEqual([{ name: 'admin', groups: ['ops', 'system:masters'] }, []])
+  })
+
+  test('of a client certificate without a common name warns that the API server will answer 401', () => {
+    const nameless = issued({ subject: { organization: ['ops'] }, extendedKeyUsage: ['clientAuth'] }, ca)
+    const { trusted, warnings } = report(input('x.crt', nameless), [input('ca.crt', ca)], {
+      purpose: 'client',
+    })
+    expect([trusted, warnings.map(({ code, source }) => [code, source])]).toEqual([
+      true,
+      [['USER_NAME_MISSING', 'x.crt']],
+    ])
+  })
+
+  test('of a refused chain has the code, the certificate at fault, where it is, and what to do', () => {
+    const { trusted, chains, code, reason, certificate, issuer, path, next, goError } = report(
+      input('server.crt', server, issuing),
+      [input('old ca.crt', namesake)],
+    )
+    expect({ trusted, chains, code, reason, next }).toEqual({
+      trusted: false,
+      chains: [],
+      code: 'ISSUER_KEY_OTHER',
+      reason:
+        '"issuing" is signed by another key than that of the CA "kubernetes" in old ca.crt: the signature does not verify',
+      next: 'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+    })
+    expect(certificate).toMatchObject({
+      source: 'server.crt',
+      entry: 'certificate 2',
+      subject: { text: 'CN=issuing' },
+    })
+    expect(issuer).toMatchObject({ source: 'old ca.crt', entry: '' })
+    expect(path?.map(({ subject }) => subject.commonName)).toEqual(['kube-apiserver', 'issuing'])
+    expect(goError).toMatch(/^x509: certificate signed by unknown authority \(possibly because of/)
+  })
+
+  test('names a file with a space in it as one word of a command', () => {
+    const alone = issued({ subject: { commonName: 'alone' } })
+    expect(report(input("it's mine.crt", alone), [input('ca.crt', ca)]).next).toContain(
+      "--roots 'it'\\''s mine.crt'",
+    )
+  })
+
+  test('partitions the other verifiers into those that refuse and those that accept, and explains differences', () => {
+    const { alsoRefusedBy, acceptedBy, differences } = report(input('server.crt', server), [
+      input('issuing.crt', issuing),
+    ])
+    expect({ alsoRefusedBy, acceptedBy }).toEqual({
+      alsoRefusedBy: ['openssl', 'node', 'python'],
+      acceptedBy: [],
+    })
+    expect(differences[0]).toEqual({
+      verifier: 'openssl',
+      accepts: false,
+      reason: 'it wants a chain that ends in a self-signed root, and the last CA is not self-signed',
+      error: 'unable to get issuer certificate',
+    })
+  })
+
+  test('warns of a member of the roots that could not be read, and what that means for the purpose', () => {
+    const roots = {
+      ...input('ca.crt', ca),
+      unreadable: [{ source: 'ca.crt', entry: 'certificate 2', reason: 'line 9: bad' }],
+    }
+    const messages = (['server', 'client'] as const).map(
+      (purpose) => report(input('a.crt', client('a', ca)), [roots], { purpose }).warnings[0]?.message,
+    )
+    expect(messages).toEqual([
+      'line 9: bad; it was left out, and clients in Go drop it in silence',
+      'line 9: bad; it was left out, and an API server refuses the whole file for it',
+    ])
+  })
+})
+
+describe('the words of a refusal', () => {
+  const words = (
+    leaf: Issued,
+    roots: readonly Issued[],
+    options: Partial<VerificationOptions> = {},
+  ): string[] => {
+    const {
+      code = '',
+      reason = '',
+      next = '',
+    } = report(input('leaf.crt', leaf), [input('ca.crt', ...roots)], options)
+    return [code, reason, next]
+  }
+  const leafOf = (asked: Parameters<typeof issued>[0]): Issued =>
+    issued({ extendedKeyUsage: ['serverAuth'], ...asked }, ca)
+
+  test.for<[code: string, reason: RegExp, next: RegExp, words: () => string[]]>([
+    [
+      'CERT_EXPIRED',
+      /^the leaf "x" expired on 2026-11-20T00:00:00Z, 33 hours ago$/,
+      /^renew it; which one it is and how: kcert inspect leaf.crt$/,
+      () => words(leafOf({ subject: { commonName: 'x' }, notAfter: new Date('2026-11-20T00:00:00Z') }), [ca]),
+    ],
+    [
+      'CERT_NOT_YET_VALID',
+      /^the leaf "x" is not valid before 2026-11-21T11:00:00Z, in 2 hours$/,
+      /date -u/,
+      () =>
+        words(leafOf({ subject: { commonName: 'x' }, notBefore: new Date('2026-11-21T11:00:00Z') }), [ca]),
+    ],
+    [
+      'HOST_NAME_MISMATCH',
+      /^the leaf "x" is valid for a.example.com, 10.0.0.1, not for b.example.com$/,
+      /issue it again with b.example.com/,
+      () =>
+        words(
+          leafOf({
+            subject: { commonName: 'x' },
+            subjectAltNames: { dns: ['a.example.com'], ip: ['10.0.0.1'] },
+          }),
+          [ca],
+          { name: 'b.example.com' },
+        ),
+    ],
+    [
+      'HOST_NAME_MISMATCH',
+      /has no host name or address among its subject alternative names, not for x; the common name does not count$/,
+      /connect by a name/,
+      () => words(leafOf({ subject: { commonName: 'x' } }), [ca], { name: 'x' }),
+    ],
+    [
+      'ISSUER_UNKNOWN',
+      /^there is no certificate of the issuer of "kube-apiserver": CN=issuing$/,
+      /--intermediates FILE/,
+      () => words(server, [ca]),
+    ],
+    [
+      'ISSUER_UNKNOWN',
+      /of "x": CN=kubernetes$/,
+      /\/etc\/kubernetes\/pki\/ca\.crt/,
+      () => words(leafOf({ subject: { commonName: 'x' } }), [issuing]),
+    ],
+    [
+      'ISSUER_UNKNOWN',
+      /^"x" names its issuer as ca.crt does, but encoded otherwise/,
+      /octet for octet/,
+      () =>
+        words(issued({ subject: { commonName: 'x' } }, { ...ca, subject: { commonName: 'Kubernetes' } }), [
+          ca,
+        ]),
+    ],
+    [
+      'USAGE_WRONG',
+      /^the leaf "x" is for serverAuth, not for clientAuth$/,
+      /^if it is used by a server: --purpose server; else/,
+      () => words(leafOf({ subject: { commonName: 'x' } }), [ca], { purpose: 'client' }),
+    ],
+    [
+      'NAME_NOT_ALLOWED',
+      /^the DNS name "a.example.com" of "x" is excluded by the CA "constrained" \(ca.crt\): "example.com"$/,
+      /without that name/,
+      () => {
+        const constrained = issued({
+          subject: { commonName: 'constrained' },
+          basicConstraints: { ca: true },
+          nameConstraints: { excluded: { dns: ['example.com'] } },
+        })
+        const leaf = issued(
+          { subject: { commonName: 'x' }, subjectAltNames: { dns: ['a.example.com'] } },
+          constrained,
+        )
+        return words(leaf, [constrained])
+      },
+    ],
+  ])('%s', ([code, reason, next, made]) => {
+    expect(made()).toEqual([code, expect.stringMatching(reason), expect.stringMatching(next)])
+  })
+})

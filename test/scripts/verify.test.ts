@@ -1,0 +1,279 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { type VerificationReport, verificationReportSchema } from '../../src/verification/report.ts'
+import { kcert, type Session } from './program.ts'
+import { authority, client, folderWith, type Issued, issued, sessionTime } from './small-pki.ts'
+
+const ca = authority()
+const laterCa = authority()
+const server = issued(
+  {
+    subject: { commonName: 'kube-apiserver' },
+    keyUsage: ['digitalSignature', 'keyEncipherment'],
+    extendedKeyUsage: ['serverAuth'],
+    basicConstraints: { ca: false },
+    subjectAltNames: { dns: ['kubernetes', 'kubernetes.default.svc'], ip: ['10.96.0.1'] },
+  },
+  ca,
+)
+const issuing = issued(
+  { subject: { commonName: 'issuing' }, basicConstraints: { ca: true }, keyUsage: ['keyCertSign'] },
+  ca,
+)
+const web = issued(
+  {
+    subject: { commonName: 'web' },
+    extendedKeyUsage: ['serverAuth'],
+    subjectAltNames: { dns: ['*.example.com'] },
+  },
+  issuing,
+)
+const admin = client('kubernetes-admin', ca, {
+  subject: { commonName: 'kubernetes-admin', organization: ['kubeadm:cluster-admins'] },
+})
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+function kubeconfig(cluster: Issued, user: Issued): string {
+  return [
+    'apiVersion: v1',
+    'kind: Config',
+    'current-context: me@cluster',
+    `clusters: [{name: cluster, cluster: {server: "https://192.0.2.1:6443", certificate-authority-data: ${base64(cluster.pem)}}}]`,
+    `users: [{name: me, user: {client-certificate-data: ${base64(user.pem)}, client-key-data: ${base64(user.keyPem)}}}]`,
+    'contexts: [{name: me@cluster, context: {cluster: cluster, user: me}}]',
+    '',
+  ].join('\n')
+}
+
+function session(files: Readonly<Record<string, string | Uint8Array>>) {
+  const cwd = folderWith(files)
+  return {
+    cwd,
+    verify: (args: readonly string[], stdin = ''): Session =>
+      kcert(['verify', ...args, ...(args.includes('--at') ? [] : ['--at', sessionTime])], { cwd, stdin }),
+  }
+}
+
+function jsonOf({ stdout }: Session): VerificationReport {
+  return v.parse(v.strictObject(verificationReportSchema.entries), JSON.parse(stdout))
+}
+
+test('a chain that holds is exit 0, with the verdict first', () => {
+  const { verify } = session({ 'server.crt': server.pem, 'ca.crt': ca.pem })
+  const { stdout, stderr, exit } = verify(['server.crt', '--roots', 'ca.crt', '--name', '10.96.0.1'])
+  expect({ stderr, exit }).toEqual({ stderr: '', exit: 0 })
+  expect(stdout).toBe(`TRUSTED as a server certificate for 10.96.0.1
+
+CHAIN  SUBJECT         EXPIRES (UTC)     PLACE
+leaf   kube-apiserver  2027-12-31 00:00  server.crt
+root   kubernetes      2036-01-01 00:00  ca.crt
+
+judged at      2026-11-21 09:00:00 UTC
+trusted until  2027-12-31 00:00:00 UTC
+
+differs  refused by Python 3.13: it follows RFC 5280 strictly: every certificate below a root has an authority key identifier (Missing Authority Key Identifier)
+`)
+})
+
+test('a chain that does not hold is exit 3, with the certificate at fault and what to do', () => {
+  const { verify } = session({ 'server.crt': server.pem, 'ca.crt': laterCa.pem })
+  const { stdout, stderr, exit } = verify(['server.crt', '--roots', 'ca.crt'])
+  expect({ stderr, exit }).toEqual({ stderr: '', exit: 3 })
+  expect(stdout).toMatch(/^NOT TRUSTED as a server certificate: ISSUER_KEY_OTHER\n/)
+  expect(stdout).toMatch(/^leaf +kube-apiserver .* at fault +server\.crt$/m)
+  expect(stdout).toMatch(/^next +find the CA that did sign it/m)
+})
+
+describe('the report in JSON', () => {
+  test('keeps its schema, and is the same in YAML', async () => {
+    const { verify } = session({ 'web.pem': web.pem + issuing.pem, 'ca.crt': ca.pem })
+    const asked = ['web.pem', '--roots', 'ca.crt', '--name', 'a.example.com']
+    const { generatedAt, ...report } = jsonOf(verify([...asked, '-o', 'json']))
+    expect(report).toMatchObject({ trusted: true, at: sessionTime, purpose: 'server', name: 'a.example.com' })
+    expect(report.chains[0]?.map(({ source, entry }) => `${source} ${entry}`)).toEqual([
+      'web.pem certificate 1',
+      'web.pem certificate 2',
+      'ca.crt ',
+    ])
+    const { parse } = await import('yaml')
+    const { generatedAt: _, ...fromYaml } = parse(
+      verify([...asked, '-o', 'yaml']).stdout,
+    ) as VerificationReport
+    expect(fromYaml).toEqual(report)
+    expect(generatedAt).toMatch(/^\d{4}-/)
+  })
+
+  test('names the certificate at fault, its place and its fingerprint', () => {
+    const { verify } = session({ 'web.crt': web.pem, 'ca.crt': ca.pem })
+    const run = verify(['web.crt', '--roots', 'ca.crt', '-o', 'json'])
+    const { trusted, code, certificate, alsoRefusedBy } = jsonOf(run)
+    expect(run.exit).toBe(3)
+    expect({ trusted, code, alsoRefusedBy }).toEqual({
+      trusted: false,
+      code: 'ISSUER_UNKNOWN',
+      alsoRefusedBy: ['openssl', 'node', 'python'],
+    })
+    expect(certificate).toMatchObject({ source: 'web.crt', subject: { commonName: 'web' } })
+  })
+
+  test.skipIf(!hasOpenssl)('says where OpenSSL answers otherwise, as it really does (needs openssl)', () => {
+    // Two CAs of one name without key identifiers, as after a careless rotation.
+    const { cwd, verify } = session({ 'server.crt': server.pem, 'bundle.crt': laterCa.pem + ca.pem })
+    const report = jsonOf(verify(['server.crt', '--roots', 'bundle.crt', '-o', 'json']))
+    expect([report.trusted, report.alsoRefusedBy]).toEqual([true, ['openssl', 'node', 'python']])
+    const openssl = () =>
+      execFileSync('openssl', ['verify', '-attime', '1795251600', '-CAfile', 'bundle.crt', 'server.crt'], {
+        cwd,
+        stdio: 'pipe',
+      })
+    expect(openssl).toThrow(/certificate signature failure/)
+  })
+})
+
+describe('inputs', () => {
+  test('roots may be a kubeconfig, and several', () => {
+    const files = { 'server.crt': server.pem, 'other.crt': laterCa.pem, 'admin.conf': kubeconfig(ca, admin) }
+    const { verify } = session(files)
+    const run = verify(['server.crt', '--roots', 'other.crt', '--roots', 'admin.conf', '-o', 'json'])
+    expect(jsonOf(run).chains[0]?.at(-1)).toMatchObject({
+      source: 'admin.conf',
+      entry: 'cluster cluster: certificate-authority-data',
+    })
+  })
+
+  test('a kubeconfig as leaf is held against its own CA, as a client certificate', () => {
+    const { verify } = session({
+      'admin.conf': kubeconfig(ca, admin),
+      'stale.conf': kubeconfig(laterCa, admin),
+    })
+    const { stdout, exit } = verify(['admin.conf'])
+    expect(exit).toBe(0)
+    expect(stdout).toMatch(/^TRUSTED as a client certificate\n/)
+    expect(stdout).toMatch(/^user +kubernetes-admin, groups kubeadm:cluster-admins$/m)
+    expect(stdout).not.toContain('PRIVATE KEY')
+    expect(verify(['stale.conf']).exit).toBe(3)
+  })
+
+  test('the leaf may come from standard input, in DER, with its intermediates in a file of their own', () => {
+    const { cwd, verify } = session({ 'ca.crt': ca.pem, 'issuing.crt': issuing.pem })
+    const asked = ['--roots', 'ca.crt', '--intermediates', 'issuing.crt']
+    expect(verify(['-', ...asked], web.pem).exit).toBe(0)
+    writeFileSync(join(cwd, 'web.der'), web.der)
+    expect(verify(['web.der', ...asked]).exit).toBe(0)
+  })
+
+  test('a pipe of the shell is read: --roots <(command)', () => {
+    const { cwd } = session({ 'ca.crt': ca.pem, 'server.crt': server.pem })
+    const program = `"${process.execPath}" "${join(process.cwd(), 'bin/run.js')}"`
+    const line = `${program} verify server.crt --roots <(cat ca.crt) --at ${sessionTime} -o json`
+    expect(JSON.parse(execFileSync('bash', ['-c', line], { cwd, encoding: 'utf8' })).trusted).toBe(true)
+  })
+})
+
+test('the purpose decides, and "any" asks for none', () => {
+  const { verify } = session({ 'admin.crt': admin.pem, 'ca.crt': ca.pem })
+  const exits = ['server', 'client', 'any'].map(
+    (purpose) => verify(['admin.crt', '--roots', 'ca.crt', '--purpose', purpose]).exit,
+  )
+  expect(exits).toEqual([3, 0, 0])
+  expect(verify(['admin.crt', '--roots', 'ca.crt']).stdout).toMatch(
+    /^next +if it is used by a client: --purpose client/m,
+  )
+})
+
+test('the time decides: --at', () => {
+  const { verify } = session({ 'server.crt': server.pem, 'ca.crt': ca.pem })
+  const judged = (at: string): number | null => verify(['server.crt', '--roots', 'ca.crt', '--at', at]).exit
+  expect(['2025-12-31', '2026-01-01', '2027-12-31T00:00:00Z', '2027-12-31T00:00:01Z'].map(judged)).toEqual([
+    3, 0, 0, 3,
+  ])
+})
+
+describe('bad input is told with what, why and next', () => {
+  const files = {
+    'server.crt': server.pem,
+    'ca.crt': ca.pem,
+    'ca.key': ca.keyPem,
+    'broken.crt': server.pem.replace(/M/g, '!'),
+    'cut.der': server.der.slice(0, 60),
+    'token.conf': 'apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: verysecret}}]\n',
+  }
+  test.for<[rule: string, args: readonly string[], exit: number, message: RegExp]>([
+    [
+      'no roots',
+      ['server.crt'],
+      2,
+      /^KCERT_USAGE: which roots are trusted\? --roots is missing\nwhy: .*\nnext: kcert verify/,
+    ],
+    ['no leaf', [], 2, /^KCERT_USAGE: Missing 1 required arg/],
+    [
+      'a file that is not there',
+      ['no.crt', '--roots', 'ca.crt'],
+      2,
+      /^KCERT_FILE_NOT_FOUND: no\.crt does not exist\nnext: /,
+    ],
+    [
+      'a folder',
+      ['server.crt', '--roots', '.'],
+      2,
+      /^KCERT_FILE_UNREADABLE: \. cannot be read\nwhy: is a folder/,
+    ],
+    [
+      'a key',
+      ['server.crt', '--roots', 'ca.key'],
+      2,
+      /^KCERT_USAGE: ca\.key holds no certificate\nwhy: .*\nnext: kcert inspect/,
+    ],
+    [
+      'broken PEM',
+      ['broken.crt', '--roots', 'ca.crt'],
+      3,
+      /^KCERT_X509_MALFORMED: broken\.crt: line \d+: .*\nwhy: .*\nnext: /,
+    ],
+    [
+      'cut DER',
+      ['cut.der', '--roots', 'ca.crt'],
+      3,
+      /^KCERT_X509_MALFORMED: cut\.der: certificate: offset 0: truncated/,
+    ],
+    [
+      'a user with a token',
+      ['token.conf'],
+      2,
+      /^KCERT_USAGE: token\.conf: user u has no client certificate\nwhy: it has: token\n/,
+    ],
+    ['a purpose of its own', ['server.crt', '--purpose', 'x'], 2, /^KCERT_USAGE: .*purpose/],
+    [
+      'a time',
+      ['server.crt', '--roots', 'ca.crt', '--at', 'soon'],
+      2,
+      /^KCERT_USAGE: time "soon" is not understood\nnext: /,
+    ],
+    [
+      'an empty name',
+      ['server.crt', '--roots', 'ca.crt', '--name', ''],
+      2,
+      /^KCERT_USAGE: --name is empty\nwhy: /,
+    ],
+    ['standard input twice', ['-', '--roots', '-'], 2, /^KCERT_USAGE: standard input is named twice\nwhy: /],
+  ])('%s', ([, args, exit, message]) => {
+    const run = session(files).verify(args)
+    expect(run.stdout).toBe('')
+    expect(run.exit).toBe(exit)
+    expect(run.stderr).toMatch(message)
+    expect(run.stderr).not.toMatch(/verysecret|\n {4}at /)
+  })
+})
+
+test('the help names its exit codes and has examples', () => {
+  const { stdout, exit } = kcert(['verify', '--help'])
+  expect(exit).toBe(0)
+  expect(stdout).toMatch(/EXIT CODES\n +0 +trusted\n/)
+  expect(stdout.match(/\$ kcert verify /g)?.length).toBeGreaterThanOrEqual(4)
+})
