@@ -27,7 +27,7 @@ const cidr = v.pipe(
 
 const dnsSuffix = v.pipe(
   text,
-  v.regex(/^\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/i, 'is no end of a DNS name such as .nodes.example.com'),
+  v.regex(/^\.?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/, 'is no end of a DNS name such as .nodes.example.com'),
 )
 
 const seconds = v.pipe(

@@ -1,0 +1,40 @@
+import { globSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { expect, test } from 'vitest'
+import { kcert } from './program.ts'
+
+// Every JSON document that kcert prints is valid by the schema in docs/ of its kind, and nothing in it is unknown there.
+
+const at = ['--at', '2026-11-21T00:00:00Z']
+const sessions: readonly { readonly args: readonly string[]; readonly kind: string }[] = [
+  { args: ['inspect', 'examples/kubelet.kubeconfig', ...at], kind: 'InspectionReport' },
+  { args: ['inspect', 'examples', ...at], kind: 'InspectionReport' },
+  { args: ['verify', 'examples/kubelet.kubeconfig', '--roots', 'examples/kubelet.kubeconfig', ...at], kind: 'VerificationReport' },
+]
+
+test.each(sessions)('$args prints a $kind', ({ args, kind }) => {
+  const { stdout } = kcert([...args, '-o', 'json'])
+  const document = JSON.parse(stdout) as { apiVersion: string; kind: string }
+  expect(document).toMatchObject({ apiVersion: 'kcert/v1', kind })
+  expect(violations(kind, document)).toEqual([])
+})
+
+test('every schema is one that a validator accepts', () => {
+  const schemas = globSync('docs/schemas/*.json')
+  expect(schemas.length).toBeGreaterThan(0)
+  for (const path of schemas) expect(() => validatorOf(basename(path, '.json')), path).not.toThrow()
+})
+
+function violations(kind: string, document: unknown): string[] {
+  const validate = validatorOf(kind)
+  validate(document)
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
+}
+
+function validatorOf(kind: string) {
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  return ajv.compile(JSON.parse(readFileSync(`docs/schemas/${kind}.json`, 'utf8')))
+}
