@@ -31,6 +31,13 @@ export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<vo
         metadata: { name: 'lab', labels: { 'lab.local/webhook': 'on' } },
       },
     ])
+    // Pods are refused until the controller-manager has made the service account that they run as.
+    const account = ['-n', 'lab', 'get', 'serviceaccount', 'default']
+    await until(
+      'the namespace has its service account',
+      60_000,
+      async () => (await kubectl(account, { mayFail: true })).code === 0,
+    )
     await apply([
       await servingSecret('metrics-server', 'kube-system', ca, spec),
       await servingSecret('webhook', 'lab', ca, spec),
@@ -93,7 +100,7 @@ async function servingSecret(
 async function applyFile(name: string, ca: KeyPair): Promise<void> {
   const text = readFileSync(join(folders.source, 'addons', name), 'utf8')
   const caBundle = Buffer.from(ca.certificate).toString('base64')
-  await kubectl(['apply', '-f', '-'], { input: text.replaceAll('${caBundle}', caBundle) })
+  await kubectl(['apply', '-f', '-'], { input: text.replaceAll('CA_BUNDLE', caBundle) })
 }
 
 /** Applies objects by standard input: keys appear in no argument list. */

@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from './command.ts'
 import { type NodeIdentity, network, versions } from './spec.ts'
@@ -36,9 +45,9 @@ export async function writeNodeFiles(node: NodeIdentity, all: readonly NodeIdent
 export function enableUnit(folder: string, unit: string): void {
   const wants = join(folder, 'etc/systemd/system/multi-user.target.wants')
   mkdirSync(wants, { recursive: true })
-  if (!existsSync(join(wants, `${unit}.service`))) {
-    symlinkSync(`/etc/systemd/system/${unit}.service`, join(wants, `${unit}.service`))
-  }
+  const link = join(wants, `${unit}.service`)
+  rmSync(link, { force: true })
+  symlinkSync(`/etc/systemd/system/${unit}.service`, link)
 }
 
 export function writeAt(folder: string, name: string, content: string, mode = 0o644): void {
