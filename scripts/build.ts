@@ -1,4 +1,5 @@
 import { globSync, readFileSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { type BuildOptions, type BuildResult, build, type Metafile } from 'esbuild'
 import { leanOclif } from './lean-oclif.ts'
 import { nodeBuiltins } from './node-builtins.ts'
@@ -14,6 +15,8 @@ const shared: BuildOptions = {
   outbase: 'src',
   outdir: 'dist',
   bundle: true,
+  // For Node yaml offers CommonJS alone, of which a bundled import() has no named exports. This is the same code as modules.
+  alias: { yaml: resolve('node_modules/yaml/browser/index.js') },
   format: 'esm',
   platform: 'node',
   target: 'node24',

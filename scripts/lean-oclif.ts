@@ -9,8 +9,8 @@ const library = `${sep}@oclif${sep}core${sep}lib`
 
 /** Module of @oclif/core, or a package that it imports → what stands for it in the bundles of the commands. */
 const standIns: Readonly<Record<string, string>> = {
-  // Config.load is oclif's own start; src/cli/oclif-config.ts is what commands get.
-  config: 'exports.Config = class Config {}',
+  // What is given is taken: the small config of src/cli/oclif-config.ts, or oclif's own.
+  config: 'exports.Config = class Config { static async load(config) { return config } }',
   // Deprecated commands and --help are the business of src/cli/help.ts.
   help: 'exports.Help = class Help {}; exports.loadHelpClass = async () => exports.Help',
   'help/index': 'exports.Help = class Help {}; exports.getHelpFlagAdditions = () => []',

@@ -49,10 +49,8 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
   const exists = [...config.commandIDs, ...config.topics.map((topic) => topic.name)]
   if (exists.some((name) => id === name || id.startsWith(`${name}:`))) return undefined
   const asked = words.join(' ') || first
-  const near = nearest(
-    asked,
-    exists.map((name) => name.replaceAll(':', ' ')),
-  )
+  const names = exists.map((name) => name.replaceAll(':', ' '))
+  const near = nearest(words.slice(0, 2).join(' '), names) ?? nearest(words[0] ?? first, names)
   return new KcertError('KCERT_USAGE', `kcert has no command "${asked}"`, {
     ...(near ? { why: `did you mean "${near}"?` } : {}),
     next: near ? `kcert ${near} --help` : 'kcert --help',

@@ -25,18 +25,20 @@ test('a bare kcert, help and --help print the list of commands', () => {
 test('every command says its exit codes and at least three examples in --help', async () => {
   const { commands } = await Config.load({ root: process.cwd() })
   expect(commands.length).toBeGreaterThan(0)
-  for (const { id } of commands) {
+  for (const { id, examples = [] } of commands) {
     const { stdout, exit } = kcert([...id.split(':'), '--help'])
     expect(exit, id).toBe(0)
     expect(stdout, id).toMatch(/^EXIT CODES\n {2}0 {2}/m)
-    expect(stdout.match(/^ +\$ kcert /gm)?.length, id).toBeGreaterThanOrEqual(3 + 1)
+    expect(examples.length, id).toBeGreaterThanOrEqual(3)
+    expect(stdout, id).toContain('EXAMPLES')
   }
 })
 
 test('an unknown command names the nearest one and exits 2', () => {
   expect(kcert(['inspct', 'x'])).toEqual({
     stdout: '',
-    stderr: 'KCERT_USAGE: kcert has no command "inspct x"\nwhy: did you mean "inspect"?\nnext: kcert inspect --help\n',
+    stderr:
+      'KCERT_USAGE: kcert has no command "inspct x"\nwhy: did you mean "inspect"?\nnext: kcert inspect --help\n',
     exit: 2,
   })
 })
@@ -60,8 +62,16 @@ test('the quick start parses as oclif does on its own way', async () => {
     ],
     { encoding: 'utf8', env: { PATH: process.env.PATH, HOME: '/nonexistent' } },
   )
-  const quick = kcert(['inspect', 'examples/kubelet.kubeconfig', '-o', 'json', '--at', '2025-01-01T00:00:00Z'])
+  const quick = kcert([
+    'inspect',
+    'examples/kubelet.kubeconfig',
+    '-o',
+    'json',
+    '--at',
+    '2025-01-01T00:00:00Z',
+  ])
   expect(quick.stdout).toContain('"InspectionReport"')
+  expect(slow.stderr).toBe(quick.stderr)
   expect(slow.stdout).toBe(quick.stdout)
   expect(slow.status).toBe(quick.exit)
 })
