@@ -1,6 +1,7 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import { readPem } from '../x509/pem.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Picture } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
@@ -74,7 +75,7 @@ export class Inspection {
       collection.addFailure({ source: name, entry: '' }, error, 'CERT_UNREADABLE', 'fetch the file anew')
     }
     if (collection.size === before && root === undefined) {
-      collection.addProblem({ source: name, entry: '' }, 'NOTHING_FOUND', nothingFound(bytes))
+      collection.addProblem({ source: name, entry: '' }, 'NOTHING_FOUND', nothingFound(bytes, shape))
     }
   }
 
@@ -324,10 +325,13 @@ function isPlainlyKubeconfig(bytes: Uint8Array): boolean {
 
 const javaKeystore = 0xfeedfeed
 
-function nothingFound(bytes: Uint8Array): { message: string; next: string } {
+function nothingFound(bytes: Uint8Array, shape: Shape): { message: string; next: string } {
   const message = 'no certificate, request, key or kubeconfig in it'
-  if (bytes.length === 0)
-    return { message: `empty: ${message}`, next: 'check the path, and what should have written the file' }
+  if (shape === 'empty') return { message: `empty: ${message}`, next: 'check what should have written it' }
+  if (shape === 'pem') {
+    const labels = [...new Set(readPem(bytes).blocks.map(({ label }) => label))].slice(0, 5)
+    if (labels.length > 0) return { message: `${message}, only ${labels.join(', ')}`, next: 'check the path' }
+  }
   const isJavas =
     bytes.length > 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).readUInt32BE(0) === javaKeystore
   if (isJavas) {

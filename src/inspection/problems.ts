@@ -193,3 +193,12 @@ export function problemAt(
   const { message, next, severity = problemCodes[code].severity } = said
   return { source, entry, code, severity, message, next }
 }
+
+// Kubernetes' names have 253 characters at most; a longer one is somebody's attempt to fill a screen.
+const longestName = 300
+
+/** Returns a name that others wrote, cut where it is longer than any honest one. */
+export function nameText(name: string): string {
+  if (name === '') return '""'
+  return name.length <= longestName ? name : `${name.slice(0, longestName)}…`
+}

@@ -9,7 +9,7 @@ import {
 import type { Node } from '../kubeconfig/node.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, KubeconfigEntry, Origin, Owner } from './entries.ts'
-import type { Place } from './problems.ts'
+import { nameText, type Place } from './problems.ts'
 import { mapReference } from './references.ts'
 import type { ReadReferencedFile, Source, UnreadableSource } from './source.ts'
 
@@ -72,6 +72,12 @@ class KubeconfigCollector {
       if (skipsTlsVerify) this.addInsecure(at, certificateAuthority !== undefined)
       const owner: Owner = { kind: 'cluster', kubeconfig: this.entry, name }
       const group = certificateAuthority && this.material(at, owner, certificateAuthority)
+      if (certificateAuthority === undefined) {
+        const reason = skipsTlsVerify
+          ? 'the server is not checked at all'
+          : 'no CA: the CAs of the machine count'
+        this.collection.withoutCertificate.push({ ...this.place(at), reason })
+      }
       this.clusters.push({ name, server, group })
     }
     for (const user of kubeconfig.users) this.collectUser(user)
@@ -102,11 +108,11 @@ class KubeconfigCollector {
     const written = material.file ?? ''
     const path = mapReference(written, this.origin)
     const { readReferencedFile } = this.context
-    const pathEntry = `${entry} ${written}`
+    const pathEntry = `${entry} ${nameText(written)}`
     if (readReferencedFile === undefined || path === undefined) {
       const where =
         readReferencedFile === undefined ? 'of the pod that uses this' : 'whose folder is not known'
-      const reason = `${material.field} is a file ${where}: ${written}`
+      const reason = `${material.field} is a file ${where}: ${nameText(written)}`
       this.collection.withoutCertificate.push({ ...this.place(at), reason })
       return undefined
     }
@@ -205,20 +211,16 @@ function isKubeletsFileElsewhere(path: string, { file, root }: Origin): boolean 
   return root !== undefined && !isInPlace && path.includes('/var/lib/kubelet/')
 }
 
-function nameText(name: string): string {
-  return name === '' ? '""' : name
-}
-
 function credentialText(credential: Credential): string {
   switch (credential.kind) {
     case 'exec':
-      return `runs ${credential.command === '' ? 'a plugin' : credential.command} (exec); kcert never runs it`
+      return `runs ${credential.command === '' ? 'a plugin' : nameText(credential.command)} (exec); kcert never runs it`
     case 'auth-provider':
-      return `asks the auth provider ${credential.name === '' ? '(no name)' : credential.name}`
+      return `asks the auth provider ${nameText(credential.name)}`
     case 'token':
       return 'a bearer token'
     case 'tokenFile':
-      return `a bearer token in ${credential.file}`
+      return `a bearer token in ${nameText(credential.file)}`
     case 'basic':
       return 'user name and password'
   }

@@ -3,6 +3,7 @@ import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/no
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.ts'
+import { nameText } from './problems.ts'
 
 /** What reading a manifest needs from the inspection around it. */
 export interface ManifestContext {
@@ -80,7 +81,7 @@ class ManifestReader {
     const generated = textOf(valueAt(node, 'metadata', 'generateName'))
     this.name =
       textOf(valueAt(node, 'metadata', 'name')) ?? (generated === undefined ? '(no name)' : `${generated}*`)
-    this.title = `${kind} ${this.namespace === undefined ? '' : `${this.namespace}/`}${this.name}`
+    this.title = `${kind} ${this.namespace === undefined ? '' : `${nameText(this.namespace)}/`}${nameText(this.name)}`
   }
 
   async values(kind: 'Secret' | 'ConfigMap'): Promise<void> {
@@ -99,7 +100,7 @@ class ManifestReader {
     const encoded = kind === 'Secret' ? 'data' : 'binaryData'
     const plain = kind === 'Secret' ? 'stringData' : 'data'
     for (const [key, value] of entriesOf(valueAt(this.node, encoded))) {
-      const bytes = this.decoded(`${encoded}[${key}]`, value)
+      const bytes = this.decoded(`${encoded}[${nameText(key)}]`, value)
       if (bytes !== undefined) await this.value(object, encoded, key, bytes)
     }
     for (const [key, value] of entriesOf(valueAt(this.node, plain))) {
@@ -111,7 +112,7 @@ class ManifestReader {
 
   private async value(object: ObjectEntry, field: string, key: string, bytes: Uint8Array): Promise<void> {
     const group = await this.context.readValue(
-      this.spot(`${field}[${key}]`, { kind: 'value', object, key }),
+      this.spot(`${field}[${nameText(key)}]`, { kind: 'value', object, key }),
       bytes,
     )
     if (group !== undefined) object.groups.push(group)
@@ -154,7 +155,7 @@ class ManifestReader {
     for (const [index, webhook] of itemsOf(valueAt(this.node, 'webhooks')).entries()) {
       const name = textOf(valueAt(webhook, 'name')) ?? `${index}`
       this.bundle(
-        `webhooks[${name}].clientConfig.caBundle`,
+        `webhooks[${nameText(name)}].clientConfig.caBundle`,
         valueAt(webhook, 'clientConfig', 'caBundle'),
         'webhook CA',
       )

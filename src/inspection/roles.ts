@@ -2,6 +2,7 @@ import type { KubeadmRow, Usage } from '../pki/kubeadm.ts'
 import type { TreePlace } from '../pki/kubeadm-tree.ts'
 import { isNodeIdentity, type KubeletFile } from '../pki/kubelet.ts'
 import type { CertificateEntry, Group, KeyEntry } from './entries.ts'
+import { nameText } from './problems.ts'
 
 /** What a certificate is for, as far as its place and, for kubelets' certificates, its subject say. */
 export interface Role {
@@ -54,7 +55,7 @@ function roleOfPlace(group: Group, position: number, isReplaced: (group: Group) 
       return { ...nothing, name: 'cluster CA', isTrusted: true }
     case 'user': {
       const row = kubeconfigRow(owner.kubeconfig.origin.treePlace)
-      const name = row?.name ?? `client of user ${owner.name === '' ? '""' : owner.name}`
+      const name = row?.name ?? `client of user ${nameText(owner.name)}`
       if (isChain) return { ...nothing, name: `${name}, chain` }
       return { ...nothing, name, usages: client, ...(row && { row }) }
     }
@@ -143,7 +144,7 @@ function kubeletOfSigner(signerName: string | undefined): KubeletFile['role'] | 
 /** Returns the role of a key by where it stands, for the report. */
 export function roleOfKey({ group }: KeyEntry): string | undefined {
   const { owner, origin } = group
-  if (owner.kind === 'user') return `client of user ${owner.name === '' ? '""' : owner.name}`
+  if (owner.kind === 'user') return `client of user ${nameText(owner.name)}`
   const place = origin.treePlace
   if (owner.kind !== 'file' || place === undefined) return undefined
   return 'row' in place ? place.row.name : place.file.role

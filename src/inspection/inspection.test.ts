@@ -1,0 +1,556 @@
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { brief, inspect, named, readerOf, troubles } from '../../test/pki/inspected.ts'
+import { certificatePem, keyPem, signedBy, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
+import { createRequest } from '../x509/issuing.ts'
+import { writePem } from '../x509/pem.ts'
+
+const now = new Date('2026-11-21T09:00:00Z')
+const notBefore = new Date('2026-06-01T08:00:00Z')
+const notAfter = new Date('2027-06-01T08:00:00Z')
+
+const ca = testCa('kubernetes', testKey('ca'), notBefore)
+const key = testKey('leaf')
+const leaf = signedBy(ca, {
+  commonName: 'web',
+  key,
+  notBefore,
+  notAfter,
+  extendedKeyUsage: ['serverAuth'],
+  subjectAltNames: { dns: ['web'] },
+})
+const client = signedBy(ca, {
+  commonName: 'jane',
+  key,
+  notBefore,
+  notAfter,
+  extendedKeyUsage: ['clientAuth'],
+})
+const request = createRequest({ subject: { commonName: 'jane' } }, key)
+const base64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64')
+
+const places = (items: readonly { source: string; entry: string }[]) =>
+  items.map(({ source, entry }) => (entry === '' ? source : `${source} ${entry}`))
+
+describe('a file', () => {
+  test.each([
+    ['a certificate in PEM', certificatePem(leaf), ['f']],
+    ['a certificate in DER', leaf, ['f']],
+    ['a bundle', certificatePem(leaf, ca.certificate), ['f certificate 1', 'f certificate 2']],
+    [
+      'certificates in DER one behind the other',
+      Buffer.concat([leaf, ca.certificate]),
+      ['f certificate 1', 'f certificate 2'],
+    ],
+    [
+      'text around the blocks, CRLF, no last line end',
+      `Bag Attributes\r\n${certificatePem(leaf).replaceAll('\n', '\r\n')}end\r\n${certificatePem(ca.certificate).trimEnd()}`,
+      ['f certificate 1', 'f certificate 2'],
+    ],
+    ['base64 of PEM, as it stands in a kubeconfig', base64(certificatePem(leaf)), ['f']],
+    ['base64 of DER over several lines', base64(leaf).replace(/(.{76})/g, '$1\n'), ['f']],
+  ])('with %s is read', async (_name, content, expected) => {
+    const { report } = await inspect(now, [named('f', content)])
+    expect(places(report.certificates)).toEqual(expected)
+    expect(report.problems).toEqual([])
+  })
+
+  test('with PKCS#7 is read', async () => {
+    // SignedData with no signer: version 1, no digests, content type data, the certificates, no signers.
+    const tlv = (tag: number, ...parts: Uint8Array[]): Buffer => {
+      const content = Buffer.concat(parts)
+      const length =
+        content.length < 128 ? [content.length] : [0x82, content.length >> 8, content.length & 0xff]
+      return Buffer.concat([Buffer.from([tag, ...length]), content])
+    }
+    const oid = (last: number) =>
+      tlv(0x06, Buffer.from([0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, last]))
+    const signed = tlv(
+      0x30,
+      tlv(0x02, Buffer.from([1])),
+      tlv(0x31),
+      tlv(0x30, oid(1)),
+      tlv(0xa0, leaf, ca.certificate),
+      tlv(0x31),
+    )
+    const bundle = tlv(0x30, oid(2), tlv(0xa0, signed))
+    for (const content of [bundle, writePem('PKCS7', bundle)]) {
+      const { report } = await inspect(now, [named('f.p7b', content)])
+      expect(report.certificates.map(({ subject }) => subject.commonName)).toEqual(['web', 'kubernetes'])
+      expect(report.problems).toEqual([])
+    }
+  })
+
+  test('with a request is read', async () => {
+    for (const content of [
+      request,
+      writePem('CERTIFICATE REQUEST', request),
+      writePem('NEW CERTIFICATE REQUEST', request),
+    ]) {
+      const { report } = await inspect(now, [named('f', content)])
+      expect(report.requests).toMatchObject([
+        { entry: '', subject: { commonName: 'jane' }, signatureValid: true },
+      ])
+      expect(report.problems).toEqual([])
+    }
+  })
+
+  test.each([
+    ['SEC1', keyPem(key)],
+    ['SEC1', key.export({ format: 'der', type: 'sec1' })],
+    ['PKCS#8', key.export({ format: 'pem', type: 'pkcs8' }) as string],
+    ['PKCS#8', key.export({ format: 'der', type: 'pkcs8' })],
+    ['SubjectPublicKeyInfo', createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string],
+    ['SubjectPublicKeyInfo', createPublicKey(key).export({ format: 'der', type: 'spki' })],
+  ])('with a key in %s is read, and nothing of the key is in the report', async (format, content) => {
+    const { report } = await inspect(now, [named('f', content), named('f.crt', certificatePem(leaf))])
+    expect(report.keys).toMatchObject([
+      {
+        format,
+        encrypted: false,
+        publicKey: { algorithm: 'ECDSA', curve: 'P-256' },
+        matches: [{ source: 'f.crt' }],
+      },
+    ])
+    const d = Buffer.from(key.export({ format: 'jwk' }).d!, 'base64url')
+    for (const text of [d.toString('hex'), d.toString('base64'), d.toString('base64url')])
+      expect(JSON.stringify(report)).not.toContain(text)
+  })
+
+  test('with an encrypted key is named as such, and opened by the password', async () => {
+    const content = key.export({
+      format: 'pem',
+      type: 'pkcs8',
+      cipher: 'aes-256-cbc',
+      passphrase: 'open',
+    }) as string
+    const read = async (password?: string) => {
+      const { report } = await inspect(now, [named('k', content, 0o644), named('c', certificatePem(leaf))], {
+        ...(password !== undefined && { password }),
+      })
+      return [report.keys[0]!.encrypted, report.keys[0]!.matches.length, report.problems.length]
+    }
+    expect([await read(), await read('open'), await read('wrong')]).toEqual([
+      [true, 0, 0],
+      [true, 1, 0],
+      [true, 0, 0],
+    ])
+  })
+
+  test('that holds nothing is a problem when it was named, and left out of a folder', async () => {
+    const files = [
+      '',
+      'hello\n',
+      '\0\x01\x02binary',
+      'apiVersion: v1\nkind: Pod\n',
+      '{"a":1}',
+      writePem('X509 CRL', Buffer.from('x')),
+    ]
+    for (const content of files) {
+      const source = named('f', content)
+      expect(troubles(await inspect(now, [source]))).toEqual(['NOTHING_FOUND f'])
+      const { report } = await inspect(now, [{ ...source, root: '/work' }])
+      expect([report.problems, report.summary.sources]).toEqual([[], 0])
+    }
+    const { report } = await inspect(now, [named('f', files[5]!)])
+    expect(report.problems[0]!.message).toContain('only X509 CRL')
+  })
+
+  test('of a folder that cannot be read matters when its name says so', async () => {
+    const unreadable = (name: string) => ({
+      name,
+      reason: 'permission' as const,
+      detail: 'EACCES',
+      root: '/x',
+      file: { path: name },
+    })
+    const outcome = await inspect(
+      now,
+      ['/x/a.crt', '/x/b.log', '/x/c.key', '/x/kubelet.conf', '/x/socket'].map(unreadable),
+    )
+    expect(outcome.report.problems.map((problem) => `${problem.severity} ${brief(problem)}`)).toEqual([
+      'warning SOURCE_UNREADABLE /x/a.crt',
+      'warning SOURCE_UNREADABLE /x/kubelet.conf',
+      'info SOURCE_UNREADABLE /x/c.key',
+    ])
+  })
+})
+
+describe('a kubeconfig', () => {
+  const config = (
+    user: string,
+    cluster = `certificate-authority-data: ${base64(certificatePem(ca.certificate))}`,
+  ) => `apiVersion: v1
+kind: Config
+clusters:
+- name: k
+  cluster:
+    server: https://10.0.0.1:6443
+    ${cluster}
+contexts:
+- name: c
+  context: {cluster: k, user: jane}
+users:
+- name: jane
+  user: ${user}
+`
+  const inline = `{client-certificate-data: ${base64(certificatePem(client))}, client-key-data: ${base64(keyPem(key))}}`
+
+  test('gives the CA of its cluster and the certificate of its user, with key and issuer', async () => {
+    const { report } = await inspect(now, [named('admin.kubeconfig', config(inline))])
+    expect(report.certificates).toMatchObject([
+      { entry: 'cluster k: certificate-authority-data', role: 'cluster CA', isCa: true },
+      {
+        entry: 'user jane: client-certificate-data',
+        role: 'client of user jane',
+        key: { entry: 'user jane: client-key-data', matches: true },
+        issuerFound: { entry: 'cluster k: certificate-authority-data' },
+      },
+    ])
+    expect(report.problems).toEqual([])
+  })
+
+  test('in JSON is the same', async () => {
+    const json = JSON.stringify({
+      clusters: [
+        {
+          name: 'k',
+          cluster: {
+            server: 'https://x',
+            'certificate-authority-data': base64(certificatePem(ca.certificate)),
+          },
+        },
+      ],
+      users: [],
+      contexts: [],
+    })
+    expect(places((await inspect(now, [named('f', json)])).report.certificates)).toEqual([
+      'f cluster k: certificate-authority-data',
+    ])
+  })
+
+  test('takes files relative to its own folder', async () => {
+    const files = new Map([
+      ['/home/jane/pki/ca.crt', { bytes: Buffer.from(certificatePem(ca.certificate)), mode: 0o644 }],
+      ['/home/jane/jane.crt', { bytes: Buffer.from(certificatePem(client)), mode: 0o644 }],
+      ['/keys/jane.key', { bytes: Buffer.from(keyPem(key)), mode: 0o640 }],
+    ])
+    const text = config(
+      '{client-certificate: ../jane.crt, client-key: /keys/jane.key}',
+      'certificate-authority: ../pki/./ca.crt',
+    )
+    const { report } = await inspect(now, [named('/home/jane/.kube/config', text)], {
+      readReferencedFile: readerOf(files),
+    })
+    expect(places(report.certificates)).toEqual([
+      '/home/jane/.kube/config cluster k: certificate-authority ../pki/./ca.crt',
+      '/home/jane/.kube/config user jane: client-certificate ../jane.crt',
+    ])
+    expect(report.certificates[1]!.key).toMatchObject({ matches: true })
+    expect(report.problems.map((problem) => `${problem.severity} ${brief(problem)}`)).toEqual([
+      'info KEY_READABLE_BY_OTHERS /home/jane/.kube/config user jane: client-key /keys/jane.key',
+    ])
+  })
+
+  test('names users without certificate and why, and keeps no token', async () => {
+    const users = [
+      '{token: secret-token}',
+      '{exec: {command: aws-iam-authenticator, apiVersion: v1}}',
+      '{tokenFile: /var/token}',
+      '{auth-provider: {name: oidc}}',
+      '{username: a, password: secret-password}',
+      '{}',
+    ]
+    const reasons: string[] = []
+    for (const user of users) {
+      const { report } = await inspect(now, [named('f', config(user))])
+      expect(JSON.stringify(report)).not.toContain('secret')
+      reasons.push(...report.withoutCertificate.map(({ reason }) => reason))
+    }
+    expect(reasons).toEqual([
+      'a bearer token',
+      'runs aws-iam-authenticator (exec); kcert never runs it',
+      'a bearer token in /var/token',
+      'asks the auth provider oidc',
+      'user name and password',
+      'no credentials',
+    ])
+  })
+
+  test('from standard input has no folder for relative files', async () => {
+    const source = { name: '-', bytes: Buffer.from(config('{token: x}', 'certificate-authority: ca.crt')) }
+    const { report } = await inspect(now, [source])
+    expect(report.withoutCertificate[0]).toEqual({
+      source: '-',
+      entry: 'cluster k',
+      reason: 'certificate-authority is a file whose folder is not known: ca.crt',
+    })
+  })
+
+  test('in a Secret or ConfigMap is read, and the files it names are those of a pod', async () => {
+    const secret = `kind: Secret\nmetadata: {name: c-kubeconfig, namespace: capi}\ndata:\n  value: ${base64(config(inline))}\n`
+    const map = `kind: ConfigMap\nmetadata: {name: kube-proxy, namespace: kube-system}\ndata:\n  kubeconfig.conf: |\n${config('{tokenFile: /var/run/token}', 'certificate-authority: /var/run/ca.crt').replace(/^/gm, '    ')}`
+    const { report } = await inspect(now, [named('f', `${secret}---\n${map}`)])
+    expect(places(report.certificates)).toEqual([
+      'f Secret capi/c-kubeconfig data[value] cluster k: certificate-authority-data',
+      'f Secret capi/c-kubeconfig data[value] user jane: client-certificate-data',
+    ])
+    expect(report.withoutCertificate.map(({ reason }) => reason)).toEqual([
+      'certificate-authority is a file of the pod that uses this: /var/run/ca.crt',
+      'a bearer token in /var/run/token',
+    ])
+    expect(report.problems).toEqual([])
+  })
+})
+
+describe('a manifest', () => {
+  const tls = (more = '') => `apiVersion: v1
+kind: Secret
+metadata:
+  name: web
+  namespace: shop
+type: kubernetes.io/tls
+data:
+  tls.crt: ${base64(certificatePem(leaf, ca.certificate))}
+  tls.key: ${base64(keyPem(key))}
+${more}`
+
+  test('of a TLS Secret gives the chain and the key', async () => {
+    const { report } = await inspect(now, [
+      named('s.yaml', tls(`  ca.crt: ${base64(certificatePem(ca.certificate))}\n`)),
+    ])
+    expect(places(report.certificates)).toEqual([
+      's.yaml Secret shop/web data[tls.crt] #1',
+      's.yaml Secret shop/web data[tls.crt] #2',
+      's.yaml Secret shop/web data[ca.crt]',
+    ])
+    expect(report.certificates[0]!.key).toEqual({
+      source: 's.yaml',
+      entry: 'Secret shop/web data[tls.key]',
+      matches: true,
+    })
+    expect(report.problems).toEqual([])
+  })
+
+  test('of several documents, Lists and JSON is read throughout', async () => {
+    const map = {
+      kind: 'ConfigMap',
+      metadata: { name: 'kube-root-ca.crt', namespace: 'default' },
+      data: { 'ca.crt': certificatePem(ca.certificate) },
+    }
+    const list = JSON.stringify({
+      kind: 'List',
+      items: [map, { kind: 'ConfigMapList', items: [map] }, { kind: 'Pod' }],
+    })
+    for (const text of [list, `---\n${tls()}---\n${list}\n`]) {
+      const { report } = await inspect(now, [named('f', text)])
+      expect(report.certificates.filter(({ role }) => role === 'cluster CA')).toHaveLength(2)
+      expect(report.problems).toEqual([])
+    }
+  })
+
+  test('gives the CAs of the front door: extension-apiserver-authentication', async () => {
+    const text = JSON.stringify({
+      kind: 'ConfigMap',
+      metadata: { name: 'extension-apiserver-authentication', namespace: 'kube-system' },
+      data: {
+        'client-ca-file': certificatePem(ca.certificate),
+        'requestheader-client-ca-file': certificatePem(ca.certificate),
+        'requestheader-group-headers': '["X-Remote-Group"]',
+      },
+    })
+    const { report } = await inspect(now, [named('f', text)])
+    expect(report.certificates.map(({ role }) => role)).toEqual(['client CA', 'front-proxy CA'])
+  })
+
+  test('gives caBundles of webhooks, APIServices, CRDs and trust bundles', async () => {
+    const caBundle = base64(certificatePem(ca.certificate))
+    const objects = [
+      {
+        kind: 'ValidatingWebhookConfiguration',
+        metadata: { name: 'v' },
+        webhooks: [
+          { name: 'a.x', clientConfig: { caBundle } },
+          { name: 'b.x', clientConfig: {} },
+        ],
+      },
+      {
+        kind: 'MutatingWebhookConfiguration',
+        metadata: { name: 'm' },
+        webhooks: [{ name: 'c.x', clientConfig: { caBundle } }],
+      },
+      { kind: 'APIService', metadata: { name: 'v1beta1.metrics.k8s.io' }, spec: { caBundle } },
+      {
+        kind: 'CustomResourceDefinition',
+        metadata: { name: 'r' },
+        spec: { conversion: { webhook: { clientConfig: { caBundle } } } },
+      },
+      {
+        kind: 'ClusterTrustBundle',
+        metadata: { name: 't' },
+        spec: { trustBundle: certificatePem(ca.certificate) },
+      },
+    ]
+    const { report } = await inspect(now, [named('f', JSON.stringify({ kind: 'List', items: objects }))])
+    expect(report.certificates.map(({ entry, role }) => `${role}: ${entry}`)).toEqual([
+      'webhook CA: ValidatingWebhookConfiguration v webhooks[a.x].clientConfig.caBundle',
+      'webhook CA: MutatingWebhookConfiguration m webhooks[c.x].clientConfig.caBundle',
+      'aggregated API CA: APIService v1beta1.metrics.k8s.io spec.caBundle',
+      'conversion webhook CA: CustomResourceDefinition r spec.conversion.webhook.clientConfig.caBundle',
+      'trust bundle: ClusterTrustBundle t spec.trustBundle',
+    ])
+    expect(report.problems).toEqual([])
+  })
+
+  test('of a CertificateSigningRequest gives the request, who asked, how it stands, and what was issued', async () => {
+    const csr = {
+      kind: 'CertificateSigningRequest',
+      metadata: { name: 'csr-x' },
+      spec: {
+        request: base64(writePem('CERTIFICATE REQUEST', request)),
+        signerName: 'kubernetes.io/kube-apiserver-client',
+        usages: ['client auth'],
+        username: 'system:admin',
+      },
+      status: {
+        conditions: [{ type: 'Approved', status: 'True' }],
+        certificate: base64(certificatePem(client)),
+      },
+    }
+    const { report } = await inspect(now, [named('f', JSON.stringify(csr))])
+    expect(report.requests).toMatchObject([
+      {
+        entry: 'CertificateSigningRequest csr-x spec.request',
+        signerName: 'kubernetes.io/kube-apiserver-client',
+        usages: ['client auth'],
+        username: 'system:admin',
+        condition: 'Approved,Issued',
+      },
+    ])
+    expect(report.certificates).toMatchObject([
+      { entry: 'CertificateSigningRequest csr-x status.certificate', role: 'issued' },
+    ])
+    expect(report.problems).toEqual([])
+  })
+
+  test.each([
+    ['{}', 'Pending'],
+    ['{"conditions":[{"type":"Denied"}]}', 'Denied'],
+    ['{"conditions":[{"type":"Approved"},{"type":"Failed"}]}', 'Approved,Failed'],
+  ])('of a request with status %s stands %s', async (status, expected) => {
+    const text = `{"kind":"CertificateSigningRequest","metadata":{"name":"c"},"spec":{"request":"${base64(writePem('CERTIFICATE REQUEST', request))}"},"status":${status}}`
+    expect((await inspect(now, [named('f', text)])).report.requests[0]!.condition).toBe(expected)
+  })
+
+  test('of tokens, releases and registries shows nothing of them', async () => {
+    const secrets = [
+      'bootstrap.kubernetes.io/token',
+      'helm.sh/release.v1',
+      'kubernetes.io/dockerconfigjson',
+    ].map((type) => ({
+      kind: 'Secret',
+      metadata: { name: 's' },
+      type,
+      data: { 'token-secret': base64('verysecret123456'), release: base64(certificatePem(leaf)) },
+    }))
+    const account = {
+      kind: 'Secret',
+      metadata: { name: 'a' },
+      type: 'kubernetes.io/service-account-token',
+      data: { token: base64('eyJhbGciOi'), 'ca.crt': base64(certificatePem(ca.certificate)) },
+    }
+    const { report } = await inspect(now, [named('f', JSON.stringify({ items: [...secrets, account] }))])
+    expect(report.certificates).toMatchObject([{ entry: 'Secret a data[ca.crt]', role: 'cluster CA' }])
+    expect(JSON.stringify(report)).not.toMatch(/verysecret|eyJhbGciOi/)
+  })
+})
+
+describe('links', () => {
+  test('the issuer is the one whose key signed, of several with the same name', async () => {
+    const other = testCa('kubernetes', testKey('other'), notBefore)
+    const { report } = await inspect(now, [
+      named('a', certificatePem(other.certificate)),
+      named('b', certificatePem(leaf)),
+      named('c', certificatePem(ca.certificate)),
+    ])
+    expect(report.certificates.map(({ issuerFound }) => issuerFound?.source)).toEqual(['a', 'c', 'c'])
+  })
+
+  test('a certificate of the right name and the wrong key is no issuer', async () => {
+    const other = testCa('kubernetes', testKey('other'), notBefore)
+    const { report } = await inspect(now, [
+      named('a', certificatePem(other.certificate)),
+      named('b', certificatePem(leaf)),
+    ])
+    expect(report.certificates[1]!.issuerFound).toBeUndefined()
+  })
+
+  test('of a renewed CA with the same key the valid one counts', async () => {
+    const old = testCa('kubernetes', testKey('ca'), new Date('2016-01-01T00:00:00Z'))
+    const { report } = await inspect(now, [
+      named('old', certificatePem(old.certificate)),
+      named('new', certificatePem(ca.certificate)),
+      named('leaf', certificatePem(leaf)),
+    ])
+    expect(report.certificates[2]!.issuerFound!.source).toBe('new')
+  })
+
+  test('the certificates come in the order of the reports, and by their report', async () => {
+    const { report, certificates, certificateOf } = await inspect(now, [
+      named('a', certificatePem(leaf, ca.certificate)),
+      named('b', certificatePem(client)),
+    ])
+    expect(certificates.map(({ subject }) => subject.commonName)).toEqual(['web', 'kubernetes', 'jane'])
+    expect(report.certificates.map((one) => certificateOf.get(one))).toEqual(certificates)
+  })
+})
+
+describe('the report', () => {
+  test('has digests and links that JSON and spread see', async () => {
+    const { report } = await inspect(now, [named('a', certificatePem(ca.certificate))])
+    const json = JSON.parse(JSON.stringify({ ...report.certificates[0]! }))
+    expect(json.fingerprintSha256).toMatch(/^[0-9a-f]{64}$/)
+    expect(json.caPin).toBe(`sha256:${json.publicKey.sha256}`)
+    expect(json.issuerFound).toEqual({ source: 'a', entry: '', fingerprintSha256: json.fingerprintSha256 })
+    expect(json).not.toHaveProperty('key')
+  })
+
+  test('counts what is in it and when the next certificate expires', async () => {
+    const past = signedBy(ca, {
+      commonName: 'past',
+      key,
+      notBefore,
+      notAfter: new Date('2026-07-01T00:00:00Z'),
+    })
+    const future = signedBy(ca, {
+      commonName: 'future',
+      key,
+      notBefore: new Date('2026-12-01T00:00:00Z'),
+      notAfter,
+    })
+    const { report } = await inspect(now, [
+      named('a', certificatePem(leaf, past, future)),
+      named('b', writePem('CERTIFICATE REQUEST', request)),
+    ])
+    expect(report.summary).toEqual({
+      sources: 2,
+      certificates: 3,
+      requests: 1,
+      keys: 0,
+      ok: 1,
+      warning: 0,
+      critical: 0,
+      expired: 1,
+      notYetValid: 1,
+      problems: { info: 0, warning: 0, critical: 2 },
+      nextExpiry: '2027-06-01T08:00:00Z',
+    })
+  })
+
+  test('an RSA key below 2048 bits keeps its length', async () => {
+    const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey
+    const small = signedBy(ca, { commonName: 'w', key: weak, notBefore, notAfter })
+    const { report } = await inspect(now, [named('a', certificatePem(small))])
+    expect(report.certificates[0]!.publicKey).toMatchObject({ algorithm: 'RSA', bits: 1024 })
+  })
+})

@@ -1,0 +1,740 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { afterAll, describe, expect, test } from 'vitest'
+import { inspect, inspectNode, named, readerOf, troubles } from '../../test/pki/inspected.ts'
+import {
+  certificatePem,
+  controlPlaneTree,
+  keyPem,
+  type LeafOptions,
+  type NodeFiles,
+  type NodeTree,
+  signedBy,
+  type TestCa,
+  testCa,
+  testKey,
+} from '../../test/pki/kubeadm-tree.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { createRequest } from '../x509/issuing.ts'
+import { writePem } from '../x509/pem.ts'
+import type { InspectionOutcome } from './inspection.ts'
+import { problemCodes } from './problems.ts'
+import type { Problem } from './report.ts'
+import type { Source, UnreadableSource } from './source.ts'
+
+const now = new Date('2026-11-21T09:00:00Z')
+const notBefore = new Date('2026-06-01T08:00:00Z')
+const notAfter = new Date('2027-06-01T08:00:00Z')
+const ca = testCa('kubernetes', testKey('ca'), notBefore)
+const key = testKey('leaf')
+const base64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64')
+const day = 86_400_000
+
+const keystore = `${process.env.KCERT_TRUTH ?? '../shared/truth'}/good-certs/p12/cfssl-passwordpkcs12.p12`
+
+const seen = new Set<string>()
+
+function noted(outcome: InspectionOutcome): Problem[] {
+  for (const { code } of outcome.report.problems) seen.add(code)
+  return outcome.report.problems
+}
+
+async function problemsOf(...sources: (Source | UnreadableSource)[]): Promise<Problem[]> {
+  return noted(await inspect(now, sources))
+}
+
+/** The problem of this code; the test fails when there is none, or more than one. */
+function only(problems: readonly Problem[], code: string): Problem {
+  const found = problems.filter((problem) => problem.code === code)
+  expect({ code, problems, found: found.length }).toMatchObject({ found: 1 })
+  return found[0]!
+}
+
+function pem(leaf: Partial<LeafOptions> = {}, signer: TestCa = ca): string {
+  return certificatePem(
+    signedBy(signer, {
+      commonName: 'leaf',
+      key,
+      notBefore,
+      notAfter,
+      extendedKeyUsage: ['clientAuth'],
+      ...leaf,
+    }),
+  )
+}
+
+const { files, cas } = controlPlaneTree({ madeAt: notBefore })
+const clusterCa = (tree: NodeTree['cas'] = cas) => tree.get('ca')!
+
+/** The control plane with one file replaced. */
+async function problemsWith(path: string, text: string, mode = 0o600): Promise<Problem[]> {
+  const changed: NodeFiles = new Map([...files, [path, { bytes: Buffer.from(text), mode }]])
+  return noted(await inspectNode(now, { files: changed, folders: ['/etc/kubernetes'] }))
+}
+
+function treeLeaf(leaf: Partial<LeafOptions>, name = 'apiserver'): string {
+  return pem({ key: testKey(name), ...leaf }, clusterCa())
+}
+
+const apiserver = '/etc/kubernetes/pki/apiserver.crt'
+const apiserverNames = { subjectAltNames: { dns: ['kubernetes'] }, extendedKeyUsage: ['serverAuth'] }
+
+describe('time', () => {
+  test('an expired certificate is critical, and the role says what to do', async () => {
+    const text = treeLeaf({ ...apiserverNames, notAfter: new Date('2026-11-20T09:00:00Z') })
+    expect(only(await problemsWith(apiserver, text), 'CERT_EXPIRED')).toEqual({
+      source: apiserver,
+      entry: '',
+      code: 'CERT_EXPIRED',
+      severity: 'critical',
+      message: 'expired on 2026-11-20T09:00:00Z, 24 hours ago',
+      next: 'kubeadm certs renew apiserver, then restart kube-apiserver, its static pod',
+    })
+  })
+
+  test('the last second still counts', async () => {
+    const text = pem({ notAfter: now })
+    expect(await problemsOf(named('f', text))).toMatchObject([{ code: 'CERT_EXPIRING_VERY_SOON' }])
+    const late = await inspect(new Date(now.getTime() + 1000), [named('f', text)])
+    expect(late.report.certificates[0]!.status).toBe('expired')
+  })
+
+  test('one that is not valid yet is critical and points at clocks', async () => {
+    const problem = only(
+      await problemsOf(named('f', pem({ notBefore: new Date('2026-11-21T12:00:00Z') }))),
+      'CERT_NOT_YET_VALID',
+    )
+    expect(problem).toMatchObject({
+      severity: 'critical',
+      message: 'not valid before 2026-11-21T12:00:00Z, in 3 hours',
+    })
+    expect(problem.next).toContain('clocks')
+  })
+
+  test.each([
+    ['CERT_EXPIRING', 29, 'warning'],
+    ['CERT_EXPIRING_VERY_SOON', 6, 'critical'],
+  ])('%s at %d days of a year, with severity %s', async (code, days, severity) => {
+    const end = new Date(now.getTime() + days * day)
+    const text = pem(
+      { notBefore: new Date(end.getTime() - 365 * day), notAfter: end },
+      testCa('kubernetes', testKey('ca'), new Date('2020-01-01')),
+    )
+    expect(only(await problemsOf(named('f', text)), code)).toMatchObject({
+      severity,
+      message: expect.stringContaining(`in ${days} days`),
+    })
+  })
+
+  test('a healthy 24-hour certificate is no warning, one in its last fifth is', async () => {
+    const at = (hours: number) =>
+      pem({
+        notBefore: new Date(now.getTime() - hours * 3_600_000),
+        notAfter: new Date(now.getTime() + (24 - hours) * 3_600_000),
+      })
+    expect(await problemsOf(named('f', at(12)))).toEqual([])
+    only(await problemsOf(named('f', at(20))), 'CERT_EXPIRING')
+    only(await problemsOf(named('f', at(23))), 'CERT_EXPIRING_VERY_SOON')
+  })
+
+  test('a leaf that outlives its CA is a warning; kubeadm’s own ten-year CA is none', async () => {
+    const short = testCa('short', testKey('short'), notBefore, 200)
+    const problem = only(
+      await problemsOf(named('ca', certificatePem(short.certificate)), named('f', pem({}, short))),
+      'CERT_OUTLIVES_ISSUER',
+    )
+    expect(problem).toMatchObject({ source: 'f', severity: 'warning' })
+    expect(problem.message).toContain('only until 2026-12-18T08:00:00Z')
+  })
+
+  test('a valid leaf of an expired CA is refused, and that is critical', async () => {
+    const gone = testCa('gone', testKey('gone'), notBefore, 100)
+    const problems = await problemsOf(
+      named('ca', certificatePem(gone.certificate)),
+      named('f', pem({}, gone)),
+    )
+    expect(only(problems, 'ISSUER_EXPIRED')).toMatchObject({ source: 'f', severity: 'critical' })
+  })
+
+  test('an issuer that only has the name is nobody’s issuer', async () => {
+    const gone = testCa('kubernetes', testKey('gone'), notBefore, 100)
+    expect(
+      (await problemsOf(named('x', certificatePem(gone.certificate)), named('f', pem()))).map(
+        ({ code }) => code,
+      ),
+    ).toEqual(['CERT_EXPIRED'])
+  })
+
+  test('an expired member of a bundle is information, and a warning when something valid hangs on it', async () => {
+    const old = testCa('old', testKey('old'), notBefore, 100)
+    const bundle = named('bundle.pem', certificatePem(old.certificate, ca.certificate))
+    expect(only(await problemsOf(bundle), 'BUNDLE_MEMBER_EXPIRED')).toMatchObject({
+      severity: 'info',
+      entry: 'certificate 1',
+    })
+    const problems = await problemsOf(bundle, named('f', pem({}, old)))
+    expect(only(problems, 'BUNDLE_MEMBER_EXPIRED')).toMatchObject({
+      severity: 'warning',
+      message: expect.stringContaining('f is signed by it'),
+    })
+  })
+
+  test('a bundle of nothing but expired CAs is critical', async () => {
+    const old = ['old1', 'old2'].map((name) => testCa(name, testKey(name), notBefore, 100).certificate)
+    const problems = await problemsOf(named('bundle.pem', certificatePem(...old)))
+    expect(problems.map(({ code, severity }) => [code, severity])).toEqual([
+      ['CERT_EXPIRED', 'critical'],
+      ['CERT_EXPIRED', 'critical'],
+    ])
+  })
+
+  test('an expired CA in a kubeconfig is to be compared with the cluster’s own', async () => {
+    const old = testCa('kubernetes', testKey('ca'), notBefore, 100)
+    const config = `clusters:\n- name: k\n  cluster: {certificate-authority-data: ${base64(certificatePem(old.certificate))}}\nusers: []\n`
+    const problem = only(await problemsOf(named('kubelet.kubeconfig', config)), 'CERT_EXPIRED')
+    expect(problem).toMatchObject({
+      severity: 'critical',
+      next: expect.stringContaining('compare it with /etc/kubernetes/pki/ca.crt'),
+    })
+  })
+
+  test('a kubelet’s expired client certificate is renewed by a new kubelet.conf; its name gets into the command only if it is plain', async () => {
+    const node = (commonName: string) =>
+      pem({ commonName, organization: ['system:nodes'], notAfter: new Date('2026-11-01') })
+    const next = async (name: string) => only(await problemsOf(named('f', node(name))), 'CERT_EXPIRED').next
+    expect(await next('system:node:worker-1.example')).toContain(
+      '--client-name system:node:worker-1.example >',
+    )
+    expect(await next('system:node:$(reboot)')).toContain('--client-name system:node:NODE >')
+  })
+
+  test('of a CA nobody says that kubeadm renews it', async () => {
+    const old = testCa('kubernetes', testKey('ca'), notBefore, 180)
+    const problem = only(
+      await problemsWith('/etc/kubernetes/pki/ca.crt', certificatePem(old.certificate)),
+      'CERT_EXPIRING_VERY_SOON',
+    )
+    expect(problem.next).toContain('plan the rotation of this CA now: kubeadm renews none')
+  })
+})
+
+describe('what belongs together', () => {
+  test('the key beside a certificate is another', async () => {
+    const problems = await problemsOf(named('web.crt', pem()), named('web.key', keyPem(testKey('other'))))
+    expect(only(problems, 'KEY_MISMATCH')).toMatchObject({
+      source: 'web.crt',
+      severity: 'critical',
+      message: 'the key in web.key is not the one of this certificate',
+    })
+  })
+
+  test.each(['web-key.pem', 'web.key.pem'])('the key may also be called %s', async (name) => {
+    only(await problemsOf(named('web.pem', pem()), named(name, keyPem(testKey('other')))), 'KEY_MISMATCH')
+  })
+
+  test('keys of other names and folders are nobody’s mismatch', async () => {
+    expect(
+      await problemsOf(
+        named('/a/web.crt', pem()),
+        named('/b/web.key', keyPem(testKey('other'))),
+        named('/a/x.key', keyPem(testKey('other'))),
+      ),
+    ).toEqual([])
+  })
+
+  test('in one file, one Secret or one kubeconfig user the key is compared too', async () => {
+    const other = keyPem(testKey('other'))
+    only(await problemsOf(named('f.pem', pem() + other)), 'KEY_MISMATCH')
+    const secret = `kind: Secret\nmetadata: {name: s}\ndata:\n  tls.crt: ${base64(pem())}\n  tls.key: ${base64(other)}\n`
+    expect(only(await problemsOf(named('f', secret)), 'KEY_MISMATCH').entry).toBe('Secret s data[tls.crt]')
+    const config = `users:\n- name: u\n  user: {client-certificate-data: ${base64(pem())}, client-key-data: ${base64(other)}}\n`
+    expect(only(await problemsOf(named('f', config)), 'KEY_MISMATCH').message).toContain(
+      'user u: client-key-data',
+    )
+  })
+
+  test('a leaf that the CA of its kubeadm folder did not sign', async () => {
+    const stranger = testCa('kubernetes', testKey('stranger'), notBefore)
+    const problems = await problemsWith(
+      apiserver,
+      pem({ key: testKey('apiserver'), ...apiserverNames }, stranger),
+    )
+    expect(only(problems, 'CA_NOT_IN_BUNDLE')).toMatchObject({
+      source: apiserver,
+      severity: 'critical',
+      message: expect.stringContaining('/etc/kubernetes/pki/ca.crt'),
+    })
+    // All kubeconfigs of the folder trust the right CA, so each of them says so.
+    expect(problems.filter(({ code }) => code === 'KUBECONFIG_CA_NOT_OF_SERVER')).toHaveLength(5)
+  })
+
+  test('a leaf with its intermediate is signed by the root', async () => {
+    const key2 = testKey('intermediate')
+    const intermediate = {
+      ...testCa('intermediate', key2, notBefore),
+      certificate: signedBy(clusterCa(), {
+        commonName: 'intermediate',
+        key: key2,
+        notBefore,
+        notAfter,
+        basicConstraints: { ca: true },
+        keyUsage: ['keyCertSign'],
+      }),
+    }
+    const chain =
+      pem({ key: testKey('apiserver'), ...apiserverNames }, intermediate) +
+      certificatePem(intermediate.certificate)
+    expect((await problemsWith(apiserver, chain)).filter(({ severity }) => severity !== 'info')).toEqual([])
+  })
+
+  test('a Secret whose ca.crt did not sign its tls.crt', async () => {
+    const other = testCa('kubernetes', testKey('stranger'), notBefore)
+    const secret = `kind: Secret\nmetadata: {name: s}\ndata:\n  tls.crt: ${base64(pem())}\n  ca.crt: ${base64(certificatePem(other.certificate))}\n`
+    expect(only(await problemsOf(named('f', secret)), 'CA_NOT_IN_BUNDLE').entry).toBe(
+      'Secret s data[tls.crt]',
+    )
+  })
+
+  const kubeconfig = (signer: TestCa, user: string) =>
+    `clusters:\n- name: k\n  cluster: {server: "https://10.0.0.11:6443", certificate-authority-data: ${base64(certificatePem(signer.certificate))}}\nusers:\n- name: u\n  user: {client-certificate-data: ${base64(user)}, client-key-data: ${base64(keyPem(key))}}\ncontexts:\n- name: c\n  context: {cluster: k, user: u}\n`
+
+  test('a kubeconfig whose CA did not sign what the server serves', async () => {
+    const other = testCa('kubernetes', testKey('stranger'), notBefore)
+    const served: Source = { name: '10.0.0.11:6443', bytes: Buffer.from(pem(apiserverNames)) }
+    const problem = only(
+      await problemsOf(named('f', kubeconfig(other, pem({}, other))), served),
+      'KUBECONFIG_CA_NOT_OF_SERVER',
+    )
+    expect(problem).toMatchObject({
+      source: 'f',
+      entry: 'cluster k: certificate-authority-data',
+      severity: 'critical',
+    })
+    expect(await problemsOf(named('f', kubeconfig(ca, pem())), served)).toEqual([])
+    // Another server's chain says nothing.
+    expect(
+      await problemsOf(named('f', kubeconfig(other, pem({}, other))), { ...served, name: '10.0.0.12:6443' }),
+    ).toEqual([])
+  })
+
+  test('a kubeconfig whose CA did not sign the client certificate is a warning', async () => {
+    const other = testCa('elsewhere', testKey('stranger'), notBefore)
+    const problem = only(
+      await problemsOf(named('f', kubeconfig(other, pem()))),
+      'KUBECONFIG_CA_NOT_OF_CLIENT',
+    )
+    expect(problem).toMatchObject({ severity: 'warning', entry: 'user u: client-certificate-data' })
+  })
+
+  test('a member twice in a bundle is information', async () => {
+    const problem = only(
+      await problemsOf(named('f', certificatePem(ca.certificate, clusterCa().certificate, ca.certificate))),
+      'BUNDLE_MEMBER_DUPLICATE',
+    )
+    expect(problem).toMatchObject({
+      severity: 'info',
+      entry: 'certificate 3',
+      message: 'the same certificate as certificate 1',
+    })
+  })
+
+  test('kubeadm’s ca.crt with two certificates stops kube-controller-manager', async () => {
+    const path = '/etc/kubernetes/pki/ca.crt'
+    const two = certificatePem(
+      clusterCa().certificate,
+      testCa('kubernetes', testKey('new'), notBefore).certificate,
+    )
+    expect(only(await problemsWith(path, two, 0o644), 'CA_FILE_NOT_SINGLE')).toMatchObject({
+      source: path,
+      severity: 'warning',
+    })
+  })
+
+  test('a certificate that was issued for another key than the request’s', async () => {
+    const request = createRequest({ subject: { commonName: 'leaf' } }, testKey('other'))
+    const csr = {
+      kind: 'CertificateSigningRequest',
+      metadata: { name: 'c' },
+      spec: { request: base64(writePem('CERTIFICATE REQUEST', request)) },
+      status: { certificate: base64(pem()) },
+    }
+    expect(only(await problemsOf(named('f', JSON.stringify(csr))), 'KEY_MISMATCH').message).toContain(
+      'another key than the one in the request',
+    )
+  })
+})
+
+describe('what is in it', () => {
+  test('weak keys', async () => {
+    const rsa = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength }).privateKey
+    const p224 = generateKeyPairSync('ec', { namedCurve: 'P-224' }).privateKey
+    const message = async (weak: LeafOptions['key']) =>
+      only(await problemsOf(named('f', pem({ key: weak }))), 'KEY_WEAK').message
+    expect(await message(rsa(1024))).toBe('RSA key of 1024 bits; 2048 is the least')
+    expect(await message(p224)).toContain('P-224')
+    expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
+  })
+
+  test('a serving certificate without names: a warning, and critical where it serves for sure', async () => {
+    expect(
+      only(await problemsOf(named('f', pem({ extendedKeyUsage: ['serverAuth'] }))), 'SAN_MISSING').severity,
+    ).toBe('warning')
+    expect(
+      only(await problemsWith(apiserver, treeLeaf({ extendedKeyUsage: ['serverAuth'] })), 'SAN_MISSING')
+        .severity,
+    ).toBe('critical')
+    expect(await problemsOf(named('f', pem({ extendedKeyUsage: ['clientAuth'] })))).toEqual([])
+  })
+
+  test('usages that the place does not allow', async () => {
+    const problem = only(
+      await problemsWith(
+        apiserver,
+        treeLeaf({ subjectAltNames: { dns: ['x'] }, extendedKeyUsage: ['clientAuth'] }),
+      ),
+      'ROLE_USAGE_WRONG',
+    )
+    expect(problem.message).toBe(
+      'apiserver needs the extended key usage serverAuth; the certificate has only clientAuth',
+    )
+    const config = `users:\n- name: u\n  user: {client-certificate-data: ${base64(pem({ extendedKeyUsage: ['serverAuth'], subjectAltNames: { dns: ['x'] } }))}, client-key-data: ${base64(keyPem(key))}}\n`
+    only(await problemsOf(named('f', config)), 'ROLE_USAGE_WRONG')
+    expect(
+      await problemsOf(
+        named(
+          'f',
+          config.replace(
+            /client-certificate-data: [^,]*/,
+            `client-certificate-data: ${base64(pem({ extendedKeyUsage: [] }))}`,
+          ),
+        ),
+      ),
+    ).toEqual([])
+  })
+
+  test('a CA file whose certificate is no CA, or may not sign', async () => {
+    const path = '/etc/kubernetes/pki/front-proxy-ca.crt'
+    const key2 = testKey('front-proxy-ca')
+    const message = async (leaf: Partial<LeafOptions>) =>
+      only(
+        await problemsWith(
+          path,
+          pem(
+            { key: key2, commonName: 'front-proxy-ca', extendedKeyUsage: [], ...leaf },
+            cas.get('front-proxy-ca')!,
+          ),
+        ),
+        'ROLE_USAGE_WRONG',
+      ).message
+    expect(await message({})).toContain('not a CA')
+    expect(await message({ basicConstraints: { ca: true }, keyUsage: ['digitalSignature'] })).toContain(
+      'lacks keyCertSign',
+    )
+  })
+
+  test('a subject without the rights of its place', async () => {
+    const path = '/etc/kubernetes/pki/front-proxy-client.crt'
+    const text = pem(
+      { key: testKey('front-proxy-client'), commonName: 'somebody' },
+      cas.get('front-proxy-ca')!,
+    )
+    expect(only(await problemsWith(path, text), 'ROLE_SUBJECT_WRONG').message).toBe(
+      'subject CN=somebody: front-proxy-client needs CN=front-proxy-client',
+    )
+    // Serving certificates are known by other names.
+    expect(
+      (await problemsWith(apiserver, treeLeaf({ ...apiserverNames, commonName: 'api' }))).filter(
+        ({ severity }) => severity !== 'info',
+      ),
+    ).toEqual([])
+  })
+
+  test('a kubelet’s subject', async () => {
+    const path = '/var/lib/kubelet/pki/kubelet-client-current.pem'
+    const source = (commonName: string, ...organization: string[]): Source => ({
+      name: path,
+      bytes: Buffer.from(pem({ commonName, organization }) + keyPem(key)),
+      file: { path, mode: 0o600, linkTarget: 'x.pem' },
+    })
+    expect(
+      only(await problemsOf(source('worker-1', 'system:nodes')), 'ROLE_SUBJECT_WRONG').message,
+    ).toContain('needs CN=system:node:NAME')
+    expect(only(await problemsOf(source('system:node:a')), 'ROLE_SUBJECT_WRONG').message).toContain(
+      'needs O=system:nodes',
+    )
+    expect(await problemsOf(source('system:node:a', 'system:nodes'))).toEqual([])
+  })
+
+  test('system:masters is a warning, and information where kubeadm puts it', async () => {
+    const masters = (commonName: string) => pem({ commonName, organization: ['system:masters'] })
+    const severity = async (text: string) =>
+      only(await problemsOf(named('f', text)), 'SYSTEM_MASTERS').severity
+    expect(await severity(masters('root'))).toBe('warning')
+    expect(await severity(masters('kubernetes-super-admin'))).toBe('warning')
+    expect(await severity(masters('kubernetes-admin'))).toBe('info')
+    const older = treeLeaf(
+      { commonName: 'kube-apiserver-kubelet-client', organization: ['system:masters'] },
+      'apiserver-kubelet-client',
+    )
+    const problems = await problemsWith('/etc/kubernetes/pki/apiserver-kubelet-client.crt', older)
+    expect(problems.filter(({ code }) => code === 'SYSTEM_MASTERS').map((one) => one.severity)).toEqual([
+      'info',
+      'info',
+    ])
+    expect(problems.filter((one) => one.severity !== 'info')).toEqual([])
+  })
+})
+
+describe('files', () => {
+  test.each([
+    [0o644, 'warning', 'every user of the machine may read the private key'],
+    [0o640, 'info', 'the group of the file may read the private key'],
+  ])('a private key of mode %o', async (mode, severity, message) => {
+    const problem = only(await problemsOf(named('/x/k.key', keyPem(key), mode)), 'KEY_READABLE_BY_OTHERS')
+    expect(problem).toMatchObject({ severity, next: 'chmod 600 /x/k.key' })
+    expect(problem.message).toContain(message)
+  })
+
+  test('a path that a shell would look at twice is not put into a command', async () => {
+    expect(
+      only(await problemsOf(named('/x/$(a) b.key', keyPem(key), 0o644)), 'KEY_READABLE_BY_OTHERS').next,
+    ).toBe('chmod 600 the file')
+  })
+
+  test('a kubeconfig with a key in it counts as a key file', async () => {
+    const config = `users:\n- name: u\n  user: {client-certificate-data: ${base64(pem())}, client-key-data: ${base64(keyPem(key))}}\n`
+    expect(only(await problemsOf(named('f', config, 0o644)), 'KEY_READABLE_BY_OTHERS').entry).toBe(
+      'user u: client-key-data',
+    )
+  })
+
+  test('a bad block among good ones loses none of them', async () => {
+    const broken = pem().replace('-----END CERTIFICATE-----', '-----END CERT-----')
+    const { report } = await inspect(now, [named('f', certificatePem(ca.certificate) + broken + pem())])
+    expect(report.certificates.map(({ entry }) => entry)).toEqual(['certificate 1', 'certificate 3'])
+    expect(only(noted({ report } as InspectionOutcome), 'PEM_BLOCK_BAD')).toMatchObject({
+      severity: 'warning',
+      entry: 'certificate 2',
+      message: expect.stringMatching(/^line \d+: CERTIFICATE: /),
+    })
+  })
+
+  test('a certificate that Kubernetes passes over for its headers or its label', async () => {
+    const headed = pem().replace('-----\n', '-----\nProc-Type: x\n\n')
+    const trusted = pem().replaceAll('CERTIFICATE', 'X509 CERTIFICATE')
+    for (const text of [headed, trusted])
+      expect(only(await problemsOf(named('f', text)), 'PEM_BLOCK_BAD').message).toContain(
+        'Kubernetes passes over',
+      )
+  })
+
+  test('a malformed certificate is said with field and offset, and the others are read', async () => {
+    const der = Buffer.from(signedBy(ca, { commonName: 'x', key, notBefore, notAfter }))
+    der[der.indexOf(Buffer.from([0x17, 0x0d])) + 2] = 0x58
+    const { report } = await inspect(now, [named('f', certificatePem(der, ca.certificate))])
+    expect(report.certificates).toHaveLength(1)
+    const problem = only(noted({ report } as InspectionOutcome), 'CERT_UNREADABLE')
+    expect(problem).toMatchObject({ severity: 'critical', entry: 'certificate 1' })
+    expect(problem.message).toMatch(
+      /^line 1: certificate: tbsCertificate\.validity\.notBefore at offset \d+: /,
+    )
+    expect(problem.next).toContain('refuse the whole file')
+  })
+
+  test('malformed requests and keys', async () => {
+    only(
+      await problemsOf(named('f', writePem('CERTIFICATE REQUEST', Buffer.from([0x30, 3, 2, 1, 9])))),
+      'REQUEST_UNREADABLE',
+    )
+    only(
+      await problemsOf(named('f', writePem('PRIVATE KEY', Buffer.from([0x30, 3, 2, 1, 9])))),
+      'KEY_UNREADABLE',
+    )
+    only(
+      await problemsOf(named('f', writePem('OPENSSH PRIVATE KEY', Buffer.from('openssh-key-v1')))),
+      'KEY_UNREADABLE',
+    )
+  })
+
+  test('a request that its own key did not sign', async () => {
+    const der = Buffer.from(createRequest({ subject: { commonName: 'jane' } }, key))
+    der[der.indexOf(Buffer.from('jane'))] = 0x4a
+    only(await problemsOf(named('f', writePem('CERTIFICATE REQUEST', der))), 'REQUEST_SIGNATURE_WRONG')
+  })
+
+  test('documents and fields that cannot be read', async () => {
+    expect(
+      only(await problemsOf(named('f', 'kind: Secret\ndata: [\n')), 'DOCUMENT_MALFORMED').message,
+    ).toMatch(/^line 3: /)
+    const secret = 'kind: Secret\nmetadata: {name: s}\ndata: {tls.crt: "*"}\n'
+    expect(only(await problemsOf(named('f', secret)), 'FIELD_MALFORMED')).toMatchObject({
+      entry: 'Secret s data[tls.crt]',
+      message: expect.stringContaining('not base64'),
+    })
+  })
+
+  test.each([
+    ['not-found', 'check the path'],
+    ['permission', 'run kcert with sudo, or as a user who may read it'],
+    ['dangling-link', 'remove the link, or bring back what it led to'],
+    ['too-large', 'split it, or name the part that matters'],
+    ['not-a-file', 'name a file or a folder'],
+    ['io', 'try again, and look at the file system if it stays so'],
+  ] as const)('a source that could not be read: %s', async (reason, next) => {
+    expect(only(await problemsOf({ name: 'f', reason, detail: 'why' }), 'SOURCE_UNREADABLE')).toMatchObject({
+      severity: 'warning',
+      next,
+    })
+  })
+
+  test('missing, dangling, regular files of nodes are in kubeadm-node.test.ts', async () => {
+    const lost = new Map([...files].filter(([path]) => path !== apiserver))
+    only(noted(await inspectNode(now, { files: lost, folders: ['/etc/kubernetes'] })), 'KUBEADM_FILE_MISSING')
+    const path = '/var/lib/kubelet/pki/kubelet-server-current.pem'
+    const link = { path, linkTarget: '/gone.pem' }
+    only(
+      await problemsOf({
+        name: path,
+        reason: 'dangling-link',
+        detail: '',
+        root: '/var/lib/kubelet',
+        file: link,
+      }),
+      'KUBELET_CURRENT_DANGLES',
+    )
+    only(
+      await problemsOf({
+        name: path,
+        bytes: Buffer.from(pem()),
+        root: '/var/lib/kubelet',
+        file: { path, mode: 0o600 },
+      }),
+      'KUBELET_CURRENT_NOT_A_LINK',
+    )
+  })
+
+  // The recorded keystores are not part of the project, and nothing in it writes an encrypted one.
+  test.skipIf(!existsSync(keystore))('a keystore that does not open', async () => {
+    const problem = only(await problemsOf(named('f', readFileSync(keystore))), 'KEYSTORE_LOCKED')
+    expect(problem.next).toContain('--password-file')
+  })
+
+  test('SHA-1 counts, except in a self-signed certificate, whose signature nobody checks', async () => {
+    const rsa = testKey('rsa', 'RSA')
+    const root = testCa('root', rsa, notBefore)
+    const old = sha1Signed(signedBy(root, { commonName: 'x', key, notBefore, notAfter }), rsa)
+    expect(only(await problemsOf(named('f', certificatePem(old))), 'SIGNATURE_WEAK').message).toBe(
+      'signed with sha1WithRSAEncryption, which Kubernetes refuses',
+    )
+    expect(await problemsOf(named('f', certificatePem(sha1Signed(root.certificate, rsa))))).toEqual([])
+  })
+})
+
+describe('kubeconfigs', () => {
+  test('insecure-skip-tls-verify, with the CA beside it or without', async () => {
+    const config = (more: string) =>
+      `clusters:\n- name: k\n  cluster: {insecure-skip-tls-verify: true${more}}\nusers: []\n`
+    expect(only(await problemsOf(named('f', config(''))), 'KUBECONFIG_INSECURE')).toMatchObject({
+      severity: 'warning',
+      entry: 'cluster k',
+    })
+    const both = only(
+      await problemsOf(
+        named('f', config(`, certificate-authority-data: ${base64(certificatePem(ca.certificate))}`)),
+      ),
+      'KUBECONFIG_INSECURE',
+    )
+    expect(both.message).toContain('clients refuse the context')
+  })
+
+  test('an APIService that skips the check', async () => {
+    only(
+      await problemsOf(
+        named('f', '{"kind":"APIService","metadata":{"name":"a"},"spec":{"insecureSkipTLSVerify":true}}'),
+      ),
+      'KUBECONFIG_INSECURE',
+    )
+  })
+
+  test('fields that clients refuse, and data that is no certificate', async () => {
+    const broken = only(
+      await problemsOf(
+        named('f', 'users:\n- name: u\n  user: {client-certificate-data: "QQ=*", client-key: x}\n'),
+      ),
+      'KUBECONFIG_FIELD_MALFORMED',
+    )
+    expect(broken).toMatchObject({ severity: 'critical', entry: 'users[u].client-certificate-data' })
+    expect(broken.message).toContain('character 4')
+    const empty = only(
+      await problemsOf(
+        named('f', `clusters:\n- name: k\n  cluster: {certificate-authority-data: ${base64('CADATA')}}\n`),
+      ),
+      'KUBECONFIG_FIELD_MALFORMED',
+    )
+    expect(empty).toMatchObject({
+      entry: 'cluster k: certificate-authority-data',
+      message: 'certificate-authority-data holds no certificate in PEM',
+    })
+  })
+
+  test('a file that cannot be read', async () => {
+    const problem = only(
+      await problemsOf(
+        named('/h/config', 'users:\n- name: u\n  user: {client-certificate: u.crt, client-key-data: ""}\n'),
+      ),
+      'KUBECONFIG_FILE_UNREADABLE',
+    )
+    expect(problem).toMatchObject({
+      severity: 'critical',
+      entry: 'user u: client-certificate u.crt',
+      message: '/h/u.crt: no such file',
+    })
+  })
+
+  test('in a copy of a node its own paths lead into the copy', async () => {
+    const path = '/backup/cp1/etc/kubernetes/kubelet.conf'
+    const { bytes } = files.get('/etc/kubernetes/kubelet.conf')!
+    const asked: string[] = []
+    const reader = readerOf(files, '/backup/cp1')
+    await inspect(now, [{ name: path, bytes, file: { path, mode: 0o600 } }], {
+      readReferencedFile: (one) => {
+        asked.push(one)
+        return reader(one)
+      },
+    })
+    expect(asked).toEqual(['/backup/cp1/var/lib/kubelet/pki/kubelet-client-current.pem'])
+  })
+
+  test('names that are not in the file are information: another file of $KUBECONFIG may have them', async () => {
+    const problems = await problemsOf(
+      named('f', 'contexts:\n- name: c\n  context: {cluster: k, user: u}\ncurrent-context: d\n'),
+    )
+    expect(problems.map(({ code, severity, entry, message }) => [code, severity, entry, message])).toEqual([
+      ['KUBECONFIG_NAME_DANGLES', 'info', 'context c', 'cluster k is not in this file'],
+      ['KUBECONFIG_NAME_DANGLES', 'info', 'context c', 'user u is not in this file'],
+      ['KUBECONFIG_NAME_DANGLES', 'info', 'current-context', 'context d is not in this file'],
+    ])
+  })
+
+  test('nothing found', async () => {
+    only(await problemsOf(named('f', 'hello')), 'NOTHING_FOUND')
+    expect(troubles(await inspect(now, [named('f', 'hello')]))).toEqual(['NOTHING_FOUND f'])
+  })
+})
+
+/** The certificate with its algorithm changed to sha1WithRSAEncryption, and signed so. */
+function sha1Signed(certificate: Uint8Array, signer: LeafOptions['key']): Uint8Array {
+  const der = Buffer.from(certificate)
+  const sha256 = Buffer.from('2a864886f70d01010b', 'hex')
+  for (let at = der.indexOf(sha256); at !== -1; at = der.indexOf(sha256, at + 1)) der[at + 8] = 0x05
+  const { tbs, signature } = Certificate.parse(der)
+  sign('sha1', tbs, signer).copy(der, der.length - signature.length)
+  return der
+}
+
+// A defect is by its nature not something that a test can bring about.
+afterAll(() => {
+  expect(Object.keys(problemCodes).filter((code) => !seen.has(code))).toEqual(
+    existsSync(keystore) ? ['KCERT_DEFECT'] : ['KEYSTORE_LOCKED', 'KCERT_DEFECT'],
+  )
+})
