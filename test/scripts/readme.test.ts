@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { kcert } from './program.ts'
+
+const readme = readFileSync('README.md', 'utf8')
+
+test('the session in the README is what the program prints', () => {
+  const [, command = '', printed = ''] = /```console\n\$ kcert ([^\n]+)\n([\s\S]*?)```/.exec(readme) ?? []
+  const day = /the session is of (\d{4}-\d{2}-\d{2})/.exec(readme)?.[1]
+  const { stdout, exit } = kcert([...command.split(' '), '--at', `${day}T12:00:00Z`])
+  expect(stdout).toBe(printed)
+  expect(exit).toBe(3)
+})
+
+test('the README names the commands that package.json has', () => {
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
+  expect(readme).toContain('npm ci && npm start -- inspect examples/kubelet.kubeconfig')
+  expect(readme).toContain('npm ci && npm test')
+  expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test']))
+})
