@@ -116,14 +116,15 @@ const titles = { openssl: 'openssl verify', node: 'Node.js 24', python: 'Python 
 function groupedDifferences({ differences }: VerificationReport): Difference[][] {
   const groups = new Map<string, Difference[]>()
   for (const difference of differences) {
-    const key = `${difference.accepts} ${difference.reason} ${difference.error}`
+    const key = `${difference.accepts} ${difference.reason}`
     groups.set(key, [...(groups.get(key) ?? []), difference])
   }
   return [...groups.values()]
 }
 
 function differenceLines(group: readonly Difference[], view: View): string[] {
-  const { accepts, reason, error } = group[0]!
+  const { accepts, reason } = group[0]!
+  const { error } = group.find((difference) => difference.error !== undefined) ?? {}
   const who = group.map(({ verifier }) => titles[verifier]).join(', ')
   const says = error === undefined ? '' : ` (${error})`
   return labelled('differs', `${accepts ? 'accepted' : 'refused'} by ${who}: ${reason}${says}`, view)

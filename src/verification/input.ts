@@ -18,7 +18,7 @@ export interface LocatedCertificate {
 }
 
 /** A certificate in a bundle that could not be read. */
-export interface UnreadableCertificate {
+interface UnreadableCertificate {
   readonly source: string
   readonly entry: string
   readonly reason: string

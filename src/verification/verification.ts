@@ -4,7 +4,7 @@ import { CertificatePool } from '../x509/certificate-pool.ts'
 import { type Chain, type ChainQuestion, type Purpose, verifyChain } from '../x509/chain.ts'
 import { goError } from '../x509/go-words.ts'
 import type { Name } from '../x509/name.ts'
-import { askOtherVerifiers } from '../x509/other-verifiers.ts'
+import { askOtherVerifiers, type OtherVerdict } from '../x509/other-verifiers.ts'
 import type { CertificateInput, LocatedCertificate } from './input.ts'
 import { refusalWords } from './refusal-words.ts'
 import type { VerificationReport, VerificationWarning, VerifiedCertificate } from './report.ts'
@@ -61,10 +61,15 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
     differences: others.flatMap(({ verifier, accepts, difference, error }) =>
       difference === undefined
         ? []
-        : [{ verifier, accepts, reason: difference, ...(error && { error: error.text }) }],
+        : [{ verifier, accepts, reason: difference, ...errorText(verifier, error) }],
     ),
     warnings: [...unreadableWarnings(inputs, purpose), ...(user ? userWarnings(question.leaf, places) : [])],
   }
+}
+
+// Node goes on after an error and tells the last one, which is another; the others stop at the first.
+function errorText(verifier: OtherVerdict['verifier'], error: OtherVerdict['error']): { error?: string } {
+  return error === undefined || verifier === 'node' ? {} : { error: error.text }
 }
 
 function refusalReport(

@@ -70,7 +70,7 @@ export interface Refusal {
 }
 
 /** Go reports less than kcert does, and sometimes about another certificate: this is what its words are made of. */
-export type GoCause =
+type GoCause =
   | GoRefusal
   | { readonly kind: 'host'; readonly certificate: Certificate; readonly name: string }
   | { readonly kind: 'constraint'; readonly violation: ConstraintViolation }
@@ -133,7 +133,7 @@ const usageOf = { server: 'serverAuth', client: 'clientAuth' } as const
  * True when the extended key usage of this certificate allows the purpose. An absent or empty one allows all. A CA's
  * holds for what is below it, which RFC 5280 does not say but Go and OpenSSL do.
  */
-export function allowsUse({ extendedKeyUsage }: Certificate, purpose: 'server' | 'client'): boolean {
+function allowsUse({ extendedKeyUsage }: Certificate, purpose: 'server' | 'client'): boolean {
   return (
     extendedKeyUsage.length === 0 ||
     extendedKeyUsage.includes('anyExtendedKeyUsage') ||

@@ -1,6 +1,8 @@
 import type { KeyObject } from 'node:crypto'
 import type { Certificate } from './certificate.ts'
 import { opensslConstraintError } from './openssl-constraints.ts'
+import { type OpensslErrorName, opensslErrors } from './openssl-errors.ts'
+import { type FoundError, findExtensionsError, type OpensslChain } from './openssl-extensions.ts'
 import { isLikelyIssuer, type OpensslFacts, opensslFacts } from './openssl-facts.ts'
 import { securityBitsOfKey, securityBitsOfSignature } from './security-bits.ts'
 
@@ -35,48 +37,6 @@ export interface OpensslError {
   readonly certificate: Certificate
 }
 
-const errors = {
-  'unable-to-get-issuer': [2, 'unable to get issuer certificate'],
-  'undecodable-issuer-key': [6, 'unable to decode issuer public key'],
-  'signature-failure': [7, 'certificate signature failure'],
-  'not-yet-valid': [9, 'certificate is not yet valid'],
-  expired: [10, 'certificate has expired'],
-  'self-signed-leaf': [18, 'self-signed certificate'],
-  'self-signed-in-chain': [19, 'self-signed certificate in certificate chain'],
-  'unable-to-get-issuer-locally': [20, 'unable to get local issuer certificate'],
-  'chain-too-long': [22, 'certificate chain too long'],
-  'path-length': [25, 'path length constraint exceeded'],
-  purpose: [26, 'unsuitable certificate purpose'],
-  'no-cert-sign': [32, 'key usage does not include certificate signing'],
-  'unhandled-critical': [34, 'unhandled critical extension'],
-  proxy: [40, 'proxy certificates not allowed, please set the appropriate flag'],
-  'permitted-violation': [47, 'permitted subtree violation'],
-  'excluded-violation': [48, 'excluded subtree violation'],
-  'subtree-minmax': [49, 'name constraints minimum and maximum not supported'],
-  'unsupported-constraint-type': [51, 'unsupported name constraint type'],
-  'unsupported-name-syntax': [53, 'unsupported or invalid name syntax'],
-  'hostname-mismatch': [62, 'hostname mismatch'],
-  'address-mismatch': [64, 'IP address mismatch'],
-  'leaf-key-too-weak': [66, 'EE certificate key too weak'],
-  'ca-key-too-weak': [67, 'CA certificate key too weak'],
-  'digest-too-weak': [68, 'CA signature digest algorithm too weak'],
-  'invalid-ca': [79, 'invalid CA certificate'],
-  'path-length-of-no-ca': [80, 'Path length invalid for non-CA cert'],
-  'path-length-without-cert-sign': [81, 'Path length given without key usage keyCertSign'],
-  'cert-sign-of-no-ca': [82, 'Key usage keyCertSign invalid for non-CA cert'],
-  'issuer-empty': [83, 'Issuer name empty'],
-  'subject-empty': [84, 'Subject name empty'],
-  'no-authority-key-id': [85, 'Missing Authority Key Identifier'],
-  'no-subject-key-id': [86, 'Missing Subject Key Identifier'],
-  'names-empty': [87, 'Empty Subject Alternative Name extension'],
-  'subject-empty-names-not-critical': [88, 'Subject empty and Subject Alt Name extension not critical'],
-  'constraints-not-critical': [89, 'Basic Constraints of CA cert not marked critical'],
-  'no-key-usage': [92, 'CA cert does not include key usage extension'],
-  'extensions-of-old-version': [93, 'Using cert extension requires at least X509v3'],
-} as const satisfies Record<string, readonly [number, string]>
-
-type ErrorName = keyof typeof errors
-
 /** OpenSSL's default of `-verify_depth`, and one more: the leaf is not counted. */
 const mostCertificates = 101
 
@@ -86,8 +46,8 @@ export function findOpensslError(
   settings: OpensslSettings,
 ): OpensslError | undefined {
   const leaf = opensslFacts(question.leaf)
-  const fail = (name: ErrorName, depth: number, { certificate }: OpensslFacts): OpensslError => {
-    const [code, text] = errors[name]
+  const fail = (name: OpensslErrorName, depth: number, { certificate }: OpensslFacts): OpensslError => {
+    const [code, text] = opensslErrors[name]
     return { code, text, depth, certificate }
   }
   if (securityBitsOfKey(leaf.certificate) < leastBits(settings)) return fail('leaf-key-too-weak', 0, leaf)
@@ -101,16 +61,9 @@ export function findOpensslError(
   return undefined
 }
 
-type OpensslChain = readonly OpensslFacts[]
-
-interface Found {
-  readonly name: ErrorName
-  readonly depth: number
-}
-
 interface BuiltChain {
   readonly chain: OpensslChain
-  readonly error?: ErrorName
+  readonly error?: OpensslErrorName
 }
 
 /** Trusted issuers are looked for first at every step; once one is in the chain, only trusted ones follow. */
@@ -158,7 +111,7 @@ function isAmong(roots: readonly Certificate[], { certificate }: OpensslFacts): 
   return roots.some((root) => root.equals(certificate))
 }
 
-function deadEndError(chain: OpensslChain, countUntrusted: number): ErrorName {
+function deadEndError(chain: OpensslChain, countUntrusted: number): OpensslErrorName {
   if (chain.length > mostCertificates) return 'chain-too-long'
   if (chain.at(-1)!.isSelfSigned) return chain.length === 1 ? 'self-signed-leaf' : 'self-signed-in-chain'
   return countUntrusted < chain.length ? 'unable-to-get-issuer' : 'unable-to-get-issuer-locally'
@@ -199,92 +152,12 @@ function timeError({ certificate }: OpensslFacts, at: Date): 'not-yet-valid' | '
   return certificate.notAfter.getTime() / 1000 <= now ? 'expired' : undefined
 }
 
-/** 1 is a CA by its basic constraints; 3 to 5 by older signs; 0 is none. OpenSSL's own numbers. */
-function caGrade({ certificate, isSelfSigned, isInvalid, nsCertType = 0 }: OpensslFacts): 0 | 1 | 3 | 4 | 5 {
-  const { version, basicConstraints, keyUsage } = certificate
-  if (isInvalid || (keyUsage !== undefined && !keyUsage.includes('keyCertSign'))) return 0
-  if (basicConstraints !== undefined) return basicConstraints.ca ? 1 : 0
-  if (version === 1 && isSelfSigned) return 3
-  if (keyUsage !== undefined) return 4
-  return (nsCertType & nsAnyCa) !== 0 ? 5 : 0
-}
-
-const nsSslClient = 0x80
-const nsSslServer = 0x40
-const nsSslCa = 0x04
-const nsAnyCa = 0x07
-
 function extensionsError(
   chain: OpensslChain,
   { purpose }: OpensslQuestion,
   { isStrict }: OpensslSettings,
-): Found | undefined {
-  let below = 0
-  for (const [depth, facts] of chain.entries()) {
-    const name = ((): ErrorName | undefined => {
-      if (facts.hasUnknownCritical) return 'unhandled-critical'
-      if (facts.isProxy) return 'proxy'
-      const grade = caGrade(facts)
-      const isLast = depth === chain.length - 1
-      if (depth === 0 ? isStrict && grade > 1 : grade === 0 || ((!isLast || isStrict) && grade !== 1))
-        return 'invalid-ca'
-      const strict = isStrict && chain.length > 1 ? strictError(facts, isLast) : undefined
-      if (strict !== undefined) return strict
-      if (purpose !== 'any' && !fitsPurpose(facts, purpose, depth > 0)) return 'purpose'
-      const { pathLength = Number.POSITIVE_INFINITY } = facts.certificate.basicConstraints ?? {}
-      return depth > 1 && below > pathLength ? 'path-length' : undefined
-    })()
-    if (name !== undefined) return { name, depth }
-    // RFC 5280 section 4.2.1.9 does not count self-issued ones, and so OpenSSL does not; Go does.
-    if (depth > 0 && !facts.isSelfIssued) below++
-  }
-  return undefined
-}
-
-function fitsPurpose(facts: OpensslFacts, purpose: 'server' | 'client', isIssuer: boolean): boolean {
-  const { certificate, nsCertType } = facts
-  const { keyUsage, extendedKeyUsage } = certificate
-  if (facts.isInvalid) return false
-  // anyExtendedKeyUsage is not taken for TLS, other than in Go.
-  const fitting = purpose === 'server' ? ['serverAuth', 'msSGC', 'nsSGC'] : ['clientAuth']
-  const isLimited = certificate.findExtension('2.5.29.37') !== undefined
-  if (isLimited && !extendedKeyUsage.some((usage) => fitting.includes(usage))) return false
-  if (isIssuer) {
-    const grade = caGrade(facts)
-    return grade === 5 ? ((nsCertType ?? 0) & nsSslCa) !== 0 : grade !== 0
-  }
-  const bits = purpose === 'server' ? nsSslServer : nsSslClient
-  if (nsCertType !== undefined && (nsCertType & bits) === 0) return false
-  const usages = purpose === 'server' ? serverKeyUsages : clientKeyUsages
-  return keyUsage === undefined || keyUsage.some((usage) => usages.has(usage))
-}
-
-const serverKeyUsages = new Set<string>(['digitalSignature', 'keyEncipherment', 'keyAgreement'])
-const clientKeyUsages = new Set<string>(['digitalSignature', 'keyAgreement'])
-
-/** `-x509_strict`, in OpenSSL's order. */
-function strictError(facts: OpensslFacts, isLast: boolean): ErrorName | undefined {
-  const { certificate, authorityKeyId, altNames } = facts
-  const { basicConstraints, keyUsage, isCa, version } = certificate
-  if (basicConstraints?.pathLength !== undefined) {
-    if (!isCa) return 'path-length-of-no-ca'
-    if (!keyUsage?.includes('keyCertSign')) return 'path-length-without-cert-sign'
-  }
-  if (isCa && !certificate.findExtension('2.5.29.19')?.critical) return 'constraints-not-critical'
-  if (isCa && keyUsage === undefined) return 'no-key-usage'
-  if (!isCa && keyUsage?.includes('keyCertSign')) return 'cert-sign-of-no-ca'
-  if (certificate.issuer.rdns.length === 0) return 'issuer-empty'
-  const isSubjectEmpty = certificate.subject.rdns.length === 0
-  if (isSubjectEmpty && (isCa || keyUsage?.includes('cRLSign') || altNames === undefined))
-    return 'subject-empty'
-  if (isSubjectEmpty && altNames !== undefined && !certificate.findExtension('2.5.29.17')?.critical) {
-    return 'subject-empty-names-not-critical'
-  }
-  if (altNames !== undefined && altNames.length === 0) return 'names-empty'
-  if (version < 3) return certificate.extensions.length > 0 ? 'extensions-of-old-version' : undefined
-  const hasAuthority = authorityKeyId?.keyId !== undefined
-  if (!isLast && !facts.isSelfSigned && !hasAuthority) return 'no-authority-key-id'
-  return isCa && certificate.subjectKeyId === undefined ? 'no-subject-key-id' : undefined
+): FoundError | undefined {
+  return findExtensionsError(chain, purpose, isStrict)
 }
 
 const bitsOfLevel = { 0: 0, 1: 80, 2: 112 } as const
@@ -297,7 +170,7 @@ function authLevelError(
   chain: OpensslChain,
   _question: OpensslQuestion,
   settings: OpensslSettings,
-): Found | undefined {
+): FoundError | undefined {
   const least = leastBits(settings)
   for (const [depth, { certificate }] of chain.entries()) {
     if (depth > 0 && securityBitsOfKey(certificate) < least) return { name: 'ca-key-too-weak', depth }
@@ -307,12 +180,12 @@ function authLevelError(
   return undefined
 }
 
-function nameError(_chain: OpensslChain, question: OpensslQuestion): Found | undefined {
+function nameError(_chain: OpensslChain, question: OpensslQuestion): FoundError | undefined {
   return question.nameError && { name: question.nameError, depth: 0 }
 }
 
 /** From the root down: each signature, then each time. The root's own signature is not asked for. */
-function signatureOrTimeError(chain: OpensslChain, { at }: OpensslQuestion): Found | undefined {
+function signatureOrTimeError(chain: OpensslChain, { at }: OpensslQuestion): FoundError | undefined {
   for (let depth = chain.length - 1; depth >= 0; depth--) {
     const issued = chain[depth]!
     const issuer = chain[depth + 1]
@@ -338,7 +211,7 @@ function keyOf({ publicKey }: Certificate): KeyObject | undefined {
   }
 }
 
-function constraintsError(chain: OpensslChain): Found | undefined {
+function constraintsError(chain: OpensslChain): FoundError | undefined {
   for (let depth = chain.length - 1; depth >= 0; depth--) {
     const named = chain[depth]!
     if (depth !== 0 && named.isSelfIssued) continue

@@ -34,7 +34,7 @@ const otherVerifiers = {
   },
 } as const satisfies Record<string, Verifier>
 
-export type OtherVerifier = keyof typeof otherVerifiers
+type OtherVerifier = keyof typeof otherVerifiers
 
 export interface OtherVerdict {
   readonly verifier: OtherVerifier

@@ -149,7 +149,7 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /** Why this candidate's key cannot have signed the certificate; RFC 5280 section 4.2.1.3 and 4.2.1.9. */
-export function signingDefect(issued: Certificate, candidate: Certificate): DeadEnd['reason'] | undefined {
+function signingDefect(issued: Certificate, candidate: Certificate): DeadEnd['reason'] | undefined {
   const { version, basicConstraints, keyUsage } = candidate
   // Certificates of version 1 cannot say that they are a CA; as roots they are believed.
   if (basicConstraints === undefined ? version === 3 : !basicConstraints.ca) return 'not-a-ca'

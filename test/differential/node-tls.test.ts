@@ -1,10 +1,11 @@
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { duplexPair } from 'node:stream'
 import { connect, createSecureContext, TLSSocket } from 'node:tls'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Certificate } from '../../src/x509/certificate.ts'
 import { CertificatePool } from '../../src/x509/certificate-pool.ts'
+import { issueCertificate } from '../../src/x509/issuing.ts'
 import { askOtherVerifiers } from '../../src/x509/other-verifiers.ts'
 import { writePem } from '../../src/x509/pem.ts'
 import { type GeneratedQuestion, questionAbout } from './pki-arbitrary.ts'
@@ -81,9 +82,7 @@ async function shakeHands(question: GeneratedQuestion): Promise<string> {
   const isServer = purpose === 'server'
   const server = new TLSSocket(serverEnd, {
     isServer: true,
-    secureContext: isServer
-      ? presented
-      : createSecureContext({ ...anyIdentity(question), ca: roots.map(pem) }),
+    secureContext: isServer ? presented : createSecureContext({ ...serverIdentity, ca: roots.map(pem) }),
     requestCert: !isServer,
     rejectUnauthorized: false,
   })
@@ -114,14 +113,19 @@ function verifierError(socket: TLSSocket): string | undefined {
   return ssl.verifyError()?.code
 }
 
-function anyIdentity({ leafKey, leaf }: GeneratedQuestion): {
-  key: string | Buffer
-  cert: string
-  ciphers: string
-} {
-  return {
-    key: leafKey.export({ format: 'pem', type: 'pkcs8' }),
-    cert: writePem('CERTIFICATE', leaf),
-    ciphers: 'DEFAULT',
-  }
-}
+/** What a server shows that only wants to see its client. */
+const serverIdentity = (() => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const der = issueCertificate(
+    {
+      serialNumber: '01',
+      subject: { commonName: 'server' },
+      issuer: { commonName: 'server' },
+      notBefore: new Date('2020-01-01T00:00:00Z'),
+      notAfter: new Date('2040-01-01T00:00:00Z'),
+      publicKey: privateKey,
+    },
+    privateKey,
+  )
+  return { key: privateKey.export({ format: 'pem', type: 'pkcs8' }), cert: writePem('CERTIFICATE', der) }
+})()

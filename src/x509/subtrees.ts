@@ -1,0 +1,162 @@
+import type { IpRange } from './general-names.ts'
+import { formatIp, prefixLength } from './ip.ts'
+import { parseMailbox } from './syntax.ts'
+
+// Subtrees of name constraints (RFC 5280 section 4.2.1.10) by kind. Each answers with the constraint that holds a name.
+
+/**
+ * Constraints in order, those inside of another one left out, so that one search finds the only one that can hold a name:
+ * a certificate with thousands of names under a CA with thousands of constraints is judged in an instant.
+ */
+class Nearest<Constraint> {
+  private readonly keys: string[]
+  readonly constraints: readonly Constraint[]
+
+  constructor(
+    entries: { key: string; order: string; constraint: Constraint }[],
+    holds: (a: Constraint, b: Constraint) => boolean,
+  ) {
+    const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+    entries.sort((a, b) => compare(a.key, b.key) || compare(a.order, b.order))
+    const kept = entries.slice(0, 1)
+    for (const entry of entries.slice(1)) {
+      if (!holds(kept.at(-1)!.constraint, entry.constraint)) kept.push(entry)
+    }
+    this.keys = kept.map(({ key }) => key)
+    this.constraints = kept.map(({ constraint }) => constraint)
+  }
+
+  /** The constraint of this very key, or the last one before it, or the first of all. */
+  to(key: string): { constraint: Constraint; isExact: boolean } | undefined {
+    let low = 0
+    let high = this.keys.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.keys[middle]! < key) low = middle + 1
+      else high = middle
+    }
+    if (this.keys[low] === key) return { constraint: this.constraints[low]!, isExact: true }
+    const constraint = this.constraints[Math.max(0, low - 1)]
+    return constraint === undefined ? undefined : { constraint, isExact: false }
+  }
+}
+
+/** Domains: "example.com" holds itself and all below, ".example.com" all below only, the empty one everything. */
+export class DomainSubtrees {
+  private readonly holdsAll: boolean
+  private readonly nearest: Nearest<string>
+  /** Of excluded ones, by what follows the first label: "*.example.com" may not be used where "a.example.com" may not. */
+  private readonly bySuffix = new Map<string, string>()
+
+  constructor(domains: readonly string[], side: 'permitted' | 'excluded') {
+    this.holdsAll = domains.includes('')
+    const entries = domains.map((constraint) => ({ key: reversedLabels(constraint), order: '', constraint }))
+    this.nearest = new Nearest(entries, isSuffix)
+    if (side === 'permitted') return
+    for (const domain of this.nearest.constraints) {
+      const suffix = behindFirstLabel(domain)
+      if (suffix !== '') this.bySuffix.set(suffix, domain.toLowerCase())
+    }
+  }
+
+  find(name: string): string | undefined {
+    if (this.holdsAll) return ''
+    const found = this.nearest.to(reversedLabels(name))
+    if (found !== undefined && (found.isExact || isSuffix(found.constraint, name))) return found.constraint
+    return name.startsWith('*') ? this.bySuffix.get(behindFirstLabel(name)) : undefined
+  }
+}
+
+// The last character first, and the dot before every other one, so that what is below a domain follows it at once.
+function reversedLabels(domain: string): string {
+  let reversed = ''
+  for (let i = domain.length - 1; i >= 0; i--) reversed += domain[i] === '.' ? '\0' : domain[i]
+  return reversed.toLowerCase()
+}
+
+function isSuffix(constraint: string, name: string): boolean {
+  const rest = name.length - constraint.length
+  if (rest < 0 || name.slice(rest).toLowerCase() !== constraint.toLowerCase()) return false
+  return rest === 0 || constraint.startsWith('.') || name[rest - 1] === '.'
+}
+
+function behindFirstLabel(domain: string): string {
+  const dot = domain.indexOf('.')
+  return dot < 0 ? '' : domain.slice(dot).toLowerCase()
+}
+
+/** Whole mailboxes, and domains as above for the hosts of others. */
+export class MailboxSubtrees {
+  private readonly exact = new Set<string>()
+  private readonly domains: DomainSubtrees | undefined
+
+  constructor(constraints: readonly string[], side: 'permitted' | 'excluded') {
+    const domains: string[] = []
+    for (const constraint of constraints) {
+      const mailbox = constraint.includes('@') ? parseMailbox(constraint) : undefined
+      if (mailbox !== undefined) this.exact.add(`${mailbox.local}@${mailbox.domain.toLowerCase()}`)
+      else domains.push(constraint)
+    }
+    this.domains = domains.length > 0 ? new DomainSubtrees(domains, side) : undefined
+  }
+
+  find({ local, domain }: { local: string; domain: string }): string | undefined {
+    const text = `${local}@${domain}`
+    return this.exact.has(text) ? text : this.domains?.find(domain)
+  }
+}
+
+/** Ranges of addresses, IPv4 and IPv6 apart. */
+export class AddressSubtrees {
+  private readonly byLength = new Map<number, Nearest<IpRange>>()
+
+  constructor(ranges: readonly IpRange[]) {
+    for (const length of [4, 16]) {
+      const entries = ranges
+        .filter(({ address }) => address.length === length)
+        .map((constraint) => ({
+          key: octets(constraint.address),
+          order: octets(constraint.mask),
+          constraint,
+        }))
+      if (entries.length > 0) this.byLength.set(length, new Nearest(entries, holdsRange))
+    }
+  }
+
+  find(address: Uint8Array): string | undefined {
+    const found = this.byLength.get(address.length)?.to(octets(address))
+    if (found === undefined) return undefined
+    return found.isExact || holdsAddress(found.constraint, address) ? rangeText(found.constraint) : undefined
+  }
+}
+
+function octets(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes)
+}
+
+function holdsRange(outer: IpRange, inner: IpRange): boolean {
+  const last = inner.address.map((octet, i) => octet | (~inner.mask[i]! & 0xff))
+  return holdsAddress(outer, inner.address) && holdsAddress(outer, last)
+}
+
+// As Go does, an IPv4 address written in 16 octets is compared as the IPv4 address that it is.
+function holdsAddress({ address, mask }: IpRange, asked: Uint8Array): boolean {
+  const network = asIpv4(address)
+  const inside = asIpv4(asked)
+  if (network.length !== inside.length) return false
+  const significant = mask.subarray(mask.length - network.length)
+  return network.every((octet, i) => (octet & significant[i]!) === (inside[i]! & significant[i]!))
+}
+
+/** "10.0.0.0/8", also where it is written in 32 octets. */
+function rangeText({ address, mask }: IpRange): string {
+  const network = asIpv4(address)
+  return `${formatIp(network)}/${prefixLength(mask.subarray(mask.length - network.length))}`
+}
+
+function asIpv4(address: Uint8Array): Uint8Array {
+  if (address.length === 4) return address
+  const isMapped =
+    address.subarray(0, 10).every((octet) => octet === 0) && address[10] === 0xff && address[11] === 0xff
+  return isMapped ? address.subarray(12) : address
+}
