@@ -1,5 +1,5 @@
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
-import type { KcertError } from '../errors/kcert-error.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import { Inspection, type InspectionOutcome } from '../inspection/inspection.ts'
 import type { InspectionReport } from '../inspection/report.ts'
 import { type Selection, select } from '../inspection/selection.ts'
@@ -57,8 +57,24 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
   )
   if (read === 0 && failed[0]) throw failed[0]
   const { report, certificateOf } = inspection.finish()
+  if (isBlank(report)) throw nothingIn(targets)
   const unreachable = failed.filter(({ code }) => code === 'KCERT_UNREACHABLE')
   return { report: select(report, job.selection), certificateOf, unreachable }
+}
+
+// A file without anything in it is a problem of the report. A whole folder without is a path that somebody mistyped.
+function isBlank(report: InspectionReport): boolean {
+  const { certificates, requests, keys, withoutCertificate, missing, problems } = report
+  return [certificates, requests, keys, withoutCertificate, missing, problems].every(
+    ({ length }) => length === 0,
+  )
+}
+
+function nothingIn(targets: readonly string[]): KcertError {
+  return new KcertError('KCERT_USAGE', `there is nothing to inspect in ${targets.join(', ')}`, {
+    why: 'no file there holds a certificate, a request, a key or a kubeconfig',
+    next: `ls -lR ${targets[0]}`,
+  })
 }
 
 /** Returns the report in a format, and the exit code that goes with it. */

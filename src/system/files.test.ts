@@ -174,6 +174,11 @@ describe('a folder', () => {
     ])
   })
 
+  test('of the kernel is not read, whether it is named or met on the way', () => {
+    expect(walked('/proc')).toEqual([])
+    expect(walked('/sys')).toEqual([])
+  })
+
   test('leaves large programs and archives unread, and reads large texts', () => {
     made('mixed/etcd', Buffer.concat([Buffer.from('\x7fELF\0\0'), Buffer.alloc(2_000_000)]))
     made('mixed/secrets.yaml', 'kind: List\n'.repeat(200_000))

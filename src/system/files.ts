@@ -16,7 +16,7 @@ import type { FileFacts, Source, UnreadableSource } from '../inspection/source.t
 export const largestFileBytes = 64 * 1024 * 1024
 
 // Files below this are read before anybody asks what they are.
-const foreignFromBytes = 1024 * 1024
+const foreignFromBytes = 16 * 1024
 
 // A FIFO that takes a file's place between the look and the open must not make kcert wait for a writer.
 const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY

@@ -1,4 +1,4 @@
-import { type Dirent, readdirSync, type Stats, statSync } from 'node:fs'
+import { type Dirent, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { isTemporaryName } from './atomic-file.ts'
@@ -15,18 +15,19 @@ interface Entry {
 /**
  * Yields every file below a folder, sorted by name, and what cannot be read with its reason. Never throws.
  * Links to files are followed, links to folders are not, so the walk stays inside and ends. FIFOs, sockets and devices are
- * passed over, and so are large files that are plainly foreign, and kcert's own unfinished temporary files.
+ * passed over, and so are the kernel's pseudo file systems, large files that are plainly foreign, and kcert's own unfinished
+ * temporary files.
  */
 export function* readFolder(name: string): Generator<Source | UnreadableSource> {
   const start: Entry = { name: name.replace(/(?<=.)\/+$/, ''), path: resolve(name), kind: 'folder' }
   const root = start.path
-  const visited = new Set<string>()
+  const visited: Visited = { folders: new Set(), devices: new Map() }
   const pending: Entry[] = [start]
   for (let entry = pending.pop(); entry; entry = pending.pop()) {
     try {
       if (entry.kind === 'folder') {
         // A link through ..data may lead back up.
-        if (!firstVisit(entry.path, visited)) continue
+        if (!isWorthAVisit(entry.path, visited)) continue
         for (const child of childrenOf(entry).reverse()) pending.push(child)
       } else {
         const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : { path: entry.path })
@@ -51,13 +52,40 @@ export function isFolder(path: string): boolean {
   return targetOf(path)?.isDirectory() ?? false
 }
 
-function firstVisit(path: string, visited: Set<string>): boolean {
+function isWorthAVisit(path: string, visited: Visited): boolean {
   const { dev, ino } = statSync(path, { bigint: true })
   const identity = `${dev}:${ino}`
-  if (visited.has(identity)) return false
-  visited.add(identity)
-  return true
+  if (visited.folders.has(identity)) return false
+  visited.folders.add(identity)
+  let isPseudo = visited.devices.get(dev)
+  if (isPseudo === undefined) {
+    isPseudo = pseudoFileSystems.has(statfsSync(path).type)
+    visited.devices.set(dev, isPseudo)
+  }
+  return !isPseudo
 }
+
+interface Visited {
+  readonly folders: Set<string>
+  /** Whether what is mounted there is pseudo, by device. */
+  readonly devices: Map<bigint, boolean>
+}
+
+// The kernel's own, by the numbers of statfs(2): nobody keeps a certificate there, the files have no end or wait for events, and
+// reading some of them does something.
+const pseudoFileSystems: ReadonlySet<number> = new Set([
+  0x9fa0, // proc
+  0x62656572, // sysfs
+  0x27e0eb, // cgroup
+  0x63677270, // cgroup2
+  0x64626720, // debugfs
+  0x74726163, // tracefs
+  0x73636673, // securityfs
+  0x62656570, // configfs
+  0xcafe4a11, // bpf
+  0x6165676c, // pstore
+  0x1cd1, // devpts
+])
 
 function childrenOf(folder: Entry): Entry[] {
   return readdirSync(folder.path, { withFileTypes: true })

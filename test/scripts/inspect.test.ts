@@ -251,6 +251,11 @@ describe('bad input is told what, why and what next, and exits 2:', () => {
     expect(complaint([''])).toContain('KCERT_USAGE: a target is an empty word')
   })
 
+  test('a folder that holds nothing of interest', () => {
+    const folder = folderWith({ 'notes.txt': 'nothing' })
+    expect(complaint([folder])).toContain(`KCERT_USAGE: there is nothing to inspect in ${folder}\n`)
+  })
+
   test('a FIFO, which is never opened', () => {
     const folder = folderWith({})
     execFileSync('mkfifo', [join(folder, 'fifo')])
