@@ -54,11 +54,11 @@ describe('what is refused', () => {
     expect(reasonOf(octets)).toContain(reason)
   })
 
-  test('a million elements that must be rewritten', () => {
-    const hostile = Buffer.concat([
-      Uint8Array.of(0x30, 0x80),
-      Buffer.alloc(3_000_000, Uint8Array.of(0x24, 0x80, 0, 0)),
-    ])
+  test.each([
+    ['that must be rewritten', Uint8Array.of(0x24, 0x80, 0, 0)],
+    ['of a list that must be', Uint8Array.of(0x05, 0)],
+  ])('a million elements %s', (_, unit) => {
+    const hostile = Buffer.concat([Uint8Array.of(0x30, 0x80), Buffer.alloc(4_000_000, unit)])
     expect(reasonOf(hostile)).toContain('more than 100000 elements that are not DER')
   })
 

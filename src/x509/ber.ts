@@ -2,8 +2,8 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { derLimits } from './der.ts'
 import { element, elementOf } from './der-writer.ts'
 
-// Each element that is not DER by itself is held apart while it is rewritten. Real stores have a few dozen.
-const maxRewritten = 100_000
+// The elements of what is rewritten are held apart meanwhile; one that is DER by itself counts as one, whatever is in it.
+const maxElements = 100_000
 
 // PKCS#7 and PKCS#12 may be BER (RFC 2315, RFC 7292): indefinite lengths, strings in pieces, long lengths. Certificates may not.
 
@@ -45,7 +45,7 @@ function derEnd(bytes: Uint8Array, at: number, limit: number, depth: number): nu
 
 class BerReader {
   offset = 0
-  private rewritten = 0
+  private elements = 0
   private readonly bytes: Uint8Array
   private readonly document: string
 
@@ -63,13 +63,13 @@ class BerReader {
 
   read(depth: number): Uint8Array {
     if (depth > derLimits.depth) this.fail(`nested deeper than ${derLimits.depth}`)
+    if (++this.elements > maxElements) this.fail(`more than ${maxElements} elements that are not DER`)
     const der = derEnd(this.bytes, this.offset, this.bytes.length, depth)
     if (der !== undefined) {
       const start = this.offset
       this.offset = der
       return this.bytes.subarray(start, der)
     }
-    if (++this.rewritten > maxRewritten) this.fail(`more than ${maxRewritten} elements that are not DER`)
     const tag = this.octet()
     if ((tag & 0x1f) === 0x1f) this.fail('tag number above 30')
     const length = this.length()

@@ -42,6 +42,11 @@ export function isCurveName(name: string | undefined): name is CurveName {
   return name !== undefined && Object.hasOwn(curves, name)
 }
 
+/** Octets of a coordinate, and of a private key. */
+export function coordinateSize(name: CurveName): number {
+  return curves[name].size
+}
+
 /** What is wrong with octets that should be an uncompressed point (SEC 1 section 2.3.3) of the curve, or undefined. */
 export function pointDefect(name: CurveName, bytes: Buffer, start: number, stop: number): string | undefined {
   const { size, p, b } = curves[name]

@@ -135,6 +135,12 @@ describe('alternative names', () => {
     expect(names(explicit(4, integer(1))).other).toEqual(['[4], malformed'])
   })
 
+  test('of such types are named a hundred times and no more', () => {
+    const other = names(...Array<Uint8Array>(1000).fill(explicit(3))).other
+    expect(other).toHaveLength(101)
+    expect(other.at(-1)).toBe('and more')
+  })
+
   test('that are odd but accepted by Go are accepted', () => {
     expect(names(text(2, ''), text(2, 'a b'), text(2, '-.'), text(1, 'x'), text(6, '')).dns).toEqual([
       '',

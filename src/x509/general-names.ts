@@ -60,7 +60,7 @@ function readAltName(reader: DerReader, names: SubjectAltNames): void {
       return
     }
     default:
-      names.other.push(otherNameText(reader.fork()))
+      addOther(names.other, reader)
   }
 }
 
@@ -68,6 +68,14 @@ function ia5OfLast(reader: DerReader, field: string): string {
   const { bytes, start, stop } = reader
   if (!isIa5(bytes, start, stop)) reader.fail(field, 'octets that are no IA5String', start)
   return latin1(bytes, start, stop)
+}
+
+// Only for reading, and nobody reads more; a hostile certificate has 500,000.
+const maxOther = 100
+
+function addOther(other: string[], reader: DerReader): void {
+  if (other.length < maxOther) other.push(otherNameText(reader.fork()))
+  else if (other.length === maxOther) other.push('and more')
 }
 
 /** Words for a name of a type that Go passes over. What cannot be read is named by its type alone. */
@@ -164,7 +172,7 @@ function readSubtree(reader: DerReader, subtrees: GeneralSubtrees, field: 'permi
       subtrees.uri.push(readConstraint(reader, 'uniformResourceIdentifier', isUriConstraint))
       break
     default:
-      subtrees.other.push(otherNameText(reader.fork()))
+      addOther(subtrees.other, reader)
   }
   reader.leave(outer)
 }

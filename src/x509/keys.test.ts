@@ -147,6 +147,7 @@ describe('encrypted private keys', () => {
   test.each<[string, Uint8Array]>([
     ['no iterations', pbes2('PBKDF2', sequence(salt, integer(0)))],
     ['a negative count', pbes2('PBKDF2', sequence(salt, integer(-1)))],
+    ['a negative key length', pbes2('PBKDF2', sequence(salt, integer(1), integer(-32)))],
     [
       'scrypt with an N that is no power of two',
       pbes2('scrypt', sequence(salt, integer(3), integer(8), integer(1))),
@@ -283,6 +284,11 @@ describe('keys that are not what they seem', () => {
       sequence(integer(1), octetString(Buffer.alloc(32)), explicit(0, oid(oidOf('P-256')))),
       'not an uncompressed point',
     ],
+    [
+      'a secret longer than its curve',
+      sequence(integer(1), octetString(Buffer.alloc(33, 1)), explicit(0, oid(oidOf('P-256')))),
+      'privateKey at offset 7: 33 octets, where P-256 has 32',
+    ],
     ['nothing', new Uint8Array(0), 'missing'],
     ['trailing data', Buffer.concat([der(keys.p256, 'sec1'), Uint8Array.of(0)]), 'after the key'],
   ])('%s is malformed', (_, file, reason) => {
@@ -302,6 +308,10 @@ describe('keys that are not what they seem', () => {
       sequence(integer(1), octetString(Buffer.alloc(32, 1)), explicit(0, sequence())),
     ],
     ['with three primes', sequence(integer(1), integer(5))],
+    [
+      'by DSA',
+      der(generateKeyPairSync('dsa', { modulusLength: 1024, divisorLength: 160 }).privateKey, 'pkcs8'),
+    ],
     ['of an unknown algorithm', sequence(integer(0), sequence(oid('1.2.3')), octetString(nullElement))],
   ])('a key %s is not supported', (_, file) => {
     expect(thrownBy(() => readPrivateKey(file)).code).toBe('KCERT_KEY_UNSUPPORTED')

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
-import { isCurveName } from './curves.ts'
+import { coordinateSize, isCurveName } from './curves.ts'
 import { constructedTag, DerReader, tags } from './der.ts'
 import { bitString, explicit, integer, nullElement, octetString, oid, sequence } from './der-writer.ts'
 import { nameOfOid, oidOf } from './oids.ts'
@@ -148,6 +148,7 @@ function ecKey(reader: DerReader, curveOfAlgorithm: string | undefined): KeyObje
   const outer = reader.enter(tags.sequence, '')
   if (reader.int64('version') !== 1) reader.fail('version', 'not 1', reader.start)
   reader.read(tags.octetString, 'privateKey')
+  const { start } = reader
   const secret = reader.lastContent
   let curve = curveOfAlgorithm
   if (reader.readOptional(constructedTag(0), 'parameters')) {
@@ -160,6 +161,9 @@ function ecKey(reader: DerReader, curveOfAlgorithm: string | undefined): KeyObje
   if (curve === undefined) reader.fail('parameters', 'no curve is named', 0)
   const curveName = nameOfOid(curve) ?? curve
   if (!isCurveName(curveName)) throw unsupported(`EC key on curve ${curveName}`)
+  const size = coordinateSize(curveName)
+  if (secret.length > size)
+    reader.fail('privateKey', `${secret.length} octets, where ${curveName} has ${size}`, start)
   return importKey(sequence(integer(1), octetString(secret), explicit(0, oid(curve))), 'sec1')
 }
 
@@ -168,6 +172,8 @@ function namedCurve(reader: DerReader): string {
   return reader.oid('parameters')
 }
 
+const plainTypes: ReadonlySet<string> = new Set(['Ed25519', 'Ed448', 'X25519', 'X448', 'id-RSASSA-PSS'])
+
 /** PrivateKeyInfo (RFC 5958). */
 function pkcs8Key(reader: DerReader): KeyObject {
   const der = reader.bytes.subarray(reader.offset, reader.end)
@@ -175,7 +181,8 @@ function pkcs8Key(reader: DerReader): KeyObject {
   const version = reader.int64('version')
   if (version !== 0 && version !== 1) reader.fail('version', `unknown version ${version}`, reader.start)
   const algorithm = reader.enter(tags.sequence, 'privateKeyAlgorithm')
-  const type = nameOfOid(reader.oid('privateKeyAlgorithm'))
+  const algorithmOid = reader.oid('privateKeyAlgorithm')
+  const type = nameOfOid(algorithmOid)
   const curve = type === 'id-ecPublicKey' ? namedCurve(reader) : undefined
   reader.leave(algorithm)
   reader.read(tags.octetString, 'privateKey')
@@ -184,6 +191,9 @@ function pkcs8Key(reader: DerReader): KeyObject {
   reader.finish('after the key')
   if (type === 'id-ecPublicKey') return ecKey(new DerReader(secret, 'EC private key'), curve)
   if (type === 'rsaEncryption') return rsaKey(new DerReader(secret, 'RSA private key'))
+  // No other types: OpenSSL computes the public key of a DSA or DH key as it reads it, for hours if the file says so.
+  if (type === undefined || !plainTypes.has(type))
+    throw unsupported(`private key of type ${type ?? algorithmOid}`)
   return importKey(der, 'pkcs8')
 }
 

@@ -118,9 +118,16 @@ function readPbkdf2(reader: DerReader): Kdf {
   reader.read(tags.octetString, 'salt')
   const salt = reader.lastContent
   const iterations = readIterations(reader)
-  const keyLength = reader.peek(tags.integer) ? reader.int64('keyLength') : undefined
+  const keyLength = readKeyLength(reader)
   const prf = reader.peek(tags.sequence) ? readPrf(reader) : 'sha1'
   return { kind: 'PBKDF2', salt, iterations, keyLength, prf, r: 0, p: 0 }
+}
+
+function readKeyLength(reader: DerReader): number | undefined {
+  if (!reader.peek(tags.integer)) return undefined
+  const keyLength = reader.int64('keyLength')
+  if (keyLength < 1) reader.fail('keyLength', 'below one', reader.start)
+  return keyLength
 }
 
 /** Reads the AlgorithmIdentifier of an HMAC; returns its hash. */
@@ -145,7 +152,7 @@ function readScrypt(reader: DerReader): Kdf {
   const iterations = reader.int64('costParameter')
   const r = reader.int64('blockSize')
   const p = reader.int64('parallelizationParameter')
-  const keyLength = reader.peek(tags.integer) ? reader.int64('keyLength') : undefined
+  const keyLength = readKeyLength(reader)
   const isValid = iterations > 1 && Number.isInteger(Math.log2(iterations)) && r > 0 && p > 0
   if (!isValid) reader.fail('keyDerivationFunc.parameters', 'no parameters of scrypt')
   return { kind: 'scrypt', salt, iterations, keyLength, prf: 'sha256', r, p }

@@ -147,6 +147,15 @@ describe('what is refused says why', () => {
     })
   })
 
+  test('a store of more bags than anybody has', async () => {
+    const crl = bag('crlBag', sequence())
+    const contents = element(0x30, Buffer.alloc(crl.length * 50_001, crl))
+    expect(await refusalOf(pfx([contentInfo('data', octetString(contents))]))).toMatchObject({
+      code: 'KCERT_X509_MALFORMED',
+      message: expect.stringContaining('more than 50000'),
+    })
+  })
+
   test('a store cut at any octet', async () => {
     const store = pfx([plain(certificateBag(certificate), bag('keyBag', pkcs8))])
     for (let length = 0; length < store.length; length++) {

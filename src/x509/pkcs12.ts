@@ -185,6 +185,7 @@ class Store {
   private readonly given: string | undefined
   private readonly isVerified: boolean
   private readonly budget: KdfBudget
+  private bags = 0
 
   constructor(password: Password, given: string | undefined, isVerified: boolean, budget: KdfBudget) {
     this.password = password
@@ -197,6 +198,7 @@ class Store {
     const reader = new DerReader(
       derFromBer(content, 'PKCS#12 AuthenticatedSafe'),
       'PKCS#12 AuthenticatedSafe',
+      derLimits.containerBytes,
     )
     reader.enter(tags.sequence, '')
     while (!reader.atEnd) {
@@ -235,6 +237,7 @@ class Store {
     reader.enter(tags.sequence, '')
     while (!reader.atEnd) {
       const outer = reader.enter(tags.sequence, 'SafeBag')
+      if (++this.bags > maxBags) reader.fail('SafeBag', `more than ${maxBags}`)
       const type = nameOfOid(reader.oid('bagId'))
       const value = reader.enter(constructedTag(0), 'bagValue')
       const bag = reader.bytes.subarray(reader.offset, reader.end)
@@ -319,6 +322,9 @@ function readCertBag(bag: Uint8Array): Uint8Array | undefined {
   return readExplicitOctets(reader, 'certValue')
 }
 
+// Trust stores of whole browsers have some hundreds.
+const maxBags = 50_000
+
 interface BagAttributes {
   readonly friendlyName?: string
   readonly localKeyId?: string
@@ -375,7 +381,11 @@ async function decryptPkcs12(
   )
 }
 
+// forge decrypts some megabytes a second. RC2 is around certificates and small keys.
+const maxRc2Bytes = 1024 * 1024
+
 async function decryptRc2(key: Buffer, iv: Buffer, ciphertext: Uint8Array): Promise<Uint8Array | undefined> {
+  if (ciphertext.length > maxRc2Bytes) throw unsupported(`RC2 over ${ciphertext.length} bytes`)
   if (ciphertext.length === 0 || ciphertext.length % 8 !== 0) return undefined
   const { default: forge } = await import('node-forge')
   const cipher = forge.rc2.createDecryptionCipher(key.toString('latin1'), key.length * 8)
