@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { Inspection, type InspectionOutcome } from '../inspection/inspection.ts'
 import type { InspectionReport } from '../inspection/report.ts'
 import { type Selection, select } from '../inspection/selection.ts'
+import { summaryOf } from '../inspection/summary.ts'
 import type { Thresholds } from '../inspection/thresholds.ts'
 import { nagiosUnknown, renderNagios } from '../output/inspection/nagios.ts'
 import { renderPem } from '../output/inspection/pem.ts'
@@ -37,6 +38,8 @@ export interface Inspected {
   readonly report: InspectionReport
   readonly certificateOf: InspectionOutcome['certificateOf']
   readonly unreachable: readonly KcertError[]
+  /** How many files of the usual places this user may not read; they are no problem there. */
+  readonly closed: number
 }
 
 /**
@@ -51,15 +54,35 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
     readReferencedFile: readFile,
     ...(password === undefined ? {} : { password }),
   })
-  const targets = job.targets.length === 0 ? defaultTargets(context) : job.targets
-  const { failed, read } = await readTargets(targets, { context, timeoutMs }, (input) =>
-    'reason' in input ? inspection.addUnreadable(input) : inspection.add(input),
-  )
+  const isDefault = job.targets.length === 0
+  const targets = isDefault ? defaultTargets(context) : job.targets
+  const closed = new Set<string>()
+  const { failed, read } = await readTargets(targets, { context, timeoutMs }, (input) => {
+    if (!('reason' in input)) return inspection.add(input)
+    if (input.reason === 'permission') closed.add(input.name)
+    return inspection.addUnreadable(input)
+  })
   if (read === 0 && failed[0]) throw failed[0]
   const { report, certificateOf } = inspection.finish()
   if (isBlank(report)) throw nothingIn(targets)
-  const unreachable = failed.filter(({ code }) => code === 'KCERT_UNREACHABLE')
-  return { report: select(report, job.selection), certificateOf, unreachable }
+  return {
+    report: select(isDefault ? withoutClosed(report, closed) : report, job.selection),
+    certificateOf,
+    unreachable: failed.filter(({ code }) => code === 'KCERT_UNREACHABLE'),
+    closed: isDefault ? closed.size : 0,
+  }
+}
+
+// Nobody named these files: that an ordinary user may not read the node's keys and kubeconfigs is as it should be.
+function withoutClosed(report: InspectionReport, closed: ReadonlySet<string>): InspectionReport {
+  const problems = report.problems.filter(
+    ({ code, source }) => code !== 'SOURCE_UNREADABLE' || !closed.has(source),
+  )
+  return {
+    ...report,
+    problems,
+    summary: { ...report.summary, problems: summaryOf({ ...report, problems }).problems },
+  }
 }
 
 // A file without anything in it is a problem of the report. A whole folder without is a path that somebody mistyped.

@@ -190,6 +190,7 @@ pem         the certificates themselves`
     if (outputFile !== undefined) writeFileAtomically(outputFile, text, { mode: 0o644 })
     else await this.answer(every === undefined ? text : this.frame(text, job.now, every))
     for (const error of inspected.unreachable) this.notice(formatError(error, this.context.stderrColor))
+    if (inspected.closed > 0) this.notice(closedNotice(inspected.closed))
     return exit
   }
 
@@ -222,6 +223,10 @@ function thresholdsOf(warn: string | undefined, crit: string | undefined): Thres
     warn: warn === undefined ? defaultThresholds.warn : parseThreshold(warn),
     crit: crit === undefined ? defaultThresholds.crit : parseThreshold(crit),
   }
+}
+
+function closedNotice(count: number): string {
+  return `note: ${count} ${count === 1 ? 'file is' : 'files are'} not for this user to read and not judged; sudo kcert inspect reads all\n`
 }
 
 function asksForNagios(argv: readonly string[]): boolean {

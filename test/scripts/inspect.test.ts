@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -64,6 +64,26 @@ describe('what is read', () => {
     const sources = new Set(report.certificates.map(({ source }) => source))
     expect(sources).toContain(join(folder, 'home/.kube/config'))
     expect(sources).toContain(join(folder, 'other.conf'))
+  })
+
+  test('without a target: what this user may not read is no problem, but is told', () => {
+    const folder = folderWith({
+      '.kube/config': kubeconfig(healthy.pem),
+      'root.conf': kubeconfig(expired.pem),
+    })
+    chmodSync(folder, 0o755)
+    chmodSync(join(folder, 'root.conf'), 0)
+    const run = spawnSync(process.execPath, [resolve('bin/run.js'), 'inspect', ...at], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, HOME: folder, KUBECONFIG: join(folder, 'root.conf') },
+      // root may read everything, so an ordinary user asks
+      ...(process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}),
+    })
+    expect(run.stderr).toBe(
+      'note: 1 file is not for this user to read and not judged; sudo kcert inspect reads all\n',
+    )
+    expect(run.stdout).toContain('healthy')
+    expect(run.stdout).not.toContain('SOURCE_UNREADABLE')
   })
 
   test('a keystore opens with the password file, whose line end does not count', () => {
