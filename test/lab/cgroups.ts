@@ -26,9 +26,9 @@ export function kubeletCgroup(node: string): string {
   return `/${group}/${node}`
 }
 
-/** Makes a node's cgroups; returns the files that its first process writes itself into. */
-export function cgroupOf(node: string): string[] {
-  return hierarchies().map((hierarchy) => {
+/** Makes a node's cgroups; returns an argument vector that runs what follows it in them. */
+export function enterCgroup(node: string): string[] {
+  const files = hierarchies().map((hierarchy) => {
     const system = join(hierarchy, group, node, 'system')
     for (const folder of [join(hierarchy, group), join(hierarchy, group, node), system]) {
       mkdirSync(folder, { recursive: true })
@@ -38,6 +38,8 @@ export function cgroupOf(node: string): string[] {
       for (const folder of [root, join(root, group), join(root, group, node)]) passControllers(folder)
     return join(system, 'cgroup.procs')
   })
+  const enter = 'while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift; exec "$@"'
+  return ['sh', '-c', enter, 'sh', ...files, '--']
 }
 
 /** A new cpuset of cgroup v1 is empty, and no process can enter it, until it is told the CPUs and memory of its parent. */
@@ -53,6 +55,40 @@ function copyCpuset(folder: string): void {
 function passControllers(folder: string): void {
   const controllers = readFileSync(join(folder, 'cgroup.controllers'), 'utf8').trim().split(' ')
   writeFileSync(join(folder, 'cgroup.subtree_control'), controllers.map((name) => `+${name}`).join(' '))
+}
+
+/**
+ * Ends every process in a node's cgroups: only the lab puts any there. It reaches those that a killed `up` had started but
+ * not yet written down.
+ */
+export function endCgroup(node: string): void {
+  for (const pid of processesIn(join(hierarchies()[0]!, group, node))) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // it ended meanwhile
+    }
+  }
+}
+
+function processesIn(folder: string): number[] {
+  if (!existsSync(folder)) return []
+  const here = readFileSync(join(folder, 'cgroup.procs'), 'utf8')
+    .trim()
+    .split('\n')
+    .filter(Boolean)
+    .map(Number)
+  const children = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  return [...here, ...children.flatMap((entry) => processesIn(join(folder, entry.name)))]
+}
+
+/** Names of the nodes that have cgroups. */
+export function cgroupsFound(): string[] {
+  const folder = join(hierarchies()[0]!, group)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
 }
 
 /** Removes a node's cgroups once its processes have ended; patient, since the kernel takes its time. */

@@ -1,3 +1,6 @@
+import { spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { down, joinNode, removeNode, up } from './cluster.ts'
 import { endRunningCommands, runOnTerminal } from './command.ts'
@@ -6,6 +9,7 @@ import { describeError, LabError } from './lab-error.ts'
 import { onNodeWithTerminal } from './node.ts'
 import { restore, save } from './save.ts'
 import type { ClusterRequest } from './spec.ts'
+import { paths } from './state.ts'
 import { status } from './status.ts'
 import { stepsOn } from './steps.ts'
 
@@ -80,41 +84,24 @@ const commands: Record<string, Command> = {
   },
 }
 
-/** Runs work that makes a cluster; Ctrl-C takes down what is half made. */
+/**
+ * Runs work that makes a cluster; Ctrl-C takes down what is half made. A process of its own does that while this one
+ * stands still, so that nothing is made again behind its back.
+ */
 async function orDown<T>(work: () => Promise<T>): Promise<T> {
-  let interrupted = false
   const interrupt = (): void => {
-    if (interrupted) process.exit(130)
-    interrupted = true
-    process.stderr.write(
-      '  interrupted: ending what runs, then taking the cluster down (again to leave it)\n',
-    )
+    process.stderr.write('  interrupted: taking the cluster down\n')
     endRunningCommands()
+    rmSync(paths.lock, { force: true })
+    spawnSync(process.execPath, [fileURLToPath(import.meta.url), 'down'], { stdio: 'inherit' })
+    process.exit(130)
   }
-  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
   try {
-    return await Promise.race([work(), whenInterrupted(() => interrupted)])
+    return await work()
   } finally {
-    if (interrupted) await downAfterInterrupt()
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
   }
-}
-
-/** Rejects soon after an interrupt, whatever the work waits for. */
-async function whenInterrupted(isInterrupted: () => boolean): Promise<never> {
-  return new Promise((_, reject) => {
-    const timer = setInterval(() => {
-      if (!isInterrupted()) return
-      clearInterval(timer)
-      reject(new LabError('interrupted'))
-    }, 100)
-    timer.unref()
-  })
-}
-
-async function downAfterInterrupt(): Promise<void> {
-  const { removeAfterInterrupt } = await import('./cluster.ts')
-  await removeAfterInterrupt(steps)
-  process.exit(130)
 }
 
 function count(text: string, least: number, most = 9): number {
@@ -152,6 +139,7 @@ async function main(): Promise<number> {
 try {
   process.exitCode = await main()
 } catch (error) {
-  process.stderr.write(`${describeError(error)}\n`)
-  process.exitCode = 1
+  const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') ?? false
+  process.stderr.write(isUsage ? `lab: ${(error as Error).message}\n\n${usage}` : `${describeError(error)}\n`)
+  process.exitCode = isUsage ? 2 : 1
 }

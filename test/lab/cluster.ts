@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, rmSync } from 'node:fs'
 import { type Binaries, buildBinaries } from './binaries.ts'
-import { removeCommonCgroup } from './cgroups.ts'
+import { cgroupsFound, removeCommonCgroup } from './cgroups.ts'
 import { buildImageStore } from './images.ts'
 import { kubeadmInit, kubeadmJoin, kubeadmReset, retried } from './kubeadm.ts'
 import { kubectl } from './kubectl.ts'
@@ -88,15 +88,9 @@ export async function down(steps: Steps): Promise<void> {
   await alone(() => removeAll(steps))
 }
 
-/** The same from within an interrupted `up`, whose own lock it uses. */
-export async function removeAfterInterrupt(steps: Steps): Promise<void> {
-  await removeAll(steps)
-  rmSync(paths.lock, { force: true })
-}
-
 /** Ends every node but keeps its files; nothing of the lab runs afterwards. */
 export async function stopAll(): Promise<void> {
-  const known = new Set([...(readRecord()?.nodes ?? []), ...(await namespacesFound())])
+  const known = new Set([...(readRecord()?.nodes ?? []), ...(await namespacesFound()), ...cgroupsFound()])
   known.delete('lb')
   await Promise.all([...known].map((name) => stopNode(name)))
   await stopLoadBalancer()
@@ -104,7 +98,11 @@ export async function stopAll(): Promise<void> {
 }
 
 async function removeAll(steps: Steps): Promise<void> {
-  const found = readRecord() !== undefined || existsSync(paths.nodes) || (await namespacesFound()).length > 0
+  const found =
+    readRecord() !== undefined ||
+    existsSync(paths.nodes) ||
+    (await namespacesFound()).length > 0 ||
+    cgroupsFound().length > 0
   if (found) await steps.step('take the cluster down', stopAll)
   await removeBridge()
   for (const path of [paths.nodes, paths.record, paths.kubeconfig, paths.loadBalancer, paths.ssh]) {

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { endCgroup, enterCgroup, removeCgroup } from './cgroups.ts'
 import { endProcess, isRunning, type ProcessIdentity, run, startDetached } from './command.ts'
 import { makeDeadEnd, makeNamespace, namespaceOf, removeNamespace } from './network.ts'
 import { type NodeIdentity, network } from './spec.ts'
@@ -28,7 +29,9 @@ export async function changeBackends(nodes: readonly NodeIdentity[]): Promise<vo
 
 export async function stopLoadBalancer(): Promise<void> {
   await endBalancer()
+  endCgroup(name)
   await removeNamespace(name)
+  await removeCgroup(name)
   rmSync(processFile, { force: true })
 }
 
@@ -39,7 +42,15 @@ export function isBalancing(): boolean {
 
 async function launch(): Promise<void> {
   await run(['haproxy', '-c', '-f', configFile])
-  const command = ['nsenter', `--net=/run/netns/${namespaceOf(name)}`, 'haproxy', '-f', configFile, '-db']
+  const command = [
+    ...enterCgroup(name),
+    'nsenter',
+    `--net=/run/netns/${namespaceOf(name)}`,
+    'haproxy',
+    '-f',
+    configFile,
+    '-db',
+  ]
   writeFileSync(
     processFile,
     JSON.stringify(await startDetached(command, join(paths.loadBalancer, 'haproxy.log'))),

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Binaries } from './binaries.ts'
-import { cgroupOf, removeCgroup, thaw } from './cgroups.ts'
+import { endCgroup, enterCgroup, removeCgroup, thaw } from './cgroups.ts'
 import {
   type CommandOptions,
   type CommandResult,
@@ -47,39 +47,13 @@ export async function startNode(node: NodeIdentity, binaries: Binaries, imageSto
   await makeNamespace(node.name, node.address, node.podSubnet)
   await linkImages(imageStore, join(folder, 'var/lib/containerd'))
   const boot = ['/bin/sh', join(folders.source, 'node-boot.sh'), folder, binaries.folder, node.name]
-  const cgroup = cgroupOf(node.name)
-  const namespaces = [
-    ...['nsenter', `--net=/run/netns/${namespaceOf(node.name)}`],
-    ...[
-      'unshare',
-      '--mount',
-      '--uts',
-      '--pid',
-      '--ipc',
-      '--fork',
-      '--kill-child',
-      '--mount-proc',
-      '--propagation',
-      'private',
-    ],
-  ]
-  const enter = `for f in "$@"; do [ "$f" = -- ] && break; echo $$ >"$f"; shift; done; shift; exec "$@"`
-  const launcher = await startDetached(
-    [
-      'env',
-      '-i',
-      `PATH=${nodeEnvironment.PATH}`,
-      'sh',
-      '-c',
-      enter,
-      'sh',
-      ...cgroup,
-      '--',
-      ...namespaces,
-      ...boot,
-    ],
-    join(folder, 'console.log'),
+  const unshare = '--mount --uts --pid --ipc --fork --kill-child --mount-proc --propagation private'.split(
+    ' ',
   )
+  const namespaces = ['nsenter', `--net=/run/netns/${namespaceOf(node.name)}`, 'unshare', ...unshare]
+  const clean = ['env', '-i', `PATH=${nodeEnvironment.PATH}`]
+  const argv = [...clean, ...enterCgroup(node.name), ...namespaces, ...boot]
+  const launcher = await startDetached(argv, join(folder, 'console.log'))
   writeFileSync(processFile(node.name), JSON.stringify(launcher))
   await until(
     `${node.name} has booted`,
@@ -105,6 +79,7 @@ export async function stopNode(name: string): Promise<void> {
     if (init !== undefined) await endProcess(init)
     await endProcess(launcher)
   }
+  endCgroup(name)
   await removeNamespace(name)
   await removeCgroup(name)
   rmSync(processFile(name), { force: true })
