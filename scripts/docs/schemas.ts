@@ -2,6 +2,7 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
 import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
+import { createReportSchema } from '../../src/csr/create-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
 import { verificationReportSchema } from '../../src/verification/report.ts'
 
@@ -10,6 +11,7 @@ const kinds: Record<string, GenericSchema> = {
   ApprovalPolicy: policySchema,
   InspectionReport: inspectionReportSchema,
   VerificationReport: verificationReportSchema,
+  CreatedRequests: createReportSchema,
   RequestCheck: checkReportSchema,
 }
 

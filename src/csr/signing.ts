@@ -7,7 +7,7 @@ import type { SigningRequest } from './signing-request.ts'
 
 /** Returns what comes of each rule of the signer that a request is for, in the order in which the signer checks. */
 export function signingFindings(
-  { signerName, usages }: SigningRequest,
+  { signerName, usages }: Pick<SigningRequest, 'signerName' | 'usages'>,
   request: CertificateRequest,
 ): Finding[] {
   const signer = findSigner(signerName)

@@ -56,6 +56,10 @@ export const errorCodes = {
     summary:
       'A file that should hold Kubernetes objects is not YAML or JSON, or holds none of the kind needed.',
   },
+  KCERT_CSR_SIGNER_REFUSED: {
+    exit: no,
+    summary: 'The API server or the signer would refuse the object that is to be made of a request.',
+  },
   KCERT_POLICY_INVALID: {
     exit: usage,
     summary: 'An approval policy has a field that kcert does not know, or a value that cannot stand there.',

@@ -9,6 +9,7 @@ import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
 import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
 import { checkRequest } from '../../csr/check.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
 import { renderCheck } from '../../output/csr-check.ts'
 import { createPaint } from '../../output/paint.ts'
 
@@ -99,6 +100,8 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
   protected override async perform(): Promise<ExitCode> {
     const { args, flags } = await this.parse(CsrCheck)
     const source = args.request
+    if ([source, flags.policy, flags.nodes].filter((file) => file === '-').length > 1)
+      throw oneStandardInput()
     const object = await readSigningRequest(await readInput(source, this.context), source, flags)
     const policies =
       flags.policy === undefined
@@ -128,4 +131,10 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
       paint: await createPaint(stdoutColor),
     }
   }
+}
+
+function oneStandardInput(): KcertError {
+  return new KcertError('KCERT_USAGE', 'only one file can be standard input', {
+    next: 'name a file for the others',
+  })
 }

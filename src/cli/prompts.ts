@@ -1,0 +1,58 @@
+import type { Context } from './context.ts'
+
+// Questions on the terminal. Each one has a flag that answers it beforehand, so that nothing hangs where nobody can answer.
+
+interface Question {
+  /** The flag that gives the same answer, without dashes. */
+  readonly flag: string
+  readonly message: string
+}
+
+export interface TextQuestion extends Question {
+  readonly default?: string
+  /** Returns why the answer cannot be taken, or undefined. */
+  readonly fault?: (answer: string) => string | undefined
+}
+
+export interface ChoiceQuestion extends Question {
+  readonly choices: readonly { readonly value: string; readonly name: string }[]
+}
+
+export interface Asker {
+  text(question: TextQuestion): Promise<string>
+  choice(question: ChoiceQuestion): Promise<string>
+}
+
+/** The operator left a question without an answer (Ctrl-C, Ctrl-D): nothing is done, and nothing is wrong. */
+export class DeclinedError extends Error {
+  override readonly name = 'DeclinedError'
+}
+
+/** True where somebody can answer: questions are read from standard input and shown on standard error. */
+export function canAsk({ stdinIsTerminal, stderr }: Context): boolean {
+  return stdinIsTerminal && stderr.isTTY === true
+}
+
+/** Returns what asks on this terminal. Questions go to standard error: standard output is the answer's. */
+export async function terminalAsker({ stdin, stderr }: Context): Promise<Asker> {
+  const { default: inquirer } = await import('inquirer')
+  const prompt = inquirer.createPromptModule({ input: stdin, output: stderr })
+  const ask = async (question: object): Promise<string> => {
+    try {
+      const answers = await prompt([{ ...question, name: 'answer' }] as never)
+      return (answers as { answer: string }).answer
+    } catch (error) {
+      if ((error as Error).name === 'ExitPromptError') throw new DeclinedError('declined')
+      throw error
+    }
+  }
+  return {
+    text: async ({ message, fault, default: preset }) => {
+      const validate = (answer: string): true | string => fault?.(answer.trim()) ?? true
+      return (
+        await ask({ type: 'input', message, validate, ...(preset === undefined ? {} : { default: preset }) })
+      ).trim()
+    },
+    choice: ({ message, choices }) => ask({ type: 'select', message, choices }),
+  }
+}

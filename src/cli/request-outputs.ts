@@ -1,0 +1,128 @@
+import type { Manifest } from '../csr/manifest.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { renderYaml } from '../output/yaml.ts'
+import { writeKeyPair } from '../system/key-pair-files.ts'
+import { withLock } from '../system/lock.ts'
+import { checkKeyPath, checkOutputPath, writeKeyFile, writePublicFile } from '../system/output-file.ts'
+import { writePem } from '../x509/pem.ts'
+
+// Where a request and its key go. The rule for private keys: into a file that was named, or onto standard output when
+// `--key-out -` asks for it there. docs/decisions/ says why also for cfssl's JSON, which holds a key by its nature.
+
+export const requestFormats = ['pem', 'manifest', 'cfssl', 'json', 'yaml'] as const
+
+export interface OutputChoices {
+  readonly output: (typeof requestFormats)[number]
+  readonly out?: string | undefined
+  readonly key?: string | undefined
+  readonly 'key-out'?: string | undefined
+  readonly force: boolean
+}
+
+/** What was made. */
+export interface MadeRequest {
+  readonly der: Uint8Array
+  readonly manifest: Manifest | undefined
+  /** Of a key that was made here. */
+  readonly keyPem: string | undefined
+}
+
+/** True for a path; "-" is standard output, and so is nothing. */
+export function isFile(path: string | undefined): path is string {
+  return path !== undefined && path !== '-'
+}
+
+/** True for formats that say what was made, and hold no key. */
+export function isReport(format: OutputChoices['output']): boolean {
+  return format === 'json' || format === 'yaml'
+}
+
+/** Throws KCERT_USAGE or KCERT_KEY_EXPOSED for places that do not go together. */
+export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoices): void {
+  if (key === undefined && keyOut === undefined && !(output === 'cfssl' && isFile(out)))
+    throw output === 'cfssl' ? keyInDocument() : keyless()
+  if (isFile(out) && out === keyOut)
+    throw new KcertError('KCERT_USAGE', `--out and --key-out are both ${out}`, {
+      why: 'a request is public, its key is not',
+    })
+  if (keyOut !== '-' || isFile(out)) return
+  if (isReport(output)) throw keyInReport(output)
+  if (output === 'manifest')
+    throw new KcertError('KCERT_USAGE', 'a key and an object cannot both go to standard output', {
+      why: 'neither could be told from the other',
+      next: 'name a file for one of them: --key-out FILE',
+    })
+}
+
+/** Throws KCERT_FILE_EXISTS for files that are there and must not be replaced, before anything is made. */
+export function checkPlaces({ out, 'key-out': keyOut, force }: OutputChoices): void {
+  if (isFile(keyOut)) checkKeyPath(keyOut, { replace: force })
+  if (isFile(out)) checkOutputPath(out, { replace: force })
+}
+
+/** Writes the request and its key, both or neither where both are files; `answer` writes to standard output. */
+export async function deliverRequest(
+  made: MadeRequest,
+  choices: OutputChoices,
+  answer: (text: string) => Promise<void>,
+): Promise<void> {
+  const { keyPem } = made
+  const { out, 'key-out': keyOut, output, force } = choices
+  const choice = { replace: force }
+  const isKeyInside = output === 'cfssl' && keyPem !== undefined && !isFile(keyOut)
+  const document = documentOf(made, output, isKeyInside)
+  if (isFile(out) && isFile(keyOut) && keyPem !== undefined) {
+    await withLock(out, () =>
+      writeKeyPair({ path: out, content: document }, { path: keyOut, content: keyPem }, choice),
+    )
+    return
+  }
+  // The key first: a request without its key is of no use.
+  if (keyPem !== undefined && isFile(keyOut)) writeKeyFile(keyOut, keyPem, choice)
+  if (keyPem !== undefined && keyOut === '-' && !isKeyInside) await answer(keyPem)
+  if (!isFile(out)) {
+    if (!isReport(output)) await answer(document)
+  } else if (isKeyInside) writeKeyFile(out, document, choice)
+  else writePublicFile(out, document, choice)
+}
+
+function documentOf(
+  { der, manifest, keyPem }: MadeRequest,
+  format: OutputChoices['output'],
+  isKeyInside: boolean,
+): string {
+  const pem = writePem('CERTIFICATE REQUEST', der)
+  if (format === 'manifest') return renderYaml(manifest!)
+  return format === 'cfssl'
+    ? `${JSON.stringify({ csr: pem, ...(isKeyInside ? { key: keyPem } : {}) })}\n`
+    : pem
+}
+
+function keyless(): KcertError {
+  return new KcertError('KCERT_USAGE', 'it is not said which key the request is for', {
+    why: 'a request is signed with the private key of its owner',
+    next: 'make one: --key-out FILE, or take one that is there: --key FILE',
+  })
+}
+
+function keyInDocument(): KcertError {
+  return new KcertError(
+    'KCERT_KEY_EXPOSED',
+    "cfssl's JSON holds the private key, and would go to standard output",
+    {
+      why: 'what is printed ends in logs and histories, so it is asked for by name',
+      next: 'kcert csr create … -o cfssl --key-out - | cfssljson -bare server, or --out FILE',
+    },
+  )
+}
+
+function keyInReport(format: string): KcertError {
+  return new KcertError(
+    'KCERT_KEY_EXPOSED',
+    `--key-out - prints the key, and -o ${format} a report without it`,
+    {
+      why: 'reports are kept and sent around, so no key is ever in one',
+      next: 'name a file: --key-out FILE',
+    },
+  )
+}

@@ -1,0 +1,266 @@
+import type { KeyObject } from 'node:crypto'
+import type { Interfaces } from '@oclif/core'
+import { finishInterruptedPair } from '../../cli/authority-files.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { readInput, readPassword } from '../../cli/input.ts'
+import { writeKubeadmRequests } from '../../cli/kubeadm-request-files.ts'
+import { canAsk, DeclinedError, terminalAsker } from '../../cli/prompts.ts'
+import { requestFlags } from '../../cli/request-flags.ts'
+import { checkOutputs, checkPlaces, deliverRequest, isFile, isReport } from '../../cli/request-outputs.ts'
+import { askForRequest } from '../../cli/request-questions.ts'
+import { checkTogether, kubeadmSettingsOf, saysWhat, wishOf } from '../../cli/request-wish.ts'
+import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
+import { createdRequest } from '../../csr/created-request.ts'
+import { kubeadmRequests } from '../../csr/kubeadm-requests.ts'
+import { type Manifest, manifestOf } from '../../csr/manifest.ts'
+import { makeRequest, type RequestSpec } from '../../csr/request-spec.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { renderNotices } from '../../output/ca.ts'
+import { renderCreated } from '../../output/csr-create.ts'
+import { renderJson } from '../../output/json.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { readCertificates } from '../../x509/certificate.ts'
+import { readPrivateKeyFile } from '../../x509/keys.ts'
+import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
+import { writePem } from '../../x509/pem.ts'
+
+export default class CsrCreate extends KcertCommand {
+  static override summary = 'Make a certificate request, and a private key where there is none yet.'
+
+  static override description =
+    `From flags, from a preset, from the JSON that cfssl genkey reads, for every certificate of a control plane whose CA is elsewhere
+(as kubeadm certs generate-csr), or by questions, when a terminal asks and nothing else is said.
+
+  pem         the request
+  manifest    the object for kubectl apply, with the right signer and usages; refused when it would fail on the cluster
+  cfssl       {"csr", "key"} for cfssljson -bare. The one output that holds a private key, so it goes to a file (--out, mode
+              0600), or where --key-out - asks for it by name; with --key or --key-out FILE it has no "key"
+  json, yaml  what was made (docs/schemas/CreatedRequests.json), never the key
+
+A key is made with --key-out, or taken with --key. Key files have mode 0600 from their first byte, and nothing is overwritten
+without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the request is made',
+    [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
+    [exitCodes.no]: 'the cluster would refuse it, the key is not usable, or a question was left unanswered',
+    [exitCodes.unreachable]: 'a file could not be written',
+    [exitCodes.refused]: 'a file is there already, or a private key would be printed',
+  }
+
+  static override examples = [
+    {
+      description: 'A user, and what kubectl apply needs',
+      command:
+        '<%= config.bin %> csr create --user ann --org dev --key-out ann-key.pem -o manifest | kubectl apply -f -',
+    },
+    {
+      description: 'A server in the cluster, for a signer of your own',
+      command:
+        '<%= config.bin %> csr create --service my-svc.my-namespace --ip 192.0.2.24 --signer example.com/serving --key-out server-key.pem -o manifest --out csr.yaml',
+    },
+    {
+      description: 'The input of cfssl genkey, and its two files',
+      command: '<%= config.bin %> csr create --cfssl server.json --key-out server-key.pem --out server.csr',
+    },
+    {
+      description: 'In the place of cfssl genkey in a pipeline',
+      command:
+        '<%= config.bin %> csr create --cfssl - -o cfssl --key-out - < server.json | cfssljson -bare server',
+    },
+    {
+      description: "A kubelet's serving certificate",
+      command:
+        '<%= config.bin %> csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
+    },
+    {
+      description: 'A control plane whose CA is elsewhere: all keys, requests and kubeconfigs',
+      command:
+        '<%= config.bin %> csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
+    },
+    {
+      description: 'A new request with a key that is there',
+      command: '<%= config.bin %> csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
+    },
+  ]
+
+  static override flags = requestFlags
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(CsrCreate)
+    checkTogether(flags)
+    if (flags.kubeadm !== undefined && !asksForOneFile(flags))
+      return this.makeKubeadmFiles(flags.kubeadm, flags)
+    if (flags.kubeadm === undefined && !saysWhat(flags)) return this.ask()
+    return this.makeOne(flags)
+  }
+
+  private async ask(): Promise<ExitCode> {
+    if (!canAsk(this.context)) throw nothingSaid()
+    try {
+      const words = await askForRequest(await terminalAsker(this.context))
+      this.notice(
+        `the same without questions: kcert csr create ${[...this.argv, ...words].map(shellWord).join(' ')}\n`,
+      )
+      const { flags } = await this.parse(CsrCreate, [...this.argv, ...words])
+      return await this.makeOne(flags)
+    } catch (error) {
+      if (error instanceof DeclinedError) return exitCodes.no
+      throw error
+    }
+  }
+
+  private async makeOne(flags: CreateFlags): Promise<ExitCode> {
+    checkOutputs(flags)
+    const { out, 'key-out': keyOut } = flags
+    if (isFile(out)) await finishInterruptedPair(out)
+    checkPlaces(flags)
+
+    const spec =
+      flags.kubeadm === undefined
+        ? await wishOf(flags, this.context)
+        : await this.kubeadmSpec(flags.kubeadm, flags)
+    const made = await this.make(spec, flags)
+    const manifest = flags.output === 'manifest' ? manifestOf(spec, made.der) : undefined
+    await deliverRequest({ ...made, manifest }, flags, (text) => this.answer(text))
+    const files = {
+      ...(isFile(out) ? { request: out } : {}),
+      ...(isFile(keyOut) ? { key: keyOut } : {}),
+    }
+    const object = isReport(flags.output) ? objectForReport(spec, made.der) : { manifest, notices: [] }
+    const created = createdRequest(made.der, files, { row: flags.kubeadm, manifest: object.manifest })
+    await this.tell([created], [...spec.notices, ...object.notices], flags)
+    return exitCodes.done
+  }
+
+  private async make(
+    spec: RequestSpec,
+    flags: CreateFlags,
+  ): Promise<{ der: Uint8Array; keyPem: string | undefined }> {
+    if (flags.key !== undefined) {
+      const key = await this.readKey(flags.key, flags['password-file'])
+      return { der: makeRequest(spec, key), keyPem: undefined }
+    }
+    const password = await readPassword(flags['password-file'], this.context)
+    const isForKubernetes =
+      flags.cfssl !== undefined || flags.kubeadm !== undefined || flags.output === 'cfssl'
+    const format = flags['key-format'] ?? (isForKubernetes && password === undefined ? 'kubernetes' : 'pkcs8')
+    const key = generatePrivateKey(spec.keyType)
+    return { der: makeRequest(spec, key), keyPem: writePrivateKey(key, format, password) }
+  }
+
+  private async readKey(file: string, passwordFile: string | undefined): Promise<KeyObject> {
+    const password = await readPassword(passwordFile, this.context)
+    const { keyObject } = readPrivateKeyFile(await readInput(file, this.context), password)
+    if (keyObject !== undefined) return keyObject
+    throw new KcertError(
+      'KCERT_KEY_ENCRYPTED',
+      `the private key ${file} is encrypted, and no password was given`,
+      {
+        next: 'name a file with the password on its first line: --password-file FILE',
+      },
+    )
+  }
+
+  private async makeKubeadmFiles(row: string, flags: CreateFlags): Promise<ExitCode> {
+    if (flags.output !== 'pem' && !isReport(flags.output)) throw unfitFormat(flags.output)
+    if (flags.out !== undefined || flags['key-out'] !== undefined) throw notOneFile(row)
+    if (flags['password-file'] !== undefined || flags['key-format'] !== undefined) throw unfitKey()
+    const requests = kubeadmRequests(row, await kubeadmSettingsOf(flags, this.context))
+    const created = writeKubeadmRequests(
+      requests,
+      {
+        certDir: flags['cert-dir'],
+        kubeconfigDir: flags['kubeconfig-dir'],
+        caPem: await this.caPem(flags['ca-cert']),
+      },
+      { replace: flags.force },
+    )
+    const notices = requests.flatMap(({ spec }) => spec.notices)
+    await this.tell(created, notices, { ...flags, out: 'files' })
+    return exitCodes.done
+  }
+
+  private async kubeadmSpec(row: string, flags: CreateFlags): Promise<RequestSpec> {
+    const [request] = kubeadmRequests(row, await kubeadmSettingsOf(flags, this.context))
+    return request!.spec
+  }
+
+  private async caPem(file: string | undefined): Promise<string | undefined> {
+    if (file === undefined) return undefined
+    return readCertificates(await readInput(file, this.context))
+      .map(({ der }) => writePem('CERTIFICATE', der))
+      .join('')
+  }
+
+  private async tell(
+    requests: CreatedRequest[],
+    notices: readonly string[],
+    { output, out }: Pick<CreateFlags, 'output' | 'out'>,
+  ): Promise<void> {
+    const report: CreateReport = {
+      apiVersion: 'kcert/v1',
+      kind: 'CreatedRequests',
+      requests,
+      notices: [...notices],
+    }
+    if (output === 'json') return this.answer(renderJson(report))
+    if (output === 'yaml') return this.answer(renderYaml(report))
+    this.notice(renderNotices(notices))
+    if (isFile(out)) await this.answer(renderCreated(report))
+  }
+}
+
+type CreateFlags = Interfaces.InferredFlags<typeof requestFlags>
+
+// One certificate row of kubeadm's table may go to two files, as any other request.
+function asksForOneFile({ kubeadm, 'cert-dir': certDir, 'key-out': keyOut }: CreateFlags): boolean {
+  return kubeadm !== 'all' && !kubeadm?.endsWith('.conf') && certDir === undefined && keyOut !== undefined
+}
+
+/** The object of a request, where there can be one. A report of a request that is for another CA is no mistake. */
+function objectForReport(spec: RequestSpec, der: Uint8Array): { manifest?: Manifest; notices: string[] } {
+  if (spec.signerName === undefined) return { notices: [] }
+  try {
+    return { manifest: manifestOf(spec, der), notices: [] }
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return { notices: [error.message] }
+  }
+}
+
+function shellWord(word: string): string {
+  return /^[A-Za-z0-9_.,:=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}
+
+function nothingSaid(): KcertError {
+  return new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
+    why: 'a request has a subject or names; on a terminal, kcert asks for them',
+    next: 'kcert csr create --user NAME --key-out FILE, or another preset: kcert csr create --help',
+  })
+}
+
+function unfitFormat(format: string): KcertError {
+  return new KcertError('KCERT_USAGE', `-o ${format} does not go with the folders of --kubeadm`, {
+    why: 'an external CA signs the requests themselves',
+    next: 'leave -o out, or -o json for a report',
+  })
+}
+
+function notOneFile(row: string): KcertError {
+  return new KcertError('KCERT_USAGE', `--kubeadm ${row} makes several files`, {
+    why: '--out and --key-out name one request and one key',
+    next: '--cert-dir DIR --kubeconfig-dir DIR',
+  })
+}
+
+function unfitKey(): KcertError {
+  return new KcertError(
+    'KCERT_USAGE',
+    "the components of a control plane read keys in Kubernetes' own format alone",
+    {
+      next: 'leave --password-file and --key-format out',
+    },
+  )
+}

@@ -1,0 +1,53 @@
+import * as v from 'valibot'
+
+// The JSON contract of `kcert csr create`. docs/schemas/CreatedRequests.json is generated from these schemas; the program itself
+// imports their types alone. No private key is in it: a key is in its file.
+
+const texts = v.array(v.string())
+const path = (meaning: string) => v.optional(v.pipe(v.string(), v.description(meaning)))
+
+const manifestSchema = v.object({
+  apiVersion: v.literal('certificates.k8s.io/v1'),
+  kind: v.literal('CertificateSigningRequest'),
+  metadata: v.object({ name: v.string() }),
+  spec: v.object({
+    request: v.string(),
+    signerName: v.string(),
+    expirationSeconds: v.optional(v.number()),
+    usages: texts,
+  }),
+})
+
+const createdRequestSchema = v.object({
+  row: v.optional(v.pipe(v.string(), v.description("kubeadm's name of it"))),
+  subject: v.pipe(v.string(), v.description('RFC 4514')),
+  subjectAltNames: v.object({ dns: texts, ip: texts, email: texts, uri: texts }),
+  publicKey: v.object({
+    algorithm: v.string(),
+    bits: v.optional(v.number()),
+    curve: v.optional(v.string()),
+    sha256: v.pipe(
+      v.string(),
+      v.regex(/^[0-9a-f]{64}$/),
+      v.description('SHA-256 of the SubjectPublicKeyInfo'),
+    ),
+  }),
+  signatureAlgorithm: v.string(),
+  pem: v.pipe(v.string(), v.description('the request')),
+  manifest: v.optional(v.pipe(manifestSchema, v.description('the object, where a signer is known'))),
+  files: v.object({
+    request: path('absent when it went to standard output'),
+    key: path('the private key; it is in no output'),
+    kubeconfig: path('a kubeconfig that has the private key, and waits for its certificate'),
+  }),
+})
+
+export const createReportSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('CreatedRequests'),
+  requests: v.array(createdRequestSchema),
+  notices: v.pipe(texts, v.description('what whoever asked for this should know')),
+})
+
+export type CreateReport = v.InferOutput<typeof createReportSchema>
+export type CreatedRequest = v.InferOutput<typeof createdRequestSchema>

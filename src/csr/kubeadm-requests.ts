@@ -1,0 +1,213 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import {
+  type KubeadmKubeconfig,
+  type KubeadmLeaf,
+  kubeadmKubeconfigs,
+  kubeadmLeaves,
+} from '../pki/kubeadm.ts'
+import { formatIp, parseIp } from '../x509/ip.ts'
+import { parseCidr } from './approval/addresses.ts'
+import type { KubeadmSettings } from './kubeadm-settings.ts'
+import { listed, quoted } from './quoting.ts'
+import { noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
+import { isSubdomain } from './signer-name.ts'
+import { nodePrefix } from './signers.ts'
+
+// The requests of a control plane whose CA is elsewhere, as `kubeadm certs generate-csr` makes them.
+
+export interface KubeadmRequest {
+  /** As kubeadm calls it: "apiserver", "etcd-peer", "admin.conf". */
+  readonly row: string
+  readonly spec: RequestSpec
+  /** Below the pki folder, without extension; of a certificate. */
+  readonly file?: string
+  /** Of a kubeconfig. */
+  readonly kubeconfig?: KubeadmKubeconfigSpec
+}
+
+export interface KubeadmKubeconfigSpec {
+  /** The file's name. */
+  readonly file: string
+  readonly user: string
+  readonly clusterName: string
+  readonly server: string
+}
+
+type Row = KubeadmLeaf | KubeadmKubeconfig
+
+const rows: readonly Row[] = [...kubeadmLeaves, ...kubeadmKubeconfigs]
+
+/** What may be asked for by name. */
+export const kubeadmRowNames: readonly string[] = ['all', ...rows.map(({ name }) => name)]
+
+/** Returns the requests of one row of kubeadm's table, or of all. Throws KCERT_USAGE when a setting is missing that a row needs. */
+export function kubeadmRequests(name: string, settings: KubeadmSettings): KubeadmRequest[] {
+  const chosen =
+    name === 'all'
+      ? rows.filter((row) => isOnThisNode(row, settings))
+      : rows.filter((row) => row.name === name)
+  if (chosen.length === 0)
+    throw new KcertError('KCERT_USAGE', `kubeadm has no certificate ${quoted(name)}`, {
+      why: `it has ${kubeadmRowNames.join(', ')}`,
+    })
+  return chosen.map((row) =>
+    row.kind === 'leaf' ? leafRequest(row, settings) : kubeconfigRequest(row, settings),
+  )
+}
+
+// kubeadm leaves etcd's certificates out where etcd is not its own.
+function isOnThisNode(row: Row, { hasExternalEtcd }: KubeadmSettings): boolean {
+  return !(hasExternalEtcd && row.signer === 'etcd-ca')
+}
+
+function leafRequest(row: KubeadmLeaf, settings: KubeadmSettings): KubeadmRequest {
+  const commonName = row.commonName ?? nodeNameOf(row.name, settings)
+  return {
+    row: row.name,
+    spec: specOf(row, commonName, row.organization, settings),
+    file: row.file,
+  }
+}
+
+function kubeconfigRequest(row: KubeadmKubeconfig, settings: KubeadmSettings): KubeadmRequest {
+  const user = row.commonName ?? `${nodePrefix}${nodeNameOf(row.name, settings)}`
+  return {
+    row: row.name,
+    spec: specOf(row, user, row.organization, settings),
+    kubeconfig: {
+      file: row.name,
+      user,
+      clusterName: settings.clusterName,
+      server: serverOf(row, settings),
+    },
+  }
+}
+
+function specOf(
+  row: Row,
+  commonName: string,
+  organization: readonly string[],
+  settings: KubeadmSettings,
+): RequestSpec {
+  const { altNames, notices } = altNamesOfRow(row, settings)
+  return {
+    subject: { commonName, organization },
+    altNames,
+    keyType: settings.keyType,
+    objectName: objectNameOf(row.name),
+    purpose: row.usages.includes('serverAuth') ? 'server auth' : 'client auth',
+    notices,
+  }
+}
+
+interface NamesOfRow {
+  readonly altNames: RequestSpec['altNames']
+  readonly notices: readonly string[]
+}
+
+function altNamesOfRow(row: Row, settings: KubeadmSettings): NamesOfRow {
+  switch (row.name) {
+    case 'apiserver':
+      return namesOf(apiServerNames(settings), settings.apiServerCertSans, row.name)
+    case 'etcd-server':
+      return namesOf(etcdNames(row.name, settings), settings.etcdServerCertSans, row.name)
+    case 'etcd-peer':
+      return namesOf(etcdNames(row.name, settings), settings.etcdPeerCertSans, row.name)
+    default:
+      return { altNames: noAltNames, notices: [] }
+  }
+}
+
+function apiServerNames(settings: KubeadmSettings): string[] {
+  const { dnsDomain, controlPlaneEndpoint } = settings
+  return [
+    nodeNameOf('apiserver', settings),
+    'kubernetes',
+    'kubernetes.default',
+    'kubernetes.default.svc',
+    `kubernetes.default.svc.${dnsDomain}`,
+    firstServiceAddress(settings),
+    advertiseAddressOf('apiserver', settings),
+    ...(controlPlaneEndpoint === undefined ? [] : [hostAndPort(controlPlaneEndpoint).host]),
+  ]
+}
+
+function etcdNames(row: string, settings: KubeadmSettings): string[] {
+  return [nodeNameOf(row, settings), 'localhost', advertiseAddressOf(row, settings), '127.0.0.1', '::1']
+}
+
+// kubeadm sorts DNS names, keeps addresses in their order, and passes over extra names that are none, with a warning.
+function namesOf(own: readonly string[], extra: readonly string[], row: string): NamesOfRow {
+  const [dns, ip, wrong] = [new Set<string>(), new Set<string>(), [] as string[]]
+  for (const name of [...own, ...extra]) {
+    const octets = parseIp(name)
+    if (octets !== undefined) ip.add(formatIp(octets))
+    else if (isSubdomain(name.replace(/^\*\./, ''))) dns.add(name)
+    else wrong.push(name)
+  }
+  return {
+    altNames: { ...noAltNames, dns: [...dns].sort(), ip: [...ip] },
+    notices:
+      wrong.length === 0
+        ? []
+        : [`${row}: ${listed(wrong)} is neither an address nor a DNS name, and is left out`],
+  }
+}
+
+function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {
+  if (nodeName === undefined) throw missing(row, 'the name of the node', '--node-name NAME')
+  if (isSubdomain(nodeName)) return nodeName
+  throw new KcertError('KCERT_USAGE', `--node-name ${quoted(nodeName)} is no name of a Node`, {
+    why: 'it has lower-case letters, digits, "-" and "." alone',
+  })
+}
+
+function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings): string {
+  if (advertiseAddress === undefined)
+    throw missing(row, 'the address of the API server on the node', '--advertise-address ADDRESS')
+  if (parseIp(advertiseAddress) !== undefined) return advertiseAddress
+  throw new KcertError('KCERT_USAGE', `--advertise-address ${quoted(advertiseAddress)} is no IP address`)
+}
+
+function missing(row: string, what: string, flag: string): KcertError {
+  return new KcertError('KCERT_USAGE', `${row} needs ${what}`, {
+    why: 'it is part of the request',
+    next: `add ${flag}, or --kubeadm-config FILE with kubeadm's own configuration`,
+  })
+}
+
+function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
+  const cidr = parseCidr(serviceSubnet.split(',')[0]!.trim())
+  if (cidr === undefined)
+    throw new KcertError('KCERT_USAGE', `--service-subnet ${quoted(serviceSubnet)} is no range of addresses`)
+  const octets = Uint8Array.from(cidr.octets)
+  for (let bit = cidr.prefix; bit < octets.length * 8; bit++) octets[bit >> 3]! &= ~(0x80 >> (bit & 7))
+  octets[octets.length - 1]! |= 1
+  return formatIp(octets)
+}
+
+// Of the node itself for what runs on it, of the load balancer for the others.
+function serverOf(row: KubeadmKubeconfig, settings: KubeadmSettings): string {
+  const { controlPlaneEndpoint, bindPort } = settings
+  const isLocal = row.name === 'controller-manager.conf' || row.name === 'scheduler.conf'
+  if (isLocal || controlPlaneEndpoint === undefined)
+    return url(advertiseAddressOf(row.name, settings), bindPort)
+  const { host, port } = hostAndPort(controlPlaneEndpoint)
+  return url(host, port ?? bindPort)
+}
+
+function url(host: string, port: string): string {
+  return `https://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** "lb.example.com:6443", "10.0.0.1", "[fd00::1]:6443", "fd00::1" */
+function hostAndPort(endpoint: string): { host: string; port?: string } {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(endpoint) ?? []
+  const host = bracketed ?? plain ?? (parseIp(endpoint) === undefined ? undefined : endpoint)
+  if (host === undefined || (parseIp(host) === undefined && !isSubdomain(host)))
+    throw new KcertError(
+      'KCERT_USAGE',
+      `--control-plane-endpoint ${quoted(endpoint)} is not HOST or HOST:PORT`,
+    )
+  return port === undefined ? { host } : { host, port }
+}

@@ -1,0 +1,110 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { usagesFor } from '../pki/usages.ts'
+import { writePem } from '../x509/pem.ts'
+import { CertificateRequest } from '../x509/request.ts'
+import { admissionFindings } from './admission.ts'
+import { quoted } from './quoting.ts'
+import type { RequestSpec } from './request-spec.ts'
+import { isUnmet } from './rule.ts'
+import { findSigner, kubeletClient, kubeletServing, usagesForSigner } from './signers.ts'
+import { signingFindings } from './signing.ts'
+
+/** A CertificateSigningRequest as it is sent to the API server. */
+export interface Manifest {
+  readonly apiVersion: 'certificates.k8s.io/v1'
+  readonly kind: 'CertificateSigningRequest'
+  readonly metadata: { readonly name: string }
+  readonly spec: {
+    /** PEM in base64. */
+    readonly request: string
+    readonly signerName: string
+    readonly expirationSeconds?: number
+    readonly usages: string[]
+  }
+}
+
+/**
+ * Returns the object of a request. Throws KCERT_USAGE when it is not known which signer or which usages, and
+ * KCERT_CSR_SIGNER_REFUSED when the API server would refuse the object or its signer would let it fail.
+ */
+export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
+  const request = CertificateRequest.parse(der)
+  const pem = Buffer.from(writePem('CERTIFICATE REQUEST', der))
+  const { signerName, objectName: name, expirationSeconds } = spec
+  if (signerName === undefined) throw withoutSigner(name)
+  const usages = usagesOf(spec, signerName, request)
+  refuseHopeless(name, signerName, [
+    ...admissionFindings({
+      apiVersion: 'certificates.k8s.io/v1',
+      name,
+      labels: {},
+      request: pem,
+      signerName,
+      usages,
+      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+      groups: [],
+      extra: {},
+      conditions: [],
+    }),
+    ...signingFindings({ signerName, usages }, request),
+  ])
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name },
+    spec: {
+      request: pem.toString('base64'),
+      signerName,
+      ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+      usages: [...usages],
+    },
+  }
+}
+
+function usagesOf(
+  { usages, purpose }: RequestSpec,
+  signerName: string,
+  request: CertificateRequest,
+): readonly string[] {
+  if (usages !== undefined) return usages
+  const { algorithm } = request.publicKey
+  const known = usagesForSigner(signerName, algorithm) ?? (purpose && usagesFor(purpose, algorithm))
+  if (known !== undefined) return known
+  throw new KcertError('KCERT_USAGE', `it is not said what the certificate of ${quoted(signerName)} is for`, {
+    why: 'spec.usages is what the signer goes by',
+    next: 'add --usage "digital signature" --usage "server auth", or "client auth"',
+  })
+}
+
+function refuseHopeless(
+  name: string,
+  signerName: string,
+  findings: ReturnType<typeof signingFindings>,
+): void {
+  const fault = findings.find(isUnmet)
+  if (fault === undefined) return
+  const preset = { [kubeletClient]: '--kubelet-client NODE', [kubeletServing]: '--kubelet-serving NODE' }[
+    signerName
+  ]
+  const isSigner = fault.question === 'signing' && findSigner(signerName) !== undefined
+  throw new KcertError(
+    'KCERT_CSR_SIGNER_REFUSED',
+    `request ${quoted(name)} for signer ${signerName} would be refused: ${fault.detail}`,
+    {
+      why: isSigner
+        ? 'the object would be approved and then get the condition Failed, for good'
+        : 'the API server checks this when the object is made',
+      next:
+        isSigner && preset !== undefined
+          ? `kcert csr create ${preset}`
+          : (fault.next ?? 'change the request'),
+    },
+  )
+}
+
+function withoutSigner(name: string): KcertError {
+  return new KcertError('KCERT_USAGE', `no signer is named for the object ${quoted(name)}`, {
+    why: 'Kubernetes has signers for users and for kubelets; for servers in the cluster it is one of your own',
+    next: 'add --signer example.com/serving',
+  })
+}

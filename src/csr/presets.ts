@@ -1,0 +1,116 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { quoted } from './quoting.ts'
+import { defaultKeyType, joinedAltNames, noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
+import { isSubdomain } from './signer-name.ts'
+import { apiServerClient, kubeletClient, kubeletServing, nodePrefix, nodesGroup } from './signers.ts'
+
+// Requests that Kubernetes has a form for. What is in them is what the signer wants, and nothing else.
+
+/** The names beside the preset's own that flags have given. */
+type Names = RequestSpec['altNames']
+
+/** X.520 gives a common name 64 characters; OpenSSL refuses longer ones, Go does not. */
+const longestCommonName = 64
+
+/** Returns the request of a user for a client certificate: the common name is the user, organizations are groups. */
+export function userSpec(user: string, groups: readonly string[], altNames: Names): RequestSpec {
+  if (user === '') throw refuse('--user ""', 'a user has a name')
+  return {
+    subject: { commonName: user, organization: groups },
+    altNames,
+    keyType: defaultKeyType,
+    objectName: objectNameOf(user),
+    signerName: apiServerClient,
+    purpose: 'client auth',
+    notices: user.startsWith('system:')
+      ? [`users that begin with "system:" are parts of Kubernetes itself: ${quoted(user)}`]
+      : [],
+  }
+}
+
+/** Returns the request of a kubelet for the certificate by which it is a client of the API server. */
+export function kubeletClientSpec(node: string, altNames: Names): RequestSpec {
+  const given = Object.values(altNames).flat()
+  if (given.length > 0)
+    throw refuse(
+      `--kubelet-client with the name ${quoted(given[0]!)}`,
+      `${kubeletClient} signs no request with alternative names`,
+    )
+  return {
+    subject: nodeSubject('--kubelet-client', node),
+    altNames: noAltNames,
+    keyType: defaultKeyType,
+    objectName: objectNameOf(`kubelet-client-${node}`),
+    signerName: kubeletClient,
+    purpose: 'client auth',
+    notices: [],
+  }
+}
+
+/** Returns the request of a kubelet for the certificate that it serves. Without names it is the Node's own. */
+export function kubeletServingSpec(node: string, altNames: Names): RequestSpec {
+  const wrong = [...altNames.email, ...altNames.uri]
+  if (wrong.length > 0)
+    throw refuse(
+      `--kubelet-serving with the name ${quoted(wrong[0]!)}`,
+      `${kubeletServing} signs DNS names and IP addresses alone`,
+    )
+  const isNamed = altNames.dns.length + altNames.ip.length > 0
+  return {
+    subject: nodeSubject('--kubelet-serving', node),
+    altNames: isNamed ? altNames : { ...noAltNames, dns: [node] },
+    keyType: defaultKeyType,
+    objectName: objectNameOf(`kubelet-serving-${node}`),
+    signerName: kubeletServing,
+    purpose: 'server auth',
+    notices: isNamed
+      ? []
+      : [
+          `the certificate will be for the name ${quoted(node)} alone; API servers reach kubelets by address: --ip ADDRESS`,
+        ],
+  }
+}
+
+function nodeSubject(flag: string, node: string): RequestSpec['subject'] {
+  if (node.startsWith(nodePrefix))
+    throw refuse(
+      `${flag} ${quoted(node)}`,
+      'it is the name of the user, not of the Node',
+      `${flag} ${node.slice(nodePrefix.length)}`,
+    )
+  if (!isSubdomain(node))
+    throw refuse(
+      `${flag} ${quoted(node)}`,
+      'it is no name of a Node: lower-case letters, digits, "-" and "."',
+    )
+  return { commonName: nodePrefix + node, organization: [nodesGroup] }
+}
+
+/**
+ * Returns the request of a Service's servers: all names under which clients in the cluster reach it. Kubernetes has no signer
+ * for these; `signerName` comes from a flag.
+ */
+export function serviceSpec(service: string, clusterDomain: string, altNames: Names): RequestSpec {
+  const [name = '', namespace = '', ...rest] = service.split('.')
+  if (!isSubdomain(name) || !isSubdomain(namespace) || rest.length > 0)
+    throw refuse(
+      `--service ${quoted(service)}`,
+      'it is not NAME.NAMESPACE',
+      rest[0] === 'svc' ? `--service ${name}.${namespace}` : undefined,
+    )
+  const host = `${name}.${namespace}.svc`
+  const own = { ...noAltNames, dns: [`${host}.${clusterDomain}`, host, `${name}.${namespace}`, name] }
+  return {
+    // A common name is no longer looked at by clients; some tools show nothing else.
+    subject: host.length <= longestCommonName ? { commonName: host } : {},
+    altNames: joinedAltNames(own, altNames),
+    keyType: defaultKeyType,
+    objectName: objectNameOf(`${name}.${namespace}`),
+    purpose: 'server auth',
+    notices: [],
+  }
+}
+
+function refuse(what: string, why: string, next?: string): KcertError {
+  return new KcertError('KCERT_USAGE', what, { why, ...(next === undefined ? {} : { next }) })
+}

@@ -1,0 +1,127 @@
+import type { KeyObject } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Usage } from '../pki/usages.ts'
+import { formatIp, parseIp } from '../x509/ip.ts'
+import { type AltNamesDescription, createRequest } from '../x509/issuing.ts'
+import type { NameInput } from '../x509/name-encoding.ts'
+import type { KeyType } from '../x509/new-key.ts'
+import { parseMailbox, uriDefect } from '../x509/syntax.ts'
+import { quoted } from './quoting.ts'
+import { isSubdomain } from './signer-name.ts'
+
+/** A request before it is made: what it will ask for, and of whom. */
+export interface RequestSpec {
+  readonly subject: NameInput
+  readonly altNames: Required<AltNamesDescription>
+  readonly keyType: KeyType
+  /** Name of the object on the cluster. */
+  readonly objectName: string
+  /** Undefined where nobody has said. */
+  readonly signerName?: string
+  readonly usages?: readonly string[]
+  /** What the certificate is for, where usages are not spelled out: they depend on the key. */
+  readonly purpose?: Extract<Usage, 'client auth' | 'server auth'>
+  readonly expirationSeconds?: number
+  /** What whoever asks should know. */
+  readonly notices: readonly string[]
+}
+
+export const noAltNames: Required<AltNamesDescription> = { dns: [], ip: [], email: [], uri: [] }
+
+export const defaultKeyType: KeyType = { algorithm: 'ECDSA', curve: 'P-256' }
+
+/** Returns the DER of the request, signed with the key. */
+export function makeRequest({ subject, altNames }: RequestSpec, key: KeyObject): Uint8Array {
+  return createRequest({ subject, subjectAltNames: altNames, hash: rsaHash(key) }, key)
+}
+
+// As client-go and cfssl sign: a longer key has the longer hash.
+function rsaHash(key: KeyObject): 'sha256' | 'sha384' | 'sha512' {
+  const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
+  if (bits >= 4096) return 'sha512'
+  return bits >= 3072 ? 'sha384' : 'sha256'
+}
+
+/** Alternative names as flags give them: all strings, kinds by flag. */
+export interface NamedAltNames {
+  readonly dns?: readonly string[] | undefined
+  readonly ip?: readonly string[] | undefined
+  readonly email?: readonly string[] | undefined
+  readonly uri?: readonly string[] | undefined
+}
+
+/**
+ * Returns alternative names, each once, addresses in the one way that Go writes them. Throws KCERT_USAGE for what is no name of
+ * its kind: it would be in a certificate that no client takes.
+ */
+export function altNamesOf({
+  dns = [],
+  ip = [],
+  email = [],
+  uri = [],
+}: NamedAltNames): Required<AltNamesDescription> {
+  return {
+    dns: unique(dns.map(checkedDns)),
+    ip: unique(ip.map(checkedIp)),
+    email: unique(
+      email.map((name) => checkedBy('--email', name, parseMailbox(name) !== undefined, 'is no mailbox')),
+    ),
+    uri: unique(uri.map(checkedUri)),
+  }
+}
+
+/** Returns both, each name once. */
+export function joinedAltNames(
+  one: Required<AltNamesDescription>,
+  other: Required<AltNamesDescription>,
+): Required<AltNamesDescription> {
+  const join = (kind: keyof AltNamesDescription): string[] => unique([...one[kind], ...other[kind]])
+  return { dns: join('dns'), ip: join('ip'), email: join('email'), uri: join('uri') }
+}
+
+function unique(names: readonly string[]): string[] {
+  return [...new Set(names)]
+}
+
+function checkedDns(name: string): string {
+  if (parseIp(name) !== undefined) throw wrongName('--dns', name, 'is an IP address', `--ip ${name}`)
+  const plain = name.startsWith('*.') ? name.slice(2) : name
+  if (isSubdomain(plain.toLowerCase())) return name
+  const isForeign = /[^\x00-\x7f]/.test(name)
+  const why = isForeign ? 'is not ASCII, which certificates want' : 'is no DNS name'
+  throw wrongName('--dns', name, why, isForeign ? 'write it in its xn-- form' : undefined)
+}
+
+function checkedIp(text: string): string {
+  const octets = parseIp(text)
+  if (octets !== undefined) return formatIp(octets)
+  const isRange = text.includes('/') && parseIp(text.split('/')[0]!) !== undefined
+  const why = isRange ? 'is a range: a certificate holds single addresses' : 'is no IP address'
+  throw wrongName('--ip', text, why, isSubdomain(text) ? `--dns ${text}` : undefined)
+}
+
+function checkedUri(uri: string): string {
+  const defect = uriDefect(uri) ?? (/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri) ? undefined : 'it has no scheme')
+  return checkedBy('--uri', uri, defect === undefined, `is no URI: ${defect}`)
+}
+
+function checkedBy(flag: string, value: string, isRight: boolean, why: string): string {
+  if (!isRight) throw wrongName(flag, value, why)
+  return value
+}
+
+function wrongName(flag: string, value: string, why: string, next?: string): KcertError {
+  return new KcertError('KCERT_USAGE', `${flag} ${quoted(value)} ${why}`, next === undefined ? {} : { next })
+}
+
+/**
+ * Returns a name for the object: lower case, and nothing that a shell or a path would read otherwise. The API server would take
+ * almost any name.
+ */
+export function objectNameOf(text: string): string {
+  const plain = text
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.]+/g, '-')
+    .replaceAll(/^[-.]+|[-.]+$/g, '')
+  return plain.slice(0, 253).replace(/[-.]+$/, '') || 'request'
+}
