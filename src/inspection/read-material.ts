@@ -11,6 +11,9 @@ import type { Severity } from './report.ts'
 
 // Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
 
+// Nobody reads more, and an error with its stack takes as long as reading a certificate.
+const mostFaults = 1000
+
 type Thing =
   | { readonly kind: 'certificate'; readonly certificate: Certificate }
   | { readonly kind: 'request'; readonly request: CertificateRequest }
@@ -50,9 +53,15 @@ export function readPemMaterial(
 ): Group | undefined {
   const { blocks, defects } = readPem(bytes)
   const things: Thing[] = []
+  let faults = 0
   for (const part of inOrder(blocks, defects)) {
     if ('reason' in part) things.push(thingOfDefect(part))
     else addThingsOfBlock(part, options.password, things)
+    const last = things.at(-1)
+    if (last === undefined || isReadable(last) || ++faults < mostFaults) continue
+    const reason = `${mostFaults} damaged blocks up to here; what follows is not read`
+    things.push({ kind: 'bad-block', of: 'block', reason, where: `line ${part.line}` })
+    break
   }
   return addThings(collection, spot, things, options)
 }

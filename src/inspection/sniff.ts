@@ -56,7 +56,7 @@ function startsLine(buffer: Buffer): boolean {
   return false
 }
 
-const documentPattern = /^(?:---|[A-Za-z"'][\w"'./-]*\s*:(?:\s|$))/m
+const documentPattern = /^(?:---(?:\s|$)|[A-Za-z"'][\w"'./-]*\s*:(?:\s|$))/m
 
 /** JSON, or a line that begins with a key; no control characters, which are in no text. */
 function isDocument(buffer: Buffer, first: number): boolean {

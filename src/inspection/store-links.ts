@@ -11,8 +11,8 @@ import type { UnreadableSource } from './source.ts'
 export class StoreLinks {
   /** By folder and role: name of the file that is in use. */
   private readonly inUse = new Map<string, string>()
-  /** Names of dated files by folder and role. */
-  private readonly dated = new Map<string, string[]>()
+  /** By folder and role: name of the newest dated file. The names sort as their dates do. */
+  private readonly newest = new Map<string, string>()
   private readonly paths = new Set<string>()
 
   constructor(origins: readonly Origin[], unreadable: readonly UnreadableSource[]) {
@@ -33,9 +33,8 @@ export class StoreLinks {
   }
 
   private addDated(key: string, name: string): void {
-    const names = this.dated.get(key)
-    if (names === undefined) this.dated.set(key, [name])
-    else names.push(name)
+    const known = this.newest.get(key)
+    if (known === undefined || known < name) this.newest.set(key, name)
   }
 
   private note(path: string, target: string | undefined, role: KubeletFile['role']): void {
@@ -43,19 +42,12 @@ export class StoreLinks {
       this.inUse.set(slot(folderOf(path), role), target.slice(target.lastIndexOf('/') + 1))
   }
 
-  private datedOf(folder: string, role: KubeletFile['role']): readonly string[] {
-    return this.dated.get(slot(folder, role)) ?? []
-  }
-
   /** True for a dated file that another has taken the place of. */
   isReplaced({ treePlace }: Origin): boolean {
     if (treePlace === undefined || !('file' in treePlace) || treePlace.file.part !== 'pair') return false
     const { name, tree, file } = treePlace
-    const used = this.inUse.get(slot(tree.folder, file.role))
-    // The names sort as their dates do.
-    return used === undefined
-      ? this.datedOf(tree.folder, file.role).some((other) => other > name)
-      : used !== name
+    const key = slot(tree.folder, file.role)
+    return (this.inUse.get(key) ?? this.newest.get(key)) !== name
   }
 
   /** True for a link of a copied folder whose file lies beside it, though the path that it names does not exist. */

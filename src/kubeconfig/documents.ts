@@ -16,13 +16,13 @@ export interface Documents {
   readonly defects: readonly DocumentDefect[]
 }
 
-// The yaml library needs up to 8 µs a character for the worst input (measured: "[][][]…"), so this many take below 2 s.
+// The yaml library needs up to 8 µs a character for the worst input (measured: "[][][]…"), so this many take about 1 s.
 // Larger files of kubectl's own making do not come this way: readPlainYaml has no such limit.
-const largestForYaml = 200_000
+const largestForYaml = 150_000
 
 // Go's reader allows aliases to make up most of a small document and a tenth of a large one. No kubeconfig comes near this.
 const mostNodes = 200_000
-const mostCharacters = 64 << 20
+const mostCharacters = 16 << 20
 
 /**
  * Returns the documents of a YAML or JSON text; empty ones are left out. Never throws: what is malformed, too deep, too

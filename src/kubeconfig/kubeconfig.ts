@@ -67,6 +67,9 @@ export interface Kubeconfig {
   readonly defects: readonly KubeconfigDefect[]
 }
 
+// The largest honest ones are made by tools that write one for a whole fleet of clusters.
+const mostItems = 10_000
+
 const parts = ['clusters', 'users', 'contexts'] as const
 
 /** True for a document that is a kubeconfig, or means to be one: by its kind, or, as client-go allows, without any. */
@@ -119,8 +122,13 @@ class KubeconfigReader {
   ): T[] {
     const list = valueAt(root, part)
     if (list !== undefined && list.kind !== 'list' && !isNull(list)) this.refuse(part, 'not a list')
+    const items = itemsOf(list)
+    if (items.length > mostItems) {
+      const reason = `${items.length} items; the first ${mostItems} are read`
+      this.defects.push({ field: part, reason, isFatal: false })
+    }
     const seen = new Set<string>()
-    return itemsOf(list).map((item, index) => {
+    return items.slice(0, mostItems).map((item, index) => {
       const name = this.text(item, 'name', `${part}[${index}].name`) ?? ''
       const path = `${part}[${name === '' ? index : name}]`
       if (item.kind !== 'map' && !isNull(item)) this.refuse(path, 'not an object')

@@ -27,7 +27,7 @@ export function readPlainYaml(text: string): Node[] | undefined {
 }
 
 // What is larger takes more memory than kcert may. A list of 5,000 Secrets has 100,000.
-const mostNodes = 1_000_000
+const mostNodes = 500_000
 
 // Thrown to leave; one value, because a stack trace for each fallback would cost more than the reading.
 const notPlain = Symbol('not plain YAML')
@@ -52,7 +52,7 @@ const codes = {
 /** Characters of keys that need no thought: letters, digits and . / _ - and a dollar sign. */
 const keyPattern = /[A-Za-z0-9_$./][A-Za-z0-9_$./-]*/y
 /** Unquoted text in [lists] and {maps}: nothing that could mean anything else. */
-const flowWordPattern = /[A-Za-z0-9_$./+-][A-Za-z0-9_$./+-]*(?: +[A-Za-z0-9_$./+-]+)*/y
+const flowWordPattern = /[A-Za-z0-9_$./+-][A-Za-z0-9_$./+=-]*(?: +[A-Za-z0-9_$./+=-]+)*/y
 /** First characters of an unquoted scalar that mean something, or mean nothing good. */
 const indicators = new Set('&*!%@`,[]{}#?:|>"\''.split(''))
 

@@ -101,9 +101,11 @@ function checkKubeconfig(
     )
     if (stranger !== undefined) problems.push(notOfServer(group, stranger))
   }
+  const clusters = new Map(kubeconfig.clusters.map(({ name, group }) => [name, group]))
+  const users = new Map(kubeconfig.users.map(({ name, group }) => [name, group]))
   for (const { cluster, user } of pairsOf(kubeconfig)) {
-    const ca = kubeconfig.clusters.find(({ name }) => name === cluster)?.group
-    const client = kubeconfig.users.find(({ name }) => name === user)?.group
+    const ca = clusters.get(cluster)
+    const client = users.get(user)
     const leaf = client?.certificates[0]
     if (ca === undefined || ca.certificates.length === 0 || client === undefined || leaf === undefined)
       continue

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest'
+import { controlPlaneTree, workerTree } from '../../test/pki/kubeadm-tree.ts'
+import { recogniseTrees, type TreePlace } from './kubeadm-tree.ts'
+
+const madeAt = new Date('2026-06-01T08:00:00Z')
+const controlPlane = [...controlPlaneTree({ madeAt }).files.keys()]
+const worker = [...workerTree({ madeAt }).files.keys()]
+
+const found = (paths: readonly string[], root?: string) =>
+  paths.map((path) => ({ path, ...(root !== undefined && { root }) }))
+const nameOf = (place: TreePlace | undefined) =>
+  place === undefined
+    ? undefined
+    : 'row' in place
+      ? `${place.row.name} ${place.part}`
+      : `${place.file.role} ${place.file.part}`
+
+describe('recogniseTrees', () => {
+  test('names every file of a control plane and misses none', () => {
+    const trees = recogniseTrees(found(controlPlane, '/'))
+    const unnamed = controlPlane.filter((path) => trees.placeOf(path) === undefined)
+    expect(unnamed).toEqual(['/etc/kubernetes/manifests/kube-apiserver.yaml'])
+    expect(trees.missing).toEqual([])
+    expect(trees.placeOf('/etc/kubernetes/admin.conf')).toMatchObject({
+      tree: { node: 'control-plane', hasOwnEtcd: true, isInPlace: true },
+    })
+  })
+
+  test('names every file of a worker and misses none', () => {
+    const trees = recogniseTrees(found(worker, '/'))
+    expect(worker.filter((path) => trees.placeOf(path) === undefined)).toEqual([])
+    expect(trees.missing).toEqual([])
+    expect(trees.placeOf('/etc/kubernetes/pki/ca.crt')).toMatchObject({ tree: { node: 'worker' } })
+  })
+
+  test('keeps the copies of several nodes apart', () => {
+    const paths = [...controlPlane.map((path) => `/b/cp1${path}`), ...worker.map((path) => `/b/w1${path}`)]
+    const trees = recogniseTrees(found(paths, '/b'))
+    const at = (path: string) => trees.placeOf(path)!.tree
+    expect(at('/b/cp1/etc/kubernetes/pki/ca.crt')).toMatchObject({ node: 'control-plane', isInPlace: false })
+    expect(at('/b/w1/etc/kubernetes/pki/ca.crt')).toMatchObject({ node: 'worker' })
+    expect(at('/b/cp1/etc/kubernetes/pki/ca.crt')).not.toBe(at('/b/w1/etc/kubernetes/pki/ca.crt'))
+    expect(trees.missing).toEqual([])
+  })
+
+  test.each([
+    [['/etc/kubernetes/pki/apiserver.crt'], 'apiserver certificate'],
+    [['/etc/kubernetes/pki/etcd/server.key'], 'etcd-server key'],
+    [['/etc/kubernetes/pki/sa.pub'], 'sa public-key'],
+    [['/etc/kubernetes/admin.conf'], 'admin.conf kubeconfig'],
+    [['/backup/pki/apiserver.crt'], 'apiserver certificate'],
+    [['/var/lib/kubelet/pki/kubelet-client-current.pem'], 'kubelet-client current'],
+    [['/x/kubelet-server-2026-01-02-03-04-05.pem'], 'kubelet-serving pair'],
+    [['/var/lib/kubelet/pki/kubelet.crt'], 'kubelet-serving self-signed'],
+  ])('knows a file that was named alone by its place: %j', (paths, expected) => {
+    const trees = recogniseTrees(found(paths))
+    expect(nameOf(trees.placeOf(paths[0]!))).toBe(expected)
+    expect(trees.missing).toEqual([])
+  })
+
+  test.each([
+    ['a ca.crt of anybody', ['/home/jane/ca.crt', '/home/jane/ca.key']],
+    ['a server certificate of anybody', ['/srv/apiserver.crt', '/srv/apiserver.key']],
+    ['an admin.conf of anybody', ['/home/jane/admin.conf']],
+    ['an etcd folder of anybody', ['/srv/etcd/server.crt', '/srv/etcd/ca.crt']],
+  ])('does not take %s for kubeadm’s', (_name, paths) => {
+    const trees = recogniseTrees(found(paths, '/'))
+    expect(paths.map((path) => trees.placeOf(path))).toEqual(paths.map(() => undefined))
+    expect(trees.missing).toEqual([])
+  })
+
+  test('misses what a folder that was walked does not have, and nothing of folders that were not', () => {
+    const pki = ['/k/pki/apiserver.crt', '/k/pki/front-proxy-ca.crt', '/k/pki/ca.crt']
+    const missing = recogniseTrees(found(pki, '/k/pki')).missing.map(({ path }) => path)
+    expect(missing).toContain('/k/pki/apiserver.key')
+    expect(missing).toContain('/k/pki/sa.key')
+    expect(missing).not.toContain('/k/pki/etcd/server.crt')
+    expect(missing).not.toContain('/k/admin.conf')
+  })
+})

@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import { kubeadmCas, kubeadmKubeconfigs, kubeadmLeaves } from './kubeadm.ts'
+
+// What `kubeadm certs check-expiration` prints and `kubeadm certs renew` takes, of 1.36.
+describe("kubeadm's table", () => {
+  test('has the names of kubeadm certs renew, and kubelet.conf, which it does not renew', () => {
+    const names = [...kubeadmLeaves, ...kubeadmKubeconfigs].map(({ name }) => name).sort()
+    expect(names).toEqual([
+      'admin.conf',
+      'apiserver',
+      'apiserver-etcd-client',
+      'apiserver-kubelet-client',
+      'controller-manager.conf',
+      'etcd-healthcheck-client',
+      'etcd-peer',
+      'etcd-server',
+      'front-proxy-client',
+      'kubelet.conf',
+      'scheduler.conf',
+      'super-admin.conf',
+    ])
+    expect(kubeadmCas.map(({ name }) => name)).toEqual(['ca', 'front-proxy-ca', 'etcd-ca'])
+  })
+
+  test('puts system:masters into super-admin.conf alone', () => {
+    const rows = [...kubeadmLeaves, ...kubeadmKubeconfigs].filter(({ organization }) =>
+      organization.includes('system:masters'),
+    )
+    expect(rows.map(({ name }) => name)).toEqual(['super-admin.conf'])
+  })
+
+  test('signs each leaf by a CA of the table, with a usage', () => {
+    const cas = kubeadmCas.map(({ name }) => name)
+    for (const { name, signer, usages } of [...kubeadmLeaves, ...kubeadmKubeconfigs]) {
+      expect({ name, isSigned: cas.includes(signer), hasUsage: usages.length > 0 }).toEqual({
+        name,
+        isSigned: true,
+        hasUsage: true,
+      })
+    }
+  })
+})

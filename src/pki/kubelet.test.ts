@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import { isNodeIdentity, kubeletFile, kubeletRotationWindow } from './kubelet.ts'
+
+describe('kubeletFile', () => {
+  test.each([
+    ['kubelet-client-current.pem', { role: 'kubelet-client', part: 'current' }],
+    ['kubelet-server-updated.pem', { role: 'kubelet-serving', part: 'updated' }],
+    ['kubelet-client-2026-11-21-09-00-00.pem', { role: 'kubelet-client', part: 'pair' }],
+    ['kubelet.crt', { role: 'kubelet-serving', part: 'self-signed' }],
+    ['kubelet-client.key.tmp', { role: 'kubelet-client', part: 'bootstrap-key' }],
+  ])('knows %s', (name, expected) => {
+    expect(kubeletFile(name)).toEqual(expected)
+  })
+
+  test.each([
+    'kubelet-client-2026-11-21.pem',
+    'kubelet-clients-current.pem',
+    'kubelet.conf',
+    'xkubelet.crt',
+    'kubelet-client-current.pem.bak',
+  ])('knows nothing of %s', (name) => {
+    expect(kubeletFile(name)).toBeUndefined()
+  })
+})
+
+test('the rotation window is 70 to 90 % of the life', () => {
+  const { earliest, latest } = kubeletRotationWindow(
+    new Date('2026-01-01T00:00:00Z'),
+    new Date('2026-01-11T00:00:00Z'),
+  )
+  expect([earliest.toISOString(), latest.toISOString()]).toEqual([
+    '2026-01-08T00:00:00.000Z',
+    '2026-01-10T00:00:00.000Z',
+  ])
+})
+
+test('a node is known by its common name and its group, both', () => {
+  expect(isNodeIdentity('system:node:a', ['system:nodes'])).toBe(true)
+  expect(isNodeIdentity('system:node:a', [])).toBe(false)
+  expect(isNodeIdentity('a', ['system:nodes'])).toBe(false)
+  expect(isNodeIdentity(undefined, ['system:nodes'])).toBe(false)
+})
