@@ -1,10 +1,11 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { safeParse } from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { InspectionReport } from '../../src/inspection/report.ts'
+import { type InspectionReport, inspectionReportSchema } from '../../src/inspection/report.ts'
 import { kcert } from './program.ts'
 import { authority, client, folderWith, sessionTime } from './small-pki.ts'
 
@@ -21,6 +22,10 @@ function inspected(
   expect(stderr).toBe('')
   return { ...(JSON.parse(stdout) as InspectionReport), exit }
 }
+
+// C0 without line feeds, DEL, C1, marks of direction, zero-width and tag characters.
+const dangerous =
+  /[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/u
 
 const names = ({ certificates }: InspectionReport) => certificates.map(({ subject }) => subject.commonName)
 
@@ -325,8 +330,6 @@ test('an attacker who names certificates and files cannot move, hide or recolour
     'ca.pem': ca.pem,
     'bad\x1b[31m.yaml': 'kind: Secret\x9b\n---\n\t',
   })
-  const dangerous =
-    /[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/u
   for (const format of ['text', 'wide', 'tree', 'json', 'yaml', 'prometheus', 'nagios', 'pem']) {
     const { stdout, stderr } = kcert(['inspect', folder, '-o', format, ...at])
     expect(stdout, format).toContain('gnp')
@@ -337,6 +340,24 @@ test('an attacker who names certificates and files cannot move, hide or recolour
   expect(stderr).not.toMatch(dangerous)
   expect(stderr).toContain('\\u001b[31m\\u202e')
 })
+
+const truth = resolve(process.env.KCERT_TRUTH ?? '../shared/truth')
+
+test.skipIf(!existsSync(truth))(
+  'the recorded odd and good certificates come out harmless, by the schema, and without a defect (skipped without ../shared/truth)',
+  () => {
+    const folders = [join(truth, 'odd-certs'), join(truth, 'good-certs')]
+    for (const format of ['text', 'tree', 'wide', 'prometheus', 'pem']) {
+      const { stdout, stderr, exit } = kcert(['inspect', ...folders, '-o', format, ...at])
+      expect([stderr, exit]).toEqual(['', 3])
+      expect(dangerous.test(stdout), format).toBe(false)
+    }
+    const { exit: _, ...report } = inspected(folders)
+    expect(safeParse(inspectionReportSchema, report).issues).toBeUndefined()
+    expect(report.summary.certificates).toBeGreaterThan(1000)
+    expect(report.problems.filter(({ code }) => code === 'KCERT_DEFECT')).toEqual([])
+  },
+)
 
 function kubeconfig(clientPem: string): string {
   const data = (pem: string) => Buffer.from(pem).toString('base64')
