@@ -112,7 +112,7 @@ async function binariesKey(): Promise<string> {
 function sources(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
-    .filter((file) => /\.(go|mod|sum)$/.test(file))
+    .filter((file) => /\.(go|mod|sum)$/.test(file) && !file.endsWith('_test.go'))
     .sort()
 }
 

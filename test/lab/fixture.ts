@@ -52,9 +52,16 @@ export interface Cluster {
 /** A suite that needs a cluster: runs where CI or KCERT_LAB=1 is set, else it is skipped and says in one line how to have it. */
 export function describeOnCluster(name: string, body: () => void): void {
   const reason = whyNotHere()
-  if (reason === undefined) describe(name, body)
-  else describe.skip(`${name} (${reason})`, body)
+  if (reason === undefined) {
+    describe(name, body)
+    return
+  }
+  if (!told) process.stderr.write(`${reason}\n`)
+  told = true
+  describe.skip(name, body)
 }
+
+let told = false
 
 /**
  * Opens a cluster as a fresh `up` leaves it, and takes it down when `work` ends. The first suite that asks for a kind of
@@ -86,13 +93,11 @@ export async function openCluster(request: ClusterRequest): Promise<Cluster & { 
       try {
         await fresh(spec, steps)
         opened.resolve()
-      } catch (error) {
-        opened.reject(error)
-        return
+        await closed
+      } finally {
+        // A failed suite's cluster can be looked at: KCERT_LAB_KEEP=1 leaves it up.
+        if (process.env.KCERT_LAB_KEEP !== '1') await down(steps)
       }
-      await closed
-      // A failed suite's cluster can be looked at: KCERT_LAB_KEEP=1 leaves it up.
-      if (process.env.KCERT_LAB_KEEP !== '1') await down(steps)
     },
   )
   held.catch(opened.reject)

@@ -171,6 +171,30 @@ describeOnCluster('a cluster of one node with ECDSA keys and all flags', () => {
   })
 })
 
+describeOnCluster('a cluster of one control plane and a worker without kubeadm', () => {
+  test('comes up from units, serves add-ons, and is restored', async () => {
+    await withCluster({ flavour: 'plain', workers: 1, addons: true }, async (cluster) => {
+      expect((await cluster.onNode('cp1', ['ls', '-A', '/etc/kubernetes'])).stdout).not.toMatch(
+        /manifests|admin\.conf/,
+      )
+      const unit = await cluster.onNode('w1', ['systemctl', 'cat', 'kubelet'])
+      expect(unit.stdout).toContain('--kubeconfig=/etc/kubernetes/kubelet.kubeconfig')
+      await cluster.kubectl(['-n', 'lab', 'logs', 'client-sts-0'])
+      await cluster.restore('base-plain-1-1-rsa-2048-addons')
+      await cluster.kubectl(['-n', 'lab', 'exec', 'client-sts-0', '--', '/client', 'ok'])
+    })
+  })
+})
+
+describeOnCluster('the service manager of the nodes', () => {
+  test('reads units as systemd does', async () => {
+    await run(['go', 'test', './systemctl'], {
+      cwd: join(folders.source, 'go'),
+      env: { ...(process.env as Record<string, string>), CGO_ENABLED: '0' },
+    })
+  })
+})
+
 describeOnCluster('an up that is killed', () => {
   test('is no hindrance to the next up, and down leaves nothing behind', async () => {
     await down(silentSteps)

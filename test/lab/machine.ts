@@ -43,7 +43,9 @@ export async function lacks(): Promise<string[]> {
   if (!existsSync('/sys/fs/cgroup')) found.push('cgroups at /sys/fs/cgroup')
   if (!readFileSync('/proc/filesystems', 'utf8').includes('overlay')) found.push('overlayfs in the kernel')
   const go = await run(['go', 'version'], { mayFail: true }).catch(() => undefined)
-  if (go === undefined || go.code !== 0) found.push('Go 1.26 or newer (go in PATH)')
+  const minor = /go1\.(\d+)/.exec(go?.stdout ?? '')?.[1]
+  if (Number(minor ?? 0) < 26)
+    found.push(`Go 1.26 or newer in PATH (${minor === undefined ? 'there is none' : `it is 1.${minor}`})`)
   if (missingPackages().length > 0 && !existsSync('/usr/bin/apt-get')) {
     found.push(`apt-get, to install ${missingPackages().join(' ')}`)
   }

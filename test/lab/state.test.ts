@@ -1,0 +1,61 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { identityOf } from './command.ts'
+import { completeSpec, nodeIdentity, nodesOf, specName } from './spec.ts'
+import { withLock } from './state.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'kcert-lab-state-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+test('a lock that is held is waited for, also within one process', async () => {
+  const file = join(folder, 'held')
+  const order: string[] = []
+  const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>()
+  const first = withLock(file, 'it', 1000, async () => {
+    order.push('first')
+    await mayEnd
+    order.push('first ends')
+  })
+  const second = withLock(file, 'it', 10_000, async () => order.push('second'))
+  end()
+  await Promise.all([first, second])
+  expect(order).toEqual(['first', 'first ends', 'second'])
+  expect(existsSync(file)).toBe(false)
+})
+
+test('a lock whose holder has died is taken over, also when its process id is used again', async () => {
+  const file = join(folder, 'dead')
+  writeFileSync(file, JSON.stringify({ pid: process.pid, startTime: '1' }))
+  expect(await withLock(file, 'it', 0, async () => 'taken')).toBe('taken')
+})
+
+test('a lock that stays held is refused with the holder named', async () => {
+  const file = join(folder, 'kept')
+  writeFileSync(file, JSON.stringify(identityOf(process.pid)))
+  await expect(withLock(file, 'it', 0, async () => 'taken')).rejects.toThrow(
+    `it is used by process ${process.pid}`,
+  )
+  expect(existsSync(file)).toBe(true)
+})
+
+test('a node is known by its name alone', () => {
+  expect(nodeIdentity('cp3')).toEqual({
+    name: 'cp3',
+    role: 'control-plane',
+    address: '10.200.0.13',
+    podSubnet: '10.244.13.0/24',
+  })
+  expect(nodeIdentity('w1').address).toBe('10.200.0.21')
+  expect(() => nodeIdentity('db1')).toThrow('cp1 to cp9 or w1 to w9')
+})
+
+test('what a request leaves out has a default, and the name tells kinds apart', () => {
+  const spec = completeSpec({ controlPlanes: 3, workers: 1, addons: true })
+  expect(nodesOf(spec).map(({ name }) => name)).toEqual(['cp1', 'cp2', 'cp3', 'w1'])
+  expect(specName(spec)).toBe('kubeadm-3-1-rsa-2048-addons')
+  expect(specName(completeSpec({ keys: 'ECDSA-P256', allFlags: true }))).toBe(
+    'kubeadm-1-0-ecdsa-p256-all-flags',
+  )
+})
