@@ -217,6 +217,11 @@ describe('a chain is refused, with the certificate at fault and with what Go say
       ['ISSUER_KEY_OTHER', 'leaf', hinted('x509: ECDSA verification failure', 'root')],
     ],
     [
+      'when a namesake of the issuer is there, which did not sign and is not even a CA',
+      { leaf: leafOf(root), roots: [issued({ subject: root.subject })] },
+      ['ISSUER_KEY_OTHER', 'leaf', hinted(cannotSign, 'root')],
+    ],
+    [
       'when the issuer is no CA',
       { leaf: leafOf(noCa), roots: [root], intermediates: [noCa] },
       ['ISSUER_NOT_CA', 'ca', hinted(cannotSign, 'ca')],

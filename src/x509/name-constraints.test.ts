@@ -43,6 +43,12 @@ describe('names under the constraints of a CA', () => {
       { dns: ['a.example.com', 'example.com'] },
       'example.com not permitted',
     ],
+    [
+      'a host with a hyphen does not hide the one with a dot beside it',
+      { permitted: { dns: ['example.com', 'a-example.com'] } },
+      { dns: ['a.example.com', 'b.a-example.com'] },
+      'allowed',
+    ],
     ['the empty domain holds all', { excluded: { dns: [''] } }, { dns: ['a'] }, 'a excluded by '],
     [
       'a star is excluded where one of the hosts that it stands for is',

@@ -1,5 +1,5 @@
-import type { OpensslFacts, RawName, RawSubtree } from './openssl-facts.ts'
-import { canonicalRdns, isWithin } from './openssl-name.ts'
+import { type OpensslFacts, RawName } from './openssl-facts.ts'
+import { isWithin } from './openssl-name.ts'
 
 // Name constraints as OpenSSL 3 applies them (RFC 5280 section 4.2.1.10). It differs from Go: directory names are compared,
 // self-issued CAs are left out, hosts of mailboxes and URIs match exactly, and a common name counts where no DNS name is.
@@ -10,6 +10,7 @@ export type ConstraintError =
   | 'subtree-minmax'
   | 'unsupported-constraint-type'
   | 'unsupported-name-syntax'
+  | 'unspecified'
 
 const types = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7 } as const
 
@@ -21,12 +22,18 @@ export function opensslConstraintError(
   constraining: OpensslFacts,
   isLeaf: boolean,
 ): ConstraintError | undefined {
+  const countNames = named.certificate.subject.rdns.flat().length + (named.altNames?.length ?? 0)
+  const countSubtrees = constraining.permitted.length + constraining.excluded.length
+  if (countNames * countSubtrees > mostComparisons) return 'unspecified'
   for (const name of namesOf(named, isLeaf)) {
     const error = name === 'bad-syntax' ? 'unsupported-name-syntax' : errorOf(name, constraining)
     if (error !== undefined) return error
   }
   return undefined
 }
+
+/** OpenSSL's own limit, so that no pair of certificates keeps it busy. */
+const mostComparisons = 2 ** 20
 
 const oidEmailAddress = '1.2.840.113549.1.9.1'
 const ia5Tag = '16'
@@ -37,17 +44,16 @@ function* namesOf(
 ): Generator<RawName | 'bad-syntax'> {
   const { subject } = certificate
   const attributes = subject.rdns.flat()
-  if (attributes.length > 0) yield { type: types.directory, content: Buffer.from(subject.der) }
+  if (attributes.length > 0) yield new RawName(types.directory, subject.der)
   for (const { oid, value, derHex } of attributes) {
     if (oid !== oidEmailAddress) continue
     if (derHex !== undefined && !derHex.startsWith(ia5Tag)) yield 'bad-syntax'
-    yield { type: types.email, content: Buffer.from(value, 'latin1') }
+    yield new RawName(types.email, Buffer.from(value, 'latin1'))
   }
   yield* altNames
   if (!isLeaf || altNames.some(({ type }) => type === types.dns)) return
   for (const { type, value } of attributes) {
-    if (type === 'CN' && looksLikeHost(value))
-      yield { type: types.dns, content: Buffer.from(value, 'latin1') }
+    if (type === 'CN' && looksLikeHost(value)) yield new RawName(types.dns, Buffer.from(value, 'latin1'))
   }
 }
 
@@ -60,37 +66,36 @@ function looksLikeHost(commonName: string): boolean {
 function errorOf(name: RawName, { permitted, excluded }: OpensslFacts): ConstraintError | undefined {
   let isInside: boolean | undefined
   for (const subtree of permitted) {
-    if (subtree.type !== name.type) continue
+    if (subtree.base.type !== name.type) continue
     if (!subtree.hasNoBounds) return 'subtree-minmax'
     if (isInside === true) continue
-    const match = matchOf(name, subtree)
+    const match = matchOf(name, subtree.base)
     if (match !== 'match' && match !== 'no-match') return match
     isInside = match === 'match'
   }
   if (isInside === false) return 'permitted-violation'
   for (const subtree of excluded) {
-    if (subtree.type !== name.type) continue
+    if (subtree.base.type !== name.type) continue
     if (!subtree.hasNoBounds) return 'subtree-minmax'
-    const match = matchOf(name, subtree)
+    const match = matchOf(name, subtree.base)
     if (match === 'match') return 'excluded-violation'
     if (match !== 'no-match') return match
   }
   return undefined
 }
 
-function matchOf({ type, content }: RawName, base: RawSubtree): Match {
-  const [name, constraint] = [content.toString('latin1'), base.content.toString('latin1')]
-  switch (type) {
+function matchOf(name: RawName, base: RawName): Match {
+  switch (name.type) {
     case types.directory:
-      return answer(isWithin(canonicalRdns(base.content), canonicalRdns(content)))
+      return answer(isWithin(base.rdns, name.rdns))
     case types.dns:
-      return answer(isSubdomain(name, constraint))
+      return answer(isSubdomain(name.lowerText, base.lowerText))
     case types.email:
-      return matchMailbox(name, constraint)
+      return matchMailbox(name, base)
     case types.uri:
-      return matchUri(name, constraint)
+      return matchUri(name.lowerText, base.lowerText)
     case types.ip:
-      return matchAddress(content, base.content)
+      return matchAddress(name.content, base.content)
     default:
       return 'unsupported-constraint-type'
   }
@@ -104,25 +109,20 @@ function isSubdomain(name: string, constraint: string): boolean {
   if (constraint === '') return true
   const rest = name.length - constraint.length
   if (rest < 0 || (rest > 0 && !constraint.startsWith('.') && name[rest - 1] !== '.')) return false
-  return areSame(name.slice(rest), constraint)
+  return name.endsWith(constraint)
 }
 
-function areSame(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase()
+function isBelow(name: string, dotted: string): boolean {
+  return name.length > dotted.length && name.endsWith(dotted)
 }
 
-function endsWithDomain(name: string, dotted: string): boolean {
-  return name.length > dotted.length && areSame(name.slice(-dotted.length), dotted)
-}
-
-function matchMailbox(name: string, constraint: string): Match {
-  const at = name.lastIndexOf('@')
+function matchMailbox(name: RawName, base: RawName): Match {
+  const at = name.text.lastIndexOf('@')
   if (at < 0) return 'unsupported-name-syntax'
-  const constraintAt = constraint.lastIndexOf('@')
-  if (constraintAt < 0 && constraint.startsWith('.')) return answer(endsWithDomain(name, constraint))
-  const localParts = [name.slice(0, at), constraint.slice(0, Math.max(0, constraintAt))]
-  if (constraintAt > 0 && localParts[0] !== localParts[1]) return 'no-match'
-  return answer(areSame(name.slice(at + 1), constraint.slice(constraintAt + 1)))
+  const baseAt = base.text.lastIndexOf('@')
+  if (baseAt < 0 && base.text.startsWith('.')) return answer(isBelow(name.lowerText, base.lowerText))
+  if (baseAt > 0 && name.text.slice(0, at) !== base.text.slice(0, baseAt)) return 'no-match'
+  return answer(name.lowerText.slice(at + 1) === base.lowerText.slice(baseAt + 1))
 }
 
 function matchUri(name: string, constraint: string): Match {
@@ -133,11 +133,13 @@ function matchUri(name: string, constraint: string): Match {
   const end = port >= 0 ? port : behind.indexOf('/')
   const host = end < 0 ? behind : behind.slice(0, end)
   if (host === '') return 'unsupported-name-syntax'
-  return answer(constraint.startsWith('.') ? endsWithDomain(host, constraint) : areSame(host, constraint))
+  return answer(constraint.startsWith('.') ? isBelow(host, constraint) : host === constraint)
 }
 
 function matchAddress(address: Buffer, range: Buffer): Match {
   if (address.length * 2 !== range.length) return 'no-match'
-  const mask = range.subarray(address.length)
-  return answer(address.every((octet, i) => (octet & mask[i]!) === (range[i]! & mask[i]!)))
+  for (let i = 0; i < address.length; i++) {
+    if (((address[i]! ^ range[i]!) & range[address.length + i]!) !== 0) return 'no-match'
+  }
+  return 'match'
 }

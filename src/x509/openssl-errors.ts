@@ -2,6 +2,7 @@
 
 /** X509_V_ERR of OpenSSL: number and words. */
 export const opensslErrors = {
+  unspecified: [1, 'unspecified certificate verification error'],
   'unable-to-get-issuer': [2, 'unable to get issuer certificate'],
   'undecodable-issuer-key': [6, 'unable to decode issuer public key'],
   'signature-failure': [7, 'certificate signature failure'],

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Certificate } from './certificate.ts'
-import { DerReader, tags } from './der.ts'
+import { asBuffer, DerReader, tags } from './der.ts'
 import { areSameName, type CanonicalName, canonicalName, canonicalRdns } from './openssl-name.ts'
 
 // A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself is asked there: whether it reads the
@@ -37,13 +37,38 @@ const understood = new Set<string>([
   '1.3.6.1.5.5.7.48.1.5',
 ])
 
-/** A GeneralName by its tag number (RFC 5280 section 4.2.1.6), undecoded. */
-export interface RawName {
+/** A GeneralName by its tag number (RFC 5280 section 4.2.1.6). What it says is decoded once, however often it is compared. */
+export class RawName {
   readonly type: number
   readonly content: Buffer
+  private cachedText: string | undefined
+  private cachedLowerText: string | undefined
+  private cachedRdns: CanonicalName | undefined
+
+  constructor(type: number, content: Uint8Array) {
+    this.type = type
+    this.content = asBuffer(content)
+  }
+
+  get text(): string {
+    this.cachedText ??= this.content.toString('latin1')
+    return this.cachedText
+  }
+
+  get lowerText(): string {
+    this.cachedLowerText ??= this.text.toLowerCase()
+    return this.cachedLowerText
+  }
+
+  /** Of a directory name. */
+  get rdns(): CanonicalName {
+    this.cachedRdns ??= canonicalRdns(this.content)
+    return this.cachedRdns
+  }
 }
 
-export interface RawSubtree extends RawName {
+export interface RawSubtree {
+  readonly base: RawName
   /** Minimum 0 and no maximum: OpenSSL refuses what it would have to count. */
   readonly hasNoBounds: boolean
 }
@@ -89,9 +114,14 @@ function deriveFacts(certificate: Certificate): OpensslFacts {
   const authorityKeyId = readAuthorityKeyId(value(oids.authorityKeyIdentifier))
   const isSelfIssued = areSameName(certificate.subject, certificate.issuer)
   const constraints = readConstraints(value(oids.nameConstraints))
+  let x509: X509Certificate | null | undefined
   return {
     certificate,
-    x509: readByOpenssl(certificate),
+    // Of a large bundle of roots few are ever asked for.
+    get x509() {
+      if (x509 === undefined) x509 = readByOpenssl(certificate) ?? null
+      return x509 ?? undefined
+    },
     isSelfIssued,
     isSelfSigned:
       isSelfIssued &&
@@ -177,8 +207,7 @@ function hexOf(reader: DerReader): string {
 
 /** The first directory name of the GeneralNames that were just read. */
 function directoryNameIn(reader: DerReader): CanonicalName | undefined {
-  const name = elementsOf(reader).find(({ type }) => type === 4)
-  return name && canonicalRdns(name.content)
+  return elementsOf(reader).find(({ type }) => type === 4)?.rdns
 }
 
 function elementsOf(reader: DerReader): RawName[] {
@@ -186,7 +215,7 @@ function elementsOf(reader: DerReader): RawName[] {
   const outer = reader.enterLast('')
   while (!reader.atEnd) {
     const type = reader.next('') & 0x1f
-    names.push({ type, content: Buffer.from(reader.lastContent) })
+    names.push(new RawName(type, reader.lastContent))
   }
   reader.leave(outer)
   return names
@@ -216,9 +245,9 @@ function readSubtrees(reader: DerReader): RawSubtree[] {
   while (!reader.atEnd) {
     const subtree = reader.enter(tags.sequence, '')
     const type = reader.next('') & 0x1f
-    const content = Buffer.from(reader.lastContent)
+    const base = new RawName(type, reader.lastContent)
     const minimum = reader.readOptional(0x80, '') ? hexOf(reader) : '00'
-    subtrees.push({ type, content, hasNoBounds: minimum === '00' && reader.atEnd })
+    subtrees.push({ base, hasNoBounds: minimum === '00' && reader.atEnd })
     reader.leave(subtree)
   }
   reader.leave(list)

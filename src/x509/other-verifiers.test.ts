@@ -217,6 +217,27 @@ describe('where Go refuses', () => {
       },
     ],
     [
+      'names of a CA that issued itself are not compared with constraints',
+      ['openssl', 'node', 'python'],
+      () => {
+        const root = strictCa('ca', { nameConstraints: { permitted: { dns: ['example.com'] } } })
+        const again = strictCa('ca')
+        const resigned = issued(
+          {
+            subject: root.subject,
+            publicKey: again.key,
+            basicConstraints: { ca: true },
+            keyUsage: ['keyCertSign'],
+            subjectAltNames: { dns: ['ca.example.org'] },
+            subjectKeyId: keyIdentifierOf(again.key),
+            authorityKeyId: keyIdentifierOf(root.key),
+          },
+          root,
+        )
+        return { leaf: leafOf(again), roots: [root], intermediates: [resigned] }
+      },
+    ],
+    [
       'all agree on an expired leaf',
       [],
       () => {

@@ -73,7 +73,7 @@ function errorOf(verifier: OtherVerifier, question: ChainQuestion): OpensslError
   const { settings, isValidForHost }: Verifier = otherVerifiers[verifier]
   const { leaf, roots, intermediates, name } = question
   if (opensslFacts(leaf).x509 === undefined) {
-    return { code: 1, text: 'cannot be read', depth: 0, certificate: leaf }
+    return { code: 0, text: 'cannot be read', depth: 0, certificate: leaf }
   }
   const isMismatch = name !== undefined && name !== '' && !isValidForHost(question, name)
   const isAddress = name !== undefined && hostAddress(name) !== undefined
@@ -110,7 +110,8 @@ function whyRefused({ code, text, certificate }: OpensslError, { at }: ChainQues
 }
 
 const refusalWords: Readonly<Record<number, string>> = {
-  1: 'does not read the certificate',
+  0: 'does not read the certificate',
+  1: 'gives up where so many names meet so many constraints',
   2: 'wants a chain that ends in a self-signed root, and the last CA is not self-signed',
   7: 'takes the first CA of that name without trying its key, and the signature is by another one',
   10: 'takes another path, in which a certificate has expired',

@@ -110,6 +110,22 @@ describe('policies of a chain', () => {
       [{ extensions: [demandsPolicy(0)] }, {}, root],
       false,
     ],
+    [
+      'are counted past self-issued CAs, which say nothing new',
+      [{}, { isSelfIssued: true }, { extensions: [demandsPolicy(2)] }, root],
+      true,
+    ],
+    ['and not past others', [{}, {}, { extensions: [demandsPolicy(2)] }, root], false],
+    [
+      'may be any in a self-issued CA where that is inhibited for others',
+      [
+        { policies: [gold] },
+        { policies: [any], isSelfIssued: true },
+        { policies: [any], extensions: [demandsPolicy(0), inhibitsAnyPolicy] },
+        root,
+      ],
+      true,
+    ],
     ['of a root alone are not looked at', [{ extensions: [demandsPolicy(0)] }], true],
   ])('%s', ([, chain, isAllowed]) => {
     expect(allows(...chain)).toBe(isAllowed)

@@ -147,6 +147,7 @@ const dnsConstraints = [
   'EXAMPLE.com',
   'example.org',
   'ple.com',
+  'a-example.com',
 ]
 const ipConstraints = [
   '10.0.0.0/8',
@@ -272,19 +273,32 @@ interface CertificatePlan {
   readonly policies: readonly string[]
   readonly extension: number | undefined
   readonly resign: Resigning | undefined
-  readonly place: 'usual' | 'other' | 'both' | 'nowhere'
+  readonly place: 'usual' | 'other' | 'both' | 'twice' | 'nowhere'
 }
 
 type Resigning = 'v1' | 'sha1' | 'md5' | 'sha224' | 'pss' | 'pss-odd-salt' | 'broken'
 
 const keyIdChoice = fc.constantFrom('none', 'wrong') as fc.Arbitrary<'none' | 'wrong'>
-const policies = usually<readonly string[]>([], fc.subarray([...policyChoices]), 8)
+const somePolicies: fc.Arbitrary<readonly string[]> = fc.subarray([...policyChoices])
+const policyExtensions = rawExtensions.flatMap(({ oid }, i) =>
+  ['2.5.29.33', '2.5.29.36', '2.5.29.54'].includes(oid) ? i : [],
+)
 
-function certificatePlan(defaults: {
-  isCa: boolean
-  keyUsage: number
-  extendedKeyUsage: number
-}): fc.Arbitrary<CertificatePlan> {
+/** Rules that only come to bear when many certificates of a chain have something to say. */
+type Emphasis = 'none' | 'policies' | 'constraints'
+
+interface Defaults {
+  readonly isCa: boolean
+  readonly keyUsage: number
+  readonly extendedKeyUsage: number
+}
+
+function certificatePlan(defaults: Defaults, emphasis: Emphasis): fc.Arbitrary<CertificatePlan> {
+  const policies = usually([], somePolicies, emphasis === 'policies' ? 0 : 8)
+  const extension =
+    emphasis === 'policies'
+      ? usually<number | undefined>(undefined, fc.constantFrom(...policyExtensions), 1)
+      : usually<number | undefined>(undefined, fc.nat(rawExtensions.length - 1), 15)
   return fc.record({
     identity: fc.oneof(
       { weight: 6, arbitrary: fc.nat(3) },
@@ -302,7 +316,7 @@ function certificatePlan(defaults: {
     hasSubjectKeyId: usually<'right' | 'none' | 'wrong'>('right', keyIdChoice, 6),
     hasAuthorityKeyId: usually<'right' | 'none' | 'wrong'>('right', keyIdChoice, 6),
     altNames: defaults.isCa
-      ? usually(undefined, altNames, 15)
+      ? usually(undefined, altNames, emphasis === 'constraints' ? 2 : 15)
       : usually({ dns: ['a.example.com'], ip: ['10.0.0.1'] }, altNames, 1),
     constraints: usually<CertificatePlan['constraints']>(
       undefined,
@@ -311,29 +325,43 @@ function certificatePlan(defaults: {
         excluded: usually({}, subtrees, 1),
         critical: fc.boolean(),
       }),
-      8,
+      emphasis === 'constraints' ? 1 : 8,
     ),
     policies,
-    extension: usually<number | undefined>(undefined, fc.nat(rawExtensions.length - 1), 15),
+    extension,
     resign: usually<Resigning | undefined>(
       undefined,
       fc.constantFrom('v1', 'sha1', 'md5', 'sha224', 'pss', 'pss-odd-salt', 'broken'),
       40,
     ),
-    place: usually<CertificatePlan['place']>('usual', fc.constantFrom('other', 'both', 'nowhere'), 20),
+    place: usually<CertificatePlan['place']>(
+      'usual',
+      fc.constantFrom('other', 'both', 'twice', 'nowhere'),
+      15,
+    ),
   })
 }
 
-const caPlan = certificatePlan({ isCa: true, keyUsage: 1, extendedKeyUsage: 0 })
-const leafPlan = certificatePlan({ isCa: false, keyUsage: 2, extendedKeyUsage: 1 })
+const caPlan = (emphasis: Emphasis) =>
+  certificatePlan({ isCa: true, keyUsage: 1, extendedKeyUsage: 0 }, emphasis)
+const leafPlan = (emphasis: Emphasis) =>
+  certificatePlan({ isCa: false, keyUsage: 2, extendedKeyUsage: 1 }, emphasis)
 
 /** A question about a random PKI at this time. */
 export function questionAbout(now: Date): fc.Arbitrary<GeneratedQuestion> {
+  return fc.oneof(
+    { weight: 7, arbitrary: emphasizing('none', now) },
+    { weight: 2, arbitrary: emphasizing('constraints', now) },
+    { weight: 1, arbitrary: emphasizing('policies', now) },
+  )
+}
+
+function emphasizing(emphasis: Emphasis, now: Date): fc.Arbitrary<GeneratedQuestion> {
   return fc
     .record({
-      roots: fc.array(caPlan, { minLength: 1, maxLength: 3 }),
-      intermediates: fc.array(caPlan, { maxLength: 4 }),
-      leaf: leafPlan,
+      roots: fc.array(caPlan(emphasis), { minLength: 1, maxLength: 3 }),
+      intermediates: fc.array(caPlan(emphasis), { maxLength: 4 }),
+      leaf: leafPlan(emphasis),
       leafPlace: usually<'usual' | 'root' | 'intermediate'>(
         'usual',
         fc.constantFrom('root', 'intermediate'),
@@ -364,7 +392,8 @@ export function questionAbout(now: Date): fc.Arbitrary<GeneratedQuestion> {
         usual: 'roots' | 'intermediates',
       ): void => {
         const other = usual === 'roots' ? 'intermediates' : 'roots'
-        if (place === 'usual' || place === 'both') placed[usual].push(der)
+        if (place !== 'other' && place !== 'nowhere') placed[usual].push(der)
+        if (place === 'twice') placed[usual].push(der)
         if (place === 'other' || place === 'both') placed[other].push(der)
       }
       for (const [i, der] of rootDers.entries()) put(der, roots[i]!.place, 'roots')
