@@ -36,14 +36,11 @@ function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffer[]> {
       ...(isIP(endpoint.host) ? {} : { servername: endpoint.host.replace(/\.$/, '') }),
     })
     let finished = false
-    let known: Buffer[] = []
     let secret: Buffer | undefined
     const timer = setTimeout(() => finish(timedOut()), timeoutMs)
 
-    // The first moment at which the chain of a TLS 1.2 server is there that wants a client certificate: it hangs up next.
     tls.on('keylog', (line: Buffer) => {
       secret ??= handshakeSecret(line)
-      if (known.length === 0) known = orderedChain(tls)
     })
     tls.on('secureConnect', () => finish())
     tls.on('error', finish)
@@ -56,7 +53,7 @@ function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffer[]> {
       if (finished) return
       finished = true
       clearTimeout(timer)
-      const chain = certificateList(tap.received(), secret) ?? (known.length > 0 ? known : orderedChain(tls))
+      const chain = certificateList(tap.received(), secret) ?? orderedChain(tls)
       tls.destroy()
       tcp.destroy()
       if (chain.length > 0) resolve(chain)

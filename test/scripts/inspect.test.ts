@@ -32,9 +32,12 @@ const names = ({ certificates }: InspectionReport) => certificates.map(({ subjec
 describe('what is read', () => {
   test('a file, a folder and standard input, in one run; what is named twice is read once', () => {
     const folder = folderWith({ 'a.pem': healthy.pem, 'deep/er/b.pem': expired.pem })
-    const report = inspected([folder, join(folder, 'a.pem'), join(folder, './deep/../a.pem'), '-', '-'], {
-      stdin: ca.pem,
-    })
+    const report = inspected(
+      [folder, join(folder, 'deep'), join(folder, 'a.pem'), join(folder, './deep/../a.pem'), '-', '-'],
+      {
+        stdin: ca.pem,
+      },
+    )
     expect(names(report).sort()).toEqual(['expired', 'healthy', 'kubernetes'])
     expect(report.summary.sources).toBe(3)
   })
