@@ -43,8 +43,9 @@ export class Ledger {
     this.store = store
     const octets = store.read()
     const complete = octets.lastIndexOf(newline) + 1
-    this.taken = serialNumbersOf(store.name, octets.subarray(0, complete))
-    this.mendEnd(octets.subarray(complete), complete)
+    const { taken, lines } = readLines(store.name, octets.subarray(0, complete))
+    this.taken = taken
+    this.mendEnd(octets.subarray(complete), complete, lines + 1)
   }
 
   /** Returns a serial number that neither the ledger nor the CA's own certificate has, and keeps it from being drawn again. */
@@ -61,17 +62,22 @@ export class Ledger {
     this.store.append(Buffer.from(lines.join('')))
   }
 
-  private mendEnd(rest: Uint8Array, complete: number): void {
+  private mendEnd(rest: Uint8Array, complete: number, line: number): void {
     if (rest.length === 0) return
-    const serialNumber = serialNumberOf(Buffer.from(rest).toString('utf8'))
-    if (serialNumber === undefined) this.store.cut(complete)
-    else {
+    const text = Buffer.from(rest).toString('utf8')
+    const serialNumber = serialNumberOf(text)
+    if (serialNumber !== undefined) {
       // Whole, but an editor took the newline away: what follows must not be glued to it.
       this.taken.add(serialNumber)
       this.store.append(Uint8Array.of(newline))
-    }
+    } else if (text.startsWith(entryStart) || entryStart.startsWith(text)) this.store.cut(complete)
+    // Not begun by kcert: perhaps a file of something else was named.
+    else throw damaged(this.store.name, line)
   }
 }
+
+// How `entryOf` begins: what a write that was cut short leaves.
+const entryStart = '{"serialNumber":"'
 
 function entryOf(certificate: Certificate, issuedAt: Date): LedgerEntry {
   const { serialNumber, subject, notBefore, notAfter, fingerprintSha256 } = certificate
@@ -85,7 +91,7 @@ function entryOf(certificate: Certificate, issuedAt: Date): LedgerEntry {
   }
 }
 
-function serialNumbersOf(name: string, octets: Uint8Array): Set<string> {
+function readLines(name: string, octets: Uint8Array): { taken: Set<string>; lines: number } {
   const bytes = Buffer.from(octets.buffer, octets.byteOffset, octets.length)
   const taken = new Set<string>()
   let line = 1
@@ -98,7 +104,7 @@ function serialNumbersOf(name: string, octets: Uint8Array): Set<string> {
     if (serialNumber === undefined) throw damaged(name, line)
     taken.add(serialNumber)
   }
-  return taken
+  return { taken, lines: line - 1 }
 }
 
 function serialNumberOf(line: string): string | undefined {

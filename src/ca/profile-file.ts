@@ -100,7 +100,7 @@ class ProfileReader {
     return {
       usages: this.usages(),
       ttlMs: this.ttlMs(),
-      backdateMs: this.durationOf('backdate') ?? kubernetesBackdateMs,
+      backdateMs: this.backdateMs(),
       ocspUrls: this.urls('ocsp_url'),
       issuerUrls: this.urls('issuer_urls'),
       crlUrls: this.urls('crl_url'),
@@ -152,6 +152,12 @@ class ProfileReader {
       throw invalid(`${this.where} has no "expiry"`, 'cfssl refuses such a profile as well')
     }
     return ttlMs ?? kubernetesTtlMs
+  }
+
+  private backdateMs(): number {
+    const backdateMs = this.durationOf('backdate') ?? kubernetesBackdateMs
+    if (backdateMs >= 0) return backdateMs
+    throw invalid(`${this.where} has a backdate below zero`, 'certificates would begin in the future')
   }
 
   private durationOf(name: string): number | undefined {

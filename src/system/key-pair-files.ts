@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import { type AtomicWrite, type FileCalls, writeFileAtomically } from './atomic-file.ts'
 import { checkKeyPath, checkOutputPath, type OutputChoice, writeKeyFile } from './output-file.ts'
 
 // Two files cannot be put in place at one moment. So the certificate is first put beside its place, with the digest of its
@@ -32,24 +32,21 @@ export function writeKeyPair(
   checkKeyPath(key.path, choice)
   checkOutputPath(certificate.path, choice)
   const note = notePath(certificate.path)
-  const before = contentOf(key.path)
+  const before = { certificate: contentOf(certificate.path), key: contentOf(key.path) }
   writeFileAtomically(note, noteOf(certificate, key), { mode: 0o600 }, calls)
-  let isKeyWritten = false
   try {
     writeKeyFile(key.path, key.content, choice, calls)
-    isKeyWritten = true
-    writeFileAtomically(
-      certificate.path,
-      certificate.content,
-      { mode: 0o644, exclusive: !choice.replace },
-      calls,
-    )
+    const exclusive = !choice.replace
+    writeFileAtomically(certificate.path, certificate.content, { mode: 0o644, exclusive }, calls)
   } catch (error) {
-    if (isKeyWritten) restore(key.path, before, calls)
-    calls.unlinkSync(note)
+    // The certificate first: where the key cannot be put back, the note still knows how to finish the pair.
+    const isRestored =
+      restore(certificate.path, before.certificate, { mode: 0o644 }, calls) &&
+      restore(key.path, before.key, { mode: 0o600, secret: true }, calls)
+    if (isRestored) removeQuietly(note, calls)
     throw error
   }
-  calls.unlinkSync(note)
+  removeQuietly(note, calls)
 }
 
 /**
@@ -101,9 +98,17 @@ function readNote(text: string): Note | undefined {
   }
 }
 
-function restore(path: string, before: string | undefined, calls: FileCalls): void {
-  if (before === undefined) calls.unlinkSync(path)
-  else writeFileAtomically(path, before, { mode: 0o600, secret: true }, calls)
+function restore(path: string, before: string | undefined, write: AtomicWrite, calls: FileCalls): boolean {
+  // A failed write may have been done all the same: what failed was to make it durable.
+  if (contentOf(path) === before) return true
+  try {
+    if (before === undefined) calls.unlinkSync(path)
+    else writeFileAtomically(path, before, write, calls)
+    return true
+  } catch {
+    // The error that led here is the one to tell.
+    return false
+  }
 }
 
 function contentOf(path: string): string | undefined {
@@ -116,4 +121,12 @@ function contentOf(path: string): string | undefined {
 
 function sha256(content: string): string {
   return createHash('sha256').update(content, 'latin1').digest('hex')
+}
+
+function removeQuietly(path: string, calls: FileCalls): void {
+  try {
+    calls.unlinkSync(path)
+  } catch {
+    // What it says is true: a later `finishKeyPair` writes what is there already, or forgets.
+  }
 }

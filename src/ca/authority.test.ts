@@ -1,0 +1,121 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { Certificate } from '../x509/certificate.ts'
+import { type CertificateDescription, createRequest, issueCertificate } from '../x509/issuing.ts'
+import { openAuthority, readRequest, signRequest } from './authority.ts'
+import { kubernetesProfile } from './profile.ts'
+import { issueRoot } from './root.ts'
+
+const now = new Date('2026-11-21T09:00:00.750Z')
+const year = 365 * 86_400_000
+const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+const [caKey, otherKey, requestKey] = [newKey(), newKey(), newKey()]
+const root = issueRoot({ subject: { commonName: 'ca' }, ttlMs: 10 * year }, caKey, now, '01')
+const names = { ca: 'ca.pem', key: 'ca-key.pem' }
+const authority = openAuthority([root], caKey, names)
+const serving = kubernetesProfile(['digital signature', 'server auth'])
+
+function certificate(asked: Partial<CertificateDescription>): Certificate {
+  const name = { commonName: 'x' }
+  const description: CertificateDescription = {
+    serialNumber: '01',
+    subject: name,
+    issuer: name,
+    notBefore: now,
+    notAfter: new Date(now.getTime() + year),
+    publicKey: caKey,
+    ...asked,
+  }
+  return Certificate.parse(issueCertificate(description, caKey))
+}
+
+test('certificates begin 5 minutes ago, in whole seconds, and end a year later, less these 5 minutes', () => {
+  const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
+  const { notBefore, notAfter } = signRequest(authority, request, serving, now, '02').certificate
+  expect(notBefore).toEqual(new Date('2026-11-21T08:55:00Z'))
+  expect(notAfter).toEqual(new Date('2027-11-21T08:55:00Z'))
+})
+
+test('a certificate of less than 8 hours is not cut by the backdating', () => {
+  const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
+  const hour = kubernetesProfile(['client auth'], 3_600_000)
+  expect(signRequest(authority, request, hour, now, '02').certificate.notAfter).toEqual(
+    new Date('2026-11-21T10:00:00Z'),
+  )
+})
+
+test('what is signed names its issuer, verifies with its key, and ends with it at the latest', () => {
+  const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
+  const century = kubernetesProfile(['server auth'], 100 * year)
+  const { certificate: leaf, isClamped } = signRequest(authority, request, century, now, '02')
+  expect(leaf.isSignedBy(root)).toBe(true)
+  expect(leaf.authorityKeyId).toBe(root.subjectKeyId)
+  expect([leaf.notAfter, isClamped]).toEqual([root.notAfter, true])
+})
+
+test('nothing of what a request asks for gets through but subject, alternative names and key', () => {
+  const der = createRequest(
+    {
+      subject: [[{ type: 'CN', value: 'a' }], [{ type: 'emailAddress', value: 'a@example.com' }]],
+      basicConstraints: { ca: true, pathLength: 3 },
+      keyUsage: ['keyCertSign'],
+      extendedKeyUsage: ['anyExtendedKeyUsage'],
+      nameConstraints: { permitted: { dns: ['example.com'] } },
+      subjectAltNames: { dns: ['a.example.com'], ip: ['10.0.0.1'] },
+    },
+    requestKey,
+  )
+  const issued = signRequest(authority, readRequest(der, 'a.csr'), serving, now, '02')
+  const { isCa, keyUsage, extendedKeyUsage, nameConstraints, subject, subjectAltNames } = issued.certificate
+  expect({ isCa, keyUsage, extendedKeyUsage, nameConstraints, subject: subject.text }).toEqual({
+    isCa: false,
+    keyUsage: ['digitalSignature'],
+    extendedKeyUsage: ['serverAuth'],
+    nameConstraints: undefined,
+    subject: 'CN=a',
+  })
+  expect([subjectAltNames.dns, subjectAltNames.ip]).toEqual([['a.example.com'], ['10.0.0.1']])
+  expect(issued.droppedExtensions).toEqual(['keyUsage', 'extKeyUsage', 'basicConstraints', 'nameConstraints'])
+  expect(issued.droppedAttributes).toEqual(['emailAddress'])
+})
+
+test('a request whose signature is not by its own key is refused', () => {
+  const der = Buffer.from(createRequest({ subject: { commonName: 'a' } }, requestKey))
+  // The last octets are those of the signature.
+  der[der.length - 5]! ^= 1
+  expect(() => readRequest(der, 'a.csr')).toThrow('the signature of a.csr does not count')
+})
+
+test('octets that are no request are refused by the name of their file', () => {
+  expect(() => readRequest(Buffer.from('3003020101', 'hex'), 'a.csr')).toThrow(
+    'a.csr is no request that can be read',
+  )
+})
+
+test.each([
+  ['no certificate', [], caKey, 'ca.pem holds 0 certificates'],
+  ['a bundle', [root, root], caKey, 'ca.pem holds 2 certificates'],
+  ['a leaf', [certificate({})], caKey, 'ca.pem is no CA: CN=x'],
+  ['CA:FALSE', [certificate({ basicConstraints: { ca: false } })], caKey, 'ca.pem is no CA: CN=x'],
+  [
+    'a CA that may not sign',
+    [certificate({ basicConstraints: { ca: true }, keyUsage: ['cRLSign'] })],
+    caKey,
+    'ca.pem may not sign certificates',
+  ],
+  ["another's key", [root], otherKey, 'the key ca-key.pem does not belong to the CA ca.pem'],
+] as const)('%s is not opened as a CA', (_, certificates, key, message) => {
+  expect(() => openAuthority(certificates, key, names)).toThrow(message)
+})
+
+test('the certificate of a CA without keyUsage may sign', () => {
+  expect(
+    openAuthority([certificate({ basicConstraints: { ca: true } })], caKey, names).certificate.isCa,
+  ).toBe(true)
+})
+
+test('an expired CA signs nothing', () => {
+  const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
+  const later = new Date(now.getTime() + 11 * year)
+  expect(() => signRequest(authority, request, serving, later, '02')).toThrow(/^the CA has expired/)
+})

@@ -1,0 +1,120 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { Ledger, type LedgerStore } from './ledger.ts'
+import { issueRoot } from './root.ts'
+
+const now = new Date('2026-11-21T09:00:00Z')
+const key = generateKeyPairSync('ed25519').privateKey
+const certificate = (serialNumber: string) =>
+  issueRoot(
+    { subject: { commonName: 'ca', organization: ['Käse'] }, ttlMs: 86_400_000 },
+    key,
+    now,
+    serialNumber,
+  )
+
+class MemoryStore implements LedgerStore {
+  readonly name = 'ca.ledger.jsonl'
+  text: string
+
+  constructor(text = '') {
+    this.text = text
+  }
+
+  read(): Uint8Array {
+    return Buffer.from(this.text)
+  }
+
+  append(octets: Uint8Array): void {
+    this.text += Buffer.from(octets).toString('utf8')
+  }
+
+  cut(length: number): void {
+    this.text = Buffer.from(this.text).subarray(0, length).toString('utf8')
+  }
+}
+
+const counting = (from: number) => (count: number) => new Uint8Array(count).fill(from++)
+
+test('a signed certificate is one line of JSON', () => {
+  const store = new MemoryStore()
+  const signed = certificate('0abc')
+  new Ledger(store).record([signed], now)
+  expect(store.text.endsWith('\n')).toBe(true)
+  expect(JSON.parse(store.text)).toEqual({
+    serialNumber: '0abc',
+    subject: 'CN=ca,O=Käse',
+    notBefore: '2026-11-21T08:55:00Z',
+    notAfter: '2026-11-22T08:55:00Z',
+    fingerprintSha256: signed.fingerprintSha256,
+    issuedAt: '2026-11-21T09:00:00Z',
+  })
+})
+
+test('a number that is in the ledger is never drawn again, in whatever form it stands there', () => {
+  const [upper, padded] = ['0A'.repeat(16), `00${'0b'.repeat(16)}`]
+  const store = new MemoryStore(`{"serialNumber":"${upper}"}\n\n{"serialNumber":"${padded}"}\n`)
+  expect(new Ledger(store).draw(counting(10))).toBe('0c'.repeat(16))
+})
+
+test('no number is drawn twice before it is recorded, nor the one of the CA itself', () => {
+  const ledger = new Ledger(new MemoryStore())
+  const repeating = [1, 1, 2, 3]
+  const random = (count: number) => new Uint8Array(count).fill(repeating.shift()!)
+  const ca = certificate('02'.repeat(16))
+  expect([ledger.draw(random, ca), ledger.draw(random, ca)]).toEqual(['01'.repeat(16), '03'.repeat(16)])
+})
+
+test('a last line that a crash cut short is removed, and the others stay', () => {
+  const whole = '{"serialNumber":"01"}\n'
+  const store = new MemoryStore(`${whole}{"serialNumber":"02","subj`)
+  new Ledger(store)
+  expect(store.text).toBe(whole)
+})
+
+test.each(['{"serialNumber":"02","subj', '{"seri', '{'])(
+  'of "%s", the beginning of an entry, nothing stays',
+  (torn) => {
+    const store = new MemoryStore(torn)
+    new Ledger(store)
+    expect(store.text).toBe('')
+  },
+)
+
+test.each(['-----BEGIN CERTIFICATE-----', 'my only copy', '{"other":1}'])(
+  'a file of something else ("%s") is not touched, though its last line has no newline',
+  (text) => {
+    const store = new MemoryStore(text)
+    expect(() => new Ledger(store)).toThrow('line 1 of the ledger ca.ledger.jsonl is no entry')
+    expect(store.text).toBe(text)
+  },
+)
+
+test('a whole last line without its newline counts, and gets one', () => {
+  const store = new MemoryStore(`{"serialNumber":"${'07'.repeat(16)}"}`)
+  const ledger = new Ledger(store)
+  expect(ledger.draw(counting(7))).toBe('08'.repeat(16))
+  ledger.record([certificate('05')], now)
+  expect(store.text.split('\n')).toHaveLength(3)
+})
+
+test.each([
+  'nonsense',
+  '{}',
+  '{"serialNumber":7}',
+  '{"serialNumber":"xyz"}',
+  `{"serialNumber":"${'a'.repeat(41)}"}`,
+  '[]',
+  'null',
+])('a line that is %s, and not the last, keeps every number from being drawn', (line) => {
+  const open = () => new Ledger(new MemoryStore(`{"serialNumber":"01"}\n${line}\n{"serialNumber":"02"}\n`))
+  expect(open).toThrow('line 2 of the ledger ca.ledger.jsonl is no entry')
+})
+
+test('when the ledger cannot be written, nothing is handed out', () => {
+  const store = new MemoryStore()
+  store.append = () => {
+    throw new Error('disk full')
+  }
+  expect(() => new Ledger(store).record([certificate('01')], now)).toThrow('disk full')
+})

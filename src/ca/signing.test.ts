@@ -1,0 +1,109 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { createRequest, type RequestDescription } from '../x509/issuing.ts'
+import { writePem } from '../x509/pem.ts'
+import { openAuthority } from './authority.ts'
+import { Ledger, type LedgerStore } from './ledger.ts'
+import { kubernetesProfile } from './profile.ts'
+import { requestsOf } from './request-file.ts'
+import { issueRoot } from './root.ts'
+import { checkRequests, signAll, signedCertificate } from './signing.ts'
+
+const now = new Date('2026-11-21T09:00:00Z')
+const day = 86_400_000
+const [caKey, key] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey) as [
+  never,
+  never,
+]
+const root = issueRoot({ subject: { commonName: 'ca' }, ttlMs: 100 * day }, caKey, now, '0a')
+const authority = openAuthority([root], caKey, { ca: 'ca.pem', key: 'ca-key.pem' })
+const der = (asked: RequestDescription, by = key) => createRequest(asked, by)
+const pem = (asked: RequestDescription, by = key) => writePem('CERTIFICATE REQUEST', der(asked, by))
+const named = (commonName: string) => ({ subject: { commonName } })
+
+class MemoryStore implements LedgerStore {
+  readonly name = 'ledger'
+  readonly lines: string[] = []
+  read = () => new Uint8Array()
+  append = (octets: Uint8Array) =>
+    this.lines.push(...Buffer.from(octets).toString('utf8').trim().split('\n')) && undefined
+  cut = () => undefined
+}
+
+let drawn = 1
+const random = (count: number) => new Uint8Array(count).fill(drawn++)
+const sign = (
+  entries: ReturnType<typeof requestsOf>,
+  usages = ['client auth'] as const,
+  store = new MemoryStore(),
+) =>
+  signAll(
+    checkRequests(entries),
+    authority,
+    kubernetesProfile([...usages], 10 * day),
+    new Ledger(store),
+    now,
+    random,
+  )
+
+test('all requests of a file are signed in their order, each with a number of its own that is in the ledger', () => {
+  const store = new MemoryStore()
+  const text = `# two\n${pem(named('a'))}\n${pem(named('b')).replace(/CERTIFICATE REQUEST/g, 'NEW CERTIFICATE REQUEST')}`
+  const signed = sign(requestsOf('all.pem', Buffer.from(text)), ['client auth'], store).map(signedCertificate)
+  expect(signed.map(({ entry, subject }) => [entry, subject])).toEqual([
+    ['request 1', 'CN=a'],
+    ['request 2', 'CN=b'],
+  ])
+  const recorded = store.lines.map((line) => (JSON.parse(line) as { serialNumber: string }).serialNumber)
+  expect(recorded).toEqual(signed.map(({ serialNumber }) => serialNumber))
+  expect(new Set(recorded).size).toBe(2)
+})
+
+test('a request in DER is taken as well', () => {
+  expect(requestsOf('a.der', der(named('a')))).toMatchObject([{ source: 'a.der', entry: '' }])
+})
+
+test('one bad request among good ones keeps all from being signed, and is named', () => {
+  const bad = Buffer.from(der(named('b')))
+  bad[bad.length - 5]! ^= 1
+  const text = pem(named('a')) + writePem('CERTIFICATE REQUEST', bad)
+  const store = new MemoryStore()
+  expect(() => sign(requestsOf('all.pem', Buffer.from(text)), ['client auth'], store)).toThrow(
+    '1 of 2 requests are refused, and none was signed',
+  )
+  expect(store.lines).toEqual([])
+})
+
+test('when the ledger cannot be written, no certificate is returned', () => {
+  const store = new MemoryStore()
+  store.append = () => {
+    throw new Error('disk full')
+  }
+  expect(() => sign(requestsOf('a', der(named('a'))), ['client auth'], store)).toThrow('disk full')
+})
+
+test.each([
+  ['a key', writePem('PRIVATE KEY', Buffer.from('3000', 'hex')), 'f holds no certificate request'],
+  ['nothing', '', 'f holds no certificate request'],
+  ['text', 'hello', 'f holds no certificate request'],
+  ['a request without its end', pem(named('a')).slice(0, -20), 'f: line 1: '],
+])('a file with %s has no requests to sign', (_, text, message) => {
+  expect(() => requestsOf('f', Buffer.from(text))).toThrow(message)
+})
+
+const notices = (asked: RequestDescription, usages: readonly string[], by = key) =>
+  signedCertificate(sign(requestsOf('a', der(asked, by)), usages as never)[0]!).notices.join('; ')
+
+test('who signs is told what a certificate can do, or cannot', () => {
+  const masters = { subject: { commonName: 'a', organization: ['system:masters'] } }
+  expect(notices(masters, ['client auth'])).toContain('no RBAC rule can take that away')
+  expect(notices(masters, ['server auth'])).not.toContain('RBAC')
+  expect(notices({ subject: {} }, ['client auth'])).toContain('no common name')
+  expect(notices(named('a'), ['server auth'])).toContain('no alternative names')
+  expect(notices({ ...named('a'), subjectAltNames: { ip: ['::1'] } }, ['server auth'])).toBe('')
+  expect(notices({ ...named('a'), basicConstraints: { ca: true } }, ['client auth'])).toBe(
+    'left out of what was requested: basicConstraints',
+  )
+  const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey as never
+  expect(notices(named('a'), ['client auth'], weak)).toContain('its RSA key has 1024 bits')
+})

@@ -1,0 +1,47 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { AppendFile } from './append-file.ts'
+
+function pathIn(): string {
+  const folder = fs.mkdtempSync(join(tmpdir(), 'kcert-append-'))
+  onTestFinished(() => fs.rmSync(folder, { recursive: true }))
+  return join(folder, 'ledger')
+}
+
+const text = (file: AppendFile) => Buffer.from(file.read()).toString('utf8')
+
+test('a file that is not there is empty, and is made for its user alone', () => {
+  const path = pathIn()
+  const file = new AppendFile(path)
+  expect(text(file)).toBe('')
+  expect(fs.existsSync(path)).toBe(false)
+  file.append(Buffer.from('one\n'))
+  file.append(Buffer.from('two\n'))
+  expect(text(file)).toBe('one\ntwo\n')
+  expect(fs.statSync(path).mode & 0o777).toBe(0o600)
+})
+
+test('what is behind a length is cut off', () => {
+  const file = new AppendFile(pathIn())
+  file.append(Buffer.from('one\ntw'))
+  file.cut(4)
+  expect(text(file)).toBe('one\n')
+})
+
+test('a FIFO is neither read nor written, and nobody waits for its other end', () => {
+  const path = pathIn()
+  execFileSync('mkfifo', [path])
+  const file = new AppendFile(path)
+  expect(() => file.read()).toThrow(`${path} cannot be read`)
+  expect(() => file.append(Buffer.from('x'))).toThrow(`${path} could not be written`)
+})
+
+test('a folder that is not there is said, and so is a full disk, of which nothing stays behind', () => {
+  const path = pathIn()
+  expect(() => new AppendFile(`${path}/x/y`).append(Buffer.from('x'))).toThrow('could not be written')
+  const full = new AppendFile('/dev/full')
+  expect(() => full.append(Buffer.from('x'))).toThrow('/dev/full could not be written')
+})

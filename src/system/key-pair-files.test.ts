@@ -1,0 +1,136 @@
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { FileCalls } from './atomic-file.ts'
+import { finishKeyPair, isKeyPairPending, writeKeyPair } from './key-pair-files.ts'
+
+function folder(): string {
+  const path = fs.mkdtempSync(join(tmpdir(), 'kcert-pair-'))
+  onTestFinished(() => fs.rmSync(path, { recursive: true }))
+  return path
+}
+
+/** Calls of which the given one fails, counted from 1; `dies` fails all later ones as well, as if the machine had stopped. */
+function failingCalls(failing: number, dies: boolean): { calls: FileCalls; count: () => number } {
+  let count = 0
+  const calls = new Proxy(fs as FileCalls, {
+    get: (target, name: keyof FileCalls) => {
+      return (...args: unknown[]) => {
+        count++
+        const fails = count === failing || (dies && count > failing)
+        if (fails) throw Object.assign(new Error(`EIO at ${name}`), { code: 'EIO' })
+        return (target[name] as (...all: unknown[]) => unknown)(...args)
+      }
+    },
+  })
+  return { calls, count: () => count }
+}
+
+interface Case {
+  readonly at: string
+  readonly before: boolean
+}
+
+function prepare({ at, before }: Case) {
+  const [certificate, key] = [join(at, 'ca.pem'), join(at, 'ca-key.pem')]
+  if (before) {
+    fs.writeFileSync(certificate, 'old certificate', { mode: 0o640 })
+    fs.writeFileSync(key, 'old key', { mode: 0o644 })
+  }
+  const write = (calls?: FileCalls) =>
+    writeKeyPair(
+      { path: certificate, content: 'new certificate' },
+      { path: key, content: 'new key' },
+      { replace: before },
+      calls,
+    )
+  const read = (path: string) => (fs.existsSync(path) ? fs.readFileSync(path, 'utf8') : 'none')
+  return { certificate, key, write, state: () => `${read(certificate)}, ${read(key)}` }
+}
+
+const callsOfOneWrite = (before: boolean): number => {
+  const counting = failingCalls(0, false)
+  prepare({ at: folder(), before }).write(counting.calls)
+  return counting.count()
+}
+
+test.each([false, true])('a pair is written, the key for its user alone (a pair was there: %s)', (before) => {
+  const at = folder()
+  const { certificate, key, write, state } = prepare({ at, before })
+  write()
+  expect(state()).toBe('new certificate, new key')
+  expect(fs.statSync(key).mode & 0o777).toBe(0o600)
+  expect(fs.statSync(certificate).mode & 0o777).toBe(before ? 0o640 : 0o644)
+  expect(fs.readdirSync(at).sort()).toEqual(['ca-key.pem', 'ca.pem'])
+})
+
+test.each([false, true])(
+  'whichever call the machine stops at, both files are old or both are new once it is finished (a pair was there: %s)',
+  (before) => {
+    const old = before ? 'old certificate, old key' : 'none, none'
+    const seen = new Set<string>()
+    for (let failing = 1; failing <= callsOfOneWrite(before); failing++) {
+      const { certificate, write, state } = prepare({ at: folder(), before })
+      try {
+        write(failingCalls(failing, true).calls)
+      } catch {
+        // The machine stopped.
+      }
+      seen.add(`finished: ${finishKeyPair(certificate)}`)
+      expect([old, 'new certificate, new key'], `stopped at call ${failing}`).toContain(state())
+      seen.add(state())
+      expect(isKeyPairPending(certificate)).toBe(false)
+    }
+    expect([...seen].sort()).toEqual(
+      [
+        old,
+        'new certificate, new key',
+        'finished: undefined',
+        'finished: finished',
+        'finished: forgotten',
+      ].sort(),
+    )
+  },
+)
+
+test.each([false, true])(
+  'when one call fails, both files are as they were, or the error came after both were new (a pair was there: %s)',
+  (before) => {
+    const old = before ? 'old certificate, old key' : 'none, none'
+    for (let failing = 1; failing <= callsOfOneWrite(before); failing++) {
+      const { certificate, write, state } = prepare({ at: folder(), before })
+      let failed = false
+      try {
+        write(failingCalls(failing, false).calls)
+      } catch {
+        failed = true
+      }
+      finishKeyPair(certificate)
+      expect(
+        failed ? [old, 'new certificate, new key'] : ['new certificate, new key'],
+        `call ${failing}`,
+      ).toContain(state())
+    }
+  },
+)
+
+test('without leave to replace, neither file is touched when one is there', () => {
+  for (const there of ['ca.pem', 'ca-key.pem']) {
+    const at = folder()
+    fs.writeFileSync(join(at, there), 'mine')
+    const { write } = prepare({ at, before: false })
+    expect(write).toThrow(`${join(at, there)} exists and is not replaced`)
+    expect(fs.readdirSync(at)).toEqual([there])
+  }
+})
+
+test('a note that is no note is forgotten', () => {
+  const at = folder()
+  const certificate = join(at, 'ca.pem')
+  for (const note of ['', 'x', '{}', '{"certificate":1,"keyPath":2,"keySha256":3}', 'null']) {
+    fs.writeFileSync(join(at, '.ca.pem.pair.kcert-tmp'), note)
+    expect(finishKeyPair(certificate)).toBe('forgotten')
+  }
+  expect(fs.readdirSync(at)).toEqual([])
+})

@@ -1,0 +1,103 @@
+import { spawn, spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { lockPath, withLock } from './lock.ts'
+
+function pathIn(): string {
+  const folder = fs.mkdtempSync(join(tmpdir(), 'kcert-lock-'))
+  onTestFinished(() => fs.rmSync(folder, { recursive: true }))
+  return join(folder, 'ca.pem')
+}
+
+test('what is done under the lock is done one after the other, and no file is left', async () => {
+  const path = pathIn()
+  let inside = 0
+  let most = 0
+  const act = async () => {
+    most = Math.max(most, ++inside)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    inside--
+  }
+  await Promise.all(Array.from({ length: 8 }, () => withLock(path, act)))
+  expect(most).toBe(1)
+  expect(fs.readdirSync(join(path, '..'))).toEqual([])
+})
+
+test('the lock is given back when what was done under it fails', async () => {
+  const path = pathIn()
+  await expect(withLock(path, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(await withLock(path, () => 'yes', 0)).toBe('yes')
+})
+
+test('a lock that is held is waited for in vain, and its holder is named', async () => {
+  const path = pathIn()
+  const second = withLock(path, () => withLock(path, () => 'never', 100))
+  await expect(second).rejects.toThrow(`${path} is in use by another kcert`)
+  await expect(second).rejects.toMatchObject({
+    why: expect.stringContaining(`process ${process.pid} on ${hostname()}`),
+  })
+})
+
+test('the lock of a process that was killed is taken over', async () => {
+  const path = pathIn()
+  const script = `import { withLock } from ${JSON.stringify(join(import.meta.dirname, 'lock.ts'))}
+    await withLock(${JSON.stringify(path)}, () => { console.log('held'); return new Promise((r) => setTimeout(r, 60_000)) })`
+  const holder = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await new Promise((resolve) => holder.stdout.once('data', resolve))
+  await expect(withLock(path, () => 'ours', 100)).rejects.toThrow('in use')
+  holder.kill('SIGKILL')
+  await new Promise((resolve) => holder.once('exit', resolve))
+  expect(await withLock(path, () => 'ours', 5000)).toBe('ours')
+})
+
+test('a process id that is used again does not keep a dead lock alive', async () => {
+  const path = pathIn()
+  const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  const holder = { pid: process.pid, host: hostname(), bootId, startedTicks: '1', token: 'x' }
+  fs.writeFileSync(lockPath(path), JSON.stringify(holder))
+  expect(await withLock(path, () => 'ours', 5000)).toBe('ours')
+})
+
+test.each([
+  ['another machine', JSON.stringify({ pid: 1, host: 'elsewhere', bootId: '', startedTicks: '', token: '' })],
+  ['nobody who can be read', 'nonsense'],
+])('the lock of %s is left alone, with the command that removes it', async (_, content) => {
+  const path = pathIn()
+  fs.writeFileSync(lockPath(path), content)
+  await expect(withLock(path, () => 'ours', 100)).rejects.toMatchObject({
+    code: 'KCERT_LOCKED',
+    next: expect.stringContaining(`rm ${lockPath(path)}`),
+  })
+  expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(content)
+})
+
+test('many processes that find the same dead lock count to the same number', () => {
+  const path = pathIn()
+  const counter = `${path}.counter`
+  fs.writeFileSync(counter, '0')
+  const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  fs.writeFileSync(
+    lockPath(path),
+    JSON.stringify({ pid: 2 ** 30, host: hostname(), bootId, startedTicks: '1', token: 'x' }),
+  )
+  const script = `import { readFileSync, writeFileSync } from 'node:fs'
+    import { withLock } from ${JSON.stringify(join(import.meta.dirname, 'lock.ts'))}
+    for (let i = 0; i < 10; i++) await withLock(${JSON.stringify(path)}, () => {
+      const n = Number(readFileSync(${JSON.stringify(counter)}, 'utf8'))
+      writeFileSync(${JSON.stringify(counter)}, String(n + 1))
+    })`
+  const file = `${path}.mjs`
+  fs.writeFileSync(file, script)
+  const command = Array.from({ length: 6 }, () => `"${process.execPath}" "${file}" &`).join(' ')
+  const { status, stderr } = spawnSync('sh', ['-c', `${command} wait`], { encoding: 'utf8' })
+  expect([status, stderr]).toEqual([0, ''])
+  expect(fs.readFileSync(counter, 'utf8')).toBe('60')
+})
+
+test('a folder where no file can be made is said', async () => {
+  await expect(withLock(`${pathIn()}/not/there`, () => 'x')).rejects.toThrow('cannot be locked')
+})

@@ -1,0 +1,142 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { readPrivateKeyFile } from '../../src/x509/keys.ts'
+import { opensslRequest } from './ca-files.ts'
+import { kcert, type Session } from './program.ts'
+
+// Keys of known octets are put into every place where a file can be named, right ones and wrong ones, in every format, with
+// every debug switch on. No run may show a piece of them.
+
+/** All forms in which 12 octets of a private key could appear: base64 at each alignment, hexadecimal, decimal. */
+function tracesOf(pem: string, password?: string): string[] {
+  const { keyObject } = readPrivateKeyFile(Buffer.from(pem), password)
+  const jwk = keyObject!.export({ format: 'jwk' }) as Record<string, string>
+  const secrets = ['d', 'p', 'q', 'dp', 'dq', 'qi'].flatMap((name) =>
+    jwk[name] ? [Buffer.from(jwk[name], 'base64url')] : [],
+  )
+  const lines = pem.split('\n').filter((line) => line !== '' && !line.startsWith('-----'))
+  // The first line of a key in PKCS#8 has nothing secret before its 36th octet, and of RSA it is the public modulus.
+  const secretLines = lines.slice(keyObject!.asymmetricKeyType === 'rsa' ? 8 : 1)
+  const pieces = secrets.flatMap((secret) => {
+    const traces: string[] = []
+    for (let at = 0; at + 12 <= secret.length; at += 4) {
+      const piece = secret.subarray(at, at + 12)
+      traces.push(
+        piece.toString('hex'),
+        piece.toString('hex').toUpperCase(),
+        [...piece].join(','),
+        [...piece].join(', '),
+      )
+    }
+    for (const shift of [0, 1, 2])
+      traces.push(
+        secret
+          .subarray(shift, shift + 12)
+          .toString('base64')
+          .slice(0, 15),
+      )
+    return traces
+  })
+  return [...secretLines, ...pieces].filter((trace) => trace.length >= 12)
+}
+
+const at = mkdtempSync(join(tmpdir(), 'kcert-secrets-'))
+afterAll(() => rmSync(at, { recursive: true }))
+writeFileSync(join(at, 'password'), 'correct horse battery staple\n')
+const keys = [
+  ['RSA-2048', 'kubernetes'],
+  ['RSA-2048', 'encrypted'],
+  ['ECDSA-P256', 'pkcs8'],
+  ['ECDSA-P256', 'kubernetes'],
+  ['ECDSA-P384', 'encrypted'],
+  ['Ed25519', 'pkcs8'],
+].map(([keyType, format]) => {
+  const file = `${keyType}-${format}.key`
+  const how = format === 'encrypted' ? ['--password-file', 'password'] : ['--format', format!]
+  kcert(['key', 'generate', '--key-type', keyType!, '--out', file, ...how], { cwd: at })
+  return { file, encrypted: format === 'encrypted' }
+})
+const traces = keys.flatMap(({ file, encrypted }) =>
+  tracesOf(readFileSync(join(at, file), 'utf8'), encrypted ? 'correct horse battery staple' : undefined),
+)
+
+const debug = { DEBUG: '*', OCLIF_DEBUG: '1', NODE_DEBUG: '', KCERT_DEBUG: '1', VERBOSE: '1' }
+
+function leaks({ stdout, stderr }: Session): string[] {
+  const shown = stdout + stderr
+  return [...traces, 'correct horse'].filter((trace) => shown.includes(trace))
+}
+
+test('the traces are those of the keys: a printed key is full of them', () => {
+  const printed = keys.map(({ file }) => ({
+    stdout: readFileSync(join(at, file), 'utf8'),
+    stderr: '',
+    exit: 0,
+  }))
+  expect(printed.map((session) => leaks(session).length > 0)).toEqual(printed.map(() => true))
+})
+
+test.each(keys)('no command shows a piece of $file, wherever it is named', ({ file, encrypted }) => {
+  const password = encrypted ? ['--ca-password-file', 'password'] : []
+  const ca = `${file}.ca.pem`
+  const init = ['ca', 'init', '--cn', 'x', '--key', file, '--out', ca]
+  const made = kcert([...init, ...(encrypted ? ['--password-file', 'password'] : [])], {
+    cwd: at,
+    env: debug,
+  })
+  expect([made.exit, made.stderr]).toEqual([0, ''])
+  if (!readdirSync(at).includes('a.csr')) opensslRequest(at, 'a')
+
+  const pair = ['--ca', ca, '--ca-key', file, ...password]
+  const works: string[][] = [
+    ['ca', 'sign', 'a.csr', ...pair, '--profile', 'server', '--out', '-'],
+    ['ca', 'renew', ...pair, '--out', '-'],
+    ['ca', 'bundle', ca, '--out', '-'],
+  ]
+  const fails: string[][] = [
+    [
+      'ca',
+      'sign',
+      'a.csr',
+      '--ca',
+      ca,
+      '--ca-key',
+      file,
+      '--profile',
+      'server',
+      '--out',
+      '-',
+      '--ca-password-file',
+      file,
+    ],
+    ['ca', 'sign', file, ...pair, '--profile', 'server', '--out', '-'],
+    ['ca', 'sign', 'a.csr', ...pair, '--config', file, '--out', '-'],
+    ['ca', 'sign', 'a.csr', ...pair, '--profile', 'server', '--ledger', file, '--out', '-'],
+    ['ca', 'sign', 'a.csr', '--ca', file, '--ca-key', file, '--profile', 'server', '--out', '-'],
+    ['ca', 'sign', 'a.csr', ...pair, '--profile', 'server', '--out', file],
+    ['ca', 'renew', ...pair, '--out', file],
+    ['ca', 'bundle', file],
+    ['ca', 'init', '--cfssl', file, '--out', '-', '--key-out', 'k'],
+    ['ca', 'init', '--cn', 'x', '--key', ca, '--out', '-'],
+    ['key', 'generate', '--out', file],
+    ['key', 'generate', '--out', file, '--no-such-flag'],
+  ]
+  const before = readFileSync(join(at, file), 'utf8')
+  const run = (args: readonly string[]): number | null => {
+    const session = kcert(args, { cwd: at, env: debug })
+    expect(leaks(session), args.join(' ')).toEqual([])
+    return session.exit
+  }
+  for (const format of ['text', 'json', 'yaml']) {
+    for (const args of works) expect(run([...args, '-o', format])).toBe(0)
+  }
+  for (const args of fails) expect(run(args), args.join(' ')).toBeGreaterThanOrEqual(2)
+  expect(readFileSync(join(at, file), 'utf8')).toBe(before)
+  const kept = readdirSync(at).filter((name) => !/\.key$|^password$/.test(name))
+  for (const name of kept) {
+    const session = { stdout: readFileSync(join(at, name), 'latin1'), stderr: '', exit: 0 }
+    expect(leaks(session), name).toEqual([])
+  }
+})

@@ -1,0 +1,290 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { readCertificates } from '../../src/x509/certificate.ts'
+import {
+  certificateIn,
+  folderWithCa,
+  inFolder,
+  ledgerIn,
+  openssl,
+  opensslAccepts,
+  opensslRequest,
+} from './ca-files.ts'
+
+const ca = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+
+// tls/server-signing-config.json of the Kubernetes documentation, by its content.
+const signingConfig = JSON.stringify({
+  signing: {
+    default: {
+      usages: ['digital signature', 'key encipherment', 'server auth'],
+      expiry: '876000h',
+      ca_constraint: { is_ca: false },
+    },
+  },
+})
+
+test("the documentation's request and signing configuration make a serving certificate", () => {
+  const at = folderWithCa()
+  opensslRequest(
+    at,
+    'server',
+    '-addext',
+    'subjectAltName=DNS:my-svc.my-namespace.svc.cluster.local,IP:192.0.2.24',
+  )
+  writeFileSync(join(at, 'config.json'), signingConfig)
+  const request = readFileSync(join(at, 'server.csr'))
+  const sign = ['ca', 'sign', '-', ...ca, '--config', 'config.json', '--out', 'server.crt']
+  const { stdout, stderr, exit } = inFolder(at)(sign, request)
+  expect([exit, stderr]).toEqual([0, expect.stringMatching(/^note: -: it ends with its CA, at /)])
+  expect(stdout).toMatch(/^signed 1 certificate by CN=signer\n/)
+  const leaf = certificateIn(at, 'server.crt')
+  expect(leaf.subject.text).toBe('CN=server,O=group')
+  expect([leaf.keyUsage, leaf.extendedKeyUsage]).toEqual([
+    ['digitalSignature', 'keyEncipherment'],
+    ['serverAuth'],
+  ])
+  expect([leaf.subjectAltNames.dns, leaf.subjectAltNames.ip]).toEqual([
+    ['my-svc.my-namespace.svc.cluster.local'],
+    ['192.0.2.24'],
+  ])
+  expect(leaf.notAfter).toEqual(certificateIn(at, 'ca.pem').notAfter)
+  expect(opensslAccepts(at, 'ca.pem', 'server.crt')).toBe(true)
+})
+
+test('usages and duration are those of the flags; requested extensions are left out, and it is said', () => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a', '-addext', 'basicConstraints=critical,CA:TRUE', '-addext', 'keyUsage=keyCertSign')
+  const usages = ['--usage', 'client auth', '--usage', 'digital signature,key encipherment']
+  const { stdout, stderr, exit } = inFolder(at)([
+    'ca',
+    'sign',
+    'a.csr',
+    ...ca,
+    ...usages,
+    '--duration',
+    '1h',
+    '--out',
+    'a.crt',
+    '-o',
+    'json',
+  ])
+  expect([exit, stderr]).toEqual([0, ''])
+  const leaf = certificateIn(at, 'a.crt')
+  const [signed] = (JSON.parse(stdout) as { certificates: Record<string, unknown>[] }).certificates
+  expect(signed).toMatchObject({
+    source: 'a.csr',
+    entry: '',
+    subject: 'CN=a,O=group',
+    isCa: false,
+    serialNumber: leaf.serialNumber,
+    keyUsage: ['digitalSignature', 'keyEncipherment'],
+    extendedKeyUsage: ['clientAuth'],
+    droppedExtensions: ['basicConstraints', 'keyUsage'],
+    notices: ['left out of what was requested: basicConstraints'],
+    pem: readFileSync(join(at, 'a.crt'), 'utf8'),
+  })
+  // 5 minutes back, one hour ahead.
+  expect((leaf.notAfter.getTime() - leaf.notBefore.getTime()) / 60_000).toBe(65)
+  expect([leaf.isCa, leaf.keyUsage]).toEqual([false, ['digitalSignature', 'keyEncipherment']])
+})
+
+test('a duration is never above that of a profile, nor below ten minutes', () => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  const minutes = (...flags: string[]) => {
+    const { stderr } = inFolder(at)(['ca', 'sign', 'a.csr', ...ca, ...flags, '--out', 'a.crt', '--force'])
+    const { notBefore, notAfter } = certificateIn(at, 'a.crt')
+    return [(notAfter.getTime() - notBefore.getTime()) / 60_000, stderr]
+  }
+  expect(minutes('--profile', 'client', '--duration', '20000h')).toEqual([
+    525_600,
+    "note: the lifetime is 8760h0m0s, the profile's\n",
+  ])
+  expect(minutes('--profile', 'client', '--duration', '1m')).toEqual([
+    15,
+    'note: the lifetime is 10m0s, the least that is granted\n',
+  ])
+  expect(minutes('--usage', 'client auth', '--duration', '20000h')).toEqual([1_200_000, ''])
+})
+
+test('many requests, of several files and of one, are signed in their order and stand in the ledger', () => {
+  const at = folderWithCa()
+  for (const name of ['a', 'b', 'c']) opensslRequest(at, name)
+  writeFileSync(
+    join(at, 'two.pem'),
+    ['b.csr', 'c.csr'].map((name) => readFileSync(join(at, name), 'utf8')).join('text\n'),
+  )
+  const { stdout, exit } = inFolder(at)([
+    'ca',
+    'sign',
+    'a.csr',
+    'two.pem',
+    ...ca,
+    '--profile',
+    'client',
+    '--out',
+    '-',
+  ])
+  expect(exit).toBe(0)
+  const signed = readCertificates(stdout)
+  expect(signed.map(({ subject }) => subject.commonName)).toEqual(['a', 'b', 'c'])
+  const entries = ledgerIn(at).slice(1)
+  expect(
+    entries.map(({ serialNumber, fingerprintSha256, subject }) => [serialNumber, fingerprintSha256, subject]),
+  ).toEqual(
+    signed.map(({ serialNumber, fingerprintSha256, subject }) => [
+      serialNumber,
+      fingerprintSha256,
+      subject.text,
+    ]),
+  )
+})
+
+test('serial numbers are positive, of at most 20 octets, and of 128 random bits', () => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  writeFileSync(join(at, 'many.pem'), readFileSync(join(at, 'a.csr'), 'utf8').repeat(200))
+  const { stdout } = inFolder(at)(['ca', 'sign', 'many.pem', ...ca, '--profile', 'client', '--out', '-'])
+  const numbers = readCertificates(stdout).map(({ serialNumber }) => BigInt(`0x${serialNumber}`))
+  expect(new Set(numbers).size).toBe(200)
+  expect(numbers.every((number) => number > 0n && number < 2n ** 128n)).toBe(true)
+  // Every bit is set in some and clear in others: of 200 fair coins, none falls on one side only (2^-192 for 128 of them).
+  const [all, any] = [numbers.reduce((a, b) => a & b), numbers.reduce((a, b) => a | b)]
+  expect([all, any]).toEqual([0n, 2n ** 128n - 1n])
+})
+
+test('several kcert at once give no number twice and lose no entry', async () => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  const sign = (index: number) =>
+    new Promise<number | null>((done) => {
+      const args = ['ca', 'sign', 'a.csr', ...ca, '--profile', 'client', '--out', `${index}.crt`]
+      const options = {
+        cwd: at,
+        stdio: 'ignore' as const,
+        env: { PATH: process.env.PATH, HOME: '/nonexistent' },
+      }
+      spawn(process.execPath, [resolve('bin/run.js'), ...args], options).on('exit', done)
+    })
+  expect(await Promise.all(Array.from({ length: 6 }, (_, index) => sign(index)))).toEqual([0, 0, 0, 0, 0, 0])
+  const issued = Array.from({ length: 6 }, (_, index) => certificateIn(at, `${index}.crt`).serialNumber)
+  const recorded = ledgerIn(at).map(({ serialNumber }) => serialNumber)
+  expect([new Set(recorded).size, recorded.length]).toEqual([7, 7])
+  expect(recorded).toEqual(expect.arrayContaining(issued))
+})
+
+test('the ledger may lie elsewhere, and without it nothing is signed', () => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  const sign = (ledger: string) =>
+    inFolder(at)(['ca', 'sign', 'a.csr', ...ca, '--profile', 'client', '--out', 'a.crt', '--ledger', ledger])
+  for (const nowhere of ['/proc/nowhere/ledger', 'ca.pem/ledger']) {
+    expect(sign(nowhere)).toMatchObject({ stdout: '', exit: 4 })
+    expect(existsSync(join(at, 'a.crt'))).toBe(false)
+  }
+  writeFileSync(join(at, 'damaged'), 'nonsense\n{}\n')
+  expect(sign('damaged')).toMatchObject({
+    stdout: '',
+    exit: 5,
+    stderr: expect.stringMatching(
+      /^KCERT_LEDGER_DAMAGED: line 1 of the ledger damaged is no entry\nwhy: .*\nnext: .*\n$/,
+    ),
+  })
+  expect(existsSync(join(at, 'a.crt'))).toBe(false)
+  expect(sign('mine.jsonl').exit).toBe(0)
+  expect(ledgerIn(at, 'mine.jsonl')).toHaveLength(1)
+})
+
+test('one bad request keeps all from being signed', () => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  const der = Buffer.from(openssl(at, 'req', '-in', 'a.csr').split('\n').slice(1, -2).join(''), 'base64')
+  der[der.length - 3]! ^= 1
+  writeFileSync(join(at, 'bad.der'), der)
+  const before = ledgerIn(at).length
+  const { stdout, stderr, exit } = inFolder(at)([
+    'ca',
+    'sign',
+    'a.csr',
+    'bad.der',
+    ...ca,
+    '--profile',
+    'client',
+    '--out',
+    'out.pem',
+  ])
+  expect([stdout, exit]).toEqual(['', 3])
+  expect(stderr).toMatch(
+    /^KCERT_REQUEST_REFUSED: 1 of 2 requests are refused, and none was signed\nwhy: the signature of bad\.der does not count \(it was not made with the key in the request/,
+  )
+  expect([existsSync(join(at, 'out.pem')), ledgerIn(at).length]).toEqual([false, before])
+})
+
+test.each([
+  ['no request', ['--profile', 'client', '--out', 'o'], 2, 'KCERT_USAGE: no request is named'],
+  ['no purpose', ['a.csr', '--out', 'o'], 2, 'KCERT_USAGE: no word about what the certificates are for'],
+  [
+    'an unknown usage',
+    ['a.csr', '--usage', 'serverAuth', '--out', 'o'],
+    2,
+    'KCERT_USAGE: Kubernetes has no usage "serverAuth"',
+  ],
+  [
+    'an unknown profile',
+    ['a.csr', '--profile', 'x', '--out', 'o'],
+    2,
+    'KCERT_PROFILE_INVALID: there is no profile "x"',
+  ],
+  [
+    'usages and a profile',
+    ['a.csr', '--profile', 'client', '--usage', 'any', '--out', 'o'],
+    2,
+    'KCERT_USAGE: ',
+  ],
+  [
+    'no duration',
+    ['a.csr', '--profile', 'client', '--duration', '0', '--out', 'o'],
+    2,
+    'KCERT_USAGE: --duration 0 is not above zero',
+  ],
+  [
+    'a file that is there',
+    ['a.csr', '--profile', 'client', '--out', 'ca.pem'],
+    5,
+    'KCERT_FILE_EXISTS: ca.pem exists',
+  ],
+  [
+    'a certificate as a request',
+    ['ca.pem', '--profile', 'client', '--out', 'o'],
+    3,
+    'KCERT_REQUEST_REFUSED: ca.pem holds no certificate request',
+  ],
+  [
+    'a folder as a request',
+    ['.', '--profile', 'client', '--out', 'o'],
+    2,
+    'KCERT_FILE_UNREADABLE: . cannot be read',
+  ],
+  [
+    'standard input that is empty',
+    ['-', '--profile', 'client', '--out', 'o'],
+    3,
+    'KCERT_REQUEST_REFUSED: - holds no certificate request',
+  ],
+  [
+    'a configuration that is none',
+    ['a.csr', '--config', 'a.csr', '--out', 'o'],
+    2,
+    'KCERT_PROFILE_INVALID: a.csr is no file of signing profiles',
+  ],
+])('%s: nothing is signed, and what to do is said', (_, args, exit, stderr) => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  const before = ledgerIn(at).length
+  const run = inFolder(at)(['ca', 'sign', ...args, ...ca])
+  expect([run.stdout, run.exit, run.stderr]).toEqual(['', exit, expect.stringContaining(stderr)])
+  expect(ledgerIn(at).length).toBe(before)
+})
