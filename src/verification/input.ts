@@ -22,6 +22,8 @@ interface UnreadableCertificate {
   readonly source: string
   readonly entry: string
   readonly reason: string
+  /** True when the PEM around it is damaged: then Go does not even see that something is there. */
+  readonly isUnseen: boolean
 }
 
 export interface CertificateInput {
@@ -32,7 +34,7 @@ export interface CertificateInput {
   readonly isKubeconfig: boolean
 }
 
-type Member = Certificate | { readonly reason: string }
+type Member = Certificate | { readonly reason: string; readonly isUnseen: boolean }
 
 /**
  * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig, of which
@@ -67,7 +69,8 @@ function membersOfPem(bytes: Uint8Array): Member[] {
   const { blocks, defects } = readPem(bytes)
   const members: { index: number; members: Member[] }[] = []
   for (const { label, line, index, reason } of defects) {
-    if (isCertificateLabel(label)) members.push({ index, members: [{ reason: `line ${line}: ${reason}` }] })
+    if (isCertificateLabel(label))
+      members.push({ index, members: [{ reason: `line ${line}: ${reason}`, isUnseen: true }] })
   }
   for (const block of blocks) {
     const { label, line, index, der } = block
@@ -87,7 +90,7 @@ function membersOfDer(bytes: Uint8Array): Member[] {
       members.push(certificate)
       at += size
     } catch (error) {
-      members.push({ reason: reasonOf(error) })
+      members.push({ reason: reasonOf(error), isUnseen: false })
       break
     }
   }
@@ -98,7 +101,7 @@ function membersOfPkcs7(der: Uint8Array): Member[] {
   try {
     return readPkcs7(der).map((certificate) => attempt(() => Certificate.parse(certificate), ''))
   } catch (error) {
-    return [{ reason: reasonOf(error) }]
+    return [{ reason: reasonOf(error), isUnseen: false }]
   }
 }
 
@@ -106,7 +109,7 @@ function attempt(parse: () => Certificate, where: string): Member {
   try {
     return parse()
   } catch (error) {
-    return { reason: where + reasonOf(error) }
+    return { reason: where + reasonOf(error), isUnseen: false }
   }
 }
 
@@ -128,7 +131,7 @@ function located(
     const number = prefix === '' ? `certificate ${i + 1}` : `${prefix} #${i + 1}`
     const place = { source, entry: members.length === 1 ? prefix : number }
     if (member instanceof Certificate) certificates.push({ ...place, certificate: member })
-    else unreadable.push({ ...place, reason: member.reason })
+    else unreadable.push({ ...place, ...member })
   }
   const [first] = members
   // The leaf is the first of its file, whatever follows; a bundle may have other members.
@@ -238,7 +241,12 @@ async function readManifest(
   }))
   const unreadable = report.problems
     .filter(({ code }) => code === 'CERT_UNREADABLE' || code === 'PEM_BLOCK_BAD')
-    .map(({ entry, message }) => ({ source: source.name, entry, reason: message }))
+    .map(({ entry, message, code }) => ({
+      source: source.name,
+      entry,
+      reason: message,
+      isUnseen: code === 'PEM_BLOCK_BAD',
+    }))
   // A TLS Secret has the chain in tls.crt and, where cert-manager wrote it, the CA in ca.crt.
   const areCas = all.filter(({ entry }) => /\bca\.crt\b/.test(entry))
   const others = all.filter((one) => !areCas.includes(one))

@@ -70,6 +70,21 @@ describe('a report', () => {
     ])
   })
 
+  test('of a leaf with several chains holds until the last of them ends', () => {
+    const soon = new Date('2027-03-01T00:00:00Z')
+    const [shortLived, longLived] = [authority('short-lived'), authority('long-lived')]
+    const crossSigned = (by: Issued, notAfter: Date): Issued =>
+      issued(
+        { subject: issuing.subject, publicKey: issuing.key, basicConstraints: { ca: true }, notAfter },
+        by,
+      )
+    const sent = [crossSigned(shortLived, soon), crossSigned(longLived, new Date('2027-06-01T00:00:00Z'))]
+    const { chains, trustedUntil } = report(input('server.crt', server, ...sent), [
+      input('roots.crt', shortLived, longLived),
+    ])
+    expect([chains.length, trustedUntil]).toEqual([2, '2027-06-01T00:00:00Z'])
+  })
+
   test('of a root that was sent along as well shows it where it is trusted', () => {
     const { chains } = report(input('server.crt', server, issuing, ca), [input('ca.crt', ca)])
     expect(chains[0]?.at(-1)?.source).toBe('ca.crt')
@@ -144,18 +159,17 @@ describe('a report', () => {
     })
   })
 
-  test('warns of a member of the roots that could not be read, and what that means for the purpose', () => {
-    const roots = {
-      ...input('ca.crt', ca),
-      unreadable: [{ source: 'ca.crt', entry: 'certificate 2', reason: 'line 9: bad' }],
+  test('warns of a member of the roots that could not be read, and what that means to whom', () => {
+    const message = (purpose: 'server' | 'client', isUnseen: boolean): string | undefined => {
+      const member = { source: 'ca.crt', entry: 'certificate 2', reason: 'bad', isUnseen }
+      const roots = { ...input('ca.crt', ca), unreadable: [member] }
+      return report(input('a.crt', client('a', ca)), [roots], { purpose }).warnings[0]?.message
     }
-    const messages = (['server', 'client'] as const).map(
-      (purpose) => report(input('a.crt', client('a', ca)), [roots], { purpose }).warnings[0]?.message,
+    expect(message('server', false)).toBe('bad; it was left out, and Go drops it in silence')
+    expect(message('client', false)).toBe(
+      'bad; it was left out, and an API server refuses the whole file for it',
     )
-    expect(messages).toEqual([
-      'line 9: bad; it was left out, and clients in Go drop it in silence',
-      'line 9: bad; it was left out, and an API server refuses the whole file for it',
-    ])
+    expect(message('client', true)).toBe('bad; it was left out, and Go drops it in silence')
   })
 })
 

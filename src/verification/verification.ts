@@ -124,20 +124,27 @@ function unreadableWarnings(
   { roots, intermediates, leaf }: VerificationInputs,
   purpose: Purpose,
 ): VerificationWarning[] {
-  const who =
-    purpose === 'client' ? 'an API server refuses the whole file for it' : 'clients in Go drop it in silence'
-  const warning = (message: string) => (one: CertificateInput['unreadable'][number]) => ({
+  // client-go's ParseCertsPEM, with which servers read their client CAs, gives up at the first certificate that it cannot
+  // parse; a CertPool, with which clients read their roots, goes on.
+  const isFatal = purpose === 'client'
+  const consequence = ({ isUnseen }: Unreadable): string =>
+    isFatal && !isUnseen
+      ? ', and an API server refuses the whole file for it'
+      : ', and Go drops it in silence'
+  const warning = (one: Unreadable, more: string): VerificationWarning => ({
     source: one.source,
     entry: one.entry,
     code: 'CERT_UNREADABLE',
-    message: `${one.reason}; ${message}`,
+    message: `${one.reason}; it was left out${more}`,
     next: 'remove this block, or fetch the certificate anew',
   })
   return [
-    ...roots.flatMap(({ unreadable }) => unreadable.map(warning(`it was left out, and ${who}`))),
-    ...[leaf, ...intermediates].flatMap(({ unreadable }) => unreadable.map(warning('it was left out'))),
+    ...roots.flatMap(({ unreadable }) => unreadable.map((one) => warning(one, consequence(one)))),
+    ...[leaf, ...intermediates].flatMap(({ unreadable }) => unreadable.map((one) => warning(one, ''))),
   ]
 }
+
+type Unreadable = CertificateInput['unreadable'][number]
 
 /** The text as one word of a command line. */
 function shellWord(text: string): string {

@@ -13,7 +13,7 @@ import { askOtherVerifiers } from '../../src/x509/other-verifiers.ts'
 import { writePem } from '../../src/x509/pem.ts'
 import { type GeneratedQuestion, questionAbout } from './pki-arbitrary.ts'
 
-const chains = Number(process.env.KCERT_OPENSSL_CHAINS ?? 600)
+const chains = Number(process.env.KCERT_OPENSSL_CHAINS ?? 400)
 const seed = Number(process.env.KCERT_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 const version = opensslVersion()

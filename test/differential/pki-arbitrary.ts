@@ -173,7 +173,8 @@ export const askedNames = [
   '[fd00::1]',
   '[10.0.0.1]',
   'leaf',
-  'host.example.net',
+  'host.example.com',
+  'host.example.org',
   'a b',
 ]
 
@@ -427,7 +428,8 @@ function keyIdOf(choice: 'right' | 'none' | 'wrong', right: string): string | un
   return choice === 'none' ? undefined : choice === 'right' ? right : 'ff00'
 }
 
-const leafName = nameOf('leaf')
+// Common names that look like hosts count for some.
+const leafNames = ['leaf', 'host.example.com', 'host.example.org'].map((text) => nameOf(text))
 
 function issue(plan: CertificatePlan, issuer: CertificatePlan, now: Date, isLeaf = false): Uint8Array {
   const key = isLeaf ? leafKeyOf(plan) : caKeys[plan.identity]!
@@ -439,7 +441,7 @@ function issue(plan: CertificatePlan, issuer: CertificatePlan, now: Date, isLeaf
   const der = issueCertificate(
     {
       serialNumber: `0${plan.serialNumber}`,
-      subject: isLeaf ? leafName : subjectOf(plan),
+      subject: isLeaf ? leafNames[plan.serialNumber % leafNames.length]! : subjectOf(plan),
       issuer: subjectOf(issuer),
       notBefore: new Date(now.getTime() + begin),
       notAfter: new Date(now.getTime() + end),
