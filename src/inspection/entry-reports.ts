@@ -62,6 +62,7 @@ export function certificateReport(
       return found && { ...placeOf(found.key), matches: found.matches }
     },
     kubeletRotation: kubeletRotation(entry, role),
+    isReplaced: role.isReplaced,
     status,
   }
 }

@@ -227,8 +227,18 @@ export class Inspection {
   }
 
   private recognise(): RecognisedTrees {
+    const { origins, kubeconfigs } = this.collection
+    const kubeconfigOrigins = new Set(kubeconfigs.map(({ origin }) => origin))
     const files: FoundFile[] = []
-    for (const { file, root } of [...this.collection.origins, ...this.unreadable]) {
+    for (const origin of origins) {
+      const { file, root } = origin
+      if (file === undefined) continue
+      const isNoKubeconfig = !kubeconfigOrigins.has(origin)
+      files.push(
+        root === undefined ? { path: file.path, isNoKubeconfig } : { path: file.path, root, isNoKubeconfig },
+      )
+    }
+    for (const { file, root } of this.unreadable) {
       if (file !== undefined) files.push({ path: file.path, ...(root !== undefined && { root }) })
     }
     const trees = recogniseTrees(files)

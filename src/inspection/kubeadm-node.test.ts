@@ -243,6 +243,21 @@ describe("the kubelet's links", () => {
     expect(outcome.report.certificates).toMatchObject([{ role: 'kubelet-client' }])
   })
 
+  test('a file that was replaced is shown and counted nowhere else', async () => {
+    const { report } = await inspectNode(now, { files, folders: [folder] })
+    const old = report.certificates.filter(({ isReplaced }) => isReplaced)
+    expect(old).toMatchObject([{ role: 'kubelet-client, replaced', status: 'expired' }])
+    expect(report.problems).toMatchObject([
+      { code: 'CERT_EXPIRED', severity: 'info', source: old[0]!.source },
+    ])
+    expect(report.summary).toMatchObject({
+      certificates: 4,
+      ok: 3,
+      expired: 0,
+      nextExpiry: '2027-06-01T07:00:00Z',
+    })
+  })
+
   test('no link at all is missed', async () => {
     const { report } = await inspectNode(now, { files: without(files, link), folders: [folder] })
     expect(report.missing).toEqual([{ source: link, role: 'kubelet-client' }])

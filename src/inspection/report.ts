@@ -79,6 +79,14 @@ export const certificateReportSchema = v.object({
   issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
   kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
+  isReplaced: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        'true for a dated file of the kubelet that another has taken the place of: nobody uses it, and no count of the summary but certificates has it',
+      ),
+    ),
+  ),
   status: v.picklist(statuses),
 })
 

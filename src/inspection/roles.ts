@@ -18,6 +18,8 @@ export interface Role {
   readonly kubelet?: KubeletFile['role']
   /** It is kept but no longer, or not by anybody here, in use: a dated file of the kubelet, a copy in a request object. */
   readonly isRecord: boolean
+  /** Of records only the kubelet's dated file. */
+  readonly isReplaced?: true
 }
 
 const nothing: Role = { name: undefined, usages: [], isTrusted: false, isRecord: false }
@@ -103,7 +105,7 @@ function roleOfKubeletFile(
   const usages = role === 'kubelet-client' ? client : server
   // The kubelet makes it once and never again: nothing rotates it.
   if (part === 'self-signed') return { ...nothing, name: `${role}, self-signed`, usages }
-  if (isReplaced(group)) return { ...nothing, name: `${role}, replaced`, isRecord: true }
+  if (isReplaced(group)) return { ...nothing, name: `${role}, replaced`, isRecord: true, isReplaced: true }
   return { ...nothing, name: role, usages, kubelet: role }
 }
 

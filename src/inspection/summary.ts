@@ -28,7 +28,8 @@ export function summaryOf(
     notYetValid: 0,
     problems: countProblems(problems),
   }
-  for (const { status, notAfter } of certificates) {
+  for (const { status, notAfter, isReplaced } of certificates) {
+    if (isReplaced) continue
     summary[counters[status]]++
     if (status !== 'expired' && (summary.nextExpiry === undefined || notAfter < summary.nextExpiry))
       summary.nextExpiry = notAfter

@@ -69,6 +69,33 @@ describe('recogniseTrees', () => {
     expect(trees.missing).toEqual([])
   })
 
+  test.each([
+    [
+      'a cluster made by hand',
+      [
+        '/etc/kubernetes/pki/ca.pem',
+        '/etc/kubernetes/pki/apiserver.pem',
+        '/etc/kubernetes/kubelet.kubeconfig',
+      ],
+    ],
+    ['a folder with no more than a ca.crt', ['/srv/pki/ca.crt']],
+  ])('misses nothing of %s', (_name, paths) => {
+    expect(recogniseTrees(found(paths, '/')).missing).toEqual([])
+  })
+
+  test('the folder beside the kubeconfigs may be called otherwise, as kubespray does', () => {
+    const paths = controlPlane.map((path) => path.replace('/kubernetes/pki/', '/kubernetes/ssl/'))
+    const trees = recogniseTrees(found(paths, '/etc/kubernetes'))
+    expect(nameOf(trees.placeOf('/etc/kubernetes/ssl/etcd/peer.crt'))).toBe('etcd-peer certificate')
+    expect(trees.missing).toEqual([])
+  })
+
+  test('a kubelet.conf that is no kubeconfig makes no worker', () => {
+    const file = { path: '/etc/kubernetes/kubelet.conf', root: '/etc/kubernetes' }
+    expect(recogniseTrees([file]).missing.map(({ path }) => path)).toEqual(['/etc/kubernetes/pki/ca.crt'])
+    expect(recogniseTrees([{ ...file, isNoKubeconfig: true }]).missing).toEqual([])
+  })
+
   test('misses what a folder that was walked does not have, and nothing of folders that were not', () => {
     const pki = ['/k/pki/apiserver.crt', '/k/pki/front-proxy-ca.crt', '/k/pki/ca.crt']
     const missing = recogniseTrees(found(pki, '/k/pki')).missing.map(({ path }) => path)

@@ -12,6 +12,8 @@ import { currentLinkName, type KubeletFile, kubeletFile } from './kubelet.ts'
 export interface FoundFile {
   readonly path: string
   readonly root?: string
+  /** True when it was read and is no kubeconfig: some installations call other things kubelet.conf. */
+  readonly isNoKubeconfig?: boolean
 }
 
 /** What a file is in a tree that kubeadm or a kubelet made. */
@@ -95,13 +97,15 @@ type Folders = ReadonlyMap<string, ReadonlySet<string>>
 export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
   const folders = new Map<string, Set<string>>()
   const roots = new Set<string>()
-  for (const { path, root } of files) {
+  for (const { path, root, isNoKubeconfig } of files) {
+    if (root !== undefined) roots.add(withoutSlash(root))
     const slash = path.lastIndexOf('/')
     const folder = path.slice(0, slash)
+    const name = path.slice(slash + 1)
+    if (isNoKubeconfig && kubeconfigNames.has(name)) continue
     const names = folders.get(folder)
-    if (names === undefined) folders.set(folder, new Set([path.slice(slash + 1)]))
-    else names.add(path.slice(slash + 1))
-    if (root !== undefined) roots.add(withoutSlash(root))
+    if (names === undefined) folders.set(folder, new Set([name]))
+    else names.add(name)
   }
   const kubeadmTrees = findKubeadmTrees(folders)
   const kubeletTrees = findKubeletTrees(folders)
@@ -135,10 +139,13 @@ function findKubeadmTrees(folders: Folders): KubeadmTree[] {
   const pkiFolders = new Set<string>()
   for (const [folder, names] of folders) {
     if (isPkiFolder(folder, names)) pkiFolders.add(folder)
-    // Only etcd's part may have been named, or a folder with kubeconfigs and no pki beside them.
-    else if (nameOf(folder) === 'etcd' && isPkiFolder(parentOf(folder), new Set()))
-      pkiFolders.add(parentOf(folder))
-    else if (isKubernetesFolder(folder, names)) pkiFolders.add(`${folder}/pki`)
+    // Only etcd's part may have been named.
+    else if (folder === `${kubeadmFolders.pki}/etcd`) pkiFolders.add(kubeadmFolders.pki)
+  }
+  // Some installations call the folder beside the kubeconfigs otherwise than pki.
+  const parents = new Set([...pkiFolders].map(parentOf))
+  for (const [folder, names] of folders) {
+    if (isKubernetesFolder(folder, names) && !parents.has(folder)) pkiFolders.add(`${folder}/pki`)
   }
   return [...pkiFolders].map((pkiFolder): KubeadmTree => {
     const parent = parentOf(pkiFolder)
@@ -170,7 +177,8 @@ function tellingCount(names: ReadonlySet<string>): number {
 }
 
 function isPkiFolder(folder: string, names: ReadonlySet<string>): boolean {
-  if (folder === kubeadmFolders.pki) return true
+  // Elsewhere a ca.crt says nothing.
+  if (folder === kubeadmFolders.pki && [...names].some((name) => pkiNames.has(name))) return true
   const count = tellingCount(names)
   return count >= 2 || (count === 1 && nameOf(folder) === 'pki')
 }

@@ -18,7 +18,8 @@ const severities: readonly Severity[] = ['info', 'warning', 'critical']
  * same labels the one that expires first stands for both.
  */
 export function renderPrometheus(report: InspectionReport): string {
-  const certificates = soonestFirst(report.certificates)
+  // A file that the kubelet no longer uses must not raise an alarm.
+  const certificates = soonestFirst(report.certificates.filter(({ isReplaced }) => !isReplaced))
   return [
     {
       name: 'kcert_certificate_not_after_timestamp_seconds',

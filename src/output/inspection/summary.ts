@@ -46,7 +46,9 @@ function counts({ summary }: InspectionReport): string {
 
 function states(summary: InspectionReport['summary']): string {
   if (summary.certificates === 0) return ''
-  if (summary.ok === summary.certificates) return summary.certificates === 1 ? ': ok' : ': all ok'
+  const { expired, critical, warning, notYetValid } = summary
+  if (expired + critical + warning + notYetValid === 0)
+    return summary.certificates === 1 ? ': ok' : ': all ok'
   const states = [
     some(summary.expired, 'expired'),
     some(summary.critical, 'critical'),
@@ -61,6 +63,7 @@ function states(summary: InspectionReport['summary']): string {
 export function nextToExpire(certificates: readonly CertificateReport[]): CertificateReport | undefined {
   let next: CertificateReport | undefined
   for (const certificate of certificates) {
+    if (certificate.isReplaced) continue
     if (certificate.secondsLeft >= 0 && (!next || certificate.secondsLeft < next.secondsLeft))
       next = certificate
   }
