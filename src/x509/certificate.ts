@@ -12,6 +12,7 @@ import {
   readExtension,
 } from './extensions.ts'
 import type { NameConstraints, SubjectAltNames } from './general-names.ts'
+import { settled } from './lists.ts'
 import { type Name, readName } from './name.ts'
 import { nameOfOid } from './oids.ts'
 import { isCertificateLabel, looksLikePem, readPem } from './pem.ts'
@@ -95,8 +96,8 @@ export class Certificate {
     if (this.version === 3 && reader.readOptional(constructedTag(3), 'extensions')) {
       readExtensions(reader, this.decoded, extensions, unhandled)
     }
-    this.extensions = extensions
-    this.unhandledCriticalExtensions = unhandled
+    this.extensions = settled(extensions)
+    this.unhandledCriticalExtensions = settled(unhandled)
     reader.leave(tbsOuter)
 
     reader.path = ''

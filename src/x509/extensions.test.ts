@@ -105,14 +105,14 @@ describe('alternative names', () => {
       text(6, 'spiffe://x'),
       element(0x87, Buffer.alloc(4)),
     )
-    expect(found).toEqual({
+    expect(found).toMatchObject({
       dns: ['b', 'a'],
       email: ['m@x'],
       uri: ['spiffe://x'],
       ip: ['0.0.0.0'],
-      ipBytes: [Buffer.alloc(4)],
       other: [],
     })
+    expect(found.ipBytes).toEqual([Buffer.alloc(4)])
   })
 
   test('of types that Go passes over are named for reading', () => {

@@ -6,6 +6,7 @@ import {
   readNameConstraints,
   type SubjectAltNames,
 } from './general-names.ts'
+import { settled } from './lists.ts'
 import { extendedKeyUsageName, nameOfOid } from './oids.ts'
 import { latin1 } from './strings.ts'
 
@@ -171,7 +172,7 @@ function decodeKeyUsage(reader: DerReader, _extension: Extension, decoded: Decod
   for (let bit = 0; bit < keyUsages.length && start + (bit >> 3) < stop; bit++) {
     if ((bytes[start + (bit >> 3)]! & (0x80 >> (bit & 7))) !== 0) usages.push(keyUsages[bit]!)
   }
-  decoded.keyUsage = usages
+  decoded.keyUsage = settled(usages)
   return true
 }
 
@@ -234,7 +235,7 @@ function decodeCrlDistributionPoints(
     reader.leave(point)
   }
   reader.leave(outer)
-  decoded.crlDistributionPoints = uris
+  decoded.crlDistributionPoints = settled(uris)
   return true
 }
 
@@ -259,7 +260,7 @@ function decodeAuthorityInfoAccess(
     reader.leave(description)
   }
   reader.leave(outer)
-  decoded.authorityInfoAccess = { ocsp, caIssuers }
+  decoded.authorityInfoAccess = { ocsp: settled(ocsp), caIssuers: settled(caIssuers) }
   return true
 }
 
@@ -340,6 +341,6 @@ function decodeExtendedKeyUsage(
   const outer = reader.enter(tags.sequence, 'ExtKeyUsageSyntax')
   while (!reader.atEnd) usages.push(extendedKeyUsageName(reader.oid('KeyPurposeId')))
   reader.leave(outer)
-  decoded.extendedKeyUsage = usages
+  decoded.extendedKeyUsage = settled(usages)
   return true
 }

@@ -1,5 +1,6 @@
 import { constructedTag, contextTag, type DerReader, tagName, tags } from './der.ts'
 import { formatIp, parseIp, prefixLength } from './ip.ts'
+import { settled } from './lists.ts'
 import { readName } from './name.ts'
 import { isIa5, latin1, quoted } from './strings.ts'
 import { isValidDomain, parseMailbox, uriDefect } from './syntax.ts'
@@ -27,16 +28,43 @@ export function emptyAltNames(): SubjectAltNames {
   return { dns: [], ip: [], ipBytes: [], email: [], uri: [], other: [] }
 }
 
+/** Alternative names as they were read; the octets of addresses are cut out when they are asked for. */
+class ReadAltNames implements SubjectAltNames {
+  readonly dns: string[]
+  readonly ip: string[]
+  readonly email: string[]
+  readonly uri: string[]
+  readonly other: string[]
+  private readonly bytes: Buffer
+  /** Start and stop of each address, in turn. */
+  private readonly ipBounds: readonly number[]
+
+  constructor(bytes: Buffer, names: Omit<SubjectAltNames, 'ipBytes'>, ipBounds: number[]) {
+    this.bytes = bytes
+    this.dns = settled(names.dns)
+    this.ip = settled(names.ip)
+    this.email = settled(names.email)
+    this.uri = settled(names.uri)
+    this.other = settled(names.other)
+    this.ipBounds = settled(ipBounds)
+  }
+
+  get ipBytes(): Uint8Array[] {
+    return this.ip.map((_, i) => this.bytes.subarray(this.ipBounds[2 * i], this.ipBounds[2 * i + 1]))
+  }
+}
+
 /** Reads GeneralNames as Go reads a subject alternative name. */
 export function readAltNames(reader: DerReader): SubjectAltNames {
   const names = emptyAltNames()
+  const ipBounds: number[] = []
   const outer = reader.enter(tags.sequence, 'names')
-  while (!reader.atEnd) readAltName(reader, names)
+  while (!reader.atEnd) readAltName(reader, names, ipBounds)
   reader.leave(outer)
-  return names
+  return new ReadAltNames(reader.bytes, names, ipBounds)
 }
 
-function readAltName(reader: DerReader, names: SubjectAltNames): void {
+function readAltName(reader: DerReader, names: SubjectAltNames, ipBounds: number[]): void {
   switch (reader.next('name')) {
     case tagDns:
       names.dns.push(ia5OfLast(reader, 'dNSName'))
@@ -45,7 +73,7 @@ function readAltName(reader: DerReader, names: SubjectAltNames): void {
       const length = reader.stop - reader.start
       if (length !== 4 && length !== 16) reader.fail('iPAddress', `address of ${length} octets`, reader.start)
       names.ip.push(formatIp(reader.lastContent))
-      names.ipBytes.push(reader.lastContent)
+      ipBounds.push(reader.start, reader.stop)
       return
     }
     case tagEmail:

@@ -1,4 +1,5 @@
 import { type DerReader, tagName, tags } from './der.ts'
+import { settled } from './lists.ts'
 import { attributeTypeName } from './oids.ts'
 import { isStringTag, readString, readUniversal } from './strings.ts'
 import { readTime } from './time.ts'
@@ -91,7 +92,7 @@ export function readName(reader: DerReader, field: string, anyValue = false): Na
   while (!reader.atEnd) rdns.push(readRdn(reader, anyValue))
   reader.path = path
   reader.leave(outer)
-  return new Name(reader.bytes, header, stop, rdns)
+  return new Name(reader.bytes, header, stop, settled(rdns))
 }
 
 function readRdn(reader: DerReader, anyValue: boolean): NameAttribute[] {
@@ -99,7 +100,7 @@ function readRdn(reader: DerReader, anyValue: boolean): NameAttribute[] {
   const attributes: NameAttribute[] = []
   while (!reader.atEnd) attributes.push(readAttribute(reader, anyValue))
   reader.leave(outer)
-  return attributes
+  return settled(attributes)
 }
 
 function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
