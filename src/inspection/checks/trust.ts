@@ -81,6 +81,7 @@ function notSingle(ca: Group): Problem {
 
 /** Each kubeconfig trusts the server it speaks to, and its client certificates come from the same CA. */
 export const checkKubeconfigs: PictureCheck = (picture) => {
+  if (picture.collection.kubeconfigs.length === 0) return []
   const servers = picture.collection.groups.filter(isApiServers)
   const trees = casOfTrees(picture)
   return picture.collection.kubeconfigs.flatMap((one) => checkKubeconfig(one, picture, servers, trees))
