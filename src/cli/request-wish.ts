@@ -45,7 +45,7 @@ const subjectFlags = ['cn', 'org', 'ou', 'dns', 'ip', 'email', 'uri'] as const
 export function saysWhat(flags: WishFlags): boolean {
   return [...presets, ...subjectFlags].some((name) => {
     const value = flags[name]
-    return value !== undefined && value.length > 0
+    return typeof value === 'string' || (value?.length ?? 0) > 0
   })
 }
 

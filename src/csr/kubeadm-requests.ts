@@ -8,7 +8,7 @@ import {
 import { formatIp, parseIp } from '../x509/ip.ts'
 import { parseCidr } from './approval/addresses.ts'
 import type { KubeadmSettings } from './kubeadm-settings.ts'
-import { listed, quoted } from './quoting.ts'
+import { quoted } from './quoting.ts'
 import { noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
 import { isSubdomain } from './signer-name.ts'
 import { nodePrefix } from './signers.ts'
@@ -42,10 +42,7 @@ export const kubeadmRowNames: readonly string[] = ['all', ...rows.map(({ name })
 
 /** Returns the requests of one row of kubeadm's table, or of all. Throws KCERT_USAGE when a setting is missing that a row needs. */
 export function kubeadmRequests(name: string, settings: KubeadmSettings): KubeadmRequest[] {
-  const chosen =
-    name === 'all'
-      ? rows.filter((row) => isOnThisNode(row, settings))
-      : rows.filter((row) => row.name === name)
+  const chosen = rows.filter((row) => name === 'all' || row.name === name)
   if (chosen.length === 0)
     throw new KcertError('KCERT_USAGE', `kubeadm has no certificate ${quoted(name)}`, {
       why: `it has ${kubeadmRowNames.join(', ')}`,
@@ -53,11 +50,6 @@ export function kubeadmRequests(name: string, settings: KubeadmSettings): Kubead
   return chosen.map((row) =>
     row.kind === 'leaf' ? leafRequest(row, settings) : kubeconfigRequest(row, settings),
   )
-}
-
-// kubeadm leaves etcd's certificates out where etcd is not its own.
-function isOnThisNode(row: Row, { hasExternalEtcd }: KubeadmSettings): boolean {
-  return !(hasExternalEtcd && row.signer === 'etcd-ca')
 }
 
 function leafRequest(row: KubeadmLeaf, settings: KubeadmSettings): KubeadmRequest {
@@ -89,32 +81,27 @@ function specOf(
   organization: readonly string[],
   settings: KubeadmSettings,
 ): RequestSpec {
-  const { altNames, notices } = altNamesOfRow(row, settings)
   return {
     subject: { commonName, organization },
-    altNames,
+    altNames: altNamesOfRow(row, settings),
     keyType: settings.keyType,
+    rsaHash: 'sha256',
     objectName: objectNameOf(row.name),
     purpose: row.usages.includes('serverAuth') ? 'server auth' : 'client auth',
-    notices,
+    notices: [],
   }
 }
 
-interface NamesOfRow {
-  readonly altNames: RequestSpec['altNames']
-  readonly notices: readonly string[]
-}
-
-function altNamesOfRow(row: Row, settings: KubeadmSettings): NamesOfRow {
+function altNamesOfRow(row: Row, settings: KubeadmSettings): RequestSpec['altNames'] {
   switch (row.name) {
     case 'apiserver':
-      return namesOf(apiServerNames(settings), settings.apiServerCertSans, row.name)
+      return namesOf([...apiServerNames(settings), ...settings.apiServerCertSans])
     case 'etcd-server':
-      return namesOf(etcdNames(row.name, settings), settings.etcdServerCertSans, row.name)
+      return namesOf([...etcdNames(row.name, settings), ...settings.etcdServerCertSans])
     case 'etcd-peer':
-      return namesOf(etcdNames(row.name, settings), settings.etcdPeerCertSans, row.name)
+      return namesOf([...etcdNames(row.name, settings), ...settings.etcdPeerCertSans])
     default:
-      return { altNames: noAltNames, notices: [] }
+      return noAltNames
   }
 }
 
@@ -136,22 +123,23 @@ function etcdNames(row: string, settings: KubeadmSettings): string[] {
   return [nodeNameOf(row, settings), 'localhost', advertiseAddressOf(row, settings), '127.0.0.1', '::1']
 }
 
-// kubeadm sorts DNS names, keeps addresses in their order, and passes over extra names that are none, with a warning.
-function namesOf(own: readonly string[], extra: readonly string[], row: string): NamesOfRow {
-  const [dns, ip, wrong] = [new Set<string>(), new Set<string>(), [] as string[]]
-  for (const name of [...own, ...extra]) {
+// kubeadm sorts DNS names and keeps addresses in their order.
+function namesOf(names: readonly string[]): RequestSpec['altNames'] {
+  const [dns, ip] = [new Set<string>(), new Set<string>()]
+  for (const name of names) {
     const octets = parseIp(name)
     if (octets !== undefined) ip.add(formatIp(octets))
     else if (isSubdomain(name.replace(/^\*\./, ''))) dns.add(name)
-    else wrong.push(name)
+    else
+      throw new KcertError(
+        'KCERT_USAGE',
+        `the extra name ${quoted(name)} of kubeadm's configuration is no name`,
+        {
+          why: 'certSANs are IP addresses and lower-case DNS names',
+        },
+      )
   }
-  return {
-    altNames: { ...noAltNames, dns: [...dns].sort(), ip: [...ip] },
-    notices:
-      wrong.length === 0
-        ? []
-        : [`${row}: ${listed(wrong)} is neither an address nor a DNS name, and is left out`],
-  }
+  return { ...noAltNames, dns: [...dns].sort(), ip: [...ip] }
 }
 
 function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {

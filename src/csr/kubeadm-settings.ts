@@ -17,8 +17,6 @@ export interface KubeadmSettings {
   readonly apiServerCertSans: readonly string[]
   readonly etcdServerCertSans: readonly string[]
   readonly etcdPeerCertSans: readonly string[]
-  /** etcd runs elsewhere: kubeadm makes no certificates for it. */
-  readonly hasExternalEtcd: boolean
   readonly keyType: KeyType
 }
 
@@ -31,7 +29,6 @@ export const kubeadmDefaults: KubeadmSettings = {
   apiServerCertSans: [],
   etcdServerCertSans: [],
   etcdPeerCertSans: [],
-  hasExternalEtcd: false,
   keyType: { algorithm: 'RSA', bits: 2048 },
 }
 
@@ -65,7 +62,6 @@ export async function readKubeadmSettings(text: string, source: string): Promise
     apiServerCertSans: texts('apiServer', 'certSANs'),
     etcdServerCertSans: texts('etcd', 'local', 'serverCertSANs'),
     etcdPeerCertSans: texts('etcd', 'local', 'peerCertSANs'),
-    hasExternalEtcd: valueAt(cluster, 'etcd', 'external') !== undefined,
     ...(algorithm === undefined ? {} : { keyType: parseKeyType(algorithm) }),
   }
 }

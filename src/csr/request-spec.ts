@@ -22,6 +22,8 @@ export interface RequestSpec {
   /** What the certificate is for, where usages are not spelled out: they depend on the key. */
   readonly purpose?: Extract<Usage, 'client auth' | 'server auth'>
   readonly expirationSeconds?: number
+  /** Of the signature by an RSA key, where it is not the one that client-go and cfssl would take. */
+  readonly rsaHash?: 'sha256'
   /** What whoever asks should know. */
   readonly notices: readonly string[]
 }
@@ -31,12 +33,12 @@ export const noAltNames: Required<AltNamesDescription> = { dns: [], ip: [], emai
 export const defaultKeyType: KeyType = { algorithm: 'ECDSA', curve: 'P-256' }
 
 /** Returns the DER of the request, signed with the key. */
-export function makeRequest({ subject, altNames }: RequestSpec, key: KeyObject): Uint8Array {
-  return createRequest({ subject, subjectAltNames: altNames, hash: rsaHash(key) }, key)
+export function makeRequest({ subject, altNames, rsaHash }: RequestSpec, key: KeyObject): Uint8Array {
+  return createRequest({ subject, subjectAltNames: altNames, hash: rsaHash ?? usualRsaHash(key) }, key)
 }
 
 // As client-go and cfssl sign: a longer key has the longer hash.
-function rsaHash(key: KeyObject): 'sha256' | 'sha384' | 'sha512' {
+function usualRsaHash(key: KeyObject): 'sha256' | 'sha384' | 'sha512' {
   const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
   if (bits >= 4096) return 'sha512'
   return bits >= 3072 ? 'sha384' : 'sha256'

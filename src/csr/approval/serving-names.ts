@@ -64,13 +64,9 @@ async function ownNamesFinding(
     )
   if (names === 'node') return notOfNode(foreign!, node)
   const served = await servedFinding(candidate, node, facts)
-  if (foreign === undefined || served.outcome !== 'unmet') return served
-  return approvalFinding(
-    id,
-    'entitlement',
-    `${notOfNode(foreign, node).detail}; and ${served.detail}`,
-    notOfNode(foreign, node).next,
-  )
+  if (foreign === undefined || served.outcome === 'met') return served
+  const { detail, next } = notOfNode(foreign, node)
+  return { ...served, detail: `${detail}, and ${served.detail}`, ...(next === undefined ? {} : { next }) }
 }
 
 function notOfNode(foreign: readonly string[], node: NodeFacts): Finding {
