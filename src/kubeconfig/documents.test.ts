@@ -212,6 +212,11 @@ describe('readDocuments', () => {
       `${'a'.repeat(1)}0: &a0 [x,x,x,x,x,x,x,x,x,x]\n${[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `a${n}: &a${n} [${`*a${n - 1},`.repeat(10)}]`).join('\n')}\n`,
       /aliases make it grow/,
     ],
+    [
+      'aliases of nothing that grow',
+      `a0: &a0 ["","","","","","","","","",""]\n${[1, 2, 3, 4, 5, 6].map((n) => `a${n}: &a${n} [${`*a${n - 1},`.repeat(10)}]`).join('\n')}\n`,
+      /aliases make it grow/,
+    ],
     ['an alias within itself', 'a: &a [*a]\n', /within what it stands for/],
     ['flow lists without end', '['.repeat(50_000), /levels deep/],
     ['block lists without end', `${'- '.repeat(50_000)}x`, /levels deep/],
