@@ -1,7 +1,6 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import { readPem } from '../x509/pem.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Picture } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
@@ -9,6 +8,7 @@ import { Collection, type Spot } from './collection.ts'
 import type { CertificateEntry, Group, Origin } from './entries.ts'
 import { certificateReport, keyReport, requestReport } from './entry-reports.ts'
 import { Links } from './links.ts'
+import { nothingFound } from './nothing-found.ts'
 import { collectKubeconfig, isKubeconfig } from './read-kubeconfig.ts'
 import { collectManifest } from './read-manifest.ts'
 import { readDerMaterial, readPemMaterial } from './read-material.ts'
@@ -331,24 +331,4 @@ function isForeign({ origin }: Spot): boolean {
 function isPlainlyKubeconfig(bytes: Uint8Array): boolean {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return buffer.includes('clusters', 0, 'latin1') && buffer.includes('users', 0, 'latin1')
-}
-
-const javaKeystore = 0xfeedfeed
-
-function nothingFound(bytes: Uint8Array, shape: Shape): { message: string; next: string } {
-  const message = 'no certificate, request, key or kubeconfig in it'
-  if (shape === 'empty') return { message: `empty: ${message}`, next: 'check what should have written it' }
-  if (shape === 'pem') {
-    const labels = [...new Set(readPem(bytes).blocks.map(({ label }) => label))].slice(0, 5)
-    if (labels.length > 0) return { message: `${message}, only ${labels.join(', ')}`, next: 'check the path' }
-  }
-  const isJavas =
-    bytes.length > 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).readUInt32BE(0) === javaKeystore
-  if (isJavas) {
-    return {
-      message: 'a Java keystore (JKS), which kcert does not read',
-      next: 'keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12, then inspect that',
-    }
-  }
-  return { message, next: 'check the path' }
 }
