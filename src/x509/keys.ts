@@ -1,11 +1,11 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
-import { coordinateSize, isCurveName } from './curves.ts'
-import { constructedTag, DerReader, tags } from './der.ts'
-import { bitString, explicit, integer, nullElement, octetString, oid, sequence } from './der-writer.ts'
-import { nameOfOid, oidOf } from './oids.ts'
+import { DerReader, tags } from './der.ts'
+import { bitString, nullElement, oid, sequence } from './der-writer.ts'
+import { oidOf } from './oids.ts'
 import { decryptPbes2, type EncryptionScheme, KdfBudget, readEncryptionScheme, unsupported } from './pbe.ts'
 import { looksLikePem, type PemBlock, readPem, writePem } from './pem.ts'
+import { ecKey, pkcs8Key, rsaKey } from './private-key.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
 import { quoted } from './strings.ts'
 
@@ -115,97 +115,6 @@ function formatOfDer(der: Uint8Array): PrivateKeyFormat {
   const second = reader.next('')
   if (second === tags.integer) return 'PKCS#1'
   return second === tags.octetString ? 'SEC1' : 'PKCS#8'
-}
-
-/** RSAPrivateKey (RFC 8017 appendix A.1.2), whose numbers must belong together: a wrong one signs what nobody can verify. */
-function rsaKey(reader: DerReader): KeyObject {
-  const der = reader.bytes.subarray(reader.offset, reader.end)
-  const outer = reader.enter(tags.sequence, '')
-  if (reader.int64('version') !== 0) throw unsupported('RSA key with more than two primes')
-  const [n, e, d, p, q] = ['modulus', 'publicExponent', 'privateExponent', 'prime1', 'prime2'].map((field) =>
-    positive(reader, field),
-  ) as [bigint, bigint, bigint, bigint, bigint]
-  for (const field of ['exponent1', 'exponent2', 'coefficient']) positive(reader, field)
-  reader.leave(outer)
-  reader.finish('after the key')
-  const isConsistent =
-    p > 1n && q > 1n && p * q === n && (d * e) % (p - 1n) === 1n && (d * e) % (q - 1n) === 1n
-  if (!isConsistent) reader.fail('modulus', 'does not belong to the other numbers of the key', 0)
-  return importKey(der, 'pkcs1')
-}
-
-function positive(reader: DerReader, field: string): bigint {
-  reader.integer(field)
-  if (reader.isNegative) reader.fail(field, 'negative', reader.start)
-  return BigInt(`0x${reader.unsignedHex()}`)
-}
-
-/**
- * ECPrivateKey (RFC 5915). The public key that may stand beside the private one is left out, so that node:crypto computes
- * it: a key file with somebody else's public key must not pass for the key of that certificate.
- */
-function ecKey(reader: DerReader, curveOfAlgorithm: string | undefined): KeyObject {
-  const outer = reader.enter(tags.sequence, '')
-  if (reader.int64('version') !== 1) reader.fail('version', 'not 1', reader.start)
-  reader.read(tags.octetString, 'privateKey')
-  const { start } = reader
-  const secret = reader.lastContent
-  let curve = curveOfAlgorithm
-  if (reader.readOptional(constructedTag(0), 'parameters')) {
-    const parameters = reader.enterLast('parameters')
-    curve ??= namedCurve(reader)
-    reader.leave(parameters)
-  }
-  reader.leave(outer)
-  reader.finish('after the key')
-  if (curve === undefined) reader.fail('parameters', 'no curve is named', 0)
-  const curveName = nameOfOid(curve) ?? curve
-  if (!isCurveName(curveName)) throw unsupported(`EC key on curve ${curveName}`)
-  const size = coordinateSize(curveName)
-  if (secret.length > size)
-    reader.fail('privateKey', `${secret.length} octets, where ${curveName} has ${size}`, start)
-  return importKey(sequence(integer(1), octetString(secret), explicit(0, oid(curve))), 'sec1')
-}
-
-function namedCurve(reader: DerReader): string {
-  if (reader.peek(tags.sequence)) throw unsupported('EC key with explicit curve parameters')
-  return reader.oid('parameters')
-}
-
-const plainTypes: ReadonlySet<string> = new Set(['Ed25519', 'Ed448', 'X25519', 'X448', 'id-RSASSA-PSS'])
-
-/** PrivateKeyInfo (RFC 5958). */
-function pkcs8Key(reader: DerReader): KeyObject {
-  const der = reader.bytes.subarray(reader.offset, reader.end)
-  const outer = reader.enter(tags.sequence, '')
-  const version = reader.int64('version')
-  if (version !== 0 && version !== 1) reader.fail('version', `unknown version ${version}`, reader.start)
-  const algorithm = reader.enter(tags.sequence, 'privateKeyAlgorithm')
-  const algorithmOid = reader.oid('privateKeyAlgorithm')
-  const type = nameOfOid(algorithmOid)
-  const curve = type === 'id-ecPublicKey' ? namedCurve(reader) : undefined
-  reader.leave(algorithm)
-  reader.read(tags.octetString, 'privateKey')
-  const secret = reader.lastContent
-  reader.leave(outer)
-  reader.finish('after the key')
-  if (type === 'id-ecPublicKey') return ecKey(new DerReader(secret, 'EC private key'), curve)
-  if (type === 'rsaEncryption') return rsaKey(new DerReader(secret, 'RSA private key'))
-  // No other types: OpenSSL computes the public key of a DSA or DH key as it reads it, for hours if the file says so.
-  if (type === undefined || !plainTypes.has(type))
-    throw unsupported(`private key of type ${type ?? algorithmOid}`)
-  return importKey(der, 'pkcs8')
-}
-
-function importKey(der: Uint8Array, type: 'pkcs1' | 'sec1' | 'pkcs8'): KeyObject {
-  try {
-    return createPrivateKey({ key: Buffer.from(der), format: 'der', type })
-  } catch (cause) {
-    throw new KcertError('KCERT_KEY_UNSUPPORTED', 'private key cannot be used', {
-      why: 'OpenSSL does not accept it',
-      cause,
-    })
-  }
 }
 
 /** EncryptedPrivateKeyInfo (RFC 5958 section 3). */

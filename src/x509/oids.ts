@@ -181,7 +181,6 @@ const names = {
 } as const
 
 export type OidName = (typeof names)[keyof typeof names]
-export type ExtendedKeyUsageName = (typeof extendedKeyUsages)[keyof typeof extendedKeyUsages]
 
 const nameByOid = new Map<string, OidName>(Object.entries(names) as [string, OidName][])
 const attributeTypeByOid = new Map<string, string>(Object.entries(attributeTypes))

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { derFromBer } from './ber.ts'
 import { constructedTag, contextTag, DerReader, derLimits, tags } from './der.ts'
@@ -6,19 +5,13 @@ import { nameOfOid } from './oids.ts'
 import {
   decryptCbc,
   decryptPbes2,
-  deriveKey,
   derivePkcs12,
   type EncryptionScheme,
-  type HashName,
-  hashLength,
-  isHashName,
   KdfBudget,
   readEncryptionScheme,
-  readIterations,
-  readKdf,
-  readPrf,
   unsupported,
 } from './pbe.ts'
+import { isMacOf, type Password, passwordsOf, readExplicitOctets, readPfx } from './pfx.ts'
 import { readString } from './strings.ts'
 
 // PKCS#12 (RFC 7292). node-forge's reader refuses EC keys and follows any iteration count that is nested in the file, so the
@@ -79,103 +72,6 @@ function notOpened(password: string | undefined): KcertError {
     })
   }
   return new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the PKCS#12 keystore')
-}
-
-/** A password in the two encodings that PKCS#12 has use for. */
-interface Password {
-  readonly text: string
-  /** UTF-16, big-endian, with a terminating NUL (RFC 7292 appendix B.1). */
-  readonly bmp: Uint8Array
-}
-
-/** An empty password is written by some as a lone NUL and by others as nothing at all; OpenSSL tries both, so does kcert. */
-function passwordsOf(password = ''): Password[] {
-  const encoded = { text: password, bmp: Buffer.from(`${password}\0`, 'utf16le').swap16() }
-  return password === '' ? [encoded, { text: '', bmp: new Uint8Array(0) }] : [encoded]
-}
-
-interface Pfx {
-  /** The AuthenticatedSafe, over which the MAC is. */
-  readonly content: Uint8Array
-  readonly mac: Mac | undefined
-}
-
-type Mac =
-  | {
-      readonly kind: 'PKCS#12'
-      readonly hash: HashName
-      readonly digest: Uint8Array
-      readonly salt: Uint8Array
-      readonly iterations: number
-    }
-  /** RFC 9579. */
-  | {
-      readonly kind: 'PBMAC1'
-      readonly hash: HashName
-      readonly digest: Uint8Array
-      readonly kdf: ReturnType<typeof readKdf>
-    }
-
-function readPfx(bytes: Uint8Array): Pfx {
-  const reader = new DerReader(derFromBer(bytes, 'PKCS#12'), 'PKCS#12', derLimits.containerBytes)
-  reader.enter(tags.sequence, 'PFX')
-  const version = reader.int64('version')
-  if (version !== 3) reader.fail('version', `unknown version ${version}`, reader.start)
-  const authSafe = reader.enter(tags.sequence, 'authSafe')
-  const oid = reader.oid('authSafe.contentType')
-  const type = nameOfOid(oid) ?? oid
-  if (type === 'signedData')
-    throw unsupported('a PKCS#12 keystore that is signed instead of protected by a password')
-  if (type !== 'data') reader.fail('authSafe.contentType', type, reader.start)
-  const content = readExplicitOctets(reader, 'authSafe.content')
-  reader.leave(authSafe)
-  return { content, mac: reader.atEnd ? undefined : readMac(reader) }
-}
-
-function readExplicitOctets(reader: DerReader, field: string): Uint8Array {
-  const outer = reader.enter(constructedTag(0), field)
-  reader.read(tags.octetString, field)
-  const content = reader.lastContent
-  reader.leave(outer)
-  return content
-}
-
-function readMac(reader: DerReader): Mac {
-  reader.path = 'macData.'
-  reader.enter(tags.sequence, '')
-  const digestInfo = reader.enter(tags.sequence, 'mac')
-  const algorithm = reader.enter(tags.sequence, 'digestAlgorithm')
-  const oid = reader.oid('digestAlgorithm')
-  const name = nameOfOid(oid) ?? oid
-  const pbmac = name === 'PBMAC1' ? readPbmac1(reader) : undefined
-  reader.leave(algorithm)
-  reader.read(tags.octetString, 'digest')
-  const digest = reader.lastContent
-  reader.leave(digestInfo)
-  if (pbmac !== undefined) return { kind: 'PBMAC1', digest, ...pbmac }
-  if (!isHashName(name)) throw unsupported(`PKCS#12 MAC with ${name}`)
-  reader.read(tags.octetString, 'macSalt')
-  const salt = reader.lastContent
-  const iterations = reader.atEnd ? 1 : readIterations(reader)
-  return { kind: 'PKCS#12', hash: name, digest, salt, iterations }
-}
-
-function readPbmac1(reader: DerReader): { kdf: ReturnType<typeof readKdf>; hash: HashName } {
-  const outer = reader.enter(tags.sequence, 'PBMAC1-params')
-  const kdf = readKdf(reader)
-  const hash = readPrf(reader)
-  reader.leave(outer)
-  return { kdf, hash }
-}
-
-/** True when the password gives the MAC, or when there is none and opening the bags must show it. */
-function isMacOf({ content, mac }: Pfx, password: Password, budget: KdfBudget): boolean {
-  if (mac === undefined) return true
-  const key =
-    mac.kind === 'PBMAC1'
-      ? deriveKey(mac.kdf, password.text, mac.kdf.keyLength ?? hashLength(mac.hash), budget)
-      : derivePkcs12(mac.hash, password.bmp, mac.salt, 3, mac.iterations, hashLength(mac.hash), budget)
-  return createHmac(mac.hash, key).update(content).digest().equals(mac.digest)
 }
 
 class Store {
