@@ -5,13 +5,20 @@ import { join } from 'node:path'
 import { bulkSuite, oneProcessAFileSuite } from './bulk.ts'
 import { coldSuite } from './cold.ts'
 import { type Measurement, measure } from './measure.ts'
+import { signOneProcessAFileSuite, signSuite } from './sign.ts'
 import type { Suite } from './suite.ts'
 
 // `npm run bench`: kcert beside its peers, in one run, as ratios. With --write the tables go into docs/benchmarks.md.
 
 const page = 'docs/benchmarks.md'
 const marker = '<!-- tables: written by `npm run bench -- --write` -->'
-const suites: readonly ((folder: string) => Suite)[] = [coldSuite, bulkSuite, oneProcessAFileSuite]
+const suites: readonly ((folder: string) => Suite)[] = [
+  coldSuite,
+  bulkSuite,
+  oneProcessAFileSuite,
+  signSuite,
+  signOneProcessAFileSuite,
+]
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-bench-'))
 try {
