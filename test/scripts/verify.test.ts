@@ -1,8 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import type { AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { createServer } from 'node:tls'
 import * as v from 'valibot'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type VerificationReport, verificationReportSchema } from '../../src/verification/report.ts'
 import { kcert, type Session } from './program.ts'
 import { authority, client, folderWith, type Issued, issued, sessionTime } from './small-pki.ts'
@@ -175,6 +177,38 @@ describe('inputs', () => {
     expect(JSON.parse(execFileSync('bash', ['-c', line], { cwd, encoding: 'utf8' })).trusted).toBe(true)
   })
 })
+
+test('a leaf named as host:port is what that server presents, and roots never are', async () => {
+  const { cwd } = session({ 'ca.crt': ca.pem })
+  const listening = createServer({ cert: web.pem + issuing.pem, key: web.keyPem })
+  listening.on('tlsClientError', () => {})
+  listening.on('secureConnection', (socket) => socket.on('error', () => {}))
+  onTestFinished(() => void listening.close())
+  await new Promise<void>((ready) => listening.listen(0, '127.0.0.1', ready))
+  const address = `127.0.0.1:${(listening.address() as AddressInfo).port}`
+  const asked = ['verify', address, '--name', 'a.example.com', '--at', sessionTime, '-o', 'json']
+
+  const trusted = await beside([...asked, '--roots', 'ca.crt'], cwd)
+  expect(trusted.exit).toBe(0)
+  expect(jsonOf(trusted).chains[0]?.map(({ source, entry }) => `${source} ${entry}`)).toEqual([
+    `${address} certificate 1`,
+    `${address} certificate 2`,
+    'ca.crt ',
+  ])
+  const refused = await beside([...asked, '--roots', address], cwd)
+  expect(refused).toMatchObject({ exit: 2, stdout: '' })
+  expect(refused.stderr).toMatch(/^KCERT_FILE_NOT_FOUND: /)
+})
+
+/** Beside a server in this process: it could not answer while a synchronous run waits. */
+function beside(args: readonly string[], cwd: string): Promise<Session> {
+  const env = { PATH: process.env.PATH, HOME: '/nonexistent' }
+  const program = spawn(process.execPath, [resolve('bin/run.js'), ...args], { cwd, env })
+  const left = { stdout: '', stderr: '' }
+  program.stdout.on('data', (chunk: Buffer) => (left.stdout += chunk.toString()))
+  program.stderr.on('data', (chunk: Buffer) => (left.stderr += chunk.toString()))
+  return new Promise((ended) => program.on('close', (exit) => ended({ ...left, exit })))
+}
 
 test('the purpose decides, and "any" asks for none', () => {
   const { verify } = session({ 'admin.crt': admin.pem, 'ca.crt': ca.pem })
