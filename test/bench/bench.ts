@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { bulkSuite, oneProcessAFileSuite } from './bulk.ts'
+import { bulkReportSuite, bulkTableSuite, oneProcessAFileSuite } from './bulk.ts'
 import { coldSuite } from './cold.ts'
 import { type Measurement, measure } from './measure.ts'
 import { signOneProcessAFileSuite, signSuite } from './sign.ts'
@@ -14,7 +14,8 @@ const page = 'docs/benchmarks.md'
 const marker = '<!-- tables: written by `npm run bench -- --write` -->'
 const suites: readonly ((folder: string) => Suite)[] = [
   coldSuite,
-  bulkSuite,
+  bulkTableSuite,
+  bulkReportSuite,
   oneProcessAFileSuite,
   signSuite,
   signOneProcessAFileSuite,

@@ -1,7 +1,8 @@
 // The peer of kcert in the bench, by Go's own libraries.
 //
-// goloop DIR, as `kcert inspect DIR`: reads every file below a folder, parses its certificates with
-// crypto/x509, finds each one's issuer among them and proves it by the signature, and prints a table by expiry.
+// goloop table DIR, as `kcert inspect DIR`: reads every file below a folder, parses its certificates with crypto/x509 and
+// prints a table by expiry. goloop report DIR, as with -o json: also every field, the digests, and each one's issuer
+// among them, proved by the signature.
 //
 // goloop sign CA KEY REQUESTS LEDGER OUT, as `kcert ca sign`: see sign.go.
 package main
@@ -37,17 +38,24 @@ func main() {
 		}
 		return
 	}
-	rows, err := read(os.Args[1])
+	whole := len(os.Args) == 3 && os.Args[1] == "report"
+	rows, err := read(os.Args[len(os.Args)-1], whole)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	link(rows)
+	if whole {
+		link(rows)
+	}
 	sort.Slice(rows, func(a, b int) bool { return rows[a].certificate.NotAfter.Before(rows[b].certificate.NotAfter) })
-	print(rows, time.Now())
+	if whole {
+		printReport(rows, time.Now())
+	} else {
+		printTable(rows, time.Now())
+	}
 }
 
-func read(folder string) ([]*row, error) {
+func read(folder string, whole bool) ([]*row, error) {
 	var rows []*row
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -69,9 +77,13 @@ func read(folder string) ([]*row, error) {
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
-			fingerprint := sha256.Sum256(certificate.Raw)
-			pin := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
-			rows = append(rows, &row{path, certificate, hex.EncodeToString(fingerprint[:]), hex.EncodeToString(pin[:]), ""})
+			found := &row{source: path, certificate: certificate}
+			if whole {
+				fingerprint := sha256.Sum256(certificate.Raw)
+				pin := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
+				found.fingerprint, found.pin = hex.EncodeToString(fingerprint[:]), hex.EncodeToString(pin[:])
+			}
+			rows = append(rows, found)
 		}
 	})
 	return rows, err
@@ -96,7 +108,21 @@ func link(rows []*row) {
 	}
 }
 
-func print(rows []*row, now time.Time) {
+func printTable(rows []*row, now time.Time) {
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for _, row := range rows {
+		c := row.certificate
+		status := "ok"
+		if now.After(c.NotAfter) {
+			status = "expired"
+		}
+		fmt.Fprintf(out, "%s %s %s %s %s\n", status, c.NotAfter.Sub(now).Round(time.Hour),
+			c.NotAfter.UTC().Format(time.RFC3339), c.Subject, row.source)
+	}
+}
+
+func printReport(rows []*row, now time.Time) {
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	for _, row := range rows {
