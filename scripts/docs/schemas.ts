@@ -1,5 +1,11 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
+import {
+  authorityReportSchema,
+  bundleReportSchema,
+  keyReportSchema,
+  signingReportSchema,
+} from '../../src/ca/report.ts'
 import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { createReportSchema } from '../../src/csr/create-report.ts'
@@ -13,6 +19,10 @@ const kinds: Record<string, GenericSchema> = {
   VerificationReport: verificationReportSchema,
   CreatedRequests: createReportSchema,
   RequestCheck: checkReportSchema,
+  GeneratedKey: keyReportSchema,
+  CertificateAuthority: authorityReportSchema,
+  SignedCertificates: signingReportSchema,
+  CaBundle: bundleReportSchema,
 }
 
 // What a check of the program demands beyond the shape cannot be said in a schema; its error says it.
