@@ -220,10 +220,12 @@ export async function removeNode(name: string, steps: Steps): Promise<void> {
     if (node.role === 'control-plane') await changeBackends(rest.map(nodeIdentity))
     await steps.step(`reset ${name}`, () => kubeadmReset(node))
     await kubectl(['delete', 'node', name, '--ignore-not-found'])
+    // Its DaemonSets' pods would stay in the lists until the garbage collector looks, up to a minute later.
+    const left = ['--field-selector', `spec.nodeName=${name}`, '--force', '--grace-period=0']
+    await kubectl(['delete', 'pods', '--all-namespaces', ...left], { mayFail: true })
     await stopNode(name)
     rmSync(paths.node(name), { recursive: true, force: true })
     writeRecord({ ...record, nodes: rest })
-    // The first control plane's kubeconfig served until now; the credentials are the same on each.
     await writeSshClient(rest.map(nodeIdentity))
   })
 }
