@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, type ExitCode } from './codes.ts'
+import { type ErrorCode, type ExitCode, errorCodes } from './codes.ts'
 
 /** What the reader of an error needs besides what went wrong. */
 export interface ErrorAdvice {
