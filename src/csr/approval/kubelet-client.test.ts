@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import { clientRequest } from '../../../test/csr/made-requests.ts'
+import { type FakeCluster, type FakeFacts, fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import type { SigningRequest } from '../signing-request.ts'
+import { decide, type Verdict } from './decide.ts'
+import { kubeletClientPolicy } from './kubelet-client.ts'
+
+const bootstrap: Partial<SigningRequest> = {
+  username: 'system:bootstrap:abcdef',
+  userUid: 'u-1',
+  groups: ['system:bootstrappers', 'system:bootstrappers:kubeadm:default-node-token'],
+  extra: { 'example.com/zone': ['a', 'b'] },
+}
+const mayBootstrap: FakeCluster = { allowed: ['system:bootstrap:abcdef nodeclient'] }
+
+async function ask(
+  object: SigningRequest,
+  cluster: FakeCluster,
+  newNodesOnly = false,
+): Promise<Verdict & { facts: FakeFacts }> {
+  const facts = fakeFacts(cluster)
+  return { ...(await decide(object, [kubeletClientPolicy({ newNodesOnly })], facts)), facts }
+}
+
+describe('the question to RBAC', () => {
+  test('is the one that kube-controller-manager asks, with all that is known of the requester', async () => {
+    const { decision, facts } = await ask(clientRequest(bootstrap), mayBootstrap)
+    expect(decision).toBe('approve')
+    expect(facts.questions).toEqual([
+      {
+        user: 'system:bootstrap:abcdef',
+        uid: 'u-1',
+        groups: bootstrap.groups,
+        extra: bootstrap.extra,
+        resource: {
+          group: 'certificates.k8s.io',
+          version: '*',
+          resource: 'certificatesigningrequests',
+          subresource: 'nodeclient',
+          verb: 'create',
+        },
+      },
+    ])
+  })
+
+  test('of a node for itself is selfnodeclient first, then nodeclient', async () => {
+    const { decision, facts } = await ask(clientRequest(), { allowed: ['system:node:node-1 nodeclient'] })
+    expect(decision).toBe('approve')
+    expect(facts.questions.map(({ resource }) => resource.subresource)).toEqual([
+      'selfnodeclient',
+      'nodeclient',
+    ])
+    expect(
+      (await ask(clientRequest(), { allowed: ['system:node:node-1 selfnodeclient'] })).facts.questions,
+    ).toHaveLength(1)
+  })
+
+  test('answered with no leaves the request alone, and names the role that is missing', async () => {
+    const { decision, findings } = await ask(clientRequest(bootstrap), { allowed: [] })
+    expect(decision).toBe('ignore')
+    expect(findings.find(({ outcome }) => outcome === 'unmet')).toMatchObject({
+      id: 'access-review',
+      duty: 'entitlement',
+      next: expect.stringContaining('system:certificates.k8s.io:certificatesigningrequests:nodeclient'),
+    })
+  })
+
+  test('that cannot be asked, or fails, leaves the request alone', async () => {
+    expect(await ask(clientRequest(bootstrap), {})).toMatchObject({ decision: 'ignore', isIncomplete: false })
+    const failing = await ask(clientRequest(bootstrap), {
+      ...mayBootstrap,
+      failing: { isAllowed: 'connection reset' },
+    })
+    expect(failing).toMatchObject({
+      decision: 'ignore',
+      isIncomplete: true,
+      reason: 'kubelet-client: a lookup failed: connection reset',
+    })
+  })
+})
+
+describe('for new nodes only', () => {
+  const node = { name: 'node-1', addresses: [], isControlPlane: false }
+
+  test('a bootstrap token makes no certificate for a Node that is there', async () => {
+    expect((await ask(clientRequest(bootstrap), { ...mayBootstrap, nodes: [node] }, true)).decision).toBe(
+      'ignore',
+    )
+    expect((await ask(clientRequest(bootstrap), { ...mayBootstrap, nodes: [] }, true)).decision).toBe(
+      'approve',
+    )
+    expect((await ask(clientRequest(bootstrap), mayBootstrap, true)).decision).toBe('ignore')
+    expect((await ask(clientRequest(bootstrap), { ...mayBootstrap, nodes: [node] })).decision).toBe('approve')
+  })
+
+  test('a node renews its own certificate all the same', async () => {
+    const around = { allowed: ['system:node:node-1 selfnodeclient'], nodes: [node] }
+    expect((await ask(clientRequest(), around, true)).decision).toBe('approve')
+  })
+})
+
+test('a node asks for no other node, even where RBAC would let it', async () => {
+  const { decision, facts, duties } = await ask(clientRequest({ username: 'system:node:node-2' }), {
+    allowed: ['system:node:node-2 nodeclient'],
+  })
+  expect({ decision, duties, questions: facts.questions }).toEqual({
+    decision: 'ignore',
+    duties: { identity: 'unmet', entitlement: 'unknown' },
+    questions: [],
+  })
+})

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest'
+import {
+  nodeNames,
+  requestPem,
+  servingDescription,
+  servingRequest,
+  someKey,
+} from '../../../test/csr/made-requests.ts'
+import { type FakeCluster, fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import { Certificate } from '../../x509/certificate.ts'
+import { type AltNamesDescription, issueCertificate, type RequestDescription } from '../../x509/issuing.ts'
+import type { SigningRequest } from '../signing-request.ts'
+import { decide, type Verdict } from './decide.ts'
+import type { NodeFacts } from './facts.ts'
+import { type KubeletServingSettings, kubeletServingPolicy } from './kubelet-serving.ts'
+
+function nodeWith(names: AltNamesDescription): NodeFacts {
+  const addresses = [
+    ...(names.dns ?? []).map((address) => ({ type: 'InternalDNS', address })),
+    ...(names.ip ?? []).map((address) => ({ type: 'InternalIP', address })),
+  ]
+  return { name: 'node-1', addresses, isControlPlane: false }
+}
+
+const quiet: FakeCluster = { served: {}, addresses: { apiServers: [], serviceCidrs: [] } }
+
+function asking(change: Partial<RequestDescription>): SigningRequest {
+  return servingRequest({ request: Buffer.from(requestPem({ ...servingDescription(), ...change })) })
+}
+
+function verdictOn(
+  object: SigningRequest,
+  cluster: FakeCluster,
+  settings: KubeletServingSettings = {},
+): Promise<Verdict> {
+  return decide(object, [kubeletServingPolicy(settings)], fakeFacts({ ...quiet, ...cluster }))
+}
+
+describe('a name that belongs to others is refused also when the Node says that it has it', () => {
+  test.each<[string, AltNamesDescription]>([
+    ['no-wildcard', { dns: ['*.nodes.example.com'] }],
+    ['no-cluster-name', { dns: ['kubernetes'] }],
+    ['no-cluster-name', { dns: ['kubernetes.default'] }],
+    ['no-cluster-name', { dns: ['KUBERNETES.default.svc'] }],
+    ['no-cluster-name', { dns: ['web.shop.svc'] }],
+    ['no-cluster-name', { dns: ['web.shop.svc.cluster.local'] }],
+    ['no-cluster-name', { dns: ['10-0-0-1.shop.pod.cluster.local'] }],
+    ['no-cluster-name', { dns: ['localhost'] }],
+    ['no-special-address', { ip: ['127.0.0.1'] }],
+    ['no-special-address', { ip: ['::1'] }],
+    ['no-special-address', { ip: ['0.0.0.0'] }],
+    ['plain-names', { dns: ['node 1'] }],
+    ['plain-names', { dns: ['node-1,evil'] }],
+  ])('%s: %j', async (rule, subjectAltNames) => {
+    const verdict = await verdictOn(asking({ subjectAltNames }), { nodes: [nodeWith(subjectAltNames)] })
+    expect(verdict.decision).toBe('ignore')
+    expect(verdict.findings.filter(({ outcome }) => outcome === 'unmet').map(({ id }) => id)).toEqual([rule])
+  })
+
+  test('a name of a kind that the API does not know is refused', async () => {
+    // GeneralNames: dNSName node-1, registeredID 1.2.3
+    const value = Buffer.from('300c82066e6f64652d3188022a03', 'hex')
+    const object = asking({ subjectAltNames: {}, extensions: [{ oid: '2.5.29.17', value }] })
+    expect((await verdictOn(object, { nodes: [nodeWith({ dns: ['node-1'] })] })).reason).toMatch(
+      /^plain-names: it has "registeredID:1\.2\.3"/,
+    )
+  })
+
+  test('a name that only looks like one of the cluster is the node’s own', async () => {
+    const names = { dns: ['kubernetes-1.example.com', 'svc.example.com', 'cluster.local.example.com'] }
+    expect((await verdictOn(asking({ subjectAltNames: names }), { nodes: [nodeWith(names)] })).decision).toBe(
+      'approve',
+    )
+  })
+})
+
+test('a Hostname may be an address, and then counts as one', async () => {
+  const node: NodeFacts = {
+    name: 'node-1',
+    addresses: [{ type: 'Hostname', address: '10.1.0.7' }],
+    isControlPlane: false,
+  }
+  expect(
+    (await verdictOn(asking({ subjectAltNames: { ip: ['10.1.0.7'] } }), { nodes: [node] })).decision,
+  ).toBe('approve')
+  expect(
+    (await verdictOn(asking({ subjectAltNames: { dns: ['10.1.0.7'] } }), { nodes: [node] })).decision,
+  ).toBe('ignore')
+})
+
+test('an address that several Nodes have is let through where the policy says so', async () => {
+  const gateway = { ip: ['192.0.2.1'] }
+  const nodes = [nodeWith(gateway), { ...nodeWith(gateway), name: 'node-2' }]
+  const object = asking({ subjectAltNames: gateway })
+  expect((await verdictOn(object, { nodes })).reason).toBe('no-other-node: Node "node-2" has "192.0.2.1" too')
+  expect((await verdictOn(object, { nodes }, { sharedAddresses: ['192.0.2.1'] })).decision).toBe('approve')
+})
+
+describe('the certificate that the kubelet serves now', () => {
+  function serving(commonName: string, subjectAltNames: AltNamesDescription): Certificate {
+    const subject = { commonName, organization: ['system:nodes'] }
+    return Certificate.parse(
+      issueCertificate(
+        {
+          serialNumber: '01',
+          subject,
+          issuer: { commonName: 'kubernetes' },
+          notBefore: new Date('2026-01-01T00:00:00Z'),
+          notAfter: new Date('2027-01-01T00:00:00Z'),
+          publicKey: someKey,
+          subjectAltNames,
+        },
+        someKey,
+      ),
+    )
+  }
+  const own = serving('system:node:node-1', { dns: [...nodeNames.dns].reverse(), ip: [...nodeNames.ip] })
+  const bare = nodeWith({ ip: ['10.1.0.99'] })
+
+  test('with the same names lets the request through, whatever the Node says now', async () => {
+    const around = { nodes: [bare], served: { 'node-1': { certificate: own, isTrusted: true } } }
+    expect(await verdictOn(servingRequest(), around)).toMatchObject({
+      decision: 'approve',
+      duties: { identity: 'met', entitlement: 'met' },
+    })
+    expect((await verdictOn(servingRequest(), around, { names: 'served' })).decision).toBe('approve')
+    expect((await verdictOn(servingRequest(), around, { names: 'node' })).decision).toBe('ignore')
+  })
+
+  test.each<[string, FakeCluster['served'], string]>([
+    [
+      'is not trusted',
+      { 'node-1': { certificate: own, isTrusted: false, reason: 'expired' } },
+      'is not trusted: expired',
+    ],
+    [
+      'is that of another node',
+      {
+        'node-1': {
+          certificate: serving('system:node:node-2', { dns: [...nodeNames.dns], ip: [...nodeNames.ip] }),
+          isTrusted: true,
+        },
+      },
+      'a certificate of "system:node:node-2"',
+    ],
+    [
+      'lacks one of the names',
+      {
+        'node-1': {
+          certificate: serving('system:node:node-1', { dns: ['node-1'], ip: [...nodeNames.ip] }),
+          isTrusted: true,
+        },
+      },
+      '"node-1.nodes.example.com" differs',
+    ],
+    [
+      'has one name more',
+      {
+        'node-1': {
+          certificate: serving('system:node:node-1', {
+            dns: [...nodeNames.dns, 'more'],
+            ip: [...nodeNames.ip],
+          }),
+          isTrusted: true,
+        },
+      },
+      '"more" differs',
+    ],
+    ['is not there', {}, 'serves no certificate'],
+  ])('lets nothing through when it %s', async (_name, served, words) => {
+    const verdict = await verdictOn(servingRequest(), { nodes: [bare], served: served! }, { names: 'served' })
+    expect(verdict.decision).toBe('ignore')
+    expect(verdict.reason).toContain(words)
+    expect((await verdictOn(servingRequest(), { nodes: [bare], served: served! })).decision).toBe('ignore')
+  })
+
+  test('is not asked for where the Node has all the names', async () => {
+    const facts = fakeFacts({ ...quiet, nodes: [nodeWith(nodeNames)] })
+    expect((await decide(servingRequest(), [kubeletServingPolicy()], facts)).decision).toBe('approve')
+    expect(facts.lookups).not.toContain('readServedCertificate')
+  })
+
+  test('that cannot be asked for leaves the request alone, also by a policy that denies', async () => {
+    const { served: _, ...unknown } = quiet
+    const facts = fakeFacts({ ...unknown, nodes: [bare] })
+    const verdict = await decide(servingRequest(), [kubeletServingPolicy({ onViolation: 'deny' })], facts)
+    expect(verdict).toMatchObject({ decision: 'ignore', duties: { entitlement: 'unknown' } })
+  })
+})
