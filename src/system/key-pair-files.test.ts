@@ -115,6 +115,23 @@ test.each([false, true])(
   },
 )
 
+test('when the certificate cannot be written and the new key not be taken away, the pair is finished later', () => {
+  const { certificate, key, write, state } = prepare({ at: folder(), before: false })
+  const calls = new Proxy(fs as FileCalls, {
+    get: (target, name: keyof FileCalls) => {
+      return (...args: unknown[]) => {
+        const isRefused =
+          (name === 'linkSync' && args[1] === certificate) || (name === 'unlinkSync' && args[0] === key)
+        if (isRefused) throw Object.assign(new Error('EIO'), { code: 'EIO' })
+        return (target[name] as (...all: unknown[]) => unknown)(...args)
+      }
+    },
+  })
+  expect(() => write(calls)).toThrow(`${certificate} could not be written`)
+  expect(state()).toBe('none, new key')
+  expect([finishKeyPair(certificate), state()]).toEqual(['finished', 'new certificate, new key'])
+})
+
 test('without leave to replace, neither file is touched when one is there', () => {
   for (const there of ['ca.pem', 'ca-key.pem']) {
     const at = folder()

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { grantedTtlMs, validityOf } from './validity.ts'
+
+const now = new Date('2026-11-21T09:00:00.750Z')
+const [minute, hour] = [60_000, 3_600_000]
+const policy = { ttlMs: 24 * hour, backdateMs: 5 * minute, shortMs: 8 * hour }
+
+test('a validity is in whole seconds, as it stands in the certificate', () => {
+  expect(validityOf(policy, now)).toEqual({
+    notBefore: new Date('2026-11-21T08:55:00Z'),
+    notAfter: new Date('2026-11-22T08:55:00Z'),
+    isClamped: false,
+  })
+})
+
+test('eight hours are cut by the backdating, a millisecond less is not', () => {
+  const endsAt = (ttlMs: number) => validityOf({ ...policy, ttlMs }, now).notAfter.toISOString()
+  expect(endsAt(8 * hour)).toBe('2026-11-21T16:55:00.000Z')
+  expect(endsAt(8 * hour - 1)).toBe('2026-11-21T17:00:00.000Z')
+})
+
+test('the end of the CA is the end of the certificate, and in that instant the CA signs no more', () => {
+  const end = new Date('2026-11-21T10:00:00Z')
+  expect(validityOf(policy, now, end)).toMatchObject({ notAfter: end, isClamped: true })
+  expect(() => validityOf(policy, end, end)).toThrow('the certificate would be expired when it is signed')
+  const later = new Date('2026-11-21T10:05:00Z')
+  expect(() => validityOf(policy, later, end)).toThrow('before the certificate would begin')
+})
+
+test('what is granted is at most what the signer has, and at least ten minutes', () => {
+  expect([undefined, hour, 3 * hour, minute, -minute].map((asked) => grantedTtlMs(asked, 2 * hour))).toEqual([
+    2 * hour,
+    hour,
+    2 * hour,
+    10 * minute,
+    10 * minute,
+  ])
+})
