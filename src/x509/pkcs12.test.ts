@@ -137,6 +137,16 @@ describe('what is refused says why', () => {
     expect(await refusalOf(pfx([], mac('sha256', 1)))).toMatchObject({ code: 'KCERT_KEY_ENCRYPTED' })
   })
 
+  test('a wrong password that decrypts to noise, where no MAC tells', async () => {
+    const scheme = pbe('pbeWithSHAAnd3-KeyTripleDES-CBC', 1)
+    const content = sequence(oid(oidOf('data')), scheme, element(contextTag(0), Buffer.alloc(16, 7)))
+    const store = pfx([contentInfo('encryptedData', sequence(integer(0), content))])
+    // One of 256 has padding that looks right.
+    for (let i = 0; i < 1500; i++) {
+      expect(await refusalOf(store, `wrong ${i}`)).toMatchObject({ code: 'KCERT_PASSWORD_WRONG' })
+    }
+  })
+
   test('contents nested without end', async () => {
     let contents = sequence(certificateBag(certificate))
     for (let i = 0; i < 40; i++) contents = sequence(bag('safeContentsBag', contents))

@@ -105,6 +105,12 @@ describe('attributes', () => {
     expect(request.keyUsage).toEqual(['digitalSignature'])
   })
 
+  test('an extensionRequest with a damaged value behind the first is none', () => {
+    const values = Buffer.concat([sequence(extension('subjectAltName', dns('a'))), Uint8Array.of(0x04, 0x05)])
+    const damaged = sequence(oid(oidOf('extensionRequest')), element(tags.set, values))
+    expect(CertificateRequest.parse(craft({ attributes: explicit(0, damaged) })).extensions).toEqual([])
+  })
+
   test('an extensionRequest without value asks for nothing', () => {
     const request = CertificateRequest.parse(
       craft({ attributes: explicit(0, attribute('extensionRequest')) }),

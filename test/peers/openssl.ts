@@ -1,13 +1,12 @@
 import { execFileSync } from 'node:child_process'
 
-/** True when there is an OpenSSL program to compare with; if not, one line says so. */
+/** True when there is an OpenSSL 3 program to compare with; if not, one line says so. */
 export const hasOpenSsl = isThere()
-if (!hasOpenSsl) console.log('no comparison with OpenSSL: there is no "openssl" here')
+if (!hasOpenSsl) console.log('no comparison with OpenSSL: there is no "openssl" of version 3 here')
 
 function isThere(): boolean {
   try {
-    execFileSync('openssl', ['version'], { stdio: 'ignore' })
-    return true
+    return execFileSync('openssl', ['version'], { stdio: 'pipe' }).toString().startsWith('OpenSSL 3')
   } catch {
     return false
   }
