@@ -1,7 +1,7 @@
 // Patterns of policies: text with "*" for one or more characters, and {placeholders} that the requester fills in.
 
-/** Which character a "*" does not reach over: the dot of names, the colon of users, the slash of URIs. */
-export type Boundary = '.' | ':' | '/'
+/** Which character a "*" does not reach over: the dot of names, the colon of users, the slash of URIs; '' for none. */
+export type Boundary = '.' | ':' | '/' | ''
 
 /** What {placeholders} stand for: facts of the requester that the API server has established. */
 export type Placeholders = Readonly<Record<string, string>>

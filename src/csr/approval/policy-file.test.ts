@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { requestPem, servingRequest, submitted } from '../../../test/csr/made-requests.ts'
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
@@ -5,6 +6,7 @@ import type { RequestDescription } from '../../x509/issuing.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import { decide, type Verdict } from './decide.ts'
 import { readPolicies } from './policy-file.ts'
+import { approveSchema, denySchema, kubeletClientSchema, kubeletServingSchema } from './policy-schema.ts'
 
 const head = 'apiVersion: kcert/v1\nkind: ApprovalPolicy\n'
 
@@ -110,6 +112,31 @@ describe('a denying rule', () => {
     const object = shopRequest(shopNames({ ip: ['10.0.0.1'] }), day)
     expect((await verdictOf(shopRule + noWildcards, object)).decision).toBe('approve')
   })
+})
+
+test('a denying star stops at nothing, and its placeholders are the requester’s', async () => {
+  const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'] }), day)
+  const denying = (fields: string) => `- {name: denied, decision: deny, signerNames: ["*"], ${fields}}\n`
+  const decisions = async (...fields: string[]) =>
+    Promise.all(fields.map(async (one) => (await verdictOf(shopRule + denying(one), object)).decision))
+  expect(
+    await decisions('usernames: ["system:*"]', 'dnsNames: ["WEB.*"]', 'dnsNames: ["*.{namespace}.*"]'),
+  ).toEqual(['deny', 'deny', 'deny'])
+  expect(await decisions('dnsNames: ["*.{node}.*"]', 'groups: [ci]')).toEqual(['approve', 'approve'])
+})
+
+test('the example of the documentation is a policy, and names all there is', async () => {
+  const page = readFileSync('docs/policy.md', 'utf8')
+  const example = /```yaml\n([^`]+)```/.exec(page)![1]!
+  expect((await readPolicies(example, 'docs/policy.md')).map(({ name }) => name)).toEqual([
+    'kubelet-client',
+    'kubelet-serving',
+    'services',
+    'nothing-for-ci',
+  ])
+  const schemas = [kubeletClientSchema, kubeletServingSchema, approveSchema.pipe[0], denySchema.pipe[0]]
+  for (const { entries } of schemas)
+    for (const field of Object.keys(entries)) expect(page).toMatch(new RegExp(`\\b${field}\\b`))
 })
 
 describe('built-in policies in a file', () => {

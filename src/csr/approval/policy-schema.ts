@@ -95,7 +95,7 @@ const ruleFields = {
     v.description('patterns; "*" stops at a slash'),
   ),
   usernames: patterns('patterns of spec.username; "*" stops at a colon'),
-  groups: list(text, 'exact names out of spec.groups'),
+  groups: list(text, 'out of spec.groups: exact names in an approving rule, patterns in a denying one'),
   commonNames: patterns('patterns of the common name'),
   organizations: patterns('patterns of the organizations (groups) in the subject'),
   dnsNames: patterns('patterns of DNS names; "*" stops at a dot'),
@@ -122,7 +122,7 @@ export const approveSchema = v.pipe(
 
 export const denySchema = v.pipe(
   v.strictObject({ decision: v.literal('deny'), ...ruleFields }),
-  v.description('denies what has one of the values of every list that is given'),
+  v.description('denies what has one of the values of every list that is given; "*" stops at nothing'),
 )
 
 export const clusterSchema = v.strictObject({

@@ -148,23 +148,22 @@ function denying(rule: UserRule, { object, request }: Candidate): Judgement {
   const { dns, ip, email, uri } = request.subjectAltNames
   const { username, groups, usages, expirationSeconds } = object
   const { commonName, organization } = request.subject
-  const anyOf = (
-    patterns: readonly string[] | undefined,
-    values: readonly string[],
-    boundary: Boundary,
-  ): boolean =>
-    patterns === undefined || values.some((value) => patterns.some((one) => fits(value, one, boundary)))
+  const placeholders = placeholdersFor(object)
+  // Where an approving pattern must not reach too far, a denying one must not reach too short: its "*" stops at nothing.
+  const anyOf = (patterns: readonly string[] | undefined, values: readonly string[]): boolean =>
+    patterns === undefined ||
+    values.some((value) => patterns.some((one) => fits(value, one, '', placeholders)))
   const lower = (patterns: readonly string[] | undefined): string[] | undefined => patterns?.map(lowerCase)
   const isMeant =
-    anyOf(rule.signerNames, [object.signerName], '/') &&
-    anyOf(rule.usernames, username === undefined ? [] : [username], ':') &&
-    anyOf(rule.groups, groups, ':') &&
-    anyOf(rule.commonNames, commonName === undefined ? [] : [commonName], ':') &&
-    anyOf(rule.organizations, organization, ':') &&
-    anyOf(lower(rule.dnsNames), dns.map(lowerCase), '/') &&
+    anyOf(rule.signerNames, [object.signerName]) &&
+    anyOf(rule.usernames, username === undefined ? [] : [username]) &&
+    anyOf(rule.groups, groups) &&
+    anyOf(rule.commonNames, commonName === undefined ? [] : [commonName]) &&
+    anyOf(rule.organizations, organization) &&
+    anyOf(lower(rule.dnsNames), dns.map(lowerCase)) &&
     (rule.ipAddresses === undefined || ip.some((address) => isInRanges(address, rule.ipAddresses!))) &&
-    anyOf(rule.emails, email, '/') &&
-    anyOf(rule.uris, uri, '/') &&
+    anyOf(rule.emails, email) &&
+    anyOf(rule.uris, uri) &&
     (rule.usages === undefined || rule.usages.some((usage) => usages.includes(usage))) &&
     (rule.maxExpirationSeconds === undefined || (expirationSeconds ?? 0) > rule.maxExpirationSeconds)
   if (!isMeant) return notMine(rule.name, 'it is not what the rule denies')
