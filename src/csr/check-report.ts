@@ -94,4 +94,3 @@ export const checkReportSchema = v.object({
 })
 
 export type CheckReport = v.InferOutput<typeof checkReportSchema>
-export type RuleReport = CheckReport['rules'][number]
