@@ -4,6 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { largestFileBytes, readDescriptor, readFile } from '../system/files.ts'
 import { isFolder, readFolder } from '../system/folders.ts'
+import { keepYoungGenerationSmall } from '../system/memory.ts'
 import type { Context } from './context.ts'
 
 /** What reading the targets came to. */
@@ -46,6 +47,7 @@ export async function readTargets(
   const seen = new Set<string>()
   let read = 0
 
+  if (sorted.folders.size > 0) keepYoungGenerationSmall()
   // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
   for (const folder of sorted.folders) {
     for (const input of readFolder(folder)) {
