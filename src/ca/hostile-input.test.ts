@@ -1,0 +1,104 @@
+import { generateKeyPairSync } from 'node:crypto'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readCfsslRequest } from '../pki/cfssl-request.ts'
+import { createRequest } from '../x509/issuing.ts'
+import { writePem } from '../x509/pem.ts'
+import { bundle } from './bundle.ts'
+import { Ledger } from './ledger.ts'
+import { readProfile } from './profile-file.ts'
+import { requestsOf } from './request-file.ts'
+import { issueRoot } from './root.ts'
+import { checkRequests } from './signing.ts'
+
+// Whatever is in a file, it is read or refused with a reason; nothing else is ever thrown.
+
+const now = new Date('2026-11-21T09:00:00Z')
+const key = generateKeyPairSync('ed25519').privateKey
+const root = issueRoot({ subject: { commonName: 'ca' }, ttlMs: 86_400_000 }, key, now, '0a')
+const request = createRequest(
+  { subject: { commonName: 'a' }, subjectAltNames: { dns: ['a.example.com'] } },
+  key,
+)
+const cfssl = {
+  CN: 'a',
+  names: [{ O: 'x', OID: { '1.2.3': 'y' } }],
+  hosts: ['::1'],
+  key: { algo: 'rsa', size: 2048 },
+}
+const profiles = {
+  signing: { default: { usages: ['any'], expiry: '1h' }, profiles: { a: { usages: ['any'], expiry: '1h' } } },
+}
+
+type Read = (octets: Buffer) => unknown
+
+const store = (octets: Buffer) => ({
+  name: 'ledger',
+  read: () => octets,
+  append: () => undefined,
+  cut: () => undefined,
+})
+const readers: readonly [name: string, sample: Uint8Array | string, read: Read][] = [
+  [
+    'a request in PEM',
+    writePem('CERTIFICATE REQUEST', request),
+    (octets) => checkRequests(requestsOf('f', octets)),
+  ],
+  ['a request in DER', request, (octets) => checkRequests(requestsOf('f', octets))],
+  [
+    'a bundle in PEM',
+    writePem('CERTIFICATE', root.der),
+    (octets) => bundle([{ name: 'f', bytes: octets }], now, false),
+  ],
+  ['a bundle in DER', root.der, (octets) => bundle([{ name: 'f', bytes: octets }], now, true)],
+  [
+    'a cfssl request',
+    JSON.stringify({ ...cfssl, ca: { expiry: '1h', pathlen: 1 } }),
+    (octets) => readCfsslRequest(octets.toString('utf8')),
+  ],
+  [
+    'a profile of cfssl',
+    JSON.stringify(profiles),
+    (octets) => readProfile(octets.toString('utf8'), 'f', 'a'),
+  ],
+  [
+    'a profile of kcert',
+    'default:\n  usages: [any]\n  duration: 1h\n',
+    (octets) => readProfile(octets.toString('utf8'), 'f'),
+  ],
+  ['a ledger', '{"serialNumber":"01"}\n{"serialNumber":"02"}\n', (octets) => new Ledger(store(octets))],
+]
+
+const change = fc.record({
+  at: fc.nat(),
+  octets: fc.uint8Array({ maxLength: 3 }),
+  removed: fc.nat({ max: 4 }),
+})
+
+function changed(
+  sample: Uint8Array | string,
+  changes: readonly { at: number; octets: Uint8Array; removed: number }[],
+): Buffer {
+  return changes.reduce((octets, { at, octets: inserted, removed }) => {
+    const place = octets.length === 0 ? 0 : at % octets.length
+    return Buffer.concat([octets.subarray(0, place), inserted, octets.subarray(place + removed)])
+  }, Buffer.from(sample))
+}
+
+test.each(readers)('%s, damaged in any way, is read or refused with a reason', async (_, sample, read) => {
+  let refused = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 4 }), async (changes) => {
+      try {
+        await read(changed(sample, changes))
+      } catch (error) {
+        expect(error).toBeInstanceOf(KcertError)
+        expect((error as KcertError).why).toBeTruthy()
+        refused++
+      }
+    }),
+    { numRuns: 1000 },
+  )
+  expect(refused).toBeGreaterThan(50)
+})
