@@ -84,7 +84,7 @@ export function inspectNode(
 /** Returns a source that was named, from text or octets. */
 export function named(name: string, content: string | Uint8Array, mode = 0o600): Source {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
-  return { name, bytes, file: { path: name.startsWith('/') ? name : `/work/${name}`, mode } }
+  return { name, bytes, file: { path: name.startsWith('/') ? name : `/srv/${name}`, mode } }
 }
 
 /** Problems of warning or worse, as "CODE source entry". */
