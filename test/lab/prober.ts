@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { clusterCa, countingPods } from './addons.ts'
 import { buildBinaries } from './binaries.ts'
@@ -159,6 +159,7 @@ export async function probeCommand(args: readonly string[], steps: Steps): Promi
     values.expect === undefined ? [] : (JSON.parse(readFileSync(values.expect, 'utf8')) as Expectation[])
   const command =
     flags.length > 0 ? [join((await buildBinaries(steps)).folder, 'prober'), ...flags] : await labCommand()
+  mkdirSync(dirname(values.output), { recursive: true, mode: 0o700 })
   rmSync(values.output, { force: true })
   const code = await steps.step(`probe for ${values.duration}`, () =>
     runOnTerminal([...command, '--output', values.output, '--duration', values.duration]),
