@@ -25,9 +25,11 @@ function ownCacheFolder() {
   const base = process.env.XDG_CACHE_HOME || (process.env.HOME && `${process.env.HOME}/.cache`)
   const absolute = typeof base === 'string' && base[0] === '/'
   if (!absolute || !process.getuid) return undefined
-  const { lstatSync, mkdirSync } = process.getBuiltinModule('node:fs')
+  const { lstatSync, mkdirSync, statSync } = process.getBuiltinModule('node:fs')
   const folder = `${base}/kcert`
   try {
+    // A home that is not there (/nonexistent of Debian's service accounts) is not made.
+    statSync(process.env.XDG_CACHE_HOME || process.env.HOME)
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const { uid, mode } = lstatSync(folder)
     const own = uid === process.getuid() && (mode & 0o022) === 0

@@ -89,11 +89,15 @@ test('an older Node is told what is needed, before anything is imported', () => 
   expect(run.stderr).toMatch(/^KCERT_NODE_TOO_OLD: .*\nwhy: .*\nnext: .*\n$/)
 })
 
-test('compiled code is cached in the own folder of the user, and not where others can write', () => {
+test('compiled code is cached in the own folder of the user, not where others can write, and in no home that is not there', () => {
   const home = mkdtempSync(join(tmpdir(), 'kcert-home-'))
   onTestFinished(() => rmSync(home, { recursive: true }))
   expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { HOME: home } }).exit).toBe(3)
   expect(readdirSync(join(home, '.cache/kcert')).length).toBeGreaterThan(0)
+
+  const absent = join(home, 'absent')
+  expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { HOME: absent } }).exit).toBe(3)
+  expect(existsSync(absent)).toBe(false)
 
   const shared = mkdtempSync(join(tmpdir(), 'kcert-shared-'))
   onTestFinished(() => rmSync(shared, { recursive: true }))
