@@ -1,9 +1,9 @@
 import * as v from 'valibot'
+import { timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contracts of `kcert key generate` and `kcert ca`. docs/schemas/ is generated from these; the program itself only
 // imports their types.
 
-const time = v.pipe(v.string(), v.isoTimestamp(), v.description('RFC 3339, UTC'))
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
 const texts = v.array(v.string())
 const path = (meaning: string) => v.pipe(v.string(), v.description(meaning))

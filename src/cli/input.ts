@@ -34,11 +34,18 @@ async function readStandardInput({ stdin, stdinIsTerminal }: Context): Promise<U
       next: 'name a file instead of "-", or put "< FILE" behind the command',
     })
   }
+  const bytes = await readWhole(stdin)
+  if (bytes === undefined) throw tooLarge('standard input')
+  return bytes
+}
+
+/** Returns everything that a stream holds, or undefined when that is more than kcert reads of a file. */
+export async function readWhole(stream: NodeJS.ReadStream): Promise<Uint8Array | undefined> {
   const chunks: Buffer[] = []
   let total = 0
-  for await (const chunk of stdin as AsyncIterable<Buffer>) {
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
     total += chunk.length
-    if (total > largestFileBytes) throw tooLarge('standard input')
+    if (total > largestFileBytes) return undefined
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

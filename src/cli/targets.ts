@@ -6,6 +6,7 @@ import { largestFileBytes, readDescriptor, readFile } from '../system/files.ts'
 import { isFolder, readFolder } from '../system/folders.ts'
 import { keepYoungGenerationSmall } from '../system/memory.ts'
 import type { Context } from './context.ts'
+import { readWhole } from './input.ts'
 
 /** What reading the targets came to. */
 export interface TargetReading {
@@ -134,18 +135,12 @@ function exists(path: string): boolean {
 }
 
 async function readStandardInput({ stdin }: Context): Promise<Source | UnreadableSource> {
-  const chunks: Buffer[] = []
-  let total = 0
   try {
-    for await (const chunk of stdin as AsyncIterable<Buffer>) {
-      total += chunk.length
-      if (total > largestFileBytes) return tooLargeInput
-      chunks.push(chunk)
-    }
+    const bytes = await readWhole(stdin)
+    return bytes === undefined ? tooLargeInput : { name: '-', bytes }
   } catch (error) {
     return { name: '-', reason: 'io', detail: (error as Error).message }
   }
-  return { name: '-', bytes: Buffer.concat(chunks) }
 }
 
 const tooLargeInput: UnreadableSource = {

@@ -1,9 +1,9 @@
 import * as v from 'valibot'
+import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert verify`. docs/schemas/VerificationReport.json is generated from these schemas; the program
 // itself only imports their types, so valibot costs nothing at start.
 
-const time = v.pipe(v.string(), v.isoTimestamp(), v.description('RFC 3339, UTC'))
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 
 const place = {
@@ -15,12 +15,6 @@ const place = {
     ),
   ),
 }
-
-const nameSchema = v.object({
-  text: v.pipe(v.string(), v.description('RFC 4514')),
-  commonName: v.optional(v.string()),
-  organization: v.array(v.string()),
-})
 
 const certificateSchema = v.object({
   ...place,

@@ -1,0 +1,14 @@
+import * as v from 'valibot'
+
+// What the JSON documents of several commands have in common. Only schemas import this, and of schemas the program imports
+// types alone, so valibot costs nothing at start.
+
+/** A time of a JSON document. */
+export const timeSchema = v.pipe(v.string(), v.isoTimestamp(), v.description('RFC 3339, UTC'))
+
+/** A certificate's subject or issuer. */
+export const nameSchema = v.object({
+  text: v.pipe(v.string(), v.description('RFC 4514')),
+  commonName: v.optional(v.string()),
+  organization: v.array(v.string()),
+})
