@@ -100,6 +100,27 @@ export const errorCodes = {
     exit: unreachable,
     summary: 'A server could not be reached, or did not answer in time.',
   },
+
+  // the API server
+  KCERT_KUBECONFIG_UNUSABLE: {
+    exit: usage,
+    summary: 'A kubeconfig, or the context asked for, says nothing with which a cluster can be reached.',
+  },
+  KCERT_API_UNTRUSTED: {
+    exit: no,
+    summary: "The API server's certificate is not trusted by the CA in the kubeconfig.",
+  },
+  KCERT_API_UNAUTHORIZED: {
+    exit: no,
+    summary: 'The API server does not know who asks: the credential is expired, revoked or of another CA.',
+  },
+  KCERT_API_FORBIDDEN: { exit: no, summary: 'The API server knows who asks and does not allow it.' },
+  KCERT_API_NOT_FOUND: { exit: no, summary: 'The API server has no such object.' },
+  KCERT_API_CONFLICT: {
+    exit: no,
+    summary: 'An object was changed by somebody else meanwhile, or one of its name exists already.',
+  },
+  KCERT_API_INVALID: { exit: no, summary: 'The API server refuses an object for what stands in it.' },
 } as const satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes
