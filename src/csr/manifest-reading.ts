@@ -46,6 +46,9 @@ export function signingRequestOf(object: Node): SigningRequest {
     ...text('creationTimestamp', at('metadata', 'creationTimestamp')),
     ...text('deletionTimestamp', at('metadata', 'deletionTimestamp')),
     labels: textsByKey(at('metadata', 'labels')),
+    ...(at('metadata', 'annotations') === undefined
+      ? {}
+      : { annotations: textsByKey(at('metadata', 'annotations')) }),
     request: fromBase64(textOf(at('spec', 'request')) ?? ''),
     signerName: textOf(at('spec', 'signerName')) ?? '',
     usages: textsOf(at('spec', 'usages')),

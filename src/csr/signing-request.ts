@@ -20,6 +20,7 @@ export interface SigningRequest {
   readonly uid?: string
   readonly resourceVersion?: string
   readonly labels: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
   /** RFC 3339 */
   readonly creationTimestamp?: string
   readonly deletionTimestamp?: string
