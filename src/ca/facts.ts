@@ -1,7 +1,7 @@
+import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { BundleMember } from './bundle.ts'
-import { rfc3339 } from './ledger.ts'
 import type { BundleMemberFacts, CertificateFacts, PublicKeyFacts } from './report.ts'
 import { normalSerialNumber } from './serial.ts'
 

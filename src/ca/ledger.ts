@@ -1,4 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { drawSerialNumber, normalSerialNumber, type RandomOctets } from './serial.ts'
 
@@ -122,9 +123,4 @@ function damaged(name: string, line: number): KcertError {
     why: 'a serial number may be lost with it, and none must be given twice',
     next: `repair the line (it is JSON with "serialNumber"), or move ${name} away to begin a new ledger`,
   })
-}
-
-/** RFC 3339 in UTC without fractions. */
-export function rfc3339(date: Date): string {
-  return date.toISOString().replace(/\.\d+Z$/, 'Z')
 }

@@ -1,7 +1,7 @@
+import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { Authority, Issued } from './authority.ts'
 import type { Bundle } from './bundle.ts'
-import { rfc3339 } from './ledger.ts'
 
 // What whoever signs should know, in sentences. Nothing here keeps a certificate from being signed: kube-controller-manager
 // would sign it.

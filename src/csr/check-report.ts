@@ -8,7 +8,8 @@ const texts = v.array(v.string())
 const questions = ['admission', 'approval', 'signing'] as const
 const duties = ['identity', 'entitlement'] as const
 
-const requestSchema = v.object({
+/** What stands in spec.request. */
+export const requestSchema = v.object({
   subject: v.object({
     text: v.pipe(v.string(), v.description('RFC 4514')),
     commonName: v.optional(v.string()),

@@ -7,6 +7,7 @@ import type { Policy } from './approval/policy.ts'
 import { requestFindings } from './approval/request-rules.ts'
 import type { CheckReport } from './check-report.ts'
 import { quoted } from './quoting.ts'
+import { requestFields } from './request-fields.ts'
 import { type Duty, dutyText, type Finding, isUnknown, isUnmet } from './rule.ts'
 import { isKubernetesDomain } from './signer-name.ts'
 import { findSigner } from './signers.ts'
@@ -34,7 +35,7 @@ export async function checkRequest(object: SigningRequest, context: CheckContext
     kind: 'RequestCheck',
     source: context.source,
     spec: specOf(object),
-    ...(request && { request: requestOf(request) }),
+    ...(request && { request: requestFields(request) }),
     isSubmitted,
     decision,
     reason,
@@ -136,27 +137,6 @@ function specOf(object: SigningRequest): CheckReport['spec'] {
     ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
     ...(username === undefined ? {} : { username }),
     groups: [...groups],
-  }
-}
-
-function requestOf({ subject, subjectAltNames, publicKey, signatureAlgorithm }: CertificateRequest) {
-  const { dns, ip, email, uri, other } = subjectAltNames
-  const { algorithm, bits, curve, sha256 } = publicKey
-  const { commonName } = subject
-  return {
-    subject: {
-      text: subject.text,
-      ...(commonName === undefined ? {} : { commonName }),
-      organization: [...subject.organization],
-    },
-    subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri], other: [...other] },
-    publicKey: {
-      algorithm,
-      ...(bits === undefined ? {} : { bits }),
-      ...(curve === undefined ? {} : { curve }),
-      sha256,
-    },
-    signatureAlgorithm,
   }
 }
 

@@ -1,6 +1,5 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
-import { rfc3339 } from '../../ca/ledger.ts'
 import { builtInProfileNames } from '../../ca/profile.ts'
 import type { SigningReport } from '../../ca/report.ts'
 import { requestsOf } from '../../ca/request-file.ts'
@@ -14,6 +13,7 @@ import { termsOf } from '../../cli/signing-profile.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderNotices, renderSigning } from '../../output/ca.ts'
+import { rfc3339 } from '../../pki/rfc3339.ts'
 import { checkOutputPath, writePublicFile } from '../../system/output-file.ts'
 
 export default class CaSign extends KcertCommand {

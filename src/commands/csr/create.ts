@@ -13,6 +13,7 @@ import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
 import { createdRequest } from '../../csr/created-request.ts'
 import { kubeadmRequests } from '../../csr/kubeadm-requests.ts'
 import { type Manifest, manifestOf } from '../../csr/manifest.ts'
+import { shellWord } from '../../csr/quoting.ts'
 import { makeRequest, type RequestSpec } from '../../csr/request-spec.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -228,10 +229,6 @@ function objectForReport(spec: RequestSpec, der: Uint8Array): { manifest?: Manif
     if (!(error instanceof KcertError)) throw error
     return { notices: [error.message] }
   }
-}
-
-function shellWord(word: string): string {
-  return /^[A-Za-z0-9_.,:=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
 
 function nothingSaid(): KcertError {

@@ -1,0 +1,57 @@
+import { rfc3339 } from '../pki/rfc3339.ts'
+import { collectionOf, conditionText, issuedCertificate, requestStates, stateOf } from './life.ts'
+import { requestFields } from './request-fields.ts'
+import type { ClusterRequest, RequestList } from './request-report.ts'
+import { readRequestContent, type SigningRequest } from './signing-request.ts'
+
+/** Returns an object as reports show it. */
+export function clusterRequest(object: SigningRequest, now: Date): ClusterRequest {
+  const { request, fault } = readRequestContent(object.request)
+  const issued = issuedCertificate(object)
+  const collected = collectionOf(object, issued)
+  const { uid, creationTimestamp, expirationSeconds, username } = object
+  const madeAt = Date.parse(creationTimestamp ?? '')
+  return {
+    name: object.name ?? '',
+    ...(uid === undefined ? {} : { uid }),
+    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+    ...(Number.isNaN(madeAt) ? {} : { ageSeconds: Math.floor((now.getTime() - madeAt) / 1000) }),
+    state: stateOf(object),
+    condition: conditionText(object),
+    conditions: [...object.conditions],
+    signerName: object.signerName,
+    usages: [...object.usages],
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...(username === undefined ? {} : { username }),
+    groups: [...object.groups],
+    labels: { ...object.labels },
+    ...(request === undefined ? { fault: fault.detail } : { request: requestFields(request) }),
+    ...(issued === undefined ? {} : { notAfter: rfc3339(issued.notAfter) }),
+    ...(collected === undefined
+      ? {}
+      : { collected: { after: rfc3339(collected.after), reason: collected.reason } }),
+  }
+}
+
+/** Returns the list of requests: those that want attention first, and of these the oldest. */
+export function requestList(requests: readonly ClusterRequest[], now: Date): RequestList {
+  const rank = new Map<string, number>(requestStates.map((state, index) => [state, index]))
+  const summary = Object.fromEntries(requestStates.map((state) => [state, 0])) as RequestList['summary']
+  for (const { state } of requests) summary[state]++
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'RequestList',
+    generatedAt: rfc3339(now),
+    requests: requests.toSorted(
+      (one, other) =>
+        rank.get(one.state)! - rank.get(other.state)! ||
+        compare(one.creationTimestamp ?? '', other.creationTimestamp ?? '') ||
+        compare(one.name, other.name),
+    ),
+    summary,
+  }
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}

@@ -1,0 +1,88 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { servingRequest } from '../../test/csr/made-requests.ts'
+import { issueCertificate } from '../x509/issuing.ts'
+import { writePem } from '../x509/pem.ts'
+import { collectionOf, conditionText, stateOf } from './life.ts'
+import type { RequestCondition, SigningRequest } from './signing-request.ts'
+
+const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+
+function certificateUntil(notAfter: string): Uint8Array {
+  const der = issueCertificate(
+    {
+      subject: { commonName: 'x' },
+      issuer: { commonName: 'ca' },
+      serialNumber: '01',
+      notBefore: new Date('2026-11-21T00:00:00Z'),
+      notAfter: new Date(notAfter),
+      publicKey,
+    },
+    privateKey,
+  )
+  return Buffer.from(writePem('CERTIFICATE', der))
+}
+
+const nextYear = certificateUntil('2027-11-21T00:00:00Z')
+
+function condition(type: string, lastUpdateTime = '2026-11-21T09:30:00Z'): RequestCondition {
+  return { type, status: 'True', lastUpdateTime }
+}
+
+function made(fields: Partial<SigningRequest>): SigningRequest {
+  return servingRequest({ creationTimestamp: '2026-11-21T09:00:00Z', ...fields })
+}
+
+const table = [
+  ['pending', {}, 'Pending', '2026-11-22T09:00:00.000Z'],
+  ['approved', { conditions: [condition('Approved')] }, 'Approved', '2026-11-22T09:30:00.000Z'],
+  ['denied', { conditions: [condition('Denied')] }, 'Denied', '2026-11-21T10:30:00.000Z'],
+  [
+    'failed',
+    { conditions: [condition('Approved'), condition('Failed', '2026-11-21T09:31:00Z')] },
+    'Approved,Failed',
+    '2026-11-21T10:31:00.000Z',
+  ],
+  [
+    'issued',
+    { conditions: [condition('Approved')], certificate: nextYear },
+    'Approved,Issued',
+    '2026-11-21T10:30:00.000Z',
+  ],
+] as const
+
+test.each(table)(
+  'an object that is %s says so, and is removed when the cleaner has it',
+  (state, fields, text, after) => {
+    const object = made(fields)
+    expect(stateOf(object)).toBe(state)
+    expect(conditionText(object)).toBe(text)
+    expect(collectionOf(object)?.after.toISOString()).toBe(after)
+  },
+)
+
+test('a certificate that expires within the hour takes its object with it', () => {
+  const object = made({
+    conditions: [condition('Approved')],
+    certificate: certificateUntil('2026-11-21T09:40:00Z'),
+  })
+  expect(collectionOf(object)).toEqual({
+    after: new Date('2026-11-21T09:40:00Z'),
+    reason: 'when its certificate expires',
+  })
+})
+
+test('a condition that is not True counts for nothing', () => {
+  const object = made({ conditions: [{ type: 'Approved', status: 'False' }] })
+  expect(stateOf(object)).toBe('pending')
+})
+
+test('an object without times is removed at no known time', () => {
+  const { creationTimestamp: _, ...object } = made({})
+  expect(collectionOf(object)).toBeUndefined()
+})
+
+test('a certificate that cannot be read is issued all the same', () => {
+  const object = made({ conditions: [condition('Approved')], certificate: Buffer.from('nonsense') })
+  expect(stateOf(object)).toBe('issued')
+})

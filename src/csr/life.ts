@@ -1,0 +1,93 @@
+import { type Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import { isCertificateLabel, readPem } from '../x509/pem.ts'
+import { hasCondition, type SigningRequest } from './signing-request.ts'
+
+// Where a CertificateSigningRequest stands between its making and the day when kube-controller-manager removes it.
+
+/** In the order in which they want attention. */
+export const requestStates = ['pending', 'approved', 'failed', 'denied', 'issued'] as const
+
+/**
+ * pending: nobody has decided; approved: and not signed yet; issued: the certificate is there; failed: the signer refused it for
+ * good; denied: by an approver.
+ */
+export type RequestState = (typeof requestStates)[number]
+
+/** Returns where an object stands. A denial beats all, and a certificate beats what came before it. */
+export function stateOf(object: SigningRequest): RequestState {
+  if (hasCondition(object, 'Denied')) return 'denied'
+  if (object.certificate !== undefined) return 'issued'
+  if (hasCondition(object, 'Failed')) return 'failed'
+  return hasCondition(object, 'Approved') ? 'approved' : 'pending'
+}
+
+/** Returns the conditions in kubectl's words: "Pending", "Approved,Issued", "Approved,Failed". */
+export function conditionText(object: SigningRequest): string {
+  const decision = (['Denied', 'Approved'] as const).find((type) => hasCondition(object, type)) ?? 'Pending'
+  return [
+    decision,
+    ...(hasCondition(object, 'Failed') ? ['Failed'] : []),
+    ...(object.certificate === undefined ? [] : ['Issued']),
+  ].join(',')
+}
+
+/** When kube-controller-manager's cleaner removes an object; it looks once an hour, so up to an hour later. */
+export interface Collection {
+  /** From this moment on. */
+  readonly after: Date
+  /** A fragment: why then. */
+  readonly reason: string
+}
+
+const hourMs = 3_600_000
+
+/**
+ * Returns when an object is removed, or undefined when its conditions have no time to go by (k8s.io/kubernetes
+ * pkg/controller/certificates/cleaner). Older releases leave what is approved and never signed.
+ */
+export function collectionOf(
+  object: SigningRequest,
+  issued = issuedCertificate(object),
+): Collection | undefined {
+  const { certificate, creationTimestamp, conditions } = object
+  const isIssued = certificate !== undefined
+  const approval = timeOf(object, 'Approved')
+  return earliest([
+    isIssued
+      ? [approval, hourMs, 'an hour after the approval, once issued']
+      : [approval, 24 * hourMs, 'a day after the approval, when nobody signs'],
+    [timeOf(object, 'Denied'), hourMs, 'an hour after the denial'],
+    [timeOf(object, 'Failed'), hourMs, 'an hour after it failed'],
+    [
+      conditions.length === 0 ? creationTimestamp : undefined,
+      24 * hourMs,
+      'a day after it was made, when nobody decides',
+    ],
+    [issued?.notAfter.toISOString(), 0, 'when its certificate expires'],
+  ])
+}
+
+type Deadline = readonly [from: string | undefined, delayMs: number, reason: string]
+
+function earliest(deadlines: readonly Deadline[]): Collection | undefined {
+  return deadlines
+    .filter(([from]) => from !== undefined && !Number.isNaN(Date.parse(from)))
+    .map(([from, delayMs, reason]) => ({ after: new Date(Date.parse(from!) + delayMs), reason }))
+    .sort((a, b) => a.after.getTime() - b.after.getTime())[0]
+}
+
+function timeOf({ conditions }: SigningRequest, type: string): string | undefined {
+  return conditions.find((condition) => condition.type === type)?.lastUpdateTime
+}
+
+/** Returns the certificate that was issued, the first where there are several; undefined when there is none or it cannot be read. */
+export function issuedCertificate({ certificate }: SigningRequest): Certificate | undefined {
+  const block = certificate && readPem(certificate).blocks.find(({ label }) => isCertificateLabel(label))
+  if (block === undefined) return undefined
+  try {
+    return certificateOfBlock(block)
+  } catch {
+    // Signers may upload what parses in Go alone; whoever shows it says so.
+    return undefined
+  }
+}

@@ -1,0 +1,32 @@
+import type { InferOutput } from 'valibot'
+import type { CertificateRequest } from '../x509/request.ts'
+import type { requestSchema } from './check-report.ts'
+
+export type RequestFields = InferOutput<typeof requestSchema>
+
+/** Returns what stands in a request as the reports show it. */
+export function requestFields({
+  subject,
+  subjectAltNames,
+  publicKey,
+  signatureAlgorithm,
+}: CertificateRequest): RequestFields {
+  const { dns, ip, email, uri, other } = subjectAltNames
+  const { algorithm, bits, curve, sha256 } = publicKey
+  const { commonName } = subject
+  return {
+    subject: {
+      text: subject.text,
+      ...(commonName === undefined ? {} : { commonName }),
+      organization: [...subject.organization],
+    },
+    subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri], other: [...other] },
+    publicKey: {
+      algorithm,
+      ...(bits === undefined ? {} : { bits }),
+      ...(curve === undefined ? {} : { curve }),
+      sha256,
+    },
+    signatureAlgorithm,
+  }
+}

@@ -1,0 +1,19 @@
+import { shellWord } from './quoting.ts'
+
+// The API server takes any name that is one segment of a path, so a slash ends the kind that kubectl writes before it.
+const kind = /^(?:csr|certificatesigningrequests?)(?:\.(?:v1\.)?certificates\.k8s\.io)?\//i
+
+/** Returns the name of an object as the operator wrote it: NAME, csr/NAME, or all that `kubectl get -o name` prints. */
+export function requestNameOf(word: string): string {
+  return word.replace(kind, '')
+}
+
+/** Returns the name of an object as `kubectl get -o name` prints it. */
+export function resourceNameOf(name: string): string {
+  return `certificatesigningrequest.certificates.k8s.io/${name}`
+}
+
+/** Returns the name as a command that can be pasted has it; one that begins as a flag does gets its kind in front. */
+export function requestWord(name: string): string {
+  return shellWord(name.startsWith('-') ? `csr/${name}` : name)
+}

@@ -1,0 +1,68 @@
+import * as v from 'valibot'
+import { timeSchema as time } from '../x509/json-fields.ts'
+import { requestSchema } from './check-report.ts'
+
+// What the commands on a cluster's requests say of one object, and the JSON contract of `kcert csr list`. docs/schemas/ is
+// generated from these; the program itself imports their types alone.
+
+const texts = v.array(v.string())
+
+const conditionSchema = v.object({
+  type: v.string(),
+  status: v.string(),
+  reason: v.optional(v.string()),
+  message: v.optional(v.string()),
+  lastUpdateTime: v.optional(v.string()),
+})
+
+/** One CertificateSigningRequest of a cluster. */
+export const clusterRequestSchema = v.object({
+  name: v.string(),
+  uid: v.optional(v.string()),
+  creationTimestamp: v.optional(v.string()),
+  ageSeconds: v.optional(v.number()),
+  state: v.pipe(
+    v.picklist(['pending', 'approved', 'failed', 'denied', 'issued']),
+    v.description('approved: and not signed yet'),
+  ),
+  condition: v.pipe(v.string(), v.description("in kubectl's words: Approved,Issued")),
+  conditions: v.array(conditionSchema),
+  signerName: v.string(),
+  usages: texts,
+  expirationSeconds: v.optional(v.number()),
+  username: v.optional(v.pipe(v.string(), v.description('who made the object'))),
+  groups: texts,
+  labels: v.record(v.string(), v.string()),
+  request: v.optional(v.pipe(requestSchema, v.description('absent when the request cannot be read'))),
+  fault: v.optional(v.pipe(v.string(), v.description('why the request cannot be read'))),
+  notAfter: v.optional(v.pipe(time, v.description('of the issued certificate'))),
+  collected: v.optional(
+    v.pipe(
+      v.object({ after: time, reason: v.string() }),
+      v.description('when kube-controller-manager removes the object; it looks once an hour'),
+    ),
+  ),
+})
+
+export const requestListSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('RequestList'),
+  generatedAt: time,
+  requests: v.pipe(
+    v.array(clusterRequestSchema),
+    v.description('pending first, then approved, failed, denied, issued; the oldest of each first'),
+  ),
+  summary: v.pipe(
+    v.object({
+      pending: v.number(),
+      approved: v.number(),
+      failed: v.number(),
+      denied: v.number(),
+      issued: v.number(),
+    }),
+    v.description('how many are listed, by state'),
+  ),
+})
+
+export type ClusterRequest = v.InferOutput<typeof clusterRequestSchema>
+export type RequestList = v.InferOutput<typeof requestListSchema>
