@@ -2,6 +2,7 @@ import { quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { kubeletClient, nodeNameOf } from '../signers.ts'
 import type { ApprovalFacts } from './facts.ts'
+import { nodeAccessOf } from './node-access.ts'
 import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
 import {
   approvalFinding,
@@ -73,38 +74,23 @@ async function lookUp(candidate: Candidate, facts: ApprovalFacts, newNodesOnly: 
 }
 
 async function accessFinding(
-  { object }: Candidate,
+  { object, request }: Candidate,
   facts: ApprovalFacts,
   isRenewal: boolean,
 ): Promise<Finding> {
   const id = 'access-review'
   const user = object.username ?? ''
-  // In the controller's order, and like there the first yes counts.
-  const subresources = isRenewal ? ['selfnodeclient', 'nodeclient'] : ['nodeclient']
-  for (const subresource of subresources) {
-    const isAllowed = await facts.isAllowed({
-      user,
-      ...(object.userUid === undefined ? {} : { uid: object.userUid }),
-      groups: object.groups,
-      extra: object.extra,
-      resource: {
-        group: 'certificates.k8s.io',
-        version: '*',
-        resource: 'certificatesigningrequests',
-        subresource,
-        verb: 'create',
-      },
-    })
-    if (isAllowed === true)
-      return approvalFinding(id, 'entitlement', `RBAC lets ${quoted(user)} create ${subresource}`)
-    if (isAllowed === undefined) {
-      const next = `ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io/${subresource} --as=${user || 'USER'}`
-      const detail = `whether RBAC lets ${quoted(user)} create ${subresource} is not known`
-      return unknownFinding(id, 'entitlement', detail, next)
-    }
+  const { subresource, isAllowed } = await nodeAccessOf(object, request.subject.commonName, facts)
+  if (isAllowed === true)
+    return approvalFinding(id, 'entitlement', `RBAC lets ${quoted(user)} create ${subresource}`)
+  if (isAllowed === undefined) {
+    const next = `ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io/${subresource} --as=${user || 'USER'}`
+    const detail = `whether RBAC lets ${quoted(user)} create ${subresource} is not known`
+    return unknownFinding(id, 'entitlement', detail, next)
   }
-  const detail = `RBAC does not let ${quoted(user)} create ${subresources.join(' or ')}`
-  const role = `system:certificates.k8s.io:certificatesigningrequests:${subresources[0]}`
+  const asked = isRenewal ? 'selfnodeclient or nodeclient' : 'nodeclient'
+  const detail = `RBAC does not let ${quoted(user)} create ${asked}`
+  const role = `system:certificates.k8s.io:certificatesigningrequests:${subresource}`
   const next = `bind the requester's group to the ClusterRole ${role}, where it should have this right`
   return approvalFinding(id, 'entitlement', detail, next)
 }

@@ -1,7 +1,7 @@
 import type { GenericIssue, GenericSchema } from 'valibot'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { readDocuments } from '../../kubeconfig/documents.ts'
-import { isTrue, type Node } from '../../kubeconfig/node.ts'
+import { type Node, plainValue } from '../../kubeconfig/node.ts'
 import { type Cidr, parseCidr } from './addresses.ts'
 import { kubeletClientPolicy } from './kubelet-client.ts'
 import { kubeletServingPolicy } from './kubelet-serving.ts'
@@ -117,16 +117,6 @@ function step(node: Node | undefined, key: string | number): Node | undefined {
 
 function lineText(line: number | undefined): string {
   return line === undefined ? '' : ` line ${line}`
-}
-
-/** The node in JSON's types. */
-function plainValue(node: Node): unknown {
-  if (node.kind === 'list') return node.items.map(plainValue)
-  if (node.kind === 'map')
-    return Object.fromEntries([...node.entries].map(([key, { value }]) => [key, plainValue(value)]))
-  if (node.type === 'null') return null
-  if (node.type === 'boolean') return isTrue(node)
-  return node.type === 'number' ? Number(node.text) : node.text
 }
 
 function checkNames(rules: readonly RuleDocument[], source: string): void {

@@ -1,0 +1,217 @@
+import { expect, test } from 'vitest'
+import { nodeNames, requestPem, servingDescription } from '../../../test/csr/made-requests.ts'
+import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import { type Call, type RequestsInMemory, requestsInMemory } from '../../../test/fakes/requests-in-memory.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { generatePrivateKey } from '../../x509/new-key.ts'
+import type { RequestObject } from '../requests-api.ts'
+import { type Acted, actOn, type Doing, foreseen } from './acting.ts'
+import { type Act, type Judge, judgeByHand, judgeByPolicy } from './judging.ts'
+import { builtinPolicies } from './policy-file.ts'
+
+const addresses = [
+  ...nodeNames.dns.map((address) => ({ type: 'InternalDNS', address })),
+  ...nodeNames.ip.map((address) => ({ type: 'InternalIP', address })),
+]
+const facts = fakeFacts({
+  nodes: [{ name: 'node-1', addresses, isControlPlane: false }],
+  addresses: { apiServers: ['192.0.2.10'], serviceCidrs: ['10.96.0.0/12'] },
+  allowed: [],
+})
+const honest = Buffer.from(requestPem(servingDescription())).toString('base64')
+const foreign = Buffer.from(
+  requestPem(servingDescription(), generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })),
+).toString('base64')
+
+function serving(name: string, fields: Partial<RequestObject['spec']> = {}): RequestObject {
+  return {
+    metadata: { name },
+    spec: {
+      request: honest,
+      signerName: 'kubernetes.io/kubelet-serving',
+      usages: ['digital signature', 'server auth'],
+      username: 'system:node:node-1',
+      groups: ['system:nodes', 'system:authenticated'],
+      ...fields,
+    },
+  }
+}
+
+const policy = (act: Act = 'approve'): Judge => judgeByPolicy(act, builtinPolicies, facts)
+const doing = (judge: Judge, act: Act = 'approve'): Doing => ({
+  act,
+  judge,
+  conditionFor: () => ({ reason: 'Test', message: 'by a test' }),
+})
+
+async function judgeAndAct(api: RequestsInMemory, name: string, what = doing(policy())): Promise<Acted> {
+  const object = (await api.get(name))!
+  return actOn(api, { object, judgment: await what.judge(object) }, what)
+}
+
+const conditions = (api: RequestsInMemory, name = 'a') => api.peek(name)?.status?.conditions ?? []
+const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
+const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was cut')
+
+test('what the policy approves gets the condition, and keeps the conditions that it had', async () => {
+  const api = requestsInMemory()
+  api.put({ ...serving('a'), status: { conditions: [{ type: 'Seen', status: 'True' }] } })
+  expect(await judgeAndAct(api, 'a')).toMatchObject({ name: 'a', outcome: 'approved' })
+  expect(conditions(api)).toEqual([
+    { type: 'Seen', status: 'True' },
+    { type: 'Approved', status: 'True', reason: 'Test', message: 'by a test' },
+  ])
+})
+
+test('what the policy does not approve is left alone, and nothing is written', async () => {
+  const api = requestsInMemory()
+  api.put(serving('a', { username: 'system:node:node-2' }))
+  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'left-alone' })
+  expect(api.writes).toEqual([])
+})
+
+test('a racing swapper never gets its object approved, in 1,000 tries', async () => {
+  // At a random call of each run, the object is deleted and made again with another key, under the same name.
+  const outcomes: Record<string, number> = {}
+  let seed = 1
+  const random = (): number => {
+    seed = (seed * 48271) % 2147483647
+    return seed / 2147483647
+  }
+  for (let run = 0; run < 1000; run++) {
+    const api = requestsInMemory()
+    api.put(serving('a'))
+    const at = 2 + Math.floor(random() * 3)
+    const keepsUid = random() < 0.3 ? api.peek('a')!.metadata.uid : undefined
+    api.meanwhile = () => {
+      if (api.calls.length !== at) return
+      api.remove('a')
+      api.put({
+        ...serving('a', { request: foreign }),
+        metadata: { name: 'a', ...(keepsUid === undefined ? {} : { uid: keepsUid }) },
+      })
+    }
+    const { outcome } = await judgeAndAct(api, 'a')
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
+    for (const written of api.writes) expect(written.spec.request).toBe(honest)
+    if (api.peek('a')!.spec.request === foreign) expect(conditions(api)).toEqual([])
+  }
+  // Both happened: swapped in time, and too late.
+  expect(outcomes.changed).toBeGreaterThan(400)
+  expect(outcomes.approved).toBeGreaterThan(200)
+  expect(Object.keys(outcomes).sort()).toEqual(['approved', 'changed'])
+})
+
+test.each([
+  ['request', foreign],
+  ['signerName', 'kubernetes.io/kube-apiserver-client'],
+  ['usages', ['client auth']],
+  ['username', 'system:node:node-2'],
+  ['groups', ['system:masters']],
+  ['expirationSeconds', 1],
+] as const)('an object whose %s is suddenly another is not approved', async (field, value) => {
+  const api = requestsInMemory()
+  const first = api.put(serving('a'))
+  const judged = { object: first, judgment: await policy()(first) }
+  api.put({ ...serving('a', { [field]: value }), metadata: first.metadata })
+  expect(await actOn(api, judged, doing(policy()))).toMatchObject({ outcome: 'changed' })
+  expect(api.writes).toEqual([])
+})
+
+test('an object that somebody else labels meanwhile is judged anew and approved', async () => {
+  const api = requestsInMemory()
+  api.put(serving('a'))
+  api.meanwhile = (call) => {
+    if (call === 'replaceApproval' && api.calls.length < 5) {
+      const now = api.peek('a')!
+      api.put({ ...now, metadata: { ...now.metadata, labels: { seen: 'yes' } } })
+    }
+  }
+  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'approved' })
+  expect(api.peek('a')!.metadata.labels).toEqual({ seen: 'yes' })
+})
+
+test('an object that somebody else denies meanwhile stays denied', async () => {
+  const api = requestsInMemory()
+  api.put(serving('a'))
+  api.meanwhile = (call) => {
+    if (call !== 'replaceApproval') return
+    api.put({ ...api.peek('a')!, status: { conditions: [{ type: 'Denied', status: 'True' }] } })
+  }
+  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'left-alone', reason: 'it is denied already' })
+  expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
+})
+
+test('an object that never stands still is given up after six tries', async () => {
+  const api = requestsInMemory()
+  api.put(serving('a'))
+  api.fault = (call) => (call === 'replaceApproval' ? { error: conflict, when: 'before' } : undefined)
+  expect(await judgeAndAct(api, 'a')).toMatchObject({
+    outcome: 'failed',
+    error: { code: 'KCERT_API_CONFLICT' },
+  })
+  expect(api.calls.filter((call) => call === 'replaceApproval')).toHaveLength(6)
+})
+
+const steps = [
+  ['get', 2],
+  ['replaceApproval', 3],
+] as const satisfies readonly (readonly [Call, number])[]
+
+test.each(
+  steps.flatMap(([call, at]) =>
+    ([conflict, unreachable] as const).flatMap((error) =>
+      (['before', 'after'] as const).map((when) => ({ call, at, error, code: error.code, when })),
+    ),
+  ),
+)('$code $when $call: the request is approved once, or the report says that it is not', async (given) => {
+  const api = requestsInMemory()
+  api.put(serving('a'))
+  api.fault = (_, count) => (count === given.at ? given : undefined)
+  const { outcome } = await judgeAndAct(api, 'a')
+  const approved = conditions(api).filter(({ type }) => type === 'Approved').length
+  if (given.call === 'get') expect([outcome, approved]).toEqual(['failed', 0])
+  else expect([outcome, approved]).toEqual(['approved', 1])
+})
+
+test('an approval by somebody else after a lost answer is theirs', async () => {
+  const api = requestsInMemory()
+  api.put(serving('a'))
+  api.fault = (call) => (call === 'replaceApproval' ? { error: unreachable, when: 'before' } : undefined)
+  api.meanwhile = (call) => {
+    if (call === 'get' && api.calls.length > 3)
+      api.put({
+        ...api.peek('a')!,
+        status: { conditions: [{ type: 'Approved', status: 'True', message: 'another' }] },
+      })
+  }
+  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'already' })
+})
+
+test('an object that is gone is reported as gone', async () => {
+  const api = requestsInMemory()
+  const object = api.put(serving('a'))
+  api.remove('a')
+  const judged = { object, judgment: await policy()(object) }
+  expect(await actOn(api, judged, doing(policy()))).toMatchObject({ outcome: 'gone' })
+})
+
+test('a dry run writes nothing and says what would come', async () => {
+  const api = requestsInMemory()
+  const object = api.put(serving('a'))
+  expect(foreseen({ object, judgment: await policy()(object) }, 'approve')).toMatchObject({
+    outcome: 'would-approve',
+  })
+  expect(api.writes).toEqual([])
+})
+
+test('denying writes Denied, and what is approved cannot be denied', async () => {
+  const api = requestsInMemory()
+  api.put(serving('a'))
+  api.put({ ...serving('b'), status: { conditions: [{ type: 'Approved', status: 'True' }] } })
+  const deny = doing(judgeByHand('deny', facts, false), 'deny')
+  expect(await judgeAndAct(api, 'a', deny)).toMatchObject({ outcome: 'denied' })
+  expect(await judgeAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already' })
+  expect(await judgeAndAct(api, 'b', deny)).toMatchObject({ outcome: 'left-alone' })
+  expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
+})

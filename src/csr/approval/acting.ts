@@ -1,0 +1,154 @@
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { ObjectCondition, RequestObject, RequestsApi } from '../requests-api.ts'
+import type { Act, Judge, Judgment } from './judging.ts'
+
+// Approving and denying on a cluster. What was judged (and, by hand, looked at) and what is written must be the same request,
+// however quickly somebody else swaps the object behind the name.
+
+/** An object, and what was made of it when it was judged. */
+export interface Judged {
+  readonly object: RequestObject
+  readonly judgment: Judgment
+}
+
+export type Outcome =
+  | 'approved'
+  | 'denied'
+  | 'would-approve'
+  | 'would-deny'
+  | 'already'
+  | 'left-alone'
+  | 'refused'
+  | 'changed'
+  | 'gone'
+  | 'failed'
+
+/** What came of one object. */
+export interface Acted {
+  readonly name: string
+  readonly outcome: Outcome
+  /** One fragment for people. */
+  readonly reason: string
+  /** As it was last seen. */
+  readonly object?: RequestObject
+  readonly judgment?: Judgment
+  readonly error?: KcertError
+}
+
+export interface Doing {
+  readonly act: Act
+  readonly judge: Judge
+  /** Of the condition that is written. */
+  readonly conditionFor: (judgment: Judgment) => { readonly reason: string; readonly message: string }
+}
+
+/** How often an object that others write to is read and tried again. */
+const mostAttempts = 6
+
+/**
+ * Approves or denies one object that was judged. It is read again before each try, and UID, specification and request octets must
+ * be those that were judged; where anything else has changed, it is judged anew. The write names UID and resourceVersion, so that
+ * the API server refuses it when the object is swapped after all. A write of which nobody knows whether it happened is followed by
+ * another look. Never throws for what comes of one object.
+ */
+export async function actOn(api: RequestsApi, judged: Judged, doing: Doing): Promise<Acted> {
+  const name = judged.object.metadata.name ?? ''
+  let last = judged
+  let written: ObjectCondition | undefined
+  let failure: KcertError | undefined
+  try {
+    for (let attempt = 0; attempt < mostAttempts; attempt++) {
+      const object = await api.get(name)
+      if (object === undefined)
+        return { ...shown(last), outcome: 'gone', reason: 'there is no such object any more' }
+      const swap = differenceOf(judged.object, object)
+      if (swap !== undefined) return { ...shown(last), outcome: 'changed', reason: swap }
+      // Only what was read and judged at this very version is written to.
+      if (object.metadata.resourceVersion !== last.object.metadata.resourceVersion)
+        last = { object, judgment: await doing.judge(object) }
+      const { course, reason } = last.judgment
+      if (course === 'already' && written !== undefined && carries(object, written))
+        return { ...shown(last), outcome: done[doing.act], reason: seenLater }
+      if (course !== 'act') return { ...shown(last), ...unacted(last.judgment) }
+      written = { type: types[doing.act], status: 'True', ...doing.conditionFor(last.judgment) }
+      try {
+        const after = await api.replaceApproval(withCondition(object, written))
+        return { ...shown({ ...last, object: after }), outcome: done[doing.act], reason }
+      } catch (error) {
+        if (!mayPass(error)) throw error
+        failure = error
+      }
+    }
+    return failed(last, failure!)
+  } catch (error) {
+    if (error instanceof KcertError) return failed(last, error)
+    throw error
+  }
+}
+
+const types = { approve: 'Approved', deny: 'Denied' } as const
+const done = { approve: 'approved', deny: 'denied' } as const
+const planned = { approve: 'would-approve', deny: 'would-deny' } as const
+const seenLater = 'the answer was lost; a second look shows that it happened'
+
+/** True when the object has the condition that this run wrote. */
+function carries({ status }: RequestObject, { type, reason, message }: ObjectCondition): boolean {
+  const condition = status?.conditions?.find((one) => one.type === type)
+  return condition !== undefined && condition.reason === reason && condition.message === message
+}
+
+/** Returns what would come of an object, without doing it. */
+export function foreseen({ object, judgment }: Judged, act: Act): Acted {
+  const would = { outcome: planned[act], reason: judgment.reason }
+  return { ...shown({ object, judgment }), ...(judgment.course === 'act' ? would : unacted(judgment)) }
+}
+
+/** Returns the outcome of an object that nothing is done to. */
+export function unacted({ course, reason }: Judgment): Pick<Acted, 'outcome' | 'reason' | 'error'> {
+  if (course === 'incomplete') {
+    const error = new KcertError('KCERT_UNREACHABLE', reason, { next: 'run it again' })
+    return { outcome: 'failed', reason, error }
+  }
+  return { outcome: course === 'act' ? 'left-alone' : course, reason }
+}
+
+// A conflict is judged anew, and of a write that was cut off nobody knows whether it happened.
+const passing: ReadonlySet<string> = new Set(['KCERT_API_CONFLICT', 'KCERT_UNREACHABLE'])
+
+function mayPass(error: unknown): error is KcertError {
+  return error instanceof KcertError && passing.has(error.code)
+}
+
+/** Returns the object with one more condition; all else, also what kcert does not know, as the API server sent it. */
+export function withCondition(object: RequestObject, condition: ObjectCondition): RequestObject {
+  const { status = {} } = object
+  return { ...object, status: { ...status, conditions: [...(status.conditions ?? []), condition] } }
+}
+
+/** Returns why this is not the request that was judged; undefined when it is. */
+export function differenceOf(judged: RequestObject, now: RequestObject): string | undefined {
+  if (judged.metadata.uid === undefined || judged.metadata.uid !== now.metadata.uid)
+    return 'another object has taken its name since it was judged'
+  if (judged.spec.request !== now.spec.request) return 'its request is another than the one that was judged'
+  // The API server never changes a specification: whoever answers so is not to be believed.
+  const field = specFields.find((key) => JSON.stringify(judged.spec[key]) !== JSON.stringify(now.spec[key]))
+  return field === undefined ? undefined : `its ${field} is another than when it was judged`
+}
+
+const specFields = [
+  'signerName',
+  'usages',
+  'expirationSeconds',
+  'username',
+  'uid',
+  'groups',
+  'extra',
+] as const satisfies readonly (keyof RequestObject['spec'])[]
+
+function shown({ object, judgment }: Judged): Pick<Acted, 'name' | 'object' | 'judgment'> {
+  return { name: object.metadata.name ?? '', object, judgment }
+}
+
+function failed(last: Judged, error: KcertError): Acted {
+  return { ...shown(last), outcome: 'failed', reason: error.message, error }
+}

@@ -1,0 +1,66 @@
+import { requestFields } from '../request-fields.ts'
+import { signingRequestOfObject } from '../request-object.ts'
+import { type Duty, dutyText } from '../rule.ts'
+import { readRequestContent } from '../signing-request.ts'
+import type { Acted } from './acting.ts'
+import type { Decided, DecisionReport } from './decision-report.ts'
+import type { Act } from './judging.ts'
+
+/** Returns the report of what came of requests, in their order. */
+export function decisionReport(
+  acted: readonly Acted[],
+  { act, by, dryRun }: { readonly act: Act; readonly by: DecisionReport['by']; readonly dryRun: boolean },
+): DecisionReport {
+  const requests = acted.map(decidedOf)
+  const counts: Record<string, number> = {}
+  for (const { outcome } of requests) counts[outcome] = (counts[outcome] ?? 0) + 1
+  return { apiVersion: 'kcert/v1', kind: 'RequestDecisions', act, by, dryRun, counts, requests }
+}
+
+function decidedOf({ name, outcome, reason, object, judgment, error }: Acted): Decided {
+  const verdict = judgment?.verdict
+  return {
+    name,
+    outcome,
+    reason,
+    ...(object === undefined ? { usages: [], groups: [] } : askedOf(object)),
+    ...(verdict?.policy === undefined ? {} : { policy: verdict.policy }),
+    duties: (['identity', 'entitlement'] as const).map((duty: Duty) => ({
+      name: duty,
+      text: dutyText[duty],
+      outcome: verdict?.duties[duty] ?? 'unknown',
+    })),
+    rules: (verdict?.findings ?? []).map(({ id, duty, outcome: found, detail, next }) => ({
+      id,
+      ...(duty && { duty }),
+      outcome: found,
+      detail,
+      ...(next === undefined ? {} : { next }),
+    })),
+    ...(error && { error: errorOf(error) }),
+  }
+}
+
+function errorOf({ code, message, why, next }: NonNullable<Acted['error']>): NonNullable<Decided['error']> {
+  return {
+    code,
+    what: message,
+    ...(why === undefined ? {} : { why }),
+    ...(next === undefined ? {} : { next }),
+  }
+}
+
+function askedOf(object: NonNullable<Acted['object']>) {
+  const { uid, signerName, usages, expirationSeconds, username, groups, request } =
+    signingRequestOfObject(object)
+  const content = readRequestContent(request).request
+  return {
+    ...(uid === undefined ? {} : { uid }),
+    signerName,
+    ...(content && { request: requestFields(content) }),
+    usages: [...usages],
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...(username === undefined ? {} : { username }),
+    groups: [...groups],
+  }
+}

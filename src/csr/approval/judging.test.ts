@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { nodeNames, requestPem, servingDescription } from '../../../test/csr/made-requests.ts'
+import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import type { RequestDescription } from '../../x509/issuing.ts'
+import type { RequestObject } from '../requests-api.ts'
+import { noFacts } from './facts.ts'
+import { judgeByHand, judgeByPolicy } from './judging.ts'
+import { builtinPolicies, readPolicies } from './policy-file.ts'
+
+const addresses = [
+  ...nodeNames.dns.map((address) => ({ type: 'InternalDNS', address })),
+  ...nodeNames.ip.map((address) => ({ type: 'InternalIP', address })),
+]
+const cluster = {
+  nodes: [{ name: 'node-1', addresses, isControlPlane: false }],
+  addresses: { apiServers: ['192.0.2.10'], serviceCidrs: ['10.96.0.0/12'] },
+  allowed: [],
+  served: {},
+}
+const facts = fakeFacts(cluster)
+
+function object(description: RequestDescription, fields: Partial<RequestObject['spec']> = {}): RequestObject {
+  return {
+    metadata: { name: 'a', uid: 'u', resourceVersion: '1' },
+    spec: {
+      request: Buffer.from(requestPem(description)).toString('base64'),
+      signerName: 'kubernetes.io/kubelet-serving',
+      usages: ['digital signature', 'server auth'],
+      username: 'system:node:node-1',
+      groups: ['system:nodes', 'system:authenticated'],
+      ...fields,
+    },
+  }
+}
+
+const names = (dns: readonly string[], ip: readonly string[] = [nodeNames.ip[0]]): RequestDescription => ({
+  ...servingDescription(),
+  subjectAltNames: { dns: [...dns], ip: [...ip] },
+})
+const user = {
+  signerName: 'kubernetes.io/kube-apiserver-client',
+  usages: ['client auth'],
+  username: 'ann',
+  groups: ['system:authenticated'],
+}
+const subject = (commonName: string, ...organization: string[]): RequestDescription => ({
+  subject: { commonName, organization },
+})
+
+const dangerous: readonly [string, RequestObject, string][] = [
+  ['system:masters', object(subject('eve', 'system:masters'), user), 'no-system-masters'],
+  [
+    'a node by the signer of users',
+    object(subject('system:node:cp1', 'system:nodes'), user),
+    'reserved-identity',
+  ],
+  ['a wildcard of a kubelet', object(names(['*.example.com'])), 'no-wildcard'],
+  ['a name of the API server', object(names(['kubernetes.default.svc'])), 'no-cluster-name'],
+  ['an address of the API server', object(names(['node-1'], ['192.0.2.10'])), 'no-cluster-address'],
+  ['an address of a service', object(names(['node-1'], ['10.96.0.1'])), 'no-cluster-address'],
+  ['a node that asks for another', object(servingDescription(), { username: 'system:node:x' }), 'requester'],
+  ['a user who asks for a node', object(servingDescription(), { username: 'eve', groups: [] }), 'requester'],
+  [
+    'a stranger who bootstraps a node',
+    object(subject('system:node:cp1', 'system:nodes'), {
+      signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+      usages: ['digital signature', 'client auth'],
+      username: 'eve',
+    }),
+    'access-review',
+  ],
+  ['what the signer fails', object(servingDescription(), { usages: ['client auth'] }), 'signer-takes-it'],
+  ['what cannot be read', { ...object(servingDescription(), { request: 'AAAA' }) }, 'request-pem'],
+]
+
+test.each(dangerous)('by hand, %s is refused, and approved where it is forced', async (_, given, rule) => {
+  const asked = await judgeByHand('approve', facts, false)(given)
+  expect(asked.course).toBe('refused')
+  expect(asked.reason).toMatch(new RegExp(`^${rule}:`))
+  expect(await judgeByHand('approve', facts, true)(given)).toMatchObject({ course: 'act' })
+})
+
+test.each(dangerous)('by hand, %s may always be denied', async (_, given) => {
+  expect(await judgeByHand('deny', facts, false)(given)).toMatchObject({ course: 'act' })
+})
+
+test('by hand, a user is approved; that a person must know who asks is said as unknown duties', async () => {
+  const judgment = await judgeByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
+  expect(judgment.course).toBe('act')
+  expect(judgment.verdict.duties).toEqual({ identity: 'unknown', entitlement: 'unknown' })
+})
+
+test('by hand, names that the Node does not have are for the operator to know, and are shown as unmet', async () => {
+  const judgment = await judgeByHand('approve', facts, false)(object(names(['node-1', 'other.example.com'])))
+  expect(judgment.course).toBe('act')
+  expect(judgment.verdict.duties).toEqual({ identity: 'met', entitlement: 'unmet' })
+})
+
+test('where the cluster may not be asked, or does not answer, the text of the request still counts', async () => {
+  const failing = fakeFacts({ failing: { findNode: 'timeout' } })
+  for (const dark of [noFacts, failing]) {
+    const judge = judgeByHand('approve', dark, false)
+    expect(await judge(object(names(['*.example.com'])))).toMatchObject({ course: 'refused' })
+    expect(await judge(object(servingDescription()))).toMatchObject({ course: 'act' })
+  }
+})
+
+test('by policy, a lookup that fails is worth another run, and what cannot be known is left alone', async () => {
+  const failing = fakeFacts({ failing: { findNode: 'timeout' } })
+  const given = object(servingDescription())
+  expect(await judgeByPolicy('approve', builtinPolicies, failing)(given)).toMatchObject({
+    course: 'incomplete',
+  })
+  expect(await judgeByPolicy('approve', builtinPolicies, noFacts)(given)).toMatchObject({
+    course: 'left-alone',
+  })
+})
+
+test('approving does not deny, and denying does not approve: each writes what its policy says of it alone', async () => {
+  const text = `apiVersion: kcert/v1
+kind: ApprovalPolicy
+rules:
+- {name: no-ci, decision: deny, signerNames: ["*/*"], groups: [ci]}
+- {builtin: kubelet-serving}
+`
+  const policies = await readPolicies(text, 'policy.yaml')
+  const ci = object(servingDescription(), { groups: ['ci', 'system:nodes'] })
+  const node = object(servingDescription())
+  const approve = judgeByPolicy('approve', policies, facts)
+  const deny = judgeByPolicy('deny', policies, facts)
+  expect(await approve(ci)).toMatchObject({
+    course: 'left-alone',
+    reason: expect.stringMatching('no-ci denies'),
+  })
+  expect(await approve(node)).toMatchObject({ course: 'act' })
+  expect(await deny(ci)).toMatchObject({ course: 'act' })
+  expect(await deny(node)).toMatchObject({ course: 'left-alone' })
+})
+
+test('what is settled is not done again', async () => {
+  const given = (type: string): RequestObject => ({
+    ...object(servingDescription()),
+    status: { conditions: [{ type, status: 'True' }] },
+  })
+  const judge = judgeByHand('approve', facts, true)
+  expect(await judge(given('Approved'))).toMatchObject({ course: 'already' })
+  expect(await judge(given('Denied'))).toMatchObject({ course: 'left-alone' })
+  expect(await judge(given('Failed'))).toMatchObject({ course: 'left-alone' })
+})

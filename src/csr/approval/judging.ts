@@ -1,0 +1,147 @@
+import { quoted } from '../quoting.ts'
+import { signingRequestOfObject } from '../request-object.ts'
+import type { RequestObject } from '../requests-api.ts'
+import type { Finding } from '../rule.ts'
+import { apiServerClient } from '../signers.ts'
+import { hasCondition, isDecided, readRequestContent, type SigningRequest } from '../signing-request.ts'
+import { decide, dutyOutcome, type Verdict } from './decide.ts'
+import { type ApprovalFacts, noFacts } from './facts.ts'
+import type { Policy } from './policy.ts'
+import { builtinPolicies } from './policy-file.ts'
+import { approvalFinding, type Candidate, requestFindings } from './request-rules.ts'
+
+// Whether an object of the cluster is to be approved or denied, by a policy or by hand.
+
+export type Act = 'approve' | 'deny'
+
+/** What is to be done with an object as it is now. */
+export interface Judgment {
+  /**
+   * act: do it; already: it was done before; left-alone: the policy does not say so, or it is settled otherwise;
+   * refused: done by hand it would be dangerous; incomplete: what must be known could not be looked up.
+   */
+  readonly course: 'act' | 'already' | 'left-alone' | 'refused' | 'incomplete'
+  /** One fragment for people. */
+  readonly reason: string
+  readonly verdict: Verdict
+}
+
+export type Judge = (object: RequestObject) => Promise<Judgment>
+
+/** Returns what judges by policies: what they do not decide is left alone. */
+export function judgeByPolicy(act: Act, policies: readonly Policy[], facts: ApprovalFacts): Judge {
+  return async (object) => {
+    const request = signingRequestOfObject(object)
+    const verdict = await decide(request, policies, facts)
+    const settled = settledAs(request, act)
+    if (settled !== undefined) return { ...settled, verdict }
+    const { decision, reason } = verdict
+    if (verdict.isIncomplete) return { course: 'incomplete', reason, verdict }
+    if (decision === act) return { course: 'act', reason, verdict }
+    return { course: 'left-alone', reason: unlike(verdict, act), verdict }
+  }
+}
+
+function unlike({ decision, policy, reason }: Verdict, act: Act): string {
+  if (decision === 'deny') return `policy ${policy} denies it: ${reason}`
+  return act === 'deny' && decision === 'approve' ? `policy ${policy} approves it` : reason
+}
+
+/**
+ * Returns what judges for an operator who has named the object: whatever is not settled is done. An approval that would hand out
+ * more than the request looks like is refused, unless it is forced; what merely cannot be seen to be right is the operator's to
+ * know.
+ */
+export function judgeByHand(act: Act, facts: ApprovalFacts, isForced: boolean): Judge {
+  return async (object) => {
+    const request = signingRequestOfObject(object)
+    const verdict = await verdictForPeople(request, facts)
+    const settled = settledAs(request, act)
+    if (settled !== undefined) return { ...settled, verdict }
+    const danger = act === 'approve' ? verdict.findings.find(isDangerous) : undefined
+    if (danger !== undefined && !isForced)
+      return { course: 'refused', reason: `${danger.id}: ${danger.detail}`, verdict }
+    return { course: 'act', reason: danger === undefined ? 'by hand' : `forced: ${danger.id}`, verdict }
+  }
+}
+
+/** What a person may know better than the cluster: whose addresses these are. */
+const forPeopleToKnow: ReadonlySet<string> = new Set(['own-names', 'node-exists'])
+
+function isDangerous({ id, outcome }: Finding): boolean {
+  return outcome === 'unmet' && !forPeopleToKnow.has(id)
+}
+
+/** The verdict of the built-in policies, and where they have none, of the rules that hold for every approval. */
+async function verdictForPeople(object: SigningRequest, facts: ApprovalFacts): Promise<Verdict> {
+  const full = await decide(object, builtinPolicies, facts)
+  // A lookup that fails leaves what the text of the request tells.
+  const verdict = full.isIncomplete
+    ? { ...(await decide(object, builtinPolicies, noFacts)), isIncomplete: true }
+    : full
+  const { request, fault } = readRequestContent(object.request)
+  if (request === undefined)
+    return withFindings(verdict, [approvalFinding(fault.id, 'identity', fault.detail, fault.next)])
+  if (verdict.findings.length > 0) return verdict
+  const candidate = { object, request }
+  return withFindings(verdict, [...requestFindings(candidate), ...ownFindings(candidate)])
+}
+
+function withFindings(verdict: Verdict, findings: readonly Finding[]): Verdict {
+  const identity = dutyOutcome('identity', findings)
+  const entitlement = dutyOutcome('entitlement', findings)
+  return { ...verdict, findings, duties: { identity, entitlement } }
+}
+
+function ownFindings(candidate: Candidate): Finding[] {
+  const { signerName, username } = candidate.object
+  return [
+    ...(signerName === apiServerClient ? [reservedIdentity(candidate)] : []),
+    {
+      id: 'requester',
+      question: 'approval',
+      duty: 'identity',
+      outcome: 'unknown',
+      detail: `whether ${quoted(username ?? '')} is who the request says is for a person to know`,
+      next: 'ask whoever is named in the request, by another way than the request',
+    },
+    {
+      id: 'permission',
+      question: 'approval',
+      duty: 'entitlement',
+      outcome: 'unknown',
+      detail: 'no rule says who may ask for this',
+      next: 'write one: docs/policy.md',
+    },
+  ]
+}
+
+// Such a certificate is one of Kubernetes' own parts to the API server: a node, the scheduler, the controller-manager.
+function reservedIdentity({ request: { subject } }: Candidate): Finding {
+  const id = 'reserved-identity'
+  const names = [subject.commonName ?? '', ...subject.organization].filter((name) =>
+    name.startsWith('system:'),
+  )
+  return names.length === 0
+    ? approvalFinding(id, 'entitlement', 'it asks for no name that Kubernetes keeps for itself')
+    : approvalFinding(
+        id,
+        'entitlement',
+        `whoever holds the certificate acts as ${names.map(quoted).join(', ')}`,
+        'approve it with --force where that is meant',
+      )
+}
+
+/** Where nothing is left to decide: whether that is what was asked for. */
+function settledAs(object: SigningRequest, act: Act): Omit<Judgment, 'verdict'> | undefined {
+  const leftAlone = (reason: string) => ({ course: 'left-alone', reason }) as const
+  if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
+  if (hasCondition(object, 'Denied'))
+    return act === 'deny' ? { course: 'already', reason: 'denied before' } : leftAlone('it is denied already')
+  if (hasCondition(object, 'Failed')) return leftAlone('it has failed: the requester must ask anew')
+  const isApproved = isDecided(object) || object.certificate !== undefined
+  if (!isApproved) return undefined
+  return act === 'approve'
+    ? { course: 'already', reason: 'approved before' }
+    : leftAlone('it is approved already, which cannot be taken back')
+}

@@ -1,0 +1,74 @@
+import type { RequestObject, RequestSelection, RequestsApi } from '../../src/csr/requests-api.ts'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+
+export type Call = 'get' | 'list' | 'create' | 'replaceApproval' | 'replaceStatus'
+
+/** What happens to one call: it fails before, or after the server has done it. */
+export type Fault = { readonly error: KcertError; readonly when: 'before' | 'after' }
+
+export interface RequestsInMemory extends RequestsApi {
+  readonly calls: Call[]
+  readonly writes: RequestObject[]
+  put(object: RequestObject): RequestObject
+  peek(name: string): RequestObject | undefined
+  remove(name: string): void
+  /** Is asked before every call. */
+  fault: (call: Call, count: number) => Fault | undefined
+  /** Happens before every call. */
+  meanwhile: (call: Call) => void
+}
+
+/** The requests of a cluster, in memory; requests-in-memory.md says how it answers. */
+export function requestsInMemory(): RequestsInMemory {
+  const objects = new Map<string, RequestObject>()
+  let version = 100
+  const store = (object: RequestObject): RequestObject => {
+    const { name = '', uid = `uid-${++version}` } = object.metadata
+    const stored = {
+      ...object,
+      metadata: { ...object.metadata, name, uid, resourceVersion: String(++version) },
+    }
+    objects.set(name, stored)
+    return structuredClone(stored)
+  }
+  const call = async <Result>(name: Call, act: () => Result): Promise<Result> => {
+    fake.calls.push(name)
+    const fault = fake.fault(name, fake.calls.length)
+    if (fault?.when === 'before') throw fault.error
+    fake.meanwhile(name)
+    const result = act()
+    if (fault?.when === 'after') throw fault.error
+    return result
+  }
+  const replace = (object: RequestObject): RequestObject => {
+    const { name = '', uid, resourceVersion } = object.metadata
+    const now = objects.get(name)
+    if (now === undefined) throw new KcertError('KCERT_API_NOT_FOUND', `there is no request "${name}"`)
+    if (now.metadata.uid !== uid || now.metadata.resourceVersion !== resourceVersion)
+      throw new KcertError('KCERT_API_CONFLICT', `request "${name}" is not what it was`)
+    fake.writes.push(structuredClone(object))
+    return store({ ...now, ...(object.status && { status: object.status }) })
+  }
+  const fake: RequestsInMemory = {
+    calls: [],
+    writes: [],
+    fault: () => undefined,
+    meanwhile: () => undefined,
+    put: store,
+    peek: (name) => objects.get(name),
+    remove: (name) => void objects.delete(name),
+    async *list({ signerName, labelSelector }: RequestSelection = {}) {
+      if (labelSelector !== undefined) throw new Error('label selectors are not in this fake')
+      const found = await call('list', () => structuredClone([...objects.values()]))
+      yield* found.filter(({ spec }) => signerName === undefined || spec.signerName === signerName)
+    },
+    get: (name) => call('get', () => structuredClone(objects.get(name))),
+    create: (object) => call('create', () => store(object)),
+    replaceApproval: (object) => call('replaceApproval', () => replace(object)),
+    replaceStatus: (object) => call('replaceStatus', () => replace(object)),
+    watch() {
+      throw new Error('watches are not in this fake')
+    },
+  }
+  return fake
+}
