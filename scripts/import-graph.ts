@@ -43,7 +43,8 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
     may: ['system', 'errors'],
     types: ['csr', 'bootstrap', 'rotation', 'kubelet', 'inspection', 'x509'],
   },
-  node: { may: ['system', 'errors'], types: ['rotation', 'kubelet', 'inspection'] },
+  // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.
+  node: { may: ['system', 'errors'], types: ['pki', 'rotation', 'kubelet', 'inspection'] },
   'rotation-io': { may: ['rotation', 'cluster', 'node', 'tls', 'x509', 'system', 'errors'] },
   tls: { may: ['x509', 'system', 'errors'], types: ['inspection'] },
   output: {

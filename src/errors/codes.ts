@@ -121,6 +121,36 @@ export const errorCodes = {
     summary: 'An object was changed by somebody else meanwhile, or one of its name exists already.',
   },
   KCERT_API_INVALID: { exit: no, summary: 'The API server refuses an object for what stands in it.' },
+
+  // nodes
+  KCERT_NODE_UNREACHABLE: {
+    exit: unreachable,
+    summary: 'A node could not be reached, or did not answer in time.',
+  },
+  KCERT_NODE_UNTRUSTED: {
+    exit: refused,
+    summary: "A node's SSH host key is unknown or has changed, so nothing is sent to it.",
+  },
+  KCERT_NODE_REFUSED: {
+    exit: no,
+    summary: 'A node refuses the login, sudo, or a file to this user.',
+  },
+  KCERT_NODE_UNFIT: {
+    exit: no,
+    summary: 'A node has no POSIX shell, or lacks a tool that kcert uses there.',
+  },
+  KCERT_NODE_FILE_CHANGED: {
+    exit: refused,
+    summary: 'A file on a node is not what it was when the change was planned, so it is not replaced.',
+  },
+  KCERT_NODE_FILE_NOT_WRITTEN: {
+    exit: unreachable,
+    summary: 'A file on a node could not be written; the old content stands.',
+  },
+  KCERT_NODE_COMMAND_FAILED: {
+    exit: unreachable,
+    summary: 'A command on a node ended with an error.',
+  },
 } as const satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes
