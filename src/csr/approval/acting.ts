@@ -112,10 +112,13 @@ export function unacted({ course, reason }: Judgment): Pick<Acted, 'outcome' | '
   return { outcome: course === 'act' ? 'left-alone' : course, reason }
 }
 
-// A conflict is judged anew, and of a write that was cut off nobody knows whether it happened.
 const passing: ReadonlySet<string> = new Set(['KCERT_API_CONFLICT', 'KCERT_UNREACHABLE'])
 
-function mayPass(error: unknown): error is KcertError {
+/**
+ * True for the failure of a write after which the object is looked at again: in a conflict somebody else was first, and of a
+ * write that was cut off nobody knows whether it happened.
+ */
+export function mayPass(error: unknown): error is KcertError {
   return error instanceof KcertError && passing.has(error.code)
 }
 

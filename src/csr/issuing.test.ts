@@ -1,0 +1,125 @@
+import { expect, test } from 'vitest'
+import { requestPem, servingDescription } from '../../test/csr/made-requests.ts'
+import { requestsInMemory } from '../../test/fakes/requests-in-memory.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { markFailed, type SignerTerms, signingCourse, uploadCertificate } from './issuing.ts'
+import type { RequestObject } from './requests-api.ts'
+
+const terms: SignerTerms = { isForKubernetes: false, usages: undefined }
+const approved = [{ type: 'Approved', status: 'True' }]
+const request = Buffer.from(requestPem(servingDescription())).toString('base64')
+
+function object(
+  spec: Partial<RequestObject['spec']> = {},
+  status: RequestObject['status'] = { conditions: approved },
+): RequestObject {
+  return {
+    metadata: { name: 'a' },
+    spec: {
+      request,
+      signerName: 'example.com/serving',
+      usages: ['digital signature', 'server auth'],
+      ...spec,
+    },
+    status,
+  }
+}
+
+test('what is approved is signed for spec.usages and the lifetime that is asked for', () => {
+  expect(signingCourse(object({ expirationSeconds: 3600 }), terms)).toMatchObject({
+    course: 'sign',
+    usages: ['digital signature', 'server auth'],
+    expirationSeconds: 3600,
+  })
+})
+
+test.each<[string, RequestObject, string]>([
+  ['not approved', object({}, {}), 'left-alone'],
+  ['denied', object({}, { conditions: [{ type: 'Denied', status: 'True' }] }), 'left-alone'],
+  [
+    'approved, failed',
+    object({}, { conditions: [...approved, { type: 'Failed', status: 'True' }] }),
+    'left-alone',
+  ],
+  ['issued', object({}, { conditions: approved, certificate: 'LS0t' }), 'already'],
+  ['of a signer of Kubernetes', object({ signerName: 'kubernetes.io/kube-apiserver-client' }), 'refused'],
+  ['of a name below kubernetes.io', object({ signerName: 'a.kubernetes.io/b' }), 'refused'],
+  ['without a request', object({ request: 'AAAA' }), 'breaks-rules'],
+  ['without usages', object({ usages: [] }), 'breaks-rules'],
+  ['with an unknown usage', object({ usages: ['server auth', 'flying'] }), 'breaks-rules'],
+])('what is %s is not signed', (_, given, course) => {
+  expect(signingCourse(given, terms).course).toBe(course)
+})
+
+test('in place of kube-controller-manager its rules hold', () => {
+  const inPlace = { ...terms, isForKubernetes: true }
+  const serving = { signerName: 'kubernetes.io/kubelet-serving' }
+  expect(signingCourse(object(serving), inPlace).course).toBe('sign')
+  expect(signingCourse(object({ ...serving, usages: ['client auth'] }), inPlace)).toMatchObject({
+    course: 'breaks-rules',
+    reason: expect.stringContaining('server auth'),
+  })
+})
+
+test('a profile allows no more than its usages', () => {
+  const narrow: SignerTerms = { ...terms, usages: ['server auth'] }
+  expect(signingCourse(object({ usages: ['server auth'] }), narrow).course).toBe('sign')
+  expect(signingCourse(object(), narrow)).toMatchObject({
+    course: 'breaks-rules',
+    reason: 'the profile does not allow "digital signature"',
+  })
+})
+
+const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+const cut = new KcertError('KCERT_UNREACHABLE', 'the connection was cut')
+const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
+
+test.each([
+  ['before', cut],
+  ['after', cut],
+  ['before', conflict],
+  ['after', conflict],
+] as const)('a write that fails %s it happened (%o) leaves one certificate', async (when, error) => {
+  const api = requestsInMemory()
+  const first = api.put(object())
+  api.fault = (_, count) => (count === 1 ? { error, when } : undefined)
+  expect(await uploadCertificate(api, first, pem)).toMatchObject({ outcome: 'written' })
+  expect(Buffer.from(api.peek('a')!.status!.certificate!, 'base64').toString()).toBe(pem)
+  expect(api.writes).toHaveLength(1)
+})
+
+test('a swapped object gets no certificate, in 200 tries', async () => {
+  for (let run = 0; run < 200; run++) {
+    const api = requestsInMemory()
+    const first = api.put(object())
+    const at = 1 + (run % 3)
+    api.fault = (_, count) => (count === 1 ? { error: cut, when: 'before' } : undefined)
+    api.meanwhile = () => {
+      if (api.calls.length !== at) return
+      api.remove('a')
+      api.put(object({ usages: ['client auth'] }))
+    }
+    const { outcome } = await uploadCertificate(api, first, pem)
+    if (api.peek('a')!.spec.usages![0] === 'client auth')
+      expect([outcome, api.peek('a')!.status?.certificate]).toEqual(['changed', undefined])
+  }
+})
+
+test('a certificate of another signer stays', async () => {
+  const api = requestsInMemory()
+  const first = api.put(object())
+  api.put({ ...first, status: { ...first.status, certificate: 'b3RoZXI=' } })
+  expect(await uploadCertificate(api, first, pem)).toMatchObject({ outcome: 'already' })
+  expect(api.peek('a')!.status!.certificate).toBe('b3RoZXI=')
+})
+
+test('what broke a rule gets the condition Failed with the rule, once', async () => {
+  const api = requestsInMemory()
+  const first = api.put(object())
+  api.fault = (_, count) => (count === 1 ? { error: cut, when: 'after' } : undefined)
+  expect(await markFailed(api, first, 'no usages')).toMatchObject({ outcome: 'written' })
+  expect(api.peek('a')!.status!.conditions).toEqual([
+    ...approved,
+    { type: 'Failed', status: 'True', reason: 'SignerValidationFailure', message: 'no usages' },
+  ])
+})

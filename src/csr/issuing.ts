@@ -1,0 +1,181 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { isUsage, type Usage } from '../pki/usages.ts'
+import type { CertificateRequest } from '../x509/request.ts'
+import { differenceOf, mayPass, withCondition } from './approval/acting.ts'
+import { listed } from './quoting.ts'
+import { signingRequestOfObject } from './request-object.ts'
+import type { ObjectCondition, RequestObject, RequestsApi } from './requests-api.ts'
+import { isUnmet } from './rule.ts'
+import { isKubernetesDomain } from './signer-name.ts'
+import { signingFindings } from './signing.ts'
+import { hasCondition, readRequestContent, type SigningRequest } from './signing-request.ts'
+
+// The signer's part on a cluster: which objects it may sign, and how a certificate, or the refusal, gets onto the object.
+
+/** What the signer does with an object as it is now. */
+export type SigningCourse =
+  | {
+      readonly course: 'sign'
+      readonly request: CertificateRequest
+      readonly usages: readonly Usage[]
+      readonly expirationSeconds: number | undefined
+    }
+  | {
+      /** already: it has a certificate; left-alone: nobody has approved it; refused: not this signer's; breaks-rules: never. */
+      readonly course: 'already' | 'left-alone' | 'refused' | 'breaks-rules'
+      readonly reason: string
+      readonly next?: string
+    }
+
+export interface SignerTerms {
+  /** Sign in place of kube-controller-manager. */
+  readonly isForKubernetes: boolean
+  /** Usages that are signed at most; undefined: all that Kubernetes knows. */
+  readonly usages: readonly Usage[] | undefined
+}
+
+/** Returns what the signer does: it signs what is approved, not failed and not issued, by spec.usages and nothing else. */
+export function signingCourse(object: RequestObject, terms: SignerTerms): SigningCourse {
+  const asked = signingRequestOfObject(object)
+  const settled = settledCourse(asked)
+  if (settled !== undefined) return settled
+  const { signerName, usages, expirationSeconds } = asked
+  if (isKubernetesDomain(signerName) && !terms.isForKubernetes) {
+    const next = 'leave it to kube-controller-manager, or sign in its place: --kubernetes-signers'
+    return { course: 'refused', reason: `${signerName} is a signer of Kubernetes itself`, next }
+  }
+  const { request, fault } = readRequestContent(asked.request)
+  if (request === undefined) return broken(fault.detail, fault.next)
+  const verdict = request.verifySignature()
+  if (!verdict.ok)
+    return broken(`the signature of the request does not count: ${verdict.reason}`, 'make the request anew')
+  const rule = isKubernetesDomain(signerName) ? signingFindings(asked, request).find(isUnmet) : undefined
+  if (rule !== undefined) return broken(rule.detail, rule.next)
+  return (
+    usageFault(usages, terms) ?? {
+      course: 'sign',
+      request,
+      usages: usages.filter(isUsage),
+      expirationSeconds,
+    }
+  )
+}
+
+function settledCourse(asked: SigningRequest): SigningCourse | undefined {
+  const leftAlone = (reason: string, next?: string): SigningCourse => ({
+    course: 'left-alone',
+    reason,
+    ...(next && { next }),
+  })
+  if (asked.certificate !== undefined) return { course: 'already', reason: 'it has a certificate already' }
+  if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
+  if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
+  if (hasCondition(asked, 'Failed')) return leftAlone('it has failed: the requester must ask anew')
+  if (hasCondition(asked, 'Approved')) return undefined
+  return leftAlone('nobody has approved it', `kcert csr approve ${asked.name ?? 'NAME'}`)
+}
+
+function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningCourse | undefined {
+  if (asked.length === 0)
+    return broken('spec.usages is empty', 'ask for usages: kcert csr submit --usage "server auth"')
+  const unknown = asked.filter((usage) => !isUsage(usage))
+  if (unknown.length > 0)
+    return broken(`Kubernetes has no usage ${listed(unknown)}`, 'spell them as Kubernetes does')
+  const beyond =
+    usages === undefined ? [] : asked.filter((usage) => !(usages as readonly string[]).includes(usage))
+  if (beyond.length === 0) return undefined
+  const next = `ask for ${listed(usages!)} at most, or sign with another profile`
+  return broken(`the profile does not allow ${listed(beyond)}`, next)
+}
+
+function broken(reason: string, next: string | undefined): SigningCourse {
+  return { course: 'breaks-rules', reason, ...(next && { next }) }
+}
+
+/** What came of a write to the status of an object. */
+export interface Written {
+  readonly outcome: 'written' | 'already' | 'left-alone' | 'changed' | 'gone' | 'failed'
+  readonly reason: string
+  readonly error?: KcertError
+}
+
+/** Puts a certificate onto the object that was signed, whatever happens meanwhile; never onto another one. */
+export function uploadCertificate(api: RequestsApi, object: RequestObject, pem: string): Promise<Written> {
+  const certificate = Buffer.from(pem).toString('base64')
+  return writeStatus(api, object, {
+    change: (now) => ({ ...now, status: { ...now.status, certificate } }),
+    settled(now) {
+      const course = settledCourse(signingRequestOfObject(now))
+      if (course === undefined || course.course === 'sign') return undefined
+      const isOurs = now.status?.certificate === certificate
+      if (course.course === 'already')
+        return isOurs
+          ? { outcome: 'written', reason: seenLater }
+          : { outcome: 'already', reason: 'another certificate is there already' }
+      return { outcome: 'left-alone', reason: course.reason }
+    },
+  })
+}
+
+/** Puts the condition Failed onto an object that breaks a rule of its signer: the requester sees it and asks anew. */
+export function markFailed(api: RequestsApi, object: RequestObject, message: string): Promise<Written> {
+  const condition: ObjectCondition = {
+    type: 'Failed',
+    status: 'True',
+    reason: 'SignerValidationFailure',
+    message,
+  }
+  return writeStatus(api, object, {
+    change: (now) => withCondition(now, condition),
+    settled(now) {
+      const failed = now.status?.conditions?.find(({ type }) => type === 'Failed')
+      if (failed !== undefined)
+        return failed.message === message
+          ? { outcome: 'written', reason: seenLater }
+          : { outcome: 'already', reason: 'it has failed already' }
+      return now.status?.certificate
+        ? { outcome: 'already', reason: 'it has a certificate already' }
+        : undefined
+    },
+  })
+}
+
+const seenLater = 'the answer was lost; a second look shows that it happened'
+const mostAttempts = 6
+
+interface StatusWrite {
+  readonly change: (now: RequestObject) => RequestObject
+  /** Why nothing is left to write. */
+  readonly settled: (now: RequestObject) => Written | undefined
+}
+
+async function writeStatus(
+  api: RequestsApi,
+  signed: RequestObject,
+  { change, settled }: StatusWrite,
+): Promise<Written> {
+  let now = signed
+  let failure: KcertError | undefined
+  try {
+    for (let attempt = 0; attempt < mostAttempts; attempt++) {
+      try {
+        await api.replaceStatus(change(now))
+        return { outcome: 'written', reason: '' }
+      } catch (error) {
+        if (!mayPass(error)) throw error
+        failure = error
+      }
+      const object = await api.get(signed.metadata.name ?? '')
+      if (object === undefined) return { outcome: 'gone', reason: 'there is no such object any more' }
+      const swap = differenceOf(signed, object)
+      if (swap !== undefined) return { outcome: 'changed', reason: swap }
+      const end = settled(object)
+      if (end !== undefined) return end
+      now = object
+    }
+    throw failure!
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return { outcome: 'failed', reason: error.message, error }
+  }
+}
