@@ -1,0 +1,41 @@
+import type { SigningRequest } from '../signing-request.ts'
+import type { ApprovalFacts } from './facts.ts'
+
+/** What RBAC says of a requester of a kubelet's client certificate. */
+export interface NodeAccess {
+  /** What was asked last: where it is not allowed, the right that the requester should have. */
+  readonly subresource: 'selfnodeclient' | 'nodeclient'
+  /** Undefined when RBAC could not be asked. */
+  readonly isAllowed: boolean | undefined
+}
+
+/**
+ * Returns whether RBAC lets a requester have a kubelet's client certificate, as kube-controller-manager's csrapproving asks: a
+ * node for itself first, then whoever may bootstrap; the first yes counts.
+ */
+export async function nodeAccessOf(
+  object: SigningRequest,
+  commonName: string | undefined,
+  facts: Pick<ApprovalFacts, 'isAllowed'>,
+): Promise<NodeAccess> {
+  const { username = '', userUid, groups, extra } = object
+  const isRenewal = username === commonName
+  const subresources = isRenewal ? (['selfnodeclient', 'nodeclient'] as const) : (['nodeclient'] as const)
+  for (const subresource of subresources) {
+    const isAllowed = await facts.isAllowed({
+      user: username,
+      ...(userUid === undefined ? {} : { uid: userUid }),
+      groups,
+      extra,
+      resource: {
+        group: 'certificates.k8s.io',
+        version: '*',
+        resource: 'certificatesigningrequests',
+        subresource,
+        verb: 'create',
+      },
+    })
+    if (isAllowed !== false) return { subresource, isAllowed }
+  }
+  return { subresource: subresources[0], isAllowed: false }
+}

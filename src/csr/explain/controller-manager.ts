@@ -1,0 +1,69 @@
+import type { ControllerManager } from './facts.ts'
+import type { Situation } from './situation.ts'
+
+// Whether kube-controller-manager can do its part.
+
+/** Its Lease lasts 15 s and is renewed within 10: one that is four times as old has no owner that lives. */
+const staleMs = 60_000
+
+/** Returns whether it runs, or undefined when that is not known. */
+export function isManagerAlive({ controllerManager, now }: Situation): boolean | undefined {
+  if (controllerManager === undefined) return undefined
+  if (controllerManager === 'absent') return false
+  const { renewedAt } = controllerManager
+  return renewedAt === undefined ? undefined : now.getTime() - renewedAt.getTime() < staleMs
+}
+
+/** Returns as a fragment by what it is known. */
+export function managerText({ controllerManager }: Situation): string {
+  if (controllerManager === undefined || controllerManager === 'absent')
+    return 'it has no Lease in kube-system'
+  const { renewedAt, holder } = controllerManager
+  const last = `its Lease was renewed last at ${renewedAt?.toISOString().slice(0, 19)}Z`
+  return holder === undefined ? last : `${last} by ${holder}`
+}
+
+const controllerNames = {
+  approving: ['csrapproving', 'certificatesigningrequest-approving-controller'],
+  signing: ['csrsigning', 'certificatesigningrequest-signing-controller'],
+} as const
+
+/** True when its --controllers is known to leave this controller out; what is not named is on where "*" is, or nothing is set. */
+export function isControllerOff(
+  { controllerManager }: Situation,
+  controller: keyof typeof controllerNames,
+): boolean {
+  const controllers = flagOf(controllerManager, 'controllers')?.split(',')
+  if (controllers === undefined) return false
+  const names = controllerNames[controller]
+  if (names.some((name) => controllers.includes(name))) return false
+  return names.some((name) => controllers.includes(`-${name}`)) || !controllers.includes('*')
+}
+
+/** The flags of one signer's own CA, instead of the one for all (k8s.io/kubernetes cmd/kube-controller-manager). */
+const signerFlags: Readonly<Record<string, string>> = {
+  'kubernetes.io/kubelet-serving': 'kubelet-serving',
+  'kubernetes.io/kube-apiserver-client-kubelet': 'kubelet-client',
+  'kubernetes.io/kube-apiserver-client': 'kube-apiserver-client',
+  'kubernetes.io/legacy-unknown': 'legacy-unknown',
+}
+
+/** True when its command line is known and names no CA for this signer, so that it runs without it. */
+export function lacksSigningFiles({ controllerManager, object }: Situation): boolean {
+  if (controllerManager === undefined || controllerManager === 'absent') return false
+  if (controllerManager.commandLine === undefined) return false
+  const own = signerFlags[object.signerName]
+  const has = (prefix: string): boolean =>
+    Boolean(flagOf(controllerManager, `${prefix}-cert-file`)) &&
+    Boolean(flagOf(controllerManager, `${prefix}-key-file`))
+  return !has('cluster-signing') && !(own !== undefined && has(`cluster-signing-${own}`))
+}
+
+function flagOf(manager: ControllerManager | 'absent' | undefined, name: string): string | undefined {
+  const words = manager === undefined || manager === 'absent' ? undefined : manager.commandLine
+  if (words === undefined) return undefined
+  const at = words.findLastIndex((word) => word === `--${name}` || word.startsWith(`--${name}=`))
+  if (at === -1) return undefined
+  const word = words[at]!
+  return word.includes('=') ? word.slice(word.indexOf('=') + 1) : words[at + 1]
+}

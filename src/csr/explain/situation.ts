@@ -1,0 +1,114 @@
+import type { Certificate } from '../../x509/certificate.ts'
+import type { CertificateRequest } from '../../x509/request.ts'
+import { type NodeAccess, nodeAccessOf } from '../approval/node-access.ts'
+import { issuedCertificate, type RequestState, stateOf } from '../life.ts'
+import { type Finding, isUnmet } from '../rule.ts'
+import { isKubernetesDomain } from '../signer-name.ts'
+import { findSigner, kubeletClient } from '../signers.ts'
+import { signingFindings } from '../signing.ts'
+import { readRequestContent, type SigningRequest } from '../signing-request.ts'
+import type { ControllerManager, ExplainFacts, Holder } from './facts.ts'
+
+/** All that a cause may look at. Undefined facts could not be looked up, or were not needed. */
+export interface Situation {
+  readonly object: SigningRequest
+  readonly request: CertificateRequest | undefined
+  /** Why the request cannot be read. */
+  readonly fault: Finding | undefined
+  readonly state: RequestState
+  readonly now: Date
+  /** Since it was made, or since it was approved once it is. */
+  readonly waitingSeconds: number
+  readonly signedBy: 'kubernetes' | 'nobody' | 'another'
+  /** Rules of a signer of Kubernetes that the request breaks. */
+  readonly broken: readonly Finding[]
+  readonly certificate: Certificate | undefined
+  /** Which program approved or denied it, as the API server noted it: "kubectl", "kube-controller-manager". */
+  readonly decidedBy: string | undefined
+  readonly controllerManager: ControllerManager | 'absent' | undefined
+  /** Whether RBAC lets csrapproving approve a kubelet's client request. */
+  readonly nodeAccess: NodeAccess | undefined
+  readonly approvers: readonly Holder[] | undefined
+  readonly signers: readonly Holder[] | undefined
+}
+
+/** A fact that could not be looked up. */
+export interface OpenFact {
+  readonly fact: string
+  readonly why: string
+}
+
+export interface Gathered {
+  readonly situation: Situation
+  readonly open: readonly OpenFact[]
+}
+
+/** Returns all that is known of an object. Looks up only what its state can depend on; what fails is noted, never thrown. */
+export async function gather(
+  object: SigningRequest,
+  decidedBy: string | undefined,
+  facts: ExplainFacts,
+  now: Date,
+): Promise<Gathered> {
+  const own = ownSituation(object, decidedBy, now)
+  const { state, signedBy, broken } = own
+  const open: OpenFact[] = []
+  const ask = async <Fact>(fact: string, lookUp: () => Promise<Fact | undefined>) => {
+    try {
+      const found = await lookUp()
+      if (found === undefined)
+        open.push({ fact, why: 'this user may not ask, or the cluster does not show it' })
+      return found
+    } catch (error) {
+      open.push({ fact, why: (error as Error).message })
+      return undefined
+    }
+  }
+  const isPending = state === 'pending'
+  const isWaiting = isPending || state === 'approved'
+  const isKubelets = object.signerName === kubeletClient && isPending && broken.length === 0
+  const needsManager = signedBy === 'kubernetes' && (state === 'approved' || isKubelets)
+  const [controllerManager, nodeAccess, approvers, signers] = await Promise.all([
+    needsManager
+      ? ask('whether kube-controller-manager runs', () => facts.readControllerManager())
+      : undefined,
+    isKubelets && own.request !== undefined
+      ? ask('whether RBAC lets the requester have a kubelet certificate', () => knownAccess(own, facts))
+      : undefined,
+    isPending && signedBy !== 'nobody' && object.signerName !== kubeletClient
+      ? ask('who may approve', () => facts.findHolders('approve', object.signerName))
+      : undefined,
+    isWaiting && signedBy === 'another'
+      ? ask('who may sign', () => facts.findHolders('sign', object.signerName))
+      : undefined,
+  ])
+  return { situation: { ...own, controllerManager, nodeAccess, approvers, signers }, open }
+}
+
+type Own = Omit<Situation, 'controllerManager' | 'nodeAccess' | 'approvers' | 'signers'>
+
+function ownSituation(object: SigningRequest, decidedBy: string | undefined, now: Date): Own {
+  const { request, fault } = readRequestContent(object.request)
+  const state = stateOf(object)
+  const { signerName } = object
+  const approval = object.conditions.find(({ type }) => type === 'Approved')?.lastUpdateTime
+  const since = Date.parse((state === 'approved' ? approval : undefined) ?? object.creationTimestamp ?? '')
+  const isKnown = findSigner(signerName) !== undefined
+  return {
+    object,
+    request,
+    fault: fault && { ...fault, question: 'admission', outcome: 'unmet' },
+    state,
+    now,
+    waitingSeconds: Number.isNaN(since) ? 0 : Math.max(0, (now.getTime() - since) / 1000),
+    signedBy: isKnown ? 'kubernetes' : isKubernetesDomain(signerName) ? 'nobody' : 'another',
+    broken: request === undefined || !isKnown ? [] : signingFindings(object, request).filter(isUnmet),
+    certificate: issuedCertificate(object),
+    decidedBy,
+  }
+}
+
+async function knownAccess({ object, request }: Own, facts: ExplainFacts): Promise<NodeAccess | undefined> {
+  const access = await nodeAccessOf(object, request?.subject.commonName, facts)
+  return access.isAllowed === undefined ? undefined : access
+}
