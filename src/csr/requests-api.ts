@@ -62,7 +62,8 @@ export interface RequestsApi {
   list(selection?: RequestSelection): AsyncIterable<RequestObject>
   /** Undefined when there is none of this name. */
   get(name: string): Promise<RequestObject | undefined>
-  create(object: RequestObject): Promise<RequestObject>
+  /** With `dryRun` the API server does all but keep the object (dryRun=All). */
+  create(object: RequestObject, choice?: { readonly dryRun: boolean }): Promise<RequestObject>
   /** Writes conditions Approved and Denied. The object's UID and resourceVersion are preconditions. */
   replaceApproval(object: RequestObject): Promise<RequestObject>
   /** Writes status.certificate and the condition Failed, under the same preconditions. */
