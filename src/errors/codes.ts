@@ -60,6 +60,18 @@ export const errorCodes = {
     exit: no,
     summary: 'The API server or the signer would refuse the object that is to be made of a request.',
   },
+  KCERT_CSR_NOT_ISSUED: {
+    exit: no,
+    summary: 'A request of the cluster has no certificate: it waits, was denied, or has failed.',
+  },
+  KCERT_CSR_WAIT_OVER: {
+    exit: unreachable,
+    summary: 'A request of the cluster had no certificate yet when the time to wait for it was over.',
+  },
+  KCERT_CERTIFICATE_UNFIT: {
+    exit: no,
+    summary: 'An issued certificate is not for the key, the names or the CA that it should be for.',
+  },
   KCERT_POLICY_INVALID: {
     exit: usage,
     summary: 'An approval policy has a field that kcert does not know, or a value that cannot stand there.',
@@ -94,6 +106,9 @@ export const errorCodes = {
     exit: unreachable,
     summary: 'Another kcert works on the same files and has not finished in time.',
   },
+
+  // bootstrap
+  KCERT_TOKEN_MALFORMED: { exit: usage, summary: 'A text that should be a bootstrap token is none.' },
 
   // the network
   KCERT_UNREACHABLE: {
