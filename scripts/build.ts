@@ -1,6 +1,7 @@
 import { globSync, readFileSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type BuildOptions, type BuildResult, build, type Metafile } from 'esbuild'
+import { leanClientNode } from './lean-client-node.ts'
 import { leanOclif } from './lean-oclif.ts'
 import { nodeBuiltins } from './node-builtins.ts'
 
@@ -34,7 +35,7 @@ const runs = await Promise.all(
       entryPoints: [entry],
       chunkNames: 'chunks/[name]-[hash]',
       splitting: true,
-      plugins: [leanOclif(), nodeBuiltins()],
+      plugins: [leanOclif(), leanClientNode(), nodeBuiltins()],
     }),
   ),
 )

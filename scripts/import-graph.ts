@@ -40,7 +40,8 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
   kubelet: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
   bootstrap: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
   cluster: {
-    may: ['system', 'errors'],
+    // One reader of kubeconfigs: client-node's own has no bounds on aliases and takes what client-go refuses.
+    may: ['kubeconfig', 'system', 'errors'],
     types: ['csr', 'bootstrap', 'rotation', 'kubelet', 'inspection', 'x509'],
   },
   // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.

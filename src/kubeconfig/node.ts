@@ -73,3 +73,13 @@ export function itemsOf(node: Node | undefined): readonly Node[] {
 export function entriesOf(node: Node | undefined): readonly (readonly [key: string, value: Node])[] {
   return node?.kind === 'map' ? [...node.entries].map(([key, { value }]) => [key, value]) : []
 }
+
+/** Returns the node in JSON's types. */
+export function plainValue(node: Node): unknown {
+  if (node.kind === 'list') return node.items.map(plainValue)
+  if (node.kind === 'map')
+    return Object.fromEntries([...node.entries].map(([key, { value }]) => [key, plainValue(value)]))
+  if (node.type === 'null') return null
+  if (node.type === 'boolean') return isTrue(node)
+  return node.type === 'number' ? Number(node.text) : node.text
+}

@@ -1,0 +1,37 @@
+import { delimiter, join } from 'node:path'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { ClusterFlags } from './cluster-flags.ts'
+import type { Context } from './context.ts'
+import { parseDuration } from './instant.ts'
+
+/**
+ * Returns the cluster that the flags and the environment lead to, by kubectl's precedence: --kubeconfig, the files in
+ * $KUBECONFIG merged, ~/.kube/config, the service account of the pod. Whoever opens it closes it. The server is not asked yet.
+ * Throws KCERT_USAGE, KCERT_KUBECONFIG_UNUSABLE, KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE.
+ */
+export async function openClusterOf(context: Context, flags: ClusterFlags): Promise<Cluster> {
+  const requestTimeoutMs = timeoutOf(flags['request-timeout'])
+  const { openCluster } = await import('../cluster/cluster.ts')
+  const { clock, random, env, stdinIsTerminal } = context
+  return openCluster({
+    ...kubeconfigsOf(context, flags.kubeconfig),
+    ...(flags.context !== undefined && { context: flags.context }),
+    requestTimeoutMs,
+    surroundings: { env, stdinIsTerminal },
+    clock,
+    random,
+  })
+}
+
+function kubeconfigsOf({ env, home }: Context, named: string | undefined) {
+  if (named !== undefined) return { files: [named], filesMustExist: true }
+  const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '')
+  const files = listed.length > 0 ? listed : home ? [join(home, '.kube', 'config')] : []
+  return { files, filesMustExist: false }
+}
+
+/** As kubectl: 0 is for ever, and a number alone is seconds. */
+function timeoutOf(text: string): number {
+  if (/^0+(?:\.0+)?[a-z]*$/.test(text)) return 0
+  return parseDuration(/^\d+$/.test(text) ? `${text}s` : text, '--request-timeout')
+}

@@ -1,0 +1,80 @@
+import type { AccessQuestion } from '../csr/approval/facts.ts'
+import type { ApiClient, ApiObject } from './api-client.ts'
+import { StatusError } from './failures.ts'
+
+/** Who one is to the API server. */
+export interface Identity {
+  readonly username: string
+  readonly uid?: string
+  readonly groups: readonly string[]
+  readonly extra: Readonly<Record<string, readonly string[]>>
+}
+
+/** Something that one may or may not do, in RBAC's words. */
+export interface Deed {
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  readonly subresource?: string
+  readonly name?: string
+  readonly namespace?: string
+}
+
+export interface AccessApi {
+  /** Who asks (SelfSubjectReview); undefined where the API server does not say it. */
+  whoAmI(): Promise<Identity | undefined>
+  /** Whether the cluster allows it to somebody (SubjectAccessReview); undefined when we may not ask. */
+  isAllowed(question: AccessQuestion): Promise<boolean | undefined>
+  /** Whether we may do it ourselves (SelfSubjectAccessReview). */
+  mayI(deed: Deed): Promise<boolean>
+}
+
+/** Returns the questions to authentication and authorization. They change nothing, so they are asked again like reads. */
+export function accessOf(client: ApiClient): AccessApi {
+  const review = async (group: string, resource: string, kind: string, spec?: object): Promise<ApiObject> => {
+    const answer = await client.call({
+      method: 'POST',
+      path: `/apis/${group}/v1/${resource}`,
+      body: { apiVersion: `${group}/v1`, kind, ...(spec && { spec }) },
+      isRepeatable: true,
+      purpose: `ask by ${kind}`,
+    })
+    return (answer.status ?? {}) as ApiObject
+  }
+  return {
+    async whoAmI() {
+      const status = await review('authentication.k8s.io', 'selfsubjectreviews', 'SelfSubjectReview').catch(
+        undefinedWhenRefused,
+      )
+      const info = status?.userInfo as (Partial<Identity> & { username?: string }) | undefined
+      if (typeof info?.username !== 'string') return undefined
+      const { username, uid, groups = [], extra = {} } = info
+      return { username, groups, extra, ...(uid && { uid }) }
+    },
+    async isAllowed({ user, uid, groups, extra, resource }) {
+      const spec = { user, groups, extra, ...(uid && { uid }), resourceAttributes: resource }
+      const status = await review(
+        'authorization.k8s.io',
+        'subjectaccessreviews',
+        'SubjectAccessReview',
+        spec,
+      ).catch(undefinedWhenRefused)
+      return status && status.allowed === true
+    },
+    async mayI(deed) {
+      const spec = { resourceAttributes: deed }
+      const status = await review(
+        'authorization.k8s.io',
+        'selfsubjectaccessreviews',
+        'SelfSubjectAccessReview',
+        spec,
+      )
+      return status.allowed === true
+    },
+  }
+}
+
+function undefinedWhenRefused(error: unknown): undefined {
+  if (error instanceof StatusError && (error.status === 403 || error.status === 404)) return undefined
+  throw error
+}

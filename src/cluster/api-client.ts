@@ -1,0 +1,158 @@
+import type { RandomOctets } from '../system/random.ts'
+import type { Access, Credentials } from './credentials.ts'
+import type { Failures, Refusal } from './failures.ts'
+import { type Answer, type StreamedAnswer, type Transport, Unanswered } from './transport.ts'
+
+/** JSON of the API server. */
+export type ApiObject = Readonly<Record<string, unknown>>
+
+export interface ApiCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Without the server's own path and the query. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | undefined>>
+  readonly body?: object
+  readonly contentType?: string
+  /**
+   * True when the call does no harm if it is done twice: reading, asking, and writing under a resourceVersion, which at worst
+   * conflicts with itself. Others are repeated only when they cannot have reached the server.
+   */
+  readonly isRepeatable: boolean
+  /** "read certificatesigningrequests "web"", for messages. */
+  readonly purpose: string
+}
+
+/** Waits; tests do not. */
+export type Pause = (milliseconds: number, signal?: AbortSignal) => Promise<void>
+
+// With the pauses below a call is tried for some 15 s; a server that says itself when to come again may take longer.
+const mostAttempts = 8
+const mostTimeouts = 3
+const mostRefusals = 4
+const firstPauseMs = 100
+const longestPauseMs = 5_000
+const longestRetryAfterMs = 60_000
+
+const gone = new Set(['ENOTFOUND', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR'])
+const refused = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN'])
+
+/** Calls to one API server: authentication, repetition of what may be repeated, and errors in kcert's words. */
+export class ApiClient {
+  readonly #transport: Transport
+  readonly #credentials: Credentials
+  readonly #failures: Failures
+  readonly #random: RandomOctets
+  readonly #pause: Pause
+
+  constructor(
+    transport: Transport,
+    credentials: Credentials,
+    failures: Failures,
+    random: RandomOctets,
+    pause: Pause,
+  ) {
+    this.#transport = transport
+    this.#credentials = credentials
+    this.#failures = failures
+    this.#random = random
+    this.#pause = pause
+  }
+
+  /** Returns the answer's JSON. Throws StatusError for what the server refuses, and KcertErrors for the rest. */
+  async call(call: ApiCall): Promise<ApiObject> {
+    const { body } = await this.#attempts(call, async (access) => {
+      const answer = await this.#transport.exchange(exchangeOf(call), access)
+      return { answer, refusal: () => answer }
+    })
+    return this.#failures.parse(body, call.purpose)
+  }
+
+  /** Returns the answer as it comes in. */
+  async open(call: ApiCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    const { chunks } = await this.#attempts(call, async (access) => {
+      const answer = await this.#transport.stream(exchangeOf(call), access, signal)
+      return { answer, refusal: () => gathered(answer) }
+    })
+    return chunks
+  }
+
+  async #attempts<A extends Answer | StreamedAnswer>(
+    call: ApiCall,
+    attempt: (access: Access) => Promise<{ answer: A; refusal: () => Answer | Promise<Answer> }>,
+  ): Promise<A> {
+    let mayHaveHappened = false
+    let renewed = false
+    const counts = { timeouts: 0, refusals: 0 }
+    for (let count = 1; ; count++) {
+      const access = await this.#credentials.access()
+      const outcome = await attempt(access).catch((error: unknown) => {
+        if (error instanceof Unanswered) return error
+        throw error
+      })
+      if (outcome instanceof Unanswered) {
+        if (!call.isRepeatable && outcome.mayHaveArrived) mayHaveHappened = true
+        if (mayHaveHappened || count >= mostAttempts || !isWorthAnother(outcome, counts)) {
+          throw await this.#failures.unreachable(outcome, { call, access, mayHaveHappened })
+        }
+        await this.#pause(this.#pauseMs(count))
+        continue
+      }
+      const { answer, refusal } = outcome
+      if (answer.status >= 200 && answer.status < 300) return answer
+      const refused = this.#failures.refusal(await refusal(), { call, access, isSecond: count > 1 })
+      if (answer.status === 401 && !renewed && this.#credentials.renew(access)) {
+        renewed = true
+        continue
+      }
+      if (count >= mostAttempts || !mayComeAgain(refused, call)) throw refused.error
+      await this.#pause(refused.retryAfterMs ?? this.#pauseMs(count))
+    }
+  }
+
+  /** Doubles, and is spread by half, so that many who were turned away together do not come back together. */
+  #pauseMs(count: number): number {
+    const pause = Math.min(firstPauseMs * 2 ** (count - 1), longestPauseMs)
+    return pause * (0.5 + (this.#random(1)[0] ?? 0) / 256)
+  }
+}
+
+function isWorthAnother({ code }: Unanswered, counts: { timeouts: number; refusals: number }): boolean {
+  if (code === undefined || code === 'ABORT_ERR' || gone.has(code)) return false
+  if (code === 'ETIMEDOUT') return ++counts.timeouts < mostTimeouts
+  if (refused.has(code)) return ++counts.refusals < mostRefusals
+  return (
+    code === 'ECONNRESET' ||
+    code === 'EPIPE' ||
+    code.startsWith('HPE_') ||
+    code === 'ERR_STREAM_PREMATURE_CLOSE'
+  )
+}
+
+/** 429 is said before anything was done; what else is temporary may come after. */
+function mayComeAgain({ status, retryAfterMs }: Refusal, { isRepeatable }: ApiCall): boolean {
+  if (retryAfterMs !== undefined && retryAfterMs > longestRetryAfterMs) return false
+  if (status === 429) return true
+  return isRepeatable && (status === 500 || status === 502 || status === 503 || status === 504)
+}
+
+function exchangeOf({ method, path, query = {}, body, contentType = 'application/json' }: ApiCall) {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
+  const text = parameters.toString()
+  return {
+    method,
+    path: text === '' ? path : `${path}?${text}`,
+    headers: {
+      Accept: 'application/json',
+      'User-Agent': 'kcert',
+      ...(body !== undefined && { 'Content-Type': contentType }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  }
+}
+
+async function gathered({ status, retryAfter, chunks }: StreamedAnswer): Promise<Answer> {
+  const body: Buffer[] = []
+  for await (const chunk of chunks) body.push(chunk)
+  return { status, retryAfter, body: Buffer.concat(body) }
+}

@@ -1,0 +1,122 @@
+import { setTimeout as pauseFor } from 'node:timers/promises'
+import type { RequestsApi } from '../csr/requests-api.ts'
+import type { Clock } from '../system/clock.ts'
+import type { RandomOctets } from '../system/random.ts'
+import { type AccessApi, accessOf } from './access.ts'
+import { ApiClient, type Pause } from './api-client.ts'
+import { Credentials, describeUser, isReadable, type UserDescription } from './credentials.ts'
+import type { Surroundings } from './exec-credential.ts'
+import { Failures } from './failures.ts'
+import { readKubeconfigs, type SelectedContext, selectContext, unusable } from './kubeconfig-files.ts'
+import { type ObjectsApi, objectsOf } from './objects.ts'
+import { requestsOf } from './requests.ts'
+import { Transport } from './transport.ts'
+import { watchOf } from './watch.ts'
+
+export interface ClusterOptions {
+  /** Kubeconfigs, merged as kubectl does. */
+  readonly files: readonly string[]
+  /** False for places that are looked at because nobody named one. Without any file, a pod's service account is taken. */
+  readonly filesMustExist: boolean
+  readonly context?: string
+  /** For one request; 0 for no end. */
+  readonly requestTimeoutMs: number
+  readonly surroundings: Surroundings
+  readonly clock: Clock
+  readonly random: RandomOctets
+  /** Instead of waiting; for tests. */
+  readonly pause?: Pause
+}
+
+/** A cluster that is reached over its API server. Nothing is sent before the first call. */
+export interface Cluster {
+  /** The URL of the API server. */
+  readonly server: string
+  readonly contextName: string
+  /** Of the context, as kubectl would take it. */
+  readonly namespace: string
+  /** Who asks, without anything secret; of a client certificate more is known once a request was made. */
+  readonly user: UserDescription
+  readonly requests: RequestsApi
+  readonly objects: ObjectsApi
+  readonly access: AccessApi
+  /** Ends all connections. */
+  close(): void
+}
+
+const serviceAccountToken = '/var/run/secrets/kubernetes.io/serviceaccount/token'
+
+/**
+ * Returns the cluster that the kubeconfigs lead to, or the one that this pod runs in. Throws KCERT_KUBECONFIG_UNUSABLE,
+ * KCERT_FILE_NOT_FOUND and KCERT_FILE_UNREADABLE. The server is not asked yet.
+ */
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const { surroundings, clock, random, requestTimeoutMs, pause = waiting } = options
+  const selected = await select(options)
+  const server = serverOf(selected, surroundings)
+  const contextName = selected === 'service-account' ? 'in-cluster' : selected.contextName
+  const credentials = new Credentials(server, selected, surroundings, clock)
+  const user = (): UserDescription => describeUser(selected, credentials.certificate)
+  const transport = new Transport(server, requestTimeoutMs)
+  const failures = new Failures({
+    server,
+    credentials,
+    clock,
+    contextName,
+    user,
+    timeoutMs: requestTimeoutMs,
+  })
+  const client = new ApiClient(transport, credentials, failures, random, pause)
+  const objects = { ...objectsOf(client), watch: watchOf(client, pause) }
+  return {
+    server: server.href,
+    contextName,
+    namespace: (selected !== 'service-account' && selected.namespace) || 'default',
+    get user() {
+      return user()
+    },
+    requests: requestsOf(objects),
+    objects,
+    access: accessOf(client),
+    close: () => transport.close(),
+  }
+}
+
+async function select({
+  files,
+  filesMustExist,
+  context,
+  surroundings,
+}: ClusterOptions): Promise<SelectedContext | 'service-account'> {
+  const merged = await readKubeconfigs(files, { mustExist: filesMustExist })
+  const isEmpty = merged.contexts.size === 0 && merged.clusters.size === 0
+  if (!isEmpty || filesMustExist) return selectContext(merged, context)
+  const isInPod = surroundings.env.KUBERNETES_SERVICE_HOST && surroundings.env.KUBERNETES_SERVICE_PORT
+  if (isInPod && context === undefined && isReadable(serviceAccountToken)) return 'service-account'
+  throw unusable('no kubeconfig says which cluster is meant', {
+    why: `nothing is in ${files.join(', ') || 'HOME, which is not set'}`,
+    next: '--kubeconfig FILE',
+  })
+}
+
+function serverOf(selected: SelectedContext | 'service-account', { env }: Surroundings): URL {
+  if (selected === 'service-account') {
+    const host = env.KUBERNETES_SERVICE_HOST!
+    return new URL(`https://${host.includes(':') ? `[${host}]` : host}:${env.KUBERNETES_SERVICE_PORT}`)
+  }
+  const text = String(selected.cluster.server)
+  // client-go takes "host:port" for https as well.
+  const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
+  if (url !== null && (url.protocol === 'https:' || url.protocol === 'http:')) return url
+  throw unusable(
+    `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is no URL`,
+    {
+      why: 'it is written https://HOST:PORT',
+      next: `kcert inspect ${selected.source}`,
+    },
+  )
+}
+
+async function waiting(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  await pauseFor(milliseconds, undefined, signal && { signal })
+}

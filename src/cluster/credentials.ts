@@ -1,0 +1,290 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Agent as HttpAgent } from 'node:http'
+import type { RequestOptions } from 'node:https'
+import { isIP } from 'node:net'
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
+import type { KubeConfig } from '@kubernetes/client-node'
+import type { Clock } from '../system/clock.ts'
+import { loadKubeConfig, loadServiceAccount } from './client-node.ts'
+import { proxyFor } from './environment-proxy.ts'
+import { type ExecCredential, runCredentialProgram, type Surroundings } from './exec-credential.ts'
+import { type SelectedContext, unusable } from './kubeconfig-files.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** What a request is sent with: who asks, and how the server is known. */
+export interface Access {
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  /** Undefined where the server speaks plain HTTP; then nothing secret is sent either. */
+  readonly tls: TlsAccess | undefined
+  /** client-node's agent, where a proxy stands between. */
+  readonly proxyAgent: HttpAgent | undefined
+}
+
+export interface TlsAccess {
+  readonly secureContext: SecureContext
+  readonly verifies: boolean
+  /** tls-server-name, or the host of the server. */
+  readonly serverName: string
+}
+
+/** Who asks, as far as it can be told without a secret. */
+export interface UserDescription {
+  /** The user's name in the kubeconfig. */
+  readonly name: string
+  /** "client certificate", "token", "token file", "credential program aws" … */
+  readonly credential: string
+  /** Of a client certificate. */
+  readonly certificate?: { readonly subject: string; readonly notAfter: Date; readonly file?: string }
+}
+
+// client-go reads token files again after a minute, and what a program printed when it says that it expires.
+const keptMs = 60_000
+
+/** The server, and who one is to it. Files are read again and programs run again when what they gave may be stale. */
+export class Credentials {
+  readonly server: URL
+  readonly #selected: SelectedContext | 'service-account'
+  readonly #surroundings: Surroundings
+  readonly #clock: Clock
+  #held: { access: Access; goodUntil: number } | undefined
+  #pending: Promise<Access> | undefined
+  #certificate: X509Certificate | undefined
+
+  constructor(
+    server: URL,
+    selected: SelectedContext | 'service-account',
+    surroundings: Surroundings,
+    clock: Clock,
+  ) {
+    this.server = server
+    this.#selected = selected
+    this.#surroundings = surroundings
+    this.#clock = clock
+  }
+
+  /** Returns what to send a request with. */
+  async access(): Promise<Access> {
+    const held = this.#held
+    if (held !== undefined && this.#clock().getTime() < held.goodUntil) return held.access
+    this.#pending ??= this.#load().finally(() => {
+      this.#pending = undefined
+    })
+    return this.#pending
+  }
+
+  /** True when something else may be sent next time: the server did not know who asked, and a file or program says who that is. */
+  renew(used: Access): boolean {
+    if (this.#selected !== 'service-account' && !isRenewable(this.#selected.user)) return false
+    if (this.#held?.access === used) this.#held = undefined
+    return true
+  }
+
+  /** The client certificate of the last request, for messages. */
+  get certificate(): X509Certificate | undefined {
+    return this.#certificate
+  }
+
+  async #load(): Promise<Access> {
+    const now = this.#clock().getTime()
+    const { access, expiresAt } = await this.#read()
+    this.#held = { access, goodUntil: Math.min(now + keptMs, expiresAt ?? Number.POSITIVE_INFINITY) }
+    return access
+  }
+
+  async #read(): Promise<{ access: Access; expiresAt?: number }> {
+    if (this.server.protocol === 'http:') {
+      return { access: { headers: {}, tls: undefined, proxyAgent: undefined } }
+    }
+    if (this.#selected === 'service-account') {
+      const config = await loadServiceAccount('')
+      return { access: await this.#accessOf(config, {}, {}) }
+    }
+    const { cluster, user } = this.#selected
+    const proxy = cluster['proxy-url'] || proxyFor(this.server, this.#surroundings.env)
+    const withProxy = { ...cluster, server: this.server.href, ...(proxy && { 'proxy-url': proxy }) }
+    const credential = await this.#credentialOf(user, cluster)
+    const config = await loadKubeConfig({
+      cluster: asClientNodeReadsCluster(withProxy),
+      user: asClientNodeReadsUser(user, credential),
+    })
+    const access = await this.#accessOf(config, withProxy, user)
+    const expiresAt = credential?.expiresAt?.getTime()
+    return { access, ...(expiresAt !== undefined && { expiresAt }) }
+  }
+
+  async #credentialOf(user: Fields, cluster: Fields): Promise<ExecCredential | undefined> {
+    const { exec, token } = user
+    if (typeof exec !== 'object' || exec === null || token) return undefined
+    return runCredentialProgram(exec as Fields, cluster, this.#surroundings)
+  }
+
+  async #accessOf(config: KubeConfig, cluster: Fields, user: Fields): Promise<Access> {
+    const options: RequestOptions = {}
+    try {
+      await config.applyToHTTPSOptions(options)
+    } catch (error) {
+      throw this.#unusable(error as Error)
+    }
+    const serverName = String(cluster['tls-server-name'] || bareHost(this.server))
+    this.#certificate = options.cert === undefined ? undefined : certificateOf(options.cert)
+    return {
+      headers: headersOf(options, user),
+      tls: {
+        secureContext: this.#secureContext(options),
+        verifies: options.rejectUnauthorized !== false,
+        serverName,
+      },
+      proxyAgent: cluster['proxy-url'] ? (options.agent as HttpAgent) : undefined,
+    }
+  }
+
+  #secureContext({ ca, cert, key }: RequestOptions): SecureContext {
+    try {
+      if (ca !== undefined && !String(ca).includes('-----BEGIN')) throw new Error('the CA is no PEM')
+      // Without a CA Go asks the machine's own, not the ones that Node brings along.
+      const roots = ca ?? systemRoots()
+      return createSecureContext({
+        minVersion: 'TLSv1.2',
+        ...(roots !== undefined && { ca: roots }),
+        ...(cert !== undefined && { cert }),
+        ...(key !== undefined && { key }),
+      })
+    } catch (error) {
+      throw this.#unusable(error as Error)
+    }
+  }
+
+  #unusable(error: NodeJS.ErrnoException): Error {
+    const { code } = error
+    const reason =
+      code === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
+        ? 'the client key does not belong to the client certificate'
+        : code?.startsWith('ERR_OSSL')
+          ? `the client certificate, its key or the CA cannot be used (${code})`
+          : error.message
+    if (this.#selected === 'service-account')
+      return unusable("the pod's service account cannot be used", { why: reason })
+    const { userName, source } = this.#selected
+    return unusable(`the credentials of user ${JSON.stringify(userName)} in ${source} cannot be used`, {
+      why: reason,
+      next: `kcert inspect ${source}`,
+    })
+  }
+}
+
+/** Returns who asks, without anything secret. */
+export function describeUser(
+  selected: SelectedContext | 'service-account',
+  certificate?: X509Certificate,
+): UserDescription {
+  if (selected === 'service-account') return { name: 'service account of the pod', credential: 'token file' }
+  const { user, userName } = selected
+  const file = user['client-certificate']
+  return {
+    name: userName,
+    credential: credentialKind(user),
+    ...(certificate && {
+      certificate: {
+        subject: certificate.subject.split('\n').reverse().join(','),
+        notAfter: certificate.validToDate,
+        ...(typeof file === 'string' && file !== '' && { file }),
+      },
+    }),
+  }
+}
+
+function credentialKind(user: Fields): string {
+  if (user.token) return 'token'
+  if (user.tokenFile) return 'token file'
+  if (user.exec) return `credential program ${String((user.exec as Fields).command)}`
+  if (user['auth-provider']) return `auth-provider ${String((user['auth-provider'] as Fields).name)}`
+  if (user.username) return 'password'
+  return user['client-certificate'] || user['client-certificate-data'] ? 'client certificate' : 'none'
+}
+
+function isRenewable(user: Fields): boolean {
+  return !user.token && Boolean(user.exec || user.tokenFile || user['auth-provider'])
+}
+
+// Where both are given the data counts; client-node would take the file.
+function asClientNodeReadsCluster(cluster: Fields): Fields {
+  return cluster['certificate-authority-data'] ? { ...cluster, 'certificate-authority': undefined } : cluster
+}
+
+/** client-node does not know tokenFile, which its own class for service accounts can read, and is not to run programs itself. */
+function asClientNodeReadsUser(user: Fields, credential: ExecCredential | undefined): Fields {
+  const { exec: _, ...rest } = user
+  const encoded = (pem: string): string => Buffer.from(pem).toString('base64')
+  return {
+    ...rest,
+    ...(user['client-certificate-data'] ? { 'client-certificate': undefined } : {}),
+    ...(user['client-key-data'] ? { 'client-key': undefined } : {}),
+    ...(user.tokenFile && !user.token
+      ? { 'auth-provider': { name: 'tokenFile', config: { tokenFile: user.tokenFile } } }
+      : {}),
+    ...(credential?.token !== undefined && { token: credential.token }),
+    ...(credential?.certificate !== undefined && {
+      'client-certificate': undefined,
+      'client-certificate-data': encoded(credential.certificate),
+      'client-key': undefined,
+      'client-key-data': encoded(credential.key ?? ''),
+    }),
+  }
+}
+
+function headersOf(options: RequestOptions, user: Fields): Access['headers'] {
+  const given = (options.headers ?? {}) as Record<string, unknown>
+  const headers: Record<string, string | readonly string[]> = {}
+  // A token that was read from a file ends with a newline, which no header may hold.
+  for (const [name, value] of Object.entries(given)) headers[name] = String(value).trim()
+  if (options.auth) headers.Authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`
+  return { ...headers, ...impersonationOf(user) }
+}
+
+/** What client-node leaves out of impersonation: as-uid, as-groups and as-user-extra. */
+function impersonationOf(user: Fields): Access['headers'] {
+  if (!user.as) return {}
+  const groups = Array.isArray(user['as-groups']) ? user['as-groups'].map(String) : []
+  const extra = Object.entries((user['as-user-extra'] ?? {}) as Record<string, unknown>)
+  return {
+    ...(user['as-uid'] ? { 'Impersonate-Uid': String(user['as-uid']) } : {}),
+    ...(groups.length > 0 && { 'Impersonate-Group': groups }),
+    ...Object.fromEntries(
+      extra.map(([key, values]) => [
+        `Impersonate-Extra-${encodeURIComponent(key)}`,
+        (Array.isArray(values) ? values : [values]).map(String),
+      ]),
+    ),
+  }
+}
+
+function certificateOf(cert: RequestOptions['cert']): X509Certificate | undefined {
+  try {
+    return new X509Certificate(cert as Buffer)
+  } catch {
+    return undefined
+  }
+}
+
+function systemRoots(): string[] | undefined {
+  const roots = getCACertificates('system')
+  return roots.length > 0 ? roots : undefined
+}
+
+/** The host of a URL without the brackets of IPv6. */
+export function bareHost({ hostname }: URL): string {
+  const bare = hostname.replace(/^\[|\]$/g, '')
+  return isIP(bare) ? bare : hostname
+}
+
+/** True when a file can be read; for the token of a service account. */
+export function isReadable(path: string): boolean {
+  try {
+    readFileSync(path)
+    return true
+  } catch {
+    return false
+  }
+}

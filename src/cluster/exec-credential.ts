@@ -1,0 +1,177 @@
+import { spawn } from 'node:child_process'
+import { unusable } from './kubeconfig-files.ts'
+
+// client.authentication.k8s.io: a program prints who one is. client-node runs it without telling it anything
+// (KUBERNETES_EXEC_INFO) and without a terminal to ask at, so kcert runs it and hands client-node what came of it.
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** What a credential program needs to know of the process that runs it. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stdinIsTerminal: boolean
+}
+
+export interface ExecCredential {
+  readonly token?: string
+  /** PEM. */
+  readonly certificate?: string
+  /** PEM. */
+  readonly key?: string
+  readonly expiresAt?: Date
+}
+
+const versions = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1']
+const mostOutputBytes = 1024 * 1024
+
+/**
+ * Returns what the credential program of a user answers. Its standard error goes to the terminal, as with kubectl; its output
+ * is secret and shows in no message. Throws KCERT_KUBECONFIG_UNUSABLE.
+ */
+export async function runCredentialProgram(
+  exec: Fields,
+  cluster: Fields,
+  surroundings: Surroundings,
+): Promise<ExecCredential> {
+  const command = typeof exec.command === 'string' ? exec.command : ''
+  const apiVersion = String(exec.apiVersion ?? '')
+  if (command === '') throw unusable('a credential program has no command', { next: 'kubectl config view' })
+  if (!versions.includes(apiVersion)) {
+    throw unusable(`the credential program ${command} speaks ${JSON.stringify(apiVersion)}`, {
+      why: `clients speak ${versions.join(' and ')}`,
+      next: `look for a newer ${command}, and its apiVersion`,
+    })
+  }
+  const isInteractive = takesTerminal(exec, command, surroundings)
+  const info = {
+    apiVersion,
+    kind: 'ExecCredential',
+    spec: {
+      interactive: isInteractive,
+      ...(exec.provideClusterInfo === true && { cluster: clusterInfo(cluster) }),
+    },
+  }
+  const env = { ...surroundings.env, ...programEnv(exec), KUBERNETES_EXEC_INFO: JSON.stringify(info) }
+  const args = Array.isArray(exec.args) ? exec.args.map(String) : []
+  const output = await outputOf({ command, args, env, isInteractive, hint: exec.installHint })
+  return credentialOf(output, command, apiVersion)
+}
+
+function takesTerminal(exec: Fields, command: string, { stdinIsTerminal }: Surroundings): boolean {
+  // v1 requires the field; v1beta1 means IfAvailable where it is not there.
+  const mode = exec.interactiveMode ?? 'IfAvailable'
+  if (mode === 'Never') return false
+  if (mode === 'IfAvailable') return stdinIsTerminal
+  if (mode === 'Always' && stdinIsTerminal) return true
+  throw unusable(`the credential program ${command} cannot be run`, {
+    why:
+      mode === 'Always'
+        ? 'it asks at the terminal (interactiveMode: Always), and standard input is none'
+        : `its interactiveMode is ${JSON.stringify(mode)}`,
+    next: 'run it at a terminal, or use a kubeconfig with a token or a certificate',
+  })
+}
+
+/** ExecCredential spec.cluster, of which the extension is the program's own configuration. */
+function clusterInfo(cluster: Fields): Fields {
+  const extensions = Array.isArray(cluster.extensions) ? cluster.extensions : []
+  const own = extensions.find((one) => one?.name === 'client.authentication.k8s.io/exec')
+  return {
+    server: cluster.server,
+    'tls-server-name': cluster['tls-server-name'],
+    'insecure-skip-tls-verify': cluster['insecure-skip-tls-verify'],
+    'certificate-authority-data': cluster['certificate-authority-data'],
+    'proxy-url': cluster['proxy-url'],
+    config: own?.extension,
+  }
+}
+
+function programEnv(exec: Fields): Record<string, string> {
+  const entries = Array.isArray(exec.env) ? exec.env : []
+  return Object.fromEntries(entries.map((entry) => [String(entry?.name), String(entry?.value ?? '')]))
+}
+
+interface Program {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly isInteractive: boolean
+  readonly hint: unknown
+}
+
+function outputOf({ command, args, env, isInteractive, hint }: Program): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let total = 0
+    const child = spawn(command, args, {
+      env,
+      stdio: [isInteractive ? 'inherit' : 'ignore', 'pipe', 'inherit'],
+    })
+    child.stdout.on('data', (chunk: Buffer) => {
+      total += chunk.length
+      if (total > mostOutputBytes) child.kill('SIGKILL')
+      else chunks.push(chunk)
+    })
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      const isAbsent = error.code === 'ENOENT'
+      reject(
+        unusable(`the credential program ${command} cannot be run`, {
+          why: isAbsent ? 'there is no such program' : `${error.code ?? 'it does not start'}`,
+          next: typeof hint === 'string' && hint !== '' ? hint : `command -v ${command}`,
+        }),
+      )
+    })
+    child.on('close', (code, signal) => {
+      if (code === 0) resolve(Buffer.concat(chunks).toString('utf8'))
+      else {
+        reject(
+          unusable(`the credential program ${command} failed`, {
+            why: code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`,
+            next: `command -v ${command}`,
+          }),
+        )
+      }
+    })
+  })
+}
+
+function credentialOf(output: string, command: string, apiVersion: string): ExecCredential {
+  // JSON.parse quotes its input in its message, and the input is a secret.
+  const answer = parsed(output)
+  const status = (answer?.status ?? {}) as Fields
+  const text = (field: string): string | undefined => {
+    const value = status[field]
+    return typeof value === 'string' && value !== '' ? value : undefined
+  }
+  const token = text('token')
+  const certificate = text('clientCertificateData')
+  const key = text('clientKeyData')
+  const wrong =
+    answer === undefined
+      ? 'it printed what is not JSON'
+      : answer.apiVersion !== apiVersion
+        ? `it printed another apiVersion than ${apiVersion}`
+        : (certificate === undefined) !== (key === undefined)
+          ? 'it printed a certificate or a key, and not both'
+          : token === undefined && key === undefined
+            ? 'it printed neither a token nor a certificate'
+            : undefined
+  if (wrong !== undefined)
+    throw unusable(`the credential program ${command} gave no credential`, { why: wrong })
+  const expires = new Date(text('expirationTimestamp') ?? Number.NaN)
+  return {
+    ...(token !== undefined && { token }),
+    ...(certificate !== undefined && { certificate }),
+    ...(key !== undefined && { key }),
+    ...(!Number.isNaN(expires.getTime()) && { expiresAt: expires }),
+  }
+}
+
+function parsed(output: string): Fields | undefined {
+  try {
+    const value = JSON.parse(output) as unknown
+    return typeof value === 'object' && value !== null ? (value as Fields) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,162 @@
+import { dirname, isAbsolute, join } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { itemsOf, type Node, plainValue, textOf, valueAt } from '../kubeconfig/node.ts'
+import { readFile } from '../system/files.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Kubeconfigs merged into one: of what has the same name in several the first counts, as for kubectl. */
+export interface MergedKubeconfig {
+  /** The files that were there, for messages. */
+  readonly files: readonly string[]
+  readonly clusters: ReadonlyMap<string, Fields>
+  readonly users: ReadonlyMap<string, Fields>
+  readonly contexts: ReadonlyMap<string, Fields>
+  readonly currentContext: string | undefined
+}
+
+/** The cluster and user that a context names, with paths made absolute. */
+export interface SelectedContext {
+  readonly contextName: string
+  readonly userName: string
+  readonly clusterName: string
+  readonly cluster: Fields
+  readonly user: Fields
+  readonly namespace?: string
+  /** The file or files that it was read from, for messages. */
+  readonly source: string
+}
+
+const pathFields = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile']
+
+/**
+ * Returns the kubeconfigs merged as kubectl does. Files that are not there are passed over unless they must exist.
+ * Throws KCERT_FILE_NOT_FOUND and the like, and KCERT_KUBECONFIG_UNUSABLE for what client-go would not read.
+ */
+export async function readKubeconfigs(
+  files: readonly string[],
+  { mustExist }: { readonly mustExist: boolean },
+): Promise<MergedKubeconfig> {
+  const clusters = new Map<string, Fields>()
+  const users = new Map<string, Fields>()
+  const contexts = new Map<string, Fields>()
+  const found: string[] = []
+  let currentContext: string | undefined
+  for (const file of files) {
+    const root = await documentOf(file, mustExist)
+    if (root === 'absent') continue
+    found.push(file)
+    if (root === undefined) continue
+    refuseDefects(root, file)
+    const folder = dirname(file)
+    collect(root, 'clusters', 'cluster', folder, clusters)
+    collect(root, 'users', 'user', folder, users)
+    collect(root, 'contexts', 'context', folder, contexts)
+    currentContext ??= textOf(valueAt(root, 'current-context')) || undefined
+  }
+  return { files: found, clusters, users, contexts, currentContext }
+}
+
+/** Returns what a context leads to. Throws KCERT_KUBECONFIG_UNUSABLE, naming what is missing. */
+export function selectContext(merged: MergedKubeconfig, asked: string | undefined): SelectedContext {
+  const source = merged.files.join(', ')
+  const contextName = asked ?? merged.currentContext
+  const known = [...merged.contexts.keys()]
+  if (contextName === undefined) {
+    throw unusable(`${source} has no current-context`, {
+      why: known.length === 0 ? 'it has no contexts at all' : `its contexts: ${known.join(', ')}`,
+      next: known.length === 0 ? `kcert inspect ${source}` : `--context ${known[0]}`,
+    })
+  }
+  const context = merged.contexts.get(contextName)
+  if (context === undefined) {
+    throw unusable(`${source} has no context ${JSON.stringify(contextName)}`, {
+      why: known.length === 0 ? 'it has no contexts at all' : `its contexts: ${known.join(', ')}`,
+      next: 'kubectl config get-contexts',
+    })
+  }
+  const clusterName = String(context.cluster ?? '')
+  const userName = String(context.user ?? '')
+  const cluster = merged.clusters.get(clusterName)
+  if (typeof cluster?.server !== 'string' || cluster.server === '') {
+    throw unusable(`context ${JSON.stringify(contextName)} of ${source} leads to no server`, {
+      why: cluster
+        ? `cluster ${JSON.stringify(clusterName)} has no server`
+        : `there is no cluster ${JSON.stringify(clusterName)}`,
+      next: `kcert inspect ${source}`,
+    })
+  }
+  const user = userName === '' ? {} : merged.users.get(userName)
+  if (user === undefined) {
+    throw unusable(`context ${JSON.stringify(contextName)} of ${source} names a user that is not there`, {
+      why: `there is no user ${JSON.stringify(userName)}`,
+      next: `kcert inspect ${source}`,
+    })
+  }
+  const namespace = typeof context.namespace === 'string' ? context.namespace : undefined
+  return { contextName, userName, clusterName, cluster, user, source, ...(namespace && { namespace }) }
+}
+
+export function unusable(what: string, advice: { why?: string; next?: string; cause?: unknown }): KcertError {
+  return new KcertError('KCERT_KUBECONFIG_UNUSABLE', what, advice)
+}
+
+/** The first document that holds anything; undefined for an empty file, which client-go takes for an empty kubeconfig. */
+async function documentOf(file: string, mustExist: boolean): Promise<Node | 'absent' | undefined> {
+  const read = readFile(file)
+  if ('reason' in read) {
+    if (read.reason === 'not-found' && !mustExist) return 'absent'
+    throw new KcertError(
+      read.reason === 'not-found' ? 'KCERT_FILE_NOT_FOUND' : 'KCERT_FILE_UNREADABLE',
+      `the kubeconfig ${file} cannot be read`,
+      { why: read.detail, next: `ls -l ${file}` },
+    )
+  }
+  const { documents, defects } = await readDocuments(Buffer.from(read.bytes).toString('utf8'))
+  const [defect] = defects
+  if (defect !== undefined) {
+    throw unusable(`the kubeconfig ${file} is not YAML`, {
+      why: `${defect.line === undefined ? '' : `line ${defect.line}: `}${defect.reason}`,
+      next: `kcert inspect ${file}`,
+    })
+  }
+  return documents[0]
+}
+
+function refuseDefects(root: Node, file: string): void {
+  const { defects } = readKubeconfig(root)
+  const fatal = defects.find(({ isFatal }) => isFatal)
+  if (fatal === undefined) return
+  throw unusable(`the kubeconfig ${file} is one that no client reads`, {
+    why: `${fatal.field}: ${fatal.reason}`,
+    next: `kcert inspect ${file}`,
+  })
+}
+
+function collect(root: Node, part: string, inner: string, folder: string, into: Map<string, Fields>): void {
+  for (const item of itemsOf(valueAt(root, part))) {
+    const name = textOf(valueAt(item, 'name')) ?? ''
+    const node = valueAt(item, inner)
+    const value = node === undefined ? {} : plainValue(node)
+    const fields = typeof value === 'object' && value !== null ? (value as Fields) : {}
+    if (!into.has(name)) into.set(name, withAbsolutePaths(fields, folder))
+  }
+}
+
+function withAbsolutePaths(fields: Fields, folder: string): Fields {
+  const paths = pathFields.flatMap((field) => {
+    const path = fields[field]
+    return typeof path === 'string' && path !== '' && !isAbsolute(path) ? [[field, join(folder, path)]] : []
+  })
+  return { ...fields, ...Object.fromEntries(paths), ...absoluteCommand(fields, folder) }
+}
+
+/** A program that is named by a relative path with a slash lies beside the kubeconfig; without one it is looked for in PATH. */
+function absoluteCommand({ exec }: Fields, folder: string): Fields {
+  if (typeof exec !== 'object' || exec === null || !('command' in exec)) return {}
+  const { command } = exec
+  if (typeof command !== 'string' || isAbsolute(command) || !command.includes('/')) return {}
+  return { exec: { ...exec, command: join(folder, command) } }
+}

@@ -1,0 +1,61 @@
+import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { ApiObject } from './api-client.ts'
+import type { ObjectsApi } from './objects.ts'
+import type { Resource } from './resource.ts'
+
+const kind = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' } as const
+
+const requests: Resource = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  resource: 'certificatesigningrequests',
+}
+
+/** Returns the CertificateSigningRequests of a cluster. */
+export function requestsOf(objects: ObjectsApi): RequestsApi {
+  return {
+    async *list({ signerName, labelSelector, fieldSelector } = {}) {
+      const fields = [...(signerName === undefined ? [] : [`spec.signerName=${signerName}`]), fieldSelector]
+      const selector = fields.filter((field) => field !== undefined).join(',')
+      const selection = {
+        ...(labelSelector !== undefined && { labelSelector }),
+        ...(selector !== '' && { fieldSelector: selector }),
+      }
+      for await (const object of objects.list(requests, selection)) yield asRequest(object)
+    },
+    async get(name) {
+      const object = await objects.get({ ...requests, name })
+      return object && asRequest(object)
+    },
+    async create(object) {
+      return asRequest(await objects.create(requests, { ...kind, ...object }))
+    },
+    async replaceApproval(object) {
+      return asRequest(await objects.replace(subresource(object, 'approval'), { ...kind, ...object }))
+    },
+    async replaceStatus(object) {
+      return asRequest(await objects.replace(subresource(object, 'status'), { ...kind, ...object }))
+    },
+    async *watch(name, signal) {
+      const selection = { fieldSelector: `metadata.name=${name}` }
+      for await (const { type, object } of objects.watch(requests, selection, signal))
+        yield { type, object: asRequest(object) }
+    },
+  }
+}
+
+/** Where a request's subresource is written. Without UID and resourceVersion it would be written over whatever is there. */
+function subresource({ metadata }: RequestObject, name: 'approval' | 'status'): Resource {
+  if (metadata.name && metadata.uid && metadata.resourceVersion)
+    return { ...requests, name: metadata.name, subresource: name }
+  throw new KcertError('KCERT_API_INVALID', `a request is written only as it was read from the cluster`, {
+    why: 'its name, UID or resourceVersion is missing, which say which object is meant, and in which state',
+    next: 'kcert csr list',
+  })
+}
+
+// What the API server keeps of this kind has these fields; they are the server's word, not checked again.
+function asRequest(object: ApiObject): RequestObject {
+  return object as unknown as RequestObject
+}

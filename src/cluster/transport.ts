@@ -1,0 +1,166 @@
+import {
+  Agent as HttpAgent,
+  type IncomingMessage,
+  type RequestOptions,
+  request as requestHttp,
+} from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { isIP } from 'node:net'
+import { checkServerIdentity } from 'node:tls'
+import { type Access, bareHost } from './credentials.ts'
+
+// One HTTP/1.1 request and its answer. client-node's own clients open a connection for each request; here they are kept, at
+// most 64, in an agent of Node's own, which also starts quicker than the HTTP client that client-node brings along.
+
+const mostConnections = 64
+// Shorter than the 90 s after which an API server closes what is idle, so that a request seldom meets a connection just closed.
+const idleMs = 30_000
+const mostBodyBytes = 512 * 1024 * 1024
+
+export interface Exchange {
+  readonly method: string
+  /** With the query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly retryAfter: string | undefined
+  readonly body: Buffer
+}
+
+export interface StreamedAnswer {
+  readonly status: number
+  readonly retryAfter: string | undefined
+  readonly chunks: AsyncIterable<Buffer>
+}
+
+/** A request to which no whole answer came. */
+export class Unanswered extends Error {
+  readonly code: string | undefined
+  /** False when the request cannot have reached the server: it was not connected yet. */
+  readonly mayHaveArrived: boolean
+
+  constructor(error: NodeJS.ErrnoException, mayHaveArrived: boolean) {
+    super(error.message, { cause: error })
+    this.code = error.code
+    this.mayHaveArrived = mayHaveArrived
+  }
+}
+
+/** The connections to one server. */
+export class Transport {
+  readonly #server: URL
+  readonly #timeoutMs: number
+  readonly #basePath: string
+  readonly #agents = new Map<Access['tls'] | Access['proxyAgent'], HttpAgent>()
+
+  /** `timeoutMs` is for one request; 0 for none. */
+  constructor(server: URL, timeoutMs: number) {
+    this.#server = server
+    this.#timeoutMs = timeoutMs
+    this.#basePath = server.pathname.replace(/\/+$/, '')
+  }
+
+  /** Returns the whole answer. Throws Unanswered. */
+  async exchange(exchange: Exchange, access: Access): Promise<Answer> {
+    const aborter = new AbortController()
+    const timer = this.#timeoutMs > 0 ? setTimeout(() => aborter.abort(), this.#timeoutMs) : undefined
+    try {
+      const { status, retryAfter, chunks } = await this.stream(exchange, access, aborter.signal)
+      const body: Buffer[] = []
+      let total = 0
+      for await (const chunk of chunks) {
+        body.push(chunk)
+        total += chunk.length
+        if (total > mostBodyBytes) throw new Unanswered(new Error('the answer has no end'), true)
+      }
+      return { status, retryAfter, body: body.length === 1 ? body[0]! : Buffer.concat(body) }
+    } catch (error) {
+      if (!aborter.signal.aborted) throw error
+      const timedOut = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+      throw new Unanswered(timedOut, error instanceof Unanswered ? error.mayHaveArrived : true)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Returns the answer once its head is there; its body ends with the connection, or with the signal. Throws Unanswered. */
+  stream(exchange: Exchange, access: Access, signal: AbortSignal): Promise<StreamedAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<StreamedAnswer>()
+    const { method, path, headers, body } = exchange
+    const isTls = access.tls !== undefined
+    const options: RequestOptions = {
+      method,
+      host: bareHost(this.#server),
+      port: this.#server.port || (isTls ? 443 : 80),
+      path: this.#basePath + path,
+      headers: { ...headers, ...access.headers } as Record<string, string>,
+      agent: this.#agentOf(access),
+      signal,
+      ...(access.proxyAgent !== undefined && access.tls !== undefined && tlsOptions(access.tls)),
+    }
+    let mayHaveArrived = false
+    const request = (isTls ? requestHttps : requestHttp)(options, (answer) => {
+      resolve({
+        status: answer.statusCode ?? 0,
+        retryAfter: answer.headers['retry-after'],
+        chunks: chunksOf(answer),
+      })
+    })
+    request.on('socket', (socket) => {
+      if (request.reusedSocket) mayHaveArrived = true
+      else
+        socket.once(isTls ? 'secureConnect' : 'connect', () => {
+          mayHaveArrived = true
+        })
+    })
+    request.on('error', (error) => reject(new Unanswered(error, mayHaveArrived)))
+    request.end(body)
+    return promise
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    for (const agent of this.#agents.values()) agent.destroy()
+    this.#agents.clear()
+  }
+
+  #agentOf({ tls, proxyAgent }: Access): HttpAgent {
+    const key = proxyAgent ?? tls
+    const known = this.#agents.get(key)
+    if (known !== undefined) return known
+    // What a renewed credential replaced ends when its requests do.
+    const agent = proxyAgent ?? this.#newAgent(tls)
+    Object.assign(agent, { keepAlive: true, maxSockets: mostConnections, maxTotalSockets: mostConnections })
+    this.#agents.set(key, agent)
+    return agent
+  }
+
+  #newAgent(tls: Access['tls']): HttpAgent {
+    const kept = { keepAlive: true, maxSockets: mostConnections, timeout: idleMs }
+    return tls === undefined ? new HttpAgent(kept) : new HttpsAgent({ ...kept, ...tlsOptions(tls) })
+  }
+}
+
+function tlsOptions({ secureContext, verifies, serverName }: NonNullable<Access['tls']>) {
+  return {
+    secureContext,
+    // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
+    rejectUnauthorized: verifies,
+    // An address is no server name (RFC 6066 section 3), but the certificate has to name it.
+    ...(isIP(serverName) ? {} : { servername: serverName }),
+    checkServerIdentity: (_: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
+      checkServerIdentity(serverName, certificate),
+  }
+}
+
+async function* chunksOf(answer: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of answer) yield chunk as Buffer
+  } catch (error) {
+    throw new Unanswered(error as NodeJS.ErrnoException, true)
+  }
+}
