@@ -1,0 +1,118 @@
+import { execFileSync } from 'node:child_process'
+import { beforeAll, expect, test } from 'vitest'
+import { Certificate } from '../x509/certificate.ts'
+import { readPem } from '../x509/pem.ts'
+import { readClusterInfo, signatureStates } from './cluster-info.ts'
+import { parsePin, pinOf } from './pin.ts'
+import { signKubeconfig } from './signature.ts'
+
+const token = { id: 'abcdef', secret: '0123456789abcdef' }
+const other = { id: 'ghijkl', secret: '0123456789abcdef' }
+
+let ca: string
+
+beforeAll(() => {
+  ca = execFileSync(
+    'openssl',
+    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout /dev/null -subj /CN=kubernetes'.split(
+      ' ',
+    ),
+    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] },
+  )
+})
+
+function kubeconfig(authority = `certificate-authority-data: ${Buffer.from(ca).toString('base64')}`): string {
+  return `apiVersion: v1
+clusters:
+- cluster:
+    ${authority}
+    server: https://192.0.2.1:6443
+  name: ""
+contexts: null
+current-context: ""
+kind: Config
+users: null
+`
+}
+
+test('what kubeadm writes has a server, its CA and no fault', async () => {
+  const text = kubeconfig()
+  const info = await readClusterInfo({
+    kubeconfig: text,
+    'jws-kubeconfig-abcdef': signKubeconfig(text, token),
+  })
+  expect(info.faults).toEqual([])
+  expect(info.server).toBe('https://192.0.2.1:6443')
+  expect(info.authorities.map(({ subject }) => subject.commonName)).toEqual(['kubernetes'])
+  expect(signatureStates(info, [token, other])).toEqual([
+    { id: 'abcdef', state: 'stands' },
+    { id: 'ghijkl', state: 'missing' },
+  ])
+})
+
+test('one octet more in the kubeconfig, or another secret half, makes a signature stale', async () => {
+  const text = kubeconfig()
+  const data = { 'jws-kubeconfig-abcdef': signKubeconfig(text, token) }
+  expect(signatureStates(await readClusterInfo({ ...data, kubeconfig: `${text}\n` }), [token])).toEqual([
+    { id: 'abcdef', state: 'stale' },
+  ])
+  const forged = { id: token.id, secret: 'fedcba9876543210' }
+  expect(signatureStates(await readClusterInfo({ ...data, kubeconfig: text }), [forged])).toEqual([
+    { id: 'abcdef', state: 'stale' },
+  ])
+})
+
+test('the signature is the HMAC that OpenSSL computes over header and payload', () => {
+  const text = kubeconfig()
+  const [header = '', payload, signature] = signKubeconfig(text, token).split('.')
+  expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({ alg: 'HS256', kid: 'abcdef' })
+  expect(payload).toBe('')
+  const mac = execFileSync('openssl', ['dgst', '-sha256', '-hmac', token.secret, '-binary'], {
+    input: `${header}.${Buffer.from(text).toString('base64url')}`,
+  })
+  expect(signature).toBe(mac.toString('base64url'))
+})
+
+test.each<[string, () => Record<string, string>, string]>([
+  ['without a kubeconfig', () => ({}), 'no-kubeconfig'],
+  ['with text that is no kubeconfig', () => ({ kubeconfig: '- a' }), 'kubeconfig-malformed'],
+  [
+    'with a CA by path',
+    () => ({ kubeconfig: kubeconfig('certificate-authority: /pki/ca.crt') }),
+    'authority-by-path',
+  ],
+  ['without a CA', () => ({ kubeconfig: kubeconfig('insecure-skip-tls-verify: true') }), 'no-authority'],
+  [
+    'with a CA that is none',
+    () => ({ kubeconfig: kubeconfig('certificate-authority-data: aGVsbG8=') }),
+    'authority-malformed',
+  ],
+  [
+    'with a credential',
+    () => ({ kubeconfig: kubeconfig().replace('users: null', 'users:\n- name: a\n  user: {token: t}') }),
+    'secret-inside',
+  ],
+  [
+    'with two clusters',
+    () => ({
+      kubeconfig: kubeconfig().replace(
+        'contexts: null',
+        '- cluster: {server: "https://b"}\n  name: b\ncontexts: null',
+      ),
+    }),
+    'cluster-count',
+  ],
+])('cluster-info %s is called out', async (_, data, id) => {
+  const { faults } = await readClusterInfo(data())
+  expect(faults.map((fault) => fault.id)).toContain(id)
+})
+
+test('a pin is the digest of the public key, in any case of letters, as openssl computes it', () => {
+  const [block] = readPem(ca).blocks
+  const certificate = Certificate.parse(block!.der)
+  const spki = execFileSync('openssl', ['x509', '-pubkey', '-noout'], { input: ca, encoding: 'utf8' })
+  const digest = execFileSync('openssl', ['dgst', '-sha256', '-r'], { input: readPem(spki).blocks[0]!.der })
+  expect(pinOf(certificate)).toBe(`sha256:${digest.toString().slice(0, 64)}`)
+  expect(parsePin(pinOf(certificate).toUpperCase().replace('SHA256', 'sha256'))).toBe(pinOf(certificate))
+  expect(() => parsePin('sha512:00')).toThrow('no pin')
+})

@@ -1,0 +1,141 @@
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { isKubeconfig, type Kubeconfig, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import type { Node } from '../kubeconfig/node.ts'
+import { type Certificate, readCertificates } from '../x509/certificate.ts'
+import { signatureKeyPrefix, verifiesKubeconfig } from './signature.ts'
+import type { BootstrapToken } from './token.ts'
+
+/** `data` of the ConfigMap kube-public/cluster-info. */
+export type ClusterInfoData = Readonly<Record<string, string>>
+
+/** What kube-public/cluster-info says, and what is wrong with how it says it. */
+export interface ClusterInfo {
+  /** The exact text that the signatures cover. */
+  readonly kubeconfig: string
+  readonly server: string | undefined
+  readonly authorities: readonly Certificate[]
+  /** By the id of the token that made it. */
+  readonly signatures: ReadonlyMap<string, string>
+  readonly faults: readonly ClusterInfoFault[]
+}
+
+export interface ClusterInfoFault {
+  readonly id:
+    | 'no-kubeconfig'
+    | 'kubeconfig-malformed'
+    | 'cluster-count'
+    | 'no-server'
+    | 'no-authority'
+    | 'authority-by-path'
+    | 'authority-malformed'
+    | 'secret-inside'
+  readonly detail: string
+  readonly next: string
+}
+
+const rewrite = 'kcert cluster-info update --ca FILE'
+
+/** Returns what the ConfigMap says. Never throws for what stands in it: it is shown to an operator who has to mend it. */
+export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInfo> {
+  const kubeconfig = data.kubeconfig
+  const signatures = new Map(
+    Object.entries(data)
+      .filter(([key]) => key.startsWith(signatureKeyPrefix))
+      .map(([key, signature]) => [key.slice(signatureKeyPrefix.length), signature]),
+  )
+  if (kubeconfig === undefined)
+    return {
+      kubeconfig: '',
+      server: undefined,
+      authorities: [],
+      signatures,
+      faults: [
+        { id: 'no-kubeconfig', detail: 'data has no kubeconfig', next: 'kubeadm init phase bootstrap-token' },
+      ],
+    }
+  const root = await rootOf(kubeconfig)
+  if (root === undefined)
+    return {
+      kubeconfig,
+      server: undefined,
+      authorities: [],
+      signatures,
+      faults: [{ id: 'kubeconfig-malformed', detail: 'data.kubeconfig is no kubeconfig', next: rewrite }],
+    }
+  return { kubeconfig, signatures, ...contentOf(readKubeconfig(root)) }
+}
+
+/** Which of the tokens that sign have a signature here that stands; the others are missing or of another text. */
+export function signatureStates(
+  { kubeconfig, signatures }: Pick<ClusterInfo, 'kubeconfig' | 'signatures'>,
+  tokens: readonly BootstrapToken[],
+): { readonly id: string; readonly state: 'stands' | 'stale' | 'missing' }[] {
+  return tokens.map((token) => {
+    const signature = signatures.get(token.id)
+    if (signature === undefined) return { id: token.id, state: 'missing' }
+    return { id: token.id, state: verifiesKubeconfig(kubeconfig, signature, token) ? 'stands' : 'stale' }
+  })
+}
+
+async function rootOf(text: string): Promise<Node | undefined> {
+  const { documents, defects } = await readDocuments(text)
+  const [root, second] = documents
+  return defects.length === 0 && second === undefined && root !== undefined && isKubeconfig(root)
+    ? root
+    : undefined
+}
+
+function contentOf(kubeconfig: Kubeconfig): Pick<ClusterInfo, 'server' | 'authorities' | 'faults'> {
+  const { clusters, users } = kubeconfig
+  const [cluster] = clusters
+  const faults: ClusterInfoFault[] = []
+  // kubeadm join takes a kubeconfig with one cluster and no other.
+  if (clusters.length !== 1)
+    faults.push({
+      id: 'cluster-count',
+      detail: `it names ${clusters.length} clusters, not one`,
+      next: rewrite,
+    })
+  if (users.some(({ clientKey, credentials }) => clientKey !== undefined || credentials.length > 0))
+    faults.push({
+      id: 'secret-inside',
+      detail: 'it holds a credential, and everybody on the network may read it',
+      next: 'take the users out of it now, and revoke that credential',
+    })
+  if (cluster !== undefined && !cluster.server)
+    faults.push({ id: 'no-server', detail: 'its cluster names no server', next: rewrite })
+  const { authorities, fault } = authoritiesOf(cluster)
+  return {
+    server: cluster?.server,
+    authorities,
+    faults: fault === undefined ? faults : [...faults, fault],
+  }
+}
+
+function authoritiesOf(cluster: Kubeconfig['clusters'][number] | undefined): {
+  authorities: Certificate[]
+  fault?: ClusterInfoFault
+} {
+  const material = cluster?.certificateAuthority
+  if (material?.data === undefined)
+    return {
+      authorities: [],
+      fault:
+        material?.file === undefined
+          ? { id: 'no-authority', detail: 'its cluster has no CA certificate', next: rewrite }
+          : {
+              id: 'authority-by-path',
+              detail: `its cluster names a file, ${material.file}, that newcomers do not have`,
+              next: rewrite,
+            },
+    }
+  try {
+    return { authorities: readCertificates(material.data) }
+  } catch (error) {
+    return { authorities: [], fault: malformedAuthority((error as Error).message) }
+  }
+}
+
+function malformedAuthority(detail: string): ClusterInfoFault {
+  return { id: 'authority-malformed', detail: `certificate-authority-data: ${detail}`, next: rewrite }
+}

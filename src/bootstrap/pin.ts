@@ -1,0 +1,19 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Certificate } from '../x509/certificate.ts'
+
+const pinPattern = /^sha256:([0-9a-f]{64})$/i
+
+/** Returns what `kubeadm join --discovery-token-ca-cert-hash` takes: SHA-256 of the SubjectPublicKeyInfo. */
+export function pinOf({ publicKey }: Certificate): string {
+  return `sha256:${publicKey.sha256}`
+}
+
+/** Returns a pin in the form in which pins are compared. Throws KCERT_USAGE for what kubeadm would refuse. */
+export function parsePin(text: string): string {
+  const digest = pinPattern.exec(text)?.[1]
+  if (digest !== undefined) return `sha256:${digest.toLowerCase()}`
+  throw new KcertError('KCERT_USAGE', `${JSON.stringify(text)} is no pin of a CA`, {
+    why: 'a pin is sha256: and the 64 hexadecimal digits of a digest',
+    next: 'kcert cluster-info pin shows those of the cluster',
+  })
+}

@@ -1,0 +1,145 @@
+import { type BootstrapToken, isTokenId } from './token.ts'
+
+// Tokens live in Secrets kube-system/bootstrap-token-<id>, which three controllers read: the authenticator of the API server,
+// the signer of cluster-info, and the cleaner (k8s.io/cluster-bootstrap).
+
+export const tokenSecretType = 'bootstrap.kubernetes.io/token'
+export const tokenNamespace = 'kube-system'
+export const secretPrefix = 'bootstrap-token-'
+/** The group that kubeadm gives to joiners, and binds what they need to. */
+export const kubeadmJoiners = 'system:bootstrappers:kubeadm:default-node-token'
+
+const groupPattern = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/
+const secretPattern = /^[a-z0-9]{16}$/
+
+export type TokenUsage = 'signing' | 'authentication'
+export const tokenUsages: readonly TokenUsage[] = ['signing', 'authentication']
+
+/** A Secret as the API server writes it; `data` is base64. */
+export interface SecretObject {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata: { readonly name?: string; readonly namespace?: string; readonly uid?: string }
+  readonly type?: string
+  readonly data?: Readonly<Record<string, string>>
+  readonly stringData?: Readonly<Record<string, string>>
+}
+
+/** What is known of a token without its secret half; safe to print. */
+export interface TokenFacts {
+  readonly id: string
+  readonly description?: string
+  /** Undefined when it never expires. */
+  readonly expiration?: Date
+  readonly usages: readonly TokenUsage[]
+  /** Besides system:bootstrappers, which every token has. */
+  readonly groups: readonly string[]
+  /** Why the API server or the signer passes it over; empty when they do not. */
+  readonly faults: readonly TokenFault[]
+}
+
+export interface TokenFault {
+  readonly id:
+    | 'type'
+    | 'name'
+    | 'token-id'
+    | 'token-secret'
+    | 'expiration-unreadable'
+    | 'expired'
+    | 'auth-extra-groups'
+  readonly detail: string
+}
+
+/** Returns the token behind a Secret with its secret half, for signing; undefined when the Secret holds none. */
+export function tokenOfSecret(secret: SecretObject): BootstrapToken | undefined {
+  const id = dataOf(secret, 'token-id')
+  const half = dataOf(secret, 'token-secret')
+  return id !== undefined && isTokenId(id) && half !== undefined && secretPattern.test(half)
+    ? { id, secret: half }
+    : undefined
+}
+
+/** Returns what can be said of a token's Secret at a time, as Kubernetes judges it. The secret half is in nothing returned. */
+export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
+  const name = secret.metadata.name ?? ''
+  const id = dataOf(secret, 'token-id') ?? ''
+  const expiration = dataOf(secret, 'expiration')
+  const expiresAt = expiration === undefined ? undefined : rfc3339(expiration)
+  const description = dataOf(secret, 'description')
+  const groups = (dataOf(secret, 'auth-extra-groups') ?? '').split(',').filter((group) => group !== '')
+  const faults = [
+    ...(secret.type === tokenSecretType
+      ? []
+      : [fault('type', `its type is ${secret.type ?? 'missing'}, not ${tokenSecretType}`)]),
+    ...(isTokenId(id) ? [] : [fault('token-id', 'token-id is not six characters of a-z and 0-9')]),
+    ...(name === secretPrefix + id ? [] : [fault('name', `its name is not ${secretPrefix}<token-id>`)]),
+    ...(secretPattern.test(dataOf(secret, 'token-secret') ?? '')
+      ? []
+      : [fault('token-secret', 'token-secret is not sixteen characters of a-z and 0-9')]),
+    // What cannot be read counts as expired, so that a typing error never makes a token last for ever.
+    ...(expiration !== undefined && expiresAt === undefined
+      ? [fault('expiration-unreadable', 'expiration is no RFC 3339 time, which counts as expired')]
+      : []),
+    ...(expiresAt !== undefined && expiresAt <= now
+      ? [fault('expired', `it expired at ${expiresAt.toISOString()}`)]
+      : []),
+    ...groups
+      .filter((group) => !groupPattern.test(group))
+      .map((group) => fault('auth-extra-groups', `group ${JSON.stringify(group)} is no bootstrap group`)),
+  ]
+  return {
+    id,
+    ...(description === undefined ? {} : { description }),
+    ...(expiresAt === undefined ? {} : { expiration: expiresAt }),
+    usages: tokenUsages.filter((usage) => dataOf(secret, `usage-bootstrap-${usage}`) === 'true'),
+    groups,
+    faults,
+  }
+}
+
+/** What a new token shall be. */
+export interface TokenWish {
+  readonly token: BootstrapToken
+  readonly description?: string
+  readonly expiration?: Date
+  readonly usages: readonly TokenUsage[]
+  readonly groups: readonly string[]
+}
+
+/** Returns the Secret of a new token. It holds the secret half: it goes to the API server and nowhere else. */
+export function secretOfToken({ token, description, expiration, usages, groups }: TokenWish): SecretObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: secretPrefix + token.id, namespace: tokenNamespace },
+    type: tokenSecretType,
+    stringData: {
+      'token-id': token.id,
+      'token-secret': token.secret,
+      ...(description === undefined ? {} : { description }),
+      // The cleaner reads seconds; fractions are refused by older ones.
+      ...(expiration === undefined ? {} : { expiration: expiration.toISOString().replace(/\.\d+Z$/, 'Z') }),
+      ...Object.fromEntries(usages.map((usage) => [`usage-bootstrap-${usage}`, 'true'])),
+      ...(groups.length === 0 ? {} : { 'auth-extra-groups': groups.join(',') }),
+    },
+  }
+}
+
+function dataOf({ data, stringData }: SecretObject, key: string): string | undefined {
+  const plain = stringData?.[key]
+  if (plain !== undefined) return plain
+  const encoded = data?.[key]
+  return encoded === undefined ? undefined : Buffer.from(encoded, 'base64').toString('utf8')
+}
+
+function fault(id: TokenFault['id'], detail: string): TokenFault {
+  return { id, detail }
+}
+
+const rfc3339Pattern = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
+
+function rfc3339(text: string): Date | undefined {
+  if (!rfc3339Pattern.test(text)) return undefined
+  const time = new Date(text)
+  return Number.isNaN(time.getTime()) ? undefined : time
+}
