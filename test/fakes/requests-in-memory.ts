@@ -1,7 +1,12 @@
-import type { RequestObject, RequestSelection, RequestsApi } from '../../src/csr/requests-api.ts'
+import type {
+  RequestChange,
+  RequestObject,
+  RequestSelection,
+  RequestsApi,
+} from '../../src/csr/requests-api.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 
-export type Call = 'get' | 'list' | 'create' | 'replaceApproval' | 'replaceStatus'
+export type Call = 'get' | 'list' | 'create' | 'replaceApproval' | 'replaceStatus' | 'watch'
 
 /** What happens to one call: it fails before, or after the server has done it. */
 export type Fault = { readonly error: KcertError; readonly when: 'before' | 'after' }
@@ -21,14 +26,20 @@ export interface RequestsInMemory extends RequestsApi {
 /** The requests of a cluster, in memory; requests-in-memory.md says how it answers. */
 export function requestsInMemory(): RequestsInMemory {
   const objects = new Map<string, RequestObject>()
+  const watchers = new Set<(change: RequestChange) => void>()
   let version = 100
+  const tell = (type: RequestChange['type'], object: RequestObject): void => {
+    for (const watcher of watchers) watcher({ type, object: structuredClone(object) })
+  }
   const store = (object: RequestObject): RequestObject => {
     const { name = '', uid = `uid-${++version}` } = object.metadata
     const stored = {
       ...object,
       metadata: { ...object.metadata, name, uid, resourceVersion: String(++version) },
     }
+    const type = objects.has(name) ? 'MODIFIED' : 'ADDED'
     objects.set(name, stored)
+    tell(type, stored)
     return structuredClone(stored)
   }
   const call = async <Result>(name: Call, act: () => Result): Promise<Result> => {
@@ -56,18 +67,45 @@ export function requestsInMemory(): RequestsInMemory {
     meanwhile: () => undefined,
     put: store,
     peek: (name) => objects.get(name),
-    remove: (name) => void objects.delete(name),
+    remove(name) {
+      const object = objects.get(name)
+      objects.delete(name)
+      if (object !== undefined) tell('DELETED', object)
+    },
     async *list({ signerName, labelSelector }: RequestSelection = {}) {
       if (labelSelector !== undefined) throw new Error('label selectors are not in this fake')
       const found = await call('list', () => structuredClone([...objects.values()]))
       yield* found.filter(({ spec }) => signerName === undefined || spec.signerName === signerName)
     },
     get: (name) => call('get', () => structuredClone(objects.get(name))),
-    create: (object) => call('create', () => store(object)),
+    create: (object, { dryRun } = { dryRun: false }) =>
+      call('create', () => {
+        const { name = '' } = object.metadata
+        if (objects.has(name)) throw new KcertError('KCERT_API_CONFLICT', `request "${name}" already exists`)
+        return dryRun ? structuredClone(object) : store(object)
+      }),
     replaceApproval: (object) => call('replaceApproval', () => replace(object)),
     replaceStatus: (object) => call('replaceStatus', () => replace(object)),
-    watch() {
-      throw new Error('watches are not in this fake')
+    async *watch(name, signal) {
+      const changes: RequestChange[] = []
+      let wake = () => {}
+      const watcher = (change: RequestChange): void => {
+        if (change.object.metadata.name === name) changes.push(change)
+        wake()
+      }
+      const object = await call('watch', () => structuredClone(objects.get(name)))
+      watchers.add(watcher)
+      signal.addEventListener('abort', () => wake())
+      try {
+        if (object !== undefined) yield { type: 'ADDED', object }
+        while (!signal.aborted) {
+          const change = changes.shift()
+          if (change !== undefined) yield change
+          else await new Promise<void>((resolve) => (wake = resolve))
+        }
+      } finally {
+        watchers.delete(watcher)
+      }
     },
   }
   return fake

@@ -1,0 +1,178 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { readCertificates } from '../x509/certificate.ts'
+import { goName } from '../x509/go-name.ts'
+import type { Name } from '../x509/name.ts'
+import type { PublicKeyInfo } from '../x509/public-key.ts'
+import type { CertificateRequest } from '../x509/request.ts'
+import { stateOf } from './life.ts'
+import { listed, quoted } from './quoting.ts'
+import { requestWord } from './request-name.ts'
+import { readRequestContent, type SigningRequest } from './signing-request.ts'
+
+/** What is held against an issued certificate before anybody relies on it. */
+export interface Expectation {
+  /** Of the private key that the certificate is to be used with. */
+  readonly key?: { readonly publicKey: PublicKeyInfo; readonly place: string }
+  /** The CA that should have signed it. */
+  readonly ca?: { readonly certificates: readonly Certificate[]; readonly place: string }
+  readonly now: Date
+}
+
+export interface CertificateCheck {
+  readonly id: 'key' | 'request-key' | 'subject' | 'names' | 'validity' | 'ca'
+  readonly ok: boolean
+  readonly detail: string
+}
+
+/** Returns the issued certificate and those that come with it. Throws KCERT_CSR_NOT_ISSUED, and KCERT_X509_MALFORMED for one that cannot be read. */
+export function issuedChain(object: SigningRequest): Certificate[] {
+  if (object.certificate === undefined) throw notIssued(object)
+  const certificates = readCertificates(object.certificate)
+  if (certificates.length > 0) return certificates
+  throw new KcertError(
+    'KCERT_X509_MALFORMED',
+    `there is no certificate in status.certificate of ${quoted(object.name ?? '')}`,
+    {
+      next: `kcert csr explain ${requestWord(object.name ?? '')}`,
+    },
+  )
+}
+
+/** Returns what came of each comparison of a certificate with the request, the key and the CA that it should belong to. */
+export function checkCertificate(
+  certificate: Certificate,
+  object: SigningRequest,
+  { key, ca, now }: Expectation,
+): CertificateCheck[] {
+  const { request } = readRequestContent(object.request)
+  return [
+    ...(key === undefined ? [] : [keyCheck(certificate, key)]),
+    ...(request === undefined ? [] : requestChecks(certificate, request)),
+    validityCheck(certificate, now),
+    ...(ca === undefined ? [] : [caCheck(certificate, ca)]),
+  ]
+}
+
+/** Throws KCERT_CERTIFICATE_UNFIT with all that does not hold. */
+export function refuseUnfit(checks: readonly CertificateCheck[], object: SigningRequest): void {
+  const broken = checks.filter(({ ok }) => !ok)
+  if (broken.length === 0) return
+  const isKey = broken.some(({ id }) => id === 'key')
+  const word = requestWord(object.name ?? '')
+  throw new KcertError(
+    'KCERT_CERTIFICATE_UNFIT',
+    `the certificate of ${quoted(object.name ?? '')} is not what it should be: ${broken.map(({ detail }) => detail).join('; ')}`,
+    {
+      why: isKey
+        ? 'a server or client with this pair would not start'
+        : 'a signer may issue something else than was asked for',
+      next: isKey
+        ? `name the key that the request was made with: kcert csr describe ${word} shows its digest`
+        : `look at it: kcert csr describe ${word}; take it all the same: --force`,
+    },
+  )
+}
+
+/** Returns why an object has no certificate to fetch. */
+export function notIssued(object: SigningRequest): KcertError {
+  const name = object.name ?? ''
+  const state = stateOf(object)
+  const { reason = '', message = '' } =
+    object.conditions.find(
+      ({ type }) => type === { denied: 'Denied', failed: 'Failed' }[state as 'denied'],
+    ) ?? {}
+  const why = [reason, message].filter((word) => word !== '').join(': ')
+  const text = {
+    pending: 'waits for its approval',
+    approved: 'is approved, and waits for its signer',
+    denied: 'was denied',
+    failed: 'has failed: its signer refused it',
+    issued: 'is issued',
+  }[state]
+  return new KcertError('KCERT_CSR_NOT_ISSUED', `the CertificateSigningRequest ${quoted(name)} ${text}`, {
+    ...(why === '' ? {} : { why }),
+    next: `kcert csr explain ${requestWord(name)}`,
+  })
+}
+
+function keyCheck(
+  certificate: Certificate,
+  { publicKey, place }: NonNullable<Expectation['key']>,
+): CertificateCheck {
+  const ok = certificate.publicKey.sha256 === publicKey.sha256
+  return { id: 'key', ok, detail: ok ? `it is for the key ${place}` : `it is not for the key ${place}` }
+}
+
+function requestChecks(certificate: Certificate, request: CertificateRequest): CertificateCheck[] {
+  const hasKey = certificate.publicKey.sha256 === request.publicKey.sha256
+  const asked = namesOf(request)
+  const given = namesOf(certificate)
+  const missing = asked.filter((name) => !given.includes(name))
+  const added = given.filter((name) => !asked.includes(name))
+  const isSubject = attributesOf(certificate.subject) === attributesOf(request.subject)
+  return [
+    {
+      id: 'request-key',
+      ok: hasKey,
+      detail: hasKey ? 'it is for the key of the request' : 'it is for another key than the request',
+    },
+    {
+      id: 'subject',
+      ok: isSubject,
+      detail: isSubject
+        ? `its subject is the one asked for, ${quoted(certificate.subject.text)}`
+        : `its subject is ${quoted(certificate.subject.text)}, and ${quoted(request.subject.text)} was asked for`,
+    },
+    {
+      id: 'names',
+      ok: missing.length + added.length === 0,
+      detail: namesText(asked, missing, added),
+    },
+  ]
+}
+
+// Kubernetes and cfssl encode the subject anew, in the order of Go, and leave out what Go does not know.
+function attributesOf({ rdns }: Name): string {
+  return JSON.stringify(
+    goName(rdns.flat())
+      .rdns.flat()
+      .map(({ type, value }) => `${type}=${value}`)
+      .sort(),
+  )
+}
+
+function namesText(asked: readonly string[], missing: readonly string[], added: readonly string[]): string {
+  if (missing.length + added.length === 0)
+    return asked.length === 0
+      ? 'it has no alternative names, as asked'
+      : `it has the names asked for, ${listed(asked)}`
+  return [
+    ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
+    ...(added.length > 0 ? [`it has ${listed(added)}, which nobody asked for`] : []),
+  ].join(', and ')
+}
+
+// What a signer cannot put into a certificate (other names) is not missed: no signer of Kubernetes copies it.
+function namesOf({ subjectAltNames: { dns, ip, email, uri } }: Certificate | CertificateRequest): string[] {
+  return [...new Set([...dns.map((name) => name.toLowerCase()), ...ip, ...email, ...uri])]
+}
+
+function validityCheck({ notBefore, notAfter }: Certificate, now: Date): CertificateCheck {
+  const text = `from ${notBefore.toISOString().slice(0, 19)}Z to ${notAfter.toISOString().slice(0, 19)}Z`
+  if (notAfter <= now) return { id: 'validity', ok: false, detail: `it is expired: valid ${text}` }
+  if (notBefore > now) return { id: 'validity', ok: false, detail: `it is not valid yet: ${text}` }
+  return { id: 'validity', ok: true, detail: `valid ${text}` }
+}
+
+function caCheck(
+  certificate: Certificate,
+  { certificates, place }: NonNullable<Expectation['ca']>,
+): CertificateCheck {
+  const ok = certificates.some((ca) => certificate.isSignedBy(ca))
+  return {
+    id: 'ca',
+    ok,
+    detail: ok ? `it is signed by the CA of ${place}` : `it is not signed by the CA of ${place}`,
+  }
+}

@@ -1,0 +1,109 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { clientDescription, clientRequest, requestPem } from '../../test/csr/made-requests.ts'
+import { type Fault, requestsInMemory } from '../../test/fakes/requests-in-memory.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { type SubmissionChoice, submitRequest } from './submission.ts'
+
+const request = clientRequest({ name: 'node-1' })
+const bytes: SubmissionChoice = { dryRun: false, sameBy: 'bytes' }
+const key: SubmissionChoice = { dryRun: false, sameBy: 'key' }
+const unreachable = new KcertError('KCERT_UNREACHABLE', 'the connection was cut')
+
+test('a request that is not there is created, with what its owner decides and nothing else', async () => {
+  const api = requestsInMemory()
+  const { outcome, object } = await submitRequest(api, request, bytes)
+  expect(outcome).toBe('created')
+  expect(object.spec.username).toBeUndefined()
+  expect(api.peek('node-1')).toBeDefined()
+})
+
+test('a dry run leaves nothing behind', async () => {
+  const api = requestsInMemory()
+  expect((await submitRequest(api, request, { ...bytes, dryRun: true })).outcome).toBe('dry-run')
+  expect(api.peek('node-1')).toBeUndefined()
+})
+
+test('the same request a second time is there already, whatever the order of its usages', async () => {
+  const api = requestsInMemory()
+  await submitRequest(api, request, bytes)
+  const again = { ...request, usages: request.usages.toReversed() }
+  expect((await submitRequest(api, again, bytes)).outcome).toBe('present')
+})
+
+test('a request for the same key and names that was signed anew is the same by key and not by its bytes', async () => {
+  const api = requestsInMemory()
+  await submitRequest(api, request, bytes)
+  const anew = { ...request, request: Buffer.from(requestPem(clientDescription())) }
+  expect((await submitRequest(api, anew, key)).outcome).toBe('present')
+  await expect(submitRequest(api, anew, bytes)).rejects.toMatchObject({
+    code: 'KCERT_API_CONFLICT',
+    why: 'it is another request for the same key and names, signed anew',
+  })
+})
+
+test('another request under the name is a conflict that says all that differs', async () => {
+  const api = requestsInMemory()
+  await submitRequest(api, request, bytes)
+  const otherKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+  const description = { ...clientDescription(), subjectAltNames: { dns: ['b', 'a'] } }
+  const other = {
+    ...request,
+    request: Buffer.from(requestPem(description, otherKey)),
+    signerName: 'example.com/serving',
+    usages: ['server auth'],
+    expirationSeconds: 3600,
+  }
+  const error = await submitRequest(api, other, key).catch((thrown: KcertError) => thrown)
+  expect(error).toMatchObject({
+    code: 'KCERT_API_CONFLICT',
+    message: 'there is a CertificateSigningRequest "node-1" already, and it asks for something else',
+    why: [
+      'its dns names: none there, "a", "b" here',
+      'it is for another key',
+      'its signer: "kubernetes.io/kube-apiserver-client-kubelet" there, "example.com/serving" here',
+      'its usages: client auth, digital signature there, server auth here',
+      'its expirationSeconds: none there, 3600 here',
+    ].join('; '),
+  })
+})
+
+function faultsOn(...faults: (Fault | undefined)[]): (call: string) => Fault | undefined {
+  return (call) => (call === 'create' ? faults.shift() : undefined)
+}
+
+test.each([
+  ['before it arrived', [{ error: unreachable, when: 'before' }], 2],
+  ['after it was done', [{ error: unreachable, when: 'after' }], 1],
+  ['three times before', Array<Fault>(3).fill({ error: unreachable, when: 'before' }), 4],
+] as const)(
+  'a write whose connection is cut %s is looked up, and made once',
+  async (_when, faults, creates) => {
+    const api = requestsInMemory()
+    api.fault = faultsOn(...faults)
+    expect((await submitRequest(api, request, bytes)).outcome).toBe('created')
+    expect(api.calls.filter((call) => call === 'create')).toHaveLength(creates)
+    expect(api.peek('node-1')).toBeDefined()
+  },
+)
+
+test('a server that stays away is said to be away', async () => {
+  const api = requestsInMemory()
+  api.fault = () => ({ error: unreachable, when: 'before' })
+  await expect(submitRequest(api, request, bytes)).rejects.toBe(unreachable)
+})
+
+test('a name that the server is to make up is never sent twice', async () => {
+  const api = requestsInMemory()
+  const { name: _, ...nameless } = request
+  api.fault = faultsOn({ error: unreachable, when: 'after' })
+  await expect(submitRequest(api, { ...nameless, generateName: 'csr-' }, bytes)).rejects.toBe(unreachable)
+  expect(api.calls).toEqual(['create'])
+})
+
+test('what the API server forbids is told as it is', async () => {
+  const api = requestsInMemory()
+  const forbidden = new KcertError('KCERT_API_FORBIDDEN', 'no')
+  api.fault = faultsOn({ error: forbidden, when: 'before' })
+  await expect(submitRequest(api, request, bytes)).rejects.toBe(forbidden)
+})
