@@ -4,6 +4,7 @@ import type { Clock } from '../system/clock.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { type AccessApi, accessOf } from './access.ts'
 import { ApiClient, type Pause } from './api-client.ts'
+import { type Connection, connectionOf } from './connection.ts'
 import { Credentials, describeUser, isReadable, type UserDescription } from './credentials.ts'
 import type { Surroundings } from './exec-credential.ts'
 import { Failures } from './failures.ts'
@@ -37,6 +38,8 @@ export interface Cluster {
   readonly namespace: string
   /** Who asks, without anything secret; of a client certificate more is known once a request was made. */
   readonly user: UserDescription
+  /** How others reach it; reads the CA's file where it is one. Throws KCERT_KUBECONFIG_UNUSABLE. */
+  connection(): Connection
   readonly requests: RequestsApi
   readonly objects: ObjectsApi
   readonly access: AccessApi
@@ -75,6 +78,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     get user() {
       return user()
     },
+    connection: () => connectionOf(selected, server),
     requests: requestsOf(objects),
     objects,
     access: accessOf(client),

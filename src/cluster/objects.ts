@@ -22,7 +22,8 @@ export interface ObjectsApi {
   get(resource: Resource): Promise<ApiObject | undefined>
   /** All that match, page by page; a list that grew too old in between is begun again, so that one may come twice. */
   list(resource: Resource, selection?: Selection): AsyncIterable<ApiObject>
-  create(resource: Resource, object: ApiObject): Promise<ApiObject>
+  /** With `dryRun` the API server does all but keep the object (dryRun=All). */
+  create(resource: Resource, object: ApiObject, choice?: { readonly dryRun: boolean }): Promise<ApiObject>
   /** With metadata.resourceVersion and uid in it, these are preconditions. */
   replace(resource: Resource, object: ApiObject): Promise<ApiObject>
   patch(resource: Resource, patch: object, type: PatchType): Promise<ApiObject>
@@ -79,12 +80,13 @@ export function objectsOf(client: ApiClient): Omit<ObjectsApi, 'watch'> {
       }
     },
 
-    create(resource, object) {
+    create(resource, object, { dryRun } = { dryRun: false }) {
       return client.call({
         method: 'POST',
         path: pathOf(resource),
+        ...(dryRun && { query: { dryRun: 'All' } }),
         body: object,
-        isRepeatable: false,
+        isRepeatable: dryRun,
         purpose: `create ${describeResource({ ...resource, ...nameIn(object) })}`,
       })
     },

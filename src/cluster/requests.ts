@@ -28,8 +28,8 @@ export function requestsOf(objects: ObjectsApi): RequestsApi {
       const object = await objects.get({ ...requests, name })
       return object && asRequest(object)
     },
-    async create(object) {
-      return asRequest(await objects.create(requests, { ...kind, ...object }))
+    async create(object, choice) {
+      return asRequest(await objects.create(requests, { ...kind, ...object }, choice))
     },
     async replaceApproval(object) {
       return asRequest(await objects.replace(subresource(object, 'approval'), { ...kind, ...object }))
