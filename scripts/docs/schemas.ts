@@ -1,11 +1,13 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
+import { signedRequestsSchema } from '../../src/ca/cluster-report.ts'
 import {
   authorityReportSchema,
   bundleReportSchema,
   keyReportSchema,
   signingReportSchema,
 } from '../../src/ca/report.ts'
+import { decisionReportSchema } from '../../src/csr/approval/decision-report.ts'
 import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { createReportSchema } from '../../src/csr/create-report.ts'
@@ -19,9 +21,11 @@ const kinds: Record<string, GenericSchema> = {
   VerificationReport: verificationReportSchema,
   CreatedRequests: createReportSchema,
   RequestCheck: checkReportSchema,
+  RequestDecisions: decisionReportSchema,
   GeneratedKey: keyReportSchema,
   CertificateAuthority: authorityReportSchema,
   SignedCertificates: signingReportSchema,
+  SignedRequests: signedRequestsSchema,
   CaBundle: bundleReportSchema,
 }
 

@@ -1,0 +1,33 @@
+import type { Context } from './context.ts'
+
+/** Counts what is done of many things; on standard error, where it never mixes with the answer. */
+export interface Progress {
+  step(): void
+  end(): void
+}
+
+/** Fewer than these are done before anybody has read it. */
+const leastToShow = 100
+
+/**
+ * Returns a counter. On a terminal one line is written over and over; elsewhere a line for each tenth, so that a log shows that
+ * it goes on.
+ */
+export function progressOn({ stderr }: Pick<Context, 'stderr'>, what: string, total: number): Progress {
+  if (total < leastToShow) return { step: () => undefined, end: () => undefined }
+  const isTerminal = stderr.isTTY === true
+  const each = Math.ceil(total / (isTerminal ? 200 : 10))
+  const text = (count: number): string =>
+    `${what} ${count.toLocaleString('en')} of ${total.toLocaleString('en')}`
+  let count = 0
+  return {
+    step() {
+      count++
+      if (count % each !== 0 && count !== total) return
+      stderr.write(isTerminal ? `\r\u001b[K${text(count)}` : `${text(count)}\n`)
+    },
+    end() {
+      if (isTerminal) stderr.write('\r\u001b[K')
+    },
+  }
+}

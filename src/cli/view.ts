@@ -1,0 +1,16 @@
+import type { View } from '../output/inspection/view.ts'
+import { createPaint } from '../output/paint.ts'
+import type { Context } from './context.ts'
+
+/** Returns how to write for standard output: as wide as the terminal; nothing is shortened in a pipe unless COLUMNS says so. */
+export async function stdoutView({ stdoutIsTerminal, stdoutColor, width, env }: Context): Promise<View> {
+  return {
+    width: stdoutIsTerminal || env.COLUMNS !== undefined ? width : Number.POSITIVE_INFINITY,
+    paint: await createPaint(stdoutColor),
+  }
+}
+
+/** Returns how to write for standard error, on whose terminal questions are asked. */
+export async function stderrView({ stderr, stderrColor, width }: Context): Promise<View> {
+  return { width: stderr.columns ?? width, paint: await createPaint(stderrColor) }
+}

@@ -1,0 +1,53 @@
+import * as Args from '@oclif/core/args'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { DecisionCommand } from '../../cli/decision-command.ts'
+import { decisionFlags } from '../../cli/decision-flags.ts'
+import { splitOperands } from '../../cli/operands.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+
+export default class CsrDeny extends DecisionCommand {
+  static override summary = 'Deny requests on a cluster: by name, or all that a policy denies.'
+
+  static override description =
+    `A denial is final: the requester sees the message, makes a new request, and the object is removed after an hour. What is
+approved already cannot be denied; its certificate is good until it expires.
+
+With --policy only what a rule denies is denied (decision: deny, or onViolation: deny of the built-in ones); the rest is left alone.
+Each request is read again right before, and only the object that was judged is denied. On a terminal the command asks first;
+without one, a selection needs --yes.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'all are denied, or were before',
+    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
+    [exitCodes.no]: 'some were not denied: they are approved, have failed or are gone, or you said no',
+    [exitCodes.unreachable]: 'the cluster did not answer, for some or for all; running it again does no harm',
+    [exitCodes.refused]: 'some are no longer the request that was judged',
+  }
+
+  static override examples = [
+    {
+      description: 'One request, with a word to its owner',
+      command: '<%= config.bin %> csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
+    },
+    {
+      description: 'What the rules of a policy deny; first to look at',
+      command: '<%= config.bin %> csr deny --policy policy.yaml --dry-run',
+    },
+    {
+      description: 'All that wait for a signer that is no more',
+      command: '<%= config.bin %> csr deny --signer old.example.com/serving --yes',
+    },
+  ]
+
+  static override args = {
+    name: Args.string({ description: 'name of a request, or of many', multiple: true, ignoreStdin: true }),
+  }
+
+  static override flags = { ...clusterFlags, ...decisionFlags('deny') }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: words, operands } = splitOperands(this.argv, { ...CsrDeny.baseFlags, ...CsrDeny.flags })
+    const { flags } = await this.parse(CsrDeny, words)
+    return this.decide('deny', operands, flags)
+  }
+}
