@@ -32,7 +32,7 @@ export class Collection {
   readonly origins: Origin[] = []
   readonly withoutCertificate: InspectionReport['withoutCertificate'] = []
   readonly problems: Problem[] = []
-  private readonly bySerial = new Map<string, Certificate>()
+  private readonly byTail = new Map<number, Certificate>()
   private readonly bySignature = new Map<string, Certificate>()
 
   /** How much was found so far: a source that does not change it holds nothing of interest. */
@@ -50,15 +50,23 @@ export class Collection {
   }
 
   group({ origin, entry, owner }: Spot): Group {
-    const group = { source: origin.source, entry, origin, owner, certificates: [], keys: [] }
+    const group = { source: origin.source, entry, origin, owner, certificates: none, keys: none }
     this.groups.push(group)
     return group
   }
 
   addCertificate(group: Group, entry: string, read: Certificate): void {
     const certificate = this.interned(read)
-    const found = { source: group.source, entry, certificate, group, position: group.certificates.length }
-    group.certificates.push(found)
+    const found: CertificateEntry = {
+      source: group.source,
+      entry,
+      certificate,
+      group,
+      position: group.certificates.length,
+      role: undefined,
+      status: undefined,
+    }
+    group.certificates = withOneMore(group.certificates, found)
     this.certificates.push(found)
   }
 
@@ -68,7 +76,7 @@ export class Collection {
     key: Pick<KeyEntry, 'kind' | 'format' | 'encrypted' | 'publicKey'>,
   ): void {
     const found = { ...key, source: group.source, entry, group }
-    group.keys.push(found)
+    group.keys = withOneMore(group.keys, found)
     this.keys.push(found)
   }
 
@@ -99,20 +107,29 @@ export class Collection {
 
   /** The same certificate at several places is one object, so that what is computed of it is computed once. */
   private interned(certificate: Certificate): Certificate {
-    const { serialNumber } = certificate
-    const sameNumber = this.bySerial.get(serialNumber)
-    if (sameNumber === undefined) {
-      this.bySerial.set(serialNumber, certificate)
+    const { tail } = certificate
+    const sameTail = this.byTail.get(tail)
+    if (sameTail === undefined) {
+      this.byTail.set(tail, certificate)
       return certificate
     }
-    if (sameNumber.equals(certificate)) return sameNumber
-    // Serial numbers of several CAs may be the same, or all be 1; signatures differ.
+    if (sameTail.equals(certificate)) return sameTail
+    // Four octets are the same now and then, and always where somebody wants it; signatures differ.
     const signature = Buffer.from(certificate.signature).toString('latin1')
     const sameSignature = this.bySignature.get(signature)
     if (sameSignature?.equals(certificate)) return sameSignature
     this.bySignature.set(signature, certificate)
     return certificate
   }
+}
+
+const none: readonly never[] = Object.freeze([])
+
+/** Most groups have one certificate, and an array that grows has room for 17 at once. */
+function withOneMore<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  if (list.length === 0) return [item]
+  ;(list as Item[]).push(item)
+  return list
 }
 
 function keep<Item>(list: Item[], stays: (item: Item) => boolean): void {

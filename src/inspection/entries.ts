@@ -12,10 +12,10 @@ import type { FileFacts } from './source.ts'
 /** Where things came from. */
 export interface Origin {
   readonly source: string
-  readonly file?: FileFacts
-  readonly root?: string
+  readonly file?: FileFacts | undefined
+  readonly root?: string | undefined
   /** Set when all sources are there: what the file is in kubeadm's or the kubelet's folder. */
-  treePlace?: TreePlace
+  treePlace?: TreePlace | undefined
 }
 
 /** What the certificates of a group are for, as far as their place says. */
@@ -37,8 +37,8 @@ export type Owner =
 export interface Group extends Place {
   readonly origin: Origin
   readonly owner: Owner
-  readonly certificates: CertificateEntry[]
-  readonly keys: KeyEntry[]
+  certificates: readonly CertificateEntry[]
+  keys: readonly KeyEntry[]
 }
 
 export interface CertificateEntry extends Place {
@@ -47,8 +47,8 @@ export interface CertificateEntry extends Place {
   /** Among the certificates of the group, from 0. */
   readonly position: number
   /** Computed when first asked for, after everything was collected. */
-  role?: Role
-  status?: CertificateStatus
+  role: Role | undefined
+  status: CertificateStatus | undefined
 }
 
 export interface KeyEntry extends Place {

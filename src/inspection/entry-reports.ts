@@ -9,61 +9,173 @@ import type { CertificateReport, CertificateStatus, KeyReport, NameReport, Reque
 import { type Role, roleOfKey } from './roles.ts'
 import { timeText } from './spans.ts'
 
+/** What the reports of an inspection share. */
+export interface ReportContext {
+  readonly now: Date
+  readonly links: Links
+  readonly roleOf: (entry: CertificateEntry) => Role
+  readonly statusOf: (entry: CertificateEntry) => CertificateStatus
+}
+
 /**
- * Returns the report of one certificate. Digests and links are accessors: they are computed when an output reads them, and
- * a table of 10,000 rows reads none. To JSON and to the spread operator they are properties like the others; what is
- * undefined is not there.
+ * The report of one certificate. Its fields are read when an output asks for them: a table of 10,000 rows asks for six of
+ * twenty-four, and neither for digests nor for links, which take the longest. `toJSON` returns all as plain data.
  */
-export function certificateReport(
-  entry: CertificateEntry,
-  role: Role,
-  status: CertificateStatus,
-  now: Date,
-  links: Links,
-): CertificateReport {
-  const { certificate } = entry
-  const { notBefore, notAfter, publicKey } = certificate
-  let issuer: NameReport | undefined
-  return {
-    source: entry.source,
-    entry: entry.entry,
-    role: role.name,
-    subject: nameReport(certificate.subject),
-    get issuer() {
-      issuer ??= nameReport(certificate.issuer)
-      return issuer
-    },
-    serialNumber: certificate.serialNumber,
-    notBefore: timeText(notBefore),
-    notAfter: timeText(notAfter),
-    secondsLeft: Math.floor((notAfter.getTime() - now.getTime()) / 1000),
-    percentLeft: percentLeft(notBefore, notAfter, now),
-    isCa: certificate.isCa,
-    pathLength: certificate.basicConstraints?.pathLength,
-    publicKey: publicKeyReport(publicKey),
-    signatureAlgorithm: certificate.signatureAlgorithm,
-    subjectAltNames: altNamesReport(certificate.subjectAltNames),
-    keyUsage: shared(certificate.keyUsage),
-    extendedKeyUsage: shared(certificate.extendedKeyUsage),
-    subjectKeyId: certificate.subjectKeyId,
-    authorityKeyId: certificate.authorityKeyId,
-    get fingerprintSha256() {
-      return certificate.fingerprintSha256
-    },
-    get caPin() {
-      return certificate.isCa ? `sha256:${publicKey.sha256}` : undefined
-    },
-    get issuerFound() {
-      const found = links.issuerPlace(entry)
-      return found && { ...placeOf(found), fingerprintSha256: found.certificate.fingerprintSha256 }
-    },
-    get key() {
-      const found = links.keyOf(entry)
-      return found && { ...placeOf(found.key), matches: found.matches }
-    },
-    kubeletRotation: kubeletRotation(entry, role),
-    isReplaced: role.isReplaced,
-    status,
+export class ReportOfCertificate implements CertificateReport {
+  readonly source: string
+  readonly entry: string
+  /** What it was made of, for outputs that need the certificate itself. */
+  readonly of: CertificateEntry
+  private readonly context: ReportContext
+
+  constructor(of: CertificateEntry, context: ReportContext) {
+    this.source = of.source
+    this.entry = of.entry
+    this.of = of
+    this.context = context
+  }
+
+  get role(): string | undefined {
+    return this.knownRole.name
+  }
+
+  get subject(): NameReport {
+    return nameReport(this.of.certificate.subject)
+  }
+
+  get issuer(): NameReport {
+    return nameReport(this.of.certificate.issuer)
+  }
+
+  get serialNumber(): string {
+    return this.of.certificate.serialNumber
+  }
+
+  get notBefore(): string {
+    return timeText(this.of.certificate.notBeforeMs)
+  }
+
+  get notAfter(): string {
+    return timeText(this.of.certificate.notAfterMs)
+  }
+
+  get secondsLeft(): number {
+    return Math.floor((this.of.certificate.notAfterMs - this.context.now.getTime()) / 1000)
+  }
+
+  /** With one decimal: more says nothing. */
+  get percentLeft(): number {
+    const { notBeforeMs, notAfterMs } = this.of.certificate
+    const lifetimeMs = notAfterMs - notBeforeMs
+    const leftMs = notAfterMs - this.context.now.getTime()
+    if (leftMs <= 0 || lifetimeMs <= 0) return 0
+    return Math.min(Math.round((1000 * leftMs) / lifetimeMs) / 10, 100)
+  }
+
+  get isCa(): boolean {
+    return this.of.certificate.isCa
+  }
+
+  get pathLength(): number | undefined {
+    return this.of.certificate.basicConstraints?.pathLength
+  }
+
+  get publicKey(): CertificateReport['publicKey'] {
+    return publicKeyReport(this.of.certificate.publicKey)
+  }
+
+  get signatureAlgorithm(): string {
+    return this.of.certificate.signatureAlgorithm
+  }
+
+  get subjectAltNames(): CertificateReport['subjectAltNames'] {
+    return altNamesReport(this.of.certificate.subjectAltNames)
+  }
+
+  get keyUsage(): string[] {
+    return shared(this.of.certificate.keyUsage)
+  }
+
+  get extendedKeyUsage(): string[] {
+    return shared(this.of.certificate.extendedKeyUsage)
+  }
+
+  get subjectKeyId(): string | undefined {
+    return this.of.certificate.subjectKeyId
+  }
+
+  get authorityKeyId(): string | undefined {
+    return this.of.certificate.authorityKeyId
+  }
+
+  get fingerprintSha256(): string {
+    return this.of.certificate.fingerprintSha256
+  }
+
+  get caPin(): string | undefined {
+    const { isCa, publicKey } = this.of.certificate
+    return isCa ? `sha256:${publicKey.sha256}` : undefined
+  }
+
+  get issuerFound(): CertificateReport['issuerFound'] {
+    const found = this.context.links.issuerPlace(this.of)
+    return found && { ...placeOf(found), fingerprintSha256: found.certificate.fingerprintSha256 }
+  }
+
+  get key(): CertificateReport['key'] {
+    const found = this.context.links.keyOf(this.of)
+    return found && { ...placeOf(found.key), matches: found.matches }
+  }
+
+  get kubeletRotation(): CertificateReport['kubeletRotation'] {
+    return kubeletRotation(this.of, this.knownRole)
+  }
+
+  get isReplaced(): boolean | undefined {
+    return this.knownRole.isReplaced
+  }
+
+  get status(): CertificateStatus {
+    return this.context.statusOf(this.of)
+  }
+
+  toJSON(): CertificateReport {
+    const { source, entry, role, subject, issuer, serialNumber, notBefore, notAfter, secondsLeft } = this
+    const { percentLeft, isCa, pathLength, publicKey, signatureAlgorithm, subjectAltNames, keyUsage } = this
+    const { extendedKeyUsage, subjectKeyId, authorityKeyId, fingerprintSha256, caPin, issuerFound } = this
+    const { key, kubeletRotation, isReplaced, status } = this
+    return {
+      source,
+      entry,
+      role,
+      subject,
+      issuer,
+      serialNumber,
+      notBefore,
+      notAfter,
+      secondsLeft,
+      percentLeft,
+      isCa,
+      pathLength,
+      publicKey,
+      signatureAlgorithm,
+      subjectAltNames,
+      keyUsage,
+      extendedKeyUsage,
+      subjectKeyId,
+      authorityKeyId,
+      fingerprintSha256,
+      caPin,
+      issuerFound,
+      key,
+      kubeletRotation,
+      isReplaced,
+      status,
+    }
+  }
+
+  private get knownRole(): Role {
+    return this.context.roleOf(this.of)
   }
 }
 
@@ -87,14 +199,6 @@ function kubeletRotation(
   if (!isNodeIdentity(commonName, organization)) return undefined
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
   return { earliest: timeText(earliest), latest: timeText(latest) }
-}
-
-/** With one decimal: more says nothing. */
-function percentLeft(notBefore: Date, notAfter: Date, now: Date): number {
-  const lifetimeMs = notAfter.getTime() - notBefore.getTime()
-  const leftMs = notAfter.getTime() - now.getTime()
-  if (leftMs <= 0 || lifetimeMs <= 0) return 0
-  return Math.min(Math.round((1000 * leftMs) / lifetimeMs) / 10, 100)
 }
 
 function nameReport(name: Name): NameReport {

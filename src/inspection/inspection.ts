@@ -6,7 +6,7 @@ import type { Picture } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
 import { Collection, type Spot } from './collection.ts'
 import type { CertificateEntry, Group, Origin } from './entries.ts'
-import { certificateReport, keyReport, requestReport } from './entry-reports.ts'
+import { keyReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
 import { Links } from './links.ts'
 import { nothingFound } from './nothing-found.ts'
 import { collectKubeconfig, isKubeconfig } from './read-kubeconfig.ts'
@@ -36,8 +36,11 @@ export interface InspectionOutcome {
   /** In the order of report.certificates. */
   readonly certificates: readonly Certificate[]
   /** The certificate behind each report, also after `select` has filtered and sorted them. */
-  readonly certificateOf: ReadonlyMap<CertificateReport, Certificate>
+  readonly certificateOf: Pick<ReadonlyMap<CertificateReport, Certificate>, 'get'>
 }
+
+const ofFile = { kind: 'file' } as const
+const served = { kind: 'served' } as const
 
 // A kubeconfig in a Secret in a file in base64 is three deep; nothing honest is deeper.
 const deepestContent = 4
@@ -61,11 +64,10 @@ export class Inspection {
   async add(source: Source): Promise<void> {
     const { collection } = this
     const { name, file, root, bytes } = source
-    const origin: Origin = { source: name, ...(file && { file }), ...(root !== undefined && { root }) }
+    const origin: Origin = { source: name, file, root, treePlace: undefined }
     collection.origins.push(origin)
     const before = collection.size
-    const owner = isAddress(source) ? ({ kind: 'served' } as const) : ({ kind: 'file' } as const)
-    const spot: Spot = { origin, entry: '', owner }
+    const spot: Spot = { origin, entry: '', owner: isAddress(source) ? served : ofFile }
     const shape = shapeOf(bytes)
     try {
       // Nearly all files of a large folder are PEM, and 10,000 promises cost as much as a tenth of the parsing.
@@ -100,19 +102,8 @@ export class Inspection {
       ...missing.map(({ source, file }) => missingProblem(source, file)),
       ...problemsOf(picture),
     ]
-    const certificateOf = new Map<CertificateReport, Certificate>()
-    for (const entry of collection.certificates) {
-      const report = certificateReport(
-        entry,
-        picture.roleOf(entry),
-        picture.statusOf(entry),
-        options.now,
-        picture.links,
-      )
-      certificateOf.set(report, entry.certificate)
-    }
     const parts = {
-      certificates: [...certificateOf.keys()],
+      certificates: collection.certificates.map((entry) => new ReportOfCertificate(entry, picture)),
       requests: collection.requests.map(requestReport),
       keys: collection.keys.map((key) => keyReport(key, picture.links)),
       withoutCertificate: collection.withoutCertificate,
@@ -126,7 +117,11 @@ export class Inspection {
       ...parts,
       summary: summaryOf(parts),
     }
-    return { report, certificates: [...certificateOf.values()], certificateOf }
+    return {
+      report,
+      certificates: collection.certificates.map(({ certificate }) => certificate),
+      certificateOf,
+    }
   }
 
   private async read(spot: Spot, bytes: Uint8Array, shape: Shape, depth: number): Promise<Group | undefined> {
@@ -295,6 +290,10 @@ export class Inspection {
 }
 
 const rank = { critical: 0, warning: 1, info: 2 } as const
+
+const certificateOf: InspectionOutcome['certificateOf'] = {
+  get: (report) => (report instanceof ReportOfCertificate ? report.of.certificate : undefined),
+}
 
 /** Several CAs that somebody trusts, or a file of nothing but CAs, at least one of them valid. */
 function isBundle(

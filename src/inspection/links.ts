@@ -1,5 +1,4 @@
 import type { Certificate } from '../x509/certificate.ts'
-import type { Name } from '../x509/name.ts'
 import type { Collection } from './collection.ts'
 import type { CertificateEntry, KeyEntry } from './entries.ts'
 import { keyNameBeside } from './pairs.ts'
@@ -20,7 +19,9 @@ export class Links {
   private readonly now: number
   /** By name, and by name with key identifier. */
   private readonly authorities = new Map<string, CertificateEntry[]>()
-  private readonly entriesOf = new Map<Certificate, CertificateEntry[]>()
+  /** By name: when the first of them expires. */
+  private readonly firstEnds = new Map<string, number>()
+  private entriesOf: Map<Certificate, CertificateEntry[]> | undefined
   private readonly verdicts = new Map<Certificate, Map<Certificate, boolean>>()
   private readonly issuers = new Map<Certificate, Certificate | undefined>()
   private byIssuer: Map<string, CertificateEntry[]> | undefined
@@ -33,17 +34,16 @@ export class Links {
   constructor(collection: Collection, now: Date) {
     this.collection = collection
     this.now = now.getTime()
+    const seen = new Set<Certificate>()
     for (const entry of collection.certificates) {
       const { certificate } = entry
-      const known = this.entriesOf.get(certificate)
-      if (known !== undefined) {
-        known.push(entry)
-        continue
-      }
-      this.entriesOf.set(certificate, [entry])
-      if (!mayIssue(certificate)) continue
-      const name = nameKey(certificate.subject)
+      if (!mayIssue(certificate) || seen.has(certificate)) continue
+      seen.add(certificate)
+      const name = certificate.subject.key
       push(this.authorities, name, entry)
+      const firstEnd = this.firstEnds.get(name)
+      if (firstEnd === undefined || certificate.notAfterMs < firstEnd)
+        this.firstEnds.set(name, certificate.notAfterMs)
       if (certificate.subjectKeyId !== undefined)
         push(this.authorities, name + certificate.subjectKeyId, entry)
     }
@@ -72,7 +72,7 @@ export class Links {
    * Where very many share the name, only those are looked at whose key identifier is the right one, or that come first.
    */
   candidates(certificate: Certificate): Certificate[] {
-    const name = nameKey(certificate.issuer)
+    const name = certificate.issuer.key
     const named = this.authorities.get(name)
     if (named === undefined) return []
     const { authorityKeyId } = certificate
@@ -85,6 +85,12 @@ export class Links {
       .map(({ certificate: issuer }) => ({ issuer, score: this.likelihood(certificate, issuer) }))
       .sort((a, b) => b.score - a.score || b.issuer.notAfter.getTime() - a.issuer.notAfter.getTime())
       .map(({ issuer }) => issuer)
+  }
+
+  /** False when no CA among the inputs that has the name of its issuer expires before it. */
+  mayOutliveIssuer({ issuer, notAfterMs }: Certificate): boolean {
+    const firstEnd = this.firstEnds.get(issuer.key)
+    return firstEnd !== undefined && firstEnd < notAfterMs
   }
 
   /** True for what looks like a root: its own issuer by name, and by key identifier where it has one. Nothing is proved. */
@@ -113,7 +119,7 @@ export class Links {
   issuerPlace(entry: CertificateEntry): CertificateEntry | undefined {
     const issuer = this.issuerOf(entry.certificate)
     if (issuer === entry.certificate) return entry
-    const places = issuer && this.entriesOf.get(issuer)
+    const places = issuer && this.placesOf(issuer)
     return (
       places?.find(({ group }) => group === entry.group) ??
       places?.find(({ source }) => source === entry.source) ??
@@ -126,13 +132,17 @@ export class Links {
     if (this.byIssuer === undefined) {
       this.byIssuer = new Map()
       for (const entry of this.collection.certificates)
-        push(this.byIssuer, nameKey(entry.certificate.issuer), entry)
+        push(this.byIssuer, entry.certificate.issuer.key, entry)
     }
-    const named = this.byIssuer.get(nameKey(issuer.subject)) ?? []
+    const named = this.byIssuer.get(issuer.subject.key) ?? []
     return named.filter(({ certificate }) => certificate !== issuer && this.issuerOf(certificate) === issuer)
   }
 
-  placesOf(certificate: Certificate): readonly CertificateEntry[] {
+  private placesOf(certificate: Certificate): readonly CertificateEntry[] {
+    if (this.entriesOf === undefined) {
+      this.entriesOf = new Map()
+      for (const entry of this.collection.certificates) push(this.entriesOf, entry.certificate, entry)
+    }
     return this.entriesOf.get(certificate) ?? []
   }
 
@@ -262,10 +272,6 @@ export class Links {
 /** A CA, or a certificate from before there were extensions to say so. */
 function mayIssue(certificate: Certificate): boolean {
   return certificate.isCa || certificate.version !== 3
-}
-
-function nameKey({ der }: Name): string {
-  return Buffer.from(der.buffer, der.byteOffset, der.byteLength).toString('latin1')
 }
 
 function push<Key, Value>(map: Map<Key, Value[]>, key: Key, value: Value): void {

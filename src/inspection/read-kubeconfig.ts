@@ -92,7 +92,8 @@ class KubeconfigCollector {
     if (user.clientKey !== undefined) {
       const keys = this.material(at, owner, user.clientKey)
       // One group for both, so that they are compared with each other.
-      if (group !== undefined && keys !== undefined && keys !== group) group.keys.push(...keys.keys)
+      if (group !== undefined && keys !== undefined && keys !== group)
+        group.keys = [...group.keys, ...keys.keys]
     }
     if (user.clientCertificate === undefined) {
       const reasons = user.credentials.map(credentialText)
@@ -122,7 +123,12 @@ class KubeconfigCollector {
       return undefined
     }
     // The mode and the links are the referenced file's own; the report still names the kubeconfig.
-    const origin: Origin = { source: this.origin.source, ...(outcome.file && { file: outcome.file }) }
+    const origin: Origin = {
+      source: this.origin.source,
+      file: outcome.file,
+      root: undefined,
+      treePlace: undefined,
+    }
     this.collection.origins.push(origin)
     return this.read(origin, pathEntry, owner, outcome.bytes, material.field)
   }

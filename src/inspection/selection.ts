@@ -100,7 +100,8 @@ function matches(certificate: CertificateReport, selector: Selector, troubled: R
 
 type Compare = (a: CertificateReport, b: CertificateReport) => number
 
-const byExpiry: Compare = (a, b) => order(a.notAfter, b.notAfter)
+// All times left are counted from the same moment.
+const byExpiry: Compare = (a, b) => a.secondsLeft - b.secondsLeft
 const bySource: Compare = (a, b) => order(a.source, b.source)
 const byName: Compare = (a, b) =>
   order(a.subject.commonName ?? a.subject.text, b.subject.commonName ?? b.subject.text)
@@ -126,7 +127,7 @@ function sorted(certificates: readonly CertificateReport[], sort: Sorting): Cert
   })
 }
 
-// Times of the years 0 to 9999 in RFC 3339 sort as text; so do names, without a locale that differs from machine to machine.
+// Without a locale, which differs from machine to machine.
 function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

@@ -14,7 +14,7 @@ export function spanText(ms: number): string {
   return minutes === 1 ? '1 minute' : minutes === 0 ? 'less than a minute' : `${minutes} minutes`
 }
 
-/** Returns the time in RFC 3339, UTC, to the second. */
-export function timeText(time: Date): string {
-  return `${time.toISOString().slice(0, 19)}Z`
+/** Returns the time, a Date or milliseconds since 1970, in RFC 3339, UTC, to the second. */
+export function timeText(time: Date | number): string {
+  return `${new Date(time).toISOString().slice(0, 19)}Z`
 }

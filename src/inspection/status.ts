@@ -13,12 +13,12 @@ export function statusAt(
   now: Date,
   thresholds: Thresholds,
 ): CertificateStatus {
-  const notAfter = certificate.notAfter.getTime()
-  const notBefore = certificate.notBefore.getTime()
-  if (now.getTime() > notAfter) return 'expired'
-  if (now.getTime() < notBefore) return 'not-yet-valid'
-  const lifetimeMs = notAfter - notBefore
-  const leftMs = notAfter - now.getTime()
+  const { notBeforeMs, notAfterMs } = certificate
+  const nowMs = now.getTime()
+  if (nowMs > notAfterMs) return 'expired'
+  if (nowMs < notBeforeMs) return 'not-yet-valid'
+  const lifetimeMs = notAfterMs - notBeforeMs
+  const leftMs = notAfterMs - nowMs
   if (leftMs <= thresholdMs(thresholds.crit, lifetimeMs)) return 'critical'
   return leftMs <= warnMs(role, lifetimeMs, thresholds) ? 'warning' : 'ok'
 }

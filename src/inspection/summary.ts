@@ -14,8 +14,7 @@ export function summaryOf(
 ): InspectionReport['summary'] {
   const { certificates, requests, keys, problems, withoutCertificate } = parts
   const sources = new Set<string>()
-  for (const list of [certificates, requests, keys, problems, withoutCertificate])
-    for (const { source } of list) sources.add(source)
+  for (const list of [certificates, requests, keys, problems, withoutCertificate]) addSources(list, sources)
   const summary: InspectionReport['summary'] = {
     sources: sources.size,
     certificates: certificates.length,
@@ -28,13 +27,24 @@ export function summaryOf(
     notYetValid: 0,
     problems: countProblems(problems),
   }
-  for (const { status, notAfter, isReplaced } of certificates) {
-    if (isReplaced) continue
+  let next: CertificateReport | undefined
+  for (const certificate of certificates) {
+    if (certificate.isReplaced) continue
+    const { status } = certificate
     summary[counters[status]]++
-    if (status !== 'expired' && (summary.nextExpiry === undefined || notAfter < summary.nextExpiry))
-      summary.nextExpiry = notAfter
+    if (status !== 'expired' && (next === undefined || certificate.secondsLeft < next.secondsLeft))
+      next = certificate
   }
-  return summary
+  return next === undefined ? summary : { ...summary, nextExpiry: next.notAfter }
+}
+
+function addSources(list: readonly { readonly source: string }[], sources: Set<string>): void {
+  let last: string | undefined
+  for (const { source } of list) {
+    // What is in one source stands together.
+    if (source !== last) sources.add(source)
+    last = source
+  }
 }
 
 function countProblems(problems: readonly Problem[]): InspectionReport['summary']['problems'] {

@@ -10,13 +10,19 @@ export function renderYaml(document: object): string {
   return blockOf(document as Data, '')
 }
 
+/** As JSON.stringify: an object with toJSON says itself what it is as plain data. */
+function plainOf(data: Data): Data {
+  const { toJSON } = (data ?? {}) as { toJSON?: () => Data }
+  return toJSON === undefined ? data : toJSON.call(data)
+}
+
 function blockOf(data: Data, indent: string): string {
   if (Array.isArray(data)) {
-    return data.map((item) => `${indent}- ${afterDash(item as Data, `${indent}  `)}`).join('')
+    return data.map((item) => `${indent}- ${afterDash(plainOf(item as Data), `${indent}  `)}`).join('')
   }
   let text = ''
   for (const [key, value] of Object.entries(data as object) as [string, Data][]) {
-    if (value !== undefined) text += `${indent}${scalar(key)}:${afterColon(value, indent)}`
+    if (value !== undefined) text += `${indent}${scalar(key)}:${afterColon(plainOf(value), indent)}`
   }
   return text
 }

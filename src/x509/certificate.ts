@@ -1,6 +1,15 @@
 import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
-import { asBuffer, constructedTag, contextTag, DerReader, derLimits, tags } from './der.ts'
+import {
+  asBuffer,
+  constructedTag,
+  contextTag,
+  DerReader,
+  derLimits,
+  sameOctets,
+  tags,
+  unsignedHex,
+} from './der.ts'
 import {
   type AuthorityInfoAccess,
   type BasicConstraints,
@@ -12,8 +21,8 @@ import {
   readExtension,
 } from './extensions.ts'
 import type { NameConstraints, SubjectAltNames } from './general-names.ts'
-import { settled } from './lists.ts'
-import { type Name, readName } from './name.ts'
+import { SeenTexts, settled } from './lists.ts'
+import { type Name, readName, readRepeatedName } from './name.ts'
 import { nameOfOid } from './oids.ts'
 import { isCertificateLabel, looksLikePem, readPem } from './pem.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
@@ -23,21 +32,35 @@ import { readTime } from './time.ts'
 /** An X.509 certificate (RFC 5280 section 4.1), read from DER. Immutable. */
 export class Certificate {
   readonly version: 1 | 2 | 3
-  /** Hexadecimal, lower case, whole octets. */
-  readonly serialNumber: string
   readonly subject: Name
   readonly issuer: Name
-  readonly notBefore: Date
-  readonly notAfter: Date
+  /** Milliseconds since 1970, as is `notAfterMs`. */
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
   readonly publicKey: PublicKeyInfo
   readonly signatureAlgorithmOid: string
-  readonly extensions: readonly Extension[]
   /** Object identifiers of critical extensions that Go does not handle: a chain with one is refused. */
   readonly unhandledCriticalExtensions: readonly string[]
   private readonly decoded: DecodedExtensions
+  // Everything was read and checked once. What few ask for is read again from its octets: of 10,000 certificates in a table
+  // the places of these fit in memory, the lists and texts do not.
   private readonly bytes: Buffer
-  private readonly bounds: CertificateBounds
+  private readonly start: number
+  private readonly stop: number
+  private readonly tbsStart: number
+  private readonly tbsStop: number
+  private readonly serialStart: number
+  private readonly serialStop: number
+  private readonly extensionsStart: number
+  private readonly extensionsStop: number
+  private readonly algorithmStart: number
+  private readonly algorithmStop: number
+  private readonly signatureStart: number
+  private readonly signatureStop: number
   private readonly shiftedSignature: Uint8Array | undefined
+  private cachedNotBefore: Date | undefined
+  private cachedNotAfter: Date | undefined
+  private cachedExtensions: readonly Extension[] | undefined
   private cachedFingerprint: string | undefined
 
   /**
@@ -60,80 +83,120 @@ export class Certificate {
   }
 
   private constructor(reader: DerReader) {
-    const start = reader.offset
+    const { bytes } = reader
+    this.bytes = bytes
+    this.start = reader.offset
     const outer = reader.enter(tags.sequence, '')
-    const stop = reader.end
+    this.stop = reader.end
     reader.path = 'tbsCertificate.'
     const tbsOuter = reader.enter(tags.sequence, '')
-    const tbsStart = reader.header
-    const tbsStop = reader.end
+    this.tbsStart = reader.header
+    this.tbsStop = reader.end
 
     this.version = readVersion(reader)
     reader.integer('serialNumber')
     if (reader.isNegative) reader.fail('serialNumber', 'negative', reader.start)
-    this.serialNumber = reader.unsignedHex()
+    this.serialStart = reader.start
+    this.serialStop = reader.stop
 
     reader.read(tags.sequence, 'signature')
-    const algorithmStart = reader.start
-    const algorithmStop = reader.stop
+    this.algorithmStart = reader.start
+    this.algorithmStop = reader.stop
     this.signatureAlgorithmOid = readAlgorithm(reader)
 
-    this.issuer = readName(reader, 'issuer')
+    this.issuer = readRepeatedName(reader, 'issuer')
     const validity = reader.enter(tags.sequence, 'validity')
-    this.notBefore = new Date(readTime(reader, 'validity.notBefore'))
-    this.notAfter = new Date(readTime(reader, 'validity.notAfter'))
+    this.notBeforeMs = readTime(reader, 'validity.notBefore')
+    this.notAfterMs = readTime(reader, 'validity.notAfter')
     reader.leave(validity)
     this.subject = readName(reader, 'subject')
     this.publicKey = readSubjectPublicKeyInfo(reader, 'subjectPublicKeyInfo')
 
     this.decoded = new DecodedExtensions()
-    const extensions: Extension[] = []
-    const unhandled: string[] = []
+    this.extensionsStart = 0
+    this.extensionsStop = 0
+    this.unhandledCriticalExtensions = none
     if (this.version > 1) {
       reader.readOptional(contextTag(1), 'issuerUniqueID')
       reader.readOptional(contextTag(2), 'subjectUniqueID')
     }
     if (this.version === 3 && reader.readOptional(constructedTag(3), 'extensions')) {
-      readExtensions(reader, this.decoded, extensions, unhandled)
+      reader.path = ''
+      const extensionsOuter = reader.enterLast('extensions')
+      const list = reader.enter(tags.sequence, 'extensions')
+      this.extensionsStart = reader.offset
+      this.extensionsStop = reader.end
+      this.unhandledCriticalExtensions = readExtensions(reader, this.decoded)
+      reader.leave(list)
+      reader.leave(extensionsOuter)
     }
-    this.extensions = settled(extensions)
-    this.unhandledCriticalExtensions = settled(unhandled)
     reader.leave(tbsOuter)
 
     reader.path = ''
     reader.read(tags.sequence, 'signatureAlgorithm')
-    const { bytes } = reader
-    if (bytes.compare(bytes, algorithmStart, algorithmStop, reader.start, reader.stop) !== 0) {
+    if (!sameOctets(bytes, this.algorithmStart, this.algorithmStop, bytes, reader.start, reader.stop)) {
       reader.fail('signatureAlgorithm', 'differs from tbsCertificate.signature', reader.header)
     }
     const unused = reader.bitString('signatureValue')
     this.shiftedSignature = unused === 0 ? undefined : reader.rightAligned(unused)
-    this.bytes = bytes
-    this.bounds = {
-      start,
-      stop,
-      tbsStart,
-      tbsStop,
-      algorithmStart,
-      algorithmStop,
-      signatureStart: reader.start,
-      signatureStop: reader.stop,
-    }
+    this.signatureStart = reader.start
+    this.signatureStop = reader.stop
+    this.cachedNotBefore = undefined
+    this.cachedNotAfter = undefined
+    this.cachedExtensions = undefined
+    this.cachedFingerprint = undefined
     reader.leave(outer)
   }
 
+  /** Hexadecimal, lower case, whole octets. */
+  get serialNumber(): string {
+    return unsignedHex(this.bytes, this.serialStart, this.serialStop)
+  }
+
+  get notBefore(): Date {
+    this.cachedNotBefore ??= new Date(this.notBeforeMs)
+    return this.cachedNotBefore
+  }
+
+  get notAfter(): Date {
+    this.cachedNotAfter ??= new Date(this.notAfterMs)
+    return this.cachedNotAfter
+  }
+
+  get extensions(): readonly Extension[] {
+    this.cachedExtensions ??= this.listExtensions()
+    return this.cachedExtensions
+  }
+
+  private listExtensions(): readonly Extension[] {
+    const reader = new DerReader(this.bytes, 'certificate', this.bytes.length)
+    reader.offset = this.extensionsStart
+    reader.end = this.extensionsStop
+    const extensions: Extension[] = []
+    while (!reader.atEnd) extensions.push(readExtension(reader))
+    return settled(extensions)
+  }
+
   get der(): Uint8Array {
-    return this.bytes.subarray(this.bounds.start, this.bounds.stop)
+    return this.bytes.subarray(this.start, this.stop)
   }
 
   /** DER of the TBSCertificate: what is signed. */
   get tbs(): Uint8Array {
-    return this.bytes.subarray(this.bounds.tbsStart, this.bounds.tbsStop)
+    return this.bytes.subarray(this.tbsStart, this.tbsStop)
   }
 
   get signature(): Uint8Array {
-    const { signatureStart, signatureStop } = this.bounds
-    return this.shiftedSignature ?? this.bytes.subarray(signatureStart, signatureStop)
+    return this.shiftedSignature ?? this.bytes.subarray(this.signatureStart, this.signatureStop)
+  }
+
+  /** The last octets of the signature as a number: nearly always another for another certificate, and at hand without a digest. */
+  get tail(): number {
+    const { bytes, signatureStop, signatureStart } = this
+    let tail = 0
+    for (let at = Math.max(signatureStart, signatureStop - 4); at < signatureStop; at++)
+      tail = (tail << 8) | bytes[at]!
+    return tail
   }
 
   /** Name in its RFC ("sha256WithRSAEncryption", "ecdsa-with-SHA256", "Ed25519") or the object identifier. */
@@ -143,7 +206,7 @@ export class Certificate {
 
   /** Content of the AlgorithmIdentifier of the signature. */
   get signatureAlgorithmDer(): Uint8Array {
-    return this.bytes.subarray(this.bounds.algorithmStart, this.bounds.algorithmStop)
+    return this.bytes.subarray(this.algorithmStart, this.algorithmStop)
   }
 
   get basicConstraints(): BasicConstraints | undefined {
@@ -236,16 +299,7 @@ export class Certificate {
   }
 }
 
-interface CertificateBounds {
-  readonly start: number
-  readonly stop: number
-  readonly tbsStart: number
-  readonly tbsStop: number
-  readonly algorithmStart: number
-  readonly algorithmStop: number
-  readonly signatureStart: number
-  readonly signatureStop: number
-}
+const none: readonly string[] = Object.freeze([])
 
 /** RFC 5280 section 4.1.2.1: absent is version 1. */
 function readVersion(reader: DerReader): 1 | 2 | 3 {
@@ -268,27 +322,20 @@ function readAlgorithm(reader: DerReader): string {
   return oid
 }
 
-function readExtensions(
-  reader: DerReader,
-  decoded: DecodedExtensions,
-  extensions: Extension[],
-  unhandled: string[],
-): void {
-  reader.path = ''
-  const outer = reader.enterLast('extensions')
-  const list = reader.enter(tags.sequence, 'extensions')
-  const seen = new Set<string>()
+/** Decodes the extensions that the reader is in; returns the critical ones that Go does not handle. */
+function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly string[] {
+  const seen = new SeenTexts()
+  let unhandled: string[] | undefined
   while (!reader.atEnd) {
     const at = reader.offset
     const extension = readExtension(reader)
     const { oid } = extension
-    if (seen.has(oid)) reader.fail(extension.name, 'extension for the second time', at)
-    seen.add(oid)
-    extensions.push(extension)
-    if (!decodeExtension(reader, extension, decoded) && extension.critical) unhandled.push(oid)
+    if (!seen.add(oid)) reader.fail(extension.name, 'extension for the second time', at)
+    if (decodeExtension(reader, extension, decoded) || !extension.critical) continue
+    if (unhandled === undefined) unhandled = [oid]
+    else unhandled.push(oid)
   }
-  reader.leave(list)
-  reader.leave(outer)
+  return unhandled === undefined ? none : settled(unhandled)
 }
 
 /**

@@ -49,6 +49,26 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
+/** True when both ranges hold the same octets. They are short, so that a loop is quicker than a call of Buffer's. */
+export function sameOctets(
+  a: Uint8Array,
+  aStart: number,
+  aStop: number,
+  b: Uint8Array,
+  bStart: number,
+  bStop: number,
+): boolean {
+  if (aStop - aStart !== bStop - bStart) return false
+  for (let i = aStart, j = bStart; i < aStop; i++, j++) if (a[i] !== b[j]) return false
+  return true
+}
+
+/** Content octets of an INTEGER that is not negative: in hex pairs without leading 00, "00" for zero. */
+export function unsignedHex(bytes: Buffer, start: number, stop: number): string {
+  const from = bytes[start] === 0 && stop - start > 1 ? start + 1 : start
+  return bytes.toString('hex', from, stop)
+}
+
 /**
  * Reads DER from one array. `read` and its kin leave the bounds of the last element in `start` and `stop`
  * (content) and `header` (its first octet); `enter` goes into it, `leave` comes back out behind it.
@@ -216,9 +236,7 @@ export class DerReader {
 
   /** Magnitude of the INTEGER that was just read and is not negative: in hex pairs without leading 00, "00" for zero. */
   unsignedHex(): string {
-    let from = this.start
-    if (this.bytes[from] === 0 && this.stop - from > 1) from++
-    return this.bytes.toString('hex', from, this.stop)
+    return unsignedHex(this.bytes, this.start, this.stop)
   }
 
   /** Reads a BIT STRING; returns the number of unused bits, the bytes are left in start…stop. */

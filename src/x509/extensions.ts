@@ -8,6 +8,7 @@ import {
 } from './general-names.ts'
 import { settled } from './lists.ts'
 import { extendedKeyUsageName, nameOfOid } from './oids.ts'
+import { Repeated } from './repeated.ts'
 import { latin1 } from './strings.ts'
 
 /** RFC 5280 section 4.2.1.3, in the order of the bits. */
@@ -156,25 +157,33 @@ function decodeSubjectKeyId(reader: DerReader, extension: Extension, decoded: De
 /** RFC 5280 section 4.2.1.1; issuer and serial number are passed over. */
 function decodeAuthorityKeyId(reader: DerReader, extension: Extension, decoded: DecodedExtensions): boolean {
   refuseCritical(reader, extension)
-  const outer = reader.enter(tags.sequence, 'AuthorityKeyIdentifier')
-  if (reader.readOptional(contextTag(0), 'keyIdentifier')) {
-    decoded.authorityKeyId = reader.bytes.toString('hex', reader.start, reader.stop)
-  }
-  reader.leave(outer)
+  decoded.authorityKeyId = authorityKeyIds.of(reader)
   return true
 }
 
+const authorityKeyIds = new Repeated((reader): string | undefined => {
+  const outer = reader.enter(tags.sequence, 'AuthorityKeyIdentifier')
+  const isThere = reader.readOptional(contextTag(0), 'keyIdentifier')
+  const keyId = isThere ? reader.bytes.toString('hex', reader.start, reader.stop) : undefined
+  reader.leave(outer)
+  return keyId
+})
+
 /** RFC 5280 section 4.2.1.3. */
 function decodeKeyUsage(reader: DerReader, _extension: Extension, decoded: DecodedExtensions): boolean {
+  decoded.keyUsage = keyUsageLists.of(reader)
+  return true
+}
+
+const keyUsageLists = new Repeated((reader): readonly KeyUsage[] => {
   reader.bitString('KeyUsage')
   const { bytes, start, stop } = reader
   const usages: KeyUsage[] = []
   for (let bit = 0; bit < keyUsages.length && start + (bit >> 3) < stop; bit++) {
     if ((bytes[start + (bit >> 3)]! & (0x80 >> (bit & 7))) !== 0) usages.push(keyUsages[bit]!)
   }
-  decoded.keyUsage = settled(usages)
-  return true
-}
+  return settled(usages)
+})
 
 /** RFC 5280 section 4.2.1.6. */
 function decodeSubjectAltName(reader: DerReader, _extension: Extension, decoded: DecodedExtensions): boolean {
@@ -189,18 +198,18 @@ function decodeBasicConstraints(
   _extension: Extension,
   decoded: DecodedExtensions,
 ): boolean {
-  const outer = reader.enter(tags.sequence, 'BasicConstraints')
-  const ca = reader.peek(tags.boolean) ? reader.boolean('cA') : false
-  if (reader.peek(tags.integer)) {
-    const pathLength = reader.int64('pathLenConstraint')
-    if (pathLength < 0) reader.fail('pathLenConstraint', 'negative', reader.start)
-    decoded.basicConstraints = { ca, pathLength }
-  } else {
-    decoded.basicConstraints = { ca }
-  }
-  reader.leave(outer)
+  decoded.basicConstraints = basicConstraints.of(reader)
   return true
 }
+
+const basicConstraints = new Repeated((reader): BasicConstraints => {
+  const outer = reader.enter(tags.sequence, 'BasicConstraints')
+  const ca = reader.peek(tags.boolean) ? reader.boolean('cA') : false
+  const pathLength = reader.peek(tags.integer) ? reader.int64('pathLenConstraint') : undefined
+  if (pathLength !== undefined && pathLength < 0) reader.fail('pathLenConstraint', 'negative', reader.start)
+  reader.leave(outer)
+  return pathLength === undefined ? { ca } : { ca, pathLength }
+})
 
 /** RFC 5280 section 4.2.1.10. */
 function decodeNameConstraints(
@@ -337,10 +346,14 @@ function decodeExtendedKeyUsage(
   _extension: Extension,
   decoded: DecodedExtensions,
 ): boolean {
+  decoded.extendedKeyUsage = extendedKeyUsageLists.of(reader)
+  return true
+}
+
+const extendedKeyUsageLists = new Repeated((reader): readonly string[] => {
   const usages: string[] = []
   const outer = reader.enter(tags.sequence, 'ExtKeyUsageSyntax')
   while (!reader.atEnd) usages.push(extendedKeyUsageName(reader.oid('KeyPurposeId')))
   reader.leave(outer)
-  decoded.extendedKeyUsage = settled(usages)
-  return true
-}
+  return settled(usages)
+})

@@ -28,6 +28,16 @@ export function emptyAltNames(): SubjectAltNames {
   return { dns: [], ip: [], ipBytes: [], email: [], uri: [], other: [] }
 }
 
+const noNames: string[] = []
+const noBounds: number[] = []
+Object.freeze(noNames)
+Object.freeze(noBounds)
+
+/** Most certificates have names of one or two kinds: the lists of the others are one and the same. */
+function settledNames(names: string[]): string[] {
+  return names.length === 0 ? noNames : settled(names)
+}
+
 /** Alternative names as they were read; the octets of addresses are cut out when they are asked for. */
 class ReadAltNames implements SubjectAltNames {
   readonly dns: string[]
@@ -41,12 +51,12 @@ class ReadAltNames implements SubjectAltNames {
 
   constructor(bytes: Buffer, names: Omit<SubjectAltNames, 'ipBytes'>, ipBounds: number[]) {
     this.bytes = bytes
-    this.dns = settled(names.dns)
-    this.ip = settled(names.ip)
-    this.email = settled(names.email)
-    this.uri = settled(names.uri)
-    this.other = settled(names.other)
-    this.ipBounds = settled(ipBounds)
+    this.dns = settledNames(names.dns)
+    this.ip = settledNames(names.ip)
+    this.email = settledNames(names.email)
+    this.uri = settledNames(names.uri)
+    this.other = settledNames(names.other)
+    this.ipBounds = ipBounds.length === 0 ? noBounds : settled(ipBounds)
   }
 
   get ipBytes(): Uint8Array[] {

@@ -5,3 +5,24 @@
 export function settled<Member>(list: Member[]): Member[] {
   return list.slice()
 }
+
+// Up to here looking through a list is quicker than a Set, which takes 200 octets before anything is in it.
+const few = 16
+
+/** Texts that came before. Certificates have five extensions; a hostile one has 70,000, and is read in linear time too. */
+export class SeenTexts {
+  private readonly first: string[] = []
+  private rest: Set<string> | undefined
+
+  /** Notes a text; false when it was noted before. */
+  add(text: string): boolean {
+    const { first } = this
+    if (first.includes(text) || this.rest?.has(text) === true) return false
+    if (first.length < few) first.push(text)
+    else {
+      this.rest ??= new Set()
+      this.rest.add(text)
+    }
+    return true
+  }
+}

@@ -1,6 +1,7 @@
-import { type DerReader, tagName, tags } from './der.ts'
+import { type DerReader, sameOctets, tagName, tags } from './der.ts'
 import { settled } from './lists.ts'
 import { attributeTypeName } from './oids.ts'
+import { Repeated } from './repeated.ts'
 import { isStringTag, readString, readUniversal } from './strings.ts'
 import { readTime } from './time.ts'
 
@@ -25,16 +26,25 @@ export class Name {
   private readonly start: number
   private readonly stop: number
   private cachedText: string | undefined
+  private cachedKey: string | undefined
 
   constructor(bytes: Buffer, start: number, stop: number, rdns: readonly (readonly NameAttribute[])[]) {
     this.bytes = bytes
     this.start = start
     this.stop = stop
     this.rdns = rdns
+    this.cachedText = undefined
+    this.cachedKey = undefined
   }
 
   get der(): Uint8Array {
     return this.bytes.subarray(this.start, this.stop)
+  }
+
+  /** The octets as a string, for maps: the same for names that are equal, and for no others. */
+  get key(): string {
+    this.cachedKey ??= this.bytes.toString('latin1', this.start, this.stop)
+    return this.cachedKey
   }
 
   /** RFC 4514 text: last relative name first, special characters escaped. Not safe for a terminal as it is. */
@@ -72,9 +82,8 @@ export class Name {
 
   /** True when both have the same octets, which is how Go matches issuer and subject. */
   equals(other: Name): boolean {
-    const length = this.stop - this.start
-    if (length !== other.stop - other.start) return false
-    return this.bytes.compare(other.bytes, other.start, other.stop, this.start, this.stop) === 0
+    if (this === other) return true
+    return sameOctets(this.bytes, this.start, this.stop, other.bytes, other.start, other.stop)
   }
 }
 
@@ -84,15 +93,33 @@ export class Name {
  */
 export function readName(reader: DerReader, field: string, anyValue = false): Name {
   const outer = reader.enter(tags.sequence, field)
-  const { header } = reader
-  const stop = reader.end
   const path = reader.path
   reader.path = `${path}${field}.`
-  const rdns: NameAttribute[][] = []
-  while (!reader.atEnd) rdns.push(readRdn(reader, anyValue))
+  const name = nameWithin(reader, anyValue)
   reader.path = path
   reader.leave(outer)
-  return new Name(reader.bytes, header, stop, settled(rdns))
+  return name
+}
+
+const repeatedNames = new Repeated((reader) => nameWithin(reader, false))
+
+/** The same for a name that many certificates have: their issuer's. All with the same octets share one Name. */
+export function readRepeatedName(reader: DerReader, field: string): Name {
+  const outer = reader.enter(tags.sequence, field)
+  const path = reader.path
+  reader.path = `${path}${field}.`
+  const name = repeatedNames.of(reader)
+  reader.path = path
+  reader.leave(outer)
+  return name
+}
+
+/** The Name whose SEQUENCE the reader is in. */
+function nameWithin(reader: DerReader, anyValue: boolean): Name {
+  const { bytes, header, end } = reader
+  const rdns: NameAttribute[][] = []
+  while (!reader.atEnd) rdns.push(readRdn(reader, anyValue))
+  return new Name(bytes, header, end, settled(rdns))
 }
 
 function readRdn(reader: DerReader, anyValue: boolean): NameAttribute[] {

@@ -84,6 +84,7 @@ function expiring(
 export const checkIssuerValidity: CertificateCheck = (entry, role, picture) => {
   const { certificate } = entry
   const { links, now } = picture
+  if (!links.mayOutliveIssuer(certificate)) return undefined
   if (role.isRecord || certificate.notAfter < now || links.looksSelfSigned(certificate)) return undefined
   // Proof costs a signature check, so it is asked for only where a shorter-lived CA of that name is there at all.
   const shorter = links.candidates(certificate).some(({ notAfter }) => notAfter < certificate.notAfter)

@@ -1,0 +1,48 @@
+import { type DerReader, sameOctets } from './der.ts'
+
+// A power of two. A folder has a few CAs and a handful of profiles, each with its name, key identifier and usages.
+const slotCount = 64
+// What repeats is short; long octets take as long to compare as to read.
+const longest = 256
+
+interface Seen<Value> {
+  readonly octets: Uint8Array
+  readonly value: Value
+}
+
+/**
+ * Reads what stands the same in one certificate after the other, such as the name of their CA, once: the same octets have the
+ * same meaning, so the value of their first reading is shared. Values must never change. What was refused is not kept.
+ */
+export class Repeated<Value> {
+  private readonly slots: (Seen<Value> | undefined)[] = new Array<undefined>(slotCount).fill(undefined)
+  private readonly read: (reader: DerReader) => Value
+
+  constructor(read: (reader: DerReader) => Value) {
+    this.read = read
+  }
+
+  /** Returns the value of the octets from the reader's offset to its end, where the reader is left by what `read` read. */
+  of(reader: DerReader): Value {
+    const { bytes, offset, end } = reader
+    const slot = hashOf(bytes, offset, end) & (slotCount - 1)
+    const seen = this.slots[slot]
+    if (seen !== undefined && sameOctets(seen.octets, 0, seen.octets.length, bytes, offset, end)) {
+      reader.offset = end
+      return seen.value
+    }
+    const value = this.read(reader)
+    // A copy, so that the octets of one certificate do not keep a whole file in memory.
+    if (end - offset <= longest)
+      this.slots[slot] = { octets: Uint8Array.prototype.slice.call(bytes, offset, end), value }
+    return value
+  }
+}
+
+/** Of every octet of a short text, and of so few of a long one that a hostile one takes no time. */
+function hashOf(bytes: Uint8Array, start: number, stop: number): number {
+  let hash = stop - start
+  const last = Math.min(stop, start + longest)
+  for (let at = start; at < last; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0
+  return hash ^ (hash >>> 15)
+}
