@@ -1,0 +1,54 @@
+// Who may do what on the fake API server: a table that both its own authorization and its access reviews read.
+
+export interface FakeUser {
+  readonly username: string
+  readonly groups: readonly string[]
+  readonly uid?: string
+  readonly extra?: Readonly<Record<string, readonly string[]>>
+}
+
+/** "*" stands for everything. A rule without user and group is for everybody who is known. */
+export interface AccessRule {
+  readonly user?: string
+  readonly group?: string
+  readonly verbs: readonly string[]
+  /** API groups; "" is the core group. */
+  readonly groups: readonly string[]
+  /** "certificatesigningrequests", "certificatesigningrequests/approval". */
+  readonly resources: readonly string[]
+  readonly names?: readonly string[]
+}
+
+export interface Attributes {
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  readonly subresource?: string
+  readonly name?: string
+}
+
+/** What RBAC gives everybody, and the groups that see no RBAC. */
+export function isAllowed(
+  rules: readonly AccessRule[],
+  user: Pick<FakeUser, 'username' | 'groups'>,
+  attributes: Attributes,
+): boolean {
+  if (user.groups.includes('system:masters')) return true
+  if (attributes.resource.startsWith('self') && user.groups.includes('system:authenticated')) return true
+  return rules.some((rule) => isFor(rule, user) && covers(rule, attributes))
+}
+
+export function isFor({ user, group }: AccessRule, who: Pick<FakeUser, 'username' | 'groups'>): boolean {
+  return (user === undefined || user === who.username) && (group === undefined || who.groups.includes(group))
+}
+
+function covers(rule: AccessRule, { verb, group, resource, subresource, name }: Attributes): boolean {
+  const full = subresource ? `${resource}/${subresource}` : resource
+  const has = (list: readonly string[], value: string): boolean => list.includes('*') || list.includes(value)
+  return (
+    has(rule.verbs, verb) &&
+    has(rule.groups, group) &&
+    has(rule.resources, full) &&
+    (rule.names === undefined || (name !== undefined && rule.names.includes(name)))
+  )
+}

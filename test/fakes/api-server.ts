@@ -1,0 +1,699 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { dirname } from 'node:path'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import type { Authority } from '../../src/ca/authority.ts'
+import { issueRoot } from '../../src/ca/root.ts'
+import type { RequestObject } from '../../src/csr/requests-api.ts'
+import { issueCertificate } from '../../src/x509/issuing.ts'
+import { generatePrivateKey, parseKeyType, writePrivateKey } from '../../src/x509/new-key.ts'
+import { writePem } from '../../src/x509/pem.ts'
+import { type AccessRule, type Attributes, type FakeUser, isAllowed, isFor } from './api-server-access.ts'
+import { type Fault, Faults } from './api-server-faults.ts'
+import { changedRequest, controllerSigner, newRequest, type Signer } from './api-server-requests.ts'
+import {
+  type Event,
+  type Json,
+  type Key,
+  Refused,
+  Store,
+  type Stored,
+  selector,
+  tooOld,
+} from './api-server-store.ts'
+
+export interface FakeOptions {
+  readonly rules?: readonly AccessRule[]
+  /** Bearer token → who it is. */
+  readonly tokens?: Readonly<Record<string, FakeUser>>
+  /** `controller` plays kube-controller-manager; a function plays any other; absent: nobody signs. */
+  readonly signer?: 'controller' | Signer
+  readonly now?: () => Date
+  /** How often a watch that allows it gets a bookmark. */
+  readonly bookmarkMs?: number
+  /** Names and addresses in the serving certificate. */
+  readonly servingNames?: { readonly dns?: readonly string[]; readonly ip?: readonly string[] }
+  /** End of the serving certificate. */
+  readonly servingNotAfter?: Date
+}
+
+export interface SeenCall extends Attributes {
+  readonly username: string
+  readonly fault: Fault['kind'] | undefined
+}
+
+/** Whom a kubeconfig is written for: a client certificate of the cluster's CA, or a token of `tokens`. */
+export type KubeconfigUser =
+  | { readonly username: string; readonly groups?: readonly string[]; readonly notAfter?: Date }
+  | { readonly token: string }
+
+const dayMs = 86_400_000
+const administrator: KubeconfigUser = { username: 'kubernetes-admin', groups: ['system:masters'] }
+
+/** An API server on loopback; api-server.md says what it promises. */
+export async function startApiServer(options: FakeOptions = {}): Promise<FakeApiServer> {
+  const server = new FakeApiServer(options)
+  await server.listen()
+  return server
+}
+
+export class FakeApiServer {
+  /** The CA of server and clients, which `signer: 'controller'` also signs with. */
+  readonly authority: Authority
+  readonly caPem: string
+  readonly faults = new Faults()
+  readonly calls: SeenCall[] = []
+  /** TCP connections so far, and how many were open at once at most. */
+  connections = 0
+  mostConnections = 0
+  signer: Signer | undefined
+  rules: readonly AccessRule[]
+  readonly #store: Store
+  readonly #options: FakeOptions
+  readonly #now: () => Date
+  readonly #sockets = new Set<Duplex>()
+  readonly #server
+
+  constructor(options: FakeOptions) {
+    this.#options = options
+    this.#now = options.now ?? (() => new Date())
+    this.#store = new Store(this.#now)
+    this.rules = options.rules ?? []
+    const key = generatePrivateKey(parseKeyType('ECDSA-P256'))
+    const certificate = issueRoot(
+      { subject: { commonName: 'kubernetes' }, ttlMs: 3650 * dayMs },
+      key,
+      this.#now(),
+      randomBytes(8).toString('hex'),
+    )
+    this.authority = { certificate, key }
+    this.caPem = writePem('CERTIFICATE', certificate.der)
+    this.signer =
+      options.signer === 'controller' ? controllerSigner(this.authority, this.#now) : options.signer
+    const { dns = ['localhost', 'kubernetes'], ip = ['127.0.0.1', '::1'] } = options.servingNames ?? {}
+    const serving = this.issue('kube-apiserver', [], {
+      usage: 'serverAuth',
+      names: { dns, ip },
+      ...(options.servingNotAfter && { notAfter: options.servingNotAfter }),
+    })
+    this.#server = createServer(
+      {
+        key: serving.key,
+        cert: serving.certificate,
+        ca: this.caPem,
+        requestCert: true,
+        rejectUnauthorized: false,
+      },
+      (request, response) => {
+        void this.#answer(request, response)
+      },
+    )
+    this.#server.on('connection', (socket) => {
+      this.connections++
+      this.#sockets.add(socket)
+      this.mostConnections = Math.max(this.mostConnections, this.#sockets.size)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    this.#store.listen((event) => this.#sign(event))
+  }
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${this.port}`
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size
+  }
+
+  /** Ends everything. */
+  async close(): Promise<void> {
+    this.dropConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  dropConnections(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  /** Puts an object there as if somebody had created it, or replaces what is there. */
+  put(key: Key, object: Json): Stored {
+    const name = (object.metadata as { name: string }).name
+    if (!this.#store.has(key, name)) return this.#store.create(key, object)
+    return this.#store.replace(key, name, {}, () => object)
+  }
+
+  /** The object that is stored, or undefined. */
+  peek(key: Key, name: string): Stored | undefined {
+    return this.#store.has(key, name) ? this.#store.get(key, name) : undefined
+  }
+
+  all(key: Key): Stored[] {
+    return this.#store.all(key)
+  }
+
+  remove(key: Key, name: string): void {
+    this.#store.delete(key, name)
+  }
+
+  /** Forgets the past: lists that go on and watches that begin at a version get 410. */
+  compact(): void {
+    this.#store.compact()
+  }
+
+  /** Writes a kubeconfig for a user, an administrator if not said; returns its path. */
+  writeKubeconfig(path: string, user: KubeconfigUser = administrator, cluster: Json = {}): string {
+    const base64 = (text: string): string => Buffer.from(text).toString('base64')
+    const credential = (): Json => {
+      if ('token' in user) return { token: user.token }
+      const { username, groups = [], notAfter } = user
+      const issued = this.issue(username, groups, { usage: 'clientAuth', ...(notAfter && { notAfter }) })
+      return {
+        'client-certificate-data': base64(issued.certificate),
+        'client-key-data': base64(issued.key),
+      }
+    }
+    const config = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [
+        {
+          name: 'fake',
+          cluster: { server: this.url, 'certificate-authority-data': base64(this.caPem), ...cluster },
+        },
+      ],
+      users: [{ name: 'someone', user: credential() }],
+      contexts: [{ name: 'someone@fake', context: { cluster: 'fake', user: 'someone' } }],
+      'current-context': 'someone@fake',
+    }
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, JSON.stringify(config, undefined, 2), { mode: 0o600 })
+    return path
+  }
+
+  /** A certificate and key in PEM from the cluster's CA. */
+  issue(
+    commonName: string,
+    organization: readonly string[],
+    {
+      usage,
+      names = {},
+      notAfter = new Date(this.#now().getTime() + 365 * dayMs),
+    }: {
+      usage: 'serverAuth' | 'clientAuth'
+      names?: { dns?: readonly string[]; ip?: readonly string[] }
+      notAfter?: Date
+    },
+  ): { certificate: string; key: string } {
+    const key = generatePrivateKey(parseKeyType('ECDSA-P256'))
+    const der = issueCertificate(
+      {
+        serialNumber: randomBytes(8).toString('hex').replace(/^./, '1'),
+        subject: { commonName, organization: [...organization] },
+        issuer: this.authority.certificate.subject,
+        notBefore: new Date(Math.min(this.#now().getTime(), notAfter.getTime()) - dayMs),
+        notAfter,
+        publicKey: key,
+        keyUsage: ['digitalSignature'],
+        extendedKeyUsage: [usage],
+        basicConstraints: { ca: false },
+        subjectAltNames: { dns: [...(names.dns ?? [])], ip: [...(names.ip ?? [])] },
+      },
+      this.authority.key,
+    )
+    return { certificate: writePem('CERTIFICATE', der), key: writePrivateKey(key, 'pkcs8') }
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const text = await bodyOf(request)
+    const url = new URL(request.url ?? '/', 'https://fake')
+    const route = routeOf(request.method ?? 'GET', url)
+    const user = this.#userOf(request)
+    if (user === undefined) return send(response, statusOf(new Refused(401, 'Unauthorized', 'Unauthorized')))
+    if (route === undefined) return send(response, this.#plain(url.pathname))
+    const fault = this.faults.next(route)
+    this.calls.push({ ...attributesOf(route), username: user.username, fault: fault?.kind })
+    try {
+      if (fault !== undefined && before(fault, request, response)) return
+      if (!isAllowed(this.rules, user, route)) throw forbidden(user, route)
+      if (route.verb === 'watch')
+        return this.#watch(url, route, { request, response, cut: fault?.kind === 'cut' })
+      const object = text === '' ? {} : (JSON.parse(text) as Json)
+      const contentType = request.headers['content-type'] ?? ''
+      const result = this.#perform({ route, url, object, user, contentType })
+      if (fault !== undefined && after(fault, request, response, result)) return
+      send(response, { status: route.verb === 'create' ? 201 : 200, body: result })
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      send(response, statusOf(error))
+    }
+  }
+
+  #plain(path: string): { status: number; body: unknown } {
+    if (path === '/version') return { status: 200, body: { major: '1', minor: '36', gitVersion: 'v1.36.3' } }
+    if (path === '/readyz' || path === '/livez' || path === '/healthz') return { status: 200, body: 'ok' }
+    return { status: 404, body: '404 page not found\n' }
+  }
+
+  #perform({ route, url, object, user, contentType }: Work): Json {
+    const { key, name, verb, subresource } = route
+    const dryRun = url.searchParams.get('dryRun') === 'All'
+    const review = verb === 'create' && this.#review(key, object, user)
+    if (review) return review
+    const isRequest = key.resource === 'certificatesigningrequests'
+    switch (verb) {
+      case 'list':
+        return this.#list(key, url)
+      case 'get':
+        return this.#store.get(key, name!)
+      case 'create':
+        refuseName(object)
+        return this.#store.create(key, isRequest ? newRequest(object, user) : object, dryRun)
+      case 'delete': {
+        const { preconditions } = object as { preconditions?: Json }
+        this.#store.delete(key, name!, preconditions)
+        return { apiVersion: 'v1', kind: 'Status', status: 'Success' }
+      }
+      default:
+    }
+    const now = this.#now()
+    const given = verb === 'patch' ? patched(this.#store.get(key, name!), object, contentType) : object
+    const preconditions = verb === 'patch' ? object : given
+    const change = (old: Stored): Json => {
+      if (isRequest) {
+        if (subresource !== undefined) this.#refuseSigner(user, old, given, subresource)
+        return changedRequest(old, given, subresource, now)
+      }
+      if (subresource === 'status') return { ...old, status: given.status }
+      return 'status' in old && subresource === undefined
+        ? { ...given, status: given.status ?? old.status }
+        : given
+    }
+    return this.#store.replace(key, name!, Array.isArray(preconditions) ? {} : preconditions, change, dryRun)
+  }
+
+  #list(key: Key, url: URL): Json {
+    const query = url.searchParams
+    const matches = selector(query.get('labelSelector'), query.get('fieldSelector'), key)
+    const page = this.#store.page(key, matches, Number(query.get('limit') ?? 0), query.get('continue'))
+    return {
+      kind: `${kindOf(key)}List`,
+      apiVersion: apiVersionOf(key),
+      metadata: {
+        resourceVersion: String(page.version),
+        ...(page.next && { continue: page.next, remainingItemCount: page.left }),
+      },
+      // As the API server does, items say neither kind nor apiVersion.
+      items: page.items.map(({ kind, apiVersion, ...item }) => item),
+    }
+  }
+
+  #watch(url: URL, { key, name }: Route, { request, response, cut }: WatchConnection): void {
+    const query = url.searchParams
+    const fields = name === undefined ? query.get('fieldSelector') : `metadata.name=${name}`
+    const matches = selector(query.get('labelSelector'), fields, key)
+    response.writeHead(200, { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' })
+    response.flushHeaders()
+    const emit = (type: string, object: Json): void => {
+      response.write(`${JSON.stringify({ type, object })}\n`)
+    }
+    const tell = (event: Event): void => {
+      const { group, resource, namespace } = event.key
+      if (group !== key.group || resource !== key.resource) return
+      if (key.namespace !== undefined && namespace !== key.namespace) return
+      if (!matches(event.object)) return
+      emit(event.type, event.object)
+      if (cut) end(() => request.socket.destroy())
+    }
+    const stop = this.#store.listen(tell)
+    const bookmark = (): void =>
+      emit('BOOKMARK', {
+        kind: kindOf(key),
+        apiVersion: apiVersionOf(key),
+        metadata: { resourceVersion: String(this.#store.version) },
+      })
+    const allows = query.get('allowWatchBookmarks') === 'true'
+    const bookmarks = allows ? setInterval(bookmark, this.#options.bookmarkMs ?? 60_000) : undefined
+    const seconds = Number(query.get('timeoutSeconds') ?? 1800)
+    const timer = setTimeout(() => {
+      if (allows) bookmark()
+      end(() => response.end())
+    }, seconds * 1000)
+    const end = (how: () => void): void => {
+      stop()
+      clearInterval(bookmarks)
+      clearTimeout(timer)
+      how()
+    }
+    response.once('close', () => end(() => {}))
+    try {
+      const from = query.get('resourceVersion') ?? ''
+      if (from === '' || from === '0')
+        for (const object of this.#store.all(key).filter(matches)) emit('ADDED', object)
+      else for (const event of this.#store.since(Number(from))) tell(event)
+    } catch (error) {
+      emit('ERROR', statusOf(error as Refused).body as Json)
+      end(() => response.end())
+    }
+  }
+
+  /** The reviews of access and identity, which store nothing. */
+  #review({ group, resource }: Key, object: Json, user: FakeUser): Json | undefined {
+    const spec = (object.spec ?? {}) as {
+      user?: string
+      groups?: string[]
+      resourceAttributes?: Partial<Attributes>
+    }
+    const verdict = (who: Pick<FakeUser, 'username' | 'groups'>): Json => {
+      const attributes = { verb: '', group: '', resource: '', ...spec.resourceAttributes }
+      return { ...object, status: { allowed: isAllowed(this.rules, who, attributes) } }
+    }
+    switch (`${group}/${resource}`) {
+      case 'authentication.k8s.io/selfsubjectreviews': {
+        const { username, groups, uid, extra } = user
+        return { ...object, status: { userInfo: { username, uid, groups, extra } } }
+      }
+      case 'authorization.k8s.io/selfsubjectaccessreviews':
+        return verdict(user)
+      case 'authorization.k8s.io/subjectaccessreviews':
+        return verdict({ username: spec.user ?? '', groups: spec.groups ?? [] })
+      case 'authorization.k8s.io/selfsubjectrulesreviews': {
+        const own = this.rules.filter((rule) => isFor(rule, user))
+        const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
+        const resourceRules = own.map(({ verbs, groups, resources, names }) => ({
+          verbs,
+          apiGroups: groups,
+          resources,
+          ...(names && { resourceNames: names }),
+        }))
+        const isMaster = user.groups.includes('system:masters')
+        const rules = isMaster ? [everything, ...resourceRules] : resourceRules
+        return { ...object, status: { resourceRules: rules, nonResourceRules: [], incomplete: false } }
+      }
+      default:
+        return undefined
+    }
+  }
+
+  /** The admission plugins CertificateApproval and CertificateSigning. */
+  #refuseSigner(user: FakeUser, old: Stored, given: Json, subresource: string): void {
+    const { spec, status } = old as unknown as RequestObject
+    const after = (given as unknown as RequestObject).status
+    if (subresource === 'status' && JSON.stringify(after ?? {}) === JSON.stringify(status ?? {})) return
+    const verb = subresource === 'approval' ? 'approve' : 'sign'
+    const ask = (name: string): boolean =>
+      isAllowed(this.rules, user, { verb, group: 'certificates.k8s.io', resource: 'signers', name })
+    if (ask(spec.signerName) || ask(`${spec.signerName.split('/')[0]}/*`)) return
+    throw new Refused(
+      403,
+      'Forbidden',
+      `certificatesigningrequests.certificates.k8s.io "${old.metadata.name}" is forbidden: user not permitted to ${verb} requests with signerName "${spec.signerName}"`,
+    )
+  }
+
+  #sign({ type, key, object }: Event): void {
+    if (this.signer === undefined || type === 'DELETED' || key.resource !== 'certificatesigningrequests')
+      return
+    setImmediate(() => {
+      const { name, resourceVersion } = object.metadata
+      const now = this.peek(key, name)
+      if (now?.metadata.resourceVersion !== resourceVersion) return
+      const request = now as unknown as RequestObject
+      const answer = this.signer?.(request)
+      if (answer === undefined) return
+      const failed = { type: 'Failed', status: 'True', reason: 'SignerValidationFailure' }
+      const status =
+        'failed' in answer
+          ? {
+              ...request.status,
+              conditions: [...(request.status?.conditions ?? []), { ...failed, message: answer.failed }],
+            }
+          : { ...request.status, certificate: Buffer.from(answer.certificatePem).toString('base64') }
+      this.#store.replace(key, name, now, (old) =>
+        changedRequest(old, { ...now, status }, 'status', this.#now()),
+      )
+    })
+  }
+
+  #userOf(request: IncomingMessage): FakeUser | undefined {
+    const authenticated = 'system:authenticated'
+    const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
+    if (bearer !== undefined) {
+      const user = this.#options.tokens?.[bearer]
+      return user && { ...user, groups: [...user.groups, authenticated] }
+    }
+    const socket = request.socket as TLSSocket
+    const peer = socket.getPeerX509Certificate()
+    if (peer === undefined) return { username: 'system:anonymous', groups: ['system:unauthenticated'] }
+    // By the server's own clock, so that a test can let a certificate expire.
+    const isInTime = peer.validFromDate <= this.#now() && this.#now() <= peer.validToDate
+    if (!isInTime || (!socket.authorized && String(socket.authorizationError) !== 'CERT_HAS_EXPIRED'))
+      return undefined
+    const fields = peer.subject.split('\n').map((field) => field.split(/=(.*)/s))
+    const values = (type: string): string[] =>
+      fields.filter(([name]) => name === type).map(([, value = '']) => value)
+    return { username: values('CN')[0] ?? '', groups: [...values('O'), authenticated] }
+  }
+}
+
+interface Work {
+  readonly route: Route
+  readonly url: URL
+  readonly object: Json
+  readonly user: FakeUser
+  readonly contentType: string
+}
+
+interface WatchConnection {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly cut: boolean
+}
+
+interface Route {
+  readonly verb: string
+  readonly key: Key
+  readonly group: string
+  readonly resource: string
+  readonly name?: string
+  readonly subresource?: string
+}
+
+const verbs: Readonly<Record<string, string>> = {
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+}
+
+function routeOf(method: string, url: URL): Route | undefined {
+  const parts = url.pathname.split('/').slice(1).map(decodeURIComponent)
+  const isCore = parts[0] === 'api'
+  if (!isCore && parts[0] !== 'apis') return undefined
+  const [group, version, ...rest] = isCore ? ['', ...parts.slice(1)] : parts.slice(1)
+  if (group === undefined || version === undefined || rest.length === 0) return undefined
+  const isNamespaced = rest[0] === 'namespaces' && rest.length > 2
+  const [resource = '', name, subresource] = isNamespaced ? rest.slice(2) : rest
+  const reads = url.searchParams.get('watch') === 'true' ? 'watch' : name === undefined ? 'list' : 'get'
+  return {
+    verb: verbs[method] ?? reads,
+    key: { group, version, resource, ...(isNamespaced && { namespace: rest[1] }) },
+    group,
+    resource,
+    ...(name !== undefined && { name }),
+    ...(subresource !== undefined && { subresource }),
+  }
+}
+
+function attributesOf({ verb, group, resource, name, subresource }: Route): Attributes {
+  return {
+    verb,
+    group,
+    resource,
+    ...(name !== undefined && { name }),
+    ...(subresource !== undefined && { subresource }),
+  }
+}
+
+/** Does what a fault does before the work; returns true when there is no more to do. */
+function before(fault: Fault, request: IncomingMessage, response: ServerResponse): boolean {
+  const { retryAfterSeconds = 1 } = fault
+  const refuse = (status: number, reason: string, headers: Record<string, string> = {}): true => {
+    send(response, {
+      ...statusOf(new Refused(status, reason, `a fault of the test: ${fault.kind}`)),
+      headers,
+    })
+    return true
+  }
+  switch (fault.kind) {
+    case 'conflict':
+      return refuse(409, 'Conflict')
+    case 'too-many-requests':
+      return refuse(429, 'TooManyRequests', { 'Retry-After': String(retryAfterSeconds) })
+    case 'internal':
+      return refuse(500, 'InternalError')
+    case 'unavailable':
+      return refuse(503, 'ServiceUnavailable')
+    case 'expired':
+      send(response, statusOf(tooOld()))
+      return true
+    case 'reset-before':
+      request.socket.destroy()
+      return true
+    case 'hang':
+      return true
+    default:
+      return false
+  }
+}
+
+/** Does what a fault does after the work. */
+function after(fault: Fault, request: IncomingMessage, response: ServerResponse, result: Json): boolean {
+  switch (fault.kind) {
+    case 'reset-after':
+      request.socket.destroy()
+      return true
+    case 'hang-after':
+      return true
+    case 'internal-after':
+      send(response, statusOf(new Refused(500, 'InternalError', 'a fault of the test: internal-after')))
+      return true
+    case 'cut': {
+      const text = JSON.stringify(result)
+      response.writeHead(200, {
+        'Content-Type': 'application/json',
+        'Content-Length': Buffer.byteLength(text),
+      })
+      response.write(text.slice(0, text.length / 2), () => request.socket.destroy())
+      return true
+    }
+    default:
+      return false
+  }
+}
+
+function patched(old: Stored, patch: Json, contentType: string): Json {
+  if (contentType.includes('json-patch')) return jsonPatched(old, patch as unknown as JsonOperation[])
+  // Lists of the kinds that tests patch are replaced by both kinds of merging.
+  return merged(old, patch) as Json
+}
+
+function merged(target: unknown, patch: unknown): unknown {
+  if (patch === null || typeof patch !== 'object' || Array.isArray(patch)) return patch
+  const result: Json =
+    target !== null && typeof target === 'object' && !Array.isArray(target) ? { ...target } : {}
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete result[name]
+    else result[name] = merged(result[name], value)
+  }
+  return result
+}
+
+interface JsonOperation {
+  readonly op: 'add' | 'replace' | 'remove' | 'test'
+  readonly path: string
+  readonly value?: unknown
+}
+
+function jsonPatched(old: Stored, operations: readonly JsonOperation[]): Json {
+  const result = structuredClone(old) as Json
+  for (const { op, path, value } of operations) {
+    const steps = path
+      .split('/')
+      .slice(1)
+      .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    const last = steps.pop() ?? ''
+    const at = steps.reduce<Json | undefined>((node, step) => node?.[step] as Json | undefined, result)
+    const isThere = at !== undefined && last in at
+    if (at === undefined || (op !== 'add' && !isThere))
+      throw new Refused(
+        422,
+        'Invalid',
+        `the server rejected our request due to an error in our request: ${path}`,
+      )
+    if (op === 'test') {
+      if (JSON.stringify(at[last]) !== JSON.stringify(value))
+        throw new Refused(422, 'Invalid', `the server rejected our request: test ${path} failed`)
+    } else if (op === 'remove') delete at[last]
+    else if (Array.isArray(at))
+      at.splice(last === '-' ? at.length : Number(last), op === 'add' ? 0 : 1, value)
+    else at[last] = value
+  }
+  return result
+}
+
+function refuseName({ metadata = {} }: Json): void {
+  const { name, generateName } = metadata as { name?: string; generateName?: string }
+  if (!name && !generateName)
+    throw new Refused(422, 'Invalid', 'metadata.name: Required value: name or generateName is required')
+  if (name && (name === '.' || name === '..' || /[/%]/.test(name)))
+    throw new Refused(422, 'Invalid', `metadata.name: Invalid value: "${name}": may not contain '/' or '%'`)
+}
+
+function forbidden(user: FakeUser, { verb, group, resource, name, subresource }: Route): Refused {
+  const what = subresource === undefined ? resource : `${resource}/${subresource}`
+  const kind = group === '' ? resource : `${resource}.${group}`
+  return new Refused(
+    403,
+    'Forbidden',
+    `${kind}${name === undefined ? '' : ` "${name}"`} is forbidden: User "${user.username}" cannot ${verb} resource "${what}" in API group "${group}" at the cluster scope`,
+    { name, group, kind: resource },
+  )
+}
+
+function statusOf({ status, reason, message, details }: Refused): { status: number; body: unknown } {
+  const body = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    details,
+    code: status,
+  }
+  return { status, body }
+}
+
+function send(
+  response: ServerResponse,
+  { status, body, headers = {} }: { status: number; body: unknown; headers?: Record<string, string> },
+): void {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const type = typeof body === 'string' ? 'text/plain' : 'application/json'
+  response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text), ...headers })
+  response.end(text)
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  certificatesigningrequests: 'CertificateSigningRequest',
+  configmaps: 'ConfigMap',
+  endpointslices: 'EndpointSlice',
+  servicecidrs: 'ServiceCIDR',
+}
+
+function kindOf({ resource }: Key): string {
+  const word = resource.endsWith('ies') ? `${resource.slice(0, -3)}y` : resource.replace(/s$/, '')
+  return kinds[resource] ?? word.charAt(0).toUpperCase() + word.slice(1)
+}
+
+function apiVersionOf({ group, version }: Key): string {
+  return group === '' ? version : `${group}/${version}`
+}
