@@ -7,7 +7,7 @@ import { isUsage, usages as knownUsages } from '../pki/usages.ts'
 import type { Context } from './context.ts'
 import { readInput } from './input.ts'
 
-interface ProfileFlags {
+export interface ProfileFlags {
   readonly usage: readonly string[] | undefined
   readonly profile: string | undefined
   readonly config: string | undefined
@@ -60,7 +60,8 @@ function profileOfUsages(asked: readonly string[], ttlMs: number | undefined): S
   )
 }
 
-function durationMs(text: string): number {
+/** Returns --duration in milliseconds. Throws KCERT_USAGE for one that is not above zero. */
+export function durationMs(text: string): number {
   const ms = parseDuration(text)
   if (ms > 0) return ms
   throw new KcertError('KCERT_USAGE', `--duration ${text} is not above zero`, { next: '--duration 8760h' })

@@ -6,6 +6,7 @@ import { requestsOf } from '../../ca/request-file.ts'
 import { checkRequests, placeOf, signAll, signedCertificate } from '../../ca/signing.ts'
 import { authorityFlags, ledgerPath, openAuthorityFiles, withLedger } from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
@@ -27,6 +28,10 @@ never outlive their CA. All requests are signed, or none.
 Every serial number is written into the CA's ledger before a certificate leaves kcert: ca.ledger.jsonl beside ca.pem, a line of
 JSON for each certificate. No number is ever given twice.
 
+With --csr or --csr-signer the requests are those of a cluster: what is approved, not failed and not issued is signed by spec.usages
+and spec.expirationSeconds, and the certificate is put onto the object. A profile then is the most that is granted. Signers of
+Kubernetes itself are left to kube-controller-manager.
+
 Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfssl sign reads it, or this in YAML:
 
     default:
@@ -40,9 +45,11 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
   static override exitCodes = {
     [exitCodes.done]: 'all are signed',
     [exitCodes.usage]: 'wrong usage, an unknown profile, or an input that cannot be read',
-    [exitCodes.no]: 'a request is refused, or the CA cannot sign',
-    [exitCodes.unreachable]: 'a file could not be written, or another kcert uses the ledger',
-    [exitCodes.refused]: 'the file of --out is there already, or the ledger is damaged',
+    [exitCodes.no]: 'a request is refused or not approved, or the CA cannot sign',
+    [exitCodes.unreachable]:
+      'a file could not be written, another kcert uses the ledger, or the cluster did not answer; running it again does no harm',
+    [exitCodes.refused]:
+      'the file of --out is there already, the ledger is damaged, or a request is for a signer of Kubernetes',
   }
 
   static override examples = [
@@ -52,9 +59,14 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
         '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
     },
     {
-      description:
-        'With the configuration of cfssl, unchanged; the request of a CertificateSigningRequest object',
-      command: `kubectl get csr my-svc -o jsonpath='{.spec.request}' | base64 -d | <%= config.bin %> ca sign - --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json --out server.crt`,
+      description: 'A request of the cluster, as its signer, with the configuration of cfssl unchanged',
+      command:
+        '<%= config.bin %> ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json',
+    },
+    {
+      description: 'All that wait, approved, for a signer of your own',
+      command:
+        '<%= config.bin %> ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
     },
     {
       description: 'A short-lived client certificate',
@@ -98,19 +110,59 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       helpValue: 'DURATION',
     }),
     out: Flags.string({
-      description: 'where the certificates go, in the order of the requests; "-" prints them',
+      description:
+        'where the certificates go, in the order of the requests; "-" prints them. Not needed for requests of a cluster',
       helpValue: 'FILE',
-      required: true,
     }),
     force: Flags.boolean({ description: 'replace a file that is there' }),
+    csr: Flags.string({
+      description: 'a request of the cluster; with commas for several',
+      helpValue: 'NAME',
+      helpGroup: 'CLUSTER',
+      multiple: true,
+      multipleNonGreedy: true,
+      delimiter: ',',
+    }),
+    'csr-signer': Flags.string({
+      description: 'all requests of the cluster that wait for this signer',
+      helpValue: 'NAME',
+      helpGroup: 'CLUSTER',
+    }),
+    'csr-selector': Flags.string({
+      description: 'all requests of the cluster that wait and have these labels',
+      helpValue: 'LABELS',
+      helpGroup: 'CLUSTER',
+    }),
+    'kubernetes-signers': Flags.boolean({
+      description: 'sign for kubernetes.io/… too, in place of kube-controller-manager and by its rules',
+      helpGroup: 'CLUSTER',
+    }),
+    fail: Flags.boolean({
+      description: 'put the condition Failed onto requests that break a rule, which tells their owners',
+      helpGroup: 'CLUSTER',
+    }),
+    'dry-run': Flags.boolean({
+      description: 'show what would be signed of the cluster',
+      helpGroup: 'CLUSTER',
+    }),
+    ...clusterFlags,
     output: reportFormatFlag(),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags: words, operands } = splitOperands(this.argv, { ...CaSign.baseFlags, ...CaSign.flags })
     const { flags } = await this.parse(CaSign, words)
-    const { out, force, output } = flags
+    const { force, output } = flags
+    if (flags.csr !== undefined || flags['csr-signer'] !== undefined || flags['csr-selector'] !== undefined) {
+      if (operands.length > 0) throw eitherOr()
+      const { signOnCluster } = await import('../../cli/sign-on-cluster.ts')
+      const { report, text, notes, exit } = await signOnCluster(flags, this.context)
+      if (output === 'text') this.notice(renderNotices(notes))
+      await this.answer(renderReport(output, report, () => text))
+      return exit
+    }
     if (operands.length === 0) throw nothingToSign()
+    const out = flags.out ?? missingOut()
     if (out !== '-') checkOutputPath(out, { replace: force })
     const { profile, notices } = await termsOf(flags, this.context)
     const authority = await openAuthorityFiles(flags, this.context)
@@ -148,6 +200,16 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     await this.answer(renderReport(output, report, () => (out === '-' ? pem : renderSigning(report))))
     return exitCodes.done
   }
+}
+
+function missingOut(): never {
+  throw new KcertError('KCERT_USAGE', 'Missing required flag out', { next: '--out FILE, or --out -' })
+}
+
+function eitherOr(): KcertError {
+  return new KcertError('KCERT_USAGE', 'requests of files and of the cluster are not signed in one run', {
+    next: 'kcert ca sign --csr NAME … without files',
+  })
 }
 
 function nothingToSign(): KcertError {
