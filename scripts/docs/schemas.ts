@@ -7,10 +7,13 @@ import {
   keyReportSchema,
   signingReportSchema,
 } from '../../src/ca/report.ts'
+import { descriptionsSchema } from '../../src/cli/description-report.ts'
 import { decisionReportSchema } from '../../src/csr/approval/decision-report.ts'
 import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { createReportSchema } from '../../src/csr/create-report.ts'
+import { explanationSchema } from '../../src/csr/explain/report.ts'
+import { requestListSchema } from '../../src/csr/request-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
 import { verificationReportSchema } from '../../src/verification/report.ts'
 
@@ -21,6 +24,9 @@ const kinds: Record<string, GenericSchema> = {
   VerificationReport: verificationReportSchema,
   CreatedRequests: createReportSchema,
   RequestCheck: checkReportSchema,
+  RequestList: requestListSchema,
+  RequestDescriptions: descriptionsSchema,
+  RequestExplanation: explanationSchema,
   RequestDecisions: decisionReportSchema,
   GeneratedKey: keyReportSchema,
   CertificateAuthority: authorityReportSchema,

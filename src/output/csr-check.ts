@@ -1,4 +1,5 @@
 import type { CheckReport } from '../csr/check-report.ts'
+import { type Field, fieldLines } from './fields.ts'
 import type { View } from './inspection/view.ts'
 import { altNameList, keyText } from './names.ts'
 import type { Paint } from './paint.ts'
@@ -7,7 +8,6 @@ import { printable } from './terminal.ts'
 import { padded, wrapped } from './width.ts'
 
 type Question = CheckReport['rules'][number]['question']
-type Field = readonly [label: string, value: string | undefined, stroke?: (text: string) => string]
 
 const questionText: Readonly<Record<Question, string>> = {
   admission: 'Will the API server accept it?',
@@ -123,17 +123,4 @@ function decisionLines({ decision, reason, duties }: CheckReport, view: View): s
     ],
     view,
   )
-}
-
-function fieldLines(fields: readonly Field[], { width, paint }: View): string[] {
-  const shown = fields.filter(([, value]) => value !== undefined && value !== '')
-  const labelWidth = Math.max(0, ...shown.map(([label]) => label.length))
-  return shown.flatMap(([label, value, stroke]) => {
-    const [first = '', ...rest] = wrapped(printable(value!), width - labelWidth - 2)
-    const indent = ' '.repeat(labelWidth + 2)
-    return [
-      `${paint.faint(padded(label, labelWidth))}  ${stroke === undefined ? first : stroke(first)}`,
-      ...rest.map((line) => indent + line),
-    ]
-  })
 }

@@ -1,0 +1,23 @@
+import { requestNameOf } from '../csr/request-name.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+
+/** Returns the names of objects that operands give, each once. Throws KCERT_USAGE where there is none. */
+export function namesOf(operands: readonly string[], command: string): string[] {
+  const names = [...new Set(operands.map(requestNameOf))]
+  if (names.length > 0 && !names.includes('')) return names
+  throw new KcertError('KCERT_USAGE', 'no request is named', {
+    next: `kcert csr list; kcert csr ${command} NAME`,
+  })
+}
+
+/** Returns the error for a name that no object has. */
+export function noSuchRequest(name: string): KcertError {
+  return new KcertError(
+    'KCERT_API_NOT_FOUND',
+    `there is no CertificateSigningRequest ${JSON.stringify(name)}`,
+    {
+      why: 'kube-controller-manager removes them an hour after they are issued, denied or failed, and a day after they were made',
+      next: 'kcert csr list; where it was removed, submit the request again',
+    },
+  )
+}

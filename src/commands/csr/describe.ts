@@ -1,0 +1,70 @@
+import * as Args from '@oclif/core/args'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { splitOperands } from '../../cli/operands.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { namesOf } from '../../cli/request-names.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+
+export default class CsrDescribe extends KcertCommand {
+  static override summary =
+    'Show everything about CertificateSigningRequests, with the certificates that were issued.'
+
+  static override description =
+    `What is in the request, who made it, who decided and with which words, when kube-controller-manager will remove it, and the
+issued certificate as kcert inspect shows it.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'all are shown',
+    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
+    [exitCodes.no]: 'there is no such object, or the API server does not allow it',
+    [exitCodes.unreachable]: 'the API server could not be reached',
+  }
+
+  static override examples = [
+    { description: 'One request', command: '<%= config.bin %> csr describe ann' },
+    {
+      description: 'All that wait',
+      command: '<%= config.bin %> csr list --pending -o name | xargs <%= config.bin %> csr describe',
+    },
+    {
+      description: 'When the issued certificate expires',
+      command: `<%= config.bin %> csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
+    },
+  ]
+
+  static override args = {
+    name: Args.string({
+      description: 'name of the object; csr/NAME as well',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = { ...clusterFlags, output: reportFormatFlag() }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: words, operands } = splitOperands(this.argv, {
+      ...CsrDescribe.baseFlags,
+      ...CsrDescribe.flags,
+    })
+    const { flags } = await this.parse(CsrDescribe, words)
+    const names = namesOf(operands, 'describe')
+    const [{ describeRequests }, { renderDescriptions }] = await Promise.all([
+      import('../../cli/describe-requests.ts'),
+      import('../../output/csr-describe.ts'),
+    ])
+    const { context } = this
+    const report = await withCluster(context, flags, (cluster) =>
+      describeRequests(cluster.requests, names, context.clock()),
+    )
+    const { requests, missing, generatedAt } = report
+    const view = await stdoutView(context)
+    await this.answer(
+      renderReport(flags.output, report, () => renderDescriptions(requests, missing, generatedAt, view)),
+    )
+    return missing.length === 0 ? exitCodes.done : exitCodes.no
+  }
+}

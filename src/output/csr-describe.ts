@@ -1,0 +1,112 @@
+import type { ClusterRequest } from '../csr/request-report.ts'
+import type { CertificateReport, InspectionReport } from '../inspection/report.ts'
+import { removalText, strokeOf } from './csr-list.ts'
+import { type Field, fieldLines } from './fields.ts'
+import { certificateCard } from './inspection/card.ts'
+import type { View } from './inspection/view.ts'
+import { altNameList, keyText } from './names.ts'
+import { joinSections } from './sections.ts'
+import { printable } from './terminal.ts'
+import { secondOf, timeLeft } from './time.ts'
+
+/** What is shown of a request besides what every list has. */
+export interface DescribedRequest extends ClusterRequest {
+  readonly annotations: Readonly<Record<string, string>>
+  readonly decidedBy?: string | undefined
+  readonly certificates: readonly CertificateReport[]
+  readonly problems: InspectionReport['problems']
+}
+
+/** Returns requests with all that is known of them, one after the other. */
+export function renderDescriptions(
+  requests: readonly DescribedRequest[],
+  missing: readonly string[],
+  generatedAt: string,
+  view: View,
+): string {
+  const sections = requests.flatMap((request) => [
+    requestLines(request, generatedAt, view),
+    ...request.certificates.map((one) => certificateCard(one, generatedAt, view)),
+    problemLines(request, view),
+  ])
+  const absent = missing.map((name) => printable(`${name}: there is no such CertificateSigningRequest`))
+  return joinSections([...sections, absent])
+}
+
+/** Returns the fields of a request of a cluster. */
+export function requestLines(
+  request: ClusterRequest & Partial<DescribedRequest>,
+  generatedAt: string,
+  view: View,
+): string[] {
+  const { name, conditions, collected, decidedBy } = request
+  const asked = request.request
+  const fields: Field[] = [
+    ['condition', request.condition, strokeOf(request.state, view.paint)],
+    ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
+    [
+      'decided by',
+      decidedBy === undefined ? undefined : `${decidedBy} (the program; users are in the audit log)`,
+    ],
+    ['made', madeText(request)],
+    ['requester', requesterText(request)],
+    ['subject', asked && (asked.subject.text || '(empty)')],
+    ['names', asked && [...altNameList(asked.subjectAltNames), ...asked.subjectAltNames.other].join(', ')],
+    ['key', asked && `${keyText(asked.publicKey)}, sha256:${asked.publicKey.sha256}`],
+    ['request', request.fault === undefined ? undefined : `cannot be read: ${request.fault}`],
+    ['signer', request.signerName],
+    ['usages', request.usages.join(', ')],
+    [
+      'lifetime',
+      request.expirationSeconds === undefined ? undefined : `${request.expirationSeconds} s asked for`,
+    ],
+    ['removed', collected && removedText(collected, generatedAt)],
+    ['labels', pairs(request.labels)],
+    ['annotations', pairs(request.annotations ?? {})],
+    ['uid', request.uid],
+  ]
+  const indented = fieldLines(fields, { ...view, width: view.width - 2 }).map((line) => `  ${line}`)
+  return [view.paint.heading(printable(name)), ...indented]
+}
+
+function conditionWords({
+  status,
+  reason,
+  message,
+  lastUpdateTime,
+}: ClusterRequest['conditions'][number]): string {
+  const words = [reason, message].filter((word) => word !== undefined && word !== '').join(': ')
+  const when = lastUpdateTime === undefined ? '' : ` at ${secondOf(lastUpdateTime)}`
+  return `${status === 'True' ? '' : `(${status}) `}${words || 'without a reason'}${when}`
+}
+
+function madeText({ creationTimestamp, ageSeconds }: ClusterRequest): string | undefined {
+  if (creationTimestamp === undefined) return undefined
+  const age = ageSeconds === undefined ? '' : ` (${timeLeft(Math.max(0, ageSeconds))} ago)`
+  return `${secondOf(creationTimestamp)}${age}`
+}
+
+function requesterText({ username, groups }: ClusterRequest): string | undefined {
+  if (username === undefined) return undefined
+  return groups.length === 0 ? username : `${username} (${groups.join(', ')})`
+}
+
+function removedText(
+  { after, reason }: NonNullable<ClusterRequest['collected']>,
+  generatedAt: string,
+): string {
+  return `${reason}: ${secondOf(after)} (${removalText(after, Date.parse(generatedAt))})`
+}
+
+function pairs(values: Readonly<Record<string, string>>): string {
+  return Object.entries(values)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(', ')
+}
+
+function problemLines({ problems }: DescribedRequest, { paint }: View): string[] {
+  return problems.flatMap(({ severity, code, message, next }) => [
+    `${paint.severity[severity](severity)}  ${code}  ${printable(message)}`,
+    `  next: ${printable(next)}`,
+  ])
+}

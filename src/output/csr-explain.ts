@@ -1,0 +1,45 @@
+import type { Explanation } from '../csr/explain/report.ts'
+import { requestLines } from './csr-describe.ts'
+import type { View } from './inspection/view.ts'
+import { joinSections } from './sections.ts'
+import { printable } from './terminal.ts'
+import { wrapped } from './width.ts'
+
+const verdictText: Readonly<Record<Explanation['verdict'], string>> = {
+  issued: 'ISSUED: its certificate is there',
+  waiting: 'WAITING: it goes on by itself',
+  stuck: 'STUCK: nothing happens until somebody acts',
+  failed: 'FAILED: for good',
+  denied: 'DENIED: for good',
+}
+
+/** Returns the request, why it is where it is, and the commands to go on with. */
+export function renderExplanation(explanation: Explanation, generatedAt: string, view: View): string {
+  const { request, verdict, causes, open, decidedBy } = explanation
+  const stroke = { issued: view.paint.status.ok, waiting: view.paint.status.warning }[verdict as 'issued']
+  return joinSections([
+    requestLines({ ...request, decidedBy }, generatedAt, view),
+    [(stroke ?? view.paint.severity.critical)(verdictText[verdict])],
+    ...causes.map((cause) => causeLines(cause, view)),
+    openLines(open, view),
+  ])
+}
+
+function causeLines(
+  { id, detail, next, commands }: Explanation['causes'][number],
+  { paint, width }: View,
+): string[] {
+  return [
+    ...wrapped(`${paint.heading(id)}: ${printable(detail)}`, width),
+    ...wrapped(`next: ${printable(next)}`, width),
+    ...commands.map((command) => `  ${printable(command)}`),
+  ]
+}
+
+function openLines(open: Explanation['open'], { paint }: View): string[] {
+  if (open.length === 0) return []
+  return [
+    paint.heading('What could not be found out'),
+    ...open.map(({ fact, why }) => `  ${printable(`${fact}: ${why}`)}`),
+  ]
+}
