@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import type {
+  ComponentName,
+  FileAttributes,
+  FileContent,
+  FileFacts,
+  FolderEntry,
+  FolderListing,
+  ProcessFacts,
+} from '../pki/node-access.ts'
+import type { Answer, AnswerRecord } from './protocol.ts'
+
+// From the records of an answer to what the port promises.
+
+/** Returns the files of a `kc_read`, in the order they were asked for. */
+export function readFileAnswer({ records }: Answer, paths: readonly string[]): (FileContent | FileFacts)[] {
+  const groups: AnswerRecord[][] = []
+  for (const record of records) {
+    if (record.name === 'file') groups.push([])
+    else groups.at(-1)?.push(record)
+  }
+  return paths.map((path, index) => readFileGroup(path, groups[index] ?? []))
+}
+
+/** True for a file that did not have the size that it was said to have. Files of /proc say 0 and have more. */
+export function tornFile(file: FileContent): boolean {
+  return file.found === 'file' && file.sizeBytes !== 0 && file.sizeBytes !== file.content.length
+}
+
+function readFileGroup(path: string, records: readonly AnswerRecord[]): FileContent | FileFacts {
+  const of = new Map(records.map((record) => [record.name, record]))
+  const link = of.get('link')
+  const name = link === undefined ? { path } : { path, linkTarget: link.rest }
+  const reason = of.get('error')?.rest
+  if (reason !== undefined) return { ...name, found: 'unreadable', reason }
+  const stat = of.get('stat')
+  if (stat === undefined) return { ...name, found: 'absent' }
+  const { kind, ...attributes } = readStat(stat.rest.split(' '))
+  // With the links followed a path leads to no link.
+  if (kind !== 'file') return { ...name, found: kind === 'folder' ? 'folder' : 'special', ...attributes }
+  const content = of.get('data')?.block
+  if (content !== undefined)
+    return { ...name, found: 'file', ...attributes, sha256: sha256(content), content }
+  const sum = of.get('sum')?.rest
+  return { ...name, found: 'file', ...attributes, ...(sum !== undefined && { sha256: sum }) }
+}
+
+/** Returns a folder's entries, sorted by name. */
+export function readListing({ records }: Answer, path: string): FolderListing {
+  const found = records[0]?.name
+  if (found === 'absent' || found === 'not-a-folder' || found === 'unreadable') return { found, path }
+  const targets = new Map<string, string>()
+  for (const [index, { name, rest }] of records.entries()) {
+    if (name === 'link') targets.set(baseName(rest), records[index + 1]?.rest ?? '')
+  }
+  const entries = records
+    .filter(({ name }) => name === 'entry')
+    .map(({ rest }): FolderEntry => {
+      const fields = rest.split(' ')
+      const name = baseName(fields.slice(5).join(' '))
+      const linkTarget = targets.get(name)
+      return { name, ...readStat(fields), ...(linkTarget !== undefined && { linkTarget }) }
+    })
+  return { found: 'folder', path, entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+}
+
+// The type of a file in st_mode, inode(7), as the number above its twelve permission bits.
+const kinds: ReadonlyMap<number, FolderEntry['kind']> = new Map([
+  [4, 'folder'],
+  [8, 'file'],
+  [10, 'link'],
+])
+
+/** Of "81a4 0 0 1234 1700000000.123": st_mode in hexadecimal, owner, group, size, time of the last change. */
+function readStat([mode = '', uid, gid, size, modified]: readonly string[]): FileAttributes & {
+  kind: FolderEntry['kind']
+} {
+  const bits = Number.parseInt(mode, 16)
+  return {
+    kind: kinds.get(bits >> 12) ?? 'special',
+    mode: bits & 0o7777,
+    uid: Number(uid),
+    gid: Number(gid),
+    sizeBytes: Number(size),
+    modifiedAt: new Date(Math.floor(Number(modified) * 1000)),
+  }
+}
+
+/** Returns the processes of a `kc_processes` that are one of these programs. */
+export function readProcesses({ records }: Answer, programs: readonly ComponentName[]): ProcessFacts[] {
+  const number = (name: string): number => Number(records.find((record) => record.name === name)?.rest)
+  const bootedAt = number('now') - number('uptime')
+  const found: ProcessFacts[] = []
+  for (const [index, { name, rest }] of records.entries()) {
+    const argv = records[index + 1]?.name === 'argv' ? records[index + 1]?.block : undefined
+    if (name !== 'process' || argv === undefined) continue
+    const words = argv.toString('utf8').split('\0').slice(0, -1)
+    // hyperkube and k3s have the component for their first argument; neither is served.
+    const program = programs.find((known) => known === baseName(words[0] ?? ''))
+    if (program === undefined) continue
+    // The name in parentheses may hold anything; after it the fields count from 3, and 22 is the start in ticks (proc_pid_stat(5)).
+    const startTicks = Number(rest.slice(rest.lastIndexOf(')') + 2).split(' ')[22 - 3])
+    found.push({
+      program,
+      pid: Number.parseInt(rest, 10),
+      startTicks,
+      startedAt: new Date(Math.round((bootedAt + startTicks / number('hz')) * 1000)),
+      argv: words,
+    })
+  }
+  return found
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+function sha256(octets: Uint8Array): string {
+  return createHash('sha256').update(octets).digest('hex')
+}

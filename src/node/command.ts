@@ -1,0 +1,26 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { explainSudo } from './sudo.ts'
+import { type Become, shellVector, type Transport, type TransportEnd } from './transport.ts'
+
+/**
+ * Returns a transport by a command that runs on the node what follows it: `docker exec -i cp1`, `nsenter -t 1 -m --`,
+ * `kubectl debug node/cp1 -qi --image=busybox -- chroot /host`. It must pass its input on, and must not make a terminal.
+ */
+export function commandTransport(argv: readonly string[], become?: Become): Transport {
+  const title = argv.join(' ')
+  return {
+    title,
+    start: (script) => [...argv, ...shellVector(script, become)],
+    explain: (end) => explainSudo(title, end) ?? explainProgram(argv[0] ?? '', end),
+    close: async () => {},
+  }
+}
+
+function explainProgram(program: string, { cause }: TransportEnd): KcertError | undefined {
+  if ((cause as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT') return undefined
+  return new KcertError('KCERT_USAGE', `there is no program "${program}"`, {
+    why: 'the command that reaches the node begins with it',
+    next: 'install it, or correct the command in the inventory',
+    cause,
+  })
+}

@@ -1,0 +1,7 @@
+import { commandTransport } from './command.ts'
+import type { Become, Transport } from './transport.ts'
+
+/** Returns a transport to the machine that kcert runs on. */
+export function localTransport(become?: Become): Transport {
+  return { ...commandTransport([], become), title: become === 'sudo' ? 'sudo sh' : 'sh' }
+}

@@ -1,0 +1,356 @@
+// What runs on a node: functions for a POSIX shell, sent once a session and kept in its memory; nothing is installed there.
+// dash, busybox and bash are what it is tested with. Beside the shell it uses stat, readlink, cat, head, mv, ln, rm, mkdir,
+// rmdir, chmod, chown, sync, date, id and uname, each from coreutils or busybox, base64 and sha256sum (or openssl for either),
+// /proc, and where asked for df, systemctl and sudo.
+//
+// A request is one line, `ID LENGTH COMMAND`, and LENGTH octets of base64 behind it. They are kept in a shell variable and
+// leave it by the builtin echo: what is secret is in no argument, no environment and no file but its own. An answer is framed
+// by lines that carry the session's mark, so whatever a login profile prints is passed over. The line `bye`, or the end of the
+// input (Ctrl-C, a cut connection), ends every process that the session started.
+
+/** Reads the length of the script, then the script, and runs it. Short and plain, since a login shell of any kind reads it. */
+export const bootstrap = 'IFS= read -r n && eval "$(head -c "$n")"'
+
+/** Returns the script for a session whose answers carry that mark. */
+export function nodeScript(mark: string): string {
+  return `K=${mark}\n${script}`
+}
+
+const script = `
+LC_ALL=C; export LC_ALL
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH
+unset CDPATH
+umask 077
+nl='
+'
+exec 3>&1 1>&2
+
+if command -v base64 >/dev/null; then
+  kc_encode() { base64; }
+  kc_decode() { base64 -d; }
+else
+  kc_encode() { openssl base64; }
+  kc_decode() { openssl base64 -d; }
+fi
+if command -v sha256sum >/dev/null; then
+  kc_sum() { h=$(sha256sum) && echo "\${h%% *}"; }
+else
+  kc_sum() { h=$(openssl dgst -sha256 -r) && echo "\${h%% *}"; }
+fi
+case $(date +%N) in *[!0-9]* | '') kc_now=+%s ;; *) kc_now=+%s.%N ;; esac
+case $(stat -c %.3Y / 2>/dev/null) in *[!0-9.]* | '') kc_mtime=%Y ;; *) kc_mtime=%.3Y ;; esac
+
+kc_input() { [ -z "$D" ] || echo "$D" | kc_decode; }
+kc_block() { echo "$1"; kc_encode; echo .; }
+
+# Ends the request: what failed, and what was said of it.
+kc_fail() { printf '%s' "$2" | kc_block "fail $1"; exit 9; }
+kc_try() { w=$1; shift; m=$("$@" 2>&1) || kc_fail "$w" "$m"; }
+
+# A tool that knows no file operand makes everything durable.
+kc_sync() { sync "$1" 2>/dev/null || sync; }
+
+# True when nothing of that name is there; false when a folder above it cannot be searched.
+kc_absent() {
+  p=$1
+  while :; do
+    p=\${p%/*}
+    [ "$p" ] || return 0
+    if [ -d "$p" ]; then [ -x "$p" ]; return; fi
+  done
+}
+
+kc_open() {
+  set -- "$1" $(stat -L -c "%f %u %g %s $kc_mtime" /proc/self/fd/5)
+  echo "stat $2 $3 $4 $5 $6"
+  if [ "$1" = sum ]; then echo "sum $(kc_sum <&5)"
+  elif [ "$5" -gt "$1" ]; then echo 'error larger than is read'
+  else kc_block data <&5; fi
+}
+
+# LIMIT|sum|stat PATH...
+kc_read() {
+  want=$1; shift
+  i=0
+  for f; do
+    echo "file $i"; i=$((i + 1))
+    [ -L "$f" ] && printf 'link %s\\n' "$(readlink "$f")"
+    if [ -e "$f" ]; then
+      # Nothing but a file is opened: a FIFO would wait for its writer.
+      if [ "$want" = stat ] || [ ! -f "$f" ]; then stat -L -c "stat %f %u %g %s $kc_mtime" "$f"
+      elif [ ! -r "$f" ]; then echo 'error this user may not read it'
+      else { kc_open "$want"; } 5<"$f"; fi
+    elif ! kc_absent "$f"; then echo 'error this user may not search its folder'; fi
+  done
+  return 0
+}
+
+# FOLDER
+kc_list() {
+  d=$1
+  if [ ! -e "$d" ]; then kc_absent "$d" && echo absent || echo unreadable; return 0; fi
+  [ -d "$d" ] || { echo not-a-folder; return 0; }
+  [ -r "$d" ] && [ -x "$d" ] || { echo unreadable; return 0; }
+  echo folder
+  set --
+  for f in "$d"/* "$d"/.[!.]* "$d"/..?*; do
+    case $f in *"$nl"*) continue ;; esac
+    [ -e "$f" ] || [ -L "$f" ] || continue
+    set -- "$@" "$f"
+  done
+  [ $# -eq 0 ] && return
+  stat -c "entry %f %u %g %s $kc_mtime %n" "$@"
+  for f; do [ -L "$f" ] && printf 'link %s\\nto %s\\n' "$f" "$(readlink "$f")"; done
+  return 0
+}
+
+# PATTERN...
+kc_match() {
+  IFS=
+  for p; do
+    for f in $p; do
+      case $f in *"$nl"*) continue ;; esac
+      [ -e "$f" ] || [ -L "$f" ] || continue
+      printf 'path %s\\n' "$f"
+    done
+  done
+  return 0
+}
+
+# PROGRAM ARGUMENT...
+kc_run() {
+  echo stdout
+  e=$( { { kc_input | ( exec "$@" 3>&- 5>&- ); printf '\\n%s' "$?" >&2; } | kc_encode >&3; } 2>&1 )
+  echo .
+  printf '%s' "\${e%"$nl"*}" | kc_block stderr
+  echo "status \${e##*"$nl"}"
+}
+
+kc_state() {
+  if [ -L "$1" ]; then S="link:$(readlink "$1")"
+  elif [ -f "$1" ]; then S=sum:$(kc_sum <"$1")
+  elif [ -e "$1" ]; then S=other
+  else S=absent; fi
+}
+
+# PATH EXPECTED: goes on only where that is so.
+kc_holds() {
+  [ "$2" = any ] && return
+  kc_state "$1"
+  case $2,$S in sum:*,link:*) [ -f "$1" ] && S=sum:$(kc_sum <"$1") ;; esac
+  [ "$S" = "$2" ] || kc_fail changed "$S"
+}
+
+kc_split() {
+  d=\${1%/*}; d=\${d:-/}
+  t=\${d%/}/.kcert.$2.kcert-tmp
+  [ -d "$d" ] || kc_fail no-folder "$d"
+}
+
+# A shell that was killed may have left one, with a key in it.
+kc_sweep() {
+  for s in "$1"/.kcert.*.kcert-tmp; do
+    [ -e "$s" ] && find "$1" -maxdepth 1 -type f -name '.kcert.*.kcert-tmp' -mmin +10 -exec rm -f {} \\;
+    return 0
+  done
+}
+
+kc_changed() { kc_fail changed "$([ "$1" = absent ] && echo absent || echo "sum:$1")"; }
+
+# PATH NONCE EXPECTED SHA256 MODE|'' UID:GID|'' FROM|''
+kc_write() {
+  f=$1 nonce=$2 want=$3 new=$4 mode=$5 own=$6 from=$7 om= ou= cur=absent
+  case $want in link:*) kc_holds "$f" "$want"; want=any ;; esac
+  if [ -L "$f" ]; then f=$(readlink -f "$f"); [ "$f" ] || kc_fail dangling "$1"; fi
+  kc_split "$f" "$nonce"
+  if [ -f "$f" ]; then
+    [ -r "$f" ] || kc_fail unreadable "$f"
+    cur=$(kc_sum <"$f")
+    set -- $(stat -c '%a %u:%g' "$f"); om=$1 ou=$2
+  elif [ -e "$f" ]; then kc_fail not-a-file "$f"; fi
+  case $want in
+    any) ;;
+    absent) [ $cur = absent ] || [ $cur = $new ] || kc_changed $cur ;;
+    *) [ "sum:$cur" = "$want" ] || [ $cur = $new ] || kc_changed $cur ;;
+  esac
+  if [ $cur = $new ] && [ "\${mode:-$om}" = $om ] && [ "\${own:-$ou}" = $ou ]; then
+    printf 'same %s\\npath %s\\n' $cur "$f"
+    return
+  fi
+  kc_sweep "$d"
+  trap 'rm -f "$t"' EXIT
+  trap 'exit 9' HUP INT TERM
+  # With noclobber the shell makes the file or fails; by the umask it is 0600 until all is in it.
+  m=$( (set -C; : >"$t") 2>&1 ) || kc_fail create "$m"
+  mine=$(stat -c %u:%g "$t"); own=\${own:-\${ou:-$mine}}
+  [ $own = $mine ] || kc_try chown chown $own "$t"
+  if [ -e /sys/fs/selinux/enforce ] && [ "$om" ]; then chcon --reference="$f" "$t" 2>/dev/null; fi
+  if [ "$from" ]; then m=$(cat "$from" 2>&1 >"$t"); else m=$(kc_input 2>&1 >"$t"); fi || kc_fail content "$m"
+  kc_try chmod chmod \${mode:-\${om:-600}} "$t"
+  kc_sync "$t"
+  got=$(kc_sum <"$t")
+  [ "$got" = $new ] || kc_fail cut "$got"
+  if [ $want = absent ] && [ $cur = absent ]; then
+    # Unlike a rename, a link fails where somebody else was quicker.
+    if ln "$t" "$f" 2>/dev/null; then rm -f "$t"
+    elif [ -e "$f" ]; then kc_changed "$(kc_sum <"$f")"
+    else kc_try rename mv -fT "$t" "$f"; fi
+  else
+    if [ $want != any ]; then
+      again=$( [ -f "$f" ] && kc_sum <"$f" || echo absent )
+      [ "$again" = $cur ] || kc_changed "$again"
+    fi
+    kc_try rename mv -fT "$t" "$f"
+  fi
+  trap - EXIT
+  kc_sync "$d"
+  printf 'wrote %s\\npath %s\\n' $cur "$f"
+}
+
+# PATH NONCE TARGET EXPECTED
+kc_link() {
+  kc_state "$1"
+  [ "$S" = "link:$3" ] && { echo same; return; }
+  kc_split "$1" "$2"
+  [ -d "$1" ] && [ ! -L "$1" ] && kc_fail not-a-file "$1"
+  kc_holds "$1" "$4"
+  if [ "$4" = absent ]; then kc_try link ln -s "$3" "$1"
+  else
+    trap 'rm -f "$t"' EXIT
+    trap 'exit 9' HUP INT TERM
+    kc_try link ln -s "$3" "$t"
+    kc_try rename mv -fT "$t" "$1"
+    trap - EXIT
+  fi
+  kc_sync "$d"
+  echo wrote
+}
+
+# FROM TO EXPECTED-FROM EXPECTED-TO
+kc_move() {
+  kc_holds "$1" "$3"
+  [ -e "$1" ] || [ -L "$1" ] || kc_fail changed absent
+  kc_holds "$2" "$4"
+  kc_split "$2" none
+  from=\${1%/*}; from=\${from:-/}
+  [ $(stat -c %d "$from") = $(stat -c %d "$d") ] || kc_fail other-file-system "$d"
+  kc_try rename mv -fT "$1" "$2"
+  kc_sync "$d"
+  [ "$from" = "$d" ] || kc_sync "$from"
+}
+
+# PATH EXPECTED
+kc_remove() {
+  [ -e "$1" ] || [ -L "$1" ] || { echo absent; return; }
+  [ -d "$1" ] && [ ! -L "$1" ] && kc_fail not-a-file "$1"
+  kc_holds "$1" "$2"
+  kc_try remove rm -f "$1"
+  d=\${1%/*}; kc_sync "\${d:-/}"
+  echo removed
+}
+
+# PATH MODE
+kc_mkdir() {
+  [ -d "$1" ] && return
+  umask 022
+  kc_try create mkdir -p "\${1%/*}/"
+  kc_try create mkdir -m "$2" "$1"
+  kc_sync "\${1%/*}/"
+}
+
+# PATH
+kc_rmdir() {
+  [ -d "$1" ] || { echo absent; return; }
+  kc_try remove rmdir "$1"
+  kc_sync "\${1%/*}/"
+  echo removed
+}
+
+# NAME..., as /proc/PID/comm has them: the first 15 characters
+kc_processes() {
+  echo "now $(date $kc_now)"
+  read -r up _ </proc/uptime; echo "uptime $up"
+  echo "hz $(getconf CLK_TCK 2>/dev/null || echo 100)"
+  for p in /proc/[0-9]*; do
+    c=; { IFS= read -r c <"$p/comm"; } 2>/dev/null
+    for n; do
+      [ "$n" = "$c" ] || continue
+      s=; { IFS= read -r s <"$p/stat"; } 2>/dev/null
+      [ "$s" ] || continue
+      echo "process $s"
+      { kc_block argv <"$p/cmdline"; } 2>/dev/null
+    done
+  done
+  return 0
+}
+
+kc_identity() {
+  echo "uid $(id -u)"
+  echo "hostname $(uname -n)"
+  b=; { read -r b </proc/sys/kernel/random/boot_id; } 2>/dev/null; echo "boot $b"
+  if sudo -n true 2>/dev/null; then echo sudo; fi
+  return 0
+}
+
+kc_clock() { echo "now $(date $kc_now)"; }
+
+# Every process below this shell, found again and again until no more are.
+kc_below() {
+  a=" $$ " more=1
+  while [ $more ]; do
+    more=
+    for f in /proc/[0-9]*/stat; do
+      s=; { read -r s <"$f"; } 2>/dev/null
+      case $a in *" \${s%% *} "*) continue ;; esac
+      set -- \${s##*) }
+      case $a in *" \${2:-none} "*) a="$a\${s%% *} " more=1 ;; esac
+    done
+  done
+  echo "\${a#" $$ "}"
+}
+
+# PID...: true while one of them runs; one that is dead and not yet waited for does not.
+kc_run_on() {
+  for p; do
+    s=; { read -r s <"/proc/$p/stat"; } 2>/dev/null
+    case \${s##*) } in '' | Z*) ;; *) return 0 ;; esac
+  done
+  return 1
+}
+
+kc_end() {
+  [ "$J" ] && kc_run_on $J || return
+  a=$(kc_below)
+  kill -TERM $a 2>/dev/null
+  i=0
+  while [ $i -lt 20 ] && kc_run_on $a; do sleep 0.1 2>/dev/null || sleep 1; i=$((i + 1)); done
+  kill -KILL $a 2>/dev/null
+}
+
+missing=
+for c in stat readlink cat head mv ln rm mkdir rmdir chmod chown sync date id uname; do
+  command -v $c >/dev/null || missing="$missing $c"
+done
+command -v base64 >/dev/null || command -v openssl >/dev/null || missing="$missing base64"
+command -v sha256sum >/dev/null || command -v openssl >/dev/null || missing="$missing sha256sum"
+[ "$(command -v echo)" = echo ] || missing="$missing echo-as-a-builtin"
+[ -r /proc/self/stat ] || missing="$missing /proc"
+printf '\\n@%s begin 0\\nmissing%s\\n@%s end 0 0\\n' $K "$missing" $K >&3
+
+J=
+while IFS=' ' read -r id length request; do
+  case $id in bye) break ;; "") continue ;; esac
+  [ "$J" ] && wait "$J"
+  D=
+  [ "$length" = 0 ] || D=$(head -c "$length")
+  (
+    printf '\\n@%s begin %s\\n' $K $id
+    ( eval "$request" )
+    printf '@%s end %s %s\\n' $K $id $?
+  ) </dev/null >&3 &
+  J=$!
+  D=
+done
+kc_end
+exit 0
+`

@@ -1,0 +1,117 @@
+import { KcertError } from '../errors/kcert-error.ts'
+
+// The frames between kcert and the script on a node: requests are shell words, answers are lines of records.
+
+/** A line of an answer: its first word, the rest, and the octets of the block that follows it, where one does. */
+export interface AnswerRecord {
+  readonly name: string
+  readonly rest: string
+  readonly block?: Buffer
+}
+
+export interface Answer {
+  /** 0, or 9 when the last record is a `fail`. */
+  readonly status: number
+  readonly records: readonly AnswerRecord[]
+}
+
+/** Records that a block of base64 follows, up to a line that is a dot. */
+const withBlock = new Set(['data', 'argv', 'stdout', 'stderr', 'fail'])
+
+/** Returns a word that every POSIX shell takes for exactly this text, on one line. Throws for a zero octet, which none can hold. */
+export function shellWord(text: string): string {
+  if (text.includes('\0')) {
+    throw new KcertError('KCERT_USAGE', `a path or argument has a zero octet in it: ${JSON.stringify(text)}`)
+  }
+  // The script has a line end in $nl, since a request is one line.
+  return `'${text.replaceAll("'", `'\\''`).replaceAll('\n', `'"$nl"'`)}'`
+}
+
+/** Returns base64 in lines that openssl takes too. */
+export function encodeContent(content: Uint8Array | string): string {
+  const text = Buffer.from(content as Uint8Array).toString('base64')
+  return text === '' ? '' : `${text.replace(/.{64}(?=.)/g, '$&\n')}\n`
+}
+
+/** Thrown for an answer that is not one: something else wrote between its lines. */
+export class BrokenAnswer extends Error {}
+
+/**
+ * Takes a session's output as it comes and gives back whole answers, one for each id. What is outside the frames is passed
+ * over: greetings, whatever a login profile prints.
+ */
+export class AnswerReader {
+  private readonly mark: string
+  private rest: Buffer = Buffer.alloc(0)
+  private open: { id: string; lines: string[] } | undefined
+
+  constructor(mark: string) {
+    this.mark = `@${mark} `
+  }
+
+  /** Returns the answers that are complete with these octets. */
+  take(octets: Buffer): { id: string; lines: readonly string[]; status: number }[] {
+    const answers: { id: string; lines: readonly string[]; status: number }[] = []
+    const all = this.rest.length === 0 ? octets : Buffer.concat([this.rest, octets])
+    const end = all.lastIndexOf(10)
+    if (end === -1) {
+      this.rest = all
+      return answers
+    }
+    this.rest = all.subarray(end + 1)
+    for (const line of all.toString('utf8', 0, end).split('\n')) {
+      const answer = this.line(line)
+      if (answer !== undefined) answers.push(answer)
+    }
+    return answers
+  }
+
+  private line(line: string): { id: string; lines: readonly string[]; status: number } | undefined {
+    if (!line.startsWith(this.mark)) {
+      this.open?.lines.push(line)
+      return undefined
+    }
+    const [verb, id = '', status = ''] = line.slice(this.mark.length).split(' ')
+    if (verb === 'begin') {
+      this.open = { id, lines: [] }
+      return undefined
+    }
+    const { open } = this
+    this.open = undefined
+    return open === undefined || open.id !== id
+      ? undefined
+      : { id, lines: open.lines, status: Number(status) }
+  }
+}
+
+/** Returns the records of an answer's lines. Throws BrokenAnswer when a block has anything but base64 in its own line width. */
+export function readRecords(lines: readonly string[]): AnswerRecord[] {
+  const records: AnswerRecord[] = []
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at]!
+    const space = line.indexOf(' ')
+    const name = space === -1 ? line : line.slice(0, space)
+    const rest = space === -1 ? '' : line.slice(space + 1)
+    if (!withBlock.has(name)) {
+      records.push({ name, rest })
+      continue
+    }
+    const end = lines.indexOf('.', at + 1)
+    if (end === -1) throw new BrokenAnswer(`a block "${name}" has no end`)
+    records.push({ name, rest, block: decodeBlock(lines.slice(at + 1, end)) })
+    at = end
+  }
+  return records
+}
+
+function decodeBlock(lines: readonly string[]): Buffer {
+  const width = lines[0]?.length ?? 0
+  for (const [index, line] of lines.entries()) {
+    const isLast = index === lines.length - 1
+    if (isLast ? line.length > width : line.length !== width) throw new BrokenAnswer('a line of odd length')
+  }
+  const text = lines.join('')
+  if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text))
+    throw new BrokenAnswer('a line that is no base64')
+  return Buffer.from(text, 'base64')
+}

@@ -1,0 +1,85 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { NodeCall } from '../pki/node-access.ts'
+import type { Answer } from './protocol.ts'
+import { Session } from './session.ts'
+import type { Transport } from './transport.ts'
+
+// sshd allows ten sessions in a connection unless told otherwise; a node is asked a few things at a time.
+const mostSessions = 3
+
+/** The shells of one node: opened when needed, used again, one request each at a time. */
+export class SessionPool {
+  private readonly node: string
+  private readonly transport: Transport
+  private readonly idle: Session[] = []
+  private readonly all = new Set<Session>()
+  private readonly waiting: (() => void)[] = []
+  private count = 0
+  private isClosed = false
+
+  constructor(node: string, transport: Transport) {
+    this.node = node
+    this.transport = transport
+  }
+
+  /** Returns the answer to a command. `again`: where the connection is lost under it, it is asked once more. */
+  async request(
+    command: string,
+    content: string,
+    call: NodeCall,
+    patience: 'once' | 'again',
+  ): Promise<Answer> {
+    const session = await this.take(call)
+    try {
+      return await session.request(command, content, call)
+    } catch (error) {
+      if (patience === 'once' || !session.wasLost || this.isClosed) throw error
+    } finally {
+      this.give(session)
+    }
+    return this.request(command, content, call, 'once')
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    for (const resume of this.waiting.splice(0)) resume()
+    await Promise.all([...this.all].map((session) => session.close()))
+    await this.transport.close()
+  }
+
+  private async take(call: NodeCall): Promise<Session> {
+    for (;;) {
+      if (this.isClosed) throw new KcertError('KCERT_NODE_UNREACHABLE', `node "${this.node}" has been closed`)
+      const idle = this.idle.pop()
+      if (idle?.isOpen) return idle
+      if (idle !== undefined) this.forget(idle)
+      else if (this.count < mostSessions) return this.open(call)
+      else await new Promise<void>((resolve) => this.waiting.push(resolve))
+    }
+  }
+
+  private async open(call: NodeCall): Promise<Session> {
+    this.count++
+    try {
+      const session = await Session.open(this.node, this.transport, call)
+      this.all.add(session)
+      return session
+    } catch (error) {
+      this.count--
+      this.waiting.shift()?.()
+      throw error
+    }
+  }
+
+  private give(session: Session): void {
+    if (session.isOpen) this.idle.push(session)
+    else this.forget(session)
+    this.waiting.shift()?.()
+  }
+
+  private forget(session: Session): void {
+    this.count--
+    // It may still be ending what it started; close() waits for that.
+    void session.close().then(() => this.all.delete(session))
+  }
+}

@@ -1,0 +1,203 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { NodeCall } from '../pki/node-access.ts'
+import { bootstrap, nodeScript } from './node-script.ts'
+import { type Answer, AnswerReader, BrokenAnswer, readRecords } from './protocol.ts'
+import type { Transport } from './transport.ts'
+
+export const defaultTimeoutMs = 30_000
+
+// A shell that was told to end kills what it started, and gives it 2 s for that.
+const endingMs = 4_000
+const lastWordsMs = 200
+const keptOfStderr = 8_192
+
+interface Pending {
+  readonly id: string
+  resolve(answer: { lines: readonly string[]; status: number }): void
+  reject(error: Error): void
+}
+
+/**
+ * One shell on a node, that answers one request at a time. It ends when asked to, when a request takes too long or is called
+ * off, or when the connection is cut; whatever it was doing on the node ends with it.
+ */
+export class Session {
+  private readonly node: string
+  private readonly transport: Transport
+  private readonly child: ChildProcessWithoutNullStreams
+  private readonly reader: AnswerReader
+  private readonly mark = randomBytes(9).toString('hex')
+  private readonly exited: Promise<void>
+  private pending: Pending | undefined
+  private stderr = ''
+  private count = 0
+  private ended: KcertError | undefined
+  private lost = false
+
+  private constructor(node: string, transport: Transport) {
+    this.node = node
+    this.transport = transport
+    this.reader = new AnswerReader(this.mark)
+    const [program = '', ...args] = transport.start(bootstrap)
+    // A group of its own: Ctrl-C reaches kcert alone, which then ends its sessions in order.
+    this.child = spawn(program, args, { stdio: 'pipe', detached: true })
+    this.exited = new Promise((resolve) => {
+      const end = (status: number | null, cause?: Error): void => {
+        this.lost ||= this.ended === undefined
+        this.end(this.whyEnded(status, cause))
+        resolve()
+      }
+      this.child.once('error', (cause) => end(null, cause))
+      this.child.once('close', (status) => end(status))
+      // A master connection of ssh may hold the pipes for much longer than its first client lives.
+      this.child.once('exit', (status) => setTimeout(() => end(status), lastWordsMs))
+    })
+    this.child.stdin.on('error', () => {})
+    this.child.stdout.on('data', (octets: Buffer) => this.read(octets))
+    this.child.stderr.on('data', (octets: Buffer) => {
+      this.stderr = `${this.stderr}${octets.toString('utf8')}`.slice(-keptOfStderr)
+    })
+  }
+
+  /** Returns a session whose shell has answered. Throws what the transport makes of its failure, or KCERT_NODE_UNFIT. */
+  static async open(node: string, transport: Transport, call: NodeCall): Promise<Session> {
+    const session = new Session(node, transport)
+    const script = Buffer.from(nodeScript(session.mark))
+    const { lines } = await session.exchange('0', `${script.length}\n`, script, call)
+    const missing = lines.join(' ').split(' ').slice(1)
+    if (missing.length === 0) return session
+    await session.close()
+    throw new KcertError(
+      'KCERT_NODE_UNFIT',
+      `node "${node}" lacks what kcert uses there: ${missing.join(', ')}`,
+      {
+        why: 'kcert works on nodes with a POSIX shell and the tools of coreutils or busybox',
+        next: 'install coreutils on the node, or reach it by a command whose shell sees the host (nsenter, chroot /host)',
+      },
+    )
+  }
+
+  get isOpen(): boolean {
+    return this.ended === undefined
+  }
+
+  /** True when it ended though nobody asked for that: what was under way may be asked again elsewhere. */
+  get wasLost(): boolean {
+    return this.lost
+  }
+
+  /** Sends a command of the script, with octets for it, and returns its answer. */
+  async request(command: string, content: string, call: NodeCall): Promise<Answer> {
+    const id = `${++this.count}`
+    const head = `${id} ${content.length} ${command}\n`
+    const { lines, status } = await this.exchange(id, head, content, call)
+    try {
+      return { status, records: readRecords(lines) }
+    } catch (error) {
+      if (!(error instanceof BrokenAnswer)) throw error
+      this.lost = true
+      this.abandon()
+      throw new KcertError(
+        'KCERT_NODE_UNREACHABLE',
+        `node "${this.node}" sent an answer that cannot be read`,
+        {
+          why: `${error.message}; something else writes to the same output`,
+          next: `look at what the login of that node starts in the background: ${this.transport.title}`,
+        },
+      )
+    }
+  }
+
+  /** Ends the shell, and waits until it is gone. */
+  async close(): Promise<void> {
+    this.abandon()
+    const patience = setTimeout(() => this.child.kill('SIGKILL'), endingMs)
+    await this.exited
+    clearTimeout(patience)
+    this.child.stdout.destroy()
+    this.child.stderr.destroy()
+  }
+
+  /** Tells the shell to end; some transports do not pass on the end of the input, so it is said in words too. */
+  private abandon(): void {
+    this.end(new KcertError('KCERT_NODE_UNREACHABLE', `the session to node "${this.node}" was ended`))
+    if (this.child.stdin.writable) this.child.stdin.end('bye\n')
+  }
+
+  private async exchange(
+    id: string,
+    head: string,
+    content: Uint8Array | string,
+    { timeoutMs = defaultTimeoutMs, signal }: NodeCall,
+  ): Promise<{ lines: readonly string[]; status: number }> {
+    signal?.throwIfAborted()
+    if (this.ended !== undefined) throw this.ended
+    const answered = Promise.withResolvers<{ lines: readonly string[]; status: number }>()
+    this.pending = { id, resolve: answered.resolve, reject: answered.reject }
+    const stop = (error: Error): void => {
+      answered.reject(error)
+      this.abandon()
+      const patience = setTimeout(() => this.child.kill('SIGKILL'), endingMs)
+      void this.exited.then(() => clearTimeout(patience))
+    }
+    const timer = setTimeout(() => stop(this.timedOut(timeoutMs)), timeoutMs)
+    const onAbort = (): void => stop(signal?.reason as Error)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      this.child.stdin.write(head)
+      if (content.length > 0) this.child.stdin.write(content)
+      return await answered.promise
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+      this.pending = undefined
+    }
+  }
+
+  private read(octets: Buffer): void {
+    for (const { id, lines, status } of this.reader.take(octets)) {
+      if (this.pending?.id === id) this.pending.resolve({ lines, status })
+    }
+  }
+
+  private end(error: KcertError): void {
+    this.ended ??= error
+    this.pending?.reject(this.ended)
+  }
+
+  private whyEnded(status: number | null, cause: Error | undefined): KcertError {
+    const stderr = this.stderr.trim()
+    const told = this.transport.explain({
+      ...(status !== null && { status }),
+      stderr,
+      ...(cause && { cause }),
+    })
+    if (told !== undefined) return told
+    const words =
+      stderr === '' ? (cause?.message ?? `it ended with status ${status ?? 'none'}`) : lastLines(stderr)
+    return new KcertError('KCERT_NODE_UNREACHABLE', `the connection to node "${this.node}" has ended`, {
+      why: words,
+      next: `try it by hand: ${this.transport.title}`,
+      ...(cause && { cause }),
+    })
+  }
+
+  private timedOut(timeoutMs: number): KcertError {
+    const stderr = this.stderr.trim()
+    return new KcertError(
+      'KCERT_NODE_UNREACHABLE',
+      `node "${this.node}" did not answer within ${timeoutMs / 1000} s`,
+      {
+        why: stderr === '' ? 'what was asked of it was ended' : lastLines(stderr),
+        next: `look at it by hand: ${this.transport.title}`,
+      },
+    )
+  }
+}
+
+/** The last lines of what a program said, as a fragment. */
+export function lastLines(text: string): string {
+  return text.trim().split('\n').slice(-3).join('; ')
+}

@@ -1,0 +1,321 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import type {
+  ClockReading,
+  ComponentName,
+  Expected,
+  FileContent,
+  FileFacts,
+  FolderListing,
+  FreeSpace,
+  NodeAccess,
+  NodeCall,
+  NodeIdentity,
+  ProcessFacts,
+  RunOptions,
+  RunResult,
+  Sha256,
+  UnitFacts,
+  WriteOptions,
+  Written,
+} from '../pki/node-access.ts'
+import type { Clock } from '../system/clock.ts'
+import { readFileAnswer, readListing, readProcesses, tornFile } from './answers.ts'
+import { type Answer, encodeContent, shellWord } from './protocol.ts'
+import { lastLines } from './session.ts'
+import { SessionPool } from './session-pool.ts'
+import type { Transport } from './transport.ts'
+import { writeFailure } from './write-failure.ts'
+
+export interface ShellNodeOptions {
+  /** As the inventory calls it. */
+  readonly name: string
+  readonly transport: Transport
+  readonly clock: Clock
+}
+
+const largestByDefault = 1024 * 1024
+// A manifest, a kubeconfig or a key has some thousand octets; etcd takes no object above 1.5 MiB.
+const largestWrite = 4 * 1024 * 1024
+
+/** Returns access to a node through shells that the transport starts there, each when it is first needed. */
+export function shellNode({ name, transport, clock }: ShellNodeOptions): NodeAccess {
+  return new ShellNode(name, transport, clock)
+}
+
+class ShellNode implements NodeAccess {
+  readonly name: string
+  private readonly clockHere: Clock
+  private readonly pool: SessionPool
+
+  constructor(name: string, transport: Transport, clock: Clock) {
+    this.name = name
+    this.clockHere = clock
+    this.pool = new SessionPool(name, transport)
+  }
+
+  async identity(call: NodeCall = {}): Promise<NodeIdentity> {
+    const said = fieldsOf(await this.ask(['kc_identity'], call))
+    const uid = Number(said.get('uid'))
+    return {
+      hostname: said.get('hostname') ?? '',
+      bootId: said.get('boot') ?? '',
+      uid,
+      isRoot: uid === 0,
+      ...(uid !== 0 && { maySudo: said.has('sudo') }),
+    }
+  }
+
+  async run(argv: readonly string[], { stdin = '', ...call }: RunOptions = {}): Promise<RunResult> {
+    const answer = await this.pool.request(command('kc_run', ...argv), encodeContent(stdin), call, 'once')
+    const blocks = new Map(answer.records.map(({ name, block }) => [name, block]))
+    return {
+      status: Number(fieldsOf(answer).get('status')),
+      stdout: blocks.get('stdout') ?? Buffer.alloc(0),
+      stderr: (blocks.get('stderr') ?? '').toString().trimEnd(),
+    }
+  }
+
+  async readFiles(
+    paths: readonly string[],
+    { largestBytes = largestByDefault, ...call }: NodeCall & { largestBytes?: number } = {},
+  ): Promise<FileContent[]> {
+    const read = async (): Promise<FileContent[]> =>
+      readFileAnswer(await this.files(`${largestBytes}`, paths, call), paths) as FileContent[]
+    const found = await read()
+    if (!found.some(tornFile)) return found
+    // Somebody wrote into a file, in place, while it was read. Twice in a row is somebody who does nothing else.
+    const again = await read()
+    return again.map((file) =>
+      tornFile(file) ? { path: file.path, found: 'unreadable', reason: 'it changes while it is read' } : file,
+    )
+  }
+
+  async statFiles(
+    paths: readonly string[],
+    { sha256 = false, ...call }: NodeCall & { sha256?: boolean } = {},
+  ): Promise<FileFacts[]> {
+    return readFileAnswer(await this.files(sha256 ? 'sum' : 'stat', paths, call), paths) as FileFacts[]
+  }
+
+  async listFolder(path: string, call: NodeCall = {}): Promise<FolderListing> {
+    const folder = checkedPath(path)
+    return readListing(await this.ask(['kc_list', folder === '/' ? '/.' : folder], call), path)
+  }
+
+  async matchPaths(patterns: readonly string[], call: NodeCall = {}): Promise<string[]> {
+    const { records } = await this.ask(['kc_match', ...patterns.map(checkedPath)], call)
+    return records.map(({ rest }) => rest)
+  }
+
+  async writeFile(path: string, content: Uint8Array | string, options: WriteOptions): Promise<Written> {
+    const octets = Buffer.from(content as Uint8Array)
+    if (octets.length > largestWrite) {
+      throw new KcertError('KCERT_FILE_TOO_LARGE', `${path} would get ${octets.length} octets`, {
+        why: `kcert writes up to ${largestWrite / 1024 / 1024} MiB into a file of a node`,
+      })
+    }
+    return this.write(path, digestOf(octets), options, octets, '')
+  }
+
+  async copyFile(
+    from: string,
+    to: string,
+    { sha256, ...options }: WriteOptions & { sha256: Sha256 },
+  ): Promise<Written> {
+    return this.write(to, sha256, options, '', checkedPath(from))
+  }
+
+  async linkFile(
+    path: string,
+    target: string,
+    { replaces, ...call }: NodeCall & { replaces: Expected },
+  ): Promise<boolean> {
+    const answer = await this.change(
+      ['kc_link', checkedPath(path), nonce(), target, wanted(replaces)],
+      path,
+      call,
+    )
+    return answer.records.some(({ name }) => name === 'wrote')
+  }
+
+  async moveFile(
+    from: string,
+    to: string,
+    { holds, replaces, ...call }: NodeCall & { holds: Expected; replaces: Expected },
+  ): Promise<void> {
+    const words = ['kc_move', checkedPath(from), checkedPath(to), wanted(holds), wanted(replaces)]
+    await this.change(words, from, call)
+  }
+
+  async removeFile(path: string, { holds, ...call }: NodeCall & { holds: Expected }): Promise<boolean> {
+    const answer = await this.change(['kc_remove', checkedPath(path), wanted(holds)], path, call)
+    return answer.records.some(({ name }) => name === 'removed')
+  }
+
+  async makeFolder(path: string, { mode, ...call }: NodeCall & { mode: number }): Promise<void> {
+    await this.change(['kc_mkdir', checkedPath(path), mode.toString(8)], path, call)
+  }
+
+  async removeFolder(path: string, call: NodeCall = {}): Promise<boolean> {
+    const answer = await this.change(['kc_rmdir', checkedPath(path)], path, call)
+    return answer.records.some(({ name }) => name === 'removed')
+  }
+
+  async unit(name: string, call: NodeCall = {}): Promise<UnitFacts> {
+    const said = await this.systemctl(['show', `--property=${unitProperties.join(',')}`, '--', name], call)
+    return unitFacts(name, said)
+  }
+
+  async restartUnit(name: string, call: NodeCall = {}): Promise<UnitFacts> {
+    const before = await this.systemctl(['show', '--property=NeedDaemonReload', '--', name], call)
+    if (/^NeedDaemonReload=yes$/m.test(before)) await this.systemctl(['daemon-reload'], call)
+    await this.systemctl(['restart', '--', name], call)
+    return this.unit(name, call)
+  }
+
+  async processes(programs: readonly ComponentName[], call: NodeCall = {}): Promise<ProcessFacts[]> {
+    // The kernel keeps 15 characters of a program's name.
+    const names = [...new Set(programs.map((program) => program.slice(0, 15)))]
+    return readProcesses(await this.ask(['kc_processes', ...names], call), programs)
+  }
+
+  async clock(call: NodeCall = {}): Promise<ClockReading> {
+    // The first answer may have to wait for the connection; only the way there and back should count.
+    await this.ask([':'], call)
+    const sent = this.clockHere().getTime()
+    const said = fieldsOf(await this.ask(['kc_clock'], call)).get('now') ?? ''
+    const received = this.clockHere().getTime()
+    const at = Math.floor(Number(said) * 1000)
+    // A date without fractions was up to a second later than it said.
+    const grainMs = said.includes('.') ? 1 : 1000
+    return {
+      at: new Date(at),
+      aheadMs: { atLeast: at - received, atMost: at + grainMs - sent },
+      roundTripMs: received - sent,
+    }
+  }
+
+  async freeSpace(path: string, call: NodeCall = {}): Promise<FreeSpace> {
+    const { status, stdout, stderr } = await this.run(['df', '-Pk', checkedPath(path)], call)
+    // "/dev/sda1  41152736 8123456 31155000  21% /", in KiB; a long device name is never on a line of its own with -P.
+    const numbers = /\s(\d+)\s+\d+\s+(\d+)\s+\d+%\s/.exec(Buffer.from(stdout).toString())
+    if (status !== 0 || numbers === null) throw this.failed('df', stderr)
+    return { path, totalBytes: Number(numbers[1]) * 1024, availableBytes: Number(numbers[2]) * 1024 }
+  }
+
+  async close(): Promise<void> {
+    await this.pool.close()
+  }
+
+  private files(what: string, paths: readonly string[], call: NodeCall): Promise<Answer> {
+    return this.ask(['kc_read', what, ...paths.map(checkedPath)], call)
+  }
+
+  private async write(
+    path: string,
+    sha256: Sha256,
+    { replaces, mode, owner, ...call }: WriteOptions,
+    content: Uint8Array | string,
+    from: string,
+  ): Promise<Written> {
+    const words = [
+      ...['kc_write', checkedPath(path), nonce(), wanted(replaces), sha256],
+      mode === undefined ? '' : mode.toString(8),
+      owner === undefined ? '' : `${owner.uid}:${owner.gid}`,
+      from,
+    ]
+    const { records } = await this.change(words, path, call, encodeContent(content))
+    const said = new Map(records.map(({ name, rest }) => [name, rest]))
+    const changed = said.has('wrote')
+    return {
+      path: said.get('path') ?? path,
+      sha256,
+      changed,
+      before: (changed ? said.get('wrote') : said.get('same')) ?? 'absent',
+    }
+  }
+
+  /** Reads; where the connection is lost under it, it is asked once more over a new one. */
+  private ask([name = '', ...words]: readonly string[], call: NodeCall): Promise<Answer> {
+    return this.pool.request(command(name, ...words), '', call, 'again')
+  }
+
+  private async change(
+    [name = '', ...words]: readonly string[],
+    path: string,
+    call: NodeCall,
+    content = '',
+  ): Promise<Answer> {
+    const answer = await this.pool.request(command(name, ...words), content, call, 'once')
+    const last = answer.records.at(-1)
+    if (answer.status === 0) return answer
+    throw last?.name === 'fail'
+      ? writeFailure(this.name, path, last.rest, last.block?.toString().trim() ?? '')
+      : writeFailure(this.name, path, 'unknown', `the shell ended with status ${answer.status}`)
+  }
+
+  private async systemctl(args: readonly string[], call: NodeCall): Promise<string> {
+    const { status, stdout, stderr } = await this.run(['systemctl', ...args], call)
+    if (status === 0) return Buffer.from(stdout).toString()
+    throw this.failed(`systemctl ${args.join(' ')}`, stderr)
+  }
+
+  private failed(what: string, stderr: string): KcertError {
+    return new KcertError('KCERT_NODE_COMMAND_FAILED', `${what} failed on node "${this.name}"`, {
+      why: stderr === '' ? 'it said nothing' : lastLines(stderr),
+      next: `on the node: ${what}`,
+    })
+  }
+}
+
+const unitProperties = ['LoadState', 'ActiveState', 'MainPID', 'FragmentPath', 'DropInPaths']
+
+function unitFacts(name: string, said: string): UnitFacts {
+  const of = new Map(
+    said.split('\n').map((line) => {
+      const equals = line.indexOf('=')
+      return [line.slice(0, equals), line.slice(equals + 1)]
+    }),
+  )
+  const fragmentPath = of.get('FragmentPath')
+  return {
+    name,
+    loadState: of.get('LoadState') ?? '',
+    activeState: of.get('ActiveState') ?? '',
+    mainPid: Number(of.get('MainPID') ?? 0),
+    ...(fragmentPath && { fragmentPath }),
+    dropInPaths: (of.get('DropInPaths') ?? '').split(' ').filter((path) => path !== ''),
+  }
+}
+
+function command(name: string, ...words: readonly string[]): string {
+  return [name, ...words.map(shellWord)].join(' ')
+}
+
+function fieldsOf({ records }: Answer): Map<string, string> {
+  return new Map(records.map(({ name, rest }) => [name, rest]))
+}
+
+function wanted(expected: Expected): string {
+  if (expected === 'anything') return 'any'
+  if (expected === 'absent') return 'absent'
+  return 'sha256' in expected ? `sum:${expected.sha256}` : `link:${expected.linkTarget}`
+}
+
+function checkedPath(path: string): string {
+  if (!path.startsWith('/')) {
+    throw new KcertError('KCERT_USAGE', `${JSON.stringify(path)} is not an absolute path`, {
+      why: 'a shell on a node stands in no folder of its own',
+    })
+  }
+  return path.length > 1 ? path.replace(/\/+$/, '') || '/' : path
+}
+
+function digestOf(octets: Uint8Array): Sha256 {
+  return createHash('sha256').update(octets).digest('hex')
+}
+
+function nonce(): string {
+  return randomBytes(6).toString('hex')
+}

@@ -1,0 +1,162 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+import { shellWord } from './protocol.ts'
+import { lastLines } from './session.ts'
+import { explainSudo } from './sudo.ts'
+import { type Become, shellVector, type Transport, type TransportEnd } from './transport.ts'
+
+/** How a node is reached by OpenSSH. What is not given comes from the user's own ssh_config: user, keys, agents, jump hosts. */
+export interface SshTarget {
+  /** A name, an address, or a Host of ssh_config. */
+  readonly host: string
+  readonly user?: string
+  readonly port?: number
+  readonly identityFile?: string
+  /** Instead of ~/.ssh/config. */
+  readonly configFile?: string
+  readonly become?: Become
+}
+
+/** Connections of one run of kcert: a private folder with the control sockets of their masters. */
+export interface SshConnections {
+  transport(target: SshTarget): Transport
+  /** Ends every master that is left, and removes the folder. */
+  close(): Promise<void>
+}
+
+// A socket's path ends at 104 octets on some systems, and ssh appends 17 while it makes one.
+const longestSocketPath = 104 - 17
+
+// A master that was left behind by a killed kcert ends by itself after this time.
+const persistSeconds = 30
+
+/** Returns connections that share nothing with others of this user. The folder is made, with 0700, at the first of them. */
+export function sshConnections(): SshConnections {
+  let folder: string | undefined
+  let count = 0
+  const open = new Set<Transport>()
+  const socketPath = (): string => {
+    folder ??= mkdtempSync(join(tmpdir().length > 40 ? '/tmp' : tmpdir(), 'kcert-ssh-'))
+    return join(folder, `${++count}`)
+  }
+  return {
+    transport: (target) => {
+      const transport = sshTransport(target, socketPath(), () => open.delete(transport))
+      open.add(transport)
+      return transport
+    },
+    close: async () => {
+      await Promise.all([...open].map((transport) => transport.close()))
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+      folder = undefined
+    },
+  }
+}
+
+function sshTransport(target: SshTarget, socket: string, onClose: () => void): Transport {
+  const destination = [
+    ...(target.configFile === undefined ? [] : ['-F', target.configFile]),
+    ...(target.user === undefined ? [] : ['-l', target.user]),
+    ...(target.port === undefined ? [] : ['-p', `${target.port}`]),
+    ...(target.identityFile === undefined ? [] : ['-i', target.identityFile]),
+  ]
+  const title = ['ssh', ...destination, target.host].join(' ')
+  // A host that begins with a dash would be an option.
+  const host = ['--', target.host]
+  const multiplexed = socket.length <= longestSocketPath
+  return {
+    title,
+    start: (script) => [
+      'ssh',
+      ...destination,
+      ...options,
+      ...(multiplexed ? [...sharing, '-o', `ControlPath=${socket}`] : []),
+      ...host,
+      // The far end's login shell gets one line, and is replaced by sh.
+      `exec ${shellVector(script, target.become).map(shellWord).join(' ')}`,
+    ],
+    explain: (end) => explainSudo(title, end) ?? explainSsh(target.host, title, end),
+    close: async () => {
+      onClose()
+      if (multiplexed)
+        await quietly(['ssh', ...destination, '-o', `ControlPath=${socket}`, '-O', 'exit', ...host])
+    },
+  }
+}
+
+const options = [
+  // Nothing is asked on a terminal, and nothing of the user's session is lent to the node.
+  ...['-T', '-a', '-x', '-o', 'BatchMode=yes', '-o', 'ClearAllForwardings=yes', '-o', 'RemoteCommand=none'],
+  ...['-o', 'RequestTTY=no', '-o', 'LogLevel=ERROR', '-o', 'ConnectTimeout=10'],
+  // A node that fell off the network is noticed after 15 s.
+  ...['-o', 'ServerAliveInterval=5', '-o', 'ServerAliveCountMax=3'],
+]
+
+const sharing = ['-o', 'ControlMaster=auto', '-o', `ControlPersist=${persistSeconds}`]
+
+function quietly(argv: readonly string[]): Promise<void> {
+  const [program = '', ...args] = argv
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { stdio: 'ignore', timeout: 5_000 })
+    child.once('error', () => resolve())
+    child.once('exit', () => resolve())
+  })
+}
+
+interface SshFailure {
+  readonly words: RegExp
+  readonly tell: (host: string, title: string) => KcertError
+}
+
+// OpenSSH's own words; its messages are not translated.
+const failures: readonly SshFailure[] = [
+  {
+    words: /REMOTE HOST IDENTIFICATION HAS CHANGED|host key .*has changed|Host key for .* has changed/i,
+    tell: (host, title) =>
+      new KcertError('KCERT_NODE_UNTRUSTED', `the host key of ${host} is not the one that is known`, {
+        why: 'the machine was installed anew, or something answers in its place; nothing was sent to it',
+        next: `compare the key with the machine's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then: ssh-keygen -R ${host} && ${title}`,
+      }),
+  },
+  {
+    words: /Host key verification failed/,
+    tell: (host, title) =>
+      new KcertError('KCERT_NODE_UNTRUSTED', `the host key of ${host} is not known`, {
+        why: 'it is in no known_hosts file, and kcert accepts none unseen',
+        next: `connect once by hand and compare the key: ${title}`,
+      }),
+  },
+  {
+    words: /Permission denied \(|Too many authentication failures|no mutual signature/,
+    tell: (host, title) =>
+      new KcertError('KCERT_NODE_REFUSED', `${host} refuses the login`, {
+        why: 'none of the keys that ssh offers is accepted, and kcert types no password',
+        next: `see which keys are offered: ${title} -v true`,
+      }),
+  },
+]
+
+function explainSsh(
+  host: string,
+  title: string,
+  { stderr, cause, status }: TransportEnd,
+): KcertError | undefined {
+  if ((cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') {
+    return new KcertError('KCERT_USAGE', 'there is no program "ssh"', {
+      why: 'nodes with `ssh` are reached by the OpenSSH client',
+      next: 'install it (apt-get install openssh-client, dnf install openssh-clients)',
+      cause,
+    })
+  }
+  const told = failures.find(({ words }) => words.test(stderr))
+  if (told !== undefined) return told.tell(host, title)
+  // 255 is ssh's own failure: no such name, refused, no route, no answer.
+  if (status !== 255 || stderr === '') return undefined
+  return new KcertError('KCERT_NODE_UNREACHABLE', `${host} cannot be reached by ssh`, {
+    why: lastLines(stderr),
+    next: `try it by hand: ${title} true`,
+  })
+}

@@ -1,0 +1,75 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from 'vitest'
+import { commandTransport } from '../../src/node/command.ts'
+import { localTransport } from '../../src/node/local.ts'
+import { shellNode } from '../../src/node/shell-node.ts'
+import { type SshConnections, sshConnections } from '../../src/node/ssh.ts'
+import type { Transport } from '../../src/node/transport.ts'
+import type { NodeAccess } from '../../src/pki/node-access.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { temporaryFolder } from '../scripts/temporary-folder.ts'
+import { nodeContract } from './contract.ts'
+import { type Sshd, startSshd, whyNoSshd } from './sshd.ts'
+
+const folder = temporaryFolder('kcert-adapters-')
+const open = async (transport: Transport): Promise<NodeAccess> =>
+  shellNode({ name: 'cp1', transport, clock: systemClock })
+
+nodeContract('local', () => open(localTransport()))
+
+// Which shell a node has is decided there; here, by what the name sh leads to.
+for (const shell of ['dash', 'bash']) {
+  const program = ['/bin', '/usr/bin'].map((bin) => join(bin, shell)).find((path) => existsSync(path))
+  if (program === undefined) process.stderr.write(`no ${shell} here: not tested with it\n`)
+  else
+    nodeContract(`command, whose sh is ${shell}`, () =>
+      open(commandTransport(['env', pathWith(shell, program)])),
+    )
+}
+
+function pathWith(shell: string, program: string): string {
+  const bin = join(folder, shell)
+  mkdirSync(bin)
+  symlinkSync(program, join(bin, 'sh'))
+  return `PATH=${bin}:/usr/bin:/bin:/usr/sbin:/sbin`
+}
+
+const busybox = ['/bin/busybox', '/usr/bin/busybox'].find((path) => existsSync(path))
+if (busybox === undefined)
+  process.stderr.write('no busybox here (apt-get install busybox): not tested with it\n')
+else {
+  nodeContract('command, whose every tool is of busybox', () => {
+    const bin = join(folder, 'busybox')
+    mkdirSync(bin)
+    execFileSync(busybox, ['--install', '-s', bin])
+    return open(commandTransport(['env', '-i', `PATH=${bin}`]))
+  })
+}
+
+const noise = `echo Welcome; printf 'You have mail. '; exec "$@"`
+nodeContract('command, that greets', () => open(commandTransport(['sh', '-c', noise, 'sh'])))
+
+if (existsSync('/usr/bin/sudo') && userInfo().uid === 0) {
+  nodeContract('command, that becomes root by sudo', () => open(commandTransport([], 'sudo')))
+} else process.stderr.write('no sudo here, or not root: become: sudo is not tested\n')
+
+if (whyNoSshd !== undefined) process.stderr.write(`${whyNoSshd}: ssh is not tested\n`)
+else {
+  let sshd: Sshd
+  let connections: SshConnections
+
+  beforeAll(async () => {
+    sshd = await startSshd(join(folder, 'sshd'))
+    connections = sshConnections()
+  })
+
+  afterAll(async () => {
+    await connections.close()
+    await sshd.stop()
+  })
+
+  nodeContract('ssh', () => open(connections.transport({ host: 'node', configFile: sshd.configFile })))
+}

@@ -1,0 +1,377 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { NodeAccess, ReadFile } from '../../src/pki/node-access.ts'
+import { temporaryFolder } from '../scripts/temporary-folder.ts'
+
+// What every adapter promises. The node is this machine, reached in the adapter's way, so the test sees its files directly.
+
+const folder = temporaryFolder('kcert-node-')
+let count = 0
+
+export function sha256(content: Uint8Array | string): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+export function nodeContract(title: string, open: () => Promise<NodeAccess>): void {
+  describe(title, () => {
+    let node: NodeAccess
+    let here: string
+    const at = (name: string): string => join(here, name)
+
+    beforeAll(async () => {
+      node = await open()
+    })
+
+    beforeEach(() => {
+      here = join(folder, `${++count}`)
+      mkdirSync(here)
+    })
+
+    afterAll(async () => {
+      await node.close()
+    })
+
+    test('files are read with content, mode, owner and digest, in the order asked for', async () => {
+      const octets = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 256))
+      writeFileSync(at('key'), octets, { mode: 0o600 })
+      writeFileSync(at('empty'), '', { mode: 0o644 })
+      const [empty, absent, key] = await node.readFiles([at('empty'), at('absent'), at('key')])
+      expect(absent).toEqual({ path: at('absent'), found: 'absent' })
+      expect(empty).toMatchObject({ found: 'file', sizeBytes: 0, mode: 0o644, sha256: sha256('') })
+      const { uid, gid, mtime } = statSync(at('key'))
+      expect(key).toMatchObject({ found: 'file', mode: 0o600, uid, gid, sha256: sha256(octets) })
+      expect(Buffer.from((key as ReadFile).content)).toEqual(octets)
+      expect(Math.abs((key as ReadFile).modifiedAt.getTime() - mtime.getTime())).toBeLessThan(1000)
+    })
+
+    test('a file of a mebibyte comes whole, a larger one is unreadable', async () => {
+      const content = Buffer.alloc(1024 * 1024, 'kcert')
+      writeFileSync(at('large'), content)
+      writeFileSync(at('larger'), Buffer.concat([content, Buffer.from('!')]))
+      const [large, larger] = await node.readFiles([at('large'), at('larger')])
+      expect((large as ReadFile).sha256).toBe(sha256(content))
+      expect(larger).toMatchObject({ found: 'unreadable', reason: 'larger than is read' })
+    })
+
+    test('links are followed and named; what dangles is absent; folders and FIFOs are not opened', async () => {
+      writeFileSync(at('kubelet-client-2026.pem'), 'pair')
+      symlinkSync('kubelet-client-2026.pem', at('current'))
+      symlinkSync('gone', at('dangling'))
+      execFileSync('mkfifo', [at('fifo')])
+      const [link, dangling, fifo, dir] = await node.readFiles([
+        at('current'),
+        at('dangling'),
+        at('fifo'),
+        here,
+      ])
+      expect(link).toMatchObject({
+        found: 'file',
+        linkTarget: 'kubelet-client-2026.pem',
+        sha256: sha256('pair'),
+      })
+      expect(dangling).toEqual({ path: at('dangling'), found: 'absent', linkTarget: 'gone' })
+      expect(fifo).toMatchObject({ found: 'special' })
+      expect(dir).toMatchObject({ found: 'folder' })
+    })
+
+    const oddNames = [
+      'with space',
+      "it's",
+      '$(touch x)',
+      '`id`',
+      'a"b\\c',
+      '-n',
+      'zwei\nZeilen',
+      'käse*',
+      ';&|',
+    ]
+
+    test.each(oddNames)('the name %j is a name and nothing else', async (name) => {
+      await node.writeFile(at(name), 'content', { replaces: 'absent', mode: 0o640 })
+      expect(readFileSync(at(name), 'utf8')).toBe('content')
+      expect(readdirSync(here)).toEqual([name])
+      expect(await node.statFiles([at(name)], { sha256: true })).toMatchObject([
+        { path: at(name), found: 'file', mode: 0o640, sha256: sha256('content') },
+      ])
+    })
+
+    test('a folder is listed with hidden names, kinds and link targets', async () => {
+      writeFileSync(at('a b'), '', { mode: 0o600 })
+      writeFileSync(at('.hidden'), 'four')
+      mkdirSync(at('folder'), { mode: 0o700 })
+      symlinkSync('a b', at('link'))
+      const listing = await node.listFolder(here)
+      expect(listing).toMatchObject({
+        found: 'folder',
+        entries: [
+          { name: '.hidden', kind: 'file', sizeBytes: 4 },
+          { name: 'a b', kind: 'file', mode: 0o600 },
+          { name: 'folder', kind: 'folder', mode: 0o700 },
+          { name: 'link', kind: 'link', linkTarget: 'a b' },
+        ],
+      })
+      expect(await node.listFolder(at('none'))).toMatchObject({ found: 'absent' })
+      expect(await node.listFolder(at('a b'))).toMatchObject({ found: 'not-a-folder' })
+      expect(await node.listFolder(at('folder'))).toMatchObject({ found: 'folder', entries: [] })
+    })
+
+    test('patterns match paths, and one that matches nothing gives nothing', async () => {
+      for (const pod of ['p1', 'p 2']) {
+        mkdirSync(at(pod))
+        writeFileSync(join(at(pod), 'ca.crt'), '')
+      }
+      expect(await node.matchPaths([`${here}/p*/ca.crt`, `${here}/none*`])).toEqual([
+        join(at('p 2'), 'ca.crt'),
+        join(at('p1'), 'ca.crt'),
+      ])
+    })
+
+    test('a new file gets its mode and leaves no other name behind', async () => {
+      const written = await node.writeFile(at('ca.key'), 'key', { replaces: 'absent' })
+      expect(written).toEqual({ path: at('ca.key'), sha256: sha256('key'), changed: true, before: 'absent' })
+      expect(statSync(at('ca.key')).mode & 0o7777).toBe(0o600)
+      expect(readdirSync(here)).toEqual(['ca.key'])
+    })
+
+    test('a file that is replaced keeps mode and owner unless told otherwise', async () => {
+      writeFileSync(at('f'), 'old')
+      chmodSync(at('f'), 0o4751)
+      const { uid, gid } = statSync(at('f'))
+      const kept = await node.writeFile(at('f'), 'new', { replaces: { sha256: sha256('old') } })
+      expect(kept).toMatchObject({ changed: true, before: sha256('old') })
+      expect(statSync(at('f'))).toMatchObject({ uid, gid, mode: 0o104751 })
+      await node.writeFile(at('f'), 'new', { replaces: 'anything', mode: 0o400, owner: { uid, gid } })
+      expect(statSync(at('f')).mode & 0o7777).toBe(0o400)
+    })
+
+    test('what is there already is not written again', async () => {
+      await node.writeFile(at('f'), 'new', { replaces: 'absent', mode: 0o644 })
+      const { ino } = statSync(at('f'))
+      const again = await node.writeFile(at('f'), 'new', { replaces: 'absent', mode: 0o644 })
+      expect(again).toMatchObject({ changed: false, before: sha256('new') })
+      expect(statSync(at('f')).ino).toBe(ino)
+    })
+
+    test.each([
+      ['another content', () => writeFileSync(at('f'), 'edited'), { sha256: sha256('old') }],
+      ['nothing', () => {}, { sha256: sha256('old') }],
+      ['a file where there was none', () => writeFileSync(at('f'), 'edited'), 'absent'],
+    ] as const)('a write refuses when there is %s, and touches nothing', async (_what, arrange, replaces) => {
+      arrange()
+      const before = readdirSync(here)
+      await expect(node.writeFile(at('f'), 'new', { replaces })).rejects.toMatchObject({
+        code: 'KCERT_NODE_FILE_CHANGED',
+      })
+      expect(readdirSync(here)).toEqual(before)
+      if (before.length > 0) expect(readFileSync(at('f'), 'utf8')).toBe('edited')
+    })
+
+    test('a write through a link replaces the file that it leads to', async () => {
+      mkdirSync(at('real'))
+      writeFileSync(join(at('real'), 'ca.crt'), 'old')
+      symlinkSync('real/ca.crt', at('ca.crt'))
+      const { path } = await node.writeFile(at('ca.crt'), 'new', { replaces: { sha256: sha256('old') } })
+      expect(path).toBe(join(realpathSync(here), 'real/ca.crt'))
+      expect(lstatSync(at('ca.crt')).isSymbolicLink()).toBe(true)
+      expect(readFileSync(at('ca.crt'), 'utf8')).toBe('new')
+    })
+
+    test('a write into a missing folder, or over a folder, says so', async () => {
+      mkdirSync(at('folder'))
+      for (const [path, why] of [
+        [at('none/f'), /folder does not exist/],
+        [at('folder'), /not replaced by a file/],
+      ] as const) {
+        await expect(node.writeFile(path, 'x', { replaces: 'anything' })).rejects.toMatchObject({
+          code: 'KCERT_NODE_FILE_NOT_WRITTEN',
+          why: expect.stringMatching(why),
+        })
+      }
+    })
+
+    test('what a killed shell left behind goes with the next write, when it is old', async () => {
+      writeFileSync(at('.kcert.aaaa.kcert-tmp'), 'a key')
+      writeFileSync(at('.kcert.bbbb.kcert-tmp'), 'somebody is writing')
+      utimesSync(at('.kcert.aaaa.kcert-tmp'), 0, 0)
+      await node.writeFile(at('f'), 'x', { replaces: 'absent' })
+      expect(readdirSync(here)).toEqual(['.kcert.bbbb.kcert-tmp', 'f'])
+    })
+
+    test('a copy stays on the node, and is refused when its source is another', async () => {
+      writeFileSync(at('ca.key'), 'key', { mode: 0o600 })
+      const copied = await node.copyFile(at('ca.key'), at('copy'), {
+        replaces: 'absent',
+        sha256: sha256('key'),
+      })
+      expect(copied.changed).toBe(true)
+      expect(readFileSync(at('copy'), 'utf8')).toBe('key')
+      expect(statSync(at('copy')).mode & 0o777).toBe(0o600)
+      await expect(
+        node.copyFile(at('ca.key'), at('other'), { replaces: 'absent', sha256: sha256('another') }),
+      ).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_NOT_WRITTEN' })
+      expect(readdirSync(here)).toEqual(['ca.key', 'copy'])
+    })
+
+    test('a link is changed in one step, and only from what it was', async () => {
+      const link = (target: string, replaces: Parameters<NodeAccess['linkFile']>[2]['replaces']) =>
+        node.linkFile(at('current.pem'), target, { replaces })
+      expect(await link('one.pem', 'absent')).toBe(true)
+      expect(await link('two.pem', { linkTarget: 'one.pem' })).toBe(true)
+      expect(await link('two.pem', { linkTarget: 'one.pem' })).toBe(false)
+      await expect(link('three.pem', { linkTarget: 'one.pem' })).rejects.toMatchObject({
+        code: 'KCERT_NODE_FILE_CHANGED',
+        why: 'there is now a symbolic link to two.pem',
+      })
+      expect(readlinkSync(at('current.pem'))).toBe('two.pem')
+      expect(readdirSync(here)).toEqual(['current.pem'])
+    })
+
+    test('files are moved and removed only when they are what they were', async () => {
+      writeFileSync(at('a'), 'a')
+      const holds = { sha256: sha256('a') }
+      await node.moveFile(at('a'), at('b'), { holds, replaces: 'absent' })
+      writeFileSync(at('c'), 'c')
+      await expect(node.moveFile(at('c'), at('b'), { holds, replaces: 'absent' })).rejects.toMatchObject({
+        code: 'KCERT_NODE_FILE_CHANGED',
+      })
+      await expect(node.removeFile(at('c'), { holds })).rejects.toMatchObject({
+        code: 'KCERT_NODE_FILE_CHANGED',
+      })
+      expect(await node.removeFile(at('b'), { holds })).toBe(true)
+      expect(await node.removeFile(at('b'), { holds })).toBe(false)
+      expect(readdirSync(here)).toEqual(['c'])
+    })
+
+    test('folders are made with their mode, and removed when empty', async () => {
+      await node.makeFolder(at('pki/kcert'), { mode: 0o700 })
+      await node.makeFolder(at('pki/kcert'), { mode: 0o755 })
+      expect(statSync(at('pki/kcert')).mode & 0o777).toBe(0o700)
+      expect(statSync(at('pki')).mode & 0o777).toBe(0o755)
+      await expect(node.removeFolder(at('pki'))).rejects.toMatchObject({
+        code: 'KCERT_NODE_FILE_NOT_WRITTEN',
+      })
+      expect(await node.removeFolder(at('pki/kcert'))).toBe(true)
+      expect(await node.removeFolder(at('pki/kcert'))).toBe(false)
+    })
+
+    test('a program gets its arguments and input exactly, and gives back output, errors and status', async () => {
+      const odd = ['a b', "'", '"$HOME"', '', '*', 'zwei\nZeilen', '\\n', 'ä']
+      const printed = await node.run(['printf', '<%s>', ...odd])
+      expect(Buffer.from(printed.stdout).toString()).toBe(odd.map((word) => `<${word}>`).join(''))
+      const octets = Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * 7) % 256))
+      const echoed = await node.run(['sh', '-c', 'cat; echo "no such thing" >&2; exit 3'], { stdin: octets })
+      expect({ ...echoed, stdout: sha256(echoed.stdout) }).toEqual({
+        status: 3,
+        stdout: sha256(octets),
+        stderr: 'no such thing',
+      })
+      expect((await node.run(['no-such-program-here'])).status).toBe(127)
+      expect((await node.run(['sh', '-c', 'kill -9 $$'])).status).toBe(137)
+    })
+
+    test.each(['a timeout', 'a call-off'])('%s ends what was started, with its children', async (how) => {
+      const seconds = `${600_000 + ++count}`
+      const stubborn = `trap '' TERM; sleep ${seconds} & wait`
+      const controller = new AbortController()
+      const running = node.run(
+        ['sh', '-c', stubborn],
+        how === 'a timeout' ? { timeoutMs: 1_000 } : { signal: controller.signal },
+      )
+      const failed = expect(running).rejects.toMatchObject(
+        how === 'a timeout' ? { code: 'KCERT_NODE_UNREACHABLE' } : { name: 'AbortError' },
+      )
+      await until(() => isRunning(['sleep', seconds]))
+      controller.abort()
+      await failed
+      await until(() => !isRunning(['sleep', seconds]))
+      expect((await node.run(['true'])).status).toBe(0)
+    })
+
+    test('many calls at once are all answered', async () => {
+      writeFileSync(at('f'), 'x')
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => node.run(['echo', `${index}`])),
+      )
+      expect(answers.map(({ stdout }) => Number(Buffer.from(stdout).toString()))).toEqual(
+        answers.map((_, index) => index),
+      )
+    })
+
+    test('a process is found by its program, with its arguments and the time of its start', async () => {
+      copyFileSync('/bin/sleep', at('kube-controller-manager'))
+      const seconds = `${700_000 + ++count}`
+      const started = Date.now()
+      const controller = new AbortController()
+      const { signal } = controller
+      const running = node.run([at('kube-controller-manager'), seconds], { signal })
+      const ended = expect(running).rejects.toMatchObject({ name: 'AbortError' })
+      const mine = async () =>
+        (await node.processes(['kube-controller-manager', 'etcd'])).filter(({ argv }) => argv[1] === seconds)
+      await until(async () => (await mine()).length > 0)
+      const [found] = await mine()
+      expect(found).toMatchObject({
+        program: 'kube-controller-manager',
+        argv: [at('kube-controller-manager'), seconds],
+      })
+      expect(Math.abs(found!.startedAt.getTime() - started)).toBeLessThan(4_000)
+      expect(readFileSync(`/proc/${found!.pid}/stat`, 'utf8')).toContain(` ${found!.startTicks} `)
+      controller.abort()
+      await ended
+    })
+
+    test("the node's clock, space and user are told", async () => {
+      const { aheadMs, roundTripMs } = await node.clock()
+      expect(aheadMs.atLeast).toBeLessThanOrEqual(0)
+      expect(aheadMs.atMost).toBeGreaterThanOrEqual(0)
+      expect(aheadMs.atMost - aheadMs.atLeast).toBeLessThanOrEqual(roundTripMs + 1001)
+      const { availableBytes, totalBytes } = await node.freeSpace(here)
+      expect(availableBytes).toBeGreaterThan(0)
+      expect(totalBytes).toBeGreaterThan(availableBytes)
+      const { uid, isRoot, bootId } = await node.identity()
+      expect(isRoot).toBe(uid === 0)
+      expect(bootId).toBe(readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim())
+    })
+
+    test('a path that is not absolute, or holds a zero octet, is refused', async () => {
+      await expect(node.readFiles(['etc/hosts'])).rejects.toMatchObject({ code: 'KCERT_USAGE' })
+      await expect(node.readFiles(['/etc/\0hosts'])).rejects.toMatchObject({ code: 'KCERT_USAGE' })
+    })
+  })
+}
+
+export function isRunning(argv: readonly string[]): boolean {
+  return readdirSync('/proc').some((pid) => {
+    if (!/^\d+$/.test(pid)) return false
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8') === `${argv.join('\0')}\0`
+    } catch {
+      return existsSync(`/proc/${pid}/none`)
+    }
+  })
+}
+
+export async function until(claim: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 300; tries++) {
+    if (await claim()) return
+    await wait(50)
+  }
+  throw new Error('it did not become true within 15 s')
+}
