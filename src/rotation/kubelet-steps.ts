@@ -1,0 +1,147 @@
+import type { Action, RestartComponent } from './action.ts'
+import type { Digest } from './certificate-record.ts'
+import { rewritingKubeconfig } from './kubeconfig-files.ts'
+import { isOfOldCa, leafIn } from './leaves.ts'
+import type { Gap } from './phase.ts'
+import { fileAt, hasStartedSince, type KubeletPicture, type Seen } from './picture.ts'
+import { isProven, probe } from './proof.ts'
+import type { CaChange, Target } from './target.ts'
+
+// A kubelet reads the CA data of its kubeconfig at its start, and both of its certificates: none of them is renewed because a
+// CA changed. So all three are laid out, and one restart takes them together.
+
+type Sees = 'kubelets' | 'files' | 'nodes' | 'evidence'
+
+type CaDataOf = (trust: readonly Digest[], change: CaChange) => readonly Digest[]
+
+/** Returns what a kubelet lacks: new certificates, the CA data, a start since, logs that come through. */
+export function kubeletGaps(
+  seen: Seen<Sees>,
+  kubelet: KubeletPicture,
+  change: CaChange,
+  caDataOf: CaDataOf,
+): readonly Gap[] {
+  const { id, node, process } = kubelet
+  const files = filesOf(seen, kubelet)
+  const kubeconfig = files.kubeconfig
+  const holds = kubeconfig?.holds
+  const lacks = holds?.kind === 'kubeconfig' && caDataOf(holds.caData, change).join() !== holds.caData.join()
+  const gap = (what: string): Gap => ({ at: id, what })
+  const gaps = [
+    ...(isOfOldCa(seen, files.client, change) ? [gap('client certificate of the old CA')] : []),
+    ...(isOfOldCa(seen, files.serving, change) ? [gap('serving certificate of the old CA')] : []),
+    ...(lacks ? [gap('kubelet.conf without the wanted CAs')] : []),
+    ...(hasReadAll(seen, kubelet) ? [] : [gap('started before its files changed')]),
+    ...(seen.nodes.some(({ name, isReady }) => name === node && isReady) ? [] : [gap('node not Ready')]),
+  ]
+  if (gaps.length > 0) return gaps
+  return isProven(seen, { kind: 'logs', node }, process?.startedAtMs ?? 0)
+    ? []
+    : [gap('logs not proven to come through every API server')]
+}
+
+/** Returns the steps of one node, ending with the proof that its logs come through each API server; none when nothing is open. */
+export function kubeletSteps(
+  seen: Seen<Sees>,
+  phase: number,
+  kubelet: KubeletPicture,
+  change: CaChange,
+  target: Target,
+  caDataOf: CaDataOf,
+): readonly Action[] {
+  if (kubeletGaps(seen, kubelet, change, caDataOf).length === 0) return []
+  const { id, node, clientCurrent, servingCurrent } = kubelet
+  const files = filesOf(seen, kubelet)
+  const writes = [
+    ...(isOfOldCa(seen, files.client, change) ? requesting(seen, phase, node, clientCurrent, 'client') : []),
+    ...(isOfOldCa(seen, files.serving, change)
+      ? requesting(seen, phase, node, servingCurrent, 'serving')
+      : []),
+    ...rewritingKubeconfig(seen, phase, files.kubeconfig, change, target, caDataOf),
+  ]
+  const restarts = writes.length > 0 || !hasReadAll(seen, kubelet) ? [kubeletRestart(phase, kubelet)] : []
+  const waits: Action[] =
+    servingCurrent === undefined
+      ? []
+      : [
+          {
+            kind: 'wait',
+            phase,
+            until: { kind: 'serves', presenter: id, signedBy: change.newCa.spki },
+            because: `${id} serves its new certificate`,
+            deadlineMs: 60_000,
+          },
+        ]
+  return [...writes, ...restarts, awaitReady(phase, node), ...waits, provingLogs(phase, node)]
+}
+
+export function awaitReady(phase: number, node: string): Action {
+  return {
+    kind: 'wait',
+    phase,
+    until: { kind: 'node-ready', node },
+    because: `node ${node} is Ready`,
+    deadlineMs: 120_000,
+  }
+}
+
+/** A restarted kubelet is Ready some 10 s before it answers for its containers again. */
+export function provingLogs(phase: number, node: string): Action {
+  return probe(phase, { kind: 'logs', node }, 90_000)
+}
+
+export function kubeletRestart(phase: number, { id, process }: KubeletPicture): RestartComponent {
+  const replaces = process === undefined ? {} : { replaces: process.startedAtMs }
+  return { kind: 'restart', phase, process: id, ...replaces, how: 'service' }
+}
+
+function filesOf(seen: Seen<'files'>, { node, kubeconfig, clientCurrent, servingCurrent }: KubeletPicture) {
+  return {
+    kubeconfig: fileAt(seen, node, kubeconfig),
+    client: fileAt(seen, node, clientCurrent),
+    serving: fileAt(seen, node, servingCurrent),
+  }
+}
+
+function hasReadAll(seen: Seen<'files'>, kubelet: KubeletPicture): boolean {
+  return Object.values(filesOf(seen, kubelet)).every((file) => hasStartedSince(kubelet.process, file))
+}
+
+/** The kubelet's store: a dated file with certificate and key, and a link to it that is changed at last. */
+function requesting(
+  seen: Seen<'files'>,
+  phase: number,
+  node: string,
+  current: string | undefined,
+  usage: 'client' | 'serving',
+): readonly Action[] {
+  const link = fileAt(seen, node, current)
+  const leaf = leafIn(seen, link)
+  if (current === undefined || link === undefined || leaf === undefined) return []
+  const dated = current.replace('current', storeDate(seen.atMs))
+  return [
+    {
+      kind: 'write-file',
+      phase,
+      node,
+      path: dated,
+      replaces: fileAt(seen, node, dated)?.digest ?? 'absent',
+      content: { kind: 'requested', usage, replaces: leaf.digest },
+      mode: 0o600,
+    },
+    {
+      kind: 'write-file',
+      phase,
+      node,
+      path: current,
+      replaces: link.digest,
+      content: { kind: 'link', to: dated },
+      mode: 0o600,
+    },
+  ]
+}
+
+/** As client-go's certificate store dates its files. */
+function storeDate(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 19).replace(/[T:]/g, '-')
+}

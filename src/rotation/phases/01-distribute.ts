@@ -1,0 +1,102 @@
+import type { Action, Step } from '../action.ts'
+import { copiesFolder, folderOn, isLaidOut, materialOf } from '../material.ts'
+import { definePhase, type Gap } from '../phase.ts'
+import { fileAt, type NodePicture, type Seen } from '../picture.ts'
+import { isProven, probe } from '../proof.ts'
+import { together } from '../restart.ts'
+import type { Target } from '../target.ts'
+import { touchedFilesOn } from '../touched-files.ts'
+import { restoreFiles } from '../undo.ts'
+
+type Sees = 'nodes' | 'components' | 'kubelets' | 'kubeconfigs' | 'files' | 'copies' | 'evidence'
+
+export const distribute = definePhase({
+  id: 'distribute',
+  number: 1,
+  title: 'lay out the new CA on every control-plane node, and copies of all that will change',
+  source: 'step 1',
+  after: [],
+  risk: 'writes',
+  sees: ['nodes', 'components', 'kubelets', 'kubeconfigs', 'files', 'copies', 'evidence'],
+
+  gaps(seen, target) {
+    // At the end of phase 12 kcert's own folder goes.
+    if (target.isDropping) return []
+    return seen.nodes.flatMap((node) => [
+      ...clockGaps(node, target),
+      ...missingMaterial(seen, node, target).map(({ path }) => ({
+        at: `${node.name}:${path}`,
+        what: 'not laid out',
+      })),
+      ...(uncopiedFiles(seen, node.name).length > 0
+        ? [{ at: node.name, what: 'files that will change are not copied' }]
+        : isProven(seen, { kind: 'copies', node: node.name }, 0)
+          ? []
+          : [{ at: node.name, what: 'copies not proven to restore' }]),
+    ])
+  },
+
+  plan(seen, target): readonly Step[] {
+    const [first, ...others] = seen.nodes.filter((node) => node.isControlPlane)
+    if (first === undefined) return []
+    const layingOut = (node: NodePicture) => ({ name: node.name, steps: layOut(seen, node, target) })
+    return [
+      // Alone: here the new CA is made. The others get what lies there.
+      ...layingOut(first).steps,
+      ...together(target.atOnce, others.map(layingOut)),
+      ...together(
+        target.atOnce,
+        seen.nodes.map((node) => ({ name: node.name, steps: copy(seen, node.name) })),
+      ),
+    ]
+  },
+
+  undo(before, now) {
+    return { kind: 'steps', steps: restoreFiles(before, now, () => true) }
+  },
+})
+
+/** A certificate is backdated by minutes: a clock that is further behind would find it not yet valid. */
+function clockGaps({ name, clockSkewMs }: NodePicture, { mostClockSkewMs }: Target): Gap[] {
+  if (clockSkewMs === undefined) return [{ at: name, what: 'clock not known' }]
+  if (Math.abs(clockSkewMs) <= mostClockSkewMs) return []
+  const seconds = Math.round(Math.abs(clockSkewMs) / 1000)
+  return [{ at: name, what: `clock ${seconds} s ${clockSkewMs < 0 ? 'behind' : 'ahead'}` }]
+}
+
+function missingMaterial(seen: Seen<Sees>, node: NodePicture, target: Target) {
+  if (!node.isControlPlane) return []
+  return materialOf(folderOn(seen, node.name), target).filter(
+    (wanted) => !isLaidOut(seen, node.name, wanted, target),
+  )
+}
+
+function layOut(seen: Seen<Sees>, node: NodePicture, target: Target): Action[] {
+  return missingMaterial(seen, node, target).map(({ path, content, mode }) => ({
+    kind: 'write-file',
+    phase: 1,
+    node: node.name,
+    path,
+    replaces: fileAt(seen, node.name, path)?.digest ?? 'absent',
+    content,
+    mode,
+  }))
+}
+
+/** What was copied once is not copied again: later it is no longer what it was. */
+function uncopiedFiles(seen: Seen<Sees>, node: string) {
+  const copied = new Set(
+    seen.copies.flatMap((copy) => (copy.node === node && 'path' in copy.of ? [copy.of.path] : [])),
+  )
+  return touchedFilesOn(seen, node).filter(({ path }) => !copied.has(path))
+}
+
+function copy(seen: Seen<Sees>, node: string): Action[] {
+  const files = uncopiedFiles(seen, node)
+  const proof = { kind: 'copies', node } as const
+  if (files.length === 0) return isProven(seen, proof, 0) ? [] : [probe(1, proof)]
+  const path = `${copiesFolder}/index.jsonl`
+  const replaces = fileAt(seen, node, path)?.digest ?? 'absent'
+  const content = { kind: 'copies', of: files } as const
+  return [{ kind: 'write-file', phase: 1, node, path, replaces, content, mode: 0o600 }, probe(1, proof)]
+}

@@ -1,0 +1,95 @@
+import type { Step } from '../action.ts'
+import { definePhase } from '../phase.ts'
+import { type ComponentPicture, certificatesIn, fileAt, type Seen } from '../picture.ts'
+import { isProven, probe } from '../proof.ts'
+import { componentsNamed, isAsWanted, passOver } from '../restart.ts'
+import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
+import { changeOf, type Target } from '../target.ts'
+import { restoreFiles, restoreObjects } from '../undo.ts'
+import { backToDefinitions } from '../undo-pass.ts'
+
+const name = 'kube-controller-manager'
+
+export const publishBoth = definePhase({
+  id: 'publish-both',
+  number: 2,
+  title: 'controller-managers publish both CAs and go on signing with the old one',
+  source: 'step 2',
+  after: [1],
+  risk: 'restarts',
+  sees: ['components', 'files', 'leases', 'kubeadm', 'evidence'],
+
+  gaps(seen, target) {
+    if (isOver(target)) return []
+    const unready = componentsNamed(seen, name)
+      .filter((component) => !isAsWanted(seen, component, wantedOf(seen, target, component)))
+      .map(({ id }) => ({ at: id, what: 'does not run with both CAs to publish and one pair to sign with' }))
+    const configuration = extraArgs(seen, 2, wantedExtraArgs(seen, target)).map(() => ({
+      at: 'ConfigMap kube-system/kubeadm-config',
+      what: 'an upgrade would take the flags back',
+    }))
+    const leader = seen.leases.some((lease) => lease.name === name && lease.holder !== undefined)
+    return [
+      ...unready,
+      ...manySigners(seen),
+      ...configuration,
+      ...(leader ? [] : [{ at: name, what: 'no leader' }]),
+      ...(unready.length > 0 || isSigningProven(seen)
+        ? []
+        : [{ at: name, what: 'no request signed by the old CA since the restart' }]),
+    ]
+  },
+
+  plan(seen, target): readonly Step[] {
+    if (isOver(target)) return []
+    const pass = passOver(seen, 2, name, (component) => wantedOf(seen, target, component))
+    return [
+      ...extraArgs(seen, 2, wantedExtraArgs(seen, target)),
+      ...pass,
+      ...(pass.length === 0 && isSigningProven(seen)
+        ? []
+        : [probe(2, { kind: 'signer', generation: 'old' })]),
+    ]
+  },
+
+  undo(before, now) {
+    const isDefinition = (_node: string, path: string): boolean =>
+      now.components.some((component) => component.definition === path)
+    return {
+      kind: 'steps',
+      steps: [
+        ...restoreObjects(before, () => now.kubeadm?.version),
+        ...backToDefinitions(now, 2, restoreFiles(before, now, isDefinition)),
+      ],
+    }
+  },
+})
+
+function isOver(target: Target): boolean {
+  return target.isDropping || changeOf(target, 'cluster') === undefined
+}
+
+/** Phase 7 leads the same flags to the new pair; then they stay there. */
+function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentPicture) {
+  return wantedOfControllerManager(seen, target, component, signingGeneration(seen, component) ?? 'old')
+}
+
+function wantedExtraArgs(seen: Seen<'components'>, target: Target) {
+  const component = componentsNamed(seen, name)[0]
+  return component && wantedOf(seen, target, component).flags
+}
+
+function manySigners(seen: Seen<'components' | 'files'>) {
+  return componentsNamed(seen, name).flatMap(({ id, node, flags }) => {
+    const count = certificatesIn(fileAt(seen, node, flags['cluster-signing-cert-file'])).length
+    return count === 1 ? [] : [{ at: id, what: `signing file with ${count} certificates` }]
+  })
+}
+
+function isSigningProven(seen: Seen<'components' | 'evidence'>): boolean {
+  const components = componentsNamed(seen, name)
+  // Once phase 7 leads one of them to the new pair, it is that phase's to prove.
+  if (components.some((component) => signingGeneration(seen, component) === 'new')) return true
+  const latest = Math.max(0, ...components.map(({ process }) => process?.startedAtMs ?? 0))
+  return isProven(seen, { kind: 'signer', generation: 'old' }, latest)
+}

@@ -1,0 +1,43 @@
+import { definePhase, type Gap } from '../phase.ts'
+import type { Seen } from '../picture.ts'
+import { changeOf, type Target, wantedTrust } from '../target.ts'
+
+export const awaitPublished = definePhase({
+  id: 'await-published',
+  number: 3,
+  title: 'every namespace and every service account has both CAs',
+  source: 'step 3',
+  after: [2],
+  risk: 'reads',
+  sees: ['published'],
+
+  gaps: laggards,
+
+  plan(seen, target) {
+    const change = changeOf(target, 'cluster')
+    if (change === undefined || laggards(seen, target).length === 0) return []
+    return [
+      {
+        kind: 'wait',
+        phase: 3,
+        until: { kind: 'published', holds: wantedTrust(target, change), lacks: [] },
+        because: 'kube-controller-manager publishes both CAs in every namespace',
+        deadlineMs: 300_000,
+      },
+    ]
+  },
+
+  // What the controller-manager publishes follows its flag: undoing phase 2 undoes this.
+  undo: () => ({ kind: 'steps', steps: [] }),
+})
+
+function laggards(seen: Seen<'published'>, target: Target): readonly Gap[] {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return []
+  return seen.published
+    .filter(({ isActive, trust }) => isActive && !trust?.includes(change.newCa.digest))
+    .map(({ kind, name, trust }) => ({
+      at: `${kind} ${name}`,
+      what: trust === undefined ? 'not there' : 'without the new CA',
+    }))
+}

@@ -1,0 +1,242 @@
+import type { Action, Step } from '../action.ts'
+import { isSignedByCa } from '../certificate-record.ts'
+import { clusterInfoObject, publishing, unsignedTokens } from '../cluster-info.ts'
+import { leafIn } from '../leaves.ts'
+import { folderOn } from '../material.ts'
+import { definePhase, type Gap, type Refusal } from '../phase.ts'
+import { fileAt, fileKey, hasStartedSince, type Seen } from '../picture.ts'
+import { probe } from '../proof.ts'
+import { componentsNamed, restartWith, together } from '../restart.ts'
+import { bundleOf, changeOf, type Target, withNew } from '../target.ts'
+import {
+  addingNew,
+  distinctFiles,
+  holdsNew,
+  kubeletTrustFiles,
+  type TrustFile,
+  trustFilesOf,
+} from '../trust-files.ts'
+import { restoreFiles, restoreObjects } from '../undo.ts'
+import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
+
+type Sees =
+  | 'nodes'
+  | 'components'
+  | 'kubelets'
+  | 'files'
+  | 'leases'
+  | 'extensionAuthentication'
+  | 'clusterInfo'
+  | 'evidence'
+
+export const trustBoth = definePhase({
+  id: 'trust-both',
+  number: 5,
+  title: 'API servers and kubelets accept clients of both CAs, and whoever joins trusts both',
+  source: 'step 5, and clientCAFile of step 9.2',
+  // No signer may read ca.crt any more: it is going to hold two certificates.
+  after: [2],
+  risk: 'writes',
+  sees: [
+    'nodes',
+    'components',
+    'kubelets',
+    'files',
+    'leases',
+    'extensionAuthentication',
+    'clusterInfo',
+    'evidence',
+  ],
+
+  gaps: gapsOf,
+
+  plan(seen, target): readonly Step[] {
+    const files = verifiersOf(seen)
+    const [cluster, frontProxy] = [changeOf(target, 'cluster'), changeOf(target, 'front-proxy')]
+    const { extensionAuthentication: extension, clusterInfo } = seen
+    const onNode = (node: string): readonly Action[] => trustOnNode(seen, node, files, target)
+    const controlPlanes = seen.nodes.filter((node) => node.isControlPlane)
+    const workers = seen.nodes.filter((node) => !node.isControlPlane)
+    const writes = controlPlanes.some(({ name }) => onNode(name).some(({ kind }) => kind === 'write-file'))
+    const schedulers = writes ? undefined : unprovenSchedulers(seen, target)
+    return [
+      ...controlPlanes.flatMap(({ name }) => onNode(name)),
+      ...together(
+        target.atOnce,
+        workers.map(({ name }) => ({ name, steps: onNode(name) })),
+      ),
+      ...(extension === undefined || target.isDropping || (!writes && schedulers?.length === 0)
+        ? []
+        : [
+            awaitExtension(
+              5,
+              cluster ? bundleOf(cluster) : extension.client,
+              frontProxy ? bundleOf(frontProxy) : extension.requestheader,
+            ),
+            ...(schedulers ?? allSchedulers(seen, target)).map((subject) => probe(5, subject)),
+          ]),
+      ...(cluster && clusterInfo ? publishing(seen, 5, withNew(clusterInfo.trust, cluster)) : []),
+    ]
+  },
+
+  refusals(seen, target): readonly Refusal[] {
+    const apis = componentsNamed(seen, 'kube-apiserver')
+    const restarts = apis.some((api) => api.flags['kubelet-certificate-authority'] !== undefined)
+    if (!restarts || apis.length > 1 || target.acceptsOutage || gapsOf(seen, target).length === 0) return []
+    return [
+      {
+        what: 'the only API server must be restarted',
+        why: '--kubelet-certificate-authority is set and read once; the cluster has no API for about 40 s',
+        next: 'kcert rotate-ca --phase 5 --accept-outage',
+      },
+    ]
+  },
+
+  remarks(seen) {
+    const isSet = componentsNamed(seen, 'kube-apiserver').some(
+      (api) => api.flags['kubelet-certificate-authority'] !== undefined,
+    )
+    return isSet ? [] : ['--kubelet-certificate-authority: not configured, so no API server restarts']
+  },
+
+  undo(before, now, target) {
+    const issued = issuedMeanwhile(now, target)
+    if (issued.length > 0) {
+      return {
+        kind: 'impossible',
+        refusal: {
+          what: `${issued.length} certificates of the new CA are in use: ${issued.slice(0, 5).join(', ')}`,
+          why: 'no verifier would accept them after phase 5 is undone',
+          next: 'roll phase 9 back first, or name them with --waive',
+        },
+      }
+    }
+    const restored = restoreFiles(before, now, () => true)
+    const extension = now.extensionAuthentication
+    const [cluster, frontProxy] = [changeOf(target, 'cluster'), changeOf(target, 'front-proxy')]
+    const written = new Set(restored.map(({ node, path }) => fileKey(node, path)))
+    const restarts = componentsNamed(now, 'kube-apiserver').flatMap((api) => {
+      const path = api.flags['kubelet-certificate-authority']
+      const isAboutToChange = path !== undefined && written.has(fileKey(api.node, path))
+      return isAboutToChange ? restartWith(now, 5, api, { isAboutToChange }) : []
+    })
+    return {
+      kind: 'steps',
+      steps: [
+        ...restoreObjects(before, (_kind, name) =>
+          name === clusterInfoObject.name ? now.clusterInfo?.version : undefined,
+        ),
+        ...restored,
+        ...restarts,
+        ...(extension === undefined || restored.length === 0
+          ? []
+          : [
+              forgetting(5, extension.version),
+              awaitExtension(
+                5,
+                cluster ? [cluster.oldCa.digest] : extension.client,
+                frontProxy ? [frontProxy.oldCa.digest] : extension.requestheader,
+              ),
+            ]),
+      ],
+    }
+  },
+})
+
+function gapsOf(seen: Seen<Sees>, target: Target): readonly Gap[] {
+  const files = verifiersOf(seen)
+  const without = files.filter((file) => !holdsNew(seen, file, target))
+  const change = changeOf(target, 'cluster')
+  const joiners =
+    change !== undefined && seen.clusterInfo && !seen.clusterInfo.trust.includes(change.newCa.digest)
+      ? [{ at: 'ConfigMap kube-public/cluster-info', what: 'without the new CA' }]
+      : []
+  const unproven = target.isDropping
+    ? []
+    : [...unprovenAt(seen, files, target), ...unprovenSchedulers(seen, target)]
+  return [
+    ...without.map(({ process, path }) => ({ at: process, what: `${path} without the new CA` })),
+    ...unreadAtStart(seen, files).map(({ process, path }) => ({
+      at: process,
+      what: `started before ${path} changed`,
+    })),
+    ...joiners,
+    ...unsignedTokens(seen),
+    ...unproven.map((subject) => ({
+      at: 'at' in subject ? subject.at : '',
+      what: `client of the ${'generation' in subject ? subject.generation : ''} CA not proven to be accepted`,
+    })),
+  ]
+}
+
+/** extension-apiserver-authentication only ever grows: deleted, it is made anew of what API servers hold now. */
+export function forgetting(phase: number, version: string): Action {
+  const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
+  return { kind: 'patch-object', phase, object, version, change: { kind: 'delete' } }
+}
+
+/** Controller-managers read the API servers' files on their nodes: they are written here and proven here. */
+function verifiersOf(seen: Seen<'components' | 'kubelets'>): readonly TrustFile[] {
+  const apis = trustFilesOf(seen, ['kube-apiserver'])
+  const same = new Set(apis.map(({ node, path }) => fileKey(node, path)))
+  const managers = trustFilesOf(seen, ['kube-controller-manager']).filter(({ node, path }) =>
+    same.has(fileKey(node, path)),
+  )
+  return [...apis, ...managers, ...kubeletTrustFiles(seen)]
+}
+
+function unreadAtStart(
+  seen: Seen<'components' | 'files'>,
+  files: readonly TrustFile[],
+): readonly TrustFile[] {
+  const processes = new Map(seen.components.map(({ id, process }) => [id, process]))
+  return files.filter(
+    ({ process, node, path, reload }) =>
+      reload === 'start' && !hasStartedSince(processes.get(process), fileAt(seen, node, path)),
+  )
+}
+
+function trustOnNode(
+  seen: Seen<Sees>,
+  node: string,
+  files: readonly TrustFile[],
+  target: Target,
+): readonly Action[] {
+  const here = files.filter((file) => file.node === node)
+  const writes = distinctFiles(here).flatMap((file) => addingNew(seen, 5, file, target))
+  const written = new Set(writes.map(({ path }) => path))
+  const restarts = componentsNamed(seen, 'kube-apiserver')
+    .filter((api) => api.node === node)
+    .flatMap((api) => {
+      const path = api.flags['kubelet-certificate-authority']
+      if (path === undefined || changeOf(target, 'cluster') === undefined) return []
+      return restartWith(seen, 5, api, { files: [path], isAboutToChange: written.has(path) })
+    })
+  const touched = here.filter(({ path }) => written.has(path))
+  const untouched = here.filter(({ path }) => !written.has(path))
+  const probes = target.isDropping
+    ? []
+    : [
+        ...provingAll(5, touched, target),
+        ...unprovenAt(seen, untouched, target).map((subject) => probe(5, subject)),
+      ]
+  return [...writes, ...restarts, ...probes]
+}
+
+function allSchedulers(seen: Seen<Sees>, target: Target) {
+  return unprovenSchedulers({ ...seen, evidence: new Map() }, target)
+}
+
+/** Leaves of the new CA that are in use on nodes; kcert's own folder is not. */
+function issuedMeanwhile(now: Seen<Sees>, target: Target): readonly string[] {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return []
+  return [...now.files.values()]
+    .filter(({ node, path }) => !path.startsWith(`${folderOn(now, node)}/`))
+    .filter((file) => {
+      const leaf = leafIn(now, file)
+      return leaf !== undefined && !leaf.isCa && isSignedByCa(leaf, change.newCa)
+    })
+    .map(({ node, path }) => fileKey(node, path))
+    .filter((key) => !target.waivers.has(key))
+}

@@ -1,0 +1,172 @@
+import type { Action, Step } from '../action.ts'
+import { isSignedByCa } from '../certificate-record.ts'
+import { rewritingKubeconfig } from '../kubeconfig-files.ts'
+import { definePhase, type Gap } from '../phase.ts'
+import { type ComponentPicture, fileAt, fileKey, type KubeconfigPicture, type Seen } from '../picture.ts'
+import { isProven, probe } from '../proof.ts'
+import { componentsNamed, isAsWanted, passOver, restartWith, together, type Wanted } from '../restart.ts'
+import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
+import { type CaChange, changeOf, type Target, withNew } from '../target.ts'
+import { restoreFiles, restoreObjects } from '../undo.ts'
+import { backToDefinitions } from '../undo-pass.ts'
+
+type Sees = 'components' | 'files' | 'kubeconfigs' | 'leases' | 'kubeadm' | 'evidence'
+
+const manager = 'kube-controller-manager'
+const scheduler = 'kube-scheduler'
+
+export const renewKubeconfigs = definePhase({
+  id: 'kubeconfigs',
+  number: 7,
+  title:
+    'kubeconfigs hold both CAs and a client certificate of the new one; controller-managers sign with it',
+  source: 'step 7, and the signing files of step 9',
+  after: [5, 6],
+  risk: 'restarts',
+  sees: ['components', 'files', 'kubeconfigs', 'leases', 'kubeadm', 'evidence'],
+
+  gaps(seen, target): readonly Gap[] {
+    const change = changeOf(target, 'cluster')
+    if (change === undefined) return []
+    const onNodes = seen.kubeconfigs.filter(({ at }) => at !== undefined)
+    return [
+      ...onNodes.flatMap((one) => kubeconfigGaps(seen, one, change, target)),
+      ...undelivered(seen, change, target).map(({ id }) => ({
+        at: id,
+        what: 'outside the nodes and not acknowledged',
+      })),
+      ...readersOf(seen)
+        .filter((component) => !isAsWanted(seen, component, wantedOf(seen, target, component)))
+        .map(({ id }) => ({ at: id, what: 'started before its kubeconfig or signing pair changed' })),
+      ...(target.isDropping || isSignerProven(seen)
+        ? []
+        : [{ at: manager, what: 'no request signed by the new CA since the restart' }]),
+    ]
+  },
+
+  plan(seen, target): readonly Step[] {
+    const change = changeOf(target, 'cluster')
+    if (change === undefined) return []
+    const writes = seen.kubeconfigs.flatMap(({ at }) =>
+      at === undefined
+        ? []
+        : rewritingKubeconfig(seen, 7, fileAt(seen, at.node, at.path), change, target, withNew),
+    )
+    const rewritten = new Set(writes.map(({ node, path }) => fileKey(node, path)))
+    const wanted = (component: ComponentPicture): Wanted => ({
+      ...wantedOf(seen, target, component),
+      isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
+    })
+    const proxies = componentsNamed(seen, 'kube-proxy').map((one) => ({
+      name: one.id,
+      steps: restartWith(seen, 7, one, wanted(one)),
+    }))
+    const signing = passOver(seen, 7, manager, wanted)
+    return [
+      ...writes,
+      ...unproven(seen, rewritten, target).map(({ id }) => probe(7, { kind: 'kubeconfig', id })),
+      ...together(target.atOnce, proxies),
+      ...(target.isDropping ? [] : extraArgs(seen, 7, wantedExtraArgs(seen, target))),
+      // The two know nothing of one another: side by side they take half the time.
+      ...together(2, [
+        { name: manager, steps: signing },
+        { name: scheduler, steps: passOver(seen, 7, scheduler, wanted) },
+      ]),
+      ...(target.isDropping || (signing.length === 0 && isSignerProven(seen))
+        ? []
+        : [probe(7, { kind: 'signer', generation: 'new' })]),
+      ...undelivered(seen, change, target).map(askForDelivery),
+    ]
+  },
+
+  undo(before, now) {
+    const definitions = new Set(now.components.map(({ node, definition }) => fileKey(node, definition)))
+    const isDefinition = (node: string, path: string): boolean => definitions.has(fileKey(node, path))
+    const files = restoreFiles(before, now, (node, path) => !isDefinition(node, path))
+    const restored = new Set(files.map(({ node, path }) => fileKey(node, path)))
+    const manifests = backToDefinitions(now, 7, restoreFiles(before, now, isDefinition))
+    const edited = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
+    const readers = now.components.filter(
+      ({ id, node, flags }) => restored.has(fileKey(node, flags.kubeconfig ?? '')) && !edited.has(id),
+    )
+    return {
+      kind: 'steps',
+      steps: [
+        ...restoreObjects(before, () => now.kubeadm?.version),
+        ...files,
+        ...manifests,
+        ...readers.flatMap((one) => restartWith(now, 7, one, { isAboutToChange: true })),
+      ],
+    }
+  },
+})
+
+/** Components that read a kubeconfig once. Kubelets are phase 9's. */
+function readersOf(seen: Seen<'components'>): readonly ComponentPicture[] {
+  return [manager, scheduler, 'kube-proxy'].flatMap((name) =>
+    seen.components.filter((component) => component.name === name),
+  )
+}
+
+function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentPicture): Wanted {
+  const files = [component.flags.kubeconfig]
+  // At the end of the rotation kubeadm's own flags lead to the new pair: phase 12 puts them back.
+  if (component.name !== manager || target.isDropping) return { files }
+  const wanted = wantedOfControllerManager(seen, target, component, 'new')
+  return { flags: wanted.flags ?? {}, files: [...files, ...(wanted.files ?? [])] }
+}
+
+function wantedExtraArgs(seen: Seen<'components'>, target: Target) {
+  const component = componentsNamed(seen, manager)[0]
+  return component && wantedOfControllerManager(seen, target, component, 'new').flags
+}
+
+function kubeconfigGaps(
+  seen: Seen<'files' | 'evidence'>,
+  { id, at }: KubeconfigPicture,
+  change: CaChange,
+  target: Target,
+): Gap[] {
+  const file = at && fileAt(seen, at.node, at.path)
+  if (file?.holds.kind !== 'kubeconfig') return []
+  const { caData, client } = file.holds
+  const isOld = client !== undefined && isSignedByCa(seen.certificates.get(client), change.oldCa)
+  const isUnproven = !target.isDropping && !isProven(seen, { kind: 'kubeconfig', id }, file.changedAtMs)
+  return [
+    ...(caData.includes(change.newCa.digest) ? [] : [{ at: id, what: 'without the new CA' }]),
+    ...(isOld ? [{ at: id, what: 'client certificate of the old CA' }] : []),
+    ...(isUnproven ? [{ at: id, what: 'not proven at every API server' }] : []),
+  ]
+}
+
+function unproven(seen: Seen<Sees>, rewritten: ReadonlySet<string>, target: Target) {
+  if (target.isDropping) return []
+  return seen.kubeconfigs.filter(({ id, at }) => {
+    if (at === undefined) return false
+    const changedAtMs = fileAt(seen, at.node, at.path)?.changedAtMs ?? 0
+    return (
+      rewritten.has(fileKey(at.node, at.path)) || !isProven(seen, { kind: 'kubeconfig', id }, changedAtMs)
+    )
+  })
+}
+
+function undelivered(seen: Seen<'kubeconfigs'>, change: CaChange, { waivers }: Target) {
+  return seen.kubeconfigs.filter(({ id, at, exported }) => {
+    if (at !== undefined || waivers.has(id)) return false
+    const client = exported?.client
+    const isOld = client !== undefined && isSignedByCa(seen.certificates.get(client), change.oldCa)
+    return isOld || !exported?.caData.includes(change.newCa.digest)
+  })
+}
+
+function askForDelivery({ id }: KubeconfigPicture): Action {
+  const question = `kubeconfig ${id} lies outside the nodes: has its owner got one with both CAs and a new certificate?`
+  return { kind: 'ask', phase: 7, id, question }
+}
+
+function isSignerProven(seen: Seen<'components' | 'evidence'>): boolean {
+  const managers = componentsNamed(seen, manager)
+  if (managers.some((component) => signingGeneration(seen, component) !== 'new')) return false
+  const latest = Math.max(0, ...managers.map(({ process }) => process?.startedAtMs ?? 0))
+  return isProven(seen, { kind: 'signer', generation: 'new' }, latest)
+}

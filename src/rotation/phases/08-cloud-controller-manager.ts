@@ -1,0 +1,56 @@
+import { folderOn, materialPaths } from '../material.ts'
+import { definePhase } from '../phase.ts'
+import type { ComponentPicture, Seen } from '../picture.ts'
+import { componentsNamed, isAsWanted, passOver, type Wanted } from '../restart.ts'
+import { changeOf, type Target } from '../target.ts'
+import { restoreFiles } from '../undo.ts'
+import { backToDefinitions } from '../undo-pass.ts'
+
+const name = 'cloud-controller-manager'
+
+export const cloudControllerManager = definePhase({
+  id: 'cloud-controller-manager',
+  number: 8,
+  title: 'cloud-controller-managers publish both CAs',
+  source: 'step 8',
+  after: [1],
+  risk: 'restarts',
+  sees: ['components', 'files', 'leases'],
+
+  gaps(seen, target) {
+    return configured(seen, target)
+      .filter((component) => !isAsWanted(seen, component, wantedOf(seen, component)))
+      .map(({ id }) => ({ at: id, what: 'does not run with both CAs' }))
+  },
+
+  plan: (seen, target) =>
+    configured(seen, target).length === 0
+      ? []
+      : passOver(seen, 8, name, (component) => wantedOf(seen, component)),
+
+  remarks(seen, target) {
+    if (target.isDropping) return []
+    return configured(seen, target).length === 0
+      ? ['holds: no cloud-controller-manager with --root-ca-file']
+      : []
+  },
+
+  undo: (before, now) => ({
+    kind: 'steps',
+    steps: backToDefinitions(
+      now,
+      8,
+      restoreFiles(before, now, () => true),
+    ),
+  }),
+})
+
+function configured(seen: Seen<'components'>, target: Target): readonly ComponentPicture[] {
+  if (target.isDropping || changeOf(target, 'cluster') === undefined) return []
+  return componentsNamed(seen, name).filter(({ flags }) => flags['root-ca-file'] !== undefined)
+}
+
+function wantedOf(seen: Seen<'components'>, { node }: ComponentPicture): Wanted {
+  const { bundle } = materialPaths(folderOn(seen, node), 'cluster')
+  return { flags: { 'root-ca-file': bundle }, files: [bundle] }
+}

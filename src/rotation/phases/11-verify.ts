@@ -1,0 +1,101 @@
+import type { Step } from '../action.ts'
+import { isSignedByCa } from '../certificate-record.ts'
+import { convergenceOf, isWaived, rereadInstant } from '../convergence.ts'
+import { leafFlags } from '../leaves.ts'
+import { definePhase, type Gap } from '../phase.ts'
+import { fileAt, type Seen } from '../picture.ts'
+import { isProven, probe } from '../proof.ts'
+import { componentsNamed } from '../restart.ts'
+import { bundleOf, changeOf, type Target } from '../target.ts'
+
+type Sees = 'components' | 'kubelets' | 'files' | 'published' | 'pods' | 'handshakes' | 'evidence'
+
+export const verify = definePhase({
+  id: 'verify',
+  number: 11,
+  title: 'nothing presents the old CA, and nobody meets a TLS error',
+  source: 'step 11',
+  after: [9, 10],
+  risk: 'reads',
+  sees: ['components', 'kubelets', 'files', 'published', 'pods', 'handshakes', 'evidence'],
+
+  gaps(seen, target): readonly Gap[] {
+    const change = changeOf(target, 'cluster')
+    if (target.isDropping) return []
+    return [
+      ...(change === undefined ? [] : presentersOfOldCa(seen, target)),
+      ...(change === undefined
+        ? []
+        : seen.pods
+            .filter(
+              (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
+            )
+            .map(({ id }) => ({ at: `Pod ${id}`, what: 'not known to have read the new CA' }))),
+      ...(change !== undefined && seen.atMs < rereadInstant(seen.pods)
+        ? [{ at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }]
+        : []),
+      ...unquiet(seen, target).map(({ id }) => ({
+        at: id,
+        what: 'handshake errors not counted since phase 9',
+      })),
+    ]
+  },
+
+  plan(seen, target): readonly Step[] {
+    const change = changeOf(target, 'cluster')
+    if (target.isDropping) return []
+    const instant = rereadInstant(seen.pods)
+    const waits: Step[] =
+      change === undefined
+        ? []
+        : [
+            {
+              kind: 'wait',
+              phase: 11,
+              until: { kind: 'volumes', holds: bundleOf(change), lacks: [] },
+              because: 'every pod volume holds both CAs',
+              deadlineMs: 240_000,
+            },
+            ...(seen.atMs < instant
+              ? [
+                  {
+                    kind: 'wait',
+                    phase: 11,
+                    until: { kind: 'instant', atMs: instant },
+                    because: 'clients read ca.crt again at most every 5 minutes',
+                    deadlineMs: 330_000,
+                  } as const,
+                ]
+              : []),
+          ]
+    return [
+      ...waits,
+      ...unquiet(seen, target).map(({ id: at }) =>
+        probe(11, { kind: 'handshake-errors', at, forMs: target.soakMs }, target.soakMs + 60_000),
+      ),
+    ]
+  },
+
+  undo: () => ({ kind: 'steps', steps: [] }),
+})
+
+/** Returns who still shows a leaf of the old CA: ours, or somebody else's, which its owner re-issues or a waiver names. */
+export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): readonly Gap[] {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return []
+  return seen.handshakes
+    .filter(({ presenter, chain }) => {
+      const leaf = seen.certificates.get(chain[0] ?? '')
+      return isSignedByCa(leaf, change.oldCa) && !target.waivers.has(presenter)
+    })
+    .map(({ presenter }) => ({ at: presenter, what: 'shows a certificate of the old CA' }))
+}
+
+/** API servers whose counter of handshake errors was not watched since their leaf changed. */
+function unquiet(seen: Seen<Sees>, target: Target) {
+  return componentsNamed(seen, 'kube-apiserver').filter((api) => {
+    const since = fileAt(seen, api.node, api.flags[leafFlags.serving.flag])?.changedAtMs ?? 0
+    const subject = { kind: 'handshake-errors', at: api.id, forMs: target.soakMs } as const
+    return !isProven(seen, subject, since)
+  })
+}

@@ -1,0 +1,510 @@
+import type { Action, Step, WriteFile } from '../action.ts'
+import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
+import { isSignedByCa } from '../certificate-record.ts'
+import { publishing } from '../cluster-info.ts'
+import { convergenceOf, isWaived, rereadInstant } from '../convergence.ts'
+import { rewritingKubeconfig } from '../kubeconfig-files.ts'
+import { kubeletGaps, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
+import { isOfOldCa, leafFile, leafIn } from '../leaves.ts'
+import { caFileOf, folderOn, keyBeside, materialOf } from '../material.ts'
+import { definePhase, type Gap, type Refusal } from '../phase.ts'
+import { type ComponentPicture, certificatesIn, fileAt, fileKey, type Picture } from '../picture.ts'
+import { isProven, probe } from '../proof.ts'
+import {
+  componentsNamed,
+  isAsWanted,
+  passOver,
+  restartWith,
+  rotationAnnotation,
+  together,
+  type Wanted,
+} from '../restart.ts'
+import { rollOut } from '../roll-out.ts'
+import { extraArgs } from '../signing.ts'
+import { type CaChange, changeOf, type Target, withoutOld } from '../target.ts'
+import { movedFlags } from '../touched-files.ts'
+import {
+  distinctFiles,
+  droppingOld,
+  holdsOld,
+  kubeletTrustFiles,
+  type TrustFile,
+  trustFilesOf,
+} from '../trust-files.ts'
+import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
+import { forgetting } from './05-trust-both.ts'
+import { presentersOfOldCa } from './11-verify.ts'
+
+const manager = 'kube-controller-manager'
+const scheduler = 'kube-scheduler'
+const cloudManager = 'cloud-controller-manager'
+
+export const dropOld = definePhase({
+  id: 'drop-old',
+  number: 12,
+  title: 'nobody trusts the old CA any more, and the cluster is as kubeadm would have made it',
+  source: 'step 12',
+  after: [11],
+  risk: 'no-return',
+  sees: [
+    'nodes',
+    'components',
+    'kubelets',
+    'files',
+    'kubeconfigs',
+    'published',
+    'pods',
+    'workloads',
+    'caBundles',
+    'clusterInfo',
+    'extensionAuthentication',
+    'kubeadm',
+    'leases',
+    'handshakes',
+    'evidence',
+    'copies',
+  ],
+
+  gaps(seen, given): readonly Gap[] {
+    const target = whileDropping(given)
+    const steps = dropping(seen, target)
+    return [...steps.flatMap(({ gaps }) => gaps)]
+  },
+
+  plan(seen, given): readonly Step[] {
+    return dropping(seen, whileDropping(given)).flatMap(({ steps }) => steps)
+  },
+
+  refusals(seen, target): readonly Refusal[] {
+    const change = changeOf(target, 'cluster')
+    const presenters = presentersOfOldCa(seen, target).map(({ at }) => ({
+      what: `${at} still shows a certificate of the old CA`,
+      why: 'nobody would trust it any more',
+      next: `re-issue it, or take it upon yourself: --waive ${at}`,
+    }))
+    if (target.isDropping || change === undefined) return presenters
+    const instant = rereadInstant(seen.pods)
+    const stale = seen.pods.filter(
+      (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
+    )
+    return [
+      ...presenters,
+      ...stale.slice(0, 20).map(({ id }) => ({
+        what: `pod ${id} is not known to trust the new CA`,
+        why: 'it reaches API servers by the bridge, which goes in this phase',
+        next: `kcert rotate-ca --phase 4, or take it upon yourself: --waive ${id}`,
+      })),
+      ...(stale.length === 0 && seen.atMs < instant
+        ? [
+            {
+              what: `the last pod volume has held both CAs for ${seconds(seen.atMs - instant + 300_000)} s`,
+              why: 'client-go reads ca.crt again at most every 5 minutes, and the bridge goes in this phase',
+              next: `wait ${seconds(instant - seen.atMs)} s: kcert rotate-ca --phase 11 does`,
+            },
+          ]
+        : []),
+    ]
+  },
+
+  remarks(seen, target) {
+    const change = changeOf(target, 'cluster')
+    if (change === undefined || target.reason === 'compromise') return []
+    const holders = seen.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest)).length
+    return [`${holders} pods know both CAs until they are restarted at leisure; no server shows an old leaf`]
+  },
+
+  undo: () => ({
+    kind: 'impossible',
+    refusal: {
+      what: 'phase 12 has no way back',
+      why: 'certificates of the old CA are refused already, and some of them are gone',
+      next: 'run phase 12 to its end; to have the old CA again, rotate to it: --ca-cert FILE --ca-key FILE',
+    },
+  }),
+})
+
+/** A part of the phase: what is open, and the steps that close it. */
+interface Part {
+  readonly gaps: readonly Gap[]
+  readonly steps: readonly Step[]
+}
+
+/** In this order: verifiers, what API servers publish of them, the bridge, what people and processes hold, processes, remains. */
+function dropping(seen: Picture, target: Target): readonly Part[] {
+  return [
+    verifiers(seen, target),
+    publishedClientCas(seen, target),
+    servers(seen, target),
+    holders(seen, target),
+    definitions(seen, target),
+    kubelets(seen, target),
+    pods(seen, target),
+    remains(seen, target),
+  ]
+}
+
+function whileDropping(target: Target): Target {
+  return target.isDropping ? target : { ...target, isDropping: true }
+}
+
+/** One API server with all that is on its node first; when it has held, the others, then the workers. */
+function verifiers(seen: Picture, target: Target): Part {
+  const files = [...trustFilesOf(seen, ['kube-apiserver', manager, scheduler]), ...kubeletTrustFiles(seen)]
+  const steps = (node: string): readonly Action[] => {
+    const here = files.filter((file) => file.node === node)
+    const writes = distinctFiles(here).flatMap((file) => droppingOld(seen, 12, file, target))
+    const written = new Set(writes.map(({ path }) => path))
+    const restarts = componentsNamed(seen, 'kube-apiserver')
+      .filter((api) => api.node === node)
+      .flatMap((api) => {
+        const path = api.flags['kubelet-certificate-authority']
+        if (path === undefined || changeOf(target, 'cluster') === undefined) return []
+        return restartWith(seen, 12, api, { files: [path], isAboutToChange: written.has(path) })
+      })
+    const isWritten = ({ path }: TrustFile): boolean => written.has(path)
+    return [
+      ...writes,
+      ...keysOf(seen, node, target),
+      ...restarts,
+      ...provingAll(12, here.filter(isWritten), target),
+      ...unprovenAt(
+        seen,
+        here.filter((file) => !isWritten(file)),
+        target,
+      ).map((subject) => probe(12, subject)),
+    ]
+  }
+  const controlPlanes = seen.nodes.filter((node) => node.isControlPlane).map(({ name }) => name)
+  const workers = seen.nodes.filter((node) => !node.isControlPlane).map(({ name }) => name)
+  const [first, ...others] = controlPlanes.map(steps)
+  const firstWrites = first?.some(({ kind }) => kind === 'write-file') ?? false
+  const soak: Action[] = firstWrites
+    ? [
+        probe(12, { kind: 'handshake-errors', at: `${controlPlanes[0]}/kube-apiserver`, forMs: 5_000 }),
+        ...[controlPlanes[0], workers[0]].flatMap((node) => (node ? [provingLogs(12, node)] : [])),
+      ]
+    : []
+  return {
+    gaps: [
+      ...files
+        .filter((file) => holdsOld(seen, file, target))
+        .map(({ process, path }) => ({ at: process, what: `${path} with the old CA` })),
+      ...controlPlanes
+        .flatMap((node) => keysOf(seen, node, target))
+        .map(({ node, path }) => ({ at: fileKey(node, path), what: 'key of the old CA' })),
+      ...unprovenAt(seen, files, target).map((subject) => ({
+        at: 'at' in subject ? subject.at : '',
+        what: 'not proven to refuse the old CA and accept the new one',
+      })),
+    ],
+    steps: [
+      ...(first ?? []),
+      ...soak,
+      ...others.flat(),
+      ...together(
+        target.atOnce,
+        workers.map((name) => ({ name, steps: steps(name) })),
+      ),
+    ],
+  }
+}
+
+/** Nobody reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
+function keysOf(seen: Picture, node: string, target: Target): readonly WriteFile[] {
+  const api = componentsNamed(seen, 'kube-apiserver').find((one) => one.node === node)
+  if (api === undefined) return []
+  return target.changes.flatMap(({ ca, newCa }) => {
+    const certificate = caFileOf(api, ca)
+    const file = certificate && fileAt(seen, node, keyBeside(certificate))
+    if (file?.holds.kind !== 'key' || file.holds.spki === newCa.spki) return []
+    const content = { kind: 'ca-key', ca, generation: 'new' } as const
+    const { path, digest, mode } = file
+    return [{ kind: 'write-file', phase: 12, node, path, replaces: digest, content, mode }]
+  })
+}
+
+/** extension-apiserver-authentication never forgets a CA by itself; schedulers and aggregated API servers read it. */
+function publishedClientCas(seen: Picture, target: Target): Part {
+  const extension = seen.extensionAuthentication
+  if (extension === undefined) return { gaps: [], steps: [] }
+  const olds = target.changes.map(({ oldCa }) => oldCa.digest)
+  const isClean = ![...extension.client, ...extension.requestheader].some((digest) => olds.includes(digest))
+  const unproven = unprovenSchedulers(seen, target)
+  if (isClean) {
+    return {
+      gaps: unproven.map((subject) => ({
+        at: 'at' in subject ? subject.at : '',
+        what: 'not proven to refuse the old CA',
+      })),
+      steps: unproven.map((subject) => probe(12, subject)),
+    }
+  }
+  const trust = (now: readonly string[], change: CaChange | undefined): readonly string[] =>
+    change === undefined ? now : withoutOld(now, change)
+  return {
+    gaps: [{ at: 'ConfigMap kube-system/extension-apiserver-authentication', what: 'publishes the old CA' }],
+    steps: [
+      forgetting(12, extension.version),
+      awaitExtension(
+        12,
+        trust(extension.client, changeOf(target, 'cluster')),
+        trust(extension.requestheader, changeOf(target, 'front-proxy')),
+      ),
+      ...unprovenSchedulers({ ...seen, evidence: new Map() }, target).map((subject) => probe(12, subject)),
+    ],
+  }
+}
+
+/** caBundles, and the bridge behind API servers' leaves. */
+function servers(seen: Picture, target: Target): Part {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return { gaps: [], steps: [] }
+  const bundles = bundlesWithOldCa(seen, change)
+  const bridged = componentsNamed(seen, 'kube-apiserver').flatMap((api) => {
+    const file = leafFile(seen, api, 'serving')
+    const leaf = leafIn(seen, file)
+    const isBridged = certificatesIn(file).some((digest) =>
+      isSignedByCa(seen.certificates.get(digest), change.oldCa),
+    )
+    return file !== undefined && leaf !== undefined && isBridged ? [{ api, file, leaf }] : []
+  })
+  return {
+    gaps: [
+      ...bundles.map(({ id }) => ({ at: id, what: 'holds the old CA' })),
+      ...bridged.map(({ api }) => ({ at: api.id, what: 'shows the bridge' })),
+    ],
+    steps: [
+      ...bundles.flatMap((bundle) => patchingBundle(12, bundle, withoutOld(bundle.trust, change))),
+      ...bridged.flatMap(({ api, file, leaf }): Action[] => [
+        {
+          kind: 'write-file',
+          phase: 12,
+          node: file.node,
+          path: file.path,
+          replaces: file.digest,
+          content: { kind: 'certificates', certificates: [leaf.digest] },
+          mode: file.mode,
+        },
+        {
+          kind: 'wait',
+          phase: 12,
+          until: { kind: 'serves', presenter: api.id, signedBy: change.newCa.spki, bridged: false },
+          because: `${api.id} shows its leaf alone`,
+          deadlineMs: 60_000,
+        },
+      ]),
+    ],
+  }
+}
+
+/** cluster-info and kubeconfigs; processes that read them follow in the next part. */
+function holders(seen: Picture, target: Target): Part {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return { gaps: [], steps: [] }
+  const trust = seen.clusterInfo && withoutOld(seen.clusterInfo.trust, change)
+  const writes = kubeconfigWrites(seen, change, target)
+  const isOldInInfo = seen.clusterInfo?.trust.includes(change.oldCa.digest) ?? false
+  return {
+    gaps: [
+      ...(isOldInInfo ? [{ at: 'ConfigMap kube-public/cluster-info', what: 'holds the old CA' }] : []),
+      ...writes.map(({ node, path }) => ({ at: fileKey(node, path), what: 'holds the old CA' })),
+    ],
+    steps: [...(trust === undefined ? [] : publishing(seen, 12, trust)), ...writes],
+  }
+}
+
+function kubeconfigWrites(seen: Picture, change: CaChange, target: Target): readonly WriteFile[] {
+  return seen.kubeconfigs.flatMap(({ at }) =>
+    at === undefined
+      ? []
+      : rewritingKubeconfig(seen, 12, fileAt(seen, at.node, at.path), change, target, withoutOld),
+  )
+}
+
+/** The last restart: the flags and names that were there before, which now lead to the new CA. */
+function definitions(seen: Picture, target: Target): Part {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return { gaps: [], steps: [] }
+  const rewritten = new Set(
+    kubeconfigWrites(seen, change, target).map(({ node, path }) => fileKey(node, path)),
+  )
+  const wanted = (component: ComponentPicture): Wanted => ({
+    ...finalOf(seen, component),
+    isAboutToChange: rewritten.has(fileKey(component.node, component.flags.kubeconfig ?? '')),
+  })
+  const names = [manager, scheduler, cloudManager] as const
+  const open = [...names, 'kube-proxy' as const].flatMap((name) =>
+    componentsNamed(seen, name).filter((one) => !isAsWanted(seen, one, finalOf(seen, one))),
+  )
+  const oldInPublished = seen.published.filter(
+    ({ isActive, trust }) => isActive && trust?.includes(change.oldCa.digest),
+  )
+  const managers = componentsNamed(seen, manager)
+  const latest = Math.max(0, ...managers.map(({ process }) => process?.startedAtMs ?? 0))
+  const passes = names.map((name) => ({ name, steps: passOver(seen, 12, name, wanted) }))
+  const isRestarting = passes.some(({ name, steps }) => name === manager && steps.length > 0)
+  const signer = { kind: 'signer', generation: 'new' } as const
+  const isUnsigned = isRestarting || !isProven(seen, signer, latest)
+  const ours = extraArgs(seen, 12, ownExtraArgs(seen))
+  return {
+    gaps: [
+      ...open.map(({ id }) => ({ at: id, what: 'does not run with its own flags and the new CA' })),
+      ...ours.map(() => ({ at: 'ConfigMap kube-system/kubeadm-config', what: "kcert's flags" })),
+      ...oldInPublished.map(({ kind, name }) => ({ at: `${kind} ${name}`, what: 'holds the old CA' })),
+      ...(isUnsigned ? [{ at: manager, what: 'no request signed by the new CA since the restart' }] : []),
+    ],
+    steps: [
+      ...ours,
+      ...together(
+        target.atOnce,
+        componentsNamed(seen, 'kube-proxy').map((one) => ({
+          name: one.id,
+          steps: restartWith(seen, 12, one, wanted(one)),
+        })),
+      ),
+      ...together(names.length, passes),
+      ...(isUnsigned ? [probe(12, signer)] : []),
+      ...(isRestarting || oldInPublished.length > 0
+        ? [
+            {
+              kind: 'wait',
+              phase: 12,
+              until: { kind: 'published', holds: [change.newCa.digest], lacks: [change.oldCa.digest] },
+              because: 'kube-controller-manager publishes the new CA alone in every namespace',
+              deadlineMs: 300_000,
+            } as const,
+          ]
+        : []),
+    ],
+  }
+}
+
+/** As the copies of phase 1 say that it was; without them, as kubeadm writes it. */
+function finalOf(seen: Picture, component: ComponentPicture): Wanted {
+  const { node, name, definition, flags } = component
+  const files = [flags.kubeconfig]
+  const annotations = component.runsAs === 'static-pod' ? { [rotationAnnotation]: null } : {}
+  if (name !== manager && name !== cloudManager) return { files, annotations }
+  const copy = seen.copies.find(
+    (one) => one.node === node && 'path' in one.of && one.of.path === definition && one.flags !== undefined,
+  )
+  const its = copy?.flags ?? kubeadmFlags(seen, component)
+  return { flags: its, files: [...files, its['root-ca-file'] ?? undefined], annotations }
+}
+
+function kubeadmFlags(seen: Picture, { node, flags }: ComponentPicture): Record<string, string | null> {
+  const folder = folderOn(seen, node)
+  const api = componentsNamed(seen, 'kube-apiserver').find((one) => one.node === node)
+  const ca = api && caFileOf(api, 'cluster')
+  if (ca === undefined) return {}
+  const own: Record<string, string> = {
+    'root-ca-file': ca,
+    'cluster-signing-cert-file': ca,
+    'cluster-signing-key-file': keyBeside(ca),
+  }
+  const moved = movedFlags.filter((flag) => flags[flag]?.startsWith(`${folder}/`))
+  return Object.fromEntries(moved.map((flag) => [flag, own[flag]!]))
+}
+
+/** Takes out of ClusterConfiguration what leads into kcert's folder. */
+function ownExtraArgs(seen: Picture): Record<string, null> {
+  const now = seen.kubeadm?.extraArgs.controllerManager ?? {}
+  const first = seen.nodes.find((node) => node.isControlPlane)
+  const folder = first && folderOn(seen, first.name)
+  const ours = movedFlags.filter((flag) => folder !== undefined && now[flag]?.startsWith(`${folder}/`))
+  return Object.fromEntries(ours.map((flag) => [flag, null]))
+}
+
+function kubelets(seen: Picture, target: Target): Part {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return { gaps: [], steps: [] }
+  const lanes = seen.kubelets
+    .map((kubelet) => ({
+      name: kubelet.node,
+      steps: kubeletSteps(seen, 12, kubelet, change, target, withoutOld),
+    }))
+    .filter(({ steps }) => steps.length > 0)
+  const [first, ...others] = lanes
+  return {
+    gaps: seen.kubelets.flatMap((kubelet) => kubeletGaps(seen, kubelet, change, withoutOld)),
+    steps: first === undefined ? [] : [...first.steps, ...together(target.atOnce, others)],
+  }
+}
+
+/** A leaked key: whoever has it could still show a leaf that running pods believe. */
+function pods(seen: Picture, target: Target): Part {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined || target.reason !== 'compromise') return { gaps: [], steps: [] }
+  const believers = seen.pods.filter(
+    (pod) =>
+      !isWaived(pod, target) &&
+      (pod.volume === undefined ||
+        pod.volume.trust.includes(change.oldCa.digest) ||
+        pod.startedAtMs < pod.volume.changedAtMs),
+  )
+  return {
+    gaps: believers.map(({ id }) => ({ at: `Pod ${id}`, what: 'still believes the old CA' })),
+    steps: rollOut(seen, 12, believers, change, target),
+  }
+}
+
+/** What would bring the old CA back, and what kcert laid out for itself. */
+function remains(seen: Picture, target: Target): Part {
+  const secret = seen.kubeadm?.certsSecret
+  const change = changeOf(target, 'cluster')
+  const linked = new Set(
+    [...seen.files.values()].flatMap(({ node, linksTo }) =>
+      linksTo === undefined ? [] : [fileKey(node, linksTo)],
+    ),
+  )
+  const superseded = [...seen.files.values()].filter(
+    (file) =>
+      change !== undefined &&
+      file.linksTo === undefined &&
+      file.holds.kind === 'pair' &&
+      !linked.has(fileKey(file.node, file.path)) &&
+      isOfOldCa(seen, file, change),
+  )
+  const laidOut = seen.nodes
+    .filter((node) => node.isControlPlane)
+    .flatMap(({ name }) =>
+      materialOf(folderOn(seen, name), target).flatMap(({ path }) => fileAt(seen, name, path) ?? []),
+    )
+  const files = [...superseded, ...laidOut]
+  return {
+    gaps: [
+      ...(secret === undefined
+        ? []
+        : [{ at: 'Secret kube-system/kubeadm-certs', what: 'may bring the old CA back' }]),
+      ...files.map(({ node, path }) => ({ at: fileKey(node, path), what: 'left over' })),
+    ],
+    steps: [
+      ...(secret === undefined
+        ? []
+        : [
+            {
+              kind: 'patch-object',
+              phase: 12,
+              object: { kind: 'Secret', namespace: 'kube-system', name: 'kubeadm-certs' },
+              version: secret,
+              change: { kind: 'delete' },
+            } as const,
+          ]),
+      ...files.map(
+        ({ node, path, digest, mode }): WriteFile => ({
+          kind: 'write-file',
+          phase: 12,
+          node,
+          path,
+          replaces: digest,
+          content: { kind: 'nothing' },
+          mode,
+        }),
+      ),
+    ],
+  }
+}
+
+function seconds(ms: number): number {
+  return Math.max(0, Math.ceil(ms / 1000))
+}

@@ -1,0 +1,309 @@
+import type { CertificateTable, Digest } from './certificate-record.ts'
+
+// What an observer saw of a cluster, section by section. A phase names the sections that it sees, and only these are fetched.
+// Plain values: certificates stand in one table and are named by digest; of private keys there is only the digest of their
+// public half. Every time is in milliseconds of Unix time, on the clock of the machine that runs kcert.
+
+/** CA certificates in the order of the file or field that holds them. OpenSSL's answer can depend on the order. */
+export type Trust = readonly Digest[]
+
+/** A certificate as its owner presents it: leaf first. */
+export type PresentedChain = readonly Digest[]
+
+export type ComponentName =
+  | 'kube-apiserver'
+  | 'kube-controller-manager'
+  | 'kube-scheduler'
+  | 'cloud-controller-manager'
+  | 'kube-proxy'
+
+/** "cp1/kube-apiserver", "w1/kubelet" */
+export type ProcessId = string
+
+export interface NodePicture {
+  readonly name: string
+  readonly isControlPlane: boolean
+  /** Absent when the node port answers; otherwise why it does not. */
+  readonly unreachable?: string
+  readonly isReady: boolean
+  /** Its clock minus that of the machine that runs kcert; absent when it could not be asked. */
+  readonly clockSkewMs?: number
+  /** "v1.36.3" */
+  readonly kubeletVersion: string
+  /** "kubeadm", "plain", or what is refused: "k3s", "rke2", "managed". */
+  readonly layout: string
+}
+
+/** What runs now, which may be older than what its definition says. */
+export interface ProcessPicture {
+  readonly startedAtMs: number
+  /** As on its command line, without the leading dashes. */
+  readonly flags: Readonly<Record<string, string>>
+  /** By its own health endpoint, asked through the node: a mirror pod's readiness says nothing. */
+  readonly isHealthy: boolean
+}
+
+export interface ComponentPicture {
+  readonly id: ProcessId
+  readonly node: string
+  readonly name: ComponentName
+  readonly runsAs: 'static-pod' | 'unit'
+  /** Path of the manifest or unit on its node. */
+  readonly definition: string
+  /** Digest of the definition's bytes. */
+  readonly definitionDigest: Digest
+  /** As the definition on disk says them. */
+  readonly flags: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  /** Absent when nothing runs. */
+  readonly process?: ProcessPicture
+}
+
+export interface KubeletPicture {
+  readonly id: ProcessId
+  readonly node: string
+  /** Of its configuration: authentication.x509.clientCAFile. */
+  readonly clientCaFile: string
+  readonly kubeconfig: string
+  /** Path of kubelet-client-current.pem; absent when its client certificate stands in the kubeconfig. */
+  readonly clientCurrent?: string
+  /** Path of kubelet-server-current.pem; absent without serverTLSBootstrap: then what it serves chains to no CA. */
+  readonly servingCurrent?: string
+  readonly process?: ProcessPicture
+}
+
+export type FileHolds =
+  | { readonly kind: 'certificates'; readonly certificates: readonly Digest[] }
+  | { readonly kind: 'key'; readonly spki: Digest }
+  /** The kubelet's store form: certificates and the key of the first. */
+  | { readonly kind: 'pair'; readonly certificates: readonly Digest[]; readonly spki: Digest }
+  | { readonly kind: 'kubeconfig'; readonly caData: Trust; readonly client?: Digest }
+  | { readonly kind: 'other' }
+
+export interface FilePicture {
+  readonly node: string
+  readonly path: string
+  /** Of the bytes. */
+  readonly digest: Digest
+  readonly mode: number
+  /** Where it points; all else is said of the file that it leads to. */
+  readonly linksTo?: string
+  /** When these bytes came to stand under this path. */
+  readonly changedAtMs: number
+  readonly holds: FileHolds
+}
+
+export interface KubeconfigPicture {
+  /** "cp1:/etc/kubernetes/admin.conf", or the name of an exported one in the inventory. */
+  readonly id: string
+  /** Absent for one that lies outside the nodes. */
+  readonly at?: { readonly node: string; readonly path: string }
+  /** The component that reads it at its start; absent where people or CNI plugins use it. */
+  readonly usedBy?: ProcessId
+  /** Of one outside the nodes, as it was exported last. */
+  readonly exported?: { readonly caData: Trust; readonly client?: Digest }
+}
+
+/** What kube-controller-manager publishes of its --root-ca-file, or an apiserver as a ClusterTrustBundle. */
+export interface PublishedTrust {
+  readonly kind: 'ConfigMap' | 'Secret' | 'ClusterTrustBundle'
+  /** "default/kube-root-ca.crt" */
+  readonly name: string
+  /** False in a namespace that terminates: nobody writes there any more. */
+  readonly isActive: boolean
+  /** Absent when the object is not there. */
+  readonly trust?: Trust
+  /** When it came to hold this. */
+  readonly changedAtMs: number
+}
+
+export interface PodPicture {
+  /** "default/web-5d9f" */
+  readonly id: string
+  readonly uid: string
+  readonly node: string
+  /** "Deployment default/web"; absent for a pod that nobody would make again. */
+  readonly workload?: string
+  readonly startedAtMs: number
+  /** The projected ca.crt on its node; absent where the node cannot be read. */
+  readonly volume?: { readonly trust: Trust; readonly changedAtMs: number }
+  /** True for a client that is known to read ca.crt again (client-go 1.36: at most every 5 minutes). */
+  readonly rereads: boolean
+}
+
+export interface WorkloadPicture {
+  /** "Deployment default/web" */
+  readonly id: string
+  readonly version: string
+  /** Value of the annotation ca-rotation of its pod template. */
+  readonly annotation?: string
+  /** Aggregated APIs and webhooks that its pods serve. */
+  readonly serves: readonly string[]
+  /** False when a selector of the operator takes it out. */
+  readonly mayRoll: boolean
+}
+
+/** A field with CAs by which API servers verify a webhook, an aggregated API server or a conversion. */
+export interface CaBundlePicture {
+  /** "APIService v1beta1.metrics.k8s.io", "ValidatingWebhookConfiguration guard webhooks[0]" */
+  readonly id: string
+  readonly object: ObjectReference
+  readonly field: string
+  readonly version: string
+  readonly trust: Trust
+  /** "service/kube-system/metrics-server": a presenter. */
+  readonly server: string
+  /** False while the API server says that it is not available. */
+  readonly isAvailable: boolean
+}
+
+export interface ObjectReference {
+  /** "ConfigMap", "ValidatingWebhookConfiguration" */
+  readonly kind: string
+  readonly namespace?: string
+  readonly name: string
+}
+
+export interface ClusterInfoPicture {
+  readonly version: string
+  readonly trust: Trust
+  /** One for each token that may sign; false when its jws-kubeconfig-* is missing or of other content. */
+  readonly signatures: readonly { readonly tokenId: string; readonly holds: boolean }[]
+}
+
+export interface ExtensionAuthenticationPicture {
+  readonly version: string
+  readonly changedAtMs: number
+  readonly client: Trust
+  readonly requestheader: Trust
+  /** True when requestheader-allowed-names is empty: any certificate of the CA would be a front proxy. */
+  readonly allowsAnyName: boolean
+}
+
+export interface KubeadmPicture {
+  /** Of the ConfigMap kubeadm-config. */
+  readonly version: string
+  /** extraArgs by component, e.g. controllerManager. */
+  readonly extraArgs: Readonly<Record<string, Readonly<Record<string, string>>>>
+  /** Version of the Secret kubeadm-certs; absent when there is none. */
+  readonly certsSecret?: string
+}
+
+export interface LeasePicture {
+  readonly name: string
+  /** Node of the holder; absent when nobody holds it. */
+  readonly holder?: string
+  readonly renewedAtMs: number
+}
+
+export interface HandshakePicture {
+  /** "cp1/kube-apiserver", "w1/kubelet", "service/kube-system/metrics-server" */
+  readonly presenter: string
+  readonly chain: PresentedChain
+  readonly atMs: number
+}
+
+/** What a probe said last; a picture holds one for each key. */
+export interface EvidencePicture {
+  readonly key: string
+  readonly ok: boolean
+  readonly atMs: number
+  readonly detail: string
+}
+
+/** One file or object as it was before a phase touched it first. The bytes lie on the node under their digest. */
+export interface CopyPicture {
+  readonly phase: number
+  /** Of an object: the first control-plane node. */
+  readonly node: string
+  readonly of: { readonly path: string } | { readonly object: ObjectReference }
+  /** Absent when there was nothing. */
+  readonly digest?: Digest
+  readonly mode?: number
+  readonly linksTo?: string
+  /** Of a component's definition: the flags that kcert may change, as they were; null when unset. */
+  readonly flags?: Readonly<Record<string, string | null>>
+}
+
+/** What a run wrote down before it acted. */
+export interface IntentPicture {
+  readonly phase: number
+  readonly atMs: number
+  /** True once phase 12 may have taken the old CA away from a verifier. */
+  readonly drops: boolean
+}
+
+/** The sections. Which of them a phase needs is part of its value. */
+export interface Sections {
+  readonly nodes: readonly NodePicture[]
+  readonly components: readonly ComponentPicture[]
+  readonly kubelets: readonly KubeletPicture[]
+  /** By `fileKey`: trust files, leaves, keys' public halves, kubeconfigs, and everything in kcert's own folder. */
+  readonly files: ReadonlyMap<string, FilePicture>
+  readonly kubeconfigs: readonly KubeconfigPicture[]
+  readonly published: readonly PublishedTrust[]
+  readonly pods: readonly PodPicture[]
+  readonly workloads: readonly WorkloadPicture[]
+  readonly caBundles: readonly CaBundlePicture[]
+  /** Undefined when the cluster has none. */
+  readonly clusterInfo: ClusterInfoPicture | undefined
+  readonly extensionAuthentication: ExtensionAuthenticationPicture | undefined
+  readonly kubeadm: KubeadmPicture | undefined
+  readonly leases: readonly LeasePicture[]
+  readonly handshakes: readonly HandshakePicture[]
+  readonly evidence: ReadonlyMap<string, EvidencePicture>
+  readonly copies: readonly CopyPicture[]
+  readonly intents: readonly IntentPicture[]
+}
+
+export type SectionName = keyof Sections
+
+/** The sections asked for, when they were seen, and every certificate that they name. */
+export type Seen<Section extends SectionName> = Pick<Sections, Section> & {
+  readonly atMs: number
+  readonly certificates: CertificateTable
+}
+
+export type Picture = Seen<SectionName>
+
+export const sectionNames: readonly SectionName[] = [
+  'nodes',
+  'components',
+  'kubelets',
+  'files',
+  'kubeconfigs',
+  'published',
+  'pods',
+  'workloads',
+  'caBundles',
+  'clusterInfo',
+  'extensionAuthentication',
+  'kubeadm',
+  'leases',
+  'handshakes',
+  'evidence',
+  'copies',
+  'intents',
+]
+
+/** Key of a file in the section `files`. */
+export function fileKey(node: string, path: string): string {
+  return `${node}:${path}`
+}
+
+/** Returns the file, or undefined when it is not there or nobody looked. */
+export function fileAt(seen: Seen<'files'>, node: string, path: string | undefined): FilePicture | undefined {
+  return path === undefined ? undefined : seen.files.get(fileKey(node, path))
+}
+
+/** Returns the certificates of a file, in its order; none when it holds none. */
+export function certificatesIn(file: FilePicture | undefined): readonly Digest[] {
+  const holds = file?.holds
+  if (holds?.kind === 'certificates' || holds?.kind === 'pair') return holds.certificates
+  return holds?.kind === 'kubeconfig' ? holds.caData : []
+}
+
+/** True when the process was started after the file became what it is: what is read at the start has been read. */
+export function hasStartedSince(process: ProcessPicture | undefined, file: FilePicture | undefined): boolean {
+  return process !== undefined && (file === undefined || process.startedAtMs > file.changedAtMs)
+}

@@ -1,0 +1,12 @@
+import { evidenceKey, type Probe, type ProbeSubject } from './action.ts'
+import type { Seen } from './picture.ts'
+
+/** True when the probe's last answer was yes and is younger than what it is about. */
+export function isProven(seen: Seen<'evidence'>, subject: ProbeSubject, sinceMs: number): boolean {
+  const evidence = seen.evidence.get(evidenceKey(subject))
+  return evidence?.ok === true && evidence.atMs >= sinceMs
+}
+
+export function probe(phase: number, subject: ProbeSubject, deadlineMs = 60_000): Probe {
+  return { kind: 'probe', phase, subject, deadlineMs }
+}

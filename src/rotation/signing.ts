@@ -1,0 +1,59 @@
+import type { PatchObject } from './action.ts'
+import { folderOn, materialPaths } from './material.ts'
+import type { ComponentPicture, Seen } from './picture.ts'
+import type { Wanted } from './restart.ts'
+import { changeOf, type Target } from './target.ts'
+
+// What a controller-manager is given while the rotation lasts: a bundle to publish, and one pair to sign with. A second
+// certificate in the signing file stops signing at once and the process at its next start, so bundle and pair are separate files.
+
+export type Generation = 'old' | 'new'
+
+/** Returns what a controller-manager must run with: it publishes both CAs and signs with the pair of that generation. */
+export function wantedOfControllerManager(
+  seen: Seen<'components'>,
+  target: Target,
+  component: ComponentPicture,
+  generation: Generation,
+): Wanted {
+  if (changeOf(target, 'cluster') === undefined) return {}
+  const paths = materialPaths(folderOn(seen, component.node), 'cluster')
+  const flags = {
+    'root-ca-file': paths.bundle,
+    'cluster-signing-cert-file': generation === 'old' ? paths.oldCertificate : paths.newCertificate,
+    'cluster-signing-key-file': generation === 'old' ? paths.oldKey : paths.newKey,
+  }
+  return { flags, files: [paths.bundle] }
+}
+
+/** Which of the rotation's pairs a controller-manager is led to; undefined when it still signs with the file of its own. */
+export function signingGeneration(
+  seen: Seen<'components'>,
+  component: ComponentPicture,
+): Generation | undefined {
+  const paths = materialPaths(folderOn(seen, component.node), 'cluster')
+  const path = component.flags['cluster-signing-cert-file']
+  if (path === paths.newCertificate) return 'new'
+  return path === paths.oldCertificate ? 'old' : undefined
+}
+
+/**
+ * Returns the patch that puts the flags of a moment into kubeadm's ClusterConfiguration too: `kubeadm upgrade` in the middle of
+ * a rotation would else write its own back. Nothing where they are there, or where there is no kubeadm.
+ */
+export function extraArgs(
+  seen: Seen<'kubeadm'>,
+  phase: number,
+  flags: Readonly<Record<string, string | null>> = {},
+): readonly PatchObject[] {
+  if (seen.kubeadm === undefined) return []
+  const { version, extraArgs: all } = seen.kubeadm
+  const now = all.controllerManager ?? {}
+  const missing = Object.fromEntries(
+    Object.entries(flags).filter(([name, value]) => (now[name] ?? null) !== value),
+  )
+  if (Object.keys(missing).length === 0) return []
+  const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'kubeadm-config' }
+  const change = { kind: 'extra-args', component: 'controllerManager', flags: missing } as const
+  return [{ kind: 'patch-object', phase, object, version, change }]
+}

@@ -1,0 +1,48 @@
+import type { CopiedFile } from './action.ts'
+import { fileAt, type Seen } from './picture.ts'
+import { trustFlags } from './trust-files.ts'
+
+// Every file that a rotation may change, so that phase 1 can copy all of them before anything happens.
+
+/** The flags of a controller-manager that are led elsewhere while the rotation lasts. */
+export const movedFlags = ['root-ca-file', 'cluster-signing-cert-file', 'cluster-signing-key-file'] as const
+
+const leafFlags = [
+  'tls-cert-file',
+  'kubelet-client-certificate',
+  'proxy-client-cert-file',
+  'cluster-signing-cert-file',
+  'cluster-signing-key-file',
+] as const
+
+type Needs = 'components' | 'kubelets' | 'kubeconfigs' | 'files'
+
+/** Returns the files of a node that later phases may change, each with what it is now. */
+export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly CopiedFile[] {
+  const paths = new Set<string>()
+  const flagsOf = new Map<string, Record<string, string | null>>()
+  for (const { node: on, name, definition, flags } of seen.components) {
+    if (on !== node) continue
+    paths.add(definition)
+    if (name === 'kube-controller-manager' || name === 'cloud-controller-manager') {
+      flagsOf.set(definition, Object.fromEntries(movedFlags.map((flag) => [flag, flags[flag] ?? null])))
+    }
+    for (const flag of [...trustFlags[name].map((one) => one.flag), ...leafFlags]) {
+      const path = flags[flag]
+      if (path !== undefined) paths.add(path)
+    }
+  }
+  for (const kubelet of seen.kubelets) {
+    if (kubelet.node !== node) continue
+    for (const path of [kubelet.clientCaFile, kubelet.kubeconfig, kubelet.clientCurrent]) {
+      if (path !== undefined) paths.add(path)
+    }
+    if (kubelet.servingCurrent !== undefined) paths.add(kubelet.servingCurrent)
+  }
+  for (const { at } of seen.kubeconfigs) if (at?.node === node) paths.add(at.path)
+  return [...paths].sort().map((path) => {
+    const file = fileAt(seen, node, path)
+    const flags = flagsOf.get(path)
+    return { path, ...(file && { digest: file.digest }), ...(flags && { flags }) }
+  })
+}

@@ -1,0 +1,126 @@
+import type { WriteFile } from './action.ts'
+import {
+  type ComponentName,
+  certificatesIn,
+  type FilePicture,
+  fileAt,
+  type ProcessId,
+  type Seen,
+} from './picture.ts'
+import { type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
+
+// Files of CAs by which a process verifies those who come to it, or whom it goes to.
+
+export interface TrustFile {
+  readonly process: ProcessId
+  readonly node: string
+  readonly path: string
+  readonly flag: string
+  readonly ca: CaName
+  /** `hot`: read again by itself within seconds; `start`: read once. */
+  readonly reload: 'hot' | 'start'
+}
+
+interface TrustFlag {
+  readonly flag: string
+  readonly ca: CaName
+  readonly reload: TrustFile['reload']
+}
+
+const clientCa: TrustFlag = { flag: 'client-ca-file', ca: 'cluster', reload: 'hot' }
+const requestheaderCa: TrustFlag = {
+  flag: 'requestheader-client-ca-file',
+  ca: 'front-proxy',
+  reload: 'hot',
+}
+
+/** Which flags of a component name such files. kubeadm gives a scheduler none of them: it reads what API servers publish. */
+export const trustFlags = {
+  'kube-apiserver': [
+    clientCa,
+    requestheaderCa,
+    // The connection to kubelets is made once; its CAs are never read again.
+    { flag: 'kubelet-certificate-authority', ca: 'cluster', reload: 'start' },
+  ],
+  'kube-controller-manager': [clientCa, requestheaderCa],
+  'kube-scheduler': [clientCa, requestheaderCa],
+  'cloud-controller-manager': [],
+  'kube-proxy': [],
+} as const satisfies Record<ComponentName, readonly TrustFlag[]>
+
+/** Returns the trust files of these components, node by node. */
+export function trustFilesOf(
+  seen: Seen<'components'>,
+  names: readonly ComponentName[],
+): readonly TrustFile[] {
+  return seen.components
+    .filter(({ name }) => names.includes(name))
+    .flatMap(({ id, node, name, flags }) =>
+      trustFlags[name].flatMap(({ flag, ca, reload }) => {
+        const path = flags[flag]
+        return path === undefined ? [] : [{ process: id, node, path, flag, ca, reload }]
+      }),
+    )
+}
+
+/** Returns the client CA file of each kubelet. */
+export function kubeletTrustFiles(seen: Seen<'kubelets'>): readonly TrustFile[] {
+  return seen.kubelets.map(({ id, node, clientCaFile }) => ({
+    process: id,
+    node,
+    path: clientCaFile,
+    flag: 'clientCAFile',
+    ca: 'cluster',
+    reload: 'hot',
+  }))
+}
+
+/** Returns one of each file, though several processes read it. */
+export function distinctFiles(files: readonly TrustFile[]): readonly TrustFile[] {
+  return [...new Map(files.map((file) => [`${file.node}:${file.path}`, file])).values()]
+}
+
+/** True when the file holds the new CA of its kind. */
+export function holdsNew(seen: Seen<'files'>, { node, path, ca }: TrustFile, target: Target): boolean {
+  const change = changeOf(target, ca)
+  return change === undefined || certificatesIn(fileAt(seen, node, path)).includes(change.newCa.digest)
+}
+
+/** True when the file still holds the old CA of its kind. */
+export function holdsOld(seen: Seen<'files'>, { node, path, ca }: TrustFile, target: Target): boolean {
+  const change = changeOf(target, ca)
+  return change !== undefined && certificatesIn(fileAt(seen, node, path)).includes(change.oldCa.digest)
+}
+
+/** Returns the writing that adds the new CA behind what the file holds; nothing when it is there. */
+export function addingNew(
+  seen: Seen<'files'>,
+  phase: number,
+  trustFile: TrustFile,
+  target: Target,
+): readonly WriteFile[] {
+  const change = changeOf(target, trustFile.ca)
+  const file = fileAt(seen, trustFile.node, trustFile.path)
+  if (change === undefined || file === undefined || holdsNew(seen, trustFile, target)) return []
+  return [rewriting(phase, file, withNew(certificatesIn(file), change))]
+}
+
+/** Returns the writing that leaves the new CA and takes the old one out; nothing when that is so. */
+export function droppingOld(
+  seen: Seen<'files'>,
+  phase: number,
+  trustFile: TrustFile,
+  target: Target,
+): readonly WriteFile[] {
+  const change = changeOf(target, trustFile.ca)
+  const file = fileAt(seen, trustFile.node, trustFile.path)
+  if (change === undefined || file === undefined) return []
+  if (holdsNew(seen, trustFile, target) && !holdsOld(seen, trustFile, target)) return []
+  return [rewriting(phase, file, withoutOld(certificatesIn(file), change))]
+}
+
+function rewriting(phase: number, file: FilePicture, certificates: readonly string[]): WriteFile {
+  const { node, path, digest, mode } = file
+  const content = { kind: 'certificates', certificates } as const
+  return { kind: 'write-file', phase, node, path, replaces: digest, content, mode }
+}
