@@ -318,12 +318,19 @@ kc_run_on() {
   return 1
 }
 
+# PID...: returns when none of them runs any more, or after 2 s.
+kc_await() {
+  i=0
+  while [ $i -lt 20 ] && kc_run_on "$@"; do sleep 0.1 2>/dev/null || sleep 1; i=$((i + 1)); done
+}
+
 kc_end() {
   [ "$J" ] && kc_run_on $J || return
+  # A write is nearly done, and tidies up after itself when its content was cut off.
+  case $last in kc_run*) ;; *) kc_await $J ;; esac
   a=$(kc_below)
   kill -TERM $a 2>/dev/null
-  i=0
-  while [ $i -lt 20 ] && kc_run_on $a; do sleep 0.1 2>/dev/null || sleep 1; i=$((i + 1)); done
+  kc_await $a
   kill -KILL $a 2>/dev/null
 }
 
@@ -341,7 +348,7 @@ J=
 while IFS=' ' read -r id length request; do
   case $id in bye) break ;; "") continue ;; esac
   [ "$J" ] && wait "$J"
-  D=
+  last=$request D=
   [ "$length" = 0 ] || D=$(head -c "$length")
   (
     printf '\\n@%s begin %s\\n' $K $id

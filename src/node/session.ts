@@ -65,7 +65,7 @@ export class Session {
   static async open(node: string, transport: Transport, call: NodeCall): Promise<Session> {
     const session = new Session(node, transport)
     const script = Buffer.from(nodeScript(session.mark))
-    const { lines } = await session.exchange('0', `${script.length}\n`, script, call)
+    const { lines } = await session.hello(script, call)
     const missing = lines.join(' ').split(' ').slice(1)
     if (missing.length === 0) return session
     await session.close()
@@ -77,6 +77,16 @@ export class Session {
         next: 'install coreutils on the node, or reach it by a command whose shell sees the host (nsenter, chroot /host)',
       },
     )
+  }
+
+  private async hello(script: Buffer, call: NodeCall): Promise<{ lines: readonly string[] }> {
+    try {
+      return await this.exchange('0', `${script.length}\n`, script, call)
+    } catch (error) {
+      // No shell has answered, so there is none that could end by itself.
+      this.child.kill()
+      throw error
+    }
   }
 
   get isOpen(): boolean {

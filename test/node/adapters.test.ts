@@ -14,7 +14,7 @@ import { temporaryFolder } from '../scripts/temporary-folder.ts'
 import { nodeContract } from './contract.ts'
 import { type Sshd, startSshd, whyNoSshd } from './sshd.ts'
 
-const folder = temporaryFolder('kcert-adapters-')
+const folder = temporaryFolder('adapters')
 const open = async (transport: Transport): Promise<NodeAccess> =>
   shellNode({ name: 'cp1', transport, clock: systemClock })
 

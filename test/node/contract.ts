@@ -23,7 +23,7 @@ import { temporaryFolder } from '../scripts/temporary-folder.ts'
 
 // What every adapter promises. The node is this machine, reached in the adapter's way, so the test sees its files directly.
 
-const folder = temporaryFolder('kcert-node-')
+const folder = temporaryFolder('node')
 let count = 0
 
 export function sha256(content: Uint8Array | string): string {

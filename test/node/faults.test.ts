@@ -1,0 +1,418 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, createServer, type Server } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { commandTransport } from '../../src/node/command.ts'
+import { localTransport } from '../../src/node/local.ts'
+import { bootstrap, nodeScript } from '../../src/node/node-script.ts'
+import { encodeContent } from '../../src/node/protocol.ts'
+import { shellNode } from '../../src/node/shell-node.ts'
+import { sshConnections } from '../../src/node/ssh.ts'
+import type { Transport } from '../../src/node/transport.ts'
+import type { NodeAccess } from '../../src/pki/node-access.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { temporaryFolder } from '../scripts/temporary-folder.ts'
+import { isRunning, sha256, until } from './contract.ts'
+import { freePort, makeKey, publicKey, type Sshd, startSshd, whyNoSshd } from './sshd.ts'
+
+const folder = temporaryFolder('node-faults')
+const isRoot = userInfo().uid === 0
+const nodeBy = (transport: Transport): NodeAccess => shellNode({ name: 'cp1', transport, clock: systemClock })
+const replaces = 'anything'
+
+/** Runs the bare script with that input and returns once its shell has ended. */
+async function shell(input: string): Promise<void> {
+  const child = spawn('sh', ['-c', bootstrap], { stdio: ['pipe', 'ignore', 'ignore'] })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  const script = nodeScript('mark')
+  child.stdin.end(`${Buffer.byteLength(script)}\n${script}${input}`)
+  await ended
+}
+
+describe('a connection that is cut', () => {
+  test('a write whose bytes stop coming leaves the old file, at any of them', async () => {
+    const here = join(folder, 'cut')
+    mkdirSync(here)
+    const path = join(here, 'ca.crt')
+    writeFileSync(path, 'old')
+    const content = 'x'.repeat(1000)
+    const encoded = encodeContent(content)
+    const words = `kc_write '${path}' 'n' 'sum:${sha256('old')}' '${sha256(content)}' '' '' ''`
+    const request = `1 ${encoded.length} ${words}\n${encoded}`
+    for (let length = 0; length < request.length; length += 97) {
+      await shell(request.slice(0, length))
+      await until(() => !readdirSync(here).some((name) => name.endsWith('.kcert-tmp')))
+      expect(readFileSync(path, 'utf8')).toBe('old')
+    }
+    await shell(request)
+    await until(() => readFileSync(path, 'utf8') === content)
+    expect(readdirSync(here)).toEqual(['ca.crt'])
+  })
+
+  test('a shell that is killed in a write leaves the old file or the new', async () => {
+    const here = join(folder, 'killed')
+    mkdirSync(here)
+    const path = join(here, 'ca.crt')
+    const contents = ['a', 'b'].map((letter) => letter.repeat(200_000))
+    writeFileSync(path, contents[0]!)
+    let interrupted = 0
+    for (let round = 0; round < 30; round++) {
+      const child = spawn('sh', ['-c', bootstrap], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      const content = contents[(round + 1) % 2]!
+      const script = nodeScript('mark')
+      const encoded = encodeContent(content)
+      child.stdin.on('error', () => {})
+      child.stdin.write(
+        `${Buffer.byteLength(script)}\n${script}1 ${encoded.length} kc_write '${path}' 'n${round}' 'any' '${sha256(content)}' '' '' ''\n${encoded}`,
+      )
+      await new Promise((resolve) => setTimeout(resolve, 5 + round * 3))
+      process.kill(-child.pid!, 'SIGKILL')
+      await ended
+      const found = readFileSync(path, 'utf8')
+      expect(contents).toContain(found)
+      if (found !== content) interrupted++
+    }
+    expect(interrupted).toBeGreaterThan(0)
+  })
+
+  test('a read whose connection is lost is asked once more, and a write is not', async () => {
+    const marker = join(folder, 'died-once')
+    // The first shell dies at its first request.
+    const dying = `[ -e ${marker} ] && exec "$@"; : >${marker}; exec sh -c 'IFS= read -r n; s=$(head -c "$n"); eval "kc_end() { :; }; $(printf %s "$s" | sed "s/^while IFS.*/read -r x; exit 7; while false/")"'`
+    const node = nodeBy(commandTransport(['sh', '-c', dying, 'sh']))
+    expect(await node.statFiles(['/'])).toMatchObject([{ found: 'folder' }])
+    await node.close()
+    execFileSync('rm', [marker])
+    const other = nodeBy(commandTransport(['sh', '-c', dying, 'sh']))
+    await expect(other.writeFile(join(folder, 'f'), 'x', { replaces })).rejects.toMatchObject({
+      code: 'KCERT_NODE_UNREACHABLE',
+    })
+    expect(await other.writeFile(join(folder, 'f'), 'x', { replaces })).toMatchObject({ changed: true })
+    await other.close()
+  })
+
+  test('noise in the middle of an answer is no answer', async () => {
+    const noisy = `(i=0; while [ $i -lt 300 ]; do echo AAAAAAAA; i=$((i+1)); sleep 0.01; done) & exec "$@"`
+    const node = nodeBy(commandTransport(['sh', '-c', noisy, 'sh']))
+    const content = randomBytes(500_000)
+    writeFileSync(join(folder, 'large'), content)
+    for (let round = 0; round < 10; round++) {
+      // Read whole in spite of it, or refused: never something else.
+      const read = await node.readFiles([join(folder, 'large')]).catch((error: unknown) => error)
+      if (Array.isArray(read)) expect(read).toMatchObject([{ sha256: sha256(content) }])
+      else expect(read).toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
+    }
+    await node.close()
+  })
+})
+
+describe('what is secret', () => {
+  test('a key is in no argument, no environment, and no file that others may read', async () => {
+    const here = join(folder, 'canary')
+    mkdirSync(here, { mode: 0o755 })
+    const canary = `canary${randomBytes(12).toString('hex')}`
+    const encoded = Buffer.from(canary).toString('base64').slice(0, 40)
+    const watcher = spawn('python3', ['-c', watching, here, canary.slice(0, 20), encoded], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    watcher.stdin.end()
+    let told = ''
+    watcher.stdout.on('data', (text: Buffer) => {
+      told += text.toString()
+    })
+    await until(() => told.includes('ready'))
+    const node = nodeBy(localTransport())
+    for (let round = 0; round < 60; round++) {
+      await node.writeFile(join(here, 'ca.key'), `${canary}${round}`, { replaces, mode: 0o600 })
+      await node.run(['sh', '-c', 'cat >/dev/null'], { stdin: canary })
+    }
+    await node.close()
+    writeFileSync(join(here, 'stop'), '')
+    await until(() => told.includes('done'))
+    // "done ROUNDS SIGHTINGS": the watcher went through /proc that often, and saw the key in none of it.
+    const [, rounds, ...sightings] = told.trim().split('\n').at(-1)!.split(' ')
+    expect(sightings).toEqual([])
+    expect(Number(rounds)).toBeGreaterThan(20)
+  })
+})
+
+const watching = `
+import os, sys
+here, *words = sys.argv[1:]
+words = [w.encode() for w in words]
+me = str(os.getpid())
+print("ready", flush=True)
+rounds, seen = 0, set()
+while not os.path.exists(here + "/stop"):
+    rounds += 1
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or pid == me: continue
+        for name in ("cmdline", "environ"):
+            try: text = open("/proc/%s/%s" % (pid, name), "rb").read()
+            except OSError: continue
+            if any(w in text for w in words) and words[0] + b"\\0" not in text: seen.add(name)
+    for name in os.listdir(here):
+        try: mode = os.stat(here + "/" + name).st_mode
+        except OSError: continue
+        if name != "stop" and mode & 0o077: seen.add("mode-of-" + name)
+print("done", rounds, *sorted(seen), flush=True)
+`
+
+describe('a node that cannot be used', () => {
+  test('a program that is not there is named', async () => {
+    const node = nodeBy(commandTransport(['no-such-docker', 'exec', '-i', 'cp1']))
+    await expect(node.identity()).rejects.toMatchObject({
+      code: 'KCERT_USAGE',
+      message: 'there is no program "no-such-docker"',
+    })
+    await node.close()
+  })
+
+  test('a command that ends before a shell is there is told with its own words', async () => {
+    const node = nodeBy(commandTransport(['sh', '-c', 'echo "Error: No such container: cp1" >&2; exit 1']))
+    await expect(node.identity()).rejects.toMatchObject({
+      code: 'KCERT_NODE_UNREACHABLE',
+      why: 'Error: No such container: cp1',
+    })
+    await node.close()
+  })
+
+  test('a shell that says nothing is not waited for beyond the time given', async () => {
+    const seconds = '800001'
+    const node = nodeBy(commandTransport(['sh', '-c', `exec sleep ${seconds}`]))
+    await expect(node.identity({ timeoutMs: 300 })).rejects.toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
+    await node.close()
+    await until(() => !isRunning(['sleep', seconds]))
+  })
+
+  test('a node without base64 and openssl lacks base64, and is told so', async () => {
+    const bin = join(folder, 'few-tools')
+    mkdirSync(bin)
+    for (const tool of 'sh head stat readlink cat mv ln rm mkdir rmdir chmod chown sync date id'.split(' ')) {
+      const found = ['/bin', '/usr/bin'].map((path) => join(path, tool)).find((path) => existsSync(path))!
+      symlinkSync(found, join(bin, tool))
+    }
+    // The script looks in the usual folders too, so they are taken out of it.
+    const blind = `exec sh -c "IFS= read -r n; s=\\$(head -c \\"\\$n\\"); eval \\"\\$(echo \\"\\$s\\" | /bin/sed 's/^PATH=.*$/:/')\\""`
+    const node = nodeBy(commandTransport(['env', `PATH=${bin}`, 'sh', '-c', blind]))
+    await expect(node.identity()).rejects.toMatchObject({
+      code: 'KCERT_NODE_UNFIT',
+      message: 'node "cp1" lacks what kcert uses there: uname, base64, sha256sum',
+    })
+    await node.close()
+  })
+
+  test.skipIf(!isRoot)('who is not root is told so, and what it may not read or write is named', async () => {
+    const here = join(folder, 'private')
+    mkdirSync(here, { mode: 0o700 })
+    writeFileSync(join(here, 'ca.key'), 'key', { mode: 0o600 })
+    writeFileSync(join(folder, 'ca.key'), 'key', { mode: 0o600 })
+    chmodSync(folder, 0o755)
+    const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+    const node = nodeBy(commandTransport(nobody))
+    expect(await node.identity()).toMatchObject({ uid: 65534, isRoot: false, maySudo: false })
+    expect(await node.readFiles([join(here, 'ca.key'), join(folder, 'ca.key')])).toMatchObject([
+      { found: 'unreadable', reason: 'this user may not search its folder' },
+      { found: 'unreadable', reason: 'this user may not read it' },
+    ])
+    expect(await node.listFolder(here)).toMatchObject({ found: 'unreadable' })
+    await expect(node.writeFile(join(folder, 'new'), 'x', { replaces })).rejects.toMatchObject({
+      code: 'KCERT_NODE_REFUSED',
+    })
+    await node.close()
+    expect(existsSync(join(folder, 'new'))).toBe(false)
+    const refused = nodeBy(commandTransport(nobody, 'sudo'))
+    if (!existsSync('/usr/bin/sudo')) return
+    await expect(refused.identity()).rejects.toMatchObject({ code: 'KCERT_NODE_REFUSED' })
+    await refused.close()
+  })
+
+  test.skipIf(!isRoot)('a full disk leaves the old file', async () => {
+    const here = join(folder, 'full')
+    mkdirSync(here)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'kcert-test', here])
+    try {
+      writeFileSync(join(here, 'f'), 'old')
+      const node = nodeBy(localTransport())
+      await expect(
+        node.writeFile(join(here, 'f'), 'x'.repeat(200_000), { replaces: { sha256: sha256('old') } }),
+      ).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_NOT_WRITTEN', why: expect.stringMatching(/No space/) })
+      expect(readFileSync(join(here, 'f'), 'utf8')).toBe('old')
+      expect(readdirSync(here)).toEqual(['f'])
+      await node.close()
+    } finally {
+      execFileSync('umount', [here])
+    }
+  })
+})
+
+describe.skipIf(whyNoSshd !== undefined)('ssh', () => {
+  let sshd: Sshd
+
+  beforeAll(async () => {
+    sshd = await startSshd(join(folder, 'sshd'))
+  })
+
+  afterAll(() => sshd.stop())
+
+  const connectTo = async (
+    target: Parameters<ReturnType<typeof sshConnections>['transport']>[0],
+    work: (node: NodeAccess) => Promise<void>,
+  ): Promise<void> => {
+    const connections = sshConnections()
+    const node = nodeBy(connections.transport(target))
+    try {
+      await work(node)
+    } finally {
+      await node.close()
+      await connections.close()
+    }
+  }
+
+  const configWith = (name: string, lines: readonly string[]): string => {
+    const path = join(folder, name)
+    writeFileSync(
+      path,
+      `Host node\n  HostName 127.0.0.1\n  User ${userInfo().username}\n${lines.join('\n')}\n`,
+    )
+    return path
+  }
+
+  test('a host key that is not known is not accepted, and one that changed less so', async () => {
+    const known = join(folder, 'known')
+    const lines = [
+      ...[`  Port ${sshd.port}`, `  IdentityFile ${sshd.identityFile}`, `  UserKnownHostsFile ${known}`],
+      '  StrictHostKeyChecking ask',
+    ]
+    const configFile = configWith('unknown', lines)
+    await connectTo({ host: 'node', configFile }, async (node) => {
+      await expect(node.identity()).rejects.toMatchObject({
+        code: 'KCERT_NODE_UNTRUSTED',
+        message: 'the host key of node is not known',
+      })
+    })
+    makeKey(join(folder, 'other_host_key'))
+    writeFileSync(known, `[127.0.0.1]:${sshd.port} ${publicKey(join(folder, 'other_host_key'))}\n`)
+    await connectTo({ host: 'node', configFile }, async (node) => {
+      await expect(node.identity()).rejects.toMatchObject({
+        code: 'KCERT_NODE_UNTRUSTED',
+        message: 'the host key of node is not the one that is known',
+      })
+    })
+  })
+
+  test('a key that is not accepted is a refused login', async () => {
+    makeKey(join(folder, 'other_id'))
+    const configFile = configWith('refused', [
+      ...[`  Port ${sshd.port}`, `  IdentityFile ${join(folder, 'other_id')}`, '  IdentitiesOnly yes'],
+      '  StrictHostKeyChecking no',
+      '  UserKnownHostsFile /dev/null',
+    ])
+    await connectTo({ host: 'node', configFile }, async (node) => {
+      await expect(node.identity()).rejects.toMatchObject({ code: 'KCERT_NODE_REFUSED' })
+    })
+  })
+
+  test('a port where nobody listens is unreachable, and so is a name that nobody has', async () => {
+    const port = await freePort()
+    await connectTo({ host: '127.0.0.1', port, configFile: '/dev/null' }, async (node) => {
+      await expect(node.identity()).rejects.toMatchObject({
+        code: 'KCERT_NODE_UNREACHABLE',
+        why: expect.stringMatching(/refused/),
+      })
+    })
+    await connectTo({ host: 'no-such-node.invalid', configFile: '/dev/null' }, async (node) => {
+      await expect(node.identity()).rejects.toMatchObject({ code: 'KCERT_NODE_UNREACHABLE' })
+    })
+  })
+
+  test('a node behind a jump host is reached as ssh_config says', async () => {
+    await connectTo({ host: 'behind', configFile: sshd.configFile }, async (node) => {
+      expect((await node.run(['echo', 'there'])).status).toBe(0)
+    })
+  })
+
+  test('the control sockets are private, and neither they nor a master stay behind', async () => {
+    const folders = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('kcert-ssh-'))
+    const before = new Set(folders())
+    let made: string | undefined
+    await connectTo({ host: 'node', configFile: sshd.configFile }, async (node) => {
+      await node.identity()
+      made = folders().find((name) => !before.has(name))
+      expect(statSync(join(tmpdir(), made!)).mode & 0o777).toBe(0o700)
+      expect(mastersOf(made!)).toBeGreaterThan(0)
+    })
+    expect(existsSync(join(tmpdir(), made!))).toBe(false)
+    await until(() => mastersOf(made!) === 0)
+  })
+
+  test('a connection that is cut at any byte leaves the old file or the new', async () => {
+    const path = join(folder, 'through-proxy')
+    let interrupted = 0
+    for (let round = 0; round < 12; round++) {
+      const proxy = await cuttingProxy(sshd.port, 6_000 + round * 4_500)
+      const configFile = configWith('proxied', [
+        ...[`  Port ${proxy.port}`, `  IdentityFile ${sshd.identityFile}`, '  StrictHostKeyChecking no'],
+        '  UserKnownHostsFile /dev/null',
+      ])
+      writeFileSync(path, 'old')
+      const content = 'x'.repeat(20_000)
+      await connectTo({ host: 'node', configFile }, async (node) => {
+        const written = node.writeFile(path, content, { replaces: { sha256: sha256('old') } })
+        const failed = await written.then(() => false).catch(() => true)
+        if (failed) interrupted++
+        else expect(readFileSync(path, 'utf8')).toBe(content)
+        expect(['old', content]).toContain(readFileSync(path, 'utf8'))
+      })
+      proxy.server.close()
+    }
+    expect(interrupted).toBeGreaterThan(2)
+    expect(interrupted).toBeLessThan(12)
+  })
+})
+
+function mastersOf(name: string): number {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(name)
+    } catch {
+      return false
+    }
+  }).length
+}
+
+/** Passes a connection on, and cuts it after so many bytes from the client. */
+async function cuttingProxy(port: number, bytes: number): Promise<{ server: Server; port: number }> {
+  const server = createServer((client) => {
+    const upstream = connect(port, '127.0.0.1')
+    let passed = 0
+    client.on('data', (octets) => {
+      const room = bytes - passed
+      passed += octets.length
+      upstream.write(octets.subarray(0, Math.max(0, room)))
+      if (passed >= bytes) {
+        client.destroy()
+        upstream.end()
+      }
+    })
+    upstream.on('data', (octets) => client.write(octets))
+    for (const socket of [client, upstream]) socket.on('error', () => {})
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => client.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { server, port: (server.address() as { port: number }).port }
+}
