@@ -72,12 +72,14 @@ export async function decideRequests(
   }
 
   const doing = { act, judge, conditionFor: (judgment: Judgment) => conditionOf(act, wish, judgment) }
+  const silence = silenceOf(Math.max(leastSilent, wish.concurrency))
   const acting = progressOn(context, act === 'approve' ? 'approved' : 'denied', todo.length)
   const acted = await pMap(
     judged,
     async (one, index) => {
       if ('outcome' in one || one.judgment.course !== 'act') return planned[index]!
-      const result = await actOn(api, one, doing)
+      const result = silence.isLong() ? untried(planned[index]!) : await actOn(api, one, doing)
+      silence.note(result.error?.code === 'KCERT_UNREACHABLE')
       acting.step()
       return result
     },
@@ -85,6 +87,27 @@ export async function decideRequests(
   )
   acting.end()
   return answer(report(acted, false), wish)
+}
+
+const leastSilent = 3
+
+/** Tells when so many in a row got no answer that the others need not wait for theirs. */
+function silenceOf(limit: number): { note(isUnanswered: boolean): void; isLong(): boolean } {
+  let unanswered = 0
+  return {
+    note(isUnanswered) {
+      unanswered = isUnanswered ? unanswered + 1 : 0
+    },
+    isLong: () => unanswered >= limit,
+  }
+}
+
+function untried(planned: Acted): Acted {
+  const reason = 'not tried: the cluster has not answered for the ones before it'
+  const error = new KcertError('KCERT_UNREACHABLE', reason, {
+    next: 'run it again: what is done is not done twice',
+  })
+  return { ...planned, outcome: 'failed', reason, error }
 }
 
 /** Throws KCERT_USAGE where nothing is meant, or not what can be done. */

@@ -74,8 +74,15 @@ const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
 const cut = new KcertError('KCERT_UNREACHABLE', 'the connection was cut')
 const conflict = new KcertError('KCERT_API_CONFLICT', 'not what it was')
 
+test('a write that never arrived is said to have failed, and nothing is there', async () => {
+  const api = requestsInMemory()
+  const first = api.put(object())
+  api.fault = (_, count) => (count === 1 ? { error: cut, when: 'before' } : undefined)
+  expect(await uploadCertificate(api, first, pem)).toMatchObject({ outcome: 'failed', error: cut })
+  expect(api.writes).toEqual([])
+})
+
 test.each([
-  ['before', cut],
   ['after', cut],
   ['before', conflict],
   ['after', conflict],
@@ -93,7 +100,7 @@ test('a swapped object gets no certificate, in 200 tries', async () => {
     const api = requestsInMemory()
     const first = api.put(object())
     const at = 1 + (run % 3)
-    api.fault = (_, count) => (count === 1 ? { error: cut, when: 'before' } : undefined)
+    api.fault = (_, count) => (count === 1 ? { error: conflict, when: 'before' } : undefined)
     api.meanwhile = () => {
       if (api.calls.length !== at) return
       api.remove('a')

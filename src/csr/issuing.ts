@@ -171,6 +171,8 @@ async function writeStatus(
       if (swap !== undefined) return { outcome: 'changed', reason: swap }
       const end = settled(object)
       if (end !== undefined) return end
+      // It did not happen, and the adapter has tried for long enough.
+      if (failure.code === 'KCERT_UNREACHABLE') throw failure
       now = object
     }
     throw failure!

@@ -70,6 +70,8 @@ export async function actOn(api: RequestsApi, judged: Judged, doing: Doing): Pro
       if (course === 'already' && written !== undefined && carries(object, written))
         return { ...shown(last), outcome: done[doing.act], reason: seenLater }
       if (course !== 'act') return { ...shown(last), ...unacted(last.judgment) }
+      // It did not happen, and the adapter has tried for long enough: whoever runs it again finds it waiting.
+      if (failure?.code === 'KCERT_UNREACHABLE') return failed(last, failure)
       written = { type: types[doing.act], status: 'True', ...doing.conditionFor(last.judgment) }
       try {
         const after = await api.replaceApproval(withCondition(object, written))

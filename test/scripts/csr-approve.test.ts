@@ -1,0 +1,290 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import type { RequestObject } from '../../src/csr/requests-api.ts'
+import { requestPem } from '../csr/made-requests.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import type { FaultKind } from '../fakes/api-server-faults.ts'
+import {
+  conditionsOf,
+  foreignRequest,
+  operatorOf,
+  putCluster,
+  putServing,
+  requestsKey,
+} from './cluster-session.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// Whole sessions of an approver, on an API server of the test.
+
+const folder = temporaryFolder('approve')
+let server: FakeApiServer
+let kcert: ReturnType<typeof operatorOf>
+
+beforeEach(async () => {
+  await server?.close()
+  server = await startApiServer()
+  putCluster(server)
+  kcert = operatorOf(server, folder)
+})
+afterAll(() => server.close())
+
+const stored = (name: string) => server.peek(requestsKey, name) as unknown as RequestObject
+const userRequest = (organization: string[]): Partial<RequestObject['spec']> => ({
+  request: Buffer.from(requestPem({ subject: { commonName: 'ann', organization } })).toString('base64'),
+  signerName: 'kubernetes.io/kube-apiserver-client',
+  usages: ['client auth'],
+  username: 'ann',
+  groups: ['system:authenticated'],
+})
+
+test('by name: approved at once, and the answer names both duties', async () => {
+  putServing(server, 'csr-1')
+  putServing(server, 'csr-2')
+  const { stdout, exit } = await kcert(['csr', 'approve', 'csr-1', '-o', 'json'])
+  expect(exit).toBe(0)
+  const [decided] = JSON.parse(stdout).requests
+  expect(decided).toMatchObject({ name: 'csr-1', outcome: 'approved', username: 'system:node:node-1' })
+  expect(decided.duties.map(({ name, outcome }: Record<string, string>) => [name, outcome])).toEqual([
+    ['identity', 'met'],
+    ['entitlement', 'met'],
+  ])
+  expect(conditionsOf(server, 'csr-1')).toEqual(['Approved'])
+  expect(conditionsOf(server, 'csr-2')).toEqual([])
+})
+
+test('reason and message are those of the command line', async () => {
+  putServing(server, 'csr-1')
+  const flags = ['--reason', 'Batch7', '--message', 'seen by ann']
+  expect((await kcert(['csr', 'approve', 'csr-1', ...flags])).exit).toBe(0)
+  expect(stored('csr-1').status!.conditions![0]).toMatchObject({ reason: 'Batch7', message: 'seen by ann' })
+})
+
+test('a user is approved by name, and what only a person can know is said', async () => {
+  putServing(server, 'ann', userRequest(['devs']))
+  const { stdout, exit } = await kcert(['csr', 'approve', 'ann'])
+  expect(exit).toBe(0)
+  expect(stdout).toContain('identity')
+  expect(stdout).toContain('entitlement')
+  expect(stdout).toContain('whether "ann" is who the request says is for a person to know')
+})
+
+test('what is dangerous is refused with 5, and approved with --force', async () => {
+  putServing(server, 'eve', userRequest(['system:masters']))
+  const refused = await kcert(['csr', 'approve', 'eve'])
+  expect(refused.exit).toBe(5)
+  expect(refused.stdout).toContain('REFUSED')
+  expect(refused.stdout).toContain('system:masters')
+  expect(conditionsOf(server, 'eve')).toEqual([])
+  expect((await kcert(['csr', 'approve', 'eve', '--force'])).exit).toBe(0)
+  expect(conditionsOf(server, 'eve')).toEqual(['Approved'])
+})
+
+test('a dry run shows every verdict, and writes nothing', async () => {
+  putServing(server, 'good')
+  putServing(server, 'bad', { username: 'system:node:node-2' })
+  const { stdout, exit } = await kcert(['csr', 'approve', '--policy', 'builtin', '--dry-run'])
+  expect(exit).toBe(3)
+  expect(stdout).toMatch(/good +would approve/)
+  expect(stdout).toMatch(/bad +left alone/)
+  expect(stdout).toContain('nothing was written')
+  expect(server.calls.filter(({ verb }) => verb === 'update')).toEqual([])
+})
+
+test('a policy judges all that wait, approves its own, and leaves the rest alone', async () => {
+  putServing(server, 'good')
+  putServing(server, 'bad', { username: 'system:node:node-2' })
+  putServing(server, 'other', { signerName: 'example.com/serving' })
+  putServing(server, 'done', {}, { status: { conditions: [{ type: 'Denied', status: 'True' }] } })
+  const { stdout, exit } = await kcert(['csr', 'approve', '--policy', 'builtin', '-o', 'json'])
+  expect(exit).toBe(3)
+  expect(JSON.parse(stdout).counts).toEqual({ approved: 1, 'left-alone': 2 })
+  expect(['good', 'bad', 'other'].map((name) => conditionsOf(server, name))).toEqual([['Approved'], [], []])
+  expect(stored('good').status!.conditions![0]).toMatchObject({ reason: 'ApprovedByPolicy' })
+})
+
+test('where a policy has nothing against anything, what no policy is for is nobody’s no', async () => {
+  putServing(server, 'good')
+  putServing(server, 'other', { signerName: 'example.com/serving' })
+  expect((await kcert(['csr', 'approve', '--policy', 'kubelet-serving'])).exit).toBe(0)
+  expect((await kcert(['csr', 'approve', 'other', '--policy', 'kubelet-serving'])).exit).toBe(3)
+})
+
+test('a policy file decides, also what to deny', async () => {
+  writeFileSync(
+    join(folder, 'policy.yaml'),
+    `apiVersion: kcert/v1
+kind: ApprovalPolicy
+rules:
+- {builtin: kubelet-serving, onViolation: deny}
+`,
+  )
+  putServing(server, 'good')
+  putServing(server, 'bad', { username: 'system:node:node-2' })
+  expect((await kcert(['csr', 'approve', '--policy', 'policy.yaml'])).exit).toBe(3)
+  expect(conditionsOf(server, 'bad')).toEqual([])
+  expect((await kcert(['csr', 'deny', '--policy', 'policy.yaml'])).exit).toBe(0)
+  expect(conditionsOf(server, 'bad')).toEqual(['Denied'])
+  expect(conditionsOf(server, 'good')).toEqual(['Approved'])
+})
+
+test('without a terminal a selection needs --yes, and takes only what it selects', async () => {
+  putServing(server, 'a', {}, { labels: { batch: '7' } })
+  putServing(server, 'b', {}, { labels: { batch: '8' } })
+  const asked = await kcert(['csr', 'approve', '-l', 'batch=7'])
+  expect([asked.exit, asked.stderr]).toEqual([2, expect.stringContaining('--yes')])
+  expect(conditionsOf(server, 'a')).toEqual([])
+  expect((await kcert(['csr', 'approve', '-l', 'batch=7', '--yes'])).exit).toBe(0)
+  expect([conditionsOf(server, 'a'), conditionsOf(server, 'b')]).toEqual([['Approved'], []])
+})
+
+test('nothing named is wrong usage, before any cluster is asked', async () => {
+  const { exit, stderr } = await kcert(['csr', 'approve'])
+  expect([exit, server.calls.length]).toEqual([2, 0])
+  expect(stderr).toContain('--policy builtin')
+})
+
+test('a manifest approves the request that it holds, and no other of that name', async () => {
+  putServing(server, 'csr-1')
+  const { status, ...manifest } = stored('csr-1')
+  writeFileSync(join(folder, 'csr.json'), JSON.stringify({ ...manifest, kind: 'CertificateSigningRequest' }))
+  server.remove(requestsKey, 'csr-1')
+  putServing(server, 'csr-1', { request: foreignRequest() })
+  const swapped = await kcert(['csr', 'approve', '-f', 'csr.json'])
+  expect([swapped.exit, conditionsOf(server, 'csr-1')]).toEqual([5, []])
+  expect(swapped.stdout).toContain('its request is not the one in csr.json')
+
+  server.remove(requestsKey, 'csr-1')
+  putServing(server, 'csr-1')
+  const text = readFileSync(join(folder, 'csr.json'), 'utf8').replace(/"uid":"[^"]+",/, '')
+  const same = await kcert(['csr', 'approve', '-f', '-'], text)
+  expect([same.exit, conditionsOf(server, 'csr-1')]).toEqual([0, ['Approved']])
+})
+
+test('what is not there, denied or approved already is told apart', async () => {
+  putServing(server, 'denied', {}, { status: { conditions: [{ type: 'Denied', status: 'True' }] } })
+  putServing(server, 'approved', {}, { status: { conditions: [{ type: 'Approved', status: 'True' }] } })
+  const { stdout, exit } = await kcert(['csr', 'approve', 'approved', 'denied', 'nobody', '-o', 'json'])
+  expect(exit).toBe(3)
+  const outcomes = JSON.parse(stdout).requests.map(({ outcome }: { outcome: string }) => outcome)
+  expect(outcomes).toEqual(['already', 'left-alone', 'gone'])
+  expect((await kcert(['csr', 'approve', 'approved'])).exit).toBe(0)
+})
+
+test('a denial says why to whoever asked', async () => {
+  putServing(server, 'eve', userRequest(['system:masters']))
+  expect((await kcert(['csr', 'deny', 'eve', '--message', 'not as system:masters'])).exit).toBe(0)
+  expect(stored('eve').status!.conditions![0]).toMatchObject({
+    type: 'Denied',
+    reason: 'DeniedByOperator',
+    message: 'not as system:masters',
+  })
+})
+
+test('2,000 are approved in one run, over few connections, with progress on standard error', async () => {
+  for (let index = 0; index < 2000; index++) putServing(server, `csr-${index}`)
+  const { stdout, stderr, exit } = await kcert(['csr', 'approve', '--policy', 'builtin', '-o', 'json'])
+  expect(exit).toBe(0)
+  expect(JSON.parse(stdout).counts).toEqual({ approved: 2000 })
+  expect(stderr).toContain('approved 2,000 of 2,000')
+  expect(server.connections).toBeLessThan(40)
+  // Nodes, ranges and endpoints were looked up once.
+  expect(server.calls.filter(({ resource }) => resource === 'nodes')).toHaveLength(1)
+  expect(server.calls.filter(({ verb }) => verb === 'update')).toHaveLength(2000)
+})
+
+const kinds: readonly FaultKind[] = [
+  'conflict',
+  'too-many-requests',
+  'internal',
+  'internal-after',
+  'unavailable',
+  'reset-before',
+  'reset-after',
+  'hang',
+  'hang-after',
+  'cut',
+]
+const places = [
+  { verb: 'list', resource: 'certificatesigningrequests' },
+  { verb: 'get', resource: 'certificatesigningrequests' },
+  { verb: 'update', resource: 'certificatesigningrequests' },
+  { verb: 'list', resource: 'nodes' },
+  { verb: 'list', resource: 'servicecidrs' },
+] as const
+
+test.each(kinds.flatMap((kind) => places.map((place) => ({ kind, ...place }))))(
+  '$kind at $verb of $resource: each request is approved once, or the run says that it is not',
+  async (fault) => {
+    const names = ['a', 'b', 'c']
+    for (const name of names) putServing(server, name)
+    // A conflict and an expired answer belong to writes; everywhere else they are an answer like any other.
+    server.faults.add({ ...fault, retryAfterSeconds: 0 })
+    const args = ['csr', 'approve', '--policy', 'builtin', '-o', 'json', '--request-timeout', '1s']
+    const { stdout, stderr, exit } = await kcert(args)
+    const approved = names.filter((name) => conditionsOf(server, name).includes('Approved'))
+    if (exit === 0) {
+      expect(approved).toEqual(names)
+      expect(JSON.parse(stdout).counts).toEqual({ approved: 3 })
+    } else {
+      // Said, and the next run does the rest.
+      expect(stdout + stderr).toMatch(/KCERT_API_CONFLICT|KCERT_UNREACHABLE/)
+      expect(fault.kind).toBe('conflict')
+    }
+    server.faults.clear()
+    await kcert(args)
+    for (const name of names) expect(conditionsOf(server, name)).toEqual(['Approved'])
+  },
+)
+
+test('a cluster that does not answer is exit 4, and what was approved before it fell silent is in the answer', async () => {
+  for (const name of ['a', 'b', 'c']) putServing(server, name)
+  server.faults.add({ kind: 'reset-before', verb: 'update', at: 2, times: 1000 })
+  const { stdout, exit } = await kcert(['csr', 'approve', 'a', 'b', 'c', '-o', 'json', '--concurrency', '1'])
+  expect(exit).toBe(4)
+  expect(JSON.parse(stdout).counts).toEqual({ approved: 1, failed: 2 })
+  expect(conditionsOf(server, 'a')).toEqual(['Approved'])
+})
+
+test('when the cluster has fallen silent, those that wait are not tried one by one', async () => {
+  for (let index = 0; index < 50; index++) putServing(server, `csr-${index}`)
+  server.faults.add({ kind: 'internal', verb: 'update', times: 100_000 })
+  const args = ['csr', 'approve', '--policy', 'builtin', '-o', 'json']
+  const { stdout, exit } = await kcert(args)
+  expect(exit).toBe(4)
+  const report = JSON.parse(stdout)
+  expect(report.counts).toEqual({ failed: 50 })
+  expect(report.requests[49].error).toMatchObject({
+    code: 'KCERT_UNREACHABLE',
+    what: expect.stringMatching(/^not tried/),
+  })
+  server.faults.clear()
+  expect((await kcert(args)).exit).toBe(0)
+})
+
+test('an approver without the right gets a 3 for each, with what is missing', async () => {
+  putServing(server, 'a')
+  server.rules = [{ user: 'reader', verbs: ['get', 'list'], groups: ['*'], resources: ['*'] }]
+  const kubeconfig = server.writeKubeconfig(join(folder, 'reader.conf'), { username: 'reader' })
+  const { stdout, exit } = await kcert(['csr', 'approve', 'a', '--kubeconfig', kubeconfig])
+  expect(exit).toBe(3)
+  expect(stdout).toContain('not allowed to write')
+})
+
+test('the answer is valid by its schema', async () => {
+  putServing(server, 'a')
+  putServing(server, 'eve', userRequest(['system:masters']))
+  const ajv = new Ajv({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  const validate = ajv.compile(JSON.parse(readFileSync('docs/schemas/RequestDecisions.json', 'utf8')))
+  for (const args of [
+    ['a', 'eve', 'nobody'],
+    ['a', 'eve', '--force', '--dry-run'],
+  ]) {
+    const { stdout } = await kcert(['csr', 'approve', ...args, '-o', 'json'])
+    validate(JSON.parse(stdout))
+    expect(validate.errors ?? []).toEqual([])
+  }
+})
