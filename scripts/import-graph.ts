@@ -41,8 +41,9 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
   bootstrap: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
   cluster: {
     // One reader of kubeconfigs: client-node's own has no bounds on aliases and takes what client-go refuses.
-    may: ['kubeconfig', 'system', 'errors'],
-    types: ['csr', 'bootstrap', 'rotation', 'kubelet', 'inspection', 'x509'],
+    // Of csr the port's own words: what a Node is known by, and which spellings of an address are one.
+    may: ['csr', 'kubeconfig', 'system', 'errors'],
+    types: ['bootstrap', 'rotation', 'kubelet', 'inspection', 'x509'],
   },
   // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.
   node: { may: ['system', 'errors'], types: ['pki', 'rotation', 'kubelet', 'inspection'] },

@@ -5,7 +5,7 @@ import {
   request as requestHttp,
 } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { checkServerIdentity } from 'node:tls'
 import { type Access, bareHost } from './credentials.ts'
 
@@ -55,6 +55,8 @@ export class Transport {
   readonly #server: URL
   readonly #timeoutMs: number
   readonly #basePath: string
+  /** Connections that have come about. */
+  readonly #ready = new WeakSet<Socket>()
   readonly #agents = new Map<Access['tls'] | Access['proxyAgent'], HttpAgent>()
 
   /** `timeoutMs` is for one request; 0 for none. */
@@ -97,7 +99,12 @@ export class Transport {
       host: bareHost(this.#server),
       port: this.#server.port || (isTls ? 443 : 80),
       path: this.#basePath + path,
-      headers: { ...headers, ...access.headers } as Record<string, string>,
+      headers: {
+        ...headers,
+        // For DELETE Node would send a body without saying how long it is.
+        ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }),
+        ...access.headers,
+      } as Record<string, string>,
       agent: this.#agentOf(access),
       signal,
       ...(access.proxyAgent !== undefined && access.tls !== undefined && tlsOptions(access.tls)),
@@ -111,9 +118,11 @@ export class Transport {
       })
     })
     request.on('socket', (socket) => {
-      if (request.reusedSocket) mayHaveArrived = true
+      // request.reusedSocket stays false for a connection that is handed from one request to the next in the queue.
+      if (this.#ready.has(socket)) mayHaveArrived = true
       else
         socket.once(isTls ? 'secureConnect' : 'connect', () => {
+          this.#ready.add(socket)
           mayHaveArrived = true
         })
     })

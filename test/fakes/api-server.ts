@@ -35,6 +35,8 @@ export interface FakeOptions {
   readonly now?: () => Date
   /** How often a watch that allows it gets a bookmark. */
   readonly bookmarkMs?: number
+  /** Kinds ("servicecidrs") that this server does not have, as older ones. */
+  readonly without?: readonly string[]
   /** Names and addresses in the serving certificate. */
   readonly servingNames?: { readonly dns?: readonly string[]; readonly ip?: readonly string[] }
   /** End of the serving certificate. */
@@ -239,9 +241,9 @@ export class FakeApiServer {
     const text = await bodyOf(request)
     const url = new URL(request.url ?? '/', 'https://fake')
     const route = routeOf(request.method ?? 'GET', url)
-    const user = this.#userOf(request)
+    const user = impersonated(this.#userOf(request), request)
     if (user === undefined) return send(response, statusOf(new Refused(401, 'Unauthorized', 'Unauthorized')))
-    if (route === undefined) return send(response, this.#plain(url.pathname))
+    if (route === undefined || this.#isUnknown(route)) return send(response, this.#plain(url.pathname))
     const fault = this.faults.next(route)
     this.calls.push({ ...attributesOf(route), username: user.username, fault: fault?.kind })
     try {
@@ -258,6 +260,10 @@ export class FakeApiServer {
       if (!(error instanceof Refused)) throw error
       send(response, statusOf(error))
     }
+  }
+
+  #isUnknown({ group, resource }: Route): boolean {
+    return !groups.has(group) || this.#options.without?.includes(resource) === true
   }
 
   #plain(path: string): { status: number; body: unknown } {
@@ -467,6 +473,28 @@ export class FakeApiServer {
   }
 }
 
+/** Who may do everything may act as somebody else. */
+function impersonated(user: FakeUser | undefined, { headers }: IncomingMessage): FakeUser | undefined {
+  const name = headers['impersonate-user']
+  if (user === undefined || typeof name !== 'string' || !user.groups.includes('system:masters')) return user
+  const groups = String(headers['impersonate-group'] ?? '').split(', ')
+  const uid = headers['impersonate-uid']
+  const extra = Object.entries(headers).filter(([header]) => header.startsWith('impersonate-extra-'))
+  return {
+    username: name,
+    groups: [...groups.filter((group) => group !== ''), 'system:authenticated'],
+    ...(typeof uid === 'string' && { uid }),
+    ...(extra.length > 0 && {
+      extra: Object.fromEntries(
+        extra.map(([header, value]) => [
+          decodeURIComponent(header.slice('impersonate-extra-'.length)),
+          String(value).split(', '),
+        ]),
+      ),
+    }),
+  }
+}
+
 interface Work {
   readonly route: Route
   readonly url: URL
@@ -496,6 +524,23 @@ const verbs: Readonly<Record<string, string>> = {
   PATCH: 'patch',
   DELETE: 'delete',
 }
+
+/** What a server without extensions has. */
+const groups = new Set([
+  '',
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'apiregistration.k8s.io',
+  'apps',
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+  'batch',
+  'certificates.k8s.io',
+  'coordination.k8s.io',
+  'discovery.k8s.io',
+  'networking.k8s.io',
+  'rbac.authorization.k8s.io',
+])
 
 function routeOf(method: string, url: URL): Route | undefined {
   const parts = url.pathname.split('/').slice(1).map(decodeURIComponent)

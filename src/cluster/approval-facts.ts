@@ -1,0 +1,91 @@
+import type { ApprovalFacts, NodeFacts } from '../csr/approval/facts.ts'
+import { factsOfNodes } from '../csr/approval/node-list.ts'
+import type { Clock } from '../system/clock.ts'
+import type { ApiObject } from './api-client.ts'
+import type { Cluster } from './cluster.ts'
+import { readClusterAddresses } from './cluster-addresses.ts'
+import { listReadable } from './readable.ts'
+import type { Resource } from './resource.ts'
+
+const nodes: Resource = { group: '', version: 'v1', resource: 'nodes' }
+
+// One list of Nodes serves thousands of requests; a kubelet that changes its addresses is believed a minute later.
+const nodesKeptMs = 60_000
+// These change when an operator rebuilds the control plane.
+const addressesKeptMs = 300_000
+
+/** Returns the certificate that a kubelet presents on its port; see `ApprovalFacts`. */
+export type ServedReader = (
+  node: NodeFacts,
+  port: number,
+) => ReturnType<ApprovalFacts['readServedCertificate']>
+
+const kubeletPort = 10_250
+
+/**
+ * Returns the facts that approval policies ask for, looked up in the cluster. What may not be read is undefined; `readServed` dials
+ * kubelets, which is no business of the API server's.
+ */
+export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, clock: Clock): ApprovalFacts {
+  const ports = new Map<string, number>()
+  const known = kept(nodesKeptMs, clock, async () => {
+    const listed = await listReadable(cluster.objects, nodes)
+    if (listed === undefined) return undefined
+    for (const node of listed) ports.set(nodeOf(node).name, portOf(node))
+    return factsOfNodes(listed.map(nodeOf))
+  })
+  const addresses = kept(addressesKeptMs, clock, () => readClusterAddresses(cluster))
+  return {
+    isAllowed: (question) => cluster.access.isAllowed(question),
+    async findNode(name) {
+      const found = await (await known())?.findNode(name)
+      if (found !== 'absent') return found
+      // It may have come since the list was made, and whether there is one decides.
+      const node = await cluster.objects.get({ ...nodes, name })
+      if (node === undefined) return 'absent'
+      ports.set(name, portOf(node))
+      return nodeOf(node)
+    },
+    findNodesAt: async (address) => (await known())?.findNodesAt(address),
+    readServedCertificate: (node) => readServed(node, ports.get(node.name) ?? kubeletPort),
+    readClusterAddresses: addresses,
+  }
+}
+
+/** Returns what `look` found, for so long; who asks meanwhile waits for the same answer. What failed is looked up again. */
+function kept<Result>(keptMs: number, clock: Clock, look: () => Promise<Result>): () => Promise<Result> {
+  let held: { result: Promise<Result>; until: number } | undefined
+  return () => {
+    const now = clock().getTime()
+    if (held !== undefined && now < held.until) return held.result
+    const result = look()
+    const mine = { result, until: now + keptMs }
+    held = mine
+    result.catch(() => {
+      if (held === mine) held = undefined
+    })
+    return result
+  }
+}
+
+interface NodeObject {
+  readonly metadata?: { readonly name?: string; readonly labels?: Readonly<Record<string, string>> }
+  readonly status?: {
+    readonly addresses?: readonly { readonly type?: string; readonly address?: string }[]
+    readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port?: number } }
+  }
+}
+
+function nodeOf(object: ApiObject): NodeFacts {
+  const { metadata, status } = object as NodeObject
+  return {
+    name: metadata?.name ?? '',
+    addresses: (status?.addresses ?? []).map(({ type = '', address = '' }) => ({ type, address })),
+    isControlPlane: Object.hasOwn(metadata?.labels ?? {}, 'node-role.kubernetes.io/control-plane'),
+  }
+}
+
+function portOf(object: ApiObject): number {
+  const port = (object as NodeObject).status?.daemonEndpoints?.kubeletEndpoint?.Port
+  return Number.isInteger(port) && port! > 0 && port! < 65_536 ? port! : kubeletPort
+}

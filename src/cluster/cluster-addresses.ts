@@ -1,0 +1,137 @@
+import type { ClusterAddresses } from '../csr/approval/facts.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import type { ApiObject } from './api-client.ts'
+import type { Cluster } from './cluster.ts'
+import { getReadable, listReadable } from './readable.ts'
+import type { Resource } from './resource.ts'
+
+// Which addresses and names belong to API servers and services. No one object says it: each source is asked, what they say is put
+// together, and where a source that could say more may not be read, nothing is known.
+
+const serviceCidrs: Resource = { group: 'networking.k8s.io', version: 'v1', resource: 'servicecidrs' }
+const slices: Resource = {
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  resource: 'endpointslices',
+  namespace: 'default',
+}
+const endpoints: Resource = {
+  group: '',
+  version: 'v1',
+  resource: 'endpoints',
+  namespace: 'default',
+  name: 'kubernetes',
+}
+const kubeadmConfig: Resource = {
+  group: '',
+  version: 'v1',
+  resource: 'configmaps',
+  namespace: 'kube-system',
+  name: 'kubeadm-config',
+}
+const clusterInfo: Resource = { ...kubeadmConfig, namespace: 'kube-public', name: 'cluster-info' }
+const systemPods: Resource = { group: '', version: 'v1', resource: 'pods', namespace: 'kube-system' }
+
+const serviceNames = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc']
+
+/** Returns where clients reach API servers and services; undefined when that cannot be known with the rights that we have. */
+export async function readClusterAddresses(cluster: Cluster): Promise<ClusterAddresses | undefined> {
+  const { objects } = cluster
+  const [servers, kubeadm, info] = await Promise.all([
+    endpointAddresses(cluster),
+    configMapDocument(cluster, kubeadmConfig, 'ClusterConfiguration'),
+    configMapDocument(cluster, clusterInfo, 'kubeconfig'),
+  ])
+  // What we ourselves use, and cluster-info, name a load balancer; without the right to read the latter the former has to do.
+  if (servers === undefined || kubeadm === undefined) return undefined
+  const ranges = await serviceRanges(objects, kubeadm)
+  if (ranges === undefined) return undefined
+  const infoServers = itemsOf(valueAt(valuesOf(info), 'clusters')).map((one) =>
+    textOf(valueAt(one, 'cluster', 'server')),
+  )
+  const domain = textOf(valueAt(valuesOf(kubeadm), 'networking', 'dnsDomain')) ?? 'cluster.local'
+  const hosts = [
+    hostOf(cluster.server),
+    ...infoServers.map(hostOf),
+    hostOf(textOf(valueAt(valuesOf(kubeadm), 'controlPlaneEndpoint'))),
+    ...itemsOf(valueAt(valuesOf(kubeadm), 'apiServer', 'certSANs')).map(textOf),
+    ...serviceNames,
+    `kubernetes.default.svc.${domain}`,
+  ]
+  const named = hosts.filter((host) => host !== undefined)
+  return { apiServers: [...new Set([...servers, ...named])], serviceCidrs: ranges }
+}
+
+/** Where the Service "kubernetes" leads to: every API server announces itself there. */
+async function endpointAddresses({ objects }: Cluster): Promise<string[] | undefined> {
+  const found = await listReadable(objects, slices, {
+    labelSelector: 'kubernetes.io/service-name=kubernetes',
+  })
+  const addresses = (found ?? []).flatMap((slice) =>
+    listAt(slice, 'endpoints').flatMap((one) => listAt(one, 'addresses').map(String)),
+  )
+  if (addresses.length > 0) return addresses
+  const older = await getReadable(objects, endpoints)
+  if (older === undefined || older === 'absent') return undefined
+  const subsets = listAt(older, 'subsets').flatMap((subset) => listAt(subset, 'addresses'))
+  const ips = subsets.map((one) => String((one as { ip?: unknown }).ip))
+  return ips.length > 0 ? ips : undefined
+}
+
+/** ServiceCIDRs since Kubernetes 1.33; before, what kubeadm or the API servers' own flags say. */
+async function serviceRanges(
+  objects: Cluster['objects'],
+  kubeadm: Node | 'absent',
+): Promise<string[] | undefined> {
+  const listed = await listReadable(objects, serviceCidrs)
+  const ranges = (listed ?? []).flatMap((one) =>
+    listAt((one as { spec?: ApiObject }).spec, 'cidrs').map(String),
+  )
+  if (ranges.length > 0) return ranges
+  const subnet = textOf(valueAt(valuesOf(kubeadm), 'networking', 'serviceSubnet'))
+  if (subnet !== undefined) return subnet.split(',').map((range) => range.trim())
+  const pods = await listReadable(objects, systemPods, { labelSelector: 'component=kube-apiserver' })
+  const fromFlags = (pods ?? []).flatMap(rangesInFlags)
+  return fromFlags.length > 0 ? [...new Set(fromFlags)] : undefined
+}
+
+function rangesInFlags(pod: ApiObject): string[] {
+  const containers = listAt((pod as { spec?: ApiObject }).spec, 'containers')
+  const words = containers.flatMap((one) => [...listAt(one, 'command'), ...listAt(one, 'args')].map(String))
+  const flag = '--service-cluster-ip-range='
+  return words.filter((word) => word.startsWith(flag)).flatMap((word) => word.slice(flag.length).split(','))
+}
+
+/** The YAML in a key of a ConfigMap; undefined where we may not read it, or it cannot be read. */
+async function configMapDocument(
+  { objects }: Cluster,
+  resource: Resource,
+  key: string,
+): Promise<Node | 'absent' | undefined> {
+  const object = await getReadable(objects, resource)
+  if (object === undefined || object === 'absent') return object
+  const text = (object.data as Readonly<Record<string, unknown>> | undefined)?.[key]
+  if (typeof text !== 'string') return 'absent'
+  const { documents, defects } = await readDocuments(text)
+  return defects.length > 0 ? undefined : (documents[0] ?? 'absent')
+}
+
+function valuesOf(document: Node | 'absent' | undefined): Node | undefined {
+  return document === 'absent' ? undefined : document
+}
+
+/** The host of a URL, of HOST:PORT, or of HOST. */
+function hostOf(text: string | undefined): string | undefined {
+  if (text === undefined || text === '') return undefined
+  const isUrl = /^[a-z]+:\/\//i.test(text)
+  const isBareIpv6 = !isUrl && (text.match(/:/g) ?? []).length > 1 && !text.startsWith('[')
+  if (isBareIpv6) return text
+  const host = URL.parse(isUrl ? text : `https://${text}`)?.hostname
+  return host?.replace(/^\[|\]$/g, '')
+}
+
+function listAt(object: unknown, field: string): unknown[] {
+  const value = (object as Readonly<Record<string, unknown>> | undefined)?.[field]
+  return Array.isArray(value) ? value : []
+}

@@ -1,0 +1,85 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { AccessQuestion, ApprovalFacts, NodeFacts } from '../../src/csr/approval/facts.ts'
+
+/** A cluster as the suite expects it, and the facts that are looked up in it. */
+export interface FactsStage {
+  readonly facts: ApprovalFacts
+  /** A Node that is no control plane, and what is known of it. */
+  readonly worker: NodeFacts
+  readonly controlPlane: NodeFacts
+  /** May have his requests for client certificates approved without a person (nodeclient). */
+  readonly trustedUser: string
+  readonly trustedGroups: readonly string[]
+  /** Among the addresses of the API servers. */
+  readonly apiServers: readonly string[]
+  readonly serviceCidrs: readonly string[]
+  close(): Promise<void>
+}
+
+const question = (user: string, groups: readonly string[], subresource: string): AccessQuestion => ({
+  user,
+  groups,
+  extra: {},
+  resource: {
+    group: 'certificates.k8s.io',
+    version: '*',
+    resource: 'certificatesigningrequests',
+    subresource,
+    verb: 'create',
+  },
+})
+
+/** What test/fakes/approval-facts.md promises: of the fake, of the adapter on the fake API server, and on a real cluster. */
+export function approvalFactsContract(name: string, open: () => Promise<FactsStage>): void {
+  describe(`approval facts: ${name}`, () => {
+    let stage: FactsStage
+    beforeAll(async () => {
+      stage = await open()
+      return () => stage.close()
+    })
+
+    test('RBAC answers for who asks, and for what', async () => {
+      const { facts, trustedUser, trustedGroups } = stage
+      expect(await facts.isAllowed(question(trustedUser, trustedGroups, 'nodeclient'))).toBe(true)
+      expect(await facts.isAllowed(question(trustedUser, trustedGroups, 'something'))).toBe(false)
+      expect(await facts.isAllowed(question('eve', ['system:authenticated'], 'nodeclient'))).toBe(false)
+    })
+
+    test('a Node is found by its name, with its addresses and its role', async () => {
+      const { facts, worker, controlPlane } = stage
+      expect(await facts.findNode(worker.name)).toEqual(worker)
+      expect(await facts.findNode(controlPlane.name)).toEqual(controlPlane)
+      expect(worker.isControlPlane).toBe(false)
+      expect(controlPlane.isControlPlane).toBe(true)
+    })
+
+    test('a name that no Node has is absent', async () => {
+      expect(await stage.facts.findNode('no-such-node')).toBe('absent')
+    })
+
+    test('a Node is found by its address, however that is spelled', async () => {
+      const { facts, worker } = stage
+      for (const { address } of worker.addresses)
+        expect(await facts.findNodesAt(address)).toEqual([worker.name])
+      const ip = worker.addresses.find(({ type }) => type === 'InternalIP')!.address
+      expect(await facts.findNodesAt(`::ffff:${ip}`)).toEqual([worker.name])
+      const hostname = worker.addresses.find(({ type }) => type === 'Hostname')!.address
+      expect(await facts.findNodesAt(hostname.toUpperCase())).toEqual([worker.name])
+      expect(await facts.findNodesAt('192.0.2.254')).toEqual([])
+    })
+
+    test('what a kubelet serves is a certificate of its own name', async () => {
+      const { facts, worker } = stage
+      const served = await facts.readServedCertificate(worker)
+      expect(served).toMatchObject({ isTrusted: true })
+      if (typeof served === 'object')
+        expect(served.certificate.subject.commonName).toBe(`system:node:${worker.name}`)
+    })
+
+    test('the addresses of API servers and services are known', async () => {
+      const addresses = await stage.facts.readClusterAddresses()
+      expect(addresses?.serviceCidrs).toEqual(stage.serviceCidrs)
+      expect(addresses?.apiServers).toEqual(expect.arrayContaining([...stage.apiServers]))
+    })
+  })
+}

@@ -1,0 +1,12 @@
+import { KcertError } from '../../src/errors/kcert-error.ts'
+
+/** The code of the KcertError that comes of it; "nothing" when it succeeds. Anything else that is thrown is thrown on. */
+export async function codeOf(wish: Promise<unknown>): Promise<string> {
+  try {
+    await wish
+    return 'nothing'
+  } catch (error) {
+    if (error instanceof KcertError) return error.code
+    throw error
+  }
+}
