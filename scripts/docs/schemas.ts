@@ -13,7 +13,9 @@ import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { createReportSchema } from '../../src/csr/create-report.ts'
 import { explanationSchema } from '../../src/csr/explain/report.ts'
+import { fetchReportSchema } from '../../src/csr/fetch-report.ts'
 import { requestListSchema } from '../../src/csr/request-report.ts'
+import { submissionReportSchema } from '../../src/csr/submission-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
 import { verificationReportSchema } from '../../src/verification/report.ts'
 
@@ -27,6 +29,8 @@ const kinds: Record<string, GenericSchema> = {
   RequestList: requestListSchema,
   RequestDescriptions: descriptionsSchema,
   RequestExplanation: explanationSchema,
+  SubmittedRequests: submissionReportSchema,
+  FetchedCertificate: fetchReportSchema,
   RequestDecisions: decisionReportSchema,
   GeneratedKey: keyReportSchema,
   CertificateAuthority: authorityReportSchema,

@@ -5,6 +5,7 @@ import { createdRequest } from '../csr/created-request.ts'
 import type { KubeadmKubeconfigSpec, KubeadmRequest } from '../csr/kubeadm-requests.ts'
 import { makeRequest } from '../csr/request-spec.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { kubeconfigDocument } from '../kubeconfig/format.ts'
 import { renderYaml } from '../output/yaml.ts'
 import { checkKeyPath, type OutputChoice, writeKeyFile } from '../system/output-file.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
@@ -78,18 +79,10 @@ function kubeconfigText(
   keyPem: string,
   caPem: string | undefined,
 ): string {
-  const context = `${user}@${clusterName}`
-  const ca = caPem === undefined ? {} : { 'certificate-authority-data': base64(caPem) }
-  return renderYaml({
-    apiVersion: 'v1',
-    clusters: [{ cluster: { ...ca, server }, name: clusterName }],
-    contexts: [{ context: { cluster: clusterName, user }, name: context }],
-    'current-context': context,
-    kind: 'Config',
-    users: [{ name: user, user: { 'client-key-data': base64(keyPem) } }],
-  })
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString('base64')
+  return renderYaml(
+    kubeconfigDocument(
+      { name: clusterName, server, certificateAuthority: caPem },
+      { name: user, key: { pem: keyPem } },
+    ),
+  )
 }

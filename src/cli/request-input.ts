@@ -22,10 +22,39 @@ export async function readSigningRequest(
   source: string,
   flags: RequestFlags,
 ): Promise<SigningRequest> {
+  const text = manifestText(bytes)
+  const object =
+    text === undefined
+      ? draftOf(bytes, source, flags)
+      : chosen(await readSigningRequests(text), source, flags.name)
+  return withFlags(object, flags)
+}
+
+/**
+ * Returns all requests of a file of manifests, or of these the one that is named; or the one request in PEM or DER, which flags
+ * make an object of. Throws as `readSigningRequest` does.
+ */
+export async function readSigningRequestsOf(
+  bytes: Uint8Array,
+  source: string,
+  flags: RequestFlags,
+): Promise<SigningRequest[]> {
+  const text = manifestText(bytes)
+  if (text === undefined || flags.name !== undefined) {
+    const object = await readSigningRequest(bytes, source, flags)
+    return [text === undefined && flags.name !== undefined ? { ...object, name: flags.name } : object]
+  }
+  const objects = await readSigningRequests(text)
+  if (objects.length === 0) return [chosen(objects, source, undefined)]
+  return objects.map((object) => withFlags(object, flags))
+}
+
+function manifestText(bytes: Uint8Array): string | undefined {
   const text = Buffer.from(bytes).toString('utf8')
-  const object = text.includes('CertificateSigningRequest')
-    ? chosen(await readSigningRequests(text), source, flags.name)
-    : draftOf(bytes, source, flags)
+  return text.includes('CertificateSigningRequest') ? text : undefined
+}
+
+function withFlags(object: SigningRequest, flags: RequestFlags): SigningRequest {
   const { requester, signer, usage } = flags
   const groups = flags['requester-group']
   const expirationSeconds = flags['expiration-seconds']

@@ -75,7 +75,7 @@ test('the private key and the CA are held against it where they are given', () =
     { id: 'key', ok: false, detail: 'it is not for the key node.key' },
     { id: 'ca', ok: false, detail: 'it is not signed by the CA of ca.pem' },
   ])
-  expect(thrownBy(() => refuseUnfit(checks, servingRequest()))).toMatchObject({
+  expect(thrownBy(() => refuseUnfit(checks, servingRequest(), { acceptsNames: true }))).toMatchObject({
     code: 'KCERT_CERTIFICATE_UNFIT',
     message: expect.stringContaining('it is not for the key node.key; it is not signed by the CA of ca.pem'),
   })
@@ -83,8 +83,18 @@ test('the private key and the CA are held against it where they are given', () =
     refuseUnfit(
       checks.filter(({ ok }) => ok),
       servingRequest(),
+      { acceptsNames: false },
     ),
   ).not.toThrow()
+})
+
+test('another name is taken when whoever fetches says that it is right', () => {
+  const other = certificate({ subject: { commonName: 'x' } })
+  const checks = checkCertificate(other, servingRequest(), { now })
+  expect(() => refuseUnfit(checks, servingRequest(), { acceptsNames: true })).not.toThrow()
+  expect(thrownBy(() => refuseUnfit(checks, servingRequest(), { acceptsNames: false })).next).toContain(
+    '--accept-names',
+  )
 })
 
 test('a chain comes whole, in the order of the signer', () => {

@@ -54,11 +54,19 @@ export function checkCertificate(
   ]
 }
 
-/** Throws KCERT_CERTIFICATE_UNFIT with all that does not hold. */
-export function refuseUnfit(checks: readonly CertificateCheck[], object: SigningRequest): void {
-  const broken = checks.filter(({ ok }) => !ok)
+/** What whoever fetches may say to be right all the same: a signer of one's own may name things in its own way. */
+const acceptable: ReadonlySet<CertificateCheck['id']> = new Set(['subject', 'names'])
+
+/** Throws KCERT_CERTIFICATE_UNFIT with all that does not hold. `acceptsNames`: another subject and other names are right. */
+export function refuseUnfit(
+  checks: readonly CertificateCheck[],
+  object: SigningRequest,
+  { acceptsNames }: { readonly acceptsNames: boolean },
+): void {
+  const broken = checks.filter(({ id, ok }) => !ok && !(acceptsNames && acceptable.has(id)))
   if (broken.length === 0) return
   const isKey = broken.some(({ id }) => id === 'key')
+  const canAccept = broken.every(({ id }) => acceptable.has(id))
   const word = requestWord(object.name ?? '')
   throw new KcertError(
     'KCERT_CERTIFICATE_UNFIT',
@@ -69,7 +77,7 @@ export function refuseUnfit(checks: readonly CertificateCheck[], object: Signing
         : 'a signer may issue something else than was asked for',
       next: isKey
         ? `name the key that the request was made with: kcert csr describe ${word} shows its digest`
-        : `look at it: kcert csr describe ${word}; take it all the same: --force`,
+        : `look at it: kcert csr describe ${word}${canAccept ? '; take it as it is: --accept-names' : ''}`,
     },
   )
 }

@@ -5,7 +5,7 @@ import { CertificateRequest } from '../x509/request.ts'
 import { admissionFindings } from './admission.ts'
 import { quoted } from './quoting.ts'
 import type { RequestSpec } from './request-spec.ts'
-import { isUnmet } from './rule.ts'
+import { type Finding, isUnmet } from './rule.ts'
 import { findSigner, kubeletClient, kubeletServing, usagesForSigner } from './signers.ts'
 import { signingFindings } from './signing.ts'
 
@@ -70,17 +70,25 @@ function usagesOf(
   const { algorithm } = request.publicKey
   const known = usagesForSigner(signerName, algorithm) ?? (purpose && usagesFor(purpose, algorithm))
   if (known !== undefined) return known
-  throw new KcertError('KCERT_USAGE', `it is not said what the certificate of ${quoted(signerName)} is for`, {
-    why: 'spec.usages is what the signer goes by',
-    next: 'add --usage "digital signature" --usage "server auth", or "client auth"',
-  })
+  throw withoutUsages(signerName)
 }
 
-function refuseHopeless(
-  name: string,
-  signerName: string,
-  findings: ReturnType<typeof signingFindings>,
-): void {
+/** The error where nobody has said what a certificate is for, and it cannot be known. */
+export function withoutUsages(signerName: string): KcertError {
+  return new KcertError(
+    'KCERT_USAGE',
+    `it is not said what the certificate of ${quoted(signerName)} is for`,
+    {
+      why: 'spec.usages is what the signer goes by',
+      next: 'add --usage "digital signature" --usage "server auth", or "client auth"',
+    },
+  )
+}
+
+/**
+ * Throws KCERT_CSR_SIGNER_REFUSED for the first rule of the API server or the signer that is broken, with what to change.
+ */
+export function refuseHopeless(name: string, signerName: string, findings: readonly Finding[]): void {
   const fault = findings.find(isUnmet)
   if (fault === undefined) return
   const preset = { [kubeletClient]: '--kubelet-client NODE', [kubeletServing]: '--kubelet-serving NODE' }[

@@ -1,9 +1,8 @@
-import { globSync, readFileSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import { basename } from 'node:path'
-import { Ajv } from 'ajv'
-import addFormats from 'ajv-formats'
 import { expect, test } from 'vitest'
 import { kcert } from './program.ts'
+import { validatorOf, violations } from './schemas.ts'
 
 // Every JSON document that kcert prints is valid by the schema in docs/ of its kind, and nothing in it is unknown there.
 
@@ -30,16 +29,4 @@ test('every schema is one that a validator accepts', () => {
 /** The certificate in the example kubeconfig, as PEM. */
 function clusterCa(): string {
   return kcert(['inspect', 'examples/kubelet.kubeconfig', '-o', 'pem']).stdout
-}
-
-function violations(kind: string, document: unknown): string[] {
-  const validate = validatorOf(kind)
-  validate(document)
-  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
-}
-
-function validatorOf(kind: string) {
-  const ajv = new Ajv({ strict: false, allErrors: true })
-  addFormats.default(ajv)
-  return ajv.compile(JSON.parse(readFileSync(`docs/schemas/${kind}.json`, 'utf8')))
 }

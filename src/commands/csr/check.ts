@@ -1,23 +1,29 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { checkInput, neither } from '../../cli/check-input.ts'
+import { type ClusterFlags, clusterFlags } from '../../cli/cluster-flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { readSigningRequest } from '../../cli/request-input.ts'
-import { noFacts } from '../../csr/approval/facts.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ApprovalFacts, noFacts } from '../../csr/approval/facts.ts'
 import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
+import type { Policy } from '../../csr/approval/policy.ts'
 import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
 import { checkRequest } from '../../csr/check.ts'
+import type { CheckReport } from '../../csr/check-report.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderCheck } from '../../output/csr-check.ts'
-import { createPaint } from '../../output/paint.ts'
 
 export default class CsrCheck extends KcertCommand {
-  static override summary = 'Say whether a request will be accepted, approved and signed, before it is sent.'
+  static override summary = 'Say whether a request will be accepted, approved and signed, before it is sent or approved.'
 
   static override description =
-    `Reads a file and asks no cluster. Three parties are asked apart, rule by rule, and for each rule that is broken it says what to change:
+    `Reads a file and asks no cluster, or, where there is no such file, an object of the cluster by its name, and then finds out what an
+approver must know there: RBAC, Nodes, what kubelets serve. Three parties are asked apart, rule by rule, and for each rule that is broken it says what to change:
 
   admission  will the API server accept the object?
   approval   should an approver approve it? An approver has two duties: to see that the requester holds the key and is who it
@@ -32,6 +38,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     [exitCodes.done]: 'no rule is broken (and, when it is known who asks, it should be approved)',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]: 'a rule is broken, or it should not be approved',
+    [exitCodes.unreachable]: 'the API server could not be reached',
   }
 
   static override examples = [
@@ -50,6 +57,10 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
         'kubectl get nodes -o json > nodes.json; kubectl get csr csr-7x2lq -o yaml | <%= config.bin %> csr check - --nodes nodes.json',
     },
     {
+      description: 'What waits on the cluster, with all that can be found out there',
+      command: '<%= config.bin %> csr check csr-7x2lq',
+    },
+    {
       description: 'What a policy of your own would do',
       command:
         '<%= config.bin %> csr check csr.yaml --policy policy.yaml --requester system:serviceaccount:shop:web',
@@ -63,7 +74,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
   static override args = {
     request: Args.string({
       description:
-        'request in PEM or DER, or a CertificateSigningRequest in YAML or JSON; "-" for standard input',
+        'request in PEM or DER, or a CertificateSigningRequest in YAML or JSON; "-" for standard input; or the name of an object on the cluster',
       required: true,
       ignoreStdin: true,
     }),
@@ -94,6 +105,11 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
       description: 'all Nodes, as kubectl get nodes -o json writes them',
       helpValue: 'FILE',
     }),
+    cluster: Flags.boolean({
+      description: 'the operand is the name of an object, also where a file is called so',
+      helpGroup: 'CLUSTER',
+    }),
+    ...clusterFlags,
     output: reportFormatFlag(),
   }
 
@@ -102,18 +118,25 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     const source = args.request
     if ([source, flags.policy, flags.nodes].filter((file) => file === '-').length > 1)
       throw oneStandardInput()
-    const object = await readSigningRequest(await readInput(source, this.context), source, flags)
     const policies =
       flags.policy === undefined
         ? builtinPolicies
         : await readPolicies(await this.text(flags.policy), flags.policy)
     const facts =
       flags.nodes === undefined
-        ? noFacts
+        ? undefined
         : factsOfNodes(await readNodes(await this.text(flags.nodes), flags.nodes))
 
-    const report = await checkRequest(object, { source, policies, facts })
-    const view = await this.view()
+    const input = await checkInput(source, flags.cluster, this.context)
+    const report =
+      'bytes' in input
+        ? await checkRequest(await readSigningRequest(input.bytes, source, flags), {
+            source,
+            policies,
+            facts: facts ?? noFacts,
+          })
+        : await this.checkOnCluster(input, { policies, facts }, flags)
+    const view = await stdoutView(this.context)
     await this.answer(renderReport(flags.output, report, () => renderCheck(report, view)))
     const isFine =
       report.rules.every(({ ok }) => ok) && (!report.isSubmitted || report.decision === 'approve')
@@ -124,11 +147,20 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     return Buffer.from(await readInput(file, this.context)).toString('utf8')
   }
 
-  private async view() {
-    const { stdoutIsTerminal, stdoutColor, width, env } = this.context
-    return {
-      width: stdoutIsTerminal || env.COLUMNS !== undefined ? width : Number.POSITIVE_INFINITY,
-      paint: await createPaint(stdoutColor),
+  private async checkOnCluster(
+    { name, noFile }: { readonly name: string; readonly noFile: KcertError | undefined },
+    { policies, facts }: { readonly policies: readonly Policy[]; readonly facts: ApprovalFacts | undefined },
+    flags: ClusterFlags,
+  ): Promise<CheckReport> {
+    const { clock } = this.context
+    const { checkOnCluster } = await import('../../cli/check-on-cluster.ts')
+    try {
+      return await withCluster(this.context, flags, (cluster) =>
+        checkOnCluster(cluster, name, { policies, facts, clock }),
+      )
+    } catch (error) {
+      if (noFile === undefined || !(error instanceof KcertError)) throw error
+      throw neither(noFile, error)
     }
   }
 }

@@ -1,0 +1,202 @@
+import { existsSync } from 'node:fs'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { FetchReport } from '../csr/fetch-report.ts'
+import { checkCertificate, notIssued } from '../csr/fetched.ts'
+import { stateOf } from '../csr/life.ts'
+import { manifestOf } from '../csr/manifest.ts'
+import { requestWord } from '../csr/request-name.ts'
+import { signingRequestOfObject } from '../csr/request-object.ts'
+import { makeRequest, type RequestSpec } from '../csr/request-spec.ts'
+import { kubeletClient } from '../csr/signers.ts'
+import type { SigningRequest } from '../csr/signing-request.ts'
+import { differencesOf, submitRequest } from '../csr/submission.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { checkKeyPath, writeKeyFile, writePublicFile } from '../system/output-file.ts'
+import { readCertificates } from '../x509/certificate.ts'
+import { generatePrivateKey, type KeyFormat, writePrivateKey } from '../x509/new-key.ts'
+import { readPem, writePem } from '../x509/pem.ts'
+import type { Context } from './context.ts'
+import { connectionNotices, fetchReport, fitCertificate, settledRequest } from './fetch-certificate.ts'
+import { readInput } from './input.ts'
+import { chainPem, type KeyAtHand, kubeconfigOf, readKeyAtHand, writeIssued } from './issued-files.ts'
+
+// `kcert csr request`: key, request, object, certificate, kubeconfig, each on the disk or on the cluster before the next is begun,
+// so that the same command goes on wherever it was stopped.
+
+export interface Wish {
+  readonly spec: RequestSpec
+  readonly files: {
+    readonly key: string
+    /** False for --key: it must be there. */
+    readonly makesKey: boolean
+    readonly request: string
+    readonly certificate: string
+    readonly kubeconfig: string | undefined
+  }
+  readonly keyFormat: KeyFormat | undefined
+  readonly passwordFile: string | undefined
+  readonly keyByPath: boolean
+  readonly namespace: string | undefined
+  readonly waitMs: number
+  /** Begin anew, and replace files that are there. */
+  readonly force: boolean
+}
+
+interface Work {
+  readonly cluster: Cluster
+  readonly context: Context
+  readonly wish: Wish
+  /** Tells how far it is. */
+  readonly tell: (text: string) => void
+  readonly interrupted: AbortSignal
+}
+
+/** Does what is not done yet, and returns the certificate. Throws as the steps do; whatever is there stays there. */
+export async function requestCertificate(work: Work): Promise<FetchReport> {
+  const { wish, context, cluster, tell } = work
+  const key = await keyOf(work)
+  const request = await requestOf(work, key)
+  const present = await presentCertificate(work, key, request)
+  const found = present ?? (await issued(work, request))
+  const fetched = fitCertificate(found, {
+    key,
+    ca: undefined,
+    acceptsNames: false,
+    now: context.clock(),
+  })
+  const { certificate, kubeconfig } = wish.files
+  const choice = { replace: wish.force || present !== undefined, isSecret: false }
+  if (present === undefined) writeIssued(certificate, chainPem(fetched.chain), choice)
+  tell(
+    present === undefined
+      ? `certificate ${certificate} written`
+      : `certificate ${certificate} is there already`,
+  )
+  const notices: string[] = [...wish.spec.notices]
+  if (kubeconfig !== undefined) {
+    const connection = cluster.connection()
+    notices.push(...connectionNotices(connection))
+    const { keyByPath, namespace } = wish
+    const text = kubeconfigOf(
+      { connection, chain: fetched.chain, key, keyByPath, user: undefined, namespace },
+      context,
+    )
+    writeIssued(kubeconfig, text, { replace: wish.force, isSecret: true })
+    tell(`kubeconfig ${kubeconfig} written`)
+  }
+  const { key: keyFile, request: requestFile } = wish.files
+  const files = {
+    certificate,
+    key: keyFile,
+    request: requestFile,
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+  }
+  return fetchReport(fetched, files, notices)
+}
+
+/** The key that is there, or a new one; it is on the disk before anything is made with it. */
+async function keyOf({ wish, context, tell }: Work): Promise<KeyAtHand> {
+  const { files, spec, keyFormat, passwordFile, force } = wish
+  const { key: file, makesKey } = files
+  if (!makesKey || (!force && existsSync(file))) {
+    // A FIFO or a link is no key of an earlier run.
+    if (makesKey) checkKeyPath(file, { replace: true })
+    const key = await readKeyAtHand(file, passwordFile, context)
+    if (makesKey) tell(`private key ${file} is there already`)
+    return key
+  }
+  const keyObject = generatePrivateKey(spec.keyType)
+  writeKeyFile(file, writePrivateKey(keyObject, keyFormat ?? 'pkcs8'), { replace: force })
+  tell(`private key ${file} written`)
+  return readKeyAtHand(file, undefined, context)
+}
+
+/** The request that is there, where it asks for the same, or a new one. */
+async function requestOf({ wish, context, tell }: Work, key: KeyAtHand): Promise<SigningRequest> {
+  const { files, spec, force } = wish
+  const { request: file } = files
+  const made = draftOf(spec, makeRequest(spec, key.keyObject))
+  if (!force && existsSync(file)) {
+    const [block] = readPem(await readInput(file, context)).blocks
+    if (block?.label !== 'CERTIFICATE REQUEST') throw otherRequest(file, 'it is no certificate request')
+    const there = { ...made, request: Buffer.from(writePem('CERTIFICATE REQUEST', block.der)) }
+    const differences = differencesOf(there, made, 'key')
+    if (differences.length > 0) throw otherRequest(file, differences.join('; '))
+    tell(`request ${file} is there already`)
+    return there
+  }
+  writePublicFile(file, Buffer.from(made.request!).toString('utf8'), { replace: force })
+  tell(`request ${file} written`)
+  return made
+}
+
+/** The object of a request. Throws KCERT_CSR_SIGNER_REFUSED for one that would be refused or fail, before anything is sent. */
+function draftOf(spec: RequestSpec, der: Uint8Array): SigningRequest {
+  return signingRequestOfObject(manifestOf(spec, der))
+}
+
+/** What an earlier run has fetched already, as the object that it came from; undefined when there is nothing that will do. */
+async function presentCertificate(
+  { wish, context }: Work,
+  key: KeyAtHand,
+  request: SigningRequest,
+): Promise<SigningRequest | undefined> {
+  const { certificate: file } = wish.files
+  if (wish.force || !existsSync(file)) return undefined
+  const bytes = await readInput(file, context)
+  const object: SigningRequest = { ...request, certificate: bytes }
+  const [leaf] = readCertificates(bytes)
+  const broken =
+    leaf === undefined
+      ? ['it holds no certificate']
+      : checkCertificate(leaf, object, {
+          now: context.clock(),
+          key: { publicKey: key.publicKey, place: key.file },
+        })
+          .filter(({ ok }) => !ok)
+          .map(({ detail }) => detail)
+  if (broken.length === 0) return object
+  throw new KcertError('KCERT_FILE_EXISTS', `${file} exists and is not replaced`, {
+    why: broken.join('; '),
+    next: 'name another file, or begin anew with --force: key, request and certificate are made again then',
+  })
+}
+
+/** Sends the request, unless it is there, and waits until it is decided and signed. */
+async function issued(
+  { cluster, wish, tell, interrupted }: Work,
+  request: SigningRequest,
+): Promise<SigningRequest> {
+  const { outcome, object } = await submitRequest(cluster.requests, request, { dryRun: false, sameBy: 'key' })
+  const sent = signingRequestOfObject(object)
+  const name = sent.name ?? ''
+  tell(outcome === 'created' ? `submitted as ${name}` : `${name} is on the cluster already`)
+  const told = new Set<string>()
+  const onChange = (one: SigningRequest): void => {
+    const text = progressText(one)
+    if (text !== undefined && !told.has(text)) tell(text)
+    told.add(text ?? '')
+  }
+  const wait = { durationMs: wish.waitMs, signal: interrupted, onChange }
+  const settled = await settledRequest(cluster.requests, name, wait, sent.uid)
+  if (stateOf(settled) !== 'issued') throw notIssued(settled)
+  tell('issued')
+  return settled
+}
+
+function progressText(object: SigningRequest): string | undefined {
+  const state = stateOf(object)
+  if (state === 'approved') return 'approved; waiting for its signer'
+  if (state !== 'pending') return undefined
+  const word = requestWord(object.name ?? '')
+  return object.signerName === kubeletClient
+    ? 'waiting for kube-controller-manager to approve it'
+    : `waiting for an approver: kcert csr approve ${word}`
+}
+
+function otherRequest(file: string, why: string): KcertError {
+  return new KcertError('KCERT_FILE_EXISTS', `${file} is there, and asks for something else`, {
+    why,
+    next: 'name other files (--key-out, --out), or begin anew with --force',
+  })
+}

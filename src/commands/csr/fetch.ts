@@ -1,0 +1,254 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { parseDuration } from '../../cli/instant.ts'
+import { type ReportFormat, renderReport } from '../../cli/report-format.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { requestNameOf } from '../../csr/request-name.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+export default class CsrFetch extends KcertCommand {
+  static override summary =
+    'Fetch an issued certificate, and make a kubeconfig, a Secret or a ConfigMap of it.'
+
+  static override description =
+    `Before anything is written the certificate is held against the request (key, subject, names), against --key where it is given,
+and against --ca. A certificate for another key is never taken; one with another subject or other names with --accept-names.
+
+Without --out the certificate is printed. The private key is in no output, with one exception that is asked for by name: with
+-o manifest and --secret the document holds it, so it goes to a file of mode 0600 (--out), or to standard output with --print-key.
+
+kube-controller-manager removes an object an hour after it was issued: fetch it before.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the certificate is there, and what it should be',
+    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.no]: 'it is not issued, was denied or has failed, or is not what it should be',
+    [exitCodes.unreachable]:
+      'the time to wait is over, the API server could not be reached, or a file could not be written',
+    [exitCodes.refused]: 'a file is there already, or a private key would be printed',
+  }
+
+  static override examples = [
+    {
+      description: 'A certificate, held against its key',
+      command: '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --out server.crt',
+    },
+    {
+      description: 'Wait for it, and make a kubeconfig with the key in it',
+      command:
+        '<%= config.bin %> csr fetch ann --wait 20m --key ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
+    },
+    {
+      description: 'A TLS Secret for pods, and the CA for their clients',
+      command:
+        '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --ca ca.pem --secret server.my-namespace --configmap example-serving-ca.my-namespace -o manifest --print-key | kubectl apply -f -',
+    },
+    {
+      description: 'What is in it',
+      command: '<%= config.bin %> csr fetch ann | <%= config.bin %> inspect -',
+    },
+  ]
+
+  static override args = {
+    name: Args.string({
+      description: 'name of the object; csr/NAME as well',
+      required: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    key: Flags.string({ description: 'the private key that it should be for', helpValue: 'FILE' }),
+    'password-file': Flags.string({ description: 'file whose first line opens --key', helpValue: 'FILE' }),
+    ca: Flags.string({ description: 'the CA that should have signed it', helpValue: 'FILE' }),
+    'accept-names': Flags.boolean({
+      description: 'take it with another subject or other names than were asked for',
+    }),
+    wait: Flags.string({
+      description: 'wait so long until it is issued, such as 30s or 20m',
+      helpValue: 'DURATION',
+    }),
+    out: Flags.string({
+      description: 'where the certificate goes, or with -o manifest the objects; "-" prints it',
+      helpValue: 'FILE',
+    }),
+    force: Flags.boolean({ description: 'replace files that are there' }),
+    'kubeconfig-out': Flags.string({
+      description: 'a kubeconfig for the current cluster, with the key of --key in it',
+      helpValue: 'FILE',
+      helpGroup: 'KUBECONFIG',
+      dependsOn: ['key'],
+    }),
+    'key-by-path': Flags.boolean({
+      description: 'leave the key in its file, and name that in the kubeconfig',
+      helpGroup: 'KUBECONFIG',
+      dependsOn: ['kubeconfig-out'],
+    }),
+    user: Flags.string({
+      description: 'name of the user in the kubeconfig; if not said: the common name',
+      helpValue: 'NAME',
+      helpGroup: 'KUBECONFIG',
+    }),
+    namespace: Flags.string({
+      char: 'n',
+      description: 'namespace of the context in the kubeconfig',
+      helpValue: 'NAME',
+      helpGroup: 'KUBECONFIG',
+    }),
+    secret: Flags.string({
+      description: 'with -o manifest: a Secret of type kubernetes.io/tls with certificate and key',
+      helpValue: 'NAME[.NAMESPACE]',
+      helpGroup: 'MANIFEST',
+    }),
+    configmap: Flags.string({
+      description:
+        'with -o manifest: a ConfigMap with the CA as ca.crt, of --ca or, where it signed, of the kubeconfig',
+      helpValue: 'NAME[.NAMESPACE]',
+      helpGroup: 'MANIFEST',
+    }),
+    'print-key': Flags.boolean({
+      description: 'print a Secret, which holds the private key, to standard output',
+      helpGroup: 'MANIFEST',
+    }),
+    ...clusterFlags,
+    output: Flags.option({
+      char: 'o',
+      options: ['text', 'json', 'yaml', 'manifest'] as const,
+      default: 'text' as const,
+    })({
+      description: 'how to show what was done; manifest: the objects of --secret and --configmap',
+    }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { args, flags } = await this.parse(CsrFetch)
+    const { context } = this
+    const { out, output } = flags
+    const isFile = out !== undefined && out !== '-'
+    checkTogether(flags, isFile)
+    const name = requestNameOf(args.name)
+    const waitMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait')
+    const [
+      fetching,
+      files,
+      { placeOf },
+      { readInput },
+      { readCertificates },
+      { renderFetched },
+      { renderYaml },
+      { renderNotices },
+    ] = await Promise.all([
+      import('../../cli/fetch-certificate.ts'),
+      import('../../cli/issued-files.ts'),
+      import('../../csr/certificate-objects.ts'),
+      import('../../cli/input.ts'),
+      import('../../x509/certificate.ts'),
+      import('../../output/csr-fetch.ts'),
+      import('../../output/yaml.ts'),
+      import('../../output/ca.ts'),
+    ])
+    const key =
+      flags.key === undefined
+        ? undefined
+        : await files.readKeyAtHand(flags.key, flags['password-file'], context)
+    const ca =
+      flags.ca === undefined
+        ? undefined
+        : { certificates: readCertificates(await readInput(flags.ca, context)), place: flags.ca }
+    const objects = {
+      secret: flags.secret === undefined ? undefined : placeOf(flags.secret, '--secret'),
+      configMap: flags.configmap === undefined ? undefined : placeOf(flags.configmap, '--configmap'),
+    }
+    return withCluster(context, flags, async (cluster) => {
+      const wait = waitMs === undefined ? undefined : { durationMs: waitMs }
+      const object = await fetching.settledRequest(cluster.requests, name, wait)
+      const fetched = fetching.fitCertificate(object, {
+        key,
+        ca,
+        acceptsNames: flags['accept-names'],
+        now: context.clock(),
+      })
+      const pem = files.chainPem(fetched.chain)
+      const manifest =
+        output === 'manifest'
+          ? fetching
+              .certificateObjects(objects, fetched, key, () =>
+                fetching.caPemOf(fetched, ca?.certificates, () => cluster.connection()),
+              )
+              .map(renderYaml)
+              .join('---\n')
+          : undefined
+      const notices: string[] = []
+      const replace = flags.force
+      if (isFile) {
+        const isSecret = manifest !== undefined && objects.secret !== undefined
+        files.writeIssued(out, manifest ?? pem, { replace, isSecret })
+      }
+      const kubeconfig = flags['kubeconfig-out']
+      if (kubeconfig !== undefined && key !== undefined) {
+        const connection = cluster.connection()
+        notices.push(...fetching.connectionNotices(connection))
+        const { 'key-by-path': keyByPath, user, namespace } = flags
+        const text = files.kubeconfigOf(
+          { connection, chain: fetched.chain, key, keyByPath, user, namespace },
+          context,
+        )
+        files.writeIssued(kubeconfig, text, { replace, isSecret: true })
+      }
+      if (output === 'manifest') {
+        this.notice(renderNotices(notices))
+        await this.answer(isFile ? '' : manifest!)
+        return exitCodes.done
+      }
+      const report = fetching.fetchReport(
+        fetched,
+        { ...(isFile ? { certificate: out } : {}), ...(kubeconfig === undefined ? {} : { kubeconfig }) },
+        notices,
+      )
+      if (output === 'text') this.notice(renderNotices(notices))
+      const view = await stdoutView(context)
+      const format: ReportFormat = output
+      await this.answer(renderReport(format, report, () => (isFile ? renderFetched(report, view) : pem)))
+      return exitCodes.done
+    })
+  }
+}
+
+interface Together {
+  readonly output: string
+  readonly secret?: string | undefined
+  readonly configmap?: string | undefined
+  readonly 'print-key': boolean
+  readonly 'kubeconfig-out'?: string | undefined
+}
+
+function checkTogether(flags: Together, isFile: boolean): void {
+  const { output, secret, configmap, 'print-key': printsKey, 'kubeconfig-out': kubeconfig } = flags
+  const isManifest = output === 'manifest'
+  if (isManifest && secret === undefined && configmap === undefined)
+    throw new KcertError('KCERT_USAGE', 'it is not said which objects -o manifest is to make', {
+      next: '--secret NAME.NAMESPACE, --configmap NAME.NAMESPACE, or both',
+    })
+  if (!isManifest && (secret !== undefined || configmap !== undefined))
+    throw new KcertError('KCERT_USAGE', `--secret and --configmap are made with -o manifest`, {
+      next: 'add -o manifest',
+    })
+  if (kubeconfig === '-')
+    throw new KcertError('KCERT_KEY_EXPOSED', 'a kubeconfig with a private key would go to standard output', {
+      why: 'what is printed ends in logs and histories',
+      next: '--kubeconfig-out FILE',
+    })
+  if (isManifest && secret !== undefined && !isFile && !printsKey)
+    throw new KcertError(
+      'KCERT_KEY_EXPOSED',
+      'a Secret holds the private key, and would go to standard output',
+      {
+        why: 'what is printed ends in logs and histories, so it is asked for by name',
+        next: 'add --print-key where a pipe takes it (… | kubectl apply -f -), or --out FILE',
+      },
+    )
+}

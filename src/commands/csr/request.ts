@@ -1,0 +1,177 @@
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { parseDuration } from '../../cli/instant.ts'
+import { whileInterruptible } from '../../cli/interruption.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { requestFlags } from '../../cli/request-flags.ts'
+import { checkTogether, saysWhat, wishOf } from '../../cli/request-wish.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+const { cn, org, ou, dns, ip, email, uri, cfssl, user, service, key, signer, usage, name } = requestFlags
+
+export default class CsrRequest extends KcertCommand {
+  static override summary =
+    'Get a certificate from a cluster in one go: key, request, approval, certificate, kubeconfig.'
+
+  static override description =
+    `Makes a private key, a request and its object, waits until it is approved and signed, holds the certificate against key and
+request, and writes it, with a kubeconfig where one is wished for. What it does is told on standard error.
+
+Each step is on the disk or on the cluster before the next is begun: after Ctrl-C, a crash, or the end of --wait, the same command
+goes on where it was. It takes the key and the request that are there, and the object for that key. When all is there it does nothing.
+--force begins anew, with a new key.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the certificate is there',
+    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.no]: 'it would be refused, was denied or has failed, or its name is taken',
+    [exitCodes.unreachable]: 'the time to wait is over, or the API server could not be reached: run it again',
+    [exitCodes.refused]: 'a file is there already, and is for something else',
+  }
+
+  static override examples = [
+    {
+      description: 'A user of the cluster, with a kubeconfig',
+      command:
+        '<%= config.bin %> csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
+    },
+    {
+      description: 'A server in the cluster, by a signer of your own',
+      command:
+        '<%= config.bin %> csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
+    },
+    {
+      description: 'For eight hours, with the key that is there',
+      command:
+        '<%= config.bin %> csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
+    },
+    {
+      description: "The certificate by which a node is a client, by the bootstrap token's kubeconfig",
+      command:
+        '<%= config.bin %> csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
+    },
+  ]
+
+  static override flags = {
+    user,
+    'kubelet-client': requestFlags['kubelet-client'],
+    'kubelet-serving': requestFlags['kubelet-serving'],
+    service,
+    cn,
+    org,
+    ou,
+    dns,
+    ip,
+    email,
+    uri,
+    cfssl,
+    key,
+    'key-out': Flags.string({
+      description: 'the private key: made here, or of an earlier run of this command',
+      helpValue: 'FILE',
+    }),
+    'key-type': requestFlags['key-type'],
+    'key-format': requestFlags['key-format'],
+    'password-file': Flags.string({ description: 'file whose first line opens --key', helpValue: 'FILE' }),
+    'request-out': Flags.string({
+      description: 'the request; if not said: beside the certificate, with .csr at its end',
+      helpValue: 'FILE',
+    }),
+    out: Flags.string({ description: 'where the certificate goes', helpValue: 'FILE', required: true }),
+    'kubeconfig-out': Flags.string({
+      description: 'a kubeconfig for the current cluster, with certificate and key in it',
+      helpValue: 'FILE',
+    }),
+    'key-by-path': Flags.boolean({
+      description: 'leave the key in its file, and name that in the kubeconfig',
+      dependsOn: ['kubeconfig-out'],
+    }),
+    namespace: Flags.string({
+      char: 'n',
+      description: 'namespace of the context in the kubeconfig',
+      helpValue: 'NAME',
+    }),
+    wait: Flags.string({
+      description: 'wait so long until it is approved and signed, such as 30s or 20m',
+      helpValue: 'DURATION',
+      default: '15m',
+    }),
+    force: Flags.boolean({ description: 'begin anew, with a new key, and replace files that are there' }),
+    signer,
+    usage,
+    'expiration-seconds': requestFlags['expiration-seconds'],
+    name,
+    'cluster-domain': requestFlags['cluster-domain'],
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(CsrRequest)
+    checkTogether(flags)
+    const { key: ownKey, 'key-out': keyOut, out, output } = flags
+    if (!saysWhat(flags)) throw nothingSaid()
+    const keyFile = ownKey ?? keyOut
+    if (keyFile === undefined || keyFile === '-' || out === '-') throw withoutFiles()
+    const [{ requestCertificate }, { renderFetched }, { renderNotices }] = await Promise.all([
+      import('../../cli/request-certificate.ts'),
+      import('../../output/csr-fetch.ts'),
+      import('../../output/ca.ts'),
+    ])
+    const { context } = this
+    const wish = {
+      spec: await wishOf(flags, context),
+      files: {
+        key: keyFile,
+        makesKey: ownKey === undefined,
+        request: flags['request-out'] ?? besideCertificate(out),
+        certificate: out,
+        kubeconfig: flags['kubeconfig-out'],
+      },
+      keyFormat: flags['key-format'],
+      passwordFile: flags['password-file'],
+      keyByPath: flags['key-by-path'],
+      namespace: flags.namespace,
+      waitMs: parseDuration(flags.wait, '--wait'),
+      force: flags.force,
+    }
+    const report = await whileInterruptible((interrupted) =>
+      withCluster(context, flags, (cluster) =>
+        requestCertificate({
+          cluster,
+          context,
+          wish,
+          tell: (text) => this.notice(renderNotices([text]).replace(/^note: /, '')),
+          interrupted,
+        }),
+      ),
+    )
+    if (output === 'text') this.notice(renderNotices(report.notices))
+    const view = await stdoutView(context)
+    await this.answer(renderReport(output, report, () => renderFetched(report, view)))
+    return exitCodes.done
+  }
+}
+
+/** ann.crt → ann.csr */
+function besideCertificate(out: string): string {
+  return `${out.replace(/\.(?:crt|cer|cert|pem)$/i, '')}.csr`
+}
+
+function nothingSaid(): KcertError {
+  return new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
+    why: 'a request has a subject or names',
+    next: 'kcert csr request --user NAME --key-out FILE --out FILE, or another preset: kcert csr request --help',
+  })
+}
+
+function withoutFiles(): KcertError {
+  return new KcertError('KCERT_USAGE', 'it is not said in which files key and certificate lie', {
+    why: 'they are how the command goes on after it was stopped',
+    next: '--key-out FILE (or --key FILE) and --out FILE',
+  })
+}

@@ -1,0 +1,119 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { splitOperands } from '../../cli/operands.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import type { SubmissionReport } from '../../csr/submission-report.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+export default class CsrSubmit extends KcertCommand {
+  static override summary =
+    'Send certificate requests to a cluster, after asking whether they can be accepted and signed.'
+
+  static override description =
+    `Takes requests in PEM or DER, which flags make objects of, or CertificateSigningRequests in YAML or JSON. Before anything is sent
+the rules of the API server and of the signer are asked, as kcert csr check does, and what would be refused or would fail for good
+is not sent; --force sends it all the same.
+
+It can be run again at any time: an object of the same name with the same request, signer and usages is there already. Another one
+is a conflict, and what differs is said. A write whose answer was lost is looked up, never made twice.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'all are on the cluster (or, with --dry-run, would be)',
+    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.no]: 'a request would be refused or fail, was denied or has failed, or its name is taken',
+    [exitCodes.unreachable]: 'the API server could not be reached',
+  }
+
+  static override examples = [
+    {
+      description: 'A user: the usages are those that the signer wants',
+      command: '<%= config.bin %> csr submit ann.csr --signer kubernetes.io/kube-apiserver-client',
+    },
+    {
+      description: 'A server in the cluster, for a signer of your own',
+      command:
+        '<%= config.bin %> csr submit server.csr --name my-svc.my-namespace --signer example.com/serving --usage "digital signature,server auth"',
+    },
+    {
+      description: 'In the place of kubectl apply -f -',
+      command:
+        '<%= config.bin %> csr create --user ann --key-out ann-key.pem -o manifest | <%= config.bin %> csr submit -',
+    },
+    {
+      description: 'Would the API server take all of these?',
+      command: '<%= config.bin %> csr submit requests/*.yaml --dry-run',
+    },
+  ]
+
+  static override args = {
+    request: Args.string({
+      description:
+        'requests in PEM or DER, or CertificateSigningRequests in YAML or JSON; "-" for standard input',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    signer: Flags.string({ description: 'spec.signerName', helpValue: 'NAME' }),
+    usage: Flags.string({
+      description:
+        'one of spec.usages, such as "client auth"; with commas for several. If not said: what the signer wants',
+      helpValue: 'USAGE',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    'expiration-seconds': Flags.integer({ description: 'spec.expirationSeconds', helpValue: 'SECONDS' }),
+    name: Flags.string({
+      description: 'name of the object; of a file with several: which one',
+      helpValue: 'NAME',
+    }),
+    'dry-run': Flags.boolean({ description: 'ask the API server, and leave nothing behind' }),
+    force: Flags.boolean({ description: 'send also what would be refused or fail' }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: words, operands } = splitOperands(this.argv, {
+      ...CsrSubmit.baseFlags,
+      ...CsrSubmit.flags,
+    })
+    const { flags } = await this.parse(CsrSubmit, words)
+    if (operands.length === 0) throw nothingToSubmit()
+    const [{ readDrafts, submitDrafts }, { renderSubmissions }, { renderNotices }] = await Promise.all([
+      import('../../cli/submit-requests.ts'),
+      import('../../output/csr-submit.ts'),
+      import('../../output/ca.ts'),
+    ])
+    const { context } = this
+    const drafts = await readDrafts(operands, flags, context)
+    const wish = { dryRun: flags['dry-run'], now: context.clock }
+    const { items, errors } = await withCluster(context, flags, ({ requests }) =>
+      submitDrafts(requests, drafts, wish),
+    )
+    const [first] = errors
+    if (first !== undefined && items.length === 1 && flags.output === 'text') throw first
+    const report: SubmissionReport = { apiVersion: 'kcert/v1', kind: 'SubmittedRequests', submissions: items }
+    if (flags.output === 'text') {
+      for (const { notices } of items) this.notice(renderNotices(notices))
+      for (const error of errors) await this.fail(error)
+    }
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderSubmissions(report, view)))
+    if (first !== undefined) return first.exitCode
+    const isOver = items.some(({ request }) => request?.state === 'denied' || request?.state === 'failed')
+    return isOver ? exitCodes.no : exitCodes.done
+  }
+}
+
+function nothingToSubmit(): KcertError {
+  return new KcertError('KCERT_USAGE', 'no request is named', {
+    next: 'kcert csr submit ann.csr --signer kubernetes.io/kube-apiserver-client; "-" for standard input',
+  })
+}

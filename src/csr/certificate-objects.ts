@@ -1,0 +1,42 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { isSubdomain } from './signer-name.ts'
+
+// The objects that hand a certificate to pods, as `kubectl create secret tls` and `kubectl create configmap --from-file` make them.
+
+/** A name, and the namespace where one was given. */
+export interface Place {
+  readonly name: string
+  readonly namespace?: string
+}
+
+/** Returns what NAME or NAME.NAMESPACE says. Throws KCERT_USAGE. */
+export function placeOf(text: string, flag: string): Place {
+  // Names of Secrets may hold dots, and namespaces none: the last part is the namespace.
+  const at = text.lastIndexOf('.')
+  const [name, namespace] = at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
+  if (isSubdomain(name!) && (namespace === undefined || isSubdomain(namespace)))
+    return { name: name!, ...(namespace === undefined ? {} : { namespace }) }
+  throw new KcertError('KCERT_USAGE', `${flag} ${JSON.stringify(text)} is not NAME or NAME.NAMESPACE`, {
+    next: `${flag} server.my-namespace`,
+  })
+}
+
+/** Returns a Secret of type kubernetes.io/tls. It holds the private key. */
+export function tlsSecret(place: Place, certificatePem: string, keyPem: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { ...place },
+    type: 'kubernetes.io/tls',
+    data: { 'tls.crt': base64(certificatePem), 'tls.key': base64(keyPem) },
+  }
+}
+
+/** Returns a ConfigMap that publishes a CA under the key ca.crt. */
+export function caConfigMap(place: Place, caPem: string): object {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...place }, data: { 'ca.crt': caPem } }
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
+}

@@ -1,0 +1,69 @@
+/** How a cluster is reached and known. */
+export interface ClusterEntry {
+  readonly name: string
+  readonly server: string
+  /** PEM; undefined where the machine's own CAs are asked, or where it is filled in later. */
+  readonly certificateAuthority?: Uint8Array | string | undefined
+  readonly tlsServerName?: string | undefined
+  readonly skipsTlsVerify?: boolean
+  readonly proxyUrl?: string | undefined
+}
+
+/** Who asks, by a client certificate. */
+export interface UserEntry {
+  readonly name: string
+  /** PEM; undefined where it is filled in later. */
+  readonly certificate?: string
+  /** PEM, or where it lies: an absolute path, because others are taken from the kubeconfig's own folder. */
+  readonly key: { readonly pem: string } | { readonly file: string }
+  readonly namespace?: string | undefined
+}
+
+/** Returns a kubeconfig with one context, in the order and with the names that kubeadm writes. It holds the key where that is given as PEM. */
+export function kubeconfigDocument(cluster: ClusterEntry, user: UserEntry): object {
+  const context = `${user.name}@${cluster.name}`
+  const { certificateAuthority: ca, tlsServerName, skipsTlsVerify = false, proxyUrl } = cluster
+  return {
+    apiVersion: 'v1',
+    clusters: [
+      {
+        cluster: {
+          // Clients refuse a CA beside insecure-skip-tls-verify.
+          ...(ca === undefined || skipsTlsVerify ? {} : { 'certificate-authority-data': base64(ca) }),
+          ...(skipsTlsVerify ? { 'insecure-skip-tls-verify': true } : {}),
+          ...(proxyUrl === undefined ? {} : { 'proxy-url': proxyUrl }),
+          server: cluster.server,
+          ...(tlsServerName === undefined ? {} : { 'tls-server-name': tlsServerName }),
+        },
+        name: cluster.name,
+      },
+    ],
+    contexts: [
+      {
+        context: {
+          cluster: cluster.name,
+          ...(user.namespace === undefined ? {} : { namespace: user.namespace }),
+          user: user.name,
+        },
+        name: context,
+      },
+    ],
+    'current-context': context,
+    kind: 'Config',
+    users: [
+      {
+        name: user.name,
+        user: {
+          ...(user.certificate === undefined ? {} : { 'client-certificate-data': base64(user.certificate) }),
+          ...('pem' in user.key
+            ? { 'client-key-data': base64(user.key.pem) }
+            : { 'client-key': user.key.file }),
+        },
+      },
+    ],
+  }
+}
+
+function base64(content: Uint8Array | string): string {
+  return Buffer.from(content as string).toString('base64')
+}

@@ -1,0 +1,32 @@
+import type { FetchReport } from '../csr/fetch-report.ts'
+import { type Field, fieldLines } from './fields.ts'
+import type { View } from './inspection/view.ts'
+import { altNameList } from './names.ts'
+import { secondOf } from './time.ts'
+
+/** Returns where a certificate went, what is in it, and what it was held against. Never a private key: the report has none. */
+export function renderFetched(report: FetchReport, view: View): string {
+  const { files, subject, subjectAltNames, checks } = report
+  const fields: Field[] = [
+    ['certificate', files.certificate],
+    ['private key', files.key],
+    ['request', files.request],
+    ['kubeconfig', files.kubeconfig],
+    ['manifest', files.manifest],
+    ['subject', subject.text || '(empty)'],
+    ['names', altNameList(subjectAltNames).join(', ')],
+    ['signer', report.signerName],
+    ['serial number', report.serialNumber],
+    ['not after', secondOf(report.notAfter)],
+    ...checks.map(
+      ({ id, ok, detail }): Field => [
+        `check ${id}`,
+        `${ok ? 'ok' : 'taken'}: ${detail}`,
+        ok ? view.paint.status.ok : view.paint.status.warning,
+      ],
+    ),
+  ]
+  return fieldLines(fields, view)
+    .map((line) => `${line}\n`)
+    .join('')
+}

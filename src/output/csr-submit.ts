@@ -1,0 +1,47 @@
+import type { SubmissionItem, SubmissionReport } from '../csr/submission-report.ts'
+import { type Field, fieldLines } from './fields.ts'
+import type { View } from './inspection/view.ts'
+import { altNameList } from './names.ts'
+import { joinSections } from './sections.ts'
+import { type Column, tableLines } from './table.ts'
+import { printable } from './terminal.ts'
+
+const outcomeText: Readonly<Record<SubmissionItem['outcome'], string>> = {
+  created: 'created',
+  present: 'already there',
+  'dry-run': 'would be created',
+  failed: 'NOT SENT',
+}
+
+/** Returns what became of requests that were sent: fields and the next commands of one, a table of several. */
+export function renderSubmissions({ submissions }: SubmissionReport, view: View): string {
+  const [only, second] = submissions
+  if (only === undefined) return ''
+  if (second === undefined) return joinSections([fieldLines(fieldsOf(only), view), nextLines(only, view)])
+  const columns: Column<SubmissionItem>[] = [
+    { title: 'NAME', cell: ({ name, source }) => name ?? source, shrinkTo: 12, cut: 'middle' },
+    { title: 'OUTCOME', cell: ({ outcome }) => outcomeText[outcome] },
+    { title: 'CONDITION', cell: ({ request }) => request?.condition ?? '' },
+    { title: 'SUBJECT', cell: ({ request }) => request?.request?.subject.text ?? '', shrinkTo: 12 },
+    { title: 'SIGNER', cell: ({ request }) => request?.signerName ?? '', shrinkTo: 12, cut: 'middle' },
+  ]
+  return `${tableLines(columns, submissions, view.width, view.paint).join('\n')}\n`
+}
+
+function fieldsOf({ name, outcome, request }: SubmissionItem): Field[] {
+  const asked = request?.request
+  return [
+    ['request', name],
+    ['outcome', outcomeText[outcome]],
+    ['condition', request?.condition],
+    ['subject', asked && (asked.subject.text || '(empty)')],
+    ['names', asked && altNameList(asked.subjectAltNames).join(', ')],
+    ['signer', request?.signerName],
+    ['usages', request?.usages.join(', ')],
+  ]
+}
+
+function nextLines({ next }: SubmissionItem, { paint }: View): string[] {
+  if (next.length === 0) return []
+  return [paint.heading('next'), ...next.map((command) => `  ${printable(command)}`)]
+}
