@@ -137,6 +137,12 @@ export const errorCodes = {
   },
   KCERT_API_INVALID: { exit: no, summary: 'The API server refuses an object for what stands in it.' },
 
+  // editing in place
+  KCERT_EDIT_REFUSED: {
+    exit: refused,
+    summary: 'A file is written in a way that kcert cannot edit without touching more than it should.',
+  },
+
   // nodes
   KCERT_NODE_UNREACHABLE: {
     exit: unreachable,
@@ -165,6 +171,30 @@ export const errorCodes = {
   KCERT_NODE_COMMAND_FAILED: {
     exit: unreachable,
     summary: 'A command on a node ended with an error.',
+  },
+
+  // the rotation
+  KCERT_ROTATION_REFUSED: {
+    exit: refused,
+    summary: 'The cluster, or what stands in it now, does not allow this phase of the rotation.',
+  },
+  KCERT_ROTATION_UNSAFE: {
+    exit: refused,
+    summary:
+      'The plan would leave somebody unable to connect, at its end or if it were cut off; the pair is named.',
+  },
+  KCERT_ROTATION_GATE: {
+    exit: no,
+    summary: 'What a phase waits for did not come to be in time; what is missing is named.',
+  },
+  KCERT_ROTATION_DRIFT: {
+    exit: refused,
+    summary: 'A file or object is not what it was when the plan was made: somebody else changed it.',
+  },
+  KCERT_JOURNAL_DAMAGED: {
+    exit: refused,
+    summary:
+      'The journal of the rotation has a line that is malformed, or does not follow from the one before.',
   },
 } as const satisfies Record<string, ErrorEntry>
 

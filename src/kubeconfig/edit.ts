@@ -1,0 +1,64 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from './documents.ts'
+import { editYaml, type YamlEdit } from './edit-yaml.ts'
+import { isKubeconfig, readKubeconfig } from './kubeconfig.ts'
+import { valueAt } from './node.ts'
+
+/** What a field shall hold: inline, or the path of a file, relative to the kubeconfig's folder or absolute. */
+export type NewMaterial = { readonly data: Uint8Array } | { readonly file: string }
+
+/** What changes in a kubeconfig; of what is absent nothing does. */
+export interface KubeconfigChanges {
+  readonly clusters?: readonly { readonly name: string; readonly certificateAuthority: NewMaterial }[]
+  readonly users?: readonly {
+    readonly name: string
+    readonly clientCertificate?: NewMaterial
+    readonly clientKey?: NewMaterial
+  }[]
+}
+
+/**
+ * Returns the kubeconfig's text with these fields changed, and every other octet as it was. Of a pair like
+ * certificate-authority and certificate-authority-data the one that is not set goes away, for clients refuse both together.
+ * Throws KCERT_KUBECONFIG_UNUSABLE when there is no such cluster or user, KCERT_EDIT_REFUSED when it cannot be done in place.
+ * The key of a user is in the text: whoever writes it keeps its mode.
+ */
+export async function editKubeconfig(text: string, changes: KubeconfigChanges): Promise<string> {
+  const [root] = (await readDocuments(text)).documents
+  if (root === undefined || !isKubeconfig(root)) {
+    throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', 'what should be edited is no kubeconfig', {
+      why: 'it has no clusters, users or contexts',
+    })
+  }
+  const { clusters, users } = readKubeconfig(root)
+  const edits: YamlEdit[] = []
+  const set = (part: string, index: number, field: string, material: NewMaterial | undefined): void => {
+    if (material === undefined) return
+    const path = [`${part}s`, index, part]
+    const [wanted, other] = 'data' in material ? [`${field}-data`, field] : [field, `${field}-data`]
+    const value = 'data' in material ? Buffer.from(material.data).toString('base64') : material.file
+    // Set first, then remove: so the map of these fields is never without any.
+    edits.push({ do: 'set', path: [...path, wanted], value })
+    const item = valueAt(root, `${part}s`)
+    const fields = item?.kind === 'list' ? valueAt(item.items[index], part, other) : undefined
+    if (fields !== undefined) edits.push({ do: 'remove', path: [...path, other] })
+  }
+  for (const { name, certificateAuthority } of changes.clusters ?? []) {
+    set('cluster', indexOf(clusters, 'cluster', name), 'certificate-authority', certificateAuthority)
+  }
+  for (const { name, clientCertificate, clientKey } of changes.users ?? []) {
+    const index = indexOf(users, 'user', name)
+    set('user', index, 'client-certificate', clientCertificate)
+    set('user', index, 'client-key', clientKey)
+  }
+  return editYaml(text, edits)
+}
+
+function indexOf(items: readonly { readonly name: string }[], kind: string, name: string): number {
+  const index = items.findIndex((item) => item.name === name)
+  if (index !== -1) return index
+  throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', `the kubeconfig has no ${kind} ${JSON.stringify(name)}`, {
+    why: items.length === 0 ? `it has no ${kind}s` : `it has: ${items.map((item) => item.name).join(', ')}`,
+    next: 'kubectl config view',
+  })
+}

@@ -1,0 +1,191 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { kubeadmManifests } from '../../test/node/kubeadm-files.ts'
+import { flagsOf, flagWords } from './component-flags.ts'
+import { editStaticPod, readStaticPod } from './static-pod.ts'
+
+const manifests = kubeadmManifests()
+const controllerManager = manifests['kube-controller-manager']!
+const K = '/etc/kubernetes/pki/kcert'
+
+describe("kubeadm's own manifests", () => {
+  test('say which flags their components have', async () => {
+    const pod = await readStaticPod(controllerManager)
+    expect(pod.name).toBe('kube-controller-manager')
+    expect(pod.containers[0]).toMatchObject({
+      program: 'kube-controller-manager',
+      flags: {
+        'root-ca-file': '/etc/kubernetes/pki/ca.crt',
+        'cluster-signing-cert-file': '/etc/kubernetes/pki/ca.crt',
+        'cluster-signing-key-file': '/etc/kubernetes/pki/ca.key',
+        'leader-elect': 'true',
+      },
+    })
+    expect(pod.hostPaths).toContainEqual({
+      name: 'k8s-certs',
+      path: '/etc/kubernetes/pki',
+      type: 'DirectoryOrCreate',
+    })
+  })
+
+  test('phase 2 changes three lines of the controller-manager and no other', async () => {
+    const edited = await editStaticPod(controllerManager, 'kube-controller-manager', {
+      flags: {
+        'root-ca-file': `${K}/bundle.crt`,
+        'cluster-signing-cert-file': `${K}/old/ca.crt`,
+        'cluster-signing-key-file': `${K}/old/ca.key`,
+      },
+    })
+    const lines = (text: string): string[] => text.split('\n')
+    const changed = lines(edited).filter((line, index) => line !== lines(controllerManager)[index])
+    expect(lines(edited)).toHaveLength(lines(controllerManager).length)
+    expect(changed).toEqual([
+      `    - --cluster-signing-cert-file=${K}/old/ca.crt`,
+      `    - --cluster-signing-key-file=${K}/old/ca.key`,
+      `    - --root-ca-file=${K}/bundle.crt`,
+    ])
+  })
+
+  test.each(Object.keys(manifests))(
+    '%s: what is added and taken out again leaves every octet',
+    async (name) => {
+      const text = manifests[name]!
+      const there = await editStaticPod(text, name, {
+        flags: { 'shutdown-delay-duration': '10s' },
+        annotations: { 'ca-rotation': '1' },
+      })
+      expect(there).not.toBe(text)
+      const back = await editStaticPod(there, name, {
+        flags: { 'shutdown-delay-duration': null },
+        annotations: { 'ca-rotation': null },
+      })
+      expect(back).toBe(text)
+    },
+  )
+
+  test('an annotation makes the map it stands in, where there is none', async () => {
+    const edited = await editStaticPod(manifests['kube-scheduler']!, 'kube-scheduler', {
+      annotations: { 'ca-rotation': '1' },
+    })
+    expect(edited).toContain('\n  annotations:\n    ca-rotation: "1"\n')
+    expect((await readStaticPod(edited)).annotations).toEqual({ 'ca-rotation': '1' })
+  })
+
+  test('a folder of the node is mounted once', async () => {
+    const hostPaths = [
+      { path: '/etc/kcert', type: 'DirectoryOrCreate', readOnly: true, name: 'kcert' },
+      { path: '/etc/kubernetes/pki', type: 'DirectoryOrCreate', readOnly: true, name: 'other' },
+    ] as const
+    const edited = await editStaticPod(controllerManager, 'kube-controller-manager', { hostPaths })
+    const pod = await readStaticPod(edited)
+    expect(pod.hostPaths.filter(({ path }) => path === '/etc/kcert')).toHaveLength(1)
+    expect(pod.containers[0]!.mounts).toContainEqual({
+      name: 'kcert',
+      mountPath: '/etc/kcert',
+      readOnly: true,
+    })
+    expect(pod.hostPaths.filter(({ path }) => path === '/etc/kubernetes/pki')).toHaveLength(1)
+    expect(await editStaticPod(edited, 'kube-controller-manager', { hostPaths })).toBe(edited)
+  })
+
+  test('a program that no container runs is refused, and so is one behind a shell', async () => {
+    await expect(editStaticPod(controllerManager, 'kube-scheduler', {})).rejects.toMatchObject({
+      code: 'KCERT_EDIT_REFUSED',
+      why: expect.stringContaining('it runs: kube-controller-manager'),
+    })
+    const shell = 'kind: Pod\nspec:\n  containers:\n  - command: [/bin/sh, -c, exec kube-scheduler]\n'
+    await expect(editStaticPod(shell, 'kube-scheduler', {})).rejects.toMatchObject({
+      why: expect.stringContaining('it runs: sh'),
+    })
+    await expect(editStaticPod('kind: Service\n', 'etcd', {})).rejects.toMatchObject({
+      code: 'KCERT_MANIFEST_MALFORMED',
+    })
+  })
+
+  test('any flags set and taken out are so afterwards, and all others are as they were', async () => {
+    const name = fc.constantFrom(
+      'root-ca-file',
+      'leader-elect',
+      'v',
+      'new-flag',
+      'controllers',
+      'tls-min-version',
+    )
+    const value = fc.option(fc.oneof(fc.constantFrom('true', '/a b', '*,-x', 'a: b', ''), fc.string()), {
+      nil: null,
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(name, value, { noNullPrototype: true }), async (flags) => {
+        const before = (await readStaticPod(controllerManager)).containers[0]!
+        const edited = await editStaticPod(controllerManager, 'kube-controller-manager', { flags })
+        const after = (await readStaticPod(edited)).containers[0]!
+        const wanted = Object.entries({ ...before.flags, ...flags }).filter(([, to]) => to !== null)
+        expect(after.flags).toEqual(Object.fromEntries(wanted))
+        expect({ ...after, argv: [], flags: {} }).toEqual({ ...before, argv: [], flags: {} })
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('a manifest by hand', () => {
+  const byHand = `kind: Pod
+spec:
+  containers:
+    - image: x
+      command: ["/usr/local/bin/kube-apiserver"]
+      args: # of the site
+        - --client_ca_file
+        - /ca.crt   # both
+        - '--v=2'
+        - --profiling
+        - --anonymous-auth=false
+        - --v=4
+`
+
+  test('values apart, underscores, quotes and flags given twice are read as the component does', async () => {
+    const [container] = (await readStaticPod(byHand)).containers
+    expect(container!.flags).toEqual({
+      'client-ca-file': '/ca.crt',
+      v: '4',
+      profiling: 'true',
+      'anonymous-auth': 'false',
+    })
+  })
+
+  test('are edited in their own form', async () => {
+    const flags = {
+      'client-ca-file': '/bundle.crt',
+      v: '6',
+      profiling: 'false',
+      'anonymous-auth': null,
+      'x-y': 'z',
+    }
+    expect(await editStaticPod(byHand, 'kube-apiserver', { flags })).toBe(
+      byHand
+        .replace('/ca.crt ', '/bundle.crt ')
+        .replace('--v=4', '--v=6')
+        .replace('--profiling', '--profiling=false')
+        .replace('        - --anonymous-auth=false\n', '')
+        .replace('--v=6\n', '--v=6\n        - --x-y=z\n'),
+    )
+    expect(
+      await editStaticPod(byHand, 'kube-apiserver', { flags: { 'client-ca-file': null, v: null } }),
+    ).toBe(
+      byHand
+        .replace('        - --client_ca_file\n        - /ca.crt   # both\n', '')
+        .replace("        - '--v=2'\n", '')
+        .replace('        - --v=4\n', ''),
+    )
+  })
+})
+
+test('a command line of a process is read like that of a manifest', () => {
+  expect(flagsOf(['/usr/bin/kubelet', '--a=b=c', '--bool', '--n', '1', '-v=2', '--', '--not=one'])).toEqual({
+    a: 'b=c',
+    bool: 'true',
+    n: '1',
+    v: '2',
+  })
+  expect(flagWords(['--n', '1', '--b']).map(({ form }) => form)).toEqual(['apart', 'alone'])
+})

@@ -1,0 +1,178 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { editYaml, type YamlEdit, type YamlPath } from '../kubeconfig/edit-yaml.ts'
+import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { type FlagChanges, type Flags, flagsOf, programOf, wordEdits } from './component-flags.ts'
+
+/** A static pod's manifest, as far as kcert looks at it. */
+export interface StaticPod {
+  readonly name: string
+  readonly annotations: Readonly<Record<string, string>>
+  readonly containers: readonly PodContainer[]
+  readonly hostPaths: readonly { readonly name: string; readonly path: string; readonly type?: string }[]
+}
+
+export interface PodContainer {
+  readonly name: string
+  /** "kube-apiserver": last part of the first word. */
+  readonly program: string
+  readonly image: string
+  /** command, then args. */
+  readonly argv: readonly string[]
+  readonly flags: Flags
+  readonly mounts: readonly {
+    readonly name: string
+    readonly mountPath: string
+    readonly readOnly: boolean
+  }[]
+}
+
+/** What changes in the definition of a component; of what is absent nothing does. */
+export interface DefinitionChanges {
+  readonly flags?: FlagChanges
+  /** Of the pod; null takes one out. */
+  readonly annotations?: Readonly<Record<string, string | null>>
+  /** Folders or files of the node that the container shall see at the same path. Those it sees already are passed over. */
+  readonly hostPaths?: readonly HostPath[]
+}
+
+export interface HostPath {
+  readonly path: string
+  readonly type: 'DirectoryOrCreate' | 'Directory' | 'File' | 'FileOrCreate'
+  readonly readOnly: boolean
+  /** Of the volume. */
+  readonly name: string
+}
+
+/** Returns what a static pod's manifest says. Throws KCERT_MANIFEST_MALFORMED when it is none. */
+export async function readStaticPod(text: string): Promise<StaticPod> {
+  const root = await podOf(text)
+  return {
+    name: textOf(valueAt(root, 'metadata', 'name')) ?? '',
+    annotations: Object.fromEntries(
+      entriesOf(valueAt(root, 'metadata', 'annotations')).map(([key, value]) => [key, textOf(value) ?? '']),
+    ),
+    containers: itemsOf(valueAt(root, 'spec', 'containers')).map(readContainer),
+    hostPaths: itemsOf(valueAt(root, 'spec', 'volumes')).flatMap((volume) => {
+      const path = textOf(valueAt(volume, 'hostPath', 'path'))
+      const type = textOf(valueAt(volume, 'hostPath', 'type'))
+      const name = textOf(valueAt(volume, 'name')) ?? ''
+      return path === undefined ? [] : [{ name, path, ...(type && { type }) }]
+    }),
+  }
+}
+
+/**
+ * Returns the manifest with a component's flags, the pod's annotations and its mounts changed in place; every other octet stays.
+ * What holds already changes nothing. Throws KCERT_EDIT_REFUSED when no container runs that program itself (a shell around it
+ * has no flags to edit), KCERT_MANIFEST_MALFORMED when it is no pod.
+ */
+export async function editStaticPod(
+  text: string,
+  program: string,
+  { flags = {}, annotations = {}, hostPaths = [] }: DefinitionChanges,
+): Promise<string> {
+  const root = await podOf(text)
+  const containers = itemsOf(valueAt(root, 'spec', 'containers'))
+  const index = containers.findIndex((container) => readContainer(container).program === program)
+  const container = containers[index]
+  if (container === undefined) throw runsNot(program, containers.map(readContainer))
+  const path: YamlPath = ['spec', 'containers', index]
+  return editYaml(text, [
+    ...flagEdits(container, path, flags),
+    ...annotationEdits(root, annotations),
+    ...hostPaths.flatMap((hostPath) => hostPathEdits(root, container, path, hostPath)),
+  ])
+}
+
+function readContainer(node: Node): PodContainer {
+  const argv = [...wordsOf(node, 'command'), ...wordsOf(node, 'args')]
+  return {
+    name: textOf(valueAt(node, 'name')) ?? '',
+    program: programOf(argv),
+    image: textOf(valueAt(node, 'image')) ?? '',
+    argv,
+    flags: flagsOf(argv),
+    mounts: itemsOf(valueAt(node, 'volumeMounts')).map((mount) => ({
+      name: textOf(valueAt(mount, 'name')) ?? '',
+      mountPath: textOf(valueAt(mount, 'mountPath')) ?? '',
+      readOnly: textOf(valueAt(mount, 'readOnly')) === 'true',
+    })),
+  }
+}
+
+function wordsOf(container: Node, field: 'command' | 'args'): string[] {
+  return itemsOf(valueAt(container, field)).map((word) => textOf(word) ?? '')
+}
+
+function flagEdits(container: Node, path: YamlPath, flags: FlagChanges): YamlEdit[] {
+  const command = wordsOf(container, 'command')
+  const args = wordsOf(container, 'args')
+  const [, ...words] = [...command, ...args]
+  // Counted behind the program's name: word 0 is item 1 of the two lists.
+  const placeOf = (at: number): YamlPath =>
+    at + 1 < command.length ? [...path, 'command', at + 1] : [...path, 'args', at + 1 - command.length]
+  const list: YamlPath = [...path, args.length > 0 ? 'args' : 'command']
+  return wordEdits(words, flags).map((edit): YamlEdit => {
+    if (edit.do === 'add') return { do: 'append', path: list, value: edit.word }
+    const place = placeOf(edit.at)
+    return edit.do === 'remove' ? { do: 'remove', path: place } : { do: 'set', path: place, value: edit.word }
+  })
+}
+
+function annotationEdits(root: Node, changes: Readonly<Record<string, string | null>>): YamlEdit[] {
+  const path = ['metadata', 'annotations'] as const
+  const now = valueAt(root, ...path)
+  const left = new Set(entriesOf(now).map(([key]) => key))
+  const edits: YamlEdit[] = []
+  for (const [key, value] of Object.entries(changes)) {
+    if (value !== null) {
+      if (textOf(valueAt(now, key)) !== value) edits.push({ do: 'set', path: [...path, key], value })
+      left.add(key)
+    } else if (left.delete(key)) {
+      edits.push({ do: 'remove', path: [...path, key] })
+    }
+  }
+  // The last one takes the empty map along, so that adding and removing one leaves the bytes as they were.
+  if (left.size === 0 && edits.length > 0) return [{ do: 'remove', path }]
+  return edits
+}
+
+function hostPathEdits(root: Node, container: Node, path: YamlPath, hostPath: HostPath): YamlEdit[] {
+  const volumes = itemsOf(valueAt(root, 'spec', 'volumes'))
+  const mounts = readContainer(container).mounts
+  const known = volumes.find((volume) => textOf(valueAt(volume, 'hostPath', 'path')) === hostPath.path)
+  const name = textOf(valueAt(known, 'name')) ?? hostPath.name
+  if (known !== undefined && mounts.some((mount) => mount.name === name && mount.mountPath === hostPath.path))
+    return []
+  const mount = { mountPath: hostPath.path, name, ...(hostPath.readOnly && { readOnly: true }) }
+  const volume = { hostPath: { path: hostPath.path, type: hostPath.type }, name }
+  return [
+    added(valueAt(container, 'volumeMounts'), [...path, 'volumeMounts'], mount),
+    ...(known === undefined ? [added(valueAt(root, 'spec', 'volumes'), ['spec', 'volumes'], volume)] : []),
+  ]
+}
+
+function added(list: Node | undefined, path: YamlPath, item: YamlItem): YamlEdit {
+  return list?.kind === 'list' ? { do: 'append', path, value: item } : { do: 'set', path, value: [item] }
+}
+
+type YamlItem = { readonly [key: string]: string | boolean | { readonly [key: string]: string } }
+
+async function podOf(text: string): Promise<Node> {
+  const { documents, defects } = await readDocuments(text)
+  const [root] = documents
+  if (defects.length === 0 && root !== undefined && textOf(valueAt(root, 'kind')) === 'Pod') return root
+  const [defect] = defects
+  throw new KcertError('KCERT_MANIFEST_MALFORMED', 'a static pod manifest that is none', {
+    why: defect === undefined ? 'its kind is not Pod' : `line ${defect.line ?? 1}: ${defect.reason}`,
+  })
+}
+
+function runsNot(program: string, containers: readonly PodContainer[]): KcertError {
+  const found = containers.map((container) => container.program || container.image).join(', ')
+  return new KcertError('KCERT_EDIT_REFUSED', `no container of the static pod runs ${program} itself`, {
+    why: `it runs: ${found === '' ? 'nothing' : found}; flags behind a shell or an entrypoint cannot be told`,
+    next: `give the container the command: ["${program}", …]`,
+  })
+}
