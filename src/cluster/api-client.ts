@@ -33,7 +33,7 @@ const firstPauseMs = 100
 const longestPauseMs = 5_000
 const longestRetryAfterMs = 60_000
 
-const gone = new Set(['ENOTFOUND', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR'])
+const gone = new Set(['ENOTFOUND', 'ERR_INVALID_URL'])
 const refused = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN'])
 
 /** Calls to one API server: authentication, repetition of what may be repeated, and errors in kcert's words. */
@@ -90,6 +90,9 @@ export class ApiClient {
         throw error
       })
       if (outcome instanceof Unanswered) {
+        if (outcome.code === 'CERT_SIGNATURE_FAILURE' && count < mostAttempts) {
+          if (this.#credentials.reorder(access)) continue
+        }
         if (!call.isRepeatable && outcome.mayHaveArrived) mayHaveHappened = true
         if (mayHaveHappened || count >= mostAttempts || !isWorthAnother(outcome, counts)) {
           throw await this.#failures.unreachable(outcome, { call, access, mayHaveHappened })

@@ -66,6 +66,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     credentials,
     clock,
     contextName,
+    source: selected === 'service-account' ? serviceAccountToken : selected.source,
     user,
     timeoutMs: requestTimeoutMs,
   })
@@ -111,6 +112,15 @@ function serverOf(selected: SelectedContext | 'service-account', { env }: Surrou
   const text = String(selected.cluster.server)
   // client-go takes "host:port" for https as well.
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
+  if (url?.username || url?.password) {
+    throw unusable(
+      `the server of context ${JSON.stringify(selected.contextName)} has a password in its URL`,
+      {
+        why: 'it would be seen wherever the address of the server is',
+        next: `write the user into users: of ${selected.source}`,
+      },
+    )
+  }
   if (url !== null && (url.protocol === 'https:' || url.protocol === 'http:')) return url
   throw unusable(
     `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is no URL`,

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Agent as HttpAgent } from 'node:http'
+import { type Agent as HttpAgent, validateHeaderValue } from 'node:http'
 import type { RequestOptions } from 'node:https'
 import { isIP } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
@@ -23,6 +23,8 @@ export interface Access {
 }
 
 export interface TlsAccess {
+  /** How many CAs are trusted. */
+  readonly authorities: number
   readonly secureContext: SecureContext
   readonly verifies: boolean
   /** tls-server-name, or the host of the server. */
@@ -51,6 +53,7 @@ export class Credentials {
   #held: { access: Access; goodUntil: number } | undefined
   #pending: Promise<Access> | undefined
   #certificate: X509Certificate | undefined
+  #firstAuthority = 0
 
   constructor(
     server: URL,
@@ -78,6 +81,18 @@ export class Credentials {
   renew(used: Access): boolean {
     if (this.#selected !== 'service-account' && !isRenewable(this.#selected.user)) return false
     if (this.#held?.access === used) this.#held = undefined
+    return true
+  }
+
+  /**
+   * True when another order of the same CAs may be tried. OpenSSL takes the first CA of the issuer's name, and fails on its
+   * signature: of an old and a new CA of one name, where the certificate does not say which key signed it.
+   */
+  reorder(used: Access): boolean {
+    if (this.#held?.access !== used) return true
+    if (used.tls === undefined || this.#firstAuthority + 1 >= used.tls.authorities) return false
+    this.#firstAuthority++
+    this.#held = undefined
     return true
   }
 
@@ -129,10 +144,12 @@ export class Credentials {
     }
     const serverName = String(cluster['tls-server-name'] || bareHost(this.server))
     this.#certificate = options.cert === undefined ? undefined : certificateOf(options.cert)
+    const authorities = this.#authorities(options.ca)
     return {
-      headers: headersOf(options, user),
+      headers: this.#headersOf(options, user),
       tls: {
-        secureContext: this.#secureContext(options),
+        authorities: authorities?.length ?? 0,
+        secureContext: this.#secureContext(options, authorities),
         verifies: options.rejectUnauthorized !== false,
         serverName,
       },
@@ -140,19 +157,36 @@ export class Credentials {
     }
   }
 
-  #secureContext({ ca, cert, key }: RequestOptions): SecureContext {
+  /** The CAs of the kubeconfig, of which another one comes first when `reorder` was asked for. */
+  #authorities(ca: RequestOptions['ca']): string[] | undefined {
+    // Without a CA Go asks the machine's own, not the ones that Node brings along.
+    if (ca === undefined) return systemRoots()
+    const blocks = String(ca).match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+    if (blocks.length === 0) throw this.#unusable(new Error('the CA holds no certificate in PEM'))
+    return [...blocks.slice(this.#firstAuthority), ...blocks.slice(0, this.#firstAuthority)]
+  }
+
+  #secureContext({ cert, key }: RequestOptions, authorities: string[] | undefined): SecureContext {
     try {
-      if (ca !== undefined && !String(ca).includes('-----BEGIN')) throw new Error('the CA is no PEM')
-      // Without a CA Go asks the machine's own, not the ones that Node brings along.
-      const roots = ca ?? systemRoots()
       return createSecureContext({
         minVersion: 'TLSv1.2',
-        ...(roots !== undefined && { ca: roots }),
+        ...(authorities !== undefined && { ca: authorities }),
         ...(cert !== undefined && { cert }),
         ...(key !== undefined && { key }),
       })
     } catch (error) {
       throw this.#unusable(error as Error)
+    }
+  }
+
+  #headersOf(options: RequestOptions, user: Fields): Access['headers'] {
+    const headers = headersOf(options, user)
+    try {
+      for (const [name, value] of Object.entries(headers))
+        for (const text of [value].flat()) validateHeaderValue(name, text)
+      return headers
+    } catch {
+      throw this.#unusable(new Error('the token or a name has a character that no HTTP header may hold'))
     }
   }
 

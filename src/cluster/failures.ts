@@ -37,6 +37,8 @@ interface Origin {
   readonly clock: Clock
   readonly contextName: string
   readonly user: () => UserDescription
+  /** The kubeconfig, for messages. */
+  readonly source: string
   readonly timeoutMs: number
 }
 
@@ -101,7 +103,7 @@ export class Failures {
         cause: failure.cause,
       })
     }
-    const reason = reasonOf(failure, this.#origin.timeoutMs)
+    const reason = `${reasonOf(failure, this.#origin.timeoutMs)}${access.proxyAgent === undefined ? '' : ' (through the proxy that proxy-url or HTTPS_PROXY names)'}`
     return new KcertError(
       'KCERT_UNREACHABLE',
       mayHaveHappened
@@ -126,13 +128,13 @@ export class Failures {
     reason: string,
     { purpose }: ApiCall,
   ): { code: ErrorCode; what: string; next: string } {
-    const { contextName } = this.#origin
+    const { contextName, source } = this.#origin
     switch (status) {
       case 401:
         return {
           code: 'KCERT_API_UNAUTHORIZED',
           what: `${this.#place} does not know who asks`,
-          next: `kubectl --context ${contextName} auth whoami`,
+          next: this.#hasExpired ? `kcert inspect ${source}` : `kubectl --context ${contextName} auth whoami`,
         }
       case 403:
         return {
@@ -181,9 +183,14 @@ export class Failures {
     }
   }
 
+  get #hasExpired(): boolean {
+    const { certificate } = this.#origin.user()
+    return certificate !== undefined && certificate.notAfter < this.#origin.clock()
+  }
+
   #whyUnknown(message: string): string {
     const { credential, certificate, name } = this.#origin.user()
-    if (certificate !== undefined && certificate.notAfter < this.#origin.clock()) {
+    if (certificate !== undefined && this.#hasExpired) {
       return `the client certificate ${certificate.subject} expired at ${certificate.notAfter.toISOString().replace('.000', '')}`
     }
     return `${message}: user ${JSON.stringify(name)} of the kubeconfig asked with ${credential}`

@@ -1,3 +1,4 @@
+import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiClient, ApiObject, Pause } from './api-client.ts'
 import { StatusError } from './failures.ts'
 import { metadataOf, type ObjectChange, type ObjectsApi, readPage, type Selection } from './objects.ts'
@@ -10,6 +11,8 @@ const stretchSeconds = 30
 const silenceMs = (stretchSeconds + 10) * 1000
 const pollMs = 2_000
 const afterCutMs = 500
+// An API server that is started anew is away for a minute; each try lasts some 15 s (api-client.ts), or a timeout.
+const mostOutages = 8
 
 interface Position {
   /** uid → object, as last told. */
@@ -22,8 +25,18 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
   return async function* watch(resource, selection, signal) {
     const position: Position = { known: new Map(), resourceVersion: undefined }
     let polls = false
+    let failures = 0
+    let isBegun = false
     while (!signal.aborted) {
-      yield* await relist(client, resource, selection, position)
+      try {
+        yield* await relist(client, resource, selection, position)
+        isBegun = true
+        failures = 0
+      } catch (error) {
+        if (!isBegun || !isOutage(error) || ++failures > mostOutages) throw error
+        await rest(pause, pollMs, signal)
+        continue
+      }
       if (polls) await rest(pause, pollMs, signal)
       // Each stretch goes on where the last one ended, until the server does not remember that place.
       while (!polls && !signal.aborted && position.resourceVersion !== undefined) {
@@ -31,14 +44,19 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
           const isWhole = yield* stretch(client, { resource, selection, position, signal })
           if (!isWhole) await rest(pause, afterCutMs, signal)
         } catch (error) {
-          if (!(error instanceof StatusError)) throw error
-          if (error.status === 410) position.resourceVersion = undefined
+          if (isOutage(error)) position.resourceVersion = undefined
+          else if (!(error instanceof StatusError)) throw error
+          else if (error.status === 410) position.resourceVersion = undefined
           else if (error.status === 403 || error.status === 405) polls = true
           else throw error
         }
       }
     }
   }
+}
+
+function isOutage(error: unknown): boolean {
+  return error instanceof KcertError && error.code === 'KCERT_UNREACHABLE'
 }
 
 /** Lists anew, and returns what differs from what was told. */

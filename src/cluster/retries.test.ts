@@ -1,0 +1,156 @@
+import { expect, test } from 'vitest'
+import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
+import { codeOf } from '../../test/contract/errors.ts'
+import type { FaultKind } from '../../test/fakes/api-server-faults.ts'
+import type { ApiObject } from './api-client.ts'
+import type { Resource } from './resource.ts'
+
+// What is asked again after a failure, and what is not: a write that may have happened never is, unless it can only conflict.
+
+const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
+const one: Resource = { ...maps, name: 'one' }
+const object: ApiObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one' }, data: { a: '1' } }
+
+const temporary: FaultKind[] = [
+  'too-many-requests',
+  'internal',
+  'unavailable',
+  'reset-before',
+  'reset-after',
+  'cut',
+]
+
+test.each(temporary)('reading survives %s, twice', async (kind) => {
+  const { server, cluster } = await fakeCluster()
+  server.put(maps, object)
+  await cluster.objects.get(one)
+  server.faults.add({ kind, verb: 'get', times: 2 })
+  expect(await cluster.objects.get(one)).toMatchObject({ data: { a: '1' } })
+  expect(server.calls.filter(({ verb }) => verb === 'get').length).toBe(4)
+})
+
+test.each(temporary)('asking for access survives %s', async (kind) => {
+  const { server, cluster } = await fakeCluster()
+  server.faults.add({ kind, resource: 'selfsubjectaccessreviews' })
+  expect(await cluster.access.mayI({ verb: 'get', group: '', resource: 'nodes' })).toBe(true)
+})
+
+test('a server that is silent is asked three times', async () => {
+  const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 50 })
+  server.faults.add({ kind: 'hang', verb: 'get', times: 9 })
+  const error = await cluster.objects.get(one).catch((thrown: unknown) => thrown)
+  expect(error).toMatchObject({
+    code: 'KCERT_UNREACHABLE',
+    why: 'no answer within 0.05 s (--request-timeout)',
+  })
+  expect(server.calls.length).toBe(3)
+})
+
+test('a server that says when to come again is asked then', async () => {
+  const { server, cluster, pauses } = await fakeCluster()
+  server.put(maps, object)
+  server.faults.add({ kind: 'too-many-requests', retryAfterSeconds: 7 })
+  await cluster.objects.get(one)
+  expect(pauses).toEqual([7000])
+})
+
+test('a server that wants to be left alone for an hour is', async () => {
+  const { server, cluster, pauses } = await fakeCluster()
+  server.faults.add({ kind: 'too-many-requests', retryAfterSeconds: 3600, times: 9 })
+  expect(await codeOf(cluster.objects.get(one))).toBe('KCERT_UNREACHABLE')
+  expect(pauses).toEqual([])
+})
+
+test('a server that never gets better is left after eight tries, with growing pauses', async () => {
+  const { server, cluster, pauses } = await fakeCluster()
+  server.faults.add({ kind: 'unavailable', times: 100 })
+  const error = await cluster.objects.get(one).catch((thrown: unknown) => thrown)
+  expect(error).toMatchObject({ code: 'KCERT_UNREACHABLE', why: 'a fault of the test: unavailable' })
+  expect(server.calls.length).toBe(8)
+  for (const [index, pause] of pauses.entries()) {
+    expect(pause).toBeGreaterThanOrEqual(50 * 2 ** index)
+    expect(pause).toBeLessThanOrEqual(Math.min(150 * 2 ** index, 7500))
+  }
+})
+
+test('creating survives what is refused before it was done', async () => {
+  const { server, cluster } = await fakeCluster()
+  server.faults.add({ kind: 'too-many-requests', verb: 'create', times: 3 })
+  await cluster.objects.create(maps, object)
+  expect(server.calls.length).toBe(4)
+})
+
+test.each<FaultKind>(['reset-before', 'reset-after', 'cut', 'internal', 'internal-after', 'unavailable'])(
+  'creating is not repeated after %s: it may have happened',
+  async (kind) => {
+    const { server, cluster } = await fakeCluster()
+    await cluster.objects.get(one)
+    server.faults.add({ kind, verb: 'create' })
+    expect(await codeOf(cluster.objects.create(maps, object))).toBe('KCERT_UNREACHABLE')
+    expect(server.calls.filter(({ verb }) => verb === 'create').length).toBe(1)
+  },
+)
+
+test('what was cut off says that it may have happened', async () => {
+  const { server, cluster } = await fakeCluster()
+  server.faults.add({ kind: 'reset-after', verb: 'create' })
+  await expect(cluster.objects.create(maps, object)).rejects.toMatchObject({
+    message: expect.stringContaining('it is not known whether it did'),
+    why: 'the connection was cut',
+  })
+  expect(server.peek(maps, 'one')).toBeDefined()
+})
+
+test('a write under a resourceVersion is repeated, and at worst conflicts with itself', async () => {
+  const { server, cluster } = await fakeCluster()
+  const created = await cluster.objects.create(maps, object)
+  server.faults.add({ kind: 'reset-before', verb: 'update' })
+  const blue = await cluster.objects.replace(one, { ...created, data: { a: '2' } })
+  server.faults.add({ kind: 'reset-after', verb: 'update' })
+  await expect(cluster.objects.replace(one, { ...blue, data: { a: '3' } })).rejects.toMatchObject({
+    code: 'KCERT_API_CONFLICT',
+    why: expect.stringContaining('an earlier try was cut off'),
+  })
+  expect(server.peek(maps, 'one')).toMatchObject({ data: { a: '3' } })
+})
+
+test('a write without a resourceVersion is not repeated', async () => {
+  const { server, cluster } = await fakeCluster()
+  server.put(maps, object)
+  server.faults.add({ kind: 'reset-before', verb: 'update' })
+  expect(await codeOf(cluster.objects.replace(one, object))).toBe('KCERT_UNREACHABLE')
+  server.faults.add({ kind: 'reset-before', verb: 'patch' })
+  expect(await codeOf(cluster.objects.patch(one, { data: { a: '2' } }, 'merge'))).toBe('KCERT_UNREACHABLE')
+  expect(server.calls.length).toBe(2)
+})
+
+test('a request that cannot have left is repeated, whatever it is', async () => {
+  const { server, cluster } = await fakeCluster()
+  await server.close()
+  const error = await cluster.objects.create(maps, object).catch((thrown: unknown) => thrown)
+  expect(error).toMatchObject({
+    code: 'KCERT_UNREACHABLE',
+    why: 'nothing listens there: the connection was refused',
+  })
+  expect((error as Error).message).toMatch(/cannot be reached to create configmaps "one"/)
+})
+
+test('a list that grows too old between its pages is begun again', async () => {
+  const { server, cluster } = await fakeCluster()
+  for (let count = 0; count < 600; count++) server.put(maps, { metadata: { name: `map-${count}` } })
+  server.faults.add({ kind: 'expired', verb: 'list', at: 2 })
+  const names = []
+  for await (const { metadata } of cluster.objects.list(maps)) names.push((metadata as { name: string }).name)
+  expect(new Set(names).size).toBe(600)
+  expect(names.length).toBe(1100)
+})
+
+test('five hundred calls at once take at most 64 connections, and these are kept', async () => {
+  const { server, cluster } = await fakeCluster()
+  server.put(maps, object)
+  for (let round = 0; round < 2; round++)
+    await Promise.all(Array.from({ length: 500 }, () => cluster.objects.get(one)))
+  expect(server.calls.length).toBe(1000)
+  expect(server.mostConnections).toBeLessThanOrEqual(64)
+  expect(server.connections).toBeLessThanOrEqual(64)
+})
