@@ -21,9 +21,9 @@ interface Flags extends ClusterFlags, ProfileFlags {
   readonly csr: readonly string[] | undefined
   readonly 'csr-signer': string | undefined
   readonly 'csr-selector': string | undefined
-  readonly 'kubernetes-signers': boolean
-  readonly fail: boolean
-  readonly 'dry-run': boolean
+  readonly 'kubernetes-signers': boolean | undefined
+  readonly fail: boolean | undefined
+  readonly 'dry-run': boolean | undefined
 }
 
 /** Requests are signed one after the other, but their certificates travel side by side. */
@@ -48,9 +48,9 @@ export async function signOnCluster(flags: Flags, context: Context) {
       names: flags.csr ?? [],
       signer: flags['csr-signer'],
       selector: flags['csr-selector'],
-      isForKubernetes: flags['kubernetes-signers'],
-      marksFailed: flags.fail,
-      dryRun: flags['dry-run'],
+      isForKubernetes: Boolean(flags['kubernetes-signers']),
+      marksFailed: Boolean(flags.fail),
+      dryRun: Boolean(flags['dry-run']),
       concurrency: uploadsAtOnce,
     }
     const ledger = flags.ledger ?? ledgerPath(flags.ca)

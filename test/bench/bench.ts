@@ -2,13 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { approveTable } from './approve.ts'
 import { bulkReportSuite, bulkTableSuite, oneProcessAFileSuite } from './bulk.ts'
 import { coldSuite } from './cold.ts'
 import { type Measurement, measure } from './measure.ts'
 import { signOneProcessAFileSuite, signSuite } from './sign.ts'
 import type { Suite } from './suite.ts'
 
-// `npm run bench`: kcert beside its peers, in one run, as ratios. With --write the tables go into docs/benchmarks.md.
+// `npm run bench`: kcert beside its peers, in one run, as ratios. With --write the tables go into docs/benchmarks.md; --cluster
+// measures what needs a cluster, and nothing else.
 
 const page = 'docs/benchmarks.md'
 const marker = '<!-- tables: written by `npm run bench -- --write` -->'
@@ -26,7 +28,8 @@ try {
   execFileSync(process.execPath, ['scripts/build.ts'])
   const parts = [machine()]
   let missed = 0
-  for (const makeSuite of suites) {
+  const isClusterAlone = process.argv.includes('--cluster')
+  for (const makeSuite of isClusterAlone ? [] : suites) {
     const suite = makeSuite(folder)
     const measurements = measure(suite.contenders, suite.runs)
     const part = suiteTable(suite, measurements)
@@ -34,7 +37,13 @@ try {
     parts.push(part)
     missed += missedTargets(suite, measurements).length
   }
-  if (process.argv.includes('--write')) writePage(parts)
+  const approved = await approveTable(folder)
+  if (approved !== undefined) {
+    process.stdout.write(`${approved.text}\n\n`)
+    parts.push(approved.text)
+    if (approved.isMissed) missed++
+  }
+  if (process.argv.includes('--write') && !isClusterAlone) writePage(parts)
   process.exitCode = missed === 0 ? 0 : 1
 } finally {
   rmSync(folder, { recursive: true })

@@ -180,8 +180,17 @@ async function remakeNode(
   await writeSshClient(all)
 }
 
+export interface JoinOptions {
+  /** Somebody else approves the node's request for its serving certificate. */
+  readonly isApprovedElsewhere?: boolean
+}
+
 /** Adds a node to the running cluster. */
-export async function joinNode(name: string, steps: Steps): Promise<void> {
+export async function joinNode(
+  name: string,
+  steps: Steps,
+  { isApprovedElsewhere = false }: JoinOptions = {},
+): Promise<void> {
   const node = nodeIdentity(name)
   const material = await prepare(steps)
   await alone(async () => {
@@ -195,7 +204,8 @@ export async function joinNode(name: string, steps: Steps): Promise<void> {
     await steps.step(`boot ${name}`, () => remakeNode(node, all, material))
     await steps.step(`kubeadm join on ${name}`, () => kubeadmJoin(node, first))
     if (node.role === 'control-plane') await changeBackends(all)
-    await steps.step(`${name} Ready`, () => waitForNodes([name]))
+    const approve = isApprovedElsewhere ? async () => undefined : undefined
+    await steps.step(`${name} Ready`, () => waitForNodes([name], 240_000, approve))
     writeRecord({ ...record, nodes: all.map((one) => one.name), phase: 'ready' })
   })
 }

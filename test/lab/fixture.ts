@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe } from 'vitest'
 import { countingPods } from './addons.ts'
 import { buildBinaries } from './binaries.ts'
-import { down, joinNode, removeNode, up } from './cluster.ts'
+import { down, type JoinOptions, joinNode, removeNode, up } from './cluster.ts'
 import type { CommandOptions, CommandResult } from './command.ts'
 import { kubectl } from './kubectl.ts'
 import { describeError } from './lab-error.ts'
@@ -45,7 +45,7 @@ export interface Cluster {
   probe(flags?: readonly string[]): Promise<Prober>
   save(name: string): Promise<void>
   restore(name: string): Promise<void>
-  join(node: string): Promise<void>
+  join(node: string, options?: JoinOptions): Promise<void>
   remove(node: string): Promise<void>
 }
 
@@ -139,7 +139,7 @@ function clusterHandle(spec: ClusterSpec, steps: Steps): Cluster {
     probe: startProber,
     save: (name) => save(name, steps),
     restore: (name) => restore(name, steps),
-    join: (node) => joinNode(node, steps),
+    join: (node, options) => joinNode(node, steps, options),
     remove: (node) => removeNode(node, steps),
   }
 }

@@ -17,15 +17,22 @@ const adminKubeconfig = {
   plain: '/etc/kubernetes/admin.kubeconfig',
 } as const
 
-/** Waits until every node is Ready and serves with a certificate of its own; nudges a node that is slow to begin. */
-export async function waitForNodes(names: readonly string[], limitMs = 240_000): Promise<void> {
+/**
+ * Waits until every node is Ready and serves with a certificate of its own; nudges a node that is slow to begin. The requests for
+ * serving certificates are approved on the way, unless `approve` says that somebody else does.
+ */
+export async function waitForNodes(
+  names: readonly string[],
+  limitMs = 240_000,
+  approve: () => Promise<void> = approveServingRequests,
+): Promise<void> {
   const begun = performance.now()
   const nudged = new Set<string>()
   await until(
     `nodes ${names.join(' ')} are Ready`,
     limitMs,
     async () => {
-      await approveServingRequests()
+      await approve()
       const nodes = await list<KubeNode>(['nodes'])
       const ready = new Set(
         nodes.filter(({ status }) => isTrue(status.conditions, 'Ready')).map(({ metadata }) => metadata.name),
@@ -42,8 +49,8 @@ export async function waitForNodes(names: readonly string[], limitMs = 240_000):
     },
     500,
   )
-  await until(`the kubelets of ${names.join(' ')} serve`, 60_000, async () => {
-    await approveServingRequests()
+  await until(`the kubelets of ${names.join(' ')} serve`, limitMs, async () => {
+    await approve()
     const answers = await Promise.all(
       names.map((name) =>
         kubectl(['get', '--raw', `/api/v1/nodes/${name}/proxy/healthz`, '--request-timeout=3s'], {

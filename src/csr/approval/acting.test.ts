@@ -197,6 +197,19 @@ test('an object that is gone is reported as gone', async () => {
   expect(await actOn(api, judged, doing(policy()))).toMatchObject({ outcome: 'gone' })
 })
 
+test('an object that goes at the last moment is gone, and one that takes its place is another', async () => {
+  for (const isReplaced of [false, true]) {
+    const api = requestsInMemory()
+    api.put(serving('a'))
+    api.meanwhile = (call) => {
+      if (call === 'replaceApproval') api.remove('a')
+      else if (isReplaced && api.peek('a') === undefined) api.put(serving('a', { request: foreign }))
+    }
+    expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: isReplaced ? 'changed' : 'gone' })
+    expect(conditions(api)).toEqual([])
+  }
+})
+
 test('a dry run writes nothing and says what would come', async () => {
   const api = requestsInMemory()
   const object = api.put(serving('a'))

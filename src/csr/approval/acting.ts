@@ -114,11 +114,15 @@ export function unacted({ course, reason }: Judgment): Pick<Acted, 'outcome' | '
   return { outcome: course === 'act' ? 'left-alone' : course, reason }
 }
 
-const passing: ReadonlySet<string> = new Set(['KCERT_API_CONFLICT', 'KCERT_UNREACHABLE'])
+const passing: ReadonlySet<string> = new Set([
+  'KCERT_API_CONFLICT',
+  'KCERT_API_NOT_FOUND',
+  'KCERT_UNREACHABLE',
+])
 
 /**
- * True for the failure of a write after which the object is looked at again: in a conflict somebody else was first, and of a
- * write that was cut off nobody knows whether it happened.
+ * True for the failure of a write after which the object is looked at again: in a conflict somebody else was first, what is not found
+ * was removed or swapped, and of a write that was cut off nobody knows whether it happened.
  */
 export function mayPass(error: unknown): error is KcertError {
   return error instanceof KcertError && passing.has(error.code)

@@ -1,0 +1,204 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import pMap from 'p-map'
+import { type Cluster, openCluster } from '../../src/cluster/cluster.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
+import { createRequest } from '../../src/x509/issuing.ts'
+import { generatePrivateKey } from '../../src/x509/new-key.ts'
+import { writePem } from '../../src/x509/pem.ts'
+import { paths, readRecord } from '../lab/state.ts'
+import { peer } from './peers.ts'
+
+// Approving and fetching on the API server of a running lab, by kcert and by kubectl. What is approved once cannot be approved
+// again, so that each row has requests of its own, and is measured once: the rows are rates, not times.
+
+const many = 2_000
+/** kubectl takes minutes for thousands: it lets through 5 calls a second after the first 10, by its own choice. */
+const someAtOnce = 300
+const someInALoop = 60
+const leastTimesFaster = 10
+
+interface Row {
+  readonly name: string
+  readonly count: number
+  readonly seconds: number
+  readonly connections: number
+}
+
+interface Contender {
+  readonly name: string
+  readonly count: number
+  /** Returns the commands to run one after the other. */
+  readonly commands: (names: readonly string[], kubeconfig: string) => string[][]
+}
+
+/** Returns the table, and whether the target is missed; undefined, with one line why, where no lab is up. */
+export async function approveTable(folder: string): Promise<{ text: string; isMissed: boolean } | undefined> {
+  const kubectl = peer('kubectl')
+  if (readRecord()?.phase !== 'ready' || kubectl === undefined) {
+    process.stderr.write(
+      'approving on an API server is left out: it needs a lab (npm run lab -- up) and kubectl (npm run bench:peers)\n\n',
+    )
+    return undefined
+  }
+  const at = join(folder, 'approve')
+  mkdirSync(at)
+  const proxy = await countingProxy(paths.kubeconfig, at)
+  const cluster = await openCluster({
+    files: [paths.kubeconfig],
+    filesMustExist: true,
+    requestTimeoutMs: 30_000,
+    surroundings: { env: {}, stdinIsTerminal: false },
+    clock: systemClock,
+    random: systemRandom,
+  })
+  try {
+    const policy = join(at, 'policy.yaml')
+    writeFileSync(policy, policyText)
+    const rows: Row[] = []
+    for (const contender of contenders(kubectl, policy)) {
+      const names = await makeRequests(cluster, contender.count)
+      const commands = contender.commands(names, proxy.kubeconfig)
+      const before = proxy.connections()
+      const started = performance.now()
+      for (const command of commands) await run(command)
+      const seconds = (performance.now() - started) / 1000
+      const connections = proxy.connections() - before
+      await expectApproved(cluster, names)
+      rows.push({ name: contender.name, count: names.length, seconds, connections })
+      process.stderr.write(`${contender.name}: ${(names.length / seconds).toFixed(1)}/s\n`)
+      await removeRequests(cluster, names)
+    }
+    return tableOf(rows)
+  } finally {
+    cluster.close()
+    proxy.close()
+  }
+}
+
+const signerName = 'example.com/bench'
+const policyText = `apiVersion: kcert/v1
+kind: ApprovalPolicy
+rules:
+- name: bench
+  decision: approve
+  signerNames: [${signerName}]
+  usernames: [kubernetes-admin]
+  commonNames: ["bench-*"]
+  usages: [client auth]
+`
+
+function contenders(kubectl: string, policy: string): readonly Contender[] {
+  const kcert = [process.execPath, 'bin/run.js', 'csr', 'approve']
+  const certificate = [kubectl, 'certificate', 'approve']
+  return [
+    {
+      name: 'kcert csr approve NAME…',
+      count: many,
+      commands: (names, config) => [[...kcert, '--kubeconfig', config, '-o', 'json', ...names]],
+    },
+    {
+      name: 'kcert csr approve --policy FILE',
+      count: many,
+      commands: (_, config) => [[...kcert, '--kubeconfig', config, '-o', 'json', '--policy', policy]],
+    },
+    {
+      name: 'kubectl certificate approve NAME…',
+      count: someAtOnce,
+      commands: (names, config) => [[...certificate, '--kubeconfig', config, ...names]],
+    },
+    {
+      name: 'kubectl certificate approve NAME, in a loop',
+      count: someInALoop,
+      commands: (names, config) => names.map((name) => [...certificate, '--kubeconfig', config, name]),
+    },
+  ]
+}
+
+function tableOf(rows: readonly Row[]): { text: string; isMissed: boolean } {
+  const rate = ({ count, seconds }: Row): number => count / seconds
+  const lines = rows.map(
+    (row) =>
+      `| ${row.name} | ${row.count.toLocaleString('en')} | ${row.seconds.toFixed(1)} | ${rate(row).toFixed(1)} | ${row.connections} |`,
+  )
+  const [named, byPolicy, ...others] = rows
+  const fastest = Math.max(...others.map(rate))
+  const times = Math.min(rate(named!), rate(byPolicy!)) / fastest
+  const isMissed = times < leastTimesFaster
+  const text = `### Requests approved on a real API server
+
+| | requests | seconds | requests a second | connections |
+|---|---|---|---|---|
+${lines.join('\n')}
+
+kcert lists or reads what is to be judged, reads each request again and then approves it: two calls or three for each. kubectl
+reads and approves, and lets through 5 calls a second by its own choice.
+
+Target: kcert at least ${leastTimesFaster} × the faster of the two: ${isMissed ? 'missed' : 'met'} (${times.toFixed(1)} ×).`
+  return { text, isMissed }
+}
+
+let made = 0
+
+async function makeRequests(cluster: Cluster, count: number): Promise<string[]> {
+  const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
+  const names = Array.from({ length: count }, () => `bench-${process.pid}-${made++}`)
+  await pMap(
+    names,
+    (name) => {
+      const request = writePem('CERTIFICATE REQUEST', createRequest({ subject: { commonName: name } }, key))
+      const spec = { request: Buffer.from(request).toString('base64'), signerName, usages: ['client auth'] }
+      return cluster.requests.create({ metadata: { name }, spec })
+    },
+    { concurrency: 16 },
+  )
+  return names
+}
+
+async function expectApproved(cluster: Cluster, names: readonly string[]): Promise<void> {
+  const approved = new Set<string>()
+  for await (const { metadata, status } of cluster.requests.list({ signerName })) {
+    if (status?.conditions?.some(({ type }) => type === 'Approved')) approved.add(metadata.name ?? '')
+  }
+  const left = names.filter((name) => !approved.has(name))
+  if (left.length > 0) throw new Error(`${left.length} of ${names.length} were not approved: ${left[0]}`)
+}
+
+async function removeRequests(cluster: Cluster, names: readonly string[]): Promise<void> {
+  const resource = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
+  await pMap(names, (name) => cluster.objects.delete({ ...resource, name }), { concurrency: 16 })
+}
+
+async function run([program = '', ...args]: readonly string[]): Promise<void> {
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-2000)
+  })
+  const exit = await new Promise((done) => child.once('close', done))
+  if (exit !== 0) throw new Error(`${program} ${args.slice(0, 4).join(' ')} … ended with ${exit}: ${stderr}`)
+}
+
+/** Passes connections on to the API server and counts them; a kubeconfig leads there. */
+async function countingProxy(kubeconfig: string, folder: string) {
+  const text = readFileSync(kubeconfig, 'utf8')
+  const { hostname, port } = new URL(/server: (\S+)/.exec(text)![1]!)
+  let connections = 0
+  const server = createServer((incoming) => {
+    connections++
+    const outgoing = connect({ host: hostname, port: Number(port), noDelay: true })
+    incoming.setNoDelay(true)
+    incoming.pipe(outgoing).pipe(incoming)
+    incoming.on('error', () => outgoing.destroy())
+    outgoing.on('error', () => incoming.destroy())
+  })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  const local = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const path = join(folder, 'admin.conf')
+  const name = '\n    tls-server-name: kubernetes'
+  writeFileSync(path, text.replace(/server: \S+/, `server: ${local}${name}`), { mode: 0o600 })
+  return { kubeconfig: path, connections: () => connections, close: () => server.close() }
+}

@@ -1,0 +1,168 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import type { RequestObject } from '../../src/csr/requests-api.ts'
+import { readCertificates } from '../../src/x509/certificate.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { certificateIn, folderWithCa, ledgerIn, opensslAccepts } from './ca-files.ts'
+import { conditionsOf, operatorOf, putServing, requestsKey } from './cluster-session.ts'
+
+// The signer of one's own on a cluster: signs what is approved by spec.usages, and puts the certificate onto the object.
+
+let server: FakeApiServer
+let at: string
+let kcert: ReturnType<typeof operatorOf>
+
+beforeEach(async () => {
+  await server?.close()
+  server = await startApiServer()
+  at = folderWithCa()
+  kcert = operatorOf(server, at)
+})
+afterAll(() => server.close())
+
+const approved = { status: { conditions: [{ type: 'Approved', status: 'True' }] } }
+const ours = { signerName: 'example.com/serving' }
+const pair = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+const stored = (name: string) => server.peek(requestsKey, name) as unknown as RequestObject
+const uploaded = (name: string) => {
+  const { certificate } = stored(name).status ?? {}
+  return certificate === undefined ? undefined : readCertificates(Buffer.from(certificate, 'base64'))[0]!
+}
+const sign = (...args: string[]) => kcert(['ca', 'sign', ...pair, ...args])
+
+test('an approved request gets a certificate for spec.usages and spec.expirationSeconds', async () => {
+  putServing(server, 'a', { ...ours, expirationSeconds: 3600 }, approved)
+  const { exit, stdout } = await sign('--csr', 'a', '--out', 'a.crt')
+  expect([exit, stdout]).toEqual([0, expect.stringMatching(/^a +signed/m)])
+  const certificate = uploaded('a')!
+  expect(certificate.keyUsage).toEqual(['digitalSignature'])
+  expect(certificate.extendedKeyUsage).toEqual(['serverAuth'])
+  expect((certificate.notAfter.getTime() - certificate.notBefore.getTime()) / 1000).toBe(3600 + 300)
+  expect(certificateIn(at, 'a.crt').fingerprintSha256).toBe(certificate.fingerprintSha256)
+  expect(opensslAccepts(at, 'ca.pem', 'a.crt')).toBe(true)
+  expect(ledgerIn(at).map(({ serialNumber }) => serialNumber)).toContain(certificate.serialNumber)
+  expect(conditionsOf(server, 'a')).toEqual(['Approved'])
+})
+
+test("the seed's cfssl configuration is the most that is granted", async () => {
+  const usages = ['digital signature', 'key encipherment', 'server auth']
+  const config = { signing: { default: { usages, expiry: '876000h', ca_constraint: { is_ca: false } } } }
+  writeFileSync(join(at, 'config.json'), JSON.stringify(config))
+  putServing(server, 'a', ours, approved)
+  putServing(server, 'client', { ...ours, usages: ['client auth'] }, approved)
+  const { exit, stdout } = await sign('--csr', 'a,client', '--config', 'config.json')
+  expect(exit).toBe(3)
+  expect(stdout).toContain('the profile does not allow "client auth"')
+  expect(uploaded('a')).toBeDefined()
+  expect(uploaded('client')).toBeUndefined()
+})
+
+test('all that wait for a signer are signed, and what is not approved is passed over', async () => {
+  putServing(server, 'a', ours, approved)
+  putServing(server, 'b', ours, approved)
+  putServing(server, 'waiting', ours)
+  putServing(server, 'other', { signerName: 'example.com/other' }, approved)
+  const { exit, stdout } = await sign('--csr-signer', 'example.com/serving', '-o', 'json')
+  expect(exit).toBe(0)
+  const { requests } = JSON.parse(stdout)
+  expect(requests.map(({ name, outcome }: Record<string, string>) => [name, outcome])).toEqual([
+    ['a', 'signed'],
+    ['b', 'signed'],
+  ])
+  expect(ledgerIn(at)).toHaveLength(3)
+})
+
+test('what is named and not approved is left alone, with what to do', async () => {
+  putServing(server, 'waiting', ours)
+  const { exit, stdout } = await sign('--csr', 'waiting')
+  expect([exit, stdout]).toEqual([3, expect.stringContaining('kcert csr approve waiting')])
+  expect(ledgerIn(at)).toHaveLength(1)
+})
+
+test('signers of Kubernetes are left to kube-controller-manager, unless one stands in for it', async () => {
+  putServing(server, 'node', {}, approved)
+  expect((await sign('--csr', 'node')).exit).toBe(5)
+  expect(uploaded('node')).toBeUndefined()
+  expect((await sign('--csr', 'node', '--kubernetes-signers')).exit).toBe(0)
+  expect(uploaded('node')!.subject.commonName).toBe('system:node:node-1')
+})
+
+test('what breaks a rule is shown, and gets the condition Failed with --fail alone', async () => {
+  putServing(server, 'bad', { usages: ['client auth'] }, approved)
+  const args = ['--csr', 'bad', '--kubernetes-signers']
+  expect((await sign(...args)).exit).toBe(3)
+  expect(conditionsOf(server, 'bad')).toEqual(['Approved'])
+  const { exit, stdout } = await sign(...args, '--fail')
+  expect([exit, stdout]).toEqual([3, expect.stringContaining('marked Failed')])
+  expect(conditionsOf(server, 'bad')).toEqual(['Approved', 'Failed'])
+})
+
+test('a dry run signs nothing and writes nothing', async () => {
+  putServing(server, 'a', ours, approved)
+  const { exit, stdout } = await sign('--csr', 'a', '--dry-run')
+  expect([exit, stdout]).toEqual([0, expect.stringContaining('would sign')])
+  expect(ledgerIn(at)).toHaveLength(1)
+  expect(uploaded('a')).toBeUndefined()
+})
+
+test('requests of files and of a cluster are not mixed, and a cluster’s certificates are not printed', async () => {
+  expect((await kcert(['ca', 'sign', 'a.csr', ...pair, '--csr', 'a'])).exit).toBe(2)
+  expect((await sign('--csr', 'a', '--out', '-')).exit).toBe(2)
+  expect(server.calls).toEqual([])
+})
+
+const kinds: readonly FaultKind[] = [
+  'conflict',
+  'too-many-requests',
+  'internal',
+  'internal-after',
+  'unavailable',
+  'reset-before',
+  'reset-after',
+  'hang-after',
+  'cut',
+]
+
+test.each(kinds.flatMap((kind) => (['get', 'update'] as const).map((verb) => ({ kind, verb }))))(
+  '$kind at $verb: one certificate is on the object, it is in the ledger, and running it again signs no other',
+  async (fault) => {
+    putServing(server, 'a', ours, approved)
+    server.faults.add({ ...fault, resource: 'certificatesigningrequests', retryAfterSeconds: 0 })
+    const first = await sign('--csr', 'a', '--request-timeout', '1s')
+    if (fault.kind === 'conflict' && fault.verb === 'get') expect(first.exit).toBe(3)
+    else expect([first.exit, first.stderr]).toEqual([0, ''])
+    const again = await sign('--csr', 'a')
+    expect(again.exit).toBe(0)
+    const { serialNumber } = uploaded('a')!
+    expect(ledgerIn(at).filter((line) => line.serialNumber === serialNumber)).toHaveLength(1)
+    expect(ledgerIn(at)).toHaveLength(2)
+  },
+)
+
+test('a run that ends between the ledger and the upload is repeated with another serial number', async () => {
+  putServing(server, 'a', ours, approved)
+  server.faults.add({ kind: 'internal', verb: 'update', times: 1000 })
+  const cut = await sign('--csr', 'a')
+  expect(cut.exit).toBe(4)
+  expect([ledgerIn(at).length, uploaded('a')]).toEqual([2, undefined])
+  server.faults.clear()
+  expect((await sign('--csr', 'a')).exit).toBe(0)
+  const serials = ledgerIn(at).map(({ serialNumber }) => serialNumber)
+  expect([serials.length, new Set(serials).size]).toEqual([3, 3])
+  expect(serials[2]).toBe(uploaded('a')!.serialNumber)
+})
+
+test('the answer is valid by its schema', async () => {
+  putServing(server, 'a', ours, approved)
+  putServing(server, 'node', {}, approved)
+  const ajv = new Ajv({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  const validate = ajv.compile(JSON.parse(readFileSync('docs/schemas/SignedRequests.json', 'utf8')))
+  const { stdout } = await sign('--csr', 'a,node,nobody', '-o', 'json')
+  validate(JSON.parse(stdout))
+  expect(validate.errors ?? []).toEqual([])
+})
