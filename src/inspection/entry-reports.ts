@@ -40,11 +40,11 @@ export class ReportOfCertificate implements CertificateReport {
   }
 
   get subject(): NameReport {
-    return nameReport(this.of.certificate.subject)
+    return named(this.of.certificate.subject)
   }
 
   get issuer(): NameReport {
-    return nameReport(this.of.certificate.issuer)
+    return named(this.of.certificate.issuer)
   }
 
   get serialNumber(): string {
@@ -140,7 +140,7 @@ export class ReportOfCertificate implements CertificateReport {
   }
 
   toJSON(): CertificateReport {
-    const { source, entry, role, subject, issuer, serialNumber, notBefore, notAfter, secondsLeft } = this
+    const { source, entry, role, serialNumber, notBefore, notAfter, secondsLeft } = this
     const { percentLeft, isCa, pathLength, publicKey, signatureAlgorithm, subjectAltNames, keyUsage } = this
     const { extendedKeyUsage, subjectKeyId, authorityKeyId, fingerprintSha256, caPin, issuerFound } = this
     const { key, kubeletRotation, isReplaced, status } = this
@@ -148,8 +148,8 @@ export class ReportOfCertificate implements CertificateReport {
       source,
       entry,
       role,
-      subject,
-      issuer,
+      subject: nameReport(this.of.certificate.subject),
+      issuer: nameReport(this.of.certificate.issuer),
       serialNumber,
       notBefore,
       notAfter,
@@ -199,6 +199,11 @@ function kubeletRotation(
   if (!isNodeIdentity(commonName, organization)) return undefined
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
   return { earliest: timeText(earliest), latest: timeText(latest) }
+}
+
+/** The name itself, which says all that its report does: a table reads one field of 10,000 of them. */
+function named(name: Name): NameReport {
+  return name as Pick<Name, 'text' | 'commonName' | 'organization'> as NameReport
 }
 
 function nameReport(name: Name): NameReport {

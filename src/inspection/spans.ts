@@ -14,7 +14,21 @@ export function spanText(ms: number): string {
   return minutes === 1 ? '1 minute' : minutes === 0 ? 'less than a minute' : `${minutes} minutes`
 }
 
+const dayMs = 86_400_000
+const twoDigits = Array.from({ length: 60 }, (_, value) => String(value).padStart(2, '0'))
+let lastDays = Number.NaN
+let lastDay = ''
+
 /** Returns the time, a Date or milliseconds since 1970, in RFC 3339, UTC, to the second. */
 export function timeText(time: Date | number): string {
-  return `${new Date(time).toISOString().slice(0, 19)}Z`
+  const ms = Number(time)
+  const days = Math.floor(ms / dayMs)
+  if (days !== lastDays) {
+    // Certificates of one folder expire on few days, and this is the slow part.
+    lastDay = new Date(days * dayMs).toISOString().slice(0, -'00:00:00.000Z'.length)
+    lastDays = days
+  }
+  const seconds = Math.floor((ms - days * dayMs) / 1000)
+  const [hour, minute] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
+  return `${lastDay}${twoDigits[hour]}:${twoDigits[minute]}:${twoDigits[seconds % 60]}Z`
 }

@@ -13,13 +13,13 @@ export class StoreLinks {
   private readonly inUse = new Map<string, string>()
   /** By folder and role: name of the newest dated file. The names sort as their dates do. */
   private readonly newest = new Map<string, string>()
-  private readonly paths = new Set<string>()
+  private readonly origins: readonly Origin[]
+  private knownPaths: Set<string> | undefined
 
   constructor(origins: readonly Origin[], unreadable: readonly UnreadableSource[]) {
+    this.origins = origins
     for (const { file, treePlace } of origins) {
-      if (file === undefined) continue
-      this.paths.add(file.path)
-      if (treePlace === undefined || !('file' in treePlace)) continue
+      if (file === undefined || treePlace === undefined || !('file' in treePlace)) continue
       const { file: kubelets, name, tree } = treePlace
       if (kubelets.part === 'pair') this.addDated(slot(tree.folder, kubelets.role), name)
       if (kubelets.part === 'current') this.note(file.path, file.linkTarget, kubelets.role)
@@ -30,6 +30,11 @@ export class StoreLinks {
         if (file !== undefined && name === currentLinkName(role)) this.note(file.path, file.linkTarget, role)
       }
     }
+  }
+
+  private hasFile(path: string): boolean {
+    this.knownPaths ??= new Set(this.origins.flatMap(({ file }) => file?.path ?? []))
+    return this.knownPaths.has(path)
   }
 
   private addDated(key: string, name: string): void {
@@ -54,7 +59,7 @@ export class StoreLinks {
   isTargetHere({ file }: UnreadableSource): boolean {
     if (file?.linkTarget === undefined) return false
     const name = file.linkTarget.slice(file.linkTarget.lastIndexOf('/') + 1)
-    return this.paths.has(`${folderOf(file.path)}/${name}`)
+    return this.hasFile(`${folderOf(file.path)}/${name}`)
   }
 
   /** Takes out of the collection the dated files that a -current.pem of it leads to. */
@@ -70,8 +75,9 @@ export class StoreLinks {
         continue
       const name = file.linkTarget.slice(file.linkTarget.lastIndexOf('/') + 1)
       const beside = `${folderOf(file.path)}/${name}`
-      targets.add(this.paths.has(beside) ? beside : linkDestination(file.path, file.linkTarget))
+      targets.add(this.hasFile(beside) ? beside : linkDestination(file.path, file.linkTarget))
     }
+    if (targets.size === 0) return
     const left = collection.origins.filter(
       ({ file, root }) => root !== undefined && file !== undefined && targets.has(file.path),
     )

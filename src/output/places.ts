@@ -32,7 +32,7 @@ export function shortPlaces(sources: Iterable<string>): ShortPlaces {
     heading: folder,
     of: ({ source, entry }) =>
       placeText({
-        source: source.startsWith(`${folder}/`) ? source.slice(folder.length + 1) : source,
+        source: isBelow(source, folder) ? source.slice(folder.length + 1) : source,
         entry,
       }),
   }
@@ -40,15 +40,18 @@ export function shortPlaces(sources: Iterable<string>): ShortPlaces {
 
 // The deepest folder that holds all of them. Not "/" and not one like /etc or tmp/: those say nothing and cost a line.
 function sharedFolder(sources: readonly string[]): string {
-  const first = sources[0]?.split('/').slice(0, -1)
-  if (first === undefined) return ''
-  let shared = first.length
+  const parts = sources[0]?.split('/').slice(0, -1)
+  if (parts === undefined) return ''
+  let folder = parts.join('/')
   for (const source of sources) {
-    const parts = source.split('/')
-    let same = 0
-    while (same < shared && same < parts.length - 1 && parts[same] === first[same]) same++
-    shared = same
+    while (folder !== '' && !isBelow(source, folder)) {
+      parts.pop()
+      folder = parts.join('/')
+    }
   }
-  const folder = first.slice(0, shared).join('/')
-  return shared >= 2 ? folder : ''
+  return parts.length >= 2 ? folder : ''
+}
+
+function isBelow(source: string, folder: string): boolean {
+  return source.startsWith(folder) && source[folder.length] === '/'
 }

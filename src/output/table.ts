@@ -23,6 +23,8 @@ const widestPadding = 120
 interface Fitted<Row> {
   readonly column: Column<Row>
   readonly cells: readonly string[]
+  /** Of each cell, measured once: telling wide characters apart takes longer than putting the row together. */
+  readonly widths: readonly number[]
   readonly longest: number
   width: number
 }
@@ -58,24 +60,53 @@ export function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly 
 
 function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limit: number): string {
   let text = ''
-  let spaces = ''
-  for (const { column, cells, width } of fitted) {
-    const cell = cells[index]!
-    const shown = limit === Infinity ? cell : shortened(cell, width, column.cut)
-    if (shown !== '') {
-      text += spaces + (column.paint === undefined ? shown : column.paint(row, shown))
-      spaces = ''
+  let spaces = 0
+  for (const { column, cells, widths, width } of fitted) {
+    let shown = cells[index]!
+    let taken = widths[index]!
+    if (limit !== Infinity && taken > width) {
+      shown = shortened(shown, width, column.cut)
+      taken = displayWidth(shown)
     }
-    spaces += ' '.repeat(Math.max(0, width - displayWidth(shown))) + gap
+    if (shown !== '') {
+      text += blank(spaces) + (column.paint === undefined ? shown : column.paint(row, shown))
+      spaces = 0
+    }
+    spaces += Math.max(0, width - taken) + gap.length
   }
   return text
 }
 
+const blanks: string[] = ['']
+
+/** So many spaces; the same string each time, for there is one between any two cells. */
+function blank(count: number): string {
+  const known = blanks[count]
+  if (known !== undefined) return known
+  for (let next = blanks.length; next <= count; next++) blanks.push(' '.repeat(next))
+  return blanks[count]!
+}
+
 function measured<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
-  const cells = rows.map((row) => printable(column.cell(row)))
+  const cells: string[] = []
+  const widths: number[] = []
   let longest = displayWidth(column.title)
-  for (const cell of cells) longest = Math.max(longest, displayWidth(cell))
-  return { column, cells, longest, width: Math.min(longest, widestPadding) }
+  let last = ''
+  let shown = ''
+  let width = 0
+  for (const row of rows) {
+    const cell = column.cell(row)
+    // In a sorted table neighbours often say the same.
+    if (cell !== last) {
+      last = cell
+      shown = printable(cell)
+      width = displayWidth(shown)
+      if (width > longest) longest = width
+    }
+    cells.push(shown)
+    widths.push(width)
+  }
+  return { column, cells, widths, longest, width: Math.min(longest, widestPadding) }
 }
 
 function fitting<Row>(fitted: Fitted<Row>[], limit: number): Fitted<Row>[] {

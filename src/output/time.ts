@@ -28,7 +28,8 @@ function twoUnits(seconds: number, big: number, bigUnit: string, small: number, 
 /** Returns `2027-11-20 08:57` of an RFC 3339 time in UTC: what fits a column and still sorts. */
 export function minuteOf(rfc3339: string): string {
   const end = rfc3339.lastIndexOf(':')
-  return rfc3339.slice(0, end).replace('T', ' ')
+  const dayEnd = rfc3339.indexOf('T')
+  return `${rfc3339.slice(0, dayEnd)} ${rfc3339.slice(dayEnd + 1, end)}`
 }
 
 /** Returns `2027-11-20 08:57:31 UTC`. */

@@ -90,7 +90,10 @@ function withDescriptor<Result>(path: string, read: (descriptor: number, found: 
 function content(descriptor: number, found: Stats, link: Link): Opened {
   if (!found.isFile()) return notAFile(found)
   const bytes = found.size > largestFileBytes ? undefined : contentOf(descriptor, found.size)
-  return bytes ? { bytes, file: { ...link, mode: found.mode & 0o7777 } } : tooLarge()
+  if (bytes === undefined) return tooLarge()
+  const { path, linkTarget } = link
+  const mode = found.mode & 0o7777
+  return { bytes, file: linkTarget === undefined ? { path, mode } : { path, mode, linkTarget } }
 }
 
 // Reads to the end rather than to the size: files of /proc say 0, and a log may have grown. Undefined above the limit.

@@ -29,15 +29,12 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
         // A link through ..data may lead back up.
         if (!isWorthAVisit(entry.path, visited)) continue
         for (const child of childrenOf(entry).reverse()) pending.push(child)
-      } else {
-        const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : { path: entry.path })
-        if (read)
-          yield {
-            name: entry.name,
-            root,
-            ...('reason' in read ? { ...read, file: linkAt(entry.path) } : read),
-          }
+        continue
       }
+      const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : { path: entry.path })
+      if (read === undefined) continue
+      if ('reason' in read) yield { name: entry.name, root, ...read, file: linkAt(entry.path) }
+      else yield { name: entry.name, root, bytes: read.bytes, file: read.file }
     } catch (error) {
       const link = linkAt(entry.path)
       const failure = failureOf(error as NodeJS.ErrnoException, link)
@@ -91,7 +88,7 @@ function childrenOf(folder: Entry): Entry[] {
   return readdirSync(folder.path, { withFileTypes: true })
     .filter(({ name }) => !isVolumePlumbing(name) && !isTemporaryName(name))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .flatMap((child) => entryOf(child, folder))
+    .flatMap((child) => entryOf(child, folder) ?? [])
 }
 
 // A mounted ConfigMap or Secret keeps its files in ..2026_11_21_…/, points ..data at it, and shows each file as a link
@@ -100,22 +97,25 @@ function isVolumePlumbing(name: string): boolean {
   return name.startsWith('..')
 }
 
-function entryOf(child: Dirent, folder: Entry): Entry[] {
-  const entry = (kind: Entry['kind']): Entry[] => [
-    { name: below(folder.name, child.name), path: below(folder.path, child.name), kind },
-  ]
-  if (child.isFile()) return entry('file')
-  if (child.isDirectory()) return entry('folder')
-  return child.isSymbolicLink() ? linkEntry(entry) : []
+function entryOf(child: Dirent, folder: Entry): Entry | undefined {
+  if (child.isFile()) return entryBelow(folder, child.name, 'file')
+  if (child.isDirectory()) return entryBelow(folder, child.name, 'folder')
+  return child.isSymbolicLink() ? linkEntry(folder, child.name) : undefined
 }
 
-function linkEntry(entry: (kind: Entry['kind']) => Entry[]): Entry[] {
-  const [link] = entry('link')
-  const target = targetOf(link!.path)
+function linkEntry(folder: Entry, name: string): Entry | undefined {
+  const link = entryBelow(folder, name, 'link')
+  const target = targetOf(link.path)
   // A link that leads nowhere stays in the list: reading it says why.
-  if (target === undefined || target.isFile()) return [link!]
-  const isVolumeFolder = linkAt(link!.path).linkTarget?.startsWith('..data/')
-  return target.isDirectory() && isVolumeFolder ? entry('folder') : []
+  if (target === undefined || target.isFile()) return link
+  const isVolumeFolder = linkAt(link.path).linkTarget?.startsWith('..data/')
+  return target.isDirectory() && isVolumeFolder ? entryBelow(folder, name, 'folder') : undefined
+}
+
+function entryBelow(folder: Entry, name: string, kind: Entry['kind']): Entry {
+  const shown = below(folder.name, name)
+  // One string where both are the same, which is where the folder was named by its absolute path.
+  return { name: shown, path: folder.name === folder.path ? shown : below(folder.path, name), kind }
 }
 
 function targetOf(path: string): Stats | undefined {

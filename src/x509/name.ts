@@ -15,6 +15,7 @@ export interface NameAttribute {
   readonly derHex?: string
 }
 
+const none: readonly string[] = Object.freeze([])
 const oidCommonName = '2.5.4.3'
 const oidOrganization = '2.5.4.10'
 
@@ -68,12 +69,15 @@ export class Name {
 
   /** All organizations, which Kubernetes takes as groups, in the order of the certificate; only strings, as Go reads them. */
   get organization(): readonly string[] {
-    const found: string[] = []
+    let found: string[] | undefined
     for (const rdn of this.rdns) {
-      for (const { oid, value, derHex } of rdn)
-        if (oid === oidOrganization && derHex === undefined) found.push(value)
+      for (const { oid, value, derHex } of rdn) {
+        if (oid !== oidOrganization || derHex !== undefined) continue
+        if (found === undefined) found = [value]
+        else found.push(value)
+      }
     }
-    return found
+    return found ?? none
   }
 
   get isEmpty(): boolean {

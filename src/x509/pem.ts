@@ -44,6 +44,7 @@ const maxLabelLength = 64
 const begin = '-----BEGIN '
 const end = '-----END '
 const dashes = '-----'
+const mostLabels = 'CERTIFICATE-----'
 const noHeaders: ReadonlyMap<string, string> = new Map()
 
 const [lf, cr, space, tab, colon] = [0x0a, 0x0d, 0x20, 0x09, 0x3a]
@@ -80,9 +81,14 @@ class PemScanner {
   }
 
   scan(): { blocks: PemBlock[]; defects: PemDefect[] } {
-    let at = this.bytes.indexOf(begin, 0, 'latin1')
-    while (at >= 0) at = this.bytes.indexOf(begin, this.readBlock(at), 'latin1')
+    let at = this.nextBegin(0)
+    while (at >= 0) at = this.nextBegin(this.readBlock(at))
     return { blocks: this.blocks, defects: this.defects }
+  }
+
+  private nextBegin(from: number): number {
+    if (from + begin.length > this.bytes.length) return -1
+    return this.textAt(from, begin) ? from : this.bytes.indexOf(begin, from, 'latin1')
   }
 
   /** Reads what follows one "-----BEGIN "; returns where to look for the next. */
@@ -130,6 +136,7 @@ class PemScanner {
   /** The label that begins at `at` and ends in five dashes on the same line. */
   private labelAt(at: number): string | undefined {
     const { bytes } = this
+    if (this.textAt(at, mostLabels)) return 'CERTIFICATE'
     const limit = Math.min(bytes.length, at + maxLabelLength + dashes.length)
     for (let to = at; to + dashes.length <= limit; to++) {
       const c = bytes[to]!
@@ -141,7 +148,8 @@ class PemScanner {
   }
 
   private textAt(at: number, text: string): boolean {
-    for (let i = 0; i < text.length; i++) if (this.bytes[at + i] !== text.charCodeAt(i)) return false
+    const { bytes } = this
+    for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false
     return true
   }
 
@@ -158,6 +166,7 @@ class PemScanner {
 
   /** Counts on from the last call, so that all calls together read the text once. Offsets only grow. */
   private lineAt(offset: number): number {
+    if (offset === this.countedTo) return this.line
     for (
       let at = this.bytes.indexOf(lf, this.countedTo);
       at >= 0 && at < offset;
@@ -218,20 +227,55 @@ for (const [i, c] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 for (const c of [lf, cr, space, tab]) sextets[c] = skip
 sextets['='.charCodeAt(0)] = padding
 
+// Blocks are decoded into a page that they share: an allocation of its own takes as long as decoding a certificate.
+const pageBytes = 64 * 1024
+let page = Buffer.allocUnsafeSlow(pageBytes)
+let pageUsed = 0
+
+function roomFor(size: number): Buffer {
+  if (size > pageBytes) return Buffer.allocUnsafeSlow(size)
+  if (pageUsed + size > pageBytes) {
+    page = Buffer.allocUnsafeSlow(pageBytes)
+    pageUsed = 0
+  }
+  return page
+}
+
+function taken(room: Buffer, from: number, to: number): Buffer {
+  if (room === page) pageUsed = to
+  return room.subarray(from, to)
+}
+
 /** The octets of start…stop, or the place of the first character that does not belong; `stop` when some are missing. */
 function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | number {
-  const out = Buffer.allocUnsafe(Math.ceil(((stop - start) * 3) / 4))
-  let length = 0
+  const room = roomFor(Math.ceil(((stop - start) * 3) / 4))
+  const from = room === page ? pageUsed : 0
+  let to = from
   let group = 0
   let count = 0
-  for (let at = start; at < stop; at++) {
+  let at = start
+  while (at < stop) {
+    // Four characters at once, as long as a line lasts.
+    while (count === 0 && at + 4 <= stop) {
+      const a = sextets[bytes[at]!]!
+      const b = sextets[bytes[at + 1]!]!
+      const c = sextets[bytes[at + 2]!]!
+      const d = sextets[bytes[at + 3]!]!
+      if ((a | b | c | d) > 63) break
+      room[to] = (a << 2) | (b >> 4)
+      room[to + 1] = (b << 4) | (c >> 2)
+      room[to + 2] = (c << 6) | d
+      to += 3
+      at += 4
+    }
+    if (at >= stop) break
     const value = sextets[bytes[at]!]!
     if (value < 64) {
       group = (group << 6) | value
       if (++count === 4) {
-        out[length++] = group >> 16
-        out[length++] = group >> 8
-        out[length++] = group
+        room[to++] = group >> 16
+        room[to++] = group >> 8
+        room[to++] = group
         group = 0
         count = 0
       }
@@ -239,13 +283,14 @@ function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | numb
       const misplaced = misplacedPadding(bytes, at, stop, count)
       if (misplaced >= 0) return misplaced
       if (count === 3) {
-        out[length++] = group >> 10
-        out[length++] = group >> 2
-      } else out[length++] = group >> 4
-      return out.subarray(0, length)
+        room[to++] = group >> 10
+        room[to++] = group >> 2
+      } else room[to++] = group >> 4
+      return taken(room, from, to)
     } else if (value === invalid) return at
+    at++
   }
-  return count === 0 ? out.subarray(0, length) : stop
+  return count === 0 ? taken(room, from, to) : stop
 }
 
 /** −1 when the padding that begins at `at` completes the last group and nothing follows. */

@@ -31,12 +31,22 @@ function keyWeakness({ algorithm, bits, curve }: PublicKeyInfo): string | undefi
 /** Signatures with SHA-1 or MD5, except a root's own, which nobody checks. */
 export const checkSignatureStrength: CertificateCheck = (entry, role, { links }) => {
   const { certificate } = entry
-  if (!/md[245]|sha-?1(?!\d)/i.test(certificate.signatureAlgorithm) || links.isSelfSigned(certificate))
-    return undefined
+  if (!isWeakSignature(certificate.signatureAlgorithm) || links.isSelfSigned(certificate)) return undefined
   return problemAt(entry, 'SIGNATURE_WEAK', {
     message: `signed with ${certificate.signatureAlgorithm}, which Kubernetes refuses`,
     next: `have it signed anew with SHA-256: ${renewalAdvice(entry, role, 'wrong')}`,
   })
+}
+
+const weakSignatures = new Map<string, boolean>()
+
+/** By the name of the algorithm, or its OID where it has none: there are few, and 10,000 certificates have the same. */
+function isWeakSignature(algorithm: string): boolean {
+  const known = weakSignatures.get(algorithm)
+  if (known !== undefined) return known
+  const isWeak = /md[245]|sha-?1(?!\d)/i.test(algorithm)
+  if (weakSignatures.size < 100) weakSignatures.set(algorithm, isWeak)
+  return isWeak
 }
 
 /** A serving certificate needs subject alternative names. */

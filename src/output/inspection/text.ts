@@ -53,8 +53,8 @@ function heading(places: ShortPlaces, { paint }: View): string[] {
 
 function sourcesOf(report: InspectionReport): string[] {
   const { certificates, requests, withoutCertificate, missing } = report
-  return [...certificates, ...requests, ...shownKeys(report), ...withoutCertificate, ...missing].map(
-    ({ source }) => source,
+  return [certificates, requests, shownKeys(report), withoutCertificate, missing].flatMap((list) =>
+    list.map(({ source }) => source),
   )
 }
 
@@ -127,7 +127,7 @@ function certificateTable(
 
 // That data stands inline is the usual case and needs no words; a file that a kubeconfig names does.
 function placeCell({ source, entry }: CertificateReport, copies: number, places: ShortPlaces): string {
-  const short = entry.replace(/: (?:client-certificate|certificate-authority)-data$/, '')
+  const short = entry === '' ? '' : entry.replace(/: (?:client-certificate|certificate-authority)-data$/, '')
   const place = places.of({ source, entry: short })
   return copies === 0 ? place : `${place}${place === '' ? '' : ' '}and ${copies} more`
 }

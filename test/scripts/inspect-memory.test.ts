@@ -1,0 +1,65 @@
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { certificatePem, testCa, testKey } from '../pki/kubeadm-tree.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// What a hostile file may cost: 512 MiB, however it is made. The process says its own peak, so nothing else is counted.
+
+const mostMiB = 512
+const folder = temporaryFolder('memory')
+const pem = certificatePem(testCa('kubernetes', testKey('ca'), new Date('2026-06-01T08:00:00Z')).certificate)
+const base64 = Buffer.from(pem).toString('base64')
+
+function lines(count: number, line: (index: number) => string): string {
+  return Array.from({ length: count }, (_, index) => line(index)).join('')
+}
+
+function kubeconfig(clusters: number, contexts: number, data: string): string {
+  return [
+    'apiVersion: v1\nkind: Config\nclusters:\n',
+    lines(
+      clusters,
+      (i) =>
+        `- name: c${i}\n  cluster:\n    server: https://h${i}:6443\n    certificate-authority-data: ${data}\n`,
+    ),
+    'users:\n',
+    lines(clusters, (i) => `- name: u${i}\n  user:\n    client-certificate-data: ${data}\n`),
+    'contexts:\n',
+    lines(
+      contexts,
+      (i) => `- name: x${i}\n  context:\n    cluster: c${(i * 7) % clusters}\n    user: u${i % clusters}\n`,
+    ),
+  ].join('')
+}
+
+const secrets = lines(
+  (18 * 1024 * 1024) / (base64.length + 110),
+  (i) =>
+    `---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: s${i}\n  namespace: n\ntype: kubernetes.io/tls\ndata:\n  tls.crt: ${base64}\n`,
+)
+
+test.each([
+  ['50,000 contexts', kubeconfig(1000, 50_000, base64)],
+  [
+    '10,000 clusters and users with data that is none, and 30,000 contexts',
+    kubeconfig(10_000, 30_000, 'A'.repeat(900)),
+  ],
+  ['10,000 clusters and users with certificates', kubeconfig(10_000, 10_000, base64)],
+  ['more than is read: 50,000 of each', kubeconfig(50_000, 50_000, 'A'.repeat(40))],
+  ['18 MiB of Secrets', secrets],
+])('%s take no more than 512 MiB', (name, text) => {
+  const path = join(folder, `${name.replaceAll(/\W+/g, '-')}.yaml`)
+  writeFileSync(path, text)
+  const atExit = 'process.on("exit",()=>process.stderr.write("peak="+process.resourceUsage().maxRSS))'
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ['--import', `data:text/javascript,${encodeURIComponent(atExit)}`, 'bin/run.js', 'inspect', path],
+    { encoding: 'utf8', maxBuffer: 1 << 30 },
+  )
+  expect(status === 0 || status === 3, stderr).toBe(true)
+  const peakMiB = Number(/peak=(\d+)/.exec(stderr)?.[1]) / 1024
+  expect(peakMiB).toBeGreaterThan(20)
+  expect(peakMiB).toBeLessThan(mostMiB)
+})
