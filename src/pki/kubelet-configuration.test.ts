@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { editKubeletConfiguration, readKubeletConfiguration } from './kubelet-configuration.ts'
+
+const kubeadms = `apiVersion: kubelet.config.k8s.io/v1beta1
+authentication:
+  anonymous:
+    enabled: false
+  webhook:
+    cacheTTL: 0s
+    enabled: true
+  x509:
+    clientCAFile: /etc/kubernetes/pki/ca.crt
+cgroupDriver: systemd
+kind: KubeletConfiguration
+rotateCertificates: true
+staticPodPath: /etc/kubernetes/manifests
+`
+
+test("kubeadm's file says where the client CA is and that certificates are rotated", async () => {
+  expect(await readKubeletConfiguration(kubeadms)).toEqual({
+    clientCaFile: '/etc/kubernetes/pki/ca.crt',
+    rotateCertificates: true,
+    staticPodPath: '/etc/kubernetes/manifests',
+    featureGates: {},
+  })
+})
+
+test('fields are changed in place, and added where they are missing', async () => {
+  const changes = { clientCaFile: '/etc/kubernetes/pki/bundle.crt', serverTlsBootstrap: true }
+  expect(await editKubeletConfiguration(kubeadms, changes)).toBe(
+    `${kubeadms.replace('ca.crt', 'bundle.crt')}serverTLSBootstrap: true\n`,
+  )
+  expect(await editKubeletConfiguration('kind: KubeletConfiguration\n', { clientCaFile: '/ca' })).toBe(
+    'kind: KubeletConfiguration\nauthentication:\n  x509:\n    clientCAFile: /ca\n',
+  )
+  expect(await editKubeletConfiguration(kubeadms, { rotateCertificates: true })).toBe(kubeadms)
+})
+
+test('another kind is refused, and so is what is no YAML', async () => {
+  for (const text of ['kind: KubeProxyConfiguration\n', 'kind: [', '']) {
+    await expect(readKubeletConfiguration(text)).rejects.toMatchObject({ code: 'KCERT_MANIFEST_MALFORMED' })
+  }
+})

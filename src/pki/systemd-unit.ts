@@ -1,0 +1,276 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { type FlagChanges, programOf, wordEdits } from './component-flags.ts'
+import { type PlacedWord, quotedWord, systemdWord, systemdWords } from './systemd-words.ts'
+
+/** A file of a unit: the unit itself, or a drop-in. */
+export interface UnitFile {
+  readonly path: string
+  readonly text: string
+}
+
+/** A program that a unit starts. */
+export interface UnitCommand {
+  /** The file in which its ExecStart= stands. */
+  readonly path: string
+  /** Program and arguments, with what the environment puts in. */
+  readonly argv: readonly string[]
+  /** As written, before variables: "$KUBELET_KUBEADM_ARGS". */
+  readonly written: readonly string[]
+}
+
+/** An EnvironmentFile= of a unit. */
+export interface EnvironmentFile {
+  readonly path: string
+  /** A dash in front: the unit starts without it. */
+  readonly mayBeAbsent: boolean
+}
+
+interface Directive {
+  readonly section: string
+  readonly name: string
+  /** Of the value, continued lines included. */
+  readonly start: number
+  readonly end: number
+}
+
+/** Returns the environment files that a unit names, in their order. Patterns among them are given as they are. */
+export function environmentFiles(files: readonly UnitFile[]): EnvironmentFile[] {
+  return effective(files, 'EnvironmentFile').map(({ file, directive }) => {
+    const value = valueText(file.text, directive)
+    return value.startsWith('-')
+      ? { path: value.slice(1), mayBeAbsent: true }
+      : { path: value, mayBeAbsent: false }
+  })
+}
+
+/**
+ * Returns what a unit starts: the unit's own file first, then its drop-ins as systemd orders them (by file name). `environment`
+ * has the text of each environment file that is there, by path. An empty ExecStart= in a drop-in takes back what stood before.
+ */
+export function unitCommands(
+  files: readonly UnitFile[],
+  environment: ReadonlyMap<string, string> = new Map(),
+): UnitCommand[] {
+  const variables = new Map<string, string>()
+  for (const { file, directive } of effective(files, 'Environment')) {
+    for (const { text } of systemdWords(file.text, directive.start, directive.end)) {
+      const equals = text.indexOf('=')
+      if (equals > 0) variables.set(text.slice(0, equals), text.slice(equals + 1))
+    }
+  }
+  for (const { path } of environmentFiles(files)) {
+    for (const { name, value } of readEnvironment(environment.get(path) ?? '')) variables.set(name, value)
+  }
+  return effective(files, 'ExecStart').map(({ file, directive }) => {
+    const written = systemdWords(file.text, directive.start, directive.end).map(({ text }) => text)
+    return { path: file.path, argv: expanded(written, variables), written }
+  })
+}
+
+/**
+ * Returns the text of a unit file with a program's flags changed where they stand on its ExecStart= line, in the layout of the
+ * lines around them; every other octet stays. Throws KCERT_EDIT_REFUSED when this file starts no such program.
+ */
+export function editUnit(text: string, program: string, flags: FlagChanges): string {
+  const directive = effective([{ path: '', text }], 'ExecStart')
+    .map((found) => found.directive)
+    .find(({ start, end }) => {
+      const [first] = systemdWords(text, start, end)
+      return first !== undefined && programOf([withoutPrefix(first.text)]) === program
+    })
+  if (directive === undefined) {
+    throw new KcertError('KCERT_EDIT_REFUSED', `the unit file does not start ${program}`, {
+      why: 'none of its ExecStart= lines has that program for its first word',
+      next: `systemctl cat ${program}`,
+    })
+  }
+  return editWords(text, systemdWords(text, directive.start, directive.end), flags, systemdWord)
+}
+
+/** A variable of an environment file. */
+export interface Variable {
+  readonly name: string
+  readonly value: string
+  /** Of the value in the text, quotes included. */
+  readonly start: number
+  readonly end: number
+}
+
+/** Returns the variables of an environment file (systemd.exec(5)), in their order. Comments and other lines are passed over. */
+export function readEnvironment(text: string): Variable[] {
+  return logicalLines(text).flatMap(({ start, end }) => {
+    const match = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=[ \t]*/.exec(text.slice(start, end))
+    if (match === null) return []
+    const from = start + match[0].length
+    const value = text.slice(from, end).trimEnd()
+    return [{ name: match[1]!, value: unquoted(value), start: from, end: from + value.length }]
+  })
+}
+
+/**
+ * Returns the text of an environment file with the flags in the value of a variable changed, as in kubeadm-flags.env. Every
+ * other octet stays. Throws KCERT_EDIT_REFUSED when it has no such variable, or one whose value is written with escapes.
+ */
+export function editEnvironment(text: string, name: string, flags: FlagChanges): string {
+  const variable = readEnvironment(text).findLast((found) => found.name === name)
+  const quote = variable === undefined ? '' : (/^["']/.exec(text.slice(variable.start))?.[0] ?? '')
+  if (
+    variable === undefined ||
+    text.slice(variable.start, variable.end) !== `${quote}${variable.value}${quote}`
+  ) {
+    throw new KcertError('KCERT_EDIT_REFUSED', `the flags in ${name} cannot be edited in place`, {
+      why:
+        variable === undefined
+          ? 'there is no such variable'
+          : 'its value is written with escapes or over several lines',
+      next: `write it as ${name}="--flag=value …" on one line`,
+    })
+  }
+  const from = variable.start + quote.length
+  const to = variable.end - quote.length
+  const words = systemdWords(text, from, to)
+  // In an unquoted value a space would end it for a shell that reads the same file.
+  const edited = editWords(text, [{ text: '', start: from, end: from }, ...words], flags, quotedWord)
+  if (words.length === 0) return edited.slice(0, from) + edited.slice(from).replace(/^ /, '')
+  return edited
+}
+
+/** The value of a variable with quotes, escapes and continued lines undone. */
+function unquoted(written: string): string {
+  const quote = /^["']/.exec(written)?.[0]
+  const isQuoted = quote !== undefined && written.length > 1 && written.endsWith(quote)
+  if (isQuoted && quote === "'") return written.slice(1, -1)
+  const inner = isQuoted ? written.slice(1, -1) : written
+  return inner.replace(/\\(\r?\n|[\s\S])/g, (whole, code: string) => {
+    if (code.endsWith('\n')) return ''
+    return !isQuoted || /["\\`$]/.test(code) ? code : whole
+  })
+}
+
+/** The directives of that name in effect: an empty one takes back those before it. */
+function effective(
+  files: readonly UnitFile[],
+  name: string,
+): { readonly file: UnitFile; readonly directive: Directive }[] {
+  let found: { file: UnitFile; directive: Directive }[] = []
+  for (const file of files) {
+    for (const directive of directivesOf(file.text)) {
+      if (directive.section !== 'Service' || directive.name !== name) continue
+      if (valueText(file.text, directive) === '') found = []
+      else found.push({ file, directive })
+    }
+  }
+  return found
+}
+
+function directivesOf(text: string): Directive[] {
+  const directives: Directive[] = []
+  let section = ''
+  for (const { start, end } of logicalLines(text)) {
+    const line = text.slice(start, end)
+    const heading = /^\s*\[(.+)\]\s*$/.exec(line)
+    if (heading !== null) section = heading[1]!
+    const match = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*=[ \t]*/.exec(line)
+    if (match !== null) directives.push({ section, name: match[1]!, start: start + match[0].length, end })
+  }
+  return directives
+}
+
+/** Lines with those that continue them; comments and empty ones left out. */
+function logicalLines(text: string): { readonly start: number; readonly end: number }[] {
+  const lines: { start: number; end: number }[] = []
+  let continues = false
+  for (let start = 0; start < text.length; ) {
+    const newline = text.indexOf('\n', start)
+    const next = newline === -1 ? text.length : newline + 1
+    const end = text[next - 1] === '\n' ? (text[next - 2] === '\r' ? next - 2 : next - 1) : next
+    const isComment = /^\s*[#;]/.test(text.slice(start, end))
+    if (continues) lines.at(-1)!.end = end
+    else if (!isComment && text.slice(start, end).trim() !== '') lines.push({ start, end })
+    // A comment within continued lines ends nothing, whatever it ends with.
+    if (!(continues && isComment)) continues = !isComment && text[end - 1] === '\\'
+    start = next
+  }
+  return lines
+}
+
+function valueText(text: string, { start, end }: Directive): string {
+  return text.slice(start, end).trim()
+}
+
+/** Prefixes of a program in ExecStart=: no error, other name, privileges, no expansion. */
+function withoutPrefix(word: string): string {
+  return word.replace(/^[-@:+!|]+/, '')
+}
+
+function expanded(written: readonly string[], variables: ReadonlyMap<string, string>): string[] {
+  const [first = '', ...rest] = written
+  const prefixes = first.slice(0, first.length - withoutPrefix(first).length)
+  const program = withoutPrefix(first)
+  if (prefixes.includes(':')) return [program, ...rest]
+  return [
+    program,
+    ...rest.flatMap((word) => {
+      const alone = /^\$([A-Za-z_]\w*)$/.exec(word)
+      if (alone !== null) {
+        const value = variables.get(alone[1]!) ?? ''
+        return systemdWords(value, 0, value.length).map(({ text }) => text)
+      }
+      const filled = word.replace(/\$(?:\{([A-Za-z_]\w*)\}|\$)/g, (_, name?: string) =>
+        name === undefined ? '$' : (variables.get(name) ?? ''),
+      )
+      return [filled.replaceAll('%%', '%')]
+    }),
+  ]
+}
+
+/** The text with the flags among the words behind the first one changed. */
+function editWords(
+  text: string,
+  placed: readonly PlacedWord[],
+  flags: FlagChanges,
+  write: (word: string) => string,
+): string {
+  const words = placed.slice(1)
+  const last = placed.at(-1)!
+  const edits = wordEdits(
+    words.map((word) => word.text),
+    flags,
+  )
+  const splices = edits.map((edit): readonly [from: number, to: number, put: string] => {
+    if (edit.do === 'add') return [last.end, last.end, gapBefore(text, placed) + write(edit.word)]
+    const { start, end } = words[edit.at]!
+    if (edit.do === 'replace') return [start, end, write(edit.word)]
+    return removal(text, placed[edit.at]!.end, start, end)
+  })
+  let cut = text.length
+  return splices
+    .toSorted((a, b) => a[0] - b[0])
+    .reduceRight((edited, [from, to, put]) => {
+      const until = Math.min(to, cut)
+      cut = from
+      return edited.slice(0, from) + put + edited.slice(until)
+    }, text)
+}
+
+/** A word goes with the space before it, line end and all; where a comment stands there, with its own line instead. */
+function removal(
+  text: string,
+  before: number,
+  start: number,
+  end: number,
+): readonly [number, number, string] {
+  const line = text.slice(before, start).lastIndexOf('\n') + 1
+  const continuation = /^[ \t]*\\\r?\n/.exec(text.slice(end))
+  return /^\s*[#;]/m.test(text.slice(before, start)) && continuation !== null
+    ? [before + line, end + continuation[0].length, '']
+    : [before, end, '']
+}
+
+/** What separates the last word from the one before it, so that one more stands as they do. */
+function gapBefore(text: string, words: readonly PlacedWord[]): string {
+  const [before, last] = words.slice(-2)
+  if (before === undefined || last === undefined) return ' '
+  const gap = text.slice(before.end, last.start)
+  return gap.includes('\n') && !/^\s*[#;]/m.test(gap) ? gap : ' '
+}
