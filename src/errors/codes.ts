@@ -168,6 +168,10 @@ export const errorCodes = {
     exit: unreachable,
     summary: 'A file on a node could not be written; the old content stands.',
   },
+  KCERT_BACKUP_DAMAGED: {
+    exit: refused,
+    summary: 'The index of the copies on a node cannot be read, so nobody can tell what the files were.',
+  },
   KCERT_NODE_COMMAND_FAILED: {
     exit: unreachable,
     summary: 'A command on a node ended with an error.',
