@@ -6,7 +6,6 @@ import type { Plugin } from 'esbuild'
 // holds it also imports the models of every Kubernetes API, an HTTP client, and clients of identity providers: 1.3 MB, which take
 // longer to load than a request takes. src/cluster/client-node.ts imports this module for what is common (certificates, tokens,
 // files, programs, HTTP proxies) and the package itself for what is not, so for the first these short modules stand in.
-// test/scripts/cluster-connection.test.ts goes both ways.
 
 const module = '@kubernetes/client-node/dist/config.js'
 const namespace = 'lean-client-node'

@@ -107,7 +107,6 @@ export class Transport {
       } as Record<string, string>,
       agent: this.#agentOf(access),
       signal,
-      ...(access.proxyAgent !== undefined && access.tls !== undefined && tlsOptions(access.tls)),
     }
     let mayHaveArrived = false
     const request = (isTls ? requestHttps : requestHttp)(options, (answer) => {
@@ -142,16 +141,25 @@ export class Transport {
     const known = this.#agents.get(key)
     if (known !== undefined) return known
     // What a renewed credential replaced ends when its requests do.
-    const agent = proxyAgent ?? this.#newAgent(tls)
-    Object.assign(agent, { keepAlive: true, maxSockets: mostConnections, maxTotalSockets: mostConnections })
+    const agent = proxyAgent === undefined ? this.#newAgent(tls) : keepingAlive(proxyAgent, tls)
     this.#agents.set(key, agent)
     return agent
   }
 
   #newAgent(tls: Access['tls']): HttpAgent {
-    const kept = { keepAlive: true, maxSockets: mostConnections, timeout: idleMs }
+    const kept = { keepAlive: true, maxSockets: mostConnections, timeout: idleMs } as const
     return tls === undefined ? new HttpAgent(kept) : new HttpsAgent({ ...kept, ...tlsOptions(tls) })
   }
+}
+
+/**
+ * client-node makes agents that open a connection for each request. What is verified goes into the agent's own options: Node keeps
+ * no connection whose request brought a checkServerIdentity of its own.
+ */
+function keepingAlive(agent: HttpAgent, tls: Access['tls']): HttpAgent {
+  const { options } = agent as HttpAgent & { readonly options: object }
+  if (tls !== undefined) Object.assign(options, tlsOptions(tls))
+  return Object.assign(agent, { keepAlive: true, maxSockets: mostConnections })
 }
 
 function tlsOptions({ secureContext, verifies, serverName }: NonNullable<Access['tls']>) {

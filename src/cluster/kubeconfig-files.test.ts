@@ -1,0 +1,129 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readKubeconfigs, selectContext } from './kubeconfig-files.ts'
+
+// Which cluster and user a set of kubeconfigs leads to: kubectl's precedence, and what client-go would not read.
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'kcert-kubeconfigs-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const write = (name: string, text: string): string => {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const oneCluster = (server: string, user = 'token: abc'): string => `apiVersion: v1
+kind: Config
+clusters:
+- name: c
+  cluster: {server: '${server}', certificate-authority: ca.crt}
+users:
+- name: u
+  user:
+    ${user}
+contexts:
+- name: x
+  context: {cluster: c, user: u, namespace: shop}
+current-context: x
+`
+
+const select = async (files: string[], context?: string) =>
+  selectContext(await readKubeconfigs(files, { mustExist: true }), context)
+
+test('of what has one name in several files the first counts, and so does the first current-context', async () => {
+  const first = write('first', oneCluster('https://first:6443'))
+  const second = write(
+    'second',
+    `${oneCluster('https://second:6443').replace('current-context: x', 'current-context: y')}`,
+  )
+  const extra = write(
+    'extra',
+    'clusters: [{name: c2, cluster: {server: "https://c2"}}]\ncontexts: [{name: y, context: {cluster: c2, user: u}}]\n',
+  )
+  expect(await select([first, second, extra])).toMatchObject({
+    contextName: 'x',
+    cluster: { server: 'https://first:6443' },
+  })
+  const other = await select([second, first, extra])
+  expect(other).toMatchObject({ contextName: 'y', cluster: { server: 'https://c2' }, user: { token: 'abc' } })
+  expect(other.source).toBe([second, first, extra].join(', '))
+})
+
+test('paths are those of the file that they stand in', async () => {
+  const file = write('paths', oneCluster('https://c', 'tokenFile: tokens/u\n    client-key: /etc/u.key'))
+  expect(await select([file])).toMatchObject({
+    cluster: { 'certificate-authority': join(folder, 'ca.crt') },
+    user: { tokenFile: join(folder, 'tokens/u'), 'client-key': '/etc/u.key' },
+    namespace: 'shop',
+  })
+})
+
+test('a credential program beside the kubeconfig is found there, one without a slash in PATH', async () => {
+  const commandOf = async (command: string): Promise<unknown> => {
+    const file = write('exec', oneCluster('https://c', `exec: {apiVersion: v1, command: ${command}}`))
+    return ((await select([file])).user.exec as { command: string }).command
+  }
+  expect(await commandOf('./bin/login')).toBe(join(folder, 'bin/login'))
+  expect(await commandOf('aws')).toBe('aws')
+})
+
+test('files that need not be there are passed over', async () => {
+  const file = write('there', oneCluster('https://c'))
+  const merged = await readKubeconfigs([join(folder, 'absent'), file, write('empty', '')], {
+    mustExist: false,
+  })
+  expect(selectContext(merged, undefined).source).toBe(`${file}, ${join(folder, 'empty')}`)
+})
+
+test('a file that was named must be there', async () => {
+  await expect(select([join(folder, 'absent')])).rejects.toMatchObject({
+    code: 'KCERT_FILE_NOT_FOUND',
+    next: `ls -l ${join(folder, 'absent')}`,
+  })
+})
+
+test.each([
+  ['a context that is not there', oneCluster('https://c'), 'z', /has no context "z"/, /^its contexts: x$/],
+  [
+    'no current-context',
+    'contexts: [{name: a, context: {}}]',
+    undefined,
+    /has no current-context/,
+    /contexts: a$/,
+  ],
+  ['an empty file', '', undefined, /has no current-context/, /no contexts at all/],
+  [
+    'a context without its cluster',
+    'contexts: [{name: x, context: {cluster: q, user: u}}]\ncurrent-context: x',
+    undefined,
+    /leads to no server/,
+    /there is no cluster "q"/,
+  ],
+  [
+    'a context without its user',
+    oneCluster('https://c').replace('user: u,', 'user: w,'),
+    undefined,
+    /names a user that is not there/,
+    /there is no user "w"/,
+  ],
+  [
+    'a number for a token',
+    oneCluster('https://c', 'token: 1234'),
+    undefined,
+    /no client reads/,
+    /users\[u\]\.token/,
+  ],
+  ['broken YAML', 'clusters: [', undefined, /is not YAML/, /./],
+])('refuses %s, and says why', async (_, text, context, message, why) => {
+  const file = write('wrong', text)
+  const failure = await select([file], context).catch((error: unknown) => error as Error & { why: string })
+  expect(failure).toMatchObject({ code: 'KCERT_KUBECONFIG_UNUSABLE' })
+  expect((failure as Error).message).toMatch(message)
+  expect((failure as { why: string }).why).toMatch(why)
+})

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest'
+import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
+import type { Cluster } from './cluster.ts'
+import type { ObjectChange } from './objects.ts'
+import type { Resource } from './resource.ts'
+
+// A watch tells of every change that is still there to be seen, whatever happens to its connection.
+
+const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
+const map = (name: string, value: string) => ({ kind: 'ConfigMap', metadata: { name }, data: { value } })
+
+function watching(cluster: Cluster) {
+  const end = new AbortController()
+  const told: string[] = []
+  const done = (async () => {
+    for await (const change of cluster.objects.watch(maps, {}, end.signal)) told.push(textOf(change))
+  })()
+  return {
+    told,
+    reach: (last: string) => expect.poll(() => told.at(-1), { timeout: 10_000 }).toBe(last),
+    stop: async () => {
+      end.abort()
+      await done
+    },
+  }
+}
+
+function textOf({ type, object }: ObjectChange): string {
+  const { metadata, data } = object as ReturnType<typeof map>
+  return `${type} ${metadata.name}=${data.value}`
+}
+
+test('a connection that is cut is made anew, and nothing is missed or told twice', async () => {
+  const { server, cluster } = await fakeCluster()
+  server.put(maps, map('a', '1'))
+  const { told, reach, stop } = watching(cluster)
+  await reach('ADDED a=1')
+  for (let value = 2; value < 6; value++) {
+    server.dropConnections()
+    server.put(maps, map('a', String(value)))
+    await reach(`MODIFIED a=${value}`)
+  }
+  await stop()
+  expect(told).toEqual(['ADDED a=1', 'MODIFIED a=2', 'MODIFIED a=3', 'MODIFIED a=4', 'MODIFIED a=5'])
+})
+
+test('where the past is forgotten, what differs is told', async () => {
+  const { server, cluster } = await fakeCluster()
+  for (const name of ['gone', 'made-anew', 'same', 'written']) server.put(maps, map(name, '1'))
+  const { told, reach, stop } = watching(cluster)
+  await reach('ADDED written=1')
+  // All of this happens while the watch is away: the server answers once it is over.
+  server.dropConnections()
+  server.remove(maps, 'gone')
+  server.remove(maps, 'made-anew')
+  server.put(maps, map('made-anew', '2'))
+  server.put(maps, map('written', '2'))
+  server.compact()
+  await reach('MODIFIED written=2')
+  await stop()
+  expect(told.slice(4).sort()).toEqual([
+    'ADDED made-anew=2',
+    'DELETED gone=1',
+    'DELETED made-anew=1',
+    'MODIFIED written=2',
+  ])
+})
+
+test('bookmarks are taken, and not told', async () => {
+  const { server, cluster } = await fakeCluster({ bookmarkMs: 10 })
+  server.put(maps, map('a', '1'))
+  const { told, reach, stop } = watching(cluster)
+  await reach('ADDED a=1')
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  server.put(maps, map('b', '1'))
+  await reach('ADDED b=1')
+  await stop()
+  expect(told).toEqual(['ADDED a=1', 'ADDED b=1'])
+})
+
+test('who may list but not watch sees changes too', async () => {
+  const rules = [{ verbs: ['list'], groups: [''], resources: ['configmaps'] }]
+  const { server, cluster } = await fakeCluster({ rules }, { user: { username: 'ann' } })
+  server.put(maps, map('a', '1'))
+  const { told, reach, stop } = watching(cluster)
+  await reach('ADDED a=1')
+  server.put(maps, map('a', '2'))
+  await reach('MODIFIED a=2')
+  server.remove(maps, 'a')
+  await reach('DELETED a=2')
+  await stop()
+  expect(told).toEqual(['ADDED a=1', 'MODIFIED a=2', 'DELETED a=2'])
+})
+
+test('an outage of the server is waited for once the watch has begun', async () => {
+  const { server, cluster } = await fakeCluster()
+  server.put(maps, map('a', '1'))
+  const { told, reach, stop } = watching(cluster)
+  await reach('ADDED a=1')
+  server.faults.add({ kind: 'unavailable', verb: 'watch', times: 20 })
+  server.faults.add({ kind: 'unavailable', verb: 'list', times: 20 })
+  server.dropConnections()
+  server.put(maps, map('a', '2'))
+  await reach('MODIFIED a=2')
+  await stop()
+  expect(told).toEqual(['ADDED a=1', 'MODIFIED a=2'])
+})
+
+test('what cannot be begun fails at once', async () => {
+  const { cluster } = await fakeCluster({}, { user: { username: 'ann' } })
+  const watch = cluster.objects.watch(maps, {}, AbortSignal.timeout(5_000))
+  await expect(watch[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'KCERT_API_FORBIDDEN' })
+})
