@@ -30,7 +30,7 @@ export type Content =
     }
   /** Asked from the cluster in the node's own name and approved there; written in the kubelet's store form. */
   | { readonly kind: 'requested'; readonly usage: 'client' | 'serving'; readonly replaces: Digest }
-  /** Copies of these files, and the index that says where each belongs. */
+  /** Copies of these files, and lines in the index that say where each belongs. The index only grows: `replaces` is not compared. */
   | { readonly kind: 'copies'; readonly of: readonly CopiedFile[] }
   /** The bytes that a copy on the same node holds. */
   | { readonly kind: 'copy'; readonly digest: Digest }

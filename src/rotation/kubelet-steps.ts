@@ -90,8 +90,8 @@ export function provingLogs(phase: number, node: string): Action {
   return probe(phase, { kind: 'logs', node }, 90_000)
 }
 
-export function kubeletRestart(phase: number, { id, process }: KubeletPicture): RestartComponent {
-  const replaces = process === undefined ? {} : { replaces: process.startedAtMs }
+export function kubeletRestart(phase: number, { id, process: running }: KubeletPicture): RestartComponent {
+  const replaces = running === undefined ? {} : { replaces: running.startedAtMs }
   return { kind: 'restart', phase, process: id, ...replaces, how: 'service' }
 }
 

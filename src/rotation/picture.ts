@@ -304,6 +304,6 @@ export function certificatesIn(file: FilePicture | undefined): readonly Digest[]
 }
 
 /** True when the process was started after the file became what it is: what is read at the start has been read. */
-export function hasStartedSince(process: ProcessPicture | undefined, file: FilePicture | undefined): boolean {
-  return process !== undefined && (file === undefined || process.startedAtMs > file.changedAtMs)
+export function hasStartedSince(running: ProcessPicture | undefined, file: FilePicture | undefined): boolean {
+  return running !== undefined && (file === undefined || running.startedAtMs > file.changedAtMs)
 }

@@ -29,10 +29,13 @@ export function flagsToChange(component: ComponentPicture, wanted: Wanted): Reco
 
 /** True when the running process has read all that is wanted, as it lies there now. */
 export function runsWith(seen: Seen<'files'>, component: ComponentPicture, wanted: Wanted): boolean {
-  const { process, node } = component
-  if (process === undefined || !process.isHealthy || wanted.isAboutToChange) return false
-  if (Object.keys(differences(process.flags, wanted.flags)).length > 0) return false
-  return (wanted.files ?? []).every((path) => hasStartedSince(process, fileAt(seen, node, path)))
+  return component.process?.isHealthy === true && hasRead(seen, component, wanted)
+}
+
+function hasRead(seen: Seen<'files'>, { process: running, node }: ComponentPicture, wanted: Wanted): boolean {
+  if (running === undefined || wanted.isAboutToChange) return false
+  if (Object.keys(differences(running.flags, wanted.flags)).length > 0) return false
+  return (wanted.files ?? []).every((path) => hasStartedSince(running, fileAt(seen, node, path)))
 }
 
 /** True when the definition says what is wanted and the process has read it. */
@@ -60,6 +63,8 @@ export function restartWith(
   const mustEdit = Object.keys(change).length > 0
   if (!mustEdit && runsWith(seen, component, wanted)) return []
   if (mustEdit) return [editing(phase, component, change), restartOf(seen, phase, component)]
+  // It is on its way up: to wait for another process than this would be to wait for ever.
+  if (hasRead(seen, component, wanted)) return [awaitHealth(restartOf(seen, phase, component))]
   if (component.runsAs === 'static-pod' && hasReadDefinition(seen, component)) {
     // Its kubelet starts it anew only when the manifest is another one.
     const count = Number(component.annotations[rotationAnnotation] ?? '0')
@@ -71,7 +76,11 @@ export function restartWith(
 
 function hasReadDefinition(seen: Seen<'files'>, component: ComponentPicture): boolean {
   const { process, node, definition } = component
-  return process?.isHealthy === true && hasStartedSince(process, fileAt(seen, node, definition))
+  return hasStartedSince(process, fileAt(seen, node, definition))
+}
+
+function awaitHealth({ replaces: _, lease: __, ...restart }: RestartComponent): RestartComponent {
+  return restart
 }
 
 function editing(
@@ -96,14 +105,14 @@ function editing(
 export function restartOf(
   seen: Seen<'leases'>,
   phase: number,
-  { id, node, name, process, runsAs }: ComponentPicture,
+  { id, node, name, process: running, runsAs }: ComponentPicture,
 ): RestartComponent {
   const isLeader = seen.leases.some((lease) => lease.name === name && lease.holder === node)
   return {
     kind: 'restart',
     phase,
     process: id,
-    ...(process === undefined ? {} : { replaces: process.startedAtMs }),
+    ...(running === undefined ? {} : { replaces: running.startedAtMs }),
     how: runsAs === 'static-pod' ? 'definition' : 'service',
     ...(isLeader ? { lease: name } : {}),
   }

@@ -1,5 +1,7 @@
 import type { CopiedFile } from './action.ts'
+import { caFileOf, keyBeside } from './material.ts'
 import { fileAt, type Seen } from './picture.ts'
+import { caNames } from './target.ts'
 import { trustFlags } from './trust-files.ts'
 
 // Every file that a rotation may change, so that phase 1 can copy all of them before anything happens.
@@ -30,6 +32,12 @@ export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly Copied
     for (const flag of [...trustFlags[name].map((one) => one.flag), ...leafFlags]) {
       const path = flags[flag]
       if (path !== undefined) paths.add(path)
+    }
+  }
+  for (const api of seen.components.filter((one) => one.node === node && one.name === 'kube-apiserver')) {
+    for (const ca of caNames) {
+      const path = caFileOf(api, ca)
+      if (path !== undefined && fileAt(seen, node, keyBeside(path)) !== undefined) paths.add(keyBeside(path))
     }
   }
   for (const kubelet of seen.kubelets) {

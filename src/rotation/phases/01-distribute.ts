@@ -96,7 +96,7 @@ function copy(seen: Seen<Sees>, node: string): Action[] {
   const proof = { kind: 'copies', node } as const
   if (files.length === 0) return isProven(seen, proof, 0) ? [] : [probe(1, proof)]
   const path = `${copiesFolder}/index.jsonl`
-  const replaces = fileAt(seen, node, path)?.digest ?? 'absent'
+  const replaces = 'absent'
   const content = { kind: 'copies', of: files } as const
   return [{ kind: 'write-file', phase: 1, node, path, replaces, content, mode: 0o600 }, probe(1, proof)]
 }

@@ -128,6 +128,12 @@ export const trustBoth = definePhase({
         ),
         ...restored,
         ...restarts,
+        // An API server that still holds the new CA would publish it again.
+        ...verifiersOf(now)
+          .filter(({ node, path, reload }) => reload === 'hot' && written.has(fileKey(node, path)))
+          .map(({ process, ca }) =>
+            probe(5, { kind: 'client', at: process, ca, generation: 'new', expects: 'refused' }),
+          ),
         ...(extension === undefined || restored.length === 0
           ? []
           : [

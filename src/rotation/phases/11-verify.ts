@@ -1,11 +1,11 @@
-import type { Step } from '../action.ts'
+import type { Action, Step } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
-import { convergenceOf, isWaived, rereadInstant } from '../convergence.ts'
+import { convergenceOf, isWaived, rereadInstant, rereadMs } from '../convergence.ts'
 import { leafFlags } from '../leaves.ts'
 import { definePhase, type Gap } from '../phase.ts'
 import { fileAt, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
-import { componentsNamed } from '../restart.ts'
+import { componentsNamed, together } from '../restart.ts'
 import { bundleOf, changeOf, type Target } from '../target.ts'
 
 type Sees = 'components' | 'kubelets' | 'files' | 'published' | 'pods' | 'handshakes' | 'evidence'
@@ -42,42 +42,46 @@ export const verify = definePhase({
   },
 
   plan(seen, target): readonly Step[] {
-    const change = changeOf(target, 'cluster')
     if (target.isDropping) return []
-    const instant = rereadInstant(seen.pods)
-    const waits: Step[] =
-      change === undefined
-        ? []
-        : [
-            {
-              kind: 'wait',
-              phase: 11,
-              until: { kind: 'volumes', holds: bundleOf(change), lacks: [] },
-              because: 'every pod volume holds both CAs',
-              deadlineMs: 240_000,
-            },
-            ...(seen.atMs < instant
-              ? [
-                  {
-                    kind: 'wait',
-                    phase: 11,
-                    until: { kind: 'instant', atMs: instant },
-                    because: 'clients read ca.crt again at most every 5 minutes',
-                    deadlineMs: 330_000,
-                  } as const,
-                ]
-              : []),
-          ]
-    return [
-      ...waits,
-      ...unquiet(seen, target).map(({ id: at }) =>
-        probe(11, { kind: 'handshake-errors', at, forMs: target.soakMs }, target.soakMs + 60_000),
-      ),
-    ]
+    const watching = unquiet(seen, target).map(({ id }) => ({
+      name: id,
+      steps: [
+        probe(
+          11,
+          { kind: 'handshake-errors', at: id, forMs: target.soakMs } as const,
+          target.soakMs + 60_000,
+        ),
+      ],
+    }))
+    const waiting = { name: 'pods', steps: podWaits(seen, target) }
+    return together(watching.length + 1, [waiting, ...watching])
   },
 
   undo: () => ({ kind: 'steps', steps: [] }),
 })
+
+/** Until every volume has held both CAs for as long as the slowest client takes to read it. */
+function podWaits(seen: Seen<Sees>, target: Target): readonly Action[] {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return []
+  const instant = rereadInstant(seen.pods)
+  const isLate = seen.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
+  const volumes: Action = {
+    kind: 'wait',
+    phase: 11,
+    until: { kind: 'volumes', holds: bundleOf(change), lacks: [] },
+    because: 'every pod volume holds both CAs',
+    deadlineMs: 240_000,
+  }
+  const reading: Action = {
+    kind: 'wait',
+    phase: 11,
+    until: { kind: 'instant', atMs: instant },
+    because: 'clients have read ca.crt again: at most every 5 minutes they do',
+    deadlineMs: rereadMs + 30_000,
+  }
+  return [...(isLate ? [volumes] : []), ...(seen.atMs < instant ? [reading] : [])]
+}
 
 /** Returns who still shows a leaf of the old CA: ours, or somebody else's, which its owner re-issues or a waiver names. */
 export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): readonly Gap[] {

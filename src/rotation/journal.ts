@@ -1,0 +1,163 @@
+import { hash } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import { type Action, evidenceKey } from './action.ts'
+import type { CertificateRecord, Digest } from './certificate-record.ts'
+import type { EvidencePicture, IntentPicture } from './picture.ts'
+
+// The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
+// is evidence, not truth: where the rotation stands is read from the cluster. It holds digests and paths, never keys.
+
+interface RotationEntry {
+  readonly kind: 'rotation'
+  /** The CAs, so that phase 12 can go on when kcert's folder is half gone. */
+  readonly changes: readonly {
+    readonly ca: string
+    readonly oldCa: CertificateRecord
+    readonly newCa: CertificateRecord
+  }[]
+}
+
+interface PhaseEntry {
+  readonly kind: 'phase'
+  readonly phase: number
+  readonly event: 'begun' | 'held' | 'stopped' | 'undone'
+  readonly detail?: string
+}
+
+interface IntentEntry {
+  readonly kind: 'intent' | 'done' | 'failed'
+  readonly phase: number
+  /** Digest of the action's JSON. */
+  readonly action: Digest
+  /** In words: "write cp1:/etc/kubernetes/pki/ca.crt". */
+  readonly what: string
+  readonly detail?: string
+}
+
+interface EvidenceEntry extends EvidencePicture {
+  readonly kind: 'evidence'
+  readonly phase: number
+}
+
+interface WaiverEntry {
+  readonly kind: 'waiver'
+  readonly id: string
+}
+
+export type JournalRecord = RotationEntry | PhaseEntry | IntentEntry | EvidenceEntry | WaiverEntry
+
+export type JournalEntry = JournalRecord & {
+  readonly time: string
+  /** SHA-256 of the line before, without its end; 64 zeros in the first. */
+  readonly previous: Digest
+}
+
+const beginning = '0'.repeat(64)
+
+/** Returns the line, without its end, that follows `last` (undefined: an empty journal). */
+export function journalLine(record: JournalRecord, atMs: number, last: string | undefined): string {
+  const previous = last === undefined ? beginning : digestOf(last)
+  return JSON.stringify({ time: new Date(atMs).toISOString(), ...record, previous })
+}
+
+/**
+ * Returns the entries of a journal. A last line without its end was being written when kcert was killed: it counts as not
+ * written, for the act that it announces did not happen. Throws KCERT_JOURNAL_DAMAGED for anything else that does not fit.
+ */
+export function readJournal(text: string): readonly JournalEntry[] {
+  const lines = text.split('\n')
+  lines.pop()
+  let previous = beginning
+  return lines.map((line, index) => {
+    const entry = entryOf(line, index)
+    if (entry.previous !== previous) throw damaged(index, 'it does not follow from the line before')
+    previous = digestOf(line)
+    return entry
+  })
+}
+
+function entryOf(line: string, index: number): JournalEntry {
+  try {
+    const entry = JSON.parse(line) as JournalEntry
+    if (typeof entry === 'object' && entry !== null && typeof entry.kind === 'string') return entry
+  } catch {
+    // Said below.
+  }
+  throw damaged(index, 'it is no JSON object of a journal')
+}
+
+function damaged(index: number, why: string): KcertError {
+  return new KcertError('KCERT_JOURNAL_DAMAGED', `line ${index + 1} of the journal`, {
+    why,
+    next: 'move it away: the state is read from the cluster, and what it proved is proven again',
+  })
+}
+
+function digestOf(text: string): Digest {
+  return hash('sha256', text, 'hex')
+}
+
+/** Returns what probes said last, by key. */
+export function evidenceIn(entries: readonly JournalEntry[]): ReadonlyMap<string, EvidencePicture> {
+  const evidence = new Map<string, EvidencePicture>()
+  for (const entry of entries) {
+    if (entry.kind !== 'evidence') continue
+    const { key, ok, atMs, detail } = entry
+    evidence.set(key, { key, ok, atMs, detail })
+  }
+  return evidence
+}
+
+/** Returns what was begun: one for each phase in which an act was intended. */
+export function intentsIn(entries: readonly JournalEntry[]): readonly IntentPicture[] {
+  const intents = new Map<number, IntentPicture>()
+  for (const entry of entries) {
+    if (entry.kind !== 'intent' || intents.has(entry.phase)) continue
+    intents.set(entry.phase, {
+      phase: entry.phase,
+      atMs: Date.parse(entry.time),
+      drops: entry.phase === 12,
+    })
+  }
+  return [...intents.values()]
+}
+
+/** Returns the ids that the operator has answered for. */
+export function waiversIn(entries: readonly JournalEntry[]): ReadonlySet<string> {
+  return new Set(entries.flatMap((entry) => (entry.kind === 'waiver' ? [entry.id] : [])))
+}
+
+/** Returns the CAs as the journal remembers them; the last that were written down. */
+export function changesIn(entries: readonly JournalEntry[]): RotationEntry['changes'] {
+  return entries.findLast((entry) => entry.kind === 'rotation')?.changes ?? []
+}
+
+export function actionDigest(action: Action): Digest {
+  return digestOf(JSON.stringify(action))
+}
+
+/** Returns an action in words, as journal, plan and progress show it. */
+export function describeAction(action: Action): string {
+  switch (action.kind) {
+    case 'write-file': {
+      const { content, node, path } = action
+      if (content.kind === 'nothing') return `remove ${node}:${path}`
+      return `write ${node}:${path} (${content.kind})`
+    }
+    case 'patch-object': {
+      const { kind, namespace, name } = action.object
+      const verb = action.change.kind === 'delete' ? 'delete' : 'patch'
+      return `${verb} ${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`
+    }
+    case 'restart':
+      return `restart ${action.process}`
+    case 'roll':
+      return `roll ${action.workload}`
+    case 'wait':
+      return `wait until ${action.because}`
+    case 'probe':
+      return `prove: ${evidenceKey(action.subject)}`
+    case 'ask':
+      return `ask: ${action.question}`
+  }
+}

@@ -1,0 +1,123 @@
+import type { CertificateRecord, CertificateTable, Digest } from '../certificate-record.ts'
+
+// Whether a verifier with this trust accepts this chain, told from records alone, since most leaves of a plan do not exist yet.
+// Names, key identifiers, keys and times decide a rotation; trust.test.ts holds the answers against src/x509, which is held
+// against Go and OpenSSL.
+
+export type Verifier = 'go' | 'openssl'
+
+export interface TrustQuestion {
+  /** As presented: leaf first. */
+  readonly chain: readonly Digest[]
+  /** In the order of the file. */
+  readonly trust: readonly Digest[]
+  readonly certificates: CertificateTable
+  readonly atMs: number
+}
+
+/** Returns the verifiers that refuse the chain. */
+export function refusingVerifiers(question: TrustQuestion): readonly Verifier[] {
+  const [leaf, ...intermediates] = recordsOf(question, question.chain)
+  const roots = recordsOf(question, question.trust)
+  if (leaf === undefined) return ['go', 'openssl']
+  const refusing: Verifier[] = []
+  if (!acceptsAsGo(leaf, intermediates, roots, question.atMs)) refusing.push('go')
+  if (!acceptsAsOpenssl(leaf, intermediates, roots, question.atMs)) refusing.push('openssl')
+  return refusing
+}
+
+function recordsOf({ certificates }: TrustQuestion, digests: readonly Digest[]): CertificateRecord[] {
+  return digests.flatMap((digest) => certificates.get(digest) ?? [])
+}
+
+type Records = readonly CertificateRecord[]
+
+/** Go tries every candidate of the issuer's name, whatever its key identifier is, until one path holds. */
+function acceptsAsGo(leaf: CertificateRecord, intermediates: Records, roots: Records, atMs: number): boolean {
+  if (!isValid(leaf, atMs)) return false
+  const reaches = (below: Records): boolean => {
+    const issued = below.at(-1)!
+    const mayFollow = (one: CertificateRecord): boolean =>
+      one.subject === issued.issuer &&
+      one.isCa &&
+      one.spki === issued.signedBy &&
+      isValid(one, atMs) &&
+      !below.some((other) => other.subject === one.subject && other.spki === one.spki)
+    return roots.some(mayFollow) || intermediates.filter(mayFollow).some((one) => reaches([...below, one]))
+  }
+  return roots.some(({ digest }) => digest === leaf.digest) || reaches([leaf])
+}
+
+/** OpenSSL takes the first trusted certificate that looks like the issuer, and its signature afterwards holds or does not. */
+function acceptsAsOpenssl(
+  leaf: CertificateRecord,
+  intermediates: Records,
+  roots: Records,
+  atMs: number,
+): boolean {
+  const untrusted = [...intermediates]
+  const chain = [leaf]
+  let maySearchUntrusted = true
+  for (;;) {
+    const last = chain.at(-1)!
+    const issuer = likelyIssuer(roots, last, atMs)
+    if (issuer !== undefined) {
+      const isMimic = looksSelfSigned(last) && last.digest !== issuer.digest
+      if (!looksSelfSigned(last)) chain.push(issuer)
+      if (!isMimic) {
+        maySearchUntrusted = false
+        if (looksSelfSigned(issuer)) return holds(chain, atMs)
+        continue
+      }
+    }
+    if (!maySearchUntrusted || looksSelfSigned(last)) return false
+    const next = likelyIssuer(
+      untrusted.filter(({ digest }) => !chain.some((one) => one.digest === digest)),
+      last,
+      atMs,
+    )
+    if (next === undefined) return false
+    untrusted.splice(untrusted.indexOf(next), 1)
+    chain.push(next)
+  }
+}
+
+function likelyIssuer(
+  candidates: Records,
+  issued: CertificateRecord,
+  atMs: number,
+): CertificateRecord | undefined {
+  const likely = candidates.filter((one) => one.subject === issued.issuer && fitsIdentifier(one, issued))
+  return (
+    likely.find((one) => isValid(one, atMs)) ??
+    likely.reduce<CertificateRecord | undefined>(
+      (best, one) => (best === undefined || one.notAfterMs > best.notAfterMs ? one : best),
+      undefined,
+    )
+  )
+}
+
+/** An issuer is passed over only where both identifiers are there and differ. */
+function fitsIdentifier(issuer: CertificateRecord, { authorityKeyId }: CertificateRecord): boolean {
+  return (
+    authorityKeyId === undefined ||
+    issuer.subjectKeyId === undefined ||
+    authorityKeyId === issuer.subjectKeyId
+  )
+}
+
+function looksSelfSigned(one: CertificateRecord): boolean {
+  return one.subject === one.issuer && fitsIdentifier(one, one)
+}
+
+/** Each is signed by the next and valid; the last one's signature is not asked for. */
+function holds(chain: Records, atMs: number): boolean {
+  return chain.every((one, i) => {
+    const issuer = chain[i + 1]
+    return isValid(one, atMs) && (issuer === undefined || (issuer.isCa && one.signedBy === issuer.spki))
+  })
+}
+
+function isValid({ notBeforeMs, notAfterMs }: CertificateRecord, atMs: number): boolean {
+  return notBeforeMs <= atMs && atMs < notAfterMs
+}

@@ -1,0 +1,56 @@
+import { isSignedByCa } from './certificate-record.ts'
+import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
+import type { Refusal } from './phase.ts'
+import type { Seen } from './picture.ts'
+import { changeOf, type Target } from './target.ts'
+import type { TargetSections } from './target-reading.ts'
+
+// Where a rotation stands is read from the cluster, whatever a journal says.
+
+export type Position =
+  /** Nobody presents the new CA: every phase up to 8 may be run. */
+  | 'introducing'
+  /** Somebody presents a new leaf: 9 or later. */
+  | 'presenting'
+  /** Some verifier trusts the new CA alone, or phase 12 wrote down that it would see to that. */
+  | 'dropping'
+
+/** Returns how far the rotation has come beyond return to earlier phases. */
+export function positionOf(seen: Seen<TargetSections>, target: Target): Position {
+  if (target.isDropping) return 'dropping'
+  return presentsNew(seen, target) ? 'presenting' : 'introducing'
+}
+
+/** Kubeconfigs of phase 7 are not meant: API servers and kubelets are. */
+function presentsNew(seen: Seen<TargetSections>, target: Target): boolean {
+  const byApi = seen.components
+    .filter(({ name }) => name === 'kube-apiserver')
+    .some((api) =>
+      (Object.keys(leafFlags) as LeafRole[]).some((role) => {
+        const change = changeOf(target, leafFlags[role].ca)
+        return change !== undefined && isSignedByCa(leafIn(seen, leafFile(seen, api, role)), change.newCa)
+      }),
+    )
+  const change = changeOf(target, 'cluster')
+  return (
+    byApi ||
+    (change !== undefined &&
+      seen.handshakes.some(({ chain }) => isSignedByCa(seen.certificates.get(chain[0] ?? ''), change.newCa)))
+  )
+}
+
+/** Returns why a phase that has gaps is not begun any more: it would take the rotation back, which only a rollback does. */
+export function earliestPhase(
+  seen: Seen<TargetSections>,
+  target: Target,
+  number: number,
+): readonly Refusal[] {
+  if (positionOf(seen, target) !== 'dropping' || number === 12) return []
+  return [
+    {
+      what: `phase ${number} is over: the old CA is being dropped`,
+      why: 'to do it now would make somebody trust the old CA again',
+      next: 'kcert rotate-ca --phase 12',
+    },
+  ]
+}

@@ -1,0 +1,172 @@
+import { caFileOf, keyBeside } from './material.ts'
+import type { Phase, Refusal } from './phase.ts'
+import type { Picture, Seen } from './picture.ts'
+import { fileAt } from './picture.ts'
+import type { Target } from './target.ts'
+import type { TargetSections } from './target-reading.ts'
+
+// What kcert does not rotate, said before anything is done.
+
+const servedLayouts = new Set(['kubeadm', 'plain'])
+
+/** Returns why this cluster, or its state now, is refused for a phase; empty when it may be begun. */
+export function preflight(
+  seen: Seen<TargetSections> & Partial<Pick<Picture, 'extensionAuthentication'>>,
+  target: Target,
+  { number, risk }: Pick<Phase, 'number' | 'risk'>,
+): readonly Refusal[] {
+  const unreachable = risk === 'reads' ? [] : unreachableNodes(seen)
+  // Half way through, going on is safer than standing still: only what makes the next step impossible counts.
+  if (target.isDropping) return unreachable
+  return [
+    ...unservedLayouts(seen),
+    ...withoutApiServer(seen),
+    ...sharedCas(seen, target),
+    ...expiredCas(seen, target),
+    ...unlikeNames(target),
+    ...(number === 1 ? keysElsewhere(seen, target) : []),
+    ...otherSigners(seen),
+    ...anyFrontProxy(seen, target),
+    ...unreachable,
+  ]
+}
+
+function unservedLayouts({ nodes }: Seen<'nodes'>): readonly Refusal[] {
+  const unserved = nodes.filter(({ layout }) => !servedLayouts.has(layout))
+  const layouts = [...new Set(unserved.map(({ layout }) => layout))]
+  return layouts.map((layout) => ({
+    what: `a cluster of ${layout} is not served: ${unserved.map(({ name }) => name).join(', ')}`,
+    why: 'its CAs are made and rotated by what runs it',
+    next: layout === 'managed' ? "use the provider's own rotation" : `use ${layout}'s own rotation command`,
+  }))
+}
+
+function withoutApiServer({ components }: Seen<'components'>): readonly Refusal[] {
+  if (components.some(({ name }) => name === 'kube-apiserver')) return []
+  return [
+    {
+      what: 'no kube-apiserver was found on any node',
+      why: 'its flags say where the CAs are',
+      next: 'kcert rotate-ca discover, and check how control-plane nodes are reached in kcert.yaml',
+    },
+  ]
+}
+
+/** Who has a certificate of a shared CA could speak to etcd, or as the front proxy for anybody. */
+function sharedCas(seen: Seen<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
+  const [cluster, frontProxy] = ['cluster', 'front-proxy'].map(
+    (ca) => changes.find((change) => change.ca === ca)?.oldCa.spki,
+  )
+  const refusals: Refusal[] = []
+  if (cluster !== undefined && cluster === frontProxy) {
+    refusals.push({
+      what: 'one CA serves the cluster and the front proxy',
+      why: 'the two are rotated in another order, and any client could name itself whom it likes',
+      next: 'give the front proxy a CA of its own first',
+    })
+  }
+  for (const { node, flags } of seen.components) {
+    const etcd = fileAt(seen, node, flags['etcd-cafile'])?.holds
+    const spkis =
+      etcd?.kind === 'certificates'
+        ? etcd.certificates.map((digest) => seen.certificates.get(digest)?.spki)
+        : []
+    if (cluster === undefined || !spkis.includes(cluster)) continue
+    refusals.push({
+      what: `one CA serves the cluster and etcd (on ${node})`,
+      why: 'etcd never reads its CA again, and this playbook does not restart it',
+      next: 'give etcd a CA of its own first',
+    })
+    break
+  }
+  return refusals
+}
+
+function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] {
+  return changes
+    .filter(({ oldCa }) => oldCa.notAfterMs <= seen.atMs)
+    .map(({ ca, oldCa }) => ({
+      what: `the ${ca} CA has expired: ${new Date(oldCa.notAfterMs).toISOString()}`,
+      why: 'nobody accepts anything that it signed, so there is nothing to carry over',
+      next: 'kcert rotate-ca recover',
+    }))
+}
+
+/** Of two CAs of one name OpenSSL takes the first that it finds, unless both say which key they have. */
+function unlikeNames({ changes }: Target): readonly Refusal[] {
+  return changes
+    .filter(
+      ({ oldCa, newCa }) =>
+        oldCa.subject === newCa.subject &&
+        (oldCa.subjectKeyId === undefined || newCa.subjectKeyId === undefined),
+    )
+    .map(({ ca, newCa }) => ({
+      what: `the new ${ca} CA has the name of the old one: ${newCa.subject}`,
+      why: 'without subject key identifiers in both, OpenSSL takes the wrong one of the two, in any order of the bundle',
+      next: `give the new CA another name, e.g. ${newCa.subject}-2`,
+    }))
+}
+
+function keysElsewhere(seen: Seen<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
+  const api = seen.components.find(({ name }) => name === 'kube-apiserver')
+  if (api === undefined) return []
+  return changes.flatMap(({ ca, oldCa }) => {
+    const path = caFileOf(api, ca)
+    const keys = seen.components
+      .filter(({ name }) => name === 'kube-apiserver')
+      .map(({ node }) => (path === undefined ? undefined : fileAt(seen, node, keyBeside(path))?.holds))
+    if (keys.some((holds) => holds?.kind === 'key' && holds.spki === oldCa.spki)) return []
+    return [
+      {
+        what: `the key of the ${ca} CA is on no control-plane node`,
+        why: 'the controller-manager signs with it until phase 7, and the bridge is made with it',
+        next: 'an external CA is rotated by hand: kcert rotate-ca runbook DIR',
+      },
+    ]
+  })
+}
+
+/** Signers with files of their own have CAs of their own, which this playbook does not know. */
+function otherSigners({ components }: Seen<'components'>): readonly Refusal[] {
+  const perSigner = /^cluster-signing-(kubelet|kube-apiserver|legacy)-.*-file$/
+  const found = components.flatMap(({ id, flags }) =>
+    Object.keys(flags)
+      .filter((flag) => perSigner.test(flag))
+      .map((flag) => `${id} --${flag}`),
+  )
+  if (found.length === 0) return []
+  return [
+    {
+      what: `signers with files of their own: ${found.join(', ')}`,
+      why: 'this was not tried',
+      next: 'take these flags away, so that all signers use --cluster-signing-cert-file',
+    },
+  ]
+}
+
+function anyFrontProxy(
+  { extensionAuthentication }: Partial<Pick<Picture, 'extensionAuthentication'>>,
+  { changes }: Target,
+): readonly Refusal[] {
+  if (!extensionAuthentication?.allowsAnyName || !changes.some(({ ca }) => ca === 'front-proxy')) return []
+  return [
+    {
+      what: 'every certificate of the front-proxy CA counts as a front proxy: --requestheader-allowed-names is empty',
+      why: 'while two CAs are trusted, twice as many could name themselves whom they like',
+      next: 'set --requestheader-allowed-names=front-proxy-client first',
+    },
+  ]
+}
+
+function unreachableNodes({ nodes }: Seen<'nodes'>): readonly Refusal[] {
+  const gone = nodes.filter(({ unreachable }) => unreachable !== undefined)
+  if (gone.length === 0) return []
+  const named = gone.slice(0, 5).map(({ name, unreachable }) => `${name} (${unreachable})`)
+  return [
+    {
+      what: `${gone.length} node${gone.length === 1 ? '' : 's'} cannot be reached: ${named.join(', ')}`,
+      why: 'a node that is left behind loses its cluster in phase 12',
+      next: 'bring it back, or delete the Node',
+    },
+  ]
+}

@@ -1,0 +1,363 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { type Action, type Condition, evidenceKey, type Step, type WaitUntil } from './action.ts'
+import { missingFor, sectionsOf } from './conditions.ts'
+import {
+  actionDigest,
+  changesIn,
+  describeAction,
+  evidenceIn,
+  intentsIn,
+  type JournalEntry,
+  type JournalRecord,
+  journalLine,
+  readJournal,
+  waiversIn,
+} from './journal.ts'
+import type { Gap, Phase, Refusal, Risk, Undo } from './phase.ts'
+import { type Picture, type SectionName, sectionNames } from './picture.ts'
+import { phaseNumbered } from './playbook.ts'
+import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
+import { earliestPhase } from './position.ts'
+import { preflight } from './refusals.ts'
+import type { Target } from './target.ts'
+import { targetOf, targetSections, type Wish } from './target-reading.ts'
+
+// observe → plan → confirm → act → observe, until nothing separates the cluster from the phase. Running again is the resume:
+// the position is read from the cluster, and what holds already makes no action.
+
+/** What a run tells whoever watches: terminal, log, test. */
+export type RotationEvent =
+  | { readonly kind: 'phase-begun'; readonly phase: number; readonly title: string; readonly gaps: number }
+  | { readonly kind: 'action-begun' | 'action-done'; readonly action: Action; readonly what: string }
+  | { readonly kind: 'waiting'; readonly what: string; readonly missing: readonly Gap[] }
+  | { readonly kind: 'phase-held'; readonly phase: number; readonly remarks: readonly string[] }
+  | { readonly kind: 'phase-stopped'; readonly phase: number; readonly error: KcertError }
+
+export interface PlannedPhase {
+  readonly number: number
+  readonly title: string
+  readonly risk: Risk
+  readonly gaps: readonly Gap[]
+  readonly steps: readonly Step[]
+  readonly remarks: readonly string[]
+}
+
+export interface Surroundings {
+  readonly observer: Observer
+  readonly executor: Executor
+  readonly journal: JournalFile
+  readonly pace: Pace
+  readonly wish: Wish
+  readonly emit: (event: RotationEvent) => void
+  /** Shown the plan; false: nothing is done. */
+  readonly confirm: (plan: PlannedPhase) => Promise<boolean>
+  /** True when the operator answers for it now. */
+  readonly ask: (question: string) => Promise<boolean>
+}
+
+export type PhaseOutcome = 'held' | 'declined'
+
+/** How often a phase looks whether what it waits for has come. */
+const pollMs = 500
+
+/** How long a picture may lag behind what was done: a kubelet's Lease, an informer, a mount. */
+const settleMs = 90_000
+
+/** A node may be born in the middle of a phase: then there is more to do than was planned. */
+const mostRounds = 4
+
+/** Drives phases on one cluster. Everything that it knows it reads from the cluster and the journal, each time anew. */
+export class Rotation {
+  private readonly around: Surroundings
+  private last: string | undefined
+  private entries: JournalEntry[] = []
+  private writing: Promise<void> = Promise.resolve()
+
+  private constructor(around: Surroundings) {
+    this.around = around
+  }
+
+  /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED. */
+  static async open(around: Surroundings): Promise<Rotation> {
+    const rotation = new Rotation(around)
+    const text = await around.journal.read()
+    rotation.entries = [...readJournal(text)]
+    rotation.last = text.split('\n').slice(0, -1).at(-1)
+    return rotation
+  }
+
+  /** Observes and plans; nothing is written, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
+  async plan(number: number): Promise<PlannedPhase> {
+    const phase = phaseNumbered(number)
+    const { seen, target } = await this.look(phase)
+    return this.planOf(phase, seen, target)
+  }
+
+  /** Runs one phase until it holds. Throws what stopped it: what, why, next. */
+  async run(number: number): Promise<PhaseOutcome> {
+    const phase = phaseNumbered(number)
+    try {
+      return await this.carryOut(phase)
+    } catch (error) {
+      if (error instanceof KcertError) {
+        this.around.emit({ kind: 'phase-stopped', phase: number, error })
+        await this.record({ kind: 'phase', phase: number, event: 'stopped', detail: error.message }).catch(
+          () => {},
+        )
+      }
+      throw error
+    }
+  }
+
+  /** Brings back what a phase changed. The phases behind it must have been undone before. */
+  async undo(number: number): Promise<PhaseOutcome> {
+    const phase = phaseNumbered(number)
+    const { seen, target } = await this.look(phase, sectionNames)
+    const undo: Undo = phase.undo(
+      { phase: number, copies: seen.copies.filter((copy) => copy.phase === number) },
+      seen,
+      target,
+    )
+    if (undo.kind === 'impossible') throw refused([undo.refusal])
+    const { title, risk } = phase
+    const plan = { number, title: `undo: ${title}`, risk, gaps: [], steps: undo.steps, remarks: [] }
+    if (undo.steps.length > 0 && !(await this.around.confirm(plan))) return 'declined'
+    await this.performAll(undo.steps)
+    await this.record({ kind: 'phase', phase: number, event: 'undone' })
+    return 'held'
+  }
+
+  /** Returns a picture of these sections, with what the journal remembers. */
+  async look(
+    phase: Phase,
+    sections: readonly SectionName[] = phase.sees,
+  ): Promise<{ seen: Picture; target: Target }> {
+    const wanted = [...new Set([...sections, ...targetSections])]
+    const observed = (await this.around.observer.observe(wanted)) as Picture
+    const seen: Picture = {
+      ...observed,
+      evidence: evidenceIn(this.entries),
+      intents: intentsIn(this.entries),
+    }
+    const { wish } = this.around
+    const waivers = new Set([...wish.waivers, ...waiversIn(this.entries)])
+    const target = targetOf(seen, { ...wish, waivers }, changesIn(this.entries))
+    const certificates = new Map(seen.certificates)
+    for (const { oldCa, newCa, bridge } of target.changes) {
+      for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
+    }
+    return { seen: { ...seen, certificates }, target }
+  }
+
+  private async carryOut(phase: Phase): Promise<PhaseOutcome> {
+    const { number, title } = phase
+    for (let round = 1; ; round++) {
+      const { seen, target } = await this.look(phase)
+      const gaps = phase.gaps(seen, target)
+      if (gaps.length === 0) return this.held(phase, seen, target)
+      const plan = this.planOf(phase, seen, target)
+      if (round === 1) {
+        this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
+        if (!(await this.around.confirm(plan))) return 'declined'
+        await this.record({ kind: 'phase', phase: number, event: 'begun' })
+      }
+      await this.performAll(plan.steps)
+      const open = await this.settle(phase)
+      if (open.length > 0 && round === mostRounds) throw unclosed(phase, open)
+    }
+  }
+
+  private planOf(phase: Phase, seen: Picture, target: Target): PlannedPhase {
+    const { number, title, risk } = phase
+    const gaps = phase.gaps(seen, target)
+    if (gaps.length > 0) {
+      const refusals = [
+        ...preflight(seen, target, phase),
+        ...earliestPhase(seen, target, number),
+        ...(phase.refusals?.(seen, target) ?? []),
+      ]
+      if (refusals.length > 0) throw refused(refusals)
+    }
+    const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
+    return { number, title, risk, gaps, steps, remarks: phase.remarks?.(seen, target) ?? [] }
+  }
+
+  private async held(phase: Phase, seen: Picture, target: Target): Promise<'held'> {
+    const { number } = phase
+    const remarks = phase.remarks?.(seen, target) ?? []
+    this.around.emit({ kind: 'phase-held', phase: number, remarks })
+    await this.remember(target)
+    await this.record({ kind: 'phase', phase: number, event: 'held' })
+    return 'held'
+  }
+
+  /** Writes down which CAs are meant, once they are made: phase 12 needs it when kcert's folder is half gone. */
+  private async remember(target: Target): Promise<void> {
+    const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
+    const isPlanned = changes.some(({ newCa }) => newCa.digest.startsWith('planned:'))
+    if (isPlanned || JSON.stringify(changes) === JSON.stringify(changesIn(this.entries))) return
+    await this.record({ kind: 'rotation', changes })
+  }
+
+  /** Waits while the picture lags behind what was done; returns what stays open. */
+  private async settle(phase: Phase): Promise<readonly Gap[]> {
+    const { pace } = this.around
+    const deadline = pace.now() + settleMs
+    for (;;) {
+      const { seen, target } = await this.look(phase)
+      const open = phase.gaps(seen, target)
+      // What a plan can close is the next round's.
+      if (open.length === 0 || pace.now() >= deadline || phase.plan(seen, target).length > 0) return open
+      await pace.sleep(pollMs)
+    }
+  }
+
+  private async performAll(steps: readonly Step[]): Promise<void> {
+    // Once one lane has failed, the others finish what they are at and begin nothing new.
+    let failure: unknown
+    for (const step of steps) {
+      if (step.kind !== 'together') {
+        await this.perform(step)
+        continue
+      }
+      const queue = [...step.lanes]
+      const work = async (): Promise<void> => {
+        for (let lane = queue.shift(); lane !== undefined; lane = queue.shift()) {
+          for (const action of lane.steps) {
+            if (failure !== undefined) return
+            try {
+              await this.perform(action)
+            } catch (error) {
+              failure ??= error
+              return
+            }
+          }
+        }
+      }
+      await Promise.all(Array.from({ length: step.atOnce }, work))
+      if (failure !== undefined) throw failure
+    }
+  }
+
+  private async perform(action: Action): Promise<void> {
+    const what = describeAction(action)
+    this.around.emit({ kind: 'action-begun', action, what })
+    const { phase } = action
+    if (action.kind === 'wait') await this.wait(action)
+    else if (action.kind === 'ask') await this.ask(action.id, action.question)
+    else if (action.kind === 'probe') await this.probe(action)
+    else {
+      const entry = { phase, action: actionDigest(action), what }
+      // Durable before the act: when the journal cannot be written, the act does not happen.
+      await this.record({ kind: 'intent', ...entry })
+      try {
+        await this.act(action)
+      } catch (error) {
+        const detail = error instanceof Error ? error.message : String(error)
+        await this.record({ kind: 'failed', ...entry, detail }).catch(() => {})
+        throw error
+      }
+      await this.record({ kind: 'done', ...entry })
+    }
+    this.around.emit({ kind: 'action-done', action, what })
+  }
+
+  private act(action: Exclude<Action, { kind: 'wait' | 'ask' | 'probe' }>): Promise<void> {
+    const { executor } = this.around
+    switch (action.kind) {
+      case 'write-file':
+        return executor.write(action)
+      case 'patch-object':
+        return executor.patch(action)
+      case 'restart':
+        return executor.restart(action)
+      case 'roll':
+        return executor.roll(action)
+    }
+  }
+
+  /** An API server that does not answer for a moment is waited for like anything else. */
+  private async missing(until: Condition): Promise<readonly Gap[]> {
+    try {
+      const seen = await this.around.observer.observe(sectionsOf(until))
+      return missingFor(until, seen as Picture)
+    } catch (error) {
+      if (!(error instanceof KcertError) || error.code !== 'KCERT_UNREACHABLE') throw error
+      return [{ at: 'API server', what: error.message }]
+    }
+  }
+
+  private async wait({ until, because, deadlineMs }: WaitUntil): Promise<void> {
+    const { pace, emit } = this.around
+    const deadline = pace.now() + deadlineMs
+    let told = ''
+    for (;;) {
+      const missing = await this.missing(until)
+      if (missing.length === 0) return
+      const news = JSON.stringify(missing)
+      if (news !== told) emit({ kind: 'waiting', what: because, missing })
+      told = news
+      if (pace.now() >= deadline) throw overdue(because, missing, deadlineMs)
+      await pace.sleep(pollMs)
+    }
+  }
+
+  private async probe(action: Extract<Action, { kind: 'probe' }>): Promise<void> {
+    const { executor, pace } = this.around
+    const { ok, detail } = await executor.probe(action)
+    const key = evidenceKey(action.subject)
+    await this.record({ kind: 'evidence', phase: action.phase, key, ok, atMs: pace.now(), detail })
+    if (ok) return
+    throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, {
+      why: detail,
+      next: `mend it and run the same command again: kcert rotate-ca --phase ${action.phase}`,
+    })
+  }
+
+  private async ask(id: string, question: string): Promise<void> {
+    if (await this.around.ask(question)) await this.record({ kind: 'waiver', id })
+  }
+
+  /** One line after the other, though lanes run side by side: each has the digest of the one before. */
+  private record(record: JournalRecord): Promise<void> {
+    const written = this.writing.then(async () => {
+      const line = journalLine(record, this.around.pace.now(), this.last)
+      await this.around.journal.append(`${line}\n`)
+      this.last = line
+      this.entries.push(JSON.parse(line) as JournalEntry)
+    })
+    this.writing = written.catch(() => {})
+    return written
+  }
+}
+
+function refused([first, ...others]: readonly Refusal[]): KcertError {
+  const more =
+    others.length === 0 ? '' : ` (and ${others.length} more: ${others.map(({ what }) => what).join('; ')})`
+  return new KcertError('KCERT_ROTATION_REFUSED', `${first!.what}${more}`, {
+    why: first!.why,
+    next: first!.next,
+  })
+}
+
+function unclosed(phase: Phase, open: readonly Gap[]): KcertError {
+  const named = open.slice(0, 5).map(({ at, what }) => `${at}: ${what}`)
+  const more = open.length > 5 ? ` and ${open.length - 5} more` : ''
+  return new KcertError(
+    'KCERT_ROTATION_GATE',
+    `phase ${phase.number} does not hold yet: ${named.join('; ')}${more}`,
+    {
+      why: 'everything planned was done, and this stays open',
+      next: `kcert rotate-ca --phase ${phase.number}`,
+    },
+  )
+}
+
+function overdue(because: string, missing: readonly Gap[], deadlineMs: number): KcertError {
+  const named = missing.slice(0, 5).map(({ at, what }) => `${at} (${what})`)
+  const more = missing.length > 5 ? ` and ${missing.length - 5} more` : ''
+  return new KcertError('KCERT_ROTATION_GATE', `waited ${deadlineMs / 1000} s until ${because}`, {
+    why: `still missing: ${named.join(', ')}${more}`,
+    next: 'mend what is named and run the same command again: it goes on where it stands',
+  })
+}

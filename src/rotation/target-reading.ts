@@ -1,0 +1,157 @@
+import type { CertificateRecord } from './certificate-record.ts'
+import { caFileOf, folderOn, keyBeside, materialPaths } from './material.ts'
+import { certificatesIn, fileAt, type SectionName, type Seen } from './picture.ts'
+import { type CaChange, type CaName, caNames, plannedDigest, type Target } from './target.ts'
+
+// The target is what the operator wants, filled with what the cluster says: which CA is the old one, whether the new one is made,
+// and whether the old one is being dropped already.
+
+/** What the operator chose. Kept in the journal, so that a second run means the same. */
+export interface Wish {
+  readonly cas: readonly CaName[]
+  readonly withBridge: boolean
+  readonly reason: Target['reason']
+  readonly newKeys: boolean
+  readonly atOnce: number
+  readonly waivers: ReadonlySet<string>
+  readonly trustsReloadingClients: boolean
+  readonly mostClockSkewMs: number
+  readonly soakMs: number
+  readonly acceptsOutage: boolean
+}
+
+export const defaultWish: Wish = {
+  cas: caNames,
+  withBridge: true,
+  reason: 'routine',
+  newKeys: false,
+  atOnce: 4,
+  waivers: new Set(),
+  trustsReloadingClients: true,
+  mostClockSkewMs: 30_000,
+  soakMs: 20_000,
+  acceptsOutage: false,
+}
+
+/** What every run observes first. */
+export const targetSections = [
+  'nodes',
+  'components',
+  'kubelets',
+  'files',
+  'handshakes',
+  'intents',
+] as const satisfies readonly SectionName[]
+
+export type TargetSections = (typeof targetSections)[number]
+
+/** What a journal remembers of the CAs. */
+type Remembered = readonly {
+  readonly ca: string
+  readonly oldCa: CertificateRecord
+  readonly newCa: CertificateRecord
+}[]
+
+/** Returns the target of a run. */
+export function targetOf(seen: Seen<TargetSections>, wish: Wish, remembered: Remembered = []): Target {
+  const { cas, withBridge, ...rest } = wish
+  const changes = cas.flatMap((ca) => changeFrom(seen, ca, wish, remembered) ?? [])
+  return { ...rest, changes, isDropping: isDropping(seen, changes) }
+}
+
+function changeFrom(
+  seen: Seen<TargetSections>,
+  ca: CaName,
+  { withBridge, reason }: Wish,
+  remembered: Remembered,
+): CaChange | undefined {
+  const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
+  const laidOut = apis.map(({ node }) => {
+    const paths = materialPaths(folderOn(seen, node), ca)
+    const first = (path: string) => seen.certificates.get(certificatesIn(fileAt(seen, node, path))[0] ?? '')
+    return {
+      oldCa: first(paths.oldCertificate),
+      newCa: first(paths.newCertificate),
+      bridge: first(paths.bridge),
+    }
+  })
+  const known = remembered.find((one) => one.ca === ca)
+  // A run that was killed between the two has left a key without its certificate: that key is certified.
+  const madeKey = apis
+    .map(({ node }) => fileAt(seen, node, materialPaths(folderOn(seen, node), ca).newKey)?.holds)
+    .find((holds) => holds?.kind === 'key')?.spki
+  const oldCa = laidOut.find((one) => one.oldCa)?.oldCa ?? known?.oldCa ?? presentCa(seen, ca)
+  if (oldCa === undefined) return undefined
+  const newCa = laidOut.find((one) => one.newCa)?.newCa ?? known?.newCa ?? plannedCa(seen, oldCa, ca, madeKey)
+  if (ca === 'front-proxy' || !withBridge || reason === 'compromise') return { ca, oldCa, newCa }
+  const bridge = laidOut.find((one) => one.bridge)?.bridge ?? plannedBridge(oldCa, newCa)
+  return { ca, oldCa, newCa, bridge }
+}
+
+/** The CA whose key lies beside the file by which API servers know clients; else the first of the file. */
+function presentCa(seen: Seen<TargetSections>, ca: CaName): CertificateRecord | undefined {
+  for (const api of seen.components) {
+    const path = api.name === 'kube-apiserver' ? caFileOf(api, ca) : undefined
+    if (path === undefined) continue
+    const records = certificatesIn(fileAt(seen, api.node, path)).flatMap(
+      (digest) => seen.certificates.get(digest) ?? [],
+    )
+    const key = fileAt(seen, api.node, keyBeside(path))?.holds
+    const signer = key?.kind === 'key' ? records.find(({ spki }) => spki === key.spki) : undefined
+    const found = signer ?? records[0]
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** As phase 1 will make it: another name, so that tools that go by names can tell the two, and key identifiers. */
+function plannedCa(
+  seen: Seen<TargetSections>,
+  oldCa: CertificateRecord,
+  ca: CaName,
+  key = `planned:key of ${ca}/new`,
+): CertificateRecord {
+  return {
+    digest: plannedDigest(ca, 'new'),
+    subject: nextName(oldCa.subject, ca),
+    issuer: nextName(oldCa.subject, ca),
+    subjectKeyId: key,
+    authorityKeyId: key,
+    spki: key,
+    signedBy: key,
+    isCa: true,
+    notBeforeMs: seen.atMs - 300_000,
+    notAfterMs: seen.atMs + 3_650 * 86_400_000,
+  }
+}
+
+function plannedBridge(oldCa: CertificateRecord, newCa: CertificateRecord): CertificateRecord {
+  const { authorityKeyId: _, ...same } = newCa
+  return {
+    ...same,
+    digest: plannedDigest('cluster', 'bridge'),
+    issuer: oldCa.subject,
+    signedBy: oldCa.spki,
+    ...(oldCa.subjectKeyId === undefined ? {} : { authorityKeyId: oldCa.subjectKeyId }),
+    notAfterMs: oldCa.notAfterMs,
+  }
+}
+
+/** CN=kubernetes → CN=kubernetes-ca-2 → CN=kubernetes-ca-3 */
+export function nextName(subject: string, ca: CaName): string {
+  const counted = /^(.*-ca)-(\d+)$/.exec(subject)
+  if (counted !== null) return `${counted[1]}-${Number(counted[2]) + 1}`
+  return ca === 'cluster' && !subject.endsWith('-ca') ? `${subject}-ca-2` : `${subject}-2`
+}
+
+/** True once a verifier trusts the new CA alone, or phase 12 wrote down that it would see to that. */
+function isDropping(seen: Seen<TargetSections>, changes: readonly CaChange[]): boolean {
+  if (seen.intents.some(({ drops }) => drops)) return true
+  return changes.some(({ ca, oldCa, newCa }) =>
+    seen.components.some((component) => {
+      const path = component.name === 'kube-apiserver' ? caFileOf(component, ca) : undefined
+      const trust = certificatesIn(fileAt(seen, component.node, path))
+      return trust.includes(newCa.digest) && !trust.includes(oldCa.digest)
+    }),
+  )
+}

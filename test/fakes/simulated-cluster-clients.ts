@@ -1,0 +1,227 @@
+import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
+import { refusingVerifiers } from '../../src/rotation/model/trust.ts'
+import type { SimulatedCluster, SimulatedPod, SimulatedProcess } from './simulated-cluster.ts'
+
+// Clients that try all the time: after everything that happens, each of them makes a new connection, and what fails is counted.
+
+export interface Failure {
+  readonly atMs: number
+  readonly client: string
+  readonly server: string
+  readonly why: string
+}
+
+export class SimulatedClients {
+  readonly failures: Failure[] = []
+  /** What was tried, by the kind of client. */
+  readonly tried = new Map<string, number>()
+  /** Ended by phase 12 on purpose: a client that trusts the old CA alone, by the bridge. */
+  expectsBridge = true
+  /** Pods that nobody restarts and that read once are no rule-following clients. */
+  readonly waived = new Set<string>()
+  private readonly cluster: SimulatedCluster
+  private readonly verdicts = new Map<string, boolean>()
+  private readonly tlsErrors = new Map<string, number>()
+  private readonly reported = new Set<string>()
+
+  constructor(cluster: SimulatedCluster) {
+    this.cluster = cluster
+    cluster.isConnected = (process) => this.wrongWithProcess(process) === undefined
+  }
+
+  /** Lets every client try after each instant. */
+  attach(): void {
+    this.cluster.time.afterEach = () => this.tryAll()
+  }
+
+  lastTlsErrorMs(server: string): number {
+    return this.tlsErrors.get(server) ?? 0
+  }
+
+  private trusts(trust: readonly Digest[], chain: readonly Digest[]): boolean {
+    const day = Math.floor(this.cluster.time.nowMs / 86_400_000)
+    const key = `${day} ${trust.join()} ${chain.join()}`
+    let verdict = this.verdicts.get(key)
+    if (verdict === undefined) {
+      const { certificates, time } = this.cluster
+      verdict = refusingVerifiers({ chain, trust, certificates, atMs: time.nowMs }).length === 0
+      this.verdicts.set(key, verdict)
+    }
+    return verdict
+  }
+
+  private servers(): SimulatedProcess[] {
+    return [...this.cluster.processes.values()].filter(
+      (one) => one.name === 'kube-apiserver' && one.isHealthy,
+    )
+  }
+
+  /** Why a connection to an API server fails; undefined: it does not. */
+  private wrongAt(
+    api: SimulatedProcess,
+    trust: readonly Digest[],
+    client: Digest | undefined,
+  ): string | undefined {
+    if (!this.trusts(trust, this.cluster.loadedBy(api, 'tls-cert-file')))
+      return 'server certificate not trusted'
+    if (client === undefined) return undefined
+    return this.trusts(this.cluster.loadedBy(api, 'client-ca-file'), [client]) ? undefined : 'client gets 401'
+  }
+
+  reaches(trust: readonly Digest[], server: string): boolean {
+    const api = this.cluster.processes.get(server)
+    return api?.isHealthy === true && this.wrongAt(api, trust, undefined) === undefined
+  }
+
+  /** Undefined when the server does not answer. */
+  acceptsClientOf(
+    server: string,
+    ca: CertificateRecord,
+    which: 'cluster' | 'front-proxy',
+  ): boolean | undefined {
+    const process = this.cluster.processes.get(server)
+    if (process === undefined || !process.isHealthy) return undefined
+    const flag = which === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file'
+    const extension = this.cluster.objects.get('ConfigMap kube-system/extension-apiserver-authentication')
+    const trust =
+      process.flags[flag] === undefined
+        ? ((extension?.data[which === 'cluster' ? 'client' : 'requestheader'] ?? []) as readonly Digest[])
+        : this.cluster.loadedBy(process, flag)
+    return trust.some((digest) => this.cluster.certificates.get(digest)?.spki === ca.spki)
+  }
+
+  /** A component or kubelet with its kubeconfig, at the API server that it talks to. */
+  wrongWithProcess(process: SimulatedProcess): string | undefined {
+    const trust = this.cluster.loadedBy(process, 'kubeconfig')
+    const client =
+      process.name === 'kubelet'
+        ? this.cluster.clientOf(process, 'kubelet-client-current')
+        : this.cluster.clientOf(process, 'kubeconfig')
+    const local = this.cluster.processes.get(`${process.node}/kube-apiserver`)
+    const apis = local === undefined ? this.servers() : local.isHealthy ? [local] : []
+    for (const api of apis) {
+      const wrong = this.wrongAt(api, trust, client)
+      if (wrong !== undefined) return `${wrong} at ${api.id}`
+    }
+    return undefined
+  }
+
+  wrongWithKubeconfig(node: string, path: string): string | undefined {
+    const content = this.cluster.contentOf(this.cluster.read(node, path)?.text)
+    if (content === undefined || !('kubeconfig' in content)) return 'no kubeconfig'
+    for (const api of this.servers()) {
+      const wrong = this.wrongAt(api, content.kubeconfig.caData, content.kubeconfig.client)
+      if (wrong !== undefined) return `${wrong} at ${api.id}`
+    }
+    return undefined
+  }
+
+  /** Logs of a node through every API server; "404" while its kubelet starts. */
+  wrongWithLogs(node: string): string | undefined {
+    const kubelet = this.cluster.processes.get(`${node}/kubelet`)
+    if (kubelet === undefined || !kubelet.isHealthy) return 'kubelet does not answer'
+    for (const api of this.servers()) {
+      const wrong = this.wrongFromApiTo(api, kubelet)
+      if (wrong !== undefined) return wrong
+    }
+    return (this.cluster.logsFrom.get(node) ?? 0) > this.cluster.time.nowMs ? '404' : undefined
+  }
+
+  private wrongFromApiTo(api: SimulatedProcess, kubelet: SimulatedProcess): string | undefined {
+    const { time, pooled } = this.cluster
+    const key = `${api.id}>${kubelet.id}`
+    const client = this.cluster.loadedBy(api, 'kubelet-client-certificate')[0] ?? ''
+    const kept = pooled.get(key)
+    const used = kept !== undefined && kept.untilMs > time.nowMs ? kept.client : client
+    if (used === client && kept?.client !== client) pooled.set(key, { client, untilMs: time.nowMs + 300_000 })
+    if (!this.trusts(this.cluster.loadedBy(kubelet, 'client-ca-file'), [used])) {
+      return `${api.id} gets 401 from ${kubelet.id}`
+    }
+    if (api.flags['kubelet-certificate-authority'] === undefined) return undefined
+    const serving = this.cluster.loadedBy(kubelet, 'kubelet-server-current')
+    if (this.trusts(this.cluster.loadedBy(api, 'kubelet-certificate-authority'), serving)) return undefined
+    return `${api.id} does not trust ${kubelet.id}`
+  }
+
+  private tryAll(): void {
+    const apis = this.servers()
+    for (const node of this.cluster.nodes.values()) {
+      if (!node.isControlPlane) continue
+      const path = '/etc/kubernetes/admin.conf'
+      this.count(
+        'holder of a bundle kubeconfig',
+        `${node.name}:${path}`,
+        '*',
+        this.wrongWithKubeconfig(node.name, path),
+      )
+    }
+    for (const process of this.cluster.processes.values()) {
+      if (process.name === 'kube-apiserver' || !process.isHealthy) continue
+      this.count(process.name, process.id, '*', this.wrongWithProcess(process))
+    }
+    for (const pod of this.cluster.pods.values()) {
+      for (const api of apis) this.count('pod', pod.id, api.id, this.wrongWithPod(pod, api))
+    }
+    for (const api of apis) {
+      if (this.expectsBridge) {
+        const wrong = this.wrongAt(api, [this.cluster.oldCa.digest], undefined)
+        this.count('client that trusts the old CA alone', 'outside', api.id, wrong)
+      }
+      this.tryHandlers(api)
+      this.tryJoiner(api)
+    }
+    for (const node of this.cluster.nodes.keys()) {
+      const wrong = this.wrongWithLogs(node)
+      const isRestarting = wrong === 'kubelet does not answer' || wrong === '404'
+      this.count('logs', 'API servers', `${node}/kubelet`, isRestarting ? undefined : wrong)
+    }
+  }
+
+  private wrongWithPod(pod: SimulatedPod, api: SimulatedProcess): string | undefined {
+    return this.waived.has(pod.id) ? undefined : this.wrongAt(api, pod.trust, undefined)
+  }
+
+  /** Aggregated APIs and webhooks: the caBundle verifies the handler, the handler verifies the front proxy. */
+  private tryHandlers(api: SimulatedProcess): void {
+    const proxy = this.cluster.loadedBy(api, 'proxy-client-cert-file')
+    for (const [name, { data }] of this.cluster.objects) {
+      if (typeof data.server !== 'string') continue
+      const isTrusted = this.trusts(
+        data.trust as readonly Digest[],
+        this.cluster.handlers.get(data.server) ?? [],
+      )
+      this.count('API server to handler', api.id, name, isTrusted ? undefined : 'handler not trusted')
+    }
+    for (const pod of this.cluster.pods.values()) {
+      if (!pod.workload || this.cluster.workloads.get(pod.workload)!.serves.length === 0) continue
+      const wrong = this.trusts(pod.requestheader, proxy) ? undefined : 'front proxy not trusted'
+      this.count('front proxy', api.id, pod.id, wrong)
+    }
+  }
+
+  /** A node that joins now believes cluster-info, and takes its own client CA from there. */
+  private tryJoiner(api: SimulatedProcess): void {
+    const info = this.cluster.objects.get('ConfigMap kube-public/cluster-info')
+    const trust = (info?.data.trust ?? []) as readonly Digest[]
+    this.count('joining node', 'joiner', api.id, this.wrongAt(api, trust, undefined))
+    const client = this.cluster.loadedBy(api, 'kubelet-client-certificate')
+    const isAccepted = this.trusts(trust, client)
+    this.count('logs of a joining node', api.id, 'joiner', isAccepted ? undefined : 'client gets 401')
+  }
+
+  private count(kind: string, client: string, server: string, why: string | undefined): void {
+    this.tried.set(kind, (this.tried.get(kind) ?? 0) + 1)
+    const key = `${client}>${server}`
+    if (why === undefined) {
+      this.reported.delete(key)
+      return
+    }
+    if (why.includes('not trusted')) {
+      for (const api of this.servers()) this.tlsErrors.set(api.id, this.cluster.time.nowMs)
+    }
+    // A client that goes on failing is one failure.
+    if (this.reported.has(key)) return
+    this.reported.add(key)
+    this.failures.push({ atMs: this.cluster.time.nowMs, client: `${kind} ${client}`, server, why })
+  }
+}

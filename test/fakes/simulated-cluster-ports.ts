@@ -1,0 +1,660 @@
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import type {
+  PatchObject,
+  Probe,
+  ProbeSubject,
+  RestartComponent,
+  RollWorkload,
+  WriteFile,
+} from '../../src/rotation/action.ts'
+import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
+import { copiesFolder } from '../../src/rotation/material.ts'
+import type {
+  ComponentName,
+  ComponentPicture,
+  CopyPicture,
+  FilePicture,
+  Picture,
+  ProcessPicture,
+  SectionName,
+  Sections,
+  Seen,
+} from '../../src/rotation/picture.ts'
+import type { Executor, JournalFile, Observer } from '../../src/rotation/ports.ts'
+import type { CaName } from '../../src/rotation/target.ts'
+import {
+  definitionPath,
+  type FileContent,
+  hashOf,
+  objectKey,
+  type SimulatedCluster,
+  type SimulatedProcess,
+} from './simulated-cluster.ts'
+import type { SimulatedClients } from './simulated-cluster-clients.ts'
+
+// Observer and executor over the simulated cluster.
+
+export class SimulatedObserver implements Observer {
+  /** How often each section was asked for. */
+  readonly asked = new Map<SectionName, number>()
+  private readonly cluster: SimulatedCluster
+
+  constructor(cluster: SimulatedCluster) {
+    this.cluster = cluster
+  }
+
+  async observe<Section extends SectionName>(sections: readonly Section[]): Promise<Seen<Section>> {
+    await this.cluster.time.sleep(20)
+    const picture: Record<string, unknown> = {
+      atMs: this.cluster.time.nowMs,
+      certificates: this.cluster.certificates,
+    }
+    for (const section of sections) {
+      this.asked.set(section, (this.asked.get(section) ?? 0) + 1)
+      picture[section] = this[section]()
+    }
+    return picture as unknown as Seen<Section>
+  }
+
+  /** Everything, for a test to look at. */
+  get picture(): Picture {
+    const sections = Object.fromEntries(
+      (
+        [
+          'nodes',
+          'components',
+          'kubelets',
+          'files',
+          'kubeconfigs',
+          'published',
+          'pods',
+          'workloads',
+          'caBundles',
+          'clusterInfo',
+          'extensionAuthentication',
+          'kubeadm',
+          'leases',
+          'handshakes',
+          'evidence',
+          'copies',
+          'intents',
+        ] as const
+      ).map((section) => [section, this[section]()]),
+    ) as unknown as Sections
+    return { ...sections, atMs: this.cluster.time.nowMs, certificates: this.cluster.certificates }
+  }
+
+  nodes(): Sections['nodes'] {
+    return [...this.cluster.nodes.values()].map(({ name, isControlPlane, clockSkewMs, isUnreachable }) => ({
+      name,
+      isControlPlane,
+      ...(isUnreachable ? { unreachable: 'connection timed out' } : { clockSkewMs }),
+      isReady: this.isReady(name),
+      kubeletVersion: 'v1.36.3',
+      layout: 'kubeadm',
+    }))
+  }
+
+  private isReady(node: string): boolean {
+    const kubelet = this.cluster.processes.get(`${node}/kubelet`)
+    return kubelet?.isHealthy === true && this.cluster.isConnected(kubelet)
+  }
+
+  components(): Sections['components'] {
+    return [...this.cluster.nodes.keys()].flatMap((node) =>
+      this.cluster.componentIds(node).map((id): ComponentPicture => {
+        const name = id.split('/')[1] as ComponentName
+        const definition = definitionPath(name)
+        const file = this.cluster.read(node, definition)!
+        const content = this.cluster.contentOf(file.text)
+        const said = content !== undefined && 'definition' in content ? content.definition : undefined
+        const process = this.cluster.processes.get(id)
+        return {
+          id,
+          node,
+          name,
+          runsAs: name === 'kube-proxy' ? 'unit' : 'static-pod',
+          definition,
+          definitionDigest: hashOf(file.text),
+          flags: said?.flags ?? {},
+          annotations: said?.annotations ?? {},
+          ...(process === undefined ? {} : { process: pictureOf(process) }),
+        }
+      }),
+    )
+  }
+
+  kubelets(): Sections['kubelets'] {
+    return [...this.cluster.nodes.keys()].map((node) => {
+      const flags = this.cluster.flagsOf(node, 'kubelet')
+      const process = this.cluster.processes.get(`${node}/kubelet`)
+      return {
+        id: `${node}/kubelet`,
+        node,
+        clientCaFile: flags['client-ca-file']!,
+        kubeconfig: flags.kubeconfig!,
+        clientCurrent: flags['kubelet-client-current']!,
+        servingCurrent: flags['kubelet-server-current']!,
+        ...(process === undefined ? {} : { process: pictureOf(process) }),
+      }
+    })
+  }
+
+  files(): Sections['files'] {
+    const files = new Map<string, FilePicture>()
+    for (const [key, file] of this.cluster.files) {
+      const [node, path] = [key.slice(0, key.indexOf(':')), key.slice(key.indexOf(':') + 1)]
+      if (this.cluster.nodes.get(node)?.isUnreachable || path.startsWith(copiesFolder)) continue
+      const target = this.cluster.read(node, path)
+      files.set(key, {
+        node,
+        path,
+        digest: hashOf(file.text),
+        mode: file.mode,
+        changedAtMs: file.changedAtMs,
+        ...(file.linksTo === undefined ? {} : { linksTo: file.linksTo }),
+        holds: target === undefined ? { kind: 'other' } : this.cluster.holdsOf(target.text),
+      })
+    }
+    return files
+  }
+
+  kubeconfigs(): Sections['kubeconfigs'] {
+    return [...this.cluster.files.keys()]
+      .filter((key) => key.endsWith('.conf') && !key.endsWith('/kubelet.conf'))
+      .map((key) => {
+        const [node, path] = key.split(':') as [string, string]
+        return { id: key, at: { node, path } }
+      })
+  }
+
+  published(): Sections['published'] {
+    return [...this.cluster.objects.entries()]
+      .filter(([name]) => name.endsWith('/kube-root-ca.crt') || name.endsWith('/legacy-token'))
+      .map(([name, { data, changedAtMs }]) => ({
+        kind: name.startsWith('Secret') ? 'Secret' : 'ConfigMap',
+        name: name.split(' ')[1]!,
+        isActive: true,
+        trust: data.trust as readonly Digest[],
+        changedAtMs,
+      }))
+  }
+
+  pods(): Sections['pods'] {
+    return [...this.cluster.pods.values()].map(
+      ({ id, uid, node, workload, startedAtMs, volume, rereads }) => ({
+        id,
+        uid,
+        node,
+        ...(workload === undefined ? {} : { workload }),
+        startedAtMs,
+        ...(this.cluster.nodes.get(node)?.isUnreachable ? {} : { volume }),
+        rereads,
+      }),
+    )
+  }
+
+  workloads(): Sections['workloads'] {
+    return [...this.cluster.workloads.values()].map(({ id, version, annotation, serves }) => ({
+      id,
+      version: String(version),
+      ...(annotation === undefined ? {} : { annotation }),
+      serves,
+      mayRoll: true,
+    }))
+  }
+
+  caBundles(): Sections['caBundles'] {
+    return [...this.cluster.objects.entries()].flatMap(([id, { data, version }]) => {
+      if (typeof data.server !== 'string') return []
+      const [kind, name] = id.split(' ') as [string, string]
+      return [
+        {
+          id,
+          object: { kind, name },
+          field: 'caBundle',
+          version: String(version),
+          trust: data.trust as readonly Digest[],
+          server: data.server,
+          isAvailable: true,
+        },
+      ]
+    })
+  }
+
+  clusterInfo(): Sections['clusterInfo'] {
+    const info = this.cluster.objects.get('ConfigMap kube-public/cluster-info')
+    if (info === undefined) return undefined
+    const trust = info.data.trust as readonly Digest[]
+    const signed = info.data.signed as Record<string, readonly Digest[]>
+    return {
+      version: String(info.version),
+      trust,
+      signatures: Object.entries(signed).map(([tokenId, over]) => ({
+        tokenId,
+        holds: over.join() === trust.join(),
+      })),
+    }
+  }
+
+  extensionAuthentication(): Sections['extensionAuthentication'] {
+    const object = this.cluster.objects.get('ConfigMap kube-system/extension-apiserver-authentication')
+    if (object === undefined) return undefined
+    const { client, requestheader } = object.data as Record<string, readonly Digest[]>
+    return {
+      version: String(object.version),
+      changedAtMs: object.changedAtMs,
+      client: client!,
+      requestheader: requestheader!,
+      allowsAnyName: false,
+    }
+  }
+
+  kubeadm(): Sections['kubeadm'] {
+    const object = this.cluster.objects.get('ConfigMap kube-system/kubeadm-config')!
+    const secret = this.cluster.objects.get('Secret kube-system/kubeadm-certs')
+    return {
+      version: String(object.version),
+      extraArgs: object.data.extraArgs as Record<string, Record<string, string>>,
+      ...(secret === undefined ? {} : { certsSecret: String(secret.version) }),
+    }
+  }
+
+  leases(): Sections['leases'] {
+    return [...this.cluster.leases.entries()].map(([name, { holder, renewedAtMs }]) => {
+      const isHeld = holder !== undefined && this.cluster.leaderOf(name) !== undefined
+      return { name, ...(isHeld ? { holder } : {}), renewedAtMs }
+    })
+  }
+
+  handshakes(): Sections['handshakes'] {
+    const shown = [...this.cluster.processes.values()].flatMap((process) => {
+      const flag = process.name === 'kubelet' ? 'kubelet-server-current' : 'tls-cert-file'
+      const chain = this.cluster.loadedBy(process, flag)
+      return chain.length === 0 || !process.isHealthy ? [] : [{ presenter: process.id, chain }]
+    })
+    const handlers = [...this.cluster.handlers].map(([presenter, chain]) => ({ presenter, chain }))
+    return [...shown, ...handlers].map((one) => ({ ...one, atMs: this.cluster.time.nowMs }))
+  }
+
+  evidence(): Sections['evidence'] {
+    return new Map()
+  }
+
+  intents(): Sections['intents'] {
+    return []
+  }
+
+  copies(): Sections['copies'] {
+    return [...this.cluster.nodes.keys()].flatMap((node) =>
+      this.cluster.nodes.get(node)!.isUnreachable ? [] : copiesOn(this.cluster, node),
+    )
+  }
+}
+
+function pictureOf({ startedAtMs, flags, isHealthy }: SimulatedProcess): ProcessPicture {
+  return { startedAtMs, flags, isHealthy }
+}
+
+const indexPath = `${copiesFolder}/index.jsonl`
+
+function copiesOn(cluster: SimulatedCluster, node: string): CopyPicture[] {
+  const text = cluster.files.get(`${node}:${indexPath}`)?.text ?? ''
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as CopyPicture)
+}
+
+/** Keys and certificates that only the executor knows; a second run finds the new CA where the first one left it. */
+export class SimulatedExecutor implements Executor {
+  readonly performed: string[] = []
+  private readonly cluster: SimulatedCluster
+  private readonly clients: SimulatedClients
+  private readonly made = new Map<string, CertificateRecord>()
+
+  constructor(cluster: SimulatedCluster, clients: SimulatedClients) {
+    this.cluster = cluster
+    this.clients = clients
+  }
+
+  async write(action: WriteFile): Promise<void> {
+    const { node, path, replaces, content, mode } = action
+    await this.reach(node)
+    const now = this.cluster.files.get(`${node}:${path}`)
+    const digest = now === undefined ? 'absent' : hashOf(now.text)
+    if (digest !== replaces && content.kind !== 'copies') {
+      throw new KcertError(
+        'KCERT_ROTATION_DRIFT',
+        `${node}:${path} is not what it was when the plan was made`,
+        {
+          why: 'somebody else changed it meanwhile',
+          next: `look at it, and run the same command again: kcert rotate-ca --phase ${action.phase}`,
+        },
+      )
+    }
+    if (this.cluster.nodes.get(node)!.isDiskFull) {
+      throw new KcertError('KCERT_FILE_NOT_WRITTEN', `${node}:${path}`, {
+        why: 'no space left on device',
+        next: 'make room and run the same command again',
+      })
+    }
+    if (content.kind === 'copies') {
+      for (const file of content.of) this.keepFile(node, file.path, action.phase, file.flags)
+      return
+    }
+    this.keepFile(node, path, action.phase)
+    switch (content.kind) {
+      case 'nothing':
+        return this.cluster.remove(node, path)
+      case 'link':
+        return this.cluster.link(node, path, content.to)
+      default:
+        return this.cluster.write(node, path, await this.resolve(action, now?.text), mode)
+    }
+  }
+
+  private async resolve(
+    { node, content }: WriteFile,
+    now: string | undefined,
+  ): Promise<FileContent | string> {
+    const before = this.cluster.contentOf(now)
+    switch (content.kind) {
+      case 'certificates':
+        return { certificates: content.certificates.map((digest) => this.resolveCertificate(digest)) }
+      case 'ca-key': {
+        const { ca, generation } = content
+        return { key: generation === 'old' ? this.oldCa(ca).spki : this.newCa(ca).spki }
+      }
+      case 'reissued': {
+        const leaf = this.cluster.certificates.get(content.leaf)!
+        const made = this.cluster.issue(leaf.subject.slice(3), this.newCa(content.ca), leaf.spki)
+        return { certificates: [made.digest, ...content.chain] }
+      }
+      case 'kubeconfig': {
+        const old = before !== undefined && 'kubeconfig' in before ? before.kubeconfig.client : undefined
+        const leaf =
+          content.reissue === undefined ? undefined : this.cluster.certificates.get(content.reissue)
+        const client =
+          leaf && this.cluster.issue(leaf.subject.slice(3), this.newCa('cluster'), leaf.spki).digest
+        const kept = client ?? old
+        return { kubeconfig: { caData: content.caData, ...(kept === undefined ? {} : { client: kept }) } }
+      }
+      case 'definition': {
+        if (before === undefined || !('definition' in before)) throw new Error('no definition')
+        const annotations = edited(before.definition.annotations ?? {}, content.annotations ?? {})
+        return {
+          definition: {
+            component: before.definition.component,
+            flags: edited(before.definition.flags, content.flags),
+            ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+          },
+        }
+      }
+      case 'requested': {
+        await this.cluster.time.sleep(this.cluster.time.between(20, 260))
+        const signed = this.sign(`system:node:${node}`)
+        if (typeof signed === 'string') {
+          throw new KcertError('KCERT_ROTATION_GATE', `no certificate for ${node}`, {
+            why: signed,
+            next: 'again',
+          })
+        }
+        return { pair: [signed.digest], key: signed.spki }
+      }
+      case 'copy':
+        return this.cluster.files.get(`${node}:${copiesFolder}/by-digest/${content.digest}`)!.text
+      default:
+        throw new Error(`no bytes for ${content.kind}`)
+    }
+  }
+
+  private resolveCertificate(digest: Digest): Digest {
+    if (digest === 'planned:cluster/new') return this.newCa('cluster').digest
+    if (digest === 'planned:front-proxy/new') return this.newCa('front-proxy').digest
+    if (digest !== 'planned:cluster/bridge') return digest
+    return this.cluster.certify(this.newCa('cluster'), this.oldCa('cluster')).digest
+  }
+
+  private oldCa(ca: CaName): CertificateRecord {
+    return ca === 'cluster' ? this.cluster.oldCa : this.cluster.oldFrontProxyCa
+  }
+
+  /** Made once; after a crash it is what lies on the nodes, the key without its certificate included. */
+  newCa(ca: CaName): CertificateRecord {
+    const stem = ca === 'cluster' ? 'ca' : 'front-proxy-ca'
+    const known = this.made.get(ca)
+    if (known !== undefined) return known
+    const spkis = new Set<string>()
+    for (const [key, file] of this.cluster.files) {
+      const content = key.endsWith(`/kcert/new/${stem}.key`) ? this.cluster.contentOf(file.text) : undefined
+      if (content !== undefined && 'key' in content) spkis.add(content.key)
+    }
+    const found = [...this.cluster.certificates.values()].find(
+      ({ spki, signedBy, isCa }) => isCa && spkis.has(spki) && signedBy === spki,
+    )
+    const old = this.oldCa(ca)
+    const name = ca === 'cluster' ? 'kubernetes-ca-2' : 'front-proxy-ca-2'
+    const made = found ?? this.cluster.makeCa(name, old.subjectKeyId !== undefined)
+    this.made.set(ca, made)
+    return made
+  }
+
+  /** A request to the signers of the leader: a certificate, or why there is none. */
+  private sign(subject: string): CertificateRecord | string {
+    const leader = this.cluster.leaderOf('kube-controller-manager')
+    if (leader === undefined) return 'kube-controller-manager has no leader'
+    const certificates = this.cluster.loadedBy(leader, 'cluster-signing-cert-file')
+    if (certificates.length !== 1) return `expected 1 certificate, found ${certificates.length}`
+    const ca = this.cluster.certificates.get(certificates[0]!)!
+    const key = this.cluster.contentOf(leader.loaded.get(leader.flags['cluster-signing-key-file']!))
+    if (key === undefined || !('key' in key) || key.key !== ca.spki) {
+      return 'tls: private key does not match public key'
+    }
+    return this.cluster.issue(subject, ca)
+  }
+
+  async patch({ object, version, change, phase }: PatchObject): Promise<void> {
+    await this.cluster.time.sleep(30)
+    const name = objectKey(object)
+    const now = this.cluster.objects.get(name)
+    if (String(now?.version) !== version) {
+      throw new KcertError('KCERT_ROTATION_DRIFT', `${name} is not what it was when the plan was made`, {
+        why: 'somebody else changed it meanwhile',
+        next: `run the same command again: kcert rotate-ca --phase ${phase}`,
+      })
+    }
+    this.keepObject(name, object, phase)
+    const data = now!.data
+    switch (change.kind) {
+      case 'delete':
+        return this.cluster.deleteObject(name)
+      case 'ca-bundle':
+        return this.cluster.put(name, { ...data, trust: change.trust })
+      case 'cluster-info':
+        return this.cluster.put(name, { ...data, trust: change.trust })
+      case 'extra-args': {
+        const all = data.extraArgs as Record<string, Record<string, string>>
+        const args = edited(all[change.component] ?? {}, change.flags)
+        const { [change.component]: _, ...others } = all
+        const extraArgs = Object.keys(args).length === 0 ? others : { ...others, [change.component]: args }
+        return this.cluster.put(name, { ...data, extraArgs })
+      }
+      case 'copy': {
+        const first = [...this.cluster.nodes.keys()][0]!
+        const text = this.cluster.files.get(`${first}:${copiesFolder}/by-digest/${change.digest}`)!.text
+        return this.cluster.put(name, JSON.parse(text) as Record<string, unknown>)
+      }
+    }
+  }
+
+  async restart({ process: id, replaces, lease, how }: RestartComponent): Promise<void> {
+    const [node, name] = id.split('/') as [string, string]
+    await this.reach(node)
+    const isOld = (): boolean => this.cluster.processes.get(id)?.startedAtMs === replaces
+    if (isOld() && how === 'service') {
+      if (name === 'kubelet') this.cluster.restartKubelet(node)
+      else this.restartUnit(id)
+    }
+    const deadline = this.cluster.time.nowMs + 120_000
+    let isReleased = lease === undefined
+    while (this.cluster.time.nowMs < deadline) {
+      const gone = replaces === undefined || !isOld()
+      if (gone && !isReleased) {
+        isReleased = true
+        // The process is seen gone through its node; only then is its Lease handed over.
+        const its = this.cluster.leases.get(lease!)!
+        if (its.holder === node && this.cluster.processes.get(id)?.isHealthy !== true) {
+          delete its.holder
+          this.cluster.time.after(this.cluster.time.between(800, 2_200), () =>
+            this.cluster.elect(lease!, undefined),
+          )
+        }
+      }
+      if (gone && this.cluster.processes.get(id)?.isHealthy) return
+      await this.cluster.time.sleep(200)
+    }
+    throw new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within 120 s`, {
+      why: 'no healthy process was seen through its node',
+      next: `look at its log on ${node}, and run the same command again`,
+    })
+  }
+
+  private restartUnit(id: string): void {
+    this.cluster.stop(id)
+    this.cluster.time.after(300, () => this.cluster.start(id, 500))
+  }
+
+  async roll({ workload, annotation }: RollWorkload): Promise<void> {
+    await this.cluster.time.sleep(30)
+    this.cluster.roll(workload, annotation)
+  }
+
+  async probe({ subject, deadlineMs }: Probe): Promise<{ ok: boolean; detail: string }> {
+    const deadline = this.cluster.time.nowMs + deadlineMs
+    let quietSince = this.cluster.time.nowMs
+    for (;;) {
+      await this.cluster.time.sleep(50)
+      if (subject.kind === 'handshake-errors') {
+        if (this.clients.lastTlsErrorMs(subject.at) > quietSince) quietSince = this.cluster.time.nowMs
+        if (this.cluster.time.nowMs - quietSince >= subject.forMs) return { ok: true, detail: 'none' }
+        await this.cluster.time.sleep(500)
+      } else {
+        const wrong = this.wrongWith(subject)
+        if (wrong === undefined) return { ok: true, detail: 'as expected' }
+        if (this.cluster.time.nowMs >= deadline) return { ok: false, detail: wrong }
+      }
+      if (this.cluster.time.nowMs >= deadline) return { ok: false, detail: 'handshake errors go on' }
+      await this.cluster.time.sleep(150)
+    }
+  }
+
+  private wrongWith(subject: Exclude<ProbeSubject, { kind: 'handshake-errors' }>): string | undefined {
+    switch (subject.kind) {
+      case 'client': {
+        const ca = subject.generation === 'old' ? this.oldCa(subject.ca) : this.newCa(subject.ca)
+        const isAccepted = this.clients.acceptsClientOf(subject.at, ca, subject.ca)
+        if (isAccepted === undefined) return `${subject.at} does not answer`
+        const accepted = isAccepted ? 'accepted' : 'refused'
+        return accepted === subject.expects ? undefined : `${subject.generation} client ${accepted}`
+      }
+      case 'old-trust': {
+        const isReached = this.clients.reaches([this.cluster.oldCa.digest], subject.at)
+        return isReached ? 'a client that trusts the old CA alone still connects' : undefined
+      }
+      case 'signer': {
+        const wanted = subject.generation === 'old' ? this.oldCa('cluster') : this.newCa('cluster')
+        const signed = this.sign('kcert-test')
+        if (typeof signed === 'string') return signed
+        return signed.signedBy === wanted.spki ? undefined : 'signed by the other CA'
+      }
+      case 'kubeconfig': {
+        const [node, path] = subject.id.split(':') as [string, string]
+        return this.clients.wrongWithKubeconfig(node, path)
+      }
+      case 'logs':
+        return this.clients.wrongWithLogs(subject.node)
+      case 'copies':
+        return copiesOn(this.cluster, subject.node).every(
+          ({ digest }) =>
+            digest === undefined ||
+            this.cluster.files.has(`${subject.node}:${copiesFolder}/by-digest/${digest}`),
+        )
+          ? undefined
+          : 'a copy is not there'
+    }
+  }
+
+  private async reach(node: string): Promise<void> {
+    await this.cluster.time.sleep(30)
+    if (!this.cluster.nodes.get(node)?.isUnreachable) return
+    throw new KcertError('KCERT_UNREACHABLE', `node ${node}`, {
+      why: 'connection timed out',
+      next: 'bring it back and run the same command again',
+    })
+  }
+
+  /** Bytes under their digest first, then the line of the index. */
+  private keepFile(node: string, path: string, phase: number, flags?: CopyPicture['flags']): void {
+    if (path.startsWith(copiesFolder)) return
+    const isKept = copiesOn(this.cluster, node).some(
+      (copy) => copy.phase === phase && 'path' in copy.of && copy.of.path === path,
+    )
+    if (isKept) return
+    const file = this.cluster.files.get(`${node}:${path}`)
+    const digest = file === undefined ? undefined : hashOf(file.text)
+    if (file !== undefined) this.cluster.write(node, `${copiesFolder}/by-digest/${digest}`, file.text, 0o600)
+    this.index(node, {
+      phase,
+      node,
+      of: { path },
+      ...(digest === undefined ? {} : { digest, mode: file!.mode }),
+      ...(file?.linksTo === undefined ? {} : { linksTo: file.linksTo }),
+      ...(flags === undefined ? {} : { flags }),
+    })
+  }
+
+  private keepObject(name: string, object: PatchObject['object'], phase: number): void {
+    const node = [...this.cluster.nodes.keys()][0]!
+    const isKept = copiesOn(this.cluster, node).some(
+      (copy) => copy.phase === phase && 'object' in copy.of && objectKey(copy.of.object) === name,
+    )
+    if (isKept) return
+    const text = JSON.stringify(this.cluster.objects.get(name)!.data)
+    const digest = hashOf(text)
+    this.cluster.write(node, `${copiesFolder}/by-digest/${digest}`, text, 0o600)
+    this.index(node, { phase, node, of: { object }, digest })
+  }
+
+  private index(node: string, copy: CopyPicture): void {
+    const text = this.cluster.files.get(`${node}:${indexPath}`)?.text ?? ''
+    this.cluster.write(node, indexPath, `${text}${JSON.stringify(copy)}\n`, 0o600)
+  }
+}
+
+function edited(
+  now: Readonly<Record<string, string>>,
+  changes: Readonly<Record<string, string | null>>,
+): Record<string, string> {
+  const result: Record<string, string> = { ...now }
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) delete result[name]
+    else result[name] = value
+  }
+  return result
+}
+
+export class SimulatedJournal implements JournalFile {
+  text = ''
+  isBroken = false
+
+  async read(): Promise<string> {
+    return this.text
+  }
+
+  async append(line: string): Promise<void> {
+    if (this.isBroken)
+      throw new KcertError('KCERT_FILE_NOT_WRITTEN', 'journal.jsonl', { why: 'no space left on device' })
+    this.text += line
+  }
+}

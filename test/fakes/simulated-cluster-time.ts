@@ -1,0 +1,64 @@
+/** A clock that stands still until everybody waits, and then jumps to the next thing that happens. */
+export class SimulatedTime {
+  nowMs: number
+  private readonly timers: { atMs: number; order: number; act: () => void }[] = []
+  private order = 0
+  private seed: number
+  /** Called after everything that happened at one instant. */
+  afterEach: () => void = () => {}
+
+  constructor(start: Date, seed: number) {
+    this.nowMs = start.getTime()
+    this.seed = seed
+  }
+
+  /** A number between the two, the same for the same seed and order of questions. */
+  between(least: number, most: number): number {
+    this.seed = (Math.imul(this.seed, 1_664_525) + 1_013_904_223) >>> 0
+    return least + (this.seed / 0x1_0000_0000) * (most - least)
+  }
+
+  after(ms: number, act: () => void): void {
+    const timer = { atMs: this.nowMs + ms, order: this.order++, act }
+    let at = this.timers.length
+    while (at > 0 && isLater(this.timers[at - 1]!, timer)) at--
+    // The earliest stands last.
+    this.timers.splice(at, 0, timer)
+  }
+
+  readonly now = (): number => this.nowMs
+
+  readonly sleep = (ms: number): Promise<void> => new Promise((resolve) => this.after(ms, resolve))
+
+  /** Lets time pass until the promise is settled. */
+  async until<Result>(promise: Promise<Result>): Promise<Result> {
+    let isSettled = false
+    const watched = promise.finally(() => {
+      isSettled = true
+    })
+    watched.catch(() => {})
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (isSettled) return watched
+      if (!this.step()) throw new Error('nobody waits for anything, and it is not over')
+    }
+  }
+
+  /** Lets so much time pass, with nobody at work. */
+  async pass(ms: number): Promise<void> {
+    await this.until(this.sleep(ms))
+  }
+
+  private step(): boolean {
+    const timer = this.timers.pop()
+    if (timer === undefined) return false
+    this.nowMs = Math.max(this.nowMs, timer.atMs)
+    timer.act()
+    this.afterEach()
+    return true
+  }
+}
+
+function isLater(one: { atMs: number; order: number }, other: { atMs: number; order: number }): boolean {
+  return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
+}

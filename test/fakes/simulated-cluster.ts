@@ -1,0 +1,689 @@
+import { createHash } from 'node:crypto'
+import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
+import { reissuedRecord } from '../../src/rotation/certificate-record.ts'
+import type { ComponentName, FileHolds, ObjectReference } from '../../src/rotation/picture.ts'
+import { SimulatedTime } from './simulated-cluster-time.ts'
+
+// A cluster in memory that keeps to what was measured on the lab; simulated-cluster.md says what it promises.
+
+export interface ClusterShape {
+  readonly controlPlanes?: number
+  readonly workers?: number
+  readonly namespaces?: number
+  readonly seed?: number
+  /** Sets --kubelet-certificate-authority, and --client-ca-file of schedulers. */
+  readonly allFlags?: boolean
+  /** Two CAs of one name and without key identifiers. */
+  readonly sameName?: boolean
+}
+
+/** What a file says: written as JSON, so that equal content has equal bytes. */
+export type FileContent =
+  | { readonly certificates: readonly Digest[] }
+  | { readonly pair: readonly Digest[]; readonly key: string }
+  | { readonly key: string; readonly pair?: undefined }
+  | { readonly kubeconfig: { readonly caData: readonly Digest[]; readonly client?: Digest } }
+  | {
+      readonly definition: {
+        readonly component: ComponentName
+        readonly flags: Readonly<Record<string, string>>
+        readonly annotations?: Readonly<Record<string, string>>
+      }
+    }
+
+export interface SimulatedFile {
+  readonly text: string
+  readonly mode: number
+  readonly changedAtMs: number
+  readonly linksTo?: string
+}
+
+export interface SimulatedProcess {
+  readonly id: string
+  readonly node: string
+  readonly name: ComponentName | 'kubelet'
+  readonly startedAtMs: number
+  readonly flags: Readonly<Record<string, string>>
+  isHealthy: boolean
+  /** Bytes by path, as it has them in memory. */
+  readonly loaded: Map<string, string>
+}
+
+export interface SimulatedPod {
+  readonly id: string
+  readonly namespace: string
+  readonly uid: string
+  readonly node: string
+  readonly workload?: string
+  readonly startedAtMs: number
+  volume: { trust: readonly Digest[]; changedAtMs: number }
+  /** What its process has in memory. */
+  trust: readonly Digest[]
+  /** Of a handler: what it knows of the front proxy. */
+  requestheader: readonly Digest[]
+  readonly rereads: boolean
+}
+
+export interface SimulatedWorkload {
+  readonly id: string
+  readonly namespace: string
+  readonly serves: readonly string[]
+  readonly rereads: boolean
+  annotation?: string
+  version: number
+  /** A PodDisruptionBudget that lets nobody go. */
+  isStuck: boolean
+}
+
+export interface SimulatedObject {
+  data: Readonly<Record<string, unknown>>
+  version: number
+  changedAtMs: number
+}
+
+export interface SimulatedNode {
+  readonly name: string
+  readonly isControlPlane: boolean
+  clockSkewMs: number
+  isUnreachable: boolean
+  isDiskFull: boolean
+  /** Its kubelet does not come back from the next restart. */
+  isKubeletBroken: boolean
+}
+
+export const pki = '/etc/kubernetes/pki'
+export const kubeletPki = '/var/lib/kubelet/pki'
+const hotFlags = new Set([
+  'client-ca-file',
+  'requestheader-client-ca-file',
+  'tls-cert-file',
+  'kubelet-client-certificate',
+  'proxy-client-cert-file',
+  'cluster-signing-cert-file',
+  'cluster-signing-key-file',
+])
+const coldFlags = new Set([
+  'root-ca-file',
+  'kubeconfig',
+  'kubelet-certificate-authority',
+  'kubelet-client-current',
+  'kubelet-server-current',
+])
+
+export class SimulatedCluster {
+  readonly time: SimulatedTime
+  readonly certificates = new Map<Digest, CertificateRecord>()
+  readonly nodes = new Map<string, SimulatedNode>()
+  readonly files = new Map<string, SimulatedFile>()
+  readonly processes = new Map<string, SimulatedProcess>()
+  readonly pods = new Map<string, SimulatedPod>()
+  readonly workloads = new Map<string, SimulatedWorkload>()
+  readonly objects = new Map<string, SimulatedObject>()
+  /** Held by a process, not by a node: one that was started anew is another holder. */
+  readonly leases = new Map<string, { holder?: string; holderStartedAtMs?: number; renewedAtMs: number }>()
+  readonly namespaces: string[] = []
+  /** Chains that handlers of webhooks and aggregated APIs show. */
+  readonly handlers = new Map<string, readonly Digest[]>()
+  /** Until when a kubelet answers 404 though its node is Ready. */
+  readonly logsFrom = new Map<string, number>()
+  /** The client certificate on the connection that an API server keeps to a kubelet. */
+  readonly pooled = new Map<string, { client: string; untilMs: number }>()
+  readonly restarts: string[] = []
+  readonly oldCa: CertificateRecord
+  readonly oldFrontProxyCa: CertificateRecord
+  private serial = 0
+  private readonly parsed = new Map<string, FileContent>()
+
+  constructor(shape: ClusterShape = {}) {
+    const { controlPlanes = 3, workers = 1, namespaces = 4, seed = 1, sameName = false } = shape
+    this.time = new SimulatedTime(new Date('2026-11-21T06:00:00Z'), seed)
+    this.oldCa = this.makeCa('kubernetes', !sameName)
+    this.oldFrontProxyCa = this.makeCa('front-proxy-ca', true)
+    for (let i = 1; i <= controlPlanes; i++) this.addNode(`cp${i}`, true, shape)
+    for (let i = 1; i <= workers; i++) this.addNode(`w${i}`, false, shape)
+    for (const name of ['kube-controller-manager', 'kube-scheduler']) {
+      const { startedAtMs } = this.processes.get(`cp1/${name}`)!
+      this.leases.set(name, { holder: 'cp1', holderStartedAtMs: startedAtMs, renewedAtMs: this.time.nowMs })
+    }
+    const old = [this.oldCa.digest]
+    for (const name of ['default', 'kube-system', 'kube-public', ...names(namespaces - 3)])
+      this.addNamespace(name)
+    this.put('ConfigMap kube-public/cluster-info', { trust: old, signed: { abcdef: old } })
+    this.put('ConfigMap kube-system/extension-apiserver-authentication', {
+      client: old,
+      requestheader: [this.oldFrontProxyCa.digest],
+    })
+    this.put('ConfigMap kube-system/kubeadm-config', { extraArgs: {} })
+    this.put('Secret kube-system/kubeadm-certs', { encrypted: true })
+    this.put('APIService v1.agg', { trust: old, server: 'service/default/agg' })
+    this.put('ValidatingWebhookConfiguration guard', { trust: old, server: 'service/default/agg' })
+    this.handlers.set('service/default/agg', [this.issue('agg.default.svc', this.oldCa).digest])
+    this.addWorkload('Deployment default/ping', { rereads: false })
+    this.addWorkload('DaemonSet kube-system/kube-proxy-like', { rereads: false })
+    this.addWorkload('Deployment default/modern', { rereads: true })
+    this.addWorkload('Deployment default/agg', { rereads: false, serves: ['APIService v1.agg'] })
+    for (const id of this.workloads.keys()) this.startPod(id)
+    for (const id of this.workloads.keys()) this.startPod(id)
+    // All of this has been there for a day.
+    this.time.nowMs += 86_400_000
+  }
+
+  // --- certificates
+
+  makeCa(name: string, withIdentifiers: boolean): CertificateRecord {
+    const spki = hashOf(`key of ${name} ${this.serial++}`)
+    const digest = hashOf(`${name} ${spki}`)
+    const ids = withIdentifiers ? { subjectKeyId: spki.slice(0, 8), authorityKeyId: spki.slice(0, 8) } : {}
+    return this.know({
+      digest,
+      subject: `CN=${name}`,
+      issuer: `CN=${name}`,
+      spki,
+      signedBy: spki,
+      isCa: true,
+      notBeforeMs: this.time.nowMs - 300_000,
+      notAfterMs: this.time.nowMs + 3_650 * 86_400_000,
+      ...ids,
+    })
+  }
+
+  issue(subject: string, ca: CertificateRecord, key?: string): CertificateRecord {
+    const digest = hashOf(`leaf ${subject} ${this.serial++}`)
+    const spki = key ?? hashOf(`key ${digest}`)
+    const blank = { ...ca, subject: `CN=${subject}`, spki, isCa: false }
+    const { subjectKeyId: _, ...leaf } = reissuedRecord(blank, ca, digest)
+    return this.know(leaf)
+  }
+
+  /** The bridge: the new CA's name and key, signed by the old one. */
+  certify(newCa: CertificateRecord, oldCa: CertificateRecord): CertificateRecord {
+    return this.know(reissuedRecord(newCa, oldCa, hashOf(`bridge ${newCa.digest}`)))
+  }
+
+  know(record: CertificateRecord): CertificateRecord {
+    this.certificates.set(record.digest, record)
+    return record
+  }
+
+  // --- files
+
+  read(node: string, path: string): SimulatedFile | undefined {
+    const file = this.files.get(`${node}:${path}`)
+    return file?.linksTo === undefined ? file : this.files.get(`${node}:${file.linksTo}`)
+  }
+
+  contentOf(text: string | undefined): FileContent | undefined {
+    if (text === undefined) return undefined
+    let content = this.parsed.get(text)
+    if (content === undefined) {
+      content = JSON.parse(text) as FileContent
+      this.parsed.set(text, content)
+    }
+    return content
+  }
+
+  holdsOf(text: string): FileHolds {
+    if (!text.startsWith('{')) return { kind: 'other' }
+    const content = this.contentOf(text)!
+    if ('certificates' in content) return { kind: 'certificates', certificates: content.certificates }
+    if ('key' in content) {
+      const { pair, key: spki } = content
+      return pair === undefined ? { kind: 'key', spki } : { kind: 'pair', certificates: pair, spki }
+    }
+    if ('kubeconfig' in content) return { kind: 'kubeconfig', ...content.kubeconfig }
+    return { kind: 'other' }
+  }
+
+  write(node: string, path: string, content: FileContent | string, mode = 0o644): void {
+    const text = typeof content === 'string' ? content : JSON.stringify(content)
+    this.files.set(`${node}:${path}`, { text, mode, changedAtMs: this.time.nowMs })
+    this.reactTo(node, path)
+  }
+
+  link(node: string, path: string, to: string): void {
+    this.files.set(`${node}:${path}`, {
+      text: `-> ${to}`,
+      mode: 0o777,
+      changedAtMs: this.time.nowMs,
+      linksTo: to,
+    })
+    this.reactTo(node, path)
+  }
+
+  remove(node: string, path: string): void {
+    this.files.delete(`${node}:${path}`)
+  }
+
+  /** What processes of the node do about a file that changed. */
+  private reactTo(node: string, path: string): void {
+    for (const process of this.processes.values()) {
+      if (process.node !== node) continue
+      for (const [flag, its] of Object.entries(process.flags)) {
+        if (its !== path || !hotFlags.has(flag)) continue
+        this.time.after(this.time.between(20, 200), () => this.reload(process, path))
+      }
+      if (process.flags.definition === path) this.definitionChanged(process)
+    }
+  }
+
+  private reload(process: SimulatedProcess, path: string): void {
+    if (this.processes.get(process.id) !== process) return
+    const file = this.read(process.node, path)
+    if (file === undefined) return
+    process.loaded.set(path, file.text)
+    if (process.name === 'kube-apiserver')
+      this.time.after(this.time.between(50, 500), () => this.publishClientCas())
+  }
+
+  certificatesIn(text: string | undefined): readonly Digest[] {
+    const content = this.contentOf(text)
+    if (content === undefined) return []
+    if ('certificates' in content) return content.certificates
+    if ('key' in content) return content.pair ?? []
+    return 'kubeconfig' in content ? content.kubeconfig.caData : []
+  }
+
+  loadedBy(process: SimulatedProcess | undefined, flag: string): readonly Digest[] {
+    const path = process?.flags[flag]
+    return path === undefined ? [] : this.certificatesIn(process!.loaded.get(path))
+  }
+
+  /** Of a kubeconfig or store file that a process has in memory. */
+  clientOf(process: SimulatedProcess, flag: string): Digest | undefined {
+    const path = process.flags[flag]
+    const content = path === undefined ? undefined : this.contentOf(process.loaded.get(path))
+    if (content === undefined) return undefined
+    if ('kubeconfig' in content) return content.kubeconfig.client
+    return 'key' in content ? content.pair?.[0] : undefined
+  }
+
+  // --- processes
+
+  start(id: string, healthyAfterMs: number): void {
+    const [node, name] = id.split('/') as [string, ComponentName | 'kubelet']
+    const flags = this.flagsOf(node, name)
+    const loaded = new Map<string, string>()
+    for (const [flag, path] of Object.entries(flags)) {
+      const file = hotFlags.has(flag) || coldFlags.has(flag) ? this.read(node, path) : undefined
+      if (file !== undefined) loaded.set(path, file.text)
+    }
+    const process: SimulatedProcess = {
+      id,
+      node,
+      name,
+      startedAtMs: this.time.nowMs,
+      flags,
+      isHealthy: healthyAfterMs === 0,
+      loaded,
+    }
+    this.processes.set(id, process)
+    this.restarts.push(id)
+    if (healthyAfterMs > 0) {
+      this.time.after(healthyAfterMs, () => {
+        if (this.processes.get(id) !== process) return
+        process.isHealthy = true
+        this.becameHealthy(process)
+      })
+    }
+  }
+
+  flagsOf(node: string, name: ComponentName | 'kubelet'): Readonly<Record<string, string>> {
+    if (name === 'kubelet') {
+      return {
+        'client-ca-file': `${pki}/ca.crt`,
+        kubeconfig: '/etc/kubernetes/kubelet.conf',
+        'kubelet-client-current': `${kubeletPki}/kubelet-client-current.pem`,
+        'kubelet-server-current': `${kubeletPki}/kubelet-server-current.pem`,
+      }
+    }
+    const path = definitionPath(name)
+    const content = this.contentOf(this.read(node, path)?.text)
+    const flags = content !== undefined && 'definition' in content ? content.definition.flags : {}
+    return { ...flags, definition: path }
+  }
+
+  /** A kubelet starts a static pod anew when its manifest is another one. */
+  private definitionChanged(process: SimulatedProcess): void {
+    if (process.name === 'kube-proxy') return
+    const slow = process.name === 'kube-apiserver'
+    this.time.after(this.time.between(100, 400), () => {
+      if (this.processes.get(process.id) !== process) return
+      this.stop(process.id)
+      this.time.after(slow ? 30_000 : this.time.between(9_000, 11_000), () => {
+        if (!this.processes.has(process.id))
+          this.start(process.id, slow ? 8_000 : this.time.between(2_000, 4_000))
+      })
+    })
+  }
+
+  stop(id: string): void {
+    const process = this.processes.get(id)
+    this.processes.delete(id)
+    const lease = process && this.leases.get(process.name)
+    if (process === undefined || lease?.holder !== process.node) return
+    // The scheduler gives its Lease back, the controller-manager does not.
+    const silence =
+      process.name === 'kube-scheduler' ? this.time.between(2_000, 4_000) : this.time.between(15_600, 18_600)
+    this.time.after(silence, () => this.elect(process.name, process.node))
+  }
+
+  /** The Lease is taken from one who is gone. */
+  elect(name: string, from: string | undefined): void {
+    const lease = this.leases.get(name)
+    if (lease === undefined || (lease.holder !== from && lease.holder !== undefined)) return
+    if (this.leaderOf(name) !== undefined) return
+    const next = [...this.processes.values()].find(
+      (one) => one.name === name && one.isHealthy && this.isConnected(one),
+    )
+    if (next === undefined) {
+      delete lease.holder
+      return
+    }
+    lease.holder = next.node
+    lease.holderStartedAtMs = next.startedAtMs
+    lease.renewedAtMs = this.time.nowMs
+    if (name === 'kube-controller-manager') this.time.after(1_700, () => this.publishRootCa(next))
+  }
+
+  private becameHealthy(process: SimulatedProcess): void {
+    if (process.name === 'kube-apiserver') this.publishClientCas()
+    const lease = this.leases.get(process.name)
+    if (lease !== undefined && lease.holder === undefined) this.elect(process.name, undefined)
+  }
+
+  leaderOf(name: string): SimulatedProcess | undefined {
+    const holder = this.leases.get(name)?.holder
+    const process = holder === undefined ? undefined : this.processes.get(`${holder}/${name}`)
+    const isHolder = process?.startedAtMs === this.leases.get(name)?.holderStartedAtMs
+    return process?.isHealthy && isHolder ? process : undefined
+  }
+
+  /** Replaced by the clients' module, which knows whom a process talks to. */
+  isConnected: (process: SimulatedProcess) => boolean = () => true
+
+  restartKubelet(node: string): void {
+    const id = `${node}/kubelet`
+    this.processes.delete(id)
+    if (this.nodes.get(node)!.isKubeletBroken) return
+    this.time.after(this.time.between(200, 500), () => {
+      if (this.processes.has(id)) return
+      this.start(id, this.time.between(800, 1_600))
+      this.logsFrom.set(node, this.time.nowMs + this.time.between(1_000, 11_500))
+      for (const key of [...this.pooled.keys()]) if (key.endsWith(`>${id}`)) this.pooled.delete(key)
+      // A kubelet that starts writes every volume anew.
+      for (const pod of this.pods.values()) if (pod.node === node) this.refreshVolume(pod)
+    })
+  }
+
+  // --- what controllers do
+
+  put(name: string, data: Readonly<Record<string, unknown>>): void {
+    const now = this.objects.get(name)
+    if (now !== undefined && JSON.stringify(now.data) === JSON.stringify(data)) return
+    this.objects.set(name, {
+      data,
+      version: (now?.version ?? this.serial++) + 1,
+      changedAtMs: this.time.nowMs,
+    })
+    if (name === 'ConfigMap kube-public/cluster-info')
+      this.time.after(this.time.between(50, 140), () => this.signClusterInfo())
+    if (name.endsWith('/kube-root-ca.crt'))
+      this.bringToVolumes(name.slice('ConfigMap '.length).split('/')[0]!)
+  }
+
+  private signClusterInfo(): void {
+    const info = this.objects.get('ConfigMap kube-public/cluster-info')
+    if (info === undefined) return
+    if (this.leaderOf('kube-controller-manager') === undefined) {
+      this.time.after(1_000, () => this.signClusterInfo())
+      return
+    }
+    const { trust } = info.data
+    this.put('ConfigMap kube-public/cluster-info', { trust, signed: { abcdef: trust } })
+  }
+
+  private publishRootCa(by: SimulatedProcess): void {
+    if (this.leaderOf('kube-controller-manager') !== by) return
+    const trust = this.loadedBy(by, 'root-ca-file')
+    for (const [i, namespace] of this.namespaces.entries()) {
+      this.time.after(i * 50, () => {
+        if (this.leaderOf('kube-controller-manager') === by)
+          this.put(`ConfigMap ${namespace}/kube-root-ca.crt`, { trust })
+      })
+    }
+    this.put('Secret kube-system/legacy-token', { trust })
+  }
+
+  /** API servers add what they hold to what is there; nothing is ever taken out. */
+  publishClientCas(): void {
+    const name = 'ConfigMap kube-system/extension-apiserver-authentication'
+    const now = this.objects.get(name)?.data ?? { client: [], requestheader: [] }
+    const apis = [...this.processes.values()].filter((one) => one.name === 'kube-apiserver' && one.isHealthy)
+    const union = (field: string, flag: string): readonly Digest[] => [
+      ...new Set([...(now[field] as Digest[]), ...apis.flatMap((api) => this.loadedBy(api, flag))]),
+    ]
+    this.put(name, {
+      client: union('client', 'client-ca-file'),
+      requestheader: union('requestheader', 'requestheader-client-ca-file'),
+    })
+  }
+
+  deleteObject(name: string): void {
+    this.objects.delete(name)
+    if (name.endsWith('extension-apiserver-authentication')) {
+      this.time.after(this.time.between(60, 450), () => this.publishClientCas())
+    }
+  }
+
+  addNamespace(name: string): void {
+    this.namespaces.push(name)
+    const leader = this.leaderOf('kube-controller-manager')
+    const trust = leader === undefined ? [this.oldCa.digest] : this.loadedBy(leader, 'root-ca-file')
+    this.put(`ConfigMap ${name}/kube-root-ca.crt`, { trust })
+    if (name === 'kube-system') this.put('Secret kube-system/legacy-token', { trust })
+  }
+
+  rootCaIn(namespace: string): readonly Digest[] {
+    return (this.objects.get(`ConfigMap ${namespace}/kube-root-ca.crt`)?.data.trust ??
+      []) as readonly Digest[]
+  }
+
+  private bringToVolumes(namespace: string): void {
+    for (const pod of this.pods.values()) {
+      if (pod.namespace === namespace)
+        this.time.after(this.time.between(24_000, 79_000), () => this.refreshVolume(pod))
+    }
+  }
+
+  private refreshVolume(pod: SimulatedPod): void {
+    const trust = this.rootCaIn(pod.namespace)
+    if (pod.volume.trust.join() === trust.join()) return
+    pod.volume = { trust, changedAtMs: this.time.nowMs }
+  }
+
+  // --- workloads
+
+  addWorkload(id: string, given: { rereads: boolean; serves?: readonly string[] }): void {
+    const namespace = id.split(' ')[1]!.split('/')[0]!
+    this.workloads.set(id, {
+      id,
+      namespace,
+      serves: given.serves ?? [],
+      rereads: given.rereads,
+      version: 1,
+      isStuck: false,
+    })
+  }
+
+  startPod(workload: string | undefined, bare = 'bare'): void {
+    const its = workload === undefined ? undefined : this.workloads.get(workload)!
+    const namespace = its?.namespace ?? 'default'
+    const uid = `uid-${this.serial++}`
+    const trust = this.rootCaIn(namespace)
+    const nodes = [...this.nodes.keys()]
+    const pod: SimulatedPod = {
+      id: `${namespace}/${workload?.split('/')[1] ?? bare}-${uid}`,
+      namespace,
+      uid,
+      node: nodes[this.serial % nodes.length]!,
+      ...(workload === undefined ? {} : { workload }),
+      startedAtMs: this.time.nowMs,
+      volume: { trust, changedAtMs: this.time.nowMs },
+      trust,
+      requestheader: this.requestheaderPublished(),
+      rereads: its?.rereads ?? false,
+    }
+    this.pods.set(uid, pod)
+    if (pod.rereads) this.reread(pod)
+  }
+
+  private requestheaderPublished(): readonly Digest[] {
+    const extension = this.objects.get('ConfigMap kube-system/extension-apiserver-authentication')
+    return (extension?.data.requestheader ?? [this.oldFrontProxyCa.digest]) as readonly Digest[]
+  }
+
+  private reread(pod: SimulatedPod): void {
+    this.time.after(300_000, () => {
+      if (!this.pods.has(pod.uid)) return
+      pod.trust = pod.volume.trust
+      this.reread(pod)
+    })
+  }
+
+  /** One pod after the other: the new one runs before the old one goes. */
+  roll(id: string, annotation: string): void {
+    const workload = this.workloads.get(id)!
+    if (workload.annotation === annotation) return
+    workload.annotation = annotation
+    workload.version++
+    const old = [...this.pods.values()].filter((pod) => pod.workload === id)
+    for (const [i, pod] of old.entries()) this.time.after(2_000 * (i + 1), () => this.replacePod(id, pod))
+  }
+
+  private replacePod(id: string, pod: SimulatedPod): void {
+    if (this.workloads.get(id)!.isStuck) {
+      this.time.after(5_000, () => this.replacePod(id, pod))
+      return
+    }
+    this.startPod(id)
+    this.pods.delete(pod.uid)
+  }
+
+  /** What the owner of a webhook or aggregated API does when told to: a new serving certificate. */
+  reissueHandlers(ca: CertificateRecord): void {
+    for (const name of this.handlers.keys()) this.handlers.set(name, [this.issue(name, ca).digest])
+  }
+
+  // --- nodes
+
+  addNode(
+    name: string,
+    isControlPlane: boolean,
+    shape: ClusterShape = {},
+    trust = [this.oldCa.digest],
+    signer = this.oldCa,
+  ): void {
+    this.nodes.set(name, {
+      name,
+      isControlPlane,
+      clockSkewMs: 20,
+      isUnreachable: false,
+      isDiskFull: false,
+      isKubeletBroken: false,
+    })
+    this.write(name, `${pki}/ca.crt`, { certificates: trust })
+    for (const usage of ['client', 'server']) {
+      const { digest, spki } = this.issue(`system:node:${name}`, signer)
+      const dated = `${kubeletPki}/kubelet-${usage}-2026-01-01-00-00-00.pem`
+      this.write(name, dated, { pair: [digest], key: spki }, 0o600)
+      this.link(name, `${kubeletPki}/kubelet-${usage}-current.pem`, dated)
+    }
+    this.write(name, '/etc/kubernetes/kubelet.conf', { kubeconfig: { caData: trust } }, 0o600)
+    this.writeDefinition(name, 'kube-proxy', { kubeconfig: '/etc/kubernetes/kube-proxy.conf' })
+    this.write(
+      name,
+      '/etc/kubernetes/kube-proxy.conf',
+      this.kubeconfig('system:kube-proxy', trust, signer),
+      0o600,
+    )
+    if (isControlPlane) this.addControlPlane(name, shape)
+    this.time.nowMs += 1
+    for (const id of [...this.componentIds(name), `${name}/kubelet`]) this.start(id, 0)
+  }
+
+  private addControlPlane(node: string, shape: ClusterShape): void {
+    const old = [this.oldCa.digest]
+    this.write(node, `${pki}/ca.key`, { key: this.oldCa.spki }, 0o600)
+    this.write(node, `${pki}/front-proxy-ca.crt`, { certificates: [this.oldFrontProxyCa.digest] })
+    this.write(node, `${pki}/front-proxy-ca.key`, { key: this.oldFrontProxyCa.spki }, 0o600)
+    const leaf = (file: string, subject: string, ca: CertificateRecord): void =>
+      this.write(node, `${pki}/${file}.crt`, { certificates: [this.issue(subject, ca).digest] })
+    leaf('apiserver', 'kube-apiserver', this.oldCa)
+    leaf('apiserver-kubelet-client', 'kube-apiserver-kubelet-client', this.oldCa)
+    leaf('front-proxy-client', 'front-proxy-client', this.oldFrontProxyCa)
+    for (const file of ['admin', 'controller-manager', 'scheduler']) {
+      this.write(node, `/etc/kubernetes/${file}.conf`, this.kubeconfig(file, old, this.oldCa), 0o600)
+    }
+    const client = { 'client-ca-file': `${pki}/ca.crt` }
+    const requestheader = { 'requestheader-client-ca-file': `${pki}/front-proxy-ca.crt` }
+    this.writeDefinition(node, 'kube-apiserver', {
+      ...client,
+      ...requestheader,
+      'tls-cert-file': `${pki}/apiserver.crt`,
+      'kubelet-client-certificate': `${pki}/apiserver-kubelet-client.crt`,
+      'proxy-client-cert-file': `${pki}/front-proxy-client.crt`,
+      ...(shape.allFlags ? { 'kubelet-certificate-authority': `${pki}/ca.crt` } : {}),
+    })
+    this.writeDefinition(node, 'kube-controller-manager', {
+      ...client,
+      ...requestheader,
+      kubeconfig: '/etc/kubernetes/controller-manager.conf',
+      'root-ca-file': `${pki}/ca.crt`,
+      'cluster-signing-cert-file': `${pki}/ca.crt`,
+      'cluster-signing-key-file': `${pki}/ca.key`,
+    })
+    if (shape.allFlags) this.write(node, `${pki}/scheduler-clients.crt`, { certificates: old })
+    this.writeDefinition(node, 'kube-scheduler', {
+      kubeconfig: '/etc/kubernetes/scheduler.conf',
+      ...(shape.allFlags ? { 'client-ca-file': `${pki}/scheduler-clients.crt` } : {}),
+    })
+  }
+
+  private kubeconfig(subject: string, caData: readonly Digest[], ca: CertificateRecord): FileContent {
+    return { kubeconfig: { caData, client: this.issue(subject, ca).digest } }
+  }
+
+  private writeDefinition(node: string, component: ComponentName, flags: Record<string, string>): void {
+    this.write(node, definitionPath(component), { definition: { component, flags } }, 0o600)
+  }
+
+  componentIds(node: string): readonly string[] {
+    const names: ComponentName[] = [
+      'kube-apiserver',
+      'kube-controller-manager',
+      'kube-scheduler',
+      'kube-proxy',
+    ]
+    return names
+      .filter((name) => this.files.has(`${node}:${definitionPath(name)}`))
+      .map((name) => `${node}/${name}`)
+  }
+}
+
+export function definitionPath(name: ComponentName | 'kubelet'): string {
+  return name === 'kube-proxy'
+    ? '/etc/systemd/system/kube-proxy.service'
+    : `/etc/kubernetes/manifests/${name}.yaml`
+}
+
+export function objectKey({ kind, namespace, name }: ObjectReference): string {
+  return namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`
+}
+
+export function hashOf(text: string): Digest {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function names(count: number): string[] {
+  return Array.from({ length: Math.max(0, count) }, (_, i) => `ns${i + 1}`)
+}

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { masked, readSteps, withOutputs } from './transcript.ts'
+
+const guide = `Text.
+
+\`\`\`console
+$ kcert one
+first
+second
+$ cat <<EOF | kcert two -
+{
+EOF
+third
+\`\`\`
+
+\`\`\`console exit=3
+$ kcert three \\
+    --flag
+\`\`\`
+`
+
+test('commands are read with their here-documents, continuations, outputs and exit codes', () => {
+  expect(readSteps(guide).map(({ command, printed, exit }) => [command, printed, exit])).toEqual([
+    ['kcert one', 'first\nsecond\n', 0],
+    ['cat <<EOF | kcert two -\n{\nEOF', 'third\n', 0],
+    ['kcert three \\\n    --flag', '', 3],
+  ])
+})
+
+test('outputs are put in where they stand', () => {
+  const written = withOutputs(guide, readSteps(guide), ['1\n', '2\n', '3\n'])
+  expect(readSteps(written).map(({ printed }) => printed)).toEqual(['1\n', '2\n', '3\n'])
+  expect(withOutputs(guide, readSteps(guide), ['first\nsecond\n', 'third\n', ''])).toBe(guide)
+})
+
+test('what differs from run to run is masked, and words are not', () => {
+  expect(masked('until 2026-11-21T12:00:00Z  (364d, 12s), serial 0123456789abcdef01')).toBe(
+    'until <time> (<duration>, <duration>), serial <hex>',
+  )
+  const words = 'issued to my-svc.my-namespace by example.com/serving'
+  expect(masked(words)).toBe(words)
+})

@@ -1,0 +1,220 @@
+import { expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { readJournal } from '../../src/rotation/journal.ts'
+import { Killed, Scene } from './scene.ts'
+
+const small = { controlPlanes: 2, workers: 1 } as const
+
+/** What stopped the work. */
+async function stop(work: Promise<unknown>): Promise<KcertError> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof KcertError) return error
+    throw error
+  }
+  throw new Error('nothing stopped it')
+}
+
+function manifests(scene: Scene): [string, string][] {
+  return Object.entries(scene.files()).filter(([key]) => key.includes('/manifests/'))
+}
+
+test('a whole rotation fails no client, leaves nothing of the old CA, and kubeadm’s own manifests', async () => {
+  const scene = new Scene()
+  const before = manifests(scene)
+  const startMs = scene.cluster.time.nowMs
+  scene.cluster.restarts.length = 0
+  await scene.runAll()
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+  expect(manifests(scene)).toEqual(before)
+  expect(scene.cluster.restarts.filter((id) => id.endsWith('/kube-apiserver'))).toEqual([])
+  expect(scene.cluster.time.nowMs - startMs).toBeLessThan(9 * 60_000)
+  expect([...scene.clients.tried.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(100_000)
+})
+
+test('a phase that holds asks nothing and does nothing', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 7)
+  const { acts, confirms } = scene
+  const asked = confirms.length
+  await scene.runAll(1, 7)
+  expect(scene.acts).toBe(acts)
+  expect(scene.confirms.length).toBe(asked)
+})
+
+test.for(['before', 'after'] as const)(
+  'killed %s each act and run again, it comes to the same end',
+  async (when) => {
+    const scene = new Scene(small)
+    const done = new Set<string>()
+    scene.kill = ({ action }) => {
+      const { replaces: _, version: __, content: ___, ...rest } = action as unknown as Record<string, unknown>
+      const act = JSON.stringify(rest).replace(/-20\d\d(-\d\d){5}/g, '')
+      if (done.has(act)) return undefined
+      done.add(act)
+      return when
+    }
+    let kills = 0
+    for (let phase = 1; phase <= 12; ) {
+      if (phase === 12) scene.clients.expectsBridge = false
+      try {
+        await scene.run(phase)
+        phase++
+      } catch (error) {
+        if (!(error instanceof Killed)) throw error
+        kills++
+        await scene.cluster.time.pass(1_000)
+      }
+    }
+    expect(kills).toBeGreaterThan(200)
+    expect(scene.clients.failures).toEqual([])
+    expect(scene.remainsOfOldCa()).toEqual([])
+    expect(readJournal(scene.journal.text).length).toBeGreaterThan(kills)
+  },
+)
+
+test.for([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
+  'rolled back from phase %i, every byte is what it was',
+  async (last) => {
+    const scene = new Scene(small)
+    const [files, objects] = [scene.files(), scene.objects()]
+    await scene.runAll(1, last)
+    for (let phase = last; phase >= 1; phase--) await scene.undo(phase)
+    await scene.cluster.time.pass(120_000)
+    // The handler's owner re-issues; what it shows is no file or object of the cluster.
+    expect(scene.files()).toEqual(files)
+    expect(scene.objects()).toEqual(objects)
+    expect(scene.clients.failures).toEqual([])
+  },
+)
+
+test('phase 12 has no way back and says so', async () => {
+  const scene = new Scene(small)
+  await scene.runAll()
+  const { code, message } = await stop(scene.undo(12))
+  expect([code, message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 has no way back'])
+})
+
+test('an earlier phase that is asked for once the old CA is being dropped is refused', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 11)
+  scene.clients.expectsBridge = false
+  scene.kill = ({ action }) => (action.kind === 'patch-object' ? 'before' : undefined)
+  await expect(scene.run(12)).rejects.toThrow(Killed)
+  scene.kill = () => undefined
+  scene.cluster.write('w1', '/etc/kubernetes/pki/ca.crt', { certificates: [scene.cluster.oldCa.digest] })
+  const { message, next } = await stop(scene.run(5))
+  expect(message).toContain('phase 5 is over: the old CA is being dropped')
+  expect(next).toBe('kcert rotate-ca --phase 12')
+})
+
+test('phase 12 is refused while a handler still shows a certificate of the old CA', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 11)
+  scene.cluster.reissueHandlers(scene.cluster.oldCa)
+  const { message, next } = await stop(scene.run(12))
+  expect(message).toContain('service/default/agg still shows a certificate of the old CA')
+  expect(next).toContain('--waive service/default/agg')
+})
+
+test('a node that cannot be reached stops the phase, and it goes on when the node is back', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 4)
+  const node = scene.cluster.nodes.get('w1')!
+  node.isUnreachable = true
+  const { message } = await stop(scene.run(5))
+  expect(message).toContain('1 node cannot be reached: w1 (connection timed out)')
+  node.isUnreachable = false
+  await scene.runAll(5, 12)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('a full disk stops the phase with nothing half written, and it goes on when there is room', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 6)
+  const node = scene.cluster.nodes.get('cp2')!
+  node.isDiskFull = true
+  const { code, why } = await stop(scene.run(7))
+  expect([code, why]).toEqual(['KCERT_FILE_NOT_WRITTEN', 'no space left on device'])
+  node.isDiskFull = false
+  await scene.runAll(7, 12)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('a journal that cannot be written stops the act that it would announce', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 4)
+  const before = scene.files()
+  scene.journal.isBroken = true
+  expect((await stop(scene.run(5))).code).toBe('KCERT_FILE_NOT_WRITTEN')
+  expect(scene.files()).toEqual(before)
+})
+
+test("an operator's edit between plan and act stops the phase, and the next run takes it in", async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 6)
+  const path = '/etc/kubernetes/admin.conf'
+  const edited = { kubeconfig: { caData: [scene.cluster.oldCa.digest] } }
+  scene.kill = ({ action }) => {
+    if (action.kind === 'write-file' && action.path === path && action.node === 'cp1') {
+      scene.cluster.write('cp1', path, edited)
+      scene.kill = () => undefined
+    }
+    return undefined
+  }
+  const { code, message } = await stop(scene.run(7))
+  expect([code, message]).toEqual([
+    'KCERT_ROTATION_DRIFT',
+    `cp1:${path} is not what it was when the plan was made`,
+  ])
+  await scene.runAll(7, 12)
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('a PodDisruptionBudget that lets nobody go is named, and the phase goes on when it does', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 3)
+  const workload = scene.cluster.workloads.get('Deployment default/ping')!
+  workload.isStuck = true
+  const { code, why } = await stop(scene.run(4))
+  expect(code).toBe('KCERT_ROTATION_GATE')
+  expect(why).toContain('Pod default/ping-')
+  workload.isStuck = false
+  await scene.runAll(4, 12)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('a manifest that kubeadm upgrade took back is a gap of phase 2, and is put right', async () => {
+  const scene = new Scene(small)
+  const key = 'cp1:/etc/kubernetes/manifests/kube-controller-manager.yaml'
+  const { text } = scene.cluster.files.get(key)!
+  await scene.runAll(1, 4)
+  scene.cluster.write('cp1', '/etc/kubernetes/manifests/kube-controller-manager.yaml', text, 0o600)
+  await scene.cluster.time.pass(30_000)
+  await scene.runAll(2, 12)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('a node that is born in the middle ends as all others do', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 10)
+  const both = [scene.newCa().digest, scene.cluster.oldCa.digest]
+  scene.cluster.addNode('w2', false, {}, both, scene.newCa())
+  await scene.runAll(1, 12)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('a lost journal costs proofs, not the rotation', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 9)
+  scene.journal.text = ''
+  await scene.runAll(1, 12)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
