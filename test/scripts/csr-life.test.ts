@@ -1,105 +1,51 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { RequestObject } from '../../src/csr/requests-api.ts'
-import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
-import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { requestsKey } from './cluster-session.ts'
 import { kcert, kcertBeside, type Session } from './program.ts'
+import { pause, RequestLife, user } from './request-life.ts'
 import { violations } from './schemas.ts'
-import { temporaryFolder } from './temporary-folder.ts'
 
-// The requester's and the reader's commands against an API server on loopback; the lab has the same life on a real one.
+// Whole sessions of the requester's and the reader's commands.
 
-const key = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' } as const
-const folder = temporaryFolder('csr-life')
-let server: FakeApiServer
-let number = 0
-/** A folder of its own for each test, and a name that no other has. */
-let at: (file: string) => string
-let name: string
-
-beforeAll(async () => {
-  server = await startApiServer({ signer: 'controller' })
-  server.writeKubeconfig(join(folder, 'admin.conf'))
-})
-afterAll(() => server.close())
-beforeEach(() => {
-  server.faults.clear()
-  number++
-  name = `user-${number}`
-  at = (file) => join(folder, `${number}-${file}`)
-})
-
-function run(...args: string[]): Promise<Session> {
-  return kcertBeside(args, { env: { KUBECONFIG: join(folder, 'admin.conf') } })
-}
-
-function stored(): RequestObject | undefined {
-  return server.peek(key, name) as unknown as RequestObject | undefined
-}
-
-/** Approves or denies as another program would. */
-function decide(type: 'Approved' | 'Denied', reason = 'ByTest', message = 'so it is'): void {
-  const object = server.peek(key, name)!
-  const lastUpdateTime = new Date().toISOString()
-  server.put(key, {
-    ...object,
-    status: { conditions: [{ type, status: 'True', reason, message, lastUpdateTime }] },
-  })
-}
-
-function makeRequest(...more: string[]): void {
-  const made = kcert([
-    'csr',
-    'create',
-    '--cn',
-    name,
-    '--key-out',
-    at('key.pem'),
-    '--out',
-    at('a.csr'),
-    ...more,
-  ])
-  expect(made.exit).toBe(0)
-}
-
-const user = ['--signer', 'kubernetes.io/kube-apiserver-client']
+const life = new RequestLife('csr-life')
 
 test('a request is submitted with the usages of its signer, listed, explained, approved, and fetched with its key', async () => {
-  makeRequest('--org', 'dev')
-  const submitted = await run('csr', 'submit', at('a.csr'), ...user)
+  life.makeRequest('--org', 'dev')
+  const submitted = await life.run('csr', 'submit', life.at('a.csr'), ...user)
   expect(submitted).toMatchObject({ exit: 0, stderr: '' })
-  expect(submitted.stdout).toContain(`kcert csr approve ${name}`)
-  expect(stored()?.spec.usages).toEqual(['digital signature', 'client auth'])
+  expect(submitted.stdout).toContain(`kcert csr approve ${life.name}`)
+  expect(life.stored?.spec.usages).toEqual(['digital signature', 'client auth'])
 
-  const listed = await run('csr', 'list', '--pending')
-  expect(listed.stdout).toMatch(new RegExp(`${name} .*Pending +${name} \\(dev\\) .*kubernetes-admin`))
-  const stuck = await run('csr', 'explain', `csr/${name}`)
+  const listed = await life.run('csr', 'list', '--pending')
+  expect(listed.stdout).toMatch(
+    new RegExp(`${life.name} .*Pending +${life.name} \\(dev\\) .*kubernetes-admin`),
+  )
+  const stuck = await life.run('csr', 'explain', `csr/${life.name}`)
   expect(stuck.exit).toBe(3)
   expect(stuck.stdout).toContain('waits-for-a-person')
 
-  expect((await run('csr', 'check', name)).stdout).toContain('requester')
-  decide('Approved')
-  const fetched = await run(
+  expect((await life.run('csr', 'check', life.name)).stdout).toContain('requester')
+  life.decide('Approved')
+  const fetched = await life.run(
     'csr',
     'fetch',
-    name,
+    life.name,
     '--wait',
     '10s',
     '--key',
-    at('key.pem'),
+    life.at('key.pem'),
     '--out',
-    at('a.crt'),
+    life.at('a.crt'),
   )
   expect(fetched).toMatchObject({ exit: 0 })
   expect(fetched.stdout).toContain('check key          ok')
-  expect(kcert(['inspect', at('a.crt'), at('key.pem'), '-o', 'json']).stdout).toContain('"matches": true')
+  life.expectPair()
 
-  const described = await run('csr', 'describe', name)
+  const described = await life.run('csr', 'describe', life.name)
   expect(described.exit).toBe(0)
   expect(described.stdout).toMatch(/serial number +[0-9a-f]+/)
   expect(described.stdout).toContain('an hour after the approval, once issued')
-  expect((await run('csr', 'explain', name)).exit).toBe(0)
+  expect((await life.run('csr', 'explain', life.name)).exit).toBe(0)
 })
 
 test('a manifest of several is submitted at once, and again without doing anything', async () => {
@@ -108,9 +54,9 @@ test('a manifest of several is submitted at once, and again without doing anythi
       'csr',
       'create',
       '--user',
-      `${name}-${suffix}`,
+      `${life.name}-${suffix}`,
       '--key-out',
-      at(`${suffix}.pem`),
+      life.at(`${suffix}.pem`),
       '-o',
       'manifest',
     ]),
@@ -119,7 +65,7 @@ test('a manifest of several is submitted at once, and again without doing anythi
   const submit = () =>
     kcertBeside(['csr', 'submit', '-', '-o', 'json'], {
       stdin: text,
-      env: { KUBECONFIG: join(folder, 'admin.conf') },
+      env: life.env,
     })
   const outcomesOf = ({ stdout }: Session): string[] =>
     (JSON.parse(stdout) as { submissions: { outcome: string }[] }).submissions.map(({ outcome }) => outcome)
@@ -128,63 +74,84 @@ test('a manifest of several is submitted at once, and again without doing anythi
 })
 
 test('what would fail for good is not sent, unless it is sent all the same', async () => {
-  makeRequest()
-  const refused = await run('csr', 'submit', at('a.csr'), ...user, '--usage', 'server auth')
+  life.makeRequest()
+  const refused = await life.run('csr', 'submit', life.at('a.csr'), ...user, '--usage', 'server auth')
   expect(refused.exit).toBe(3)
   expect(refused.stderr).toContain('KCERT_CSR_SIGNER_REFUSED')
   expect(refused.stderr).toContain('next: ask for --usage "digital signature" --usage "client auth"')
-  expect(stored()).toBeUndefined()
-  const forced = await run('csr', 'submit', at('a.csr'), ...user, '--usage', 'server auth', '--force')
+  expect(life.stored).toBeUndefined()
+  const forced = await life.run(
+    'csr',
+    'submit',
+    life.at('a.csr'),
+    ...user,
+    '--usage',
+    'server auth',
+    '--force',
+  )
   expect(forced.exit).toBe(0)
   expect(forced.stderr).toContain('note: sent all the same')
-  decide('Approved')
-  const failed = await run('csr', 'fetch', name, '--wait', '10s', '--out', at('a.crt'))
+  life.decide('Approved')
+  const failed = await life.run('csr', 'fetch', life.name, '--wait', '10s', '--out', life.at('a.crt'))
   expect(failed.exit).toBe(3)
   expect(failed.stderr).toContain('has failed')
-  expect((await run('csr', 'explain', name)).stdout).toContain('signer-refused')
+  expect((await life.run('csr', 'explain', life.name)).stdout).toContain('signer-refused')
 })
 
 test('a dry run asks the API server and leaves nothing', async () => {
-  makeRequest()
-  const dry = await run('csr', 'submit', at('a.csr'), ...user, '--dry-run')
+  life.makeRequest()
+  const dry = await life.run('csr', 'submit', life.at('a.csr'), ...user, '--dry-run')
   expect(dry.stdout).toContain('would be created')
-  expect(stored()).toBeUndefined()
+  expect(life.stored).toBeUndefined()
 })
 
 test('a name that is taken by another request is a conflict that says what differs', async () => {
-  makeRequest()
-  await run('csr', 'submit', at('a.csr'), ...user)
-  expect(kcert(['csr', 'create', '--cn', name, '--key-out', at('b.pem'), '--out', at('b.csr')]).exit).toBe(0)
-  const taken = await run('csr', 'submit', at('b.csr'), ...user)
+  life.makeRequest()
+  await life.run('csr', 'submit', life.at('a.csr'), ...user)
+  expect(
+    kcert(['csr', 'create', '--cn', life.name, '--key-out', life.at('b.pem'), '--out', life.at('b.csr')])
+      .exit,
+  ).toBe(0)
+  const taken = await life.run('csr', 'submit', life.at('b.csr'), ...user)
   expect(taken.exit).toBe(3)
   expect(taken.stderr).toContain('KCERT_API_CONFLICT')
   expect(taken.stderr).toContain('it is for another key')
 })
 
 test('a certificate for another key is not taken', async () => {
-  makeRequest()
-  await run('csr', 'submit', at('a.csr'), ...user)
-  decide('Approved')
-  expect(kcert(['key', 'generate', '--out', at('b.pem')]).exit).toBe(0)
-  const wrong = await run('csr', 'fetch', name, '--wait', '10s', '--key', at('b.pem'), '--out', at('a.crt'))
+  life.makeRequest()
+  await life.run('csr', 'submit', life.at('a.csr'), ...user)
+  life.decide('Approved')
+  expect(kcert(['key', 'generate', '--out', life.at('b.pem')]).exit).toBe(0)
+  const wrong = await life.run(
+    'csr',
+    'fetch',
+    life.name,
+    '--wait',
+    '10s',
+    '--key',
+    life.at('b.pem'),
+    '--out',
+    life.at('a.crt'),
+  )
   expect(wrong.exit).toBe(3)
   expect(wrong.stderr).toContain('KCERT_CERTIFICATE_UNFIT')
-  expect(existsSync(at('a.crt'))).toBe(false)
+  expect(existsSync(life.at('a.crt'))).toBe(false)
 })
 
 test('a Secret is printed only when its key may be, and goes to a file that nobody else reads', async () => {
-  makeRequest('--dns', 'my-svc')
-  await run('csr', 'submit', at('a.csr'), ...user)
-  decide('Approved')
+  life.makeRequest('--dns', 'my-svc')
+  await life.run('csr', 'submit', life.at('a.csr'), ...user)
+  life.decide('Approved')
   const fetch = (...more: string[]) =>
-    run(
+    life.run(
       'csr',
       'fetch',
-      name,
+      life.name,
       '--wait',
       '10s',
       '--key',
-      at('key.pem'),
+      life.at('key.pem'),
       '--secret',
       'server.my-ns',
       '-o',
@@ -195,175 +162,134 @@ test('a Secret is printed only when its key may be, and goes to a file that nobo
   expect(refused.exit).toBe(5)
   expect(refused.stderr).toContain('KCERT_KEY_EXPOSED')
   expect(refused.stdout).toBe('')
-  const filed = await fetch('--configmap', 'ca.my-ns', '--out', at('secret.yaml'))
+  const filed = await fetch('--configmap', 'ca.my-ns', '--out', life.at('secret.yaml'))
   expect(filed).toMatchObject({ exit: 0, stdout: '' })
-  expect(statSync(at('secret.yaml')).mode & 0o777).toBe(0o600)
+  expect(statSync(life.at('secret.yaml')).mode & 0o777).toBe(0o600)
   const printed = await fetch('--configmap', 'ca.my-ns', '--print-key')
-  expect(printed.stdout).toBe(readFileSync(at('secret.yaml'), 'utf8'))
+  expect(printed.stdout).toBe(readFileSync(life.at('secret.yaml'), 'utf8'))
   expect(printed.stdout).toMatch(
     /kind: Secret[\s\S]*type: kubernetes.io\/tls[\s\S]*---[\s\S]*kind: ConfigMap/,
   )
 })
 
-function request(...more: string[]): string[] {
-  return [
-    'csr',
-    'request',
-    '--user',
-    name,
-    '--key-out',
-    at('key.pem'),
-    '--out',
-    at('a.crt'),
-    '--kubeconfig-out',
-    at('a.conf'),
-    ...more,
-  ]
-}
-
-/** Approves as soon as the object is there. */
-async function approveWhenThere(): Promise<void> {
-  while (stored() === undefined) await new Promise((resolve) => setTimeout(resolve, 20))
-  if (stored()?.status?.conditions === undefined) decide('Approved')
-}
-
 test('in one go: key, request, object, certificate, and a kubeconfig by which the user is known', async () => {
-  const [session] = await Promise.all([run(...request('--wait', '30s')), approveWhenThere()])
+  const [session] = await Promise.all([life.run(...life.request('--wait', '30s')), life.approveWhenThere()])
   expect(session).toMatchObject({ exit: 0 })
-  expect(session.stderr).toMatch(new RegExp(`submitted as ${name}[^]*issued[^]*kubeconfig .* written`))
-  for (const file of ['key.pem', 'a.conf']) expect(statSync(at(file)).mode & 0o777).toBe(0o600)
-  const asUser = await kcertBeside(['csr', 'list'], { env: { KUBECONFIG: at('a.conf') } })
+  expect(session.stderr).toMatch(new RegExp(`submitted as ${life.name}[^]*issued[^]*kubeconfig .* written`))
+  for (const file of ['key.pem', 'a.conf']) expect(statSync(life.at(file)).mode & 0o777).toBe(0o600)
+  const asUser = await kcertBeside(['csr', 'list'], { env: { KUBECONFIG: life.at('a.conf') } })
   expect(asUser.exit).toBe(3)
-  expect(asUser.stderr).toContain(`User "${name}" cannot list`)
+  expect(asUser.stderr).toContain(`User "${life.name}" cannot list`)
 
-  const again = await run(...request())
+  const again = await life.run(...life.request())
   expect(again).toMatchObject({ exit: 0 })
   expect(again.stderr).toContain('is there already')
 })
 
 test('when the time is over the same command goes on: same key, same object', async () => {
-  const over = await run(...request('--wait', '1s'))
+  const over = await life.run(...life.request('--wait', '1s'))
   expect(over.exit).toBe(4)
-  expect(over.stderr).toContain(`waiting for an approver: kcert csr approve ${name}`)
+  expect(over.stderr).toContain(`waiting for an approver: kcert csr approve ${life.name}`)
   expect(over.stderr).toContain('KCERT_CSR_WAIT_OVER')
-  expect(over.stderr).toContain(`next: kcert csr explain ${name}`)
-  const key = readFileSync(at('key.pem'), 'utf8')
-  const uid = stored()?.metadata.uid
-  decide('Approved')
-  expect((await run(...request('--wait', '30s'))).exit).toBe(0)
-  expect(readFileSync(at('key.pem'), 'utf8')).toBe(key)
-  expect(stored()?.metadata.uid).toBe(uid)
+  expect(over.stderr).toContain(`next: kcert csr explain ${life.name}`)
+  const key = readFileSync(life.at('key.pem'), 'utf8')
+  const uid = life.stored?.metadata.uid
+  life.decide('Approved')
+  expect((await life.run(...life.request('--wait', '30s'))).exit).toBe(0)
+  expect(readFileSync(life.at('key.pem'), 'utf8')).toBe(key)
+  expect(life.stored?.metadata.uid).toBe(uid)
 })
 
 test('a request whose file was lost is found again by its key', async () => {
-  await run(...request('--wait', '1s'))
-  const { rmSync } = await import('node:fs')
-  rmSync(at('a.csr'))
-  decide('Approved')
-  const session = await run(...request('--wait', '30s'))
+  await life.run(...life.request('--wait', '1s'))
+  rmSync(life.at('a.csr'))
+  life.decide('Approved')
+  const session = await life.run(...life.request('--wait', '30s'))
   expect(session).toMatchObject({ exit: 0 })
   expect(session.stderr).toContain('is on the cluster already')
 })
 
+// What a kill leaves: the files up to some step, and the object or not. The next run goes on from there.
+test.each([
+  ['the key alone', ['a.csr', 'a.crt', 'a.conf'], false],
+  ['key and request', ['a.crt', 'a.conf'], false],
+  ['the object as well', ['a.crt', 'a.conf'], true],
+  ['all but the kubeconfig', ['a.conf'], true],
+  ['all but the kubeconfig, and the object is removed', ['a.conf'], false],
+] as const)('a run that was killed and left %s is gone on with', async (_what, lost, keepsObject) => {
+  await Promise.all([life.run(...life.request('--wait', '30s')), life.approveWhenThere()])
+  const key = readFileSync(life.at('key.pem'), 'utf8')
+  for (const file of lost) rmSync(life.at(file))
+  if (!keepsObject) life.server.remove(requestsKey, life.name)
+  const [session] = await Promise.all([
+    life.run(...life.request('--wait', '30s')),
+    life.stored === undefined && lost.length > 1 ? life.approveWhenThere() : undefined,
+  ])
+  expect(session).toMatchObject({ exit: 0 })
+  expect(readFileSync(life.at('key.pem'), 'utf8')).toBe(key)
+  for (const file of lost) expect(existsSync(life.at(file))).toBe(true)
+  life.expectPair()
+})
+
 test('Ctrl-C loses nothing', async () => {
   const stop = new AbortController()
-  const before = server.calls.length
-  const running = kcertBeside(request('--wait', '1m'), {
-    env: { KUBECONFIG: join(folder, 'admin.conf') },
+  const before = life.server.calls.length
+  const running = kcertBeside(life.request('--wait', '1m'), {
+    env: life.env,
     signal: stop.signal,
   })
-  while (stored() === undefined) await new Promise((resolve) => setTimeout(resolve, 20))
+  while (life.stored === undefined) await pause()
   // It watches by now, or is about to.
-  while (!server.calls.slice(before).some((call) => call.verb === 'watch'))
-    await new Promise((resolve) => setTimeout(resolve, 20))
+  while (!life.server.calls.slice(before).some((call) => call.verb === 'watch')) await pause()
   stop.abort()
   expect((await running).exit).toBe(4)
-  decide('Approved')
-  expect((await run(...request('--wait', '30s'))).exit).toBe(0)
+  life.decide('Approved')
+  expect((await life.run(...life.request('--wait', '30s'))).exit).toBe(0)
 })
 
 test('a denial ends the wait, and says why', async () => {
-  await run(...request('--wait', '1s'))
-  decide('Denied', 'NotToday', 'ask Bob first')
-  const denied = await run(...request('--wait', '30s'))
+  await life.run(...life.request('--wait', '1s'))
+  life.decide('Denied', 'NotToday', 'ask Bob first')
+  const denied = await life.run(...life.request('--wait', '30s'))
   expect(denied.exit).toBe(3)
   expect(denied.stderr).toContain('was denied')
   expect(denied.stderr).toContain('why: NotToday: ask Bob first')
-  expect((await run('csr', 'explain', name)).stdout).toContain('NotToday: ask Bob first')
+  expect((await life.run('csr', 'explain', life.name)).stdout).toContain('NotToday: ask Bob first')
 })
 
 test('other names than those of an earlier run are not asked for with its files', async () => {
-  await run(...request('--wait', '1s'))
-  const other = await run(...request('--org', 'dev', '--wait', '1s'))
+  await life.run(...life.request('--wait', '1s'))
+  const other = await life.run(...life.request('--org', 'dev', '--wait', '1s'))
   expect(other.exit).toBe(5)
   expect(other.stderr).toContain('asks for something else')
 })
 
-const kinds: readonly FaultKind[] = [
-  'conflict',
-  'too-many-requests',
-  'internal',
-  'internal-after',
-  'unavailable',
-  'reset-before',
-  'reset-after',
-  'hang',
-  'hang-after',
-  'cut',
-]
-
-// Every call of the command is hit once by every fault: create, watch (and its list), and get after a create that was cut off.
-test.each(kinds.flatMap((kind) => ['create', 'list', 'watch'].map((verb) => [kind, verb] as const)))(
-  'request survives %s at %s, or says to run it again, and the second run ends it with the same object',
-  async (kind, verb) => {
-    server.faults.add({ kind, verb, resource: key.resource, retryAfterSeconds: 0 })
-    const args = request('--wait', '30s', '--request-timeout', '1s')
-    const [first] = await Promise.all([run(...args), approveWhenThereOrGone()])
-    if (first.exit !== 0) {
-      expect([3, 4]).toContain(first.exit)
-      server.faults.clear()
-      const [second] = await Promise.all([run(...args), approveWhenThere()])
-      expect(second).toMatchObject({ exit: 0 })
-    }
-    expect(server.all(key).filter(({ metadata }) => metadata.name === name)).toHaveLength(1)
-    const certificate = kcert(['inspect', at('a.crt'), at('key.pem'), '-o', 'json'])
-    expect(certificate.stdout).toContain('"matches": true')
-  },
-  90_000,
-)
-
-/** As approveWhenThere, for runs that may end before there is anything. */
-async function approveWhenThereOrGone(): Promise<void> {
-  for (let tries = 0; tries < 500 && stored() === undefined; tries++)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  if (stored() !== undefined && stored()?.status?.conditions === undefined) decide('Approved')
-}
-
-test.each(kinds)('fetch survives %s, or says to run it again', async (kind) => {
-  makeRequest()
-  await run('csr', 'submit', at('a.csr'), ...user)
-  decide('Approved')
-  server.faults.add({ kind, verb: 'get', resource: key.resource, retryAfterSeconds: 0 })
-  const fetch = () =>
-    run('csr', 'fetch', name, '--key', at('key.pem'), '--out', at('a.crt'), '--request-timeout', '1s')
-  await new Promise((resolve) => setTimeout(resolve, 300))
-  const first = await fetch()
-  if (first.exit !== 0) expect((await fetch()).exit).toBe(0)
-  expect(kcert(['inspect', at('a.crt'), at('key.pem'), '-o', 'json']).stdout).toContain('"matches": true')
-})
-
 test('every report is valid by its schema, and no private key is in any', async () => {
-  const session = Promise.all([run(...request('--wait', '30s', '-o', 'json')), approveWhenThere()])
+  const session = Promise.all([
+    life.run(...life.request('--wait', '30s', '-o', 'json')),
+    life.approveWhenThere(),
+  ])
   const [{ stdout: requested }] = await session
   const documents = [
     ['FetchedCertificate', requested],
-    ['FetchedCertificate', (await run('csr', 'fetch', name, '-o', 'json')).stdout],
-    ['RequestList', (await run('csr', 'list', '-o', 'json')).stdout],
-    ['RequestDescriptions', (await run('csr', 'describe', name, 'absent', '-o', 'json')).stdout],
-    ['RequestExplanation', (await run('csr', 'explain', name, '-o', 'json')).stdout],
+    ['FetchedCertificate', (await life.run('csr', 'fetch', life.name, '-o', 'json')).stdout],
+    ['RequestList', (await life.run('csr', 'list', '-o', 'json')).stdout],
+    ['RequestDescriptions', (await life.run('csr', 'describe', life.name, 'absent', '-o', 'json')).stdout],
+    ['RequestExplanation', (await life.run('csr', 'explain', life.name, '-o', 'json')).stdout],
     [
       'SubmittedRequests',
-      (await run('csr', 'submit', at('a.csr'), '--name', `${name}-again`, ...user, '-o', 'json')).stdout,
+      (
+        await life.run(
+          'csr',
+          'submit',
+          life.at('a.csr'),
+          '--name',
+          `${life.name}-again`,
+          ...user,
+          '-o',
+          'json',
+        )
+      ).stdout,
     ],
   ] as const
   for (const [kind, text] of documents) {
@@ -377,16 +303,16 @@ test('hostile names reach no terminal as they are', async () => {
     metadata: { name: 'evil\u001b[31m\u202e' },
     spec: { request: 'bm90aGluZw==', signerName: 'example.com/a\u0007', usages: ['client auth'] },
   }
-  server.put(key, object)
+  life.server.put(requestsKey, object)
   for (const args of [['list'], ['list', '-o', 'name'], ['list', '-o', 'json']]) {
-    const { stdout } = await run('csr', ...args)
+    const { stdout } = await life.run('csr', ...args)
     expect(stdout).not.toMatch(/[\u0007\u001b\u202e]/)
   }
-  server.remove(key, object.metadata.name)
+  life.server.remove(requestsKey, object.metadata.name)
 })
 
 test('a name that is neither a file nor an object is said to be neither', async () => {
-  const { exit, stderr } = await run('csr', 'check', 'no-such-thing')
+  const { exit, stderr } = await life.run('csr', 'check', 'no-such-thing')
   expect(exit).toBe(2)
   expect(stderr).toContain(
     'no-such-thing does not exist, and neither is there a request of this name on the cluster',

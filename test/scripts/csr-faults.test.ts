@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { requestsKey } from './cluster-session.ts'
+import { pause, RequestLife, user } from './request-life.ts'
+
+// Every call of the requester's commands fails once in every way: nothing is lost, and nothing is made twice.
+
+const life = new RequestLife('csr-faults')
+
+const kinds: readonly FaultKind[] = [
+  'conflict',
+  'too-many-requests',
+  'internal',
+  'internal-after',
+  'unavailable',
+  'reset-before',
+  'reset-after',
+  'hang',
+  'hang-after',
+  'cut',
+]
+
+// Every call of the command is hit once by every fault: create, watch (and its list), and get after a create that was cut off.
+test.each(kinds.flatMap((kind) => ['create', 'list', 'watch'].map((verb) => [kind, verb] as const)))(
+  'request survives %s at %s, or says to run it again, and the second run ends it with the same object',
+  async (kind, verb) => {
+    life.server.faults.add({ kind, verb, resource: requestsKey.resource, retryAfterSeconds: 0 })
+    const args = life.request('--wait', '30s', '--request-timeout', '1s')
+    const [first] = await Promise.all([life.run(...args), life.approveWhenThere()])
+    if (first.exit !== 0) {
+      expect([3, 4]).toContain(first.exit)
+      life.server.faults.clear()
+      const [second] = await Promise.all([life.run(...args), life.approveWhenThere()])
+      expect(second).toMatchObject({ exit: 0 })
+    }
+    expect(life.server.all(requestsKey).filter(({ metadata }) => metadata.name === life.name)).toHaveLength(1)
+    life.expectPair()
+  },
+  90_000,
+)
+
+test.each(kinds)('fetch survives %s, or says to run it again', async (kind) => {
+  life.makeRequest()
+  await life.run('csr', 'submit', life.at('a.csr'), ...user)
+  life.decide('Approved')
+  life.server.faults.add({ kind, verb: 'get', resource: requestsKey.resource, retryAfterSeconds: 0 })
+  const fetch = () =>
+    life.run(
+      'csr',
+      'fetch',
+      life.name,
+      '--key',
+      life.at('key.pem'),
+      '--out',
+      life.at('a.crt'),
+      '--request-timeout',
+      '1s',
+    )
+  while (life.stored?.status?.certificate === undefined) await pause()
+  const first = await fetch()
+  if (first.exit !== 0) expect((await fetch()).exit).toBe(0)
+  life.expectPair()
+})
