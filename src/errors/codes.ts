@@ -182,11 +182,6 @@ export const errorCodes = {
     exit: refused,
     summary: 'The cluster, or what stands in it now, does not allow this phase of the rotation.',
   },
-  KCERT_ROTATION_UNSAFE: {
-    exit: refused,
-    summary:
-      'The plan would leave somebody unable to connect, at its end or if it were cut off; the pair is named.',
-  },
   KCERT_ROTATION_GATE: {
     exit: no,
     summary: 'What a phase waits for did not come to be in time; what is missing is named.',

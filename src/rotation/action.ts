@@ -183,13 +183,6 @@ export interface Lane {
 
 export type Step = Action | Together
 
-/** Returns the actions of steps in an order in which they may happen. */
-export function actionsOf(steps: readonly Step[]): readonly Action[] {
-  return steps.flatMap((step) =>
-    step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step],
-  )
-}
-
 /** Returns the key under which what a probe said is kept as evidence. */
 export function evidenceKey(subject: ProbeSubject): string {
   switch (subject.kind) {

@@ -1,5 +1,5 @@
 import type { Step } from './action.ts'
-import type { CopyPicture, ObjectReference, SectionName, Seen } from './picture.ts'
+import type { CopyPicture, SectionName, Seen } from './picture.ts'
 import type { Target } from './target.ts'
 
 /** What running a phase can cost: nothing, files and objects, processes, or the way back. Decides how it is confirmed. */
@@ -61,9 +61,4 @@ export interface Phase<Section extends SectionName = SectionName> {
 /** Returns the phase with its sections inferred, as one that can be given a whole picture. */
 export function definePhase<const Section extends SectionName>(phase: Phase<Section>): Phase {
   return phase
-}
-
-/** "ConfigMap kube-public/cluster-info" */
-export function objectName({ kind, namespace, name }: ObjectReference): string {
-  return namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`
 }

@@ -1,6 +1,6 @@
-import type { Action, PatchObject, WriteFile } from './action.ts'
+import type { PatchObject, WriteFile } from './action.ts'
 import type { Before } from './phase.ts'
-import { type CopyPicture, fileAt, fileKey, type Seen } from './picture.ts'
+import { type CopyPicture, fileAt, type Seen } from './picture.ts'
 
 // What brings files and objects back to their copies. Only what differs is written, so that an undo can be done again.
 
@@ -44,9 +44,4 @@ export function restoreObjects(
     if (version === undefined) return []
     return [{ kind: 'patch-object', phase, object: of.object, version, change: { kind: 'copy', digest } }]
   })
-}
-
-/** Returns which files of a node the steps write, as keys. */
-export function writtenFiles(steps: readonly Action[]): ReadonlySet<string> {
-  return new Set(steps.flatMap((step) => (step.kind === 'write-file' ? [fileKey(step.node, step.path)] : [])))
 }

@@ -19,7 +19,8 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderCheck } from '../../output/csr-check.ts'
 
 export default class CsrCheck extends KcertCommand {
-  static override summary = 'Say whether a request will be accepted, approved and signed, before it is sent or approved.'
+  static override summary =
+    'Say whether a request will be accepted, approved and signed, before it is sent or approved.'
 
   static override description =
     `Reads a file and asks no cluster, or, where there is no such file, an object of the cluster by its name, and then finds out what an

@@ -33,4 +33,3 @@ export const explanationSchema = v.object({
 })
 
 export type Explanation = v.InferOutput<typeof explanationSchema>
-export type ExplainedCause = v.InferOutput<typeof causeSchema>
