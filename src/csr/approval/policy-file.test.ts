@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { requestPem, servingRequest, submitted } from '../../../test/csr/made-requests.ts'
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import type { KcertError } from '../../errors/kcert-error.ts'
 import type { RequestDescription } from '../../x509/issuing.ts'
+import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import { decide, type Verdict } from './decide.ts'
 import { readPolicies } from './policy-file.ts'
@@ -261,4 +263,16 @@ test('a policy sees the request itself, not what its file name or labels say', a
   const object = shopRequest(shopNames({ dns: ['web.shop.svc.cluster.local'] }), day)
   const swapped = { ...object, request: Buffer.from(requestPem(shopNames({ dns: ['api.bank.example'] }))) }
   expect((await verdictOf(shopRule, swapped)).decision).toBe('ignore')
+})
+
+test('a key that was named as a policy is not shown, whole or in a field', async () => {
+  const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
+  const pem = writePrivateKey(key, 'pkcs8')
+  const [, secret = ''] = pem.split('\n')
+  const inField = `${head}rules: ${JSON.stringify(pem)}\n`
+  for (const text of [pem, inField, secret]) {
+    const error = (await readPolicies(text, 'key.pem').catch((thrown: unknown) => thrown)) as KcertError
+    expect(error.code).toBe('KCERT_POLICY_INVALID')
+    expect(`${error.message} ${error.why} ${error.next}`).not.toContain(secret.slice(0, 12))
+  }
 })

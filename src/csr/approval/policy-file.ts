@@ -82,9 +82,16 @@ function issueText(issue: GenericIssue, path: Path, schema: GenericSchema): stri
     return `there is no field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
   }
   if (isMissing) return `${JSON.stringify(field)} is missing`
-  if (issue.kind === 'validation') return `${issue.received} ${issue.message}`
-  return `${issue.received} where ${issue.expected} belongs`
+  // What stands in the place of a whole policy is another file, perhaps a key: nothing of it is shown.
+  if (path.length === 0) return 'it is no policy: fields belong here, such as apiVersion and rules'
+  const received = issue.received.length > longestShown ? 'a long text' : issue.received
+  return issue.kind === 'validation'
+    ? `${received} ${issue.message}`
+    : `${received} where ${issue.expected} belongs`
 }
+
+/** Values of a policy are names, ranges and numbers. */
+const longestShown = 130
 
 function nearest(word: string, known: readonly string[]): string | undefined {
   const start = word.slice(0, 3).toLowerCase()

@@ -1,0 +1,243 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createRequest } from '../../src/x509/issuing.ts'
+import { readPrivateKeyFile } from '../../src/x509/keys.ts'
+import { writePem } from '../../src/x509/pem.ts'
+import { requestPem } from '../csr/made-requests.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { putCluster, putServing } from './cluster-session.ts'
+import { kcert, kcertBeside, type Session } from './program.ts'
+import { tracesOf } from './secret-traces.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// Keys, tokens and passwords of known octets lie wherever a command may read them, in right places and in wrong ones. Every command
+// is run in every format, with every debug switch, on a cluster that answers, refuses and is not there: none of them is found in
+// what it prints, nor in a file that is not one for keys.
+
+const manifest = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
+  commands: Record<string, { flags: Record<string, { options?: string[]; helpValue?: string }> }>
+}
+
+const at = temporaryFolder('canary')
+const password = 'canary-password-correct-horse'
+const token = 'canary-token.0123456789abcdef0123456789abcdef'
+const wrongToken = 'canary-wrong.fedcba9876543210fedcba9876543210'
+const debug = { DEBUG: '*', OCLIF_DEBUG: '1', KCERT_DEBUG: '1', VERBOSE: '1', NODE_DEBUG: '' }
+const pair = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+const encrypted = ['--ca', 'enc-ca.pem', '--ca-key', 'enc.key']
+const signer = ['--signer', 'example.com/serving', '--usage', 'server auth']
+let server: FakeApiServer
+let traces: string[]
+
+/** Command → command lines, without the format. Each command has a right one at least, and one that names a secret in a wrong place. */
+const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'ca:bundle': [['ca.pem', '--out', '-'], ['key.pem'], ['secrets.yaml']],
+  'ca:init': [
+    ['--cn', 'x', '--out', 'new-ca.pem', '--key-out', 'new-ca.key', '--force'],
+    ['--cn', 'x', '--key', 'key.pem', '--out', '-'],
+    ['--cfssl', 'key.pem', '--out', '-', '--key-out', 'new-ca.key', '--force'],
+    ['--cn', 'x', '--key', 'enc.key', '--password-file', 'key.pem', '--out', '-'],
+  ],
+  'ca:renew': [
+    [...pair, '--out', '-'],
+    [...encrypted, '--ca-password-file', 'password', '--out', '-'],
+    [...encrypted, '--ca-password-file', 'key.pem', '--out', '-'],
+    ['--ca', 'key.pem', '--ca-key', 'ca-key.pem', '--out', '-'],
+  ],
+  'ca:sign': [
+    ['a.csr', ...pair, '--profile', 'server', '--out', '-'],
+    ['key.pem', ...pair, '--profile', 'server', '--out', '-'],
+    ['a.csr', ...pair, '--config', 'key.pem', '--out', '-'],
+    ['--csr', 'approved,pending,nobody', ...pair],
+    ['--csr-signer', 'example.com/serving', ...encrypted, '--ca-password-file', 'password', '--dry-run'],
+  ],
+  'csr:approve': [
+    ['pending', 'nobody', '--dry-run'],
+    ['--policy', 'builtin'],
+    ['pending', '--message', 'by a test'],
+    ['--policy', 'key.pem'],
+    ['-f', 'secrets.yaml'],
+    ['-f', 'key.pem'],
+  ],
+  'csr:check': [
+    ['a.csr', ...signer],
+    ['key.pem', ...signer],
+    ['a.csr', ...signer, '--policy', 'secrets.yaml'],
+    ['a.csr', ...signer, '--nodes', 'secrets.yaml'],
+    ['secrets.yaml'],
+    ['csr/pending'],
+  ],
+  'csr:create': [
+    ['--cn', 'x', '--key', 'key.pem', '--out', 'made.csr', '--force'],
+    ['--cn', 'x', '--key-out', 'made.key', '--out', 'made.csr', '--force'],
+    ['--cn', 'x', '--key', 'enc.key', '--password-file', 'password', '--out', '-'],
+    ['--cn', 'x', '--key', 'enc.key', '--password-file', 'key.pem', '--out', '-'],
+    ['--cfssl', 'key.pem', '--key-out', 'made.key', '--out', 'made.csr', '--force'],
+  ],
+  'csr:deny': [['pending', '--dry-run'], ['--policy', 'key.pem'], ['denied'], ['-f', 'secrets.yaml']],
+  'csr:describe': [['pending', 'issued'], ['nobody'], ['secrets.yaml']],
+  'csr:explain': [['pending'], ['approved'], ['nobody']],
+  'csr:fetch': [
+    ['issued', '--key', 'key.pem', '--out', 'fetched.crt', '--force'],
+    ['issued', '--key', 'key.pem', '--kubeconfig-out', 'fetched.conf', '--force'],
+    ['issued', '--key', 'enc.key', '--password-file', 'password'],
+    ['issued', '--key', 'enc.key', '--password-file', 'key.pem'],
+    ['issued', '--key', 'secrets.yaml'],
+    ['pending', '--key', 'key.pem'],
+  ],
+  'csr:list': [[], ['--signer', 'example.com/serving']],
+  'csr:request': [
+    [
+      ...['--user', 'ann', '--key-out', 'ann.key', '--out', 'ann.crt', '--kubeconfig-out', 'ann.conf'],
+      ...['--wait', '1s', '--force'],
+    ],
+    ['--user', 'ann', '--key', 'key.pem', '--out', 'ann.crt', '--wait', '1s', '--force'],
+    ['--user', 'ann', '--key', 'secrets.yaml', '--out', 'ann.crt', '--wait', '1s', '--force'],
+  ],
+  'csr:submit': [
+    ['a.csr', ...signer, '--name', 'submitted'],
+    ['a.csr', ...signer, '--dry-run'],
+    ['key.pem', ...signer],
+    ['secrets.yaml'],
+  ],
+  inspect: [
+    ['.'],
+    ['key.pem', 'secrets.yaml', 'admin.conf', 'token.conf'],
+    ['enc.key', '--password-file', 'password'],
+    ['enc.key', '--password-file', 'key.pem'],
+  ],
+  'key:generate': [
+    ['--out', 'generated.key', '--force'],
+    ['--out', 'generated.key', '--password-file', 'password', '--force'],
+    ['--out', 'key.pem'],
+  ],
+  verify: [
+    ['ca.pem', '--roots', 'ca.pem'],
+    ['key.pem', '--roots', 'ca.pem'],
+    ['ca.pem', '--roots', 'secrets.yaml'],
+  ],
+}
+
+/** Files that are for secrets: those that lie here before, and those that a command line asks for by name. */
+const isForSecrets = (name: string): boolean =>
+  /\.(?:key|conf)$|-?key\.pem$|^password$|^secrets\.yaml$/.test(name)
+
+beforeAll(async () => {
+  const local = (args: readonly string[]): void => {
+    const { exit, stderr } = kcert(args, { cwd: at })
+    if (exit !== 0) throw new Error(`${args.join(' ')}: ${stderr}`)
+  }
+  writeFileSync(join(at, 'password'), `${password}\n`)
+  local(['key', 'generate', '--out', 'key.pem'])
+  local(['key', 'generate', '--out', 'enc.key', '--password-file', 'password'])
+  local(['ca', 'init', '--cn', 'canary', '--out', 'ca.pem', '--key-out', 'ca-key.pem'])
+  const withPassword = ['--key', 'enc.key', '--password-file', 'password', '--out', 'enc-ca.pem']
+  local(['ca', 'init', '--cn', 'canary', ...withPassword])
+  local(['csr', 'create', '--cn', 'a', '--key', 'key.pem', '--out', 'a.csr'])
+  const text = (name: string): string => readFileSync(join(at, name), 'utf8')
+  const data = { 'tls.key': text('key.pem'), token, password }
+  writeFileSync(
+    join(at, 'secrets.yaml'),
+    JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'canary' }, stringData: data }),
+  )
+  traces = [
+    ...tracesOf(text('key.pem')),
+    ...tracesOf(text('ca-key.pem')),
+    ...tracesOf(text('enc.key'), password),
+    password,
+    token,
+    wrongToken,
+    Buffer.from(token).toString('base64').slice(0, 24),
+    Buffer.from(password).toString('base64').slice(0, 24),
+  ]
+})
+
+beforeEach(async () => {
+  await server?.close()
+  server = await startApiServer({
+    tokens: { [token]: { username: 'canary', groups: ['system:masters'] } },
+    signer: 'controller',
+  })
+  putCluster(server)
+  const conditions = (type: string) => ({ status: { conditions: [{ type, status: 'True' }] } })
+  const own = { signerName: 'example.com/serving' }
+  putServing(server, 'pending')
+  putServing(server, 'approved', own, conditions('Approved'))
+  putServing(server, 'denied', own, conditions('Denied'))
+  const { keyObject } = readPrivateKeyFile(readFileSync(join(at, 'key.pem')))
+  const der = createRequest({ subject: { commonName: 'ann' } }, keyObject!)
+  const request = Buffer.from(writePem('CERTIFICATE REQUEST', der)).toString('base64')
+  const user = { signerName: 'kubernetes.io/kube-apiserver-client', usages: ['client auth'], username: 'ann' }
+  putServing(server, 'issued', { ...user, request }, conditions('Approved'))
+  putServing(server, 'foreign', {
+    ...own,
+    request: Buffer.from(requestPem({ subject: {} })).toString('base64'),
+  })
+  server.writeKubeconfig(join(at, 'admin.conf'))
+  server.writeKubeconfig(join(at, 'token.conf'), { token })
+  server.writeKubeconfig(join(at, 'wrong.conf'), { token: wrongToken })
+  server.writeKubeconfig(join(at, 'away.conf'), { token }, { server: 'https://127.0.0.1:9' })
+  // As it would come from a key of the administrator's.
+  const admin = JSON.parse(readFileSync(join(at, 'admin.conf'), 'utf8'))
+  const pem = Buffer.from(admin.users[0].user['client-key-data'], 'base64').toString()
+  traces = [...traces, ...tracesOf(pem), admin.users[0].user['client-key-data'].slice(60, 84)]
+})
+afterAll(() => server?.close())
+
+test('every command of the program has its rows', () => {
+  expect(Object.keys(manifest.commands).filter((id) => !(id in rows))).toEqual([])
+})
+
+test('the traces are those of what lies here: a file that is printed is full of them', () => {
+  for (const name of ['key.pem', 'ca-key.pem', 'password', 'secrets.yaml', 'admin.conf', 'token.conf'])
+    expect(leaksIn(readFileSync(join(at, name), 'utf8')), name).not.toEqual([])
+})
+
+function leaksIn(text: string): string[] {
+  return traces.filter((trace) => text.includes(trace))
+}
+
+async function expectSilent(args: readonly string[], kubeconfig: string, env = {}): Promise<Session> {
+  const session = await kcertBeside(args, { cwd: at, env: { ...env, KUBECONFIG: join(at, kubeconfig) } })
+  const line = `${args.join(' ')} (${kubeconfig})`
+  // A key that this run has made is as secret as those that were there.
+  const madeKeys = readdirSync(at).filter((name) => /^(?:made|generated|ann|new-ca)\.key$/.test(name))
+  const made = madeKeys.flatMap((name) => tracesOf(readFileSync(join(at, name), 'utf8'), password))
+  const shown = session.stdout + session.stderr
+  expect(leaksIn(shown), line).toEqual([])
+  expect(
+    made.filter((trace) => shown.includes(trace)),
+    line,
+  ).toEqual([])
+  // 1 is a defect, but of Nagios' plugins it is a warning.
+  const exits = args.includes('nagios') ? [0, 1, 2, 3] : [0, 2, 3, 4, 5]
+  expect(exits, `${line}: ${session.stderr}`).toContain(session.exit)
+  return session
+}
+
+test.each(Object.keys(manifest.commands))(
+  'kcert %s shows no secret, whatever it is asked and however it fails',
+  async (id) => {
+    const command = id.split(':')
+    const { flags } = manifest.commands[id]!
+    const formats = flags.output?.options ?? []
+    const isForClusters = 'kubeconfig' in flags
+    for (const [index, args] of (rows[id] ?? []).entries()) {
+      const configs = isForClusters ? ['admin.conf', 'token.conf'] : ['admin.conf']
+      for (const [turn, format] of (formats.length > 0 ? formats : [undefined]).entries()) {
+        const line = [...command, ...args, ...(format === undefined ? [] : ['-o', format])]
+        await expectSilent(line, configs[turn % configs.length]!, turn % 2 === 0 ? debug : {})
+      }
+      if (!isForClusters) continue
+      await expectSilent([...command, ...args], 'wrong.conf', debug)
+      if (index === 0)
+        await expectSilent([...command, ...args, '--request-timeout', '2s'], 'away.conf', debug)
+    }
+    await expectSilent([...command, '--no-such-flag', 'key.pem'], 'admin.conf', debug)
+    await expectSilent([...command, '--help'], 'admin.conf', debug)
+    for (const name of readdirSync(at).filter((one) => !isForSecrets(one)))
+      expect(leaksIn(readFileSync(join(resolve(at), name), 'latin1')), name).toEqual([])
+  },
+  300_000,
+)
