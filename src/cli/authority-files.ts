@@ -8,6 +8,7 @@ import { finishKeyPair, isKeyPairPending } from '../system/key-pair-files.ts'
 import { withLock } from '../system/lock.ts'
 import { readCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
+import type { NamedFile } from './command-files.ts'
 import type { Context } from './context.ts'
 import { readInput, readPassword } from './input.ts'
 
@@ -65,12 +66,41 @@ export async function readKeyFile(
   )
 }
 
+/** Returns the files that the flags of a CA name and that a command reads. */
+export function authorityInputs({
+  ca,
+  'ca-key': caKey,
+  'ca-password-file': passwordFile,
+}: AuthorityFiles): NamedFile[] {
+  return [
+    { by: '--ca', path: ca },
+    { by: '--ca-key', path: caKey },
+    { by: '--ca-password-file', path: passwordFile },
+  ]
+}
+
 /** Brings to an end what a crash of `kcert ca init` left half done, so that certificate and key are a pair. */
 export async function finishInterruptedPair(ca: string): Promise<void> {
   if (isKeyPairPending(ca)) await withLock(ca, () => finishKeyPair(ca))
 }
 
-/** Returns where the ledger of a CA is: beside its certificate, "ca.ledger.jsonl" for "ca.pem" or "ca.crt". */
+/** Returns where the ledger of a CA is: where --ledger says, else beside its certificate. Throws KCERT_USAGE where neither is. */
+export function ledgerOf({
+  ca,
+  ledger,
+}: {
+  readonly ca: string
+  readonly ledger: string | undefined
+}): string {
+  if (ledger !== undefined) return ledger
+  if (ca !== '-') return ledgerPath(ca)
+  throw new KcertError('KCERT_USAGE', 'it is not said where the serial numbers of the CA are written down', {
+    why: 'they go beside its certificate, and standard input is beside nothing',
+    next: '--ledger FILE, always the same for one CA',
+  })
+}
+
+/** Returns where the ledger is without --ledger: "ca.ledger.jsonl" for "ca.pem" or "ca.crt". */
 export function ledgerPath(ca: string): string {
   return `${ca.replace(/\.(?:pem|crt|cer|cert)$/i, '')}.ledger.jsonl`
 }

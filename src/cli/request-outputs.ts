@@ -3,8 +3,10 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { renderYaml } from '../output/yaml.ts'
 import { writeKeyPair } from '../system/key-pair-files.ts'
 import { withLock } from '../system/lock.ts'
-import { checkKeyPath, checkOutputPath, writeKeyFile, writePublicFile } from '../system/output-file.ts'
+import { writeKeyFile, writePublicFile } from '../system/output-file.ts'
 import { writePem } from '../x509/pem.ts'
+import type { CommandFiles } from './command-files.ts'
+import { type InputFlags, inputsOf } from './request-wish.ts'
 
 // Where a request and its key go. The rule for private keys: into a file that was named, or onto standard output when
 // `--key-out -` asks for it there. docs/decisions/ says why also for cfssl's JSON, which holds a key by its nature.
@@ -41,10 +43,6 @@ export function isReport(format: OutputChoices['output']): boolean {
 export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoices): void {
   if (key === undefined && keyOut === undefined && !(output === 'cfssl' && isFile(out)))
     throw output === 'cfssl' ? keyInDocument() : keyless()
-  if (isFile(out) && out === keyOut)
-    throw new KcertError('KCERT_USAGE', `--out and --key-out are both ${out}`, {
-      why: 'a request is public, its key is not',
-    })
   if (keyOut !== '-' || isFile(out)) return
   if (isReport(output)) throw keyInReport(output)
   if (output === 'manifest')
@@ -54,10 +52,22 @@ export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoi
     })
 }
 
-/** Throws KCERT_FILE_EXISTS for files that are there and must not be replaced, before anything is made. */
-export function checkPlaces({ out, 'key-out': keyOut, force }: OutputChoices): void {
-  if (isFile(keyOut)) checkKeyPath(keyOut, { replace: force })
-  if (isFile(out)) checkOutputPath(out, { replace: force })
+/** Returns the files that the command reads and writes, for `checkFiles`. */
+export function filesOf(choices: OutputChoices & InputFlags): CommandFiles {
+  const { out, 'key-out': keyOut, force } = choices
+  return {
+    inputs: inputsOf(choices),
+    outputs: [
+      { by: '--key-out', path: keyOut, holds: 'key' },
+      { by: '--out', path: out, holds: isKeyInside(choices) ? 'key' : 'public' },
+    ],
+    replace: force,
+  }
+}
+
+/** True for cfssl's JSON with the key in it: where a key is made, and no file of its own is named for it. */
+function isKeyInside({ output, key, 'key-out': keyOut }: OutputChoices): boolean {
+  return output === 'cfssl' && key === undefined && !isFile(keyOut)
 }
 
 /** Writes the request and its key, both or neither where both are files; `answer` writes to standard output. */
@@ -69,8 +79,8 @@ export async function deliverRequest(
   const { keyPem } = made
   const { out, 'key-out': keyOut, output, force } = choices
   const choice = { replace: force }
-  const isKeyInside = output === 'cfssl' && keyPem !== undefined && !isFile(keyOut)
-  const document = documentOf(made, output, isKeyInside)
+  const holdsKey = isKeyInside(choices)
+  const document = documentOf(made, output, holdsKey)
   if (isFile(out) && isFile(keyOut) && keyPem !== undefined) {
     await withLock(out, () =>
       writeKeyPair({ path: out, content: document }, { path: keyOut, content: keyPem }, choice),
@@ -79,23 +89,21 @@ export async function deliverRequest(
   }
   // The key first: a request without its key is of no use.
   if (keyPem !== undefined && isFile(keyOut)) writeKeyFile(keyOut, keyPem, choice)
-  if (keyPem !== undefined && keyOut === '-' && !isKeyInside) await answer(keyPem)
+  if (keyPem !== undefined && keyOut === '-' && !holdsKey) await answer(keyPem)
   if (!isFile(out)) {
     if (!isReport(output)) await answer(document)
-  } else if (isKeyInside) writeKeyFile(out, document, choice)
+  } else if (holdsKey) writeKeyFile(out, document, choice)
   else writePublicFile(out, document, choice)
 }
 
 function documentOf(
   { der, manifest, keyPem }: MadeRequest,
   format: OutputChoices['output'],
-  isKeyInside: boolean,
+  holdsKey: boolean,
 ): string {
   const pem = writePem('CERTIFICATE REQUEST', der)
   if (format === 'manifest') return renderYaml(manifest!)
-  return format === 'cfssl'
-    ? `${JSON.stringify({ csr: pem, ...(isKeyInside ? { key: keyPem } : {}) })}\n`
-    : pem
+  return format === 'cfssl' ? `${JSON.stringify({ csr: pem, ...(holdsKey ? { key: keyPem } : {}) })}\n` : pem
 }
 
 function keyless(): KcertError {

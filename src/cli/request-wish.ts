@@ -10,6 +10,7 @@ import {
 import { KcertError } from '../errors/kcert-error.ts'
 import { readCfsslRequest } from '../pki/cfssl-request.ts'
 import { parseKeyType } from '../x509/new-key.ts'
+import { checkStandardInput, type NamedFile } from './command-files.ts'
 import type { Context } from './context.ts'
 import { readInput } from './input.ts'
 
@@ -49,11 +50,24 @@ export function saysWhat(flags: WishFlags): boolean {
   })
 }
 
-interface OtherFlags {
-  readonly kubeadm?: string | undefined
-  readonly 'key-out'?: string | undefined
+/** The flags that name what is read. */
+export interface InputFlags {
+  readonly cfssl?: string | undefined
+  readonly key?: string | undefined
   readonly 'password-file'?: string | undefined
   readonly 'kubeadm-config'?: string | undefined
+  readonly 'ca-cert'?: string | undefined
+}
+
+/** Returns the files that the command reads. */
+export function inputsOf(flags: InputFlags): NamedFile[] {
+  const names = ['cfssl', 'key', 'password-file', 'kubeadm-config', 'ca-cert'] as const
+  return names.map((name) => ({ by: `--${name}`, path: flags[name] }))
+}
+
+interface OtherFlags extends InputFlags {
+  readonly kubeadm?: string | undefined
+  readonly 'key-out'?: string | undefined
 }
 
 /** Throws KCERT_USAGE for flags that do not go together: each kind of request has a subject of its own. */
@@ -64,13 +78,7 @@ export function checkTogether(flags: WishFlags & OtherFlags): void {
       why: 'each says what the subject is',
       next: `leave one of them out`,
     })
-  const inputs = (['cfssl', 'key', 'password-file', 'kubeadm-config'] as const).filter(
-    (name) => flags[name] === '-',
-  )
-  if (inputs.length > 1)
-    throw new KcertError('KCERT_USAGE', `--${inputs[0]} and --${inputs[1]} cannot both be standard input`, {
-      next: 'name a file for one of them',
-    })
+  checkStandardInput(inputsOf(flags))
   const { key } = flags
   const making = (['key-out', 'key-type', 'key-format'] as const).find((name) => flags[name] !== undefined)
   if (key !== undefined && making !== undefined)

@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../cli/base-command.ts'
+import { checkFiles } from '../cli/command-files.ts'
 import { readPassword } from '../cli/input.ts'
 import {
   type InspectFormat,
@@ -156,6 +157,14 @@ pem         the certificates themselves`
     })
     const { flags } = await this.parse(Inspect, flagWords)
     const showing: Showing = { format: flags.output as InspectFormat, outputFile: flags['output-file'] }
+    checkFiles({
+      inputs: [
+        ...[...new Set(operands)].filter(Boolean).map((path) => ({ by: 'TARGET', path })),
+        { by: '--password-file', path: flags['password-file'] },
+      ],
+      outputs: [{ by: '--output-file', path: flags['output-file'], holds: 'public' }],
+      replace: true,
+    })
     const password = await readPassword(flags['password-file'], this.context)
     const job = {
       targets: operands,

@@ -103,6 +103,12 @@ test('what is replaced is kept beside it, under the time of its replacement', ()
     'new',
     'old',
   ])
-  expect(() => replaceKeepingBackup(path, 'newer', now)).toThrow('.bak exists and is not replaced')
-  expect(fs.readFileSync(path, 'utf8')).toBe('new')
+  expect(replaceKeepingBackup(path, 'newer', now)).toBe(`${path}.20261121T085731Z.2.bak`)
+  expect(fs.readFileSync(`${path}.20261121T085731Z.bak`, 'utf8')).toBe('old')
+})
+
+test('a backup is not for more eyes than what it keeps', () => {
+  const path = join(folder(), 'ca.crt')
+  fs.writeFileSync(path, 'old', { mode: 0o640 })
+  expect(modeOf(replaceKeepingBackup(path, 'new', new Date(0))!)).toBe(0o640)
 })

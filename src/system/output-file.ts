@@ -45,8 +45,8 @@ export function writePublicFile(path: string, text: string, choice: OutputChoice
 }
 
 /**
- * Replaces a file that everybody may read and returns where its old content is kept: `FILE.20261121T085731Z.bak` for this time.
- * Undefined when there was no file.
+ * Replaces a file that everybody may read and returns where its old content is kept: `FILE.20261121T085731Z.bak` for this time,
+ * `FILE.20261121T085731Z.2.bak` for the second of that time, with the mode that the file had. Undefined when there was no file.
  */
 export function replaceKeepingBackup(
   path: string,
@@ -55,12 +55,23 @@ export function replaceKeepingBackup(
   calls?: FileCalls,
 ): string | undefined {
   const found = lookAt(path)
-  const stamp = now.toISOString().replaceAll(/[-:]|\.\d+/g, '')
-  const backup = found?.isFile() || found?.isSymbolicLink() ? `${path}.${stamp}.bak` : undefined
-  if (backup !== undefined)
-    writePublicFile(backup, fs.readFileSync(path, 'latin1'), { replace: false }, calls)
+  const backup =
+    found?.isFile() || found?.isSymbolicLink()
+      ? freeName(`${path}.${now.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`)
+      : undefined
+  if (backup !== undefined) {
+    const mode = fs.statSync(path).mode & 0o777
+    writeFileAtomically(backup, fs.readFileSync(path), { mode, exclusive: true }, calls)
+  }
   writePublicFile(path, text, { replace: true }, calls)
   return backup
+}
+
+function freeName(stem: string): string {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? `${stem}.bak` : `${stem}.${number}.bak`
+    if (lookAt(name) === undefined) return name
+  }
 }
 
 function lookAt(path: string): fs.Stats | undefined {

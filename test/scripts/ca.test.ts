@@ -181,7 +181,7 @@ test('an encrypted key of a CA signs with its password only', () => {
 test.each([
   [['--out', 'ca.pem', '--key-out', 'k'], 'KCERT_USAGE: the CA has no name'],
   [['--cn', 'x', '--out', 'ca.pem'], 'KCERT_USAGE: no word about the private key'],
-  [['--cn', 'x', '--out', 'a', '--key-out', 'a'], 'KCERT_USAGE: --out and --key-out are the same file: a'],
+  [['--cn', 'x', '--out', 'a', '--key-out', 'a'], 'KCERT_USAGE: --key-out a and --out a are the same file'],
   [
     ['--cn', 'x', '--out', 'a', '--key-out', 'k', '--expiry', '-1h'],
     'KCERT_USAGE: --expiry -1h is not above zero',

@@ -396,7 +396,11 @@ describe('keys', () => {
       /^KCERT_USAGE: a key and an object/,
       2,
     ],
-    [['--cn', 'x', '--key-out', 'a', '--out', 'a'], /^KCERT_USAGE: --out and --key-out are both a/, 2],
+    [
+      ['--cn', 'x', '--key-out', 'a', '--out', 'a'],
+      /^KCERT_USAGE: --key-out a and --out a are the same file/,
+      2,
+    ],
     [['--cn', 'x', '--key', 'a', '--key-out', 'b'], /^KCERT_USAGE: --key takes a key that is there/, 2],
     [['--cfssl', '-', '--key', '-'], /^KCERT_USAGE: --cfssl and --key cannot both be standard input/, 2],
     [['--cn', 'x', '--key', '/dev/null'], /^KCERT_FILE_UNREADABLE: /, 2],

@@ -5,13 +5,14 @@ import { bundleMemberFacts } from '../../ca/facts.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import type { BundleReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
 import { readInput } from '../../cli/input.ts'
 import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderBundle, renderNotices } from '../../output/ca.ts'
-import { checkOutputPath, writePublicFile } from '../../system/output-file.ts'
+import { writePublicFile } from '../../system/output-file.ts'
 import { writePem } from '../../x509/pem.ts'
 
 export default class CaBundle extends KcertCommand {
@@ -70,7 +71,9 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
     const { flags } = await this.parse(CaBundle, words)
     if (operands.length === 0) throw nothingNamed()
     const { out, force, output } = flags
-    if (out !== '-') checkOutputPath(out, { replace: force })
+    checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
+    // A bundle may go where one of its files is: all that was in it is in the bundle.
+    checkFiles({ inputs: [], outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
 
     const sources = []
     for (const name of operands) sources.push({ name, bytes: await readInput(name, this.context) })

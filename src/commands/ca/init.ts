@@ -7,6 +7,7 @@ import { rootOfCfssl } from '../../ca/root-of-cfssl.ts'
 import { drawSerialNumber } from '../../ca/serial.ts'
 import { finishInterruptedPair, ledgerPath, readKeyFile, withLedger } from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { checkFiles } from '../../cli/command-files.ts'
 import { readInput, readPassword } from '../../cli/input.ts'
 import { lifetimeFlags, lifetimeMs } from '../../cli/lifetime.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
@@ -16,7 +17,7 @@ import { renderAuthority, renderNotices } from '../../output/ca.ts'
 import { readCfsslRequest } from '../../pki/cfssl-request.ts'
 import { writeKeyPair } from '../../system/key-pair-files.ts'
 import { withLock } from '../../system/lock.ts'
-import { checkKeyPath, checkOutputPath, writeKeyFile, writePublicFile } from '../../system/output-file.ts'
+import { writeKeyFile, writePublicFile } from '../../system/output-file.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import {
   generatePrivateKey,
@@ -121,7 +122,20 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     const { flags } = await this.parse(CaInit)
     const files = filesOf(flags)
     if (files.certificate !== undefined) await finishInterruptedPair(files.certificate)
-    checkPaths(files, flags.force)
+    // Before anything is made: a ledger must not tell of a CA that was never written.
+    checkFiles({
+      inputs: [
+        { by: '--cfssl', path: flags.cfssl },
+        { by: '--key', path: flags.key },
+        { by: '--password-file', path: flags['password-file'] },
+      ],
+      outputs: [
+        { by: '--key-out', path: flags['key-out'], holds: 'key' },
+        { by: '--out', path: flags.out, holds: 'public' },
+        { by: '--ledger', path: files.ledger, holds: 'ledger' },
+      ],
+      replace: flags.force,
+    })
 
     const wish = await this.wish(flags)
     const passwordFile = flags['password-file']
@@ -255,23 +269,12 @@ function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Fi
       },
     )
   }
-  if (keyOut !== '-' && keyOut === out) {
-    throw new KcertError('KCERT_USAGE', `--out and --key-out are the same file: ${out}`, {
-      why: 'a certificate is for everybody to read, its key is not',
-    })
-  }
   const ledgerFile = ledger ?? (out === '-' ? undefined : ledgerPath(out))
   return {
     ...(out === '-' ? {} : { certificate: out }),
     ...(keyOut === undefined || keyOut === '-' ? {} : { key: keyOut }),
     ...(ledgerFile === undefined ? {} : { ledger: ledgerFile }),
   }
-}
-
-/** Before anything is made: a ledger must not tell of a CA that was never written. */
-function checkPaths({ certificate, key }: Files, replace: boolean): void {
-  if (certificate !== undefined) checkOutputPath(certificate, { replace })
-  if (key !== undefined) checkKeyPath(key, { replace })
 }
 
 function nameless(): KcertError {

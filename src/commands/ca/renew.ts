@@ -3,13 +3,20 @@ import { certificateFacts } from '../../ca/facts.ts'
 import { noticesOfRenewal } from '../../ca/notices.ts'
 import type { AuthorityReport } from '../../ca/report.ts'
 import { renewRoot } from '../../ca/root.ts'
-import { authorityFlags, ledgerPath, openAuthorityFiles, withLedger } from '../../cli/authority-files.ts'
+import {
+  authorityFlags,
+  authorityInputs,
+  ledgerOf,
+  openAuthorityFiles,
+  withLedger,
+} from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { type CommandFiles, checkFiles, checkStandardInput } from '../../cli/command-files.ts'
 import { lifetimeFlags, lifetimeMs } from '../../cli/lifetime.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderAuthority, renderNotices } from '../../output/ca.ts'
-import { checkOutputPath, replaceKeepingBackup, writePublicFile } from '../../system/output-file.ts'
+import { replaceKeepingBackup, writePublicFile } from '../../system/output-file.ts'
 import { writePem } from '../../x509/pem.ts'
 
 export default class CaRenew extends KcertCommand {
@@ -60,10 +67,11 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(CaRenew)
     const out = flags.out ?? flags.ca
-    if (flags.out !== undefined && out !== '-') checkOutputPath(out, { replace: flags.force })
+    const ledger = ledgerOf(flags)
+    checkStandardInput(authorityInputs(flags))
     const authority = await openAuthorityFiles(flags, this.context)
+    checkFiles(filesOf(flags, ledger))
 
-    const ledger = flags.ledger ?? ledgerPath(flags.ca)
     const { clock, random } = this.context
     const now = clock()
     const certificate = await withLedger(ledger, (opened) => {
@@ -102,5 +110,26 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
     if (flags.out === undefined || flags.force) return replaceKeepingBackup(out, pem, now)
     writePublicFile(out, pem, { replace: false })
     return undefined
+  }
+}
+
+interface RenewFlags {
+  readonly ca: string
+  readonly 'ca-key': string
+  readonly 'ca-password-file': string | undefined
+  readonly out: string | undefined
+  readonly force: boolean
+}
+
+function filesOf(flags: RenewFlags, ledger: string): CommandFiles {
+  const { ca, out } = flags
+  const isInPlace = out === undefined
+  return {
+    inputs: isInPlace ? [] : authorityInputs(flags),
+    outputs: [
+      { by: isInPlace ? '--ca' : '--out', path: out ?? ca, holds: 'public' },
+      { by: '--ledger', path: ledger, holds: 'ledger' },
+    ],
+    replace: isInPlace || flags.force,
   }
 }

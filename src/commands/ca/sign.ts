@@ -4,9 +4,16 @@ import { builtInProfileNames } from '../../ca/profile.ts'
 import type { SigningReport } from '../../ca/report.ts'
 import { requestsOf } from '../../ca/request-file.ts'
 import { checkRequests, placeOf, signAll, signedCertificate } from '../../ca/signing.ts'
-import { authorityFlags, ledgerPath, openAuthorityFiles, withLedger } from '../../cli/authority-files.ts'
+import {
+  authorityFlags,
+  authorityInputs,
+  ledgerOf,
+  openAuthorityFiles,
+  withLedger,
+} from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { checkFiles } from '../../cli/command-files.ts'
 import { readInput } from '../../cli/input.ts'
 import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
@@ -15,7 +22,7 @@ import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderNotices, renderSigning } from '../../output/ca.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
-import { checkOutputPath, writePublicFile } from '../../system/output-file.ts'
+import { writePublicFile } from '../../system/output-file.ts'
 
 export default class CaSign extends KcertCommand {
   static override summary = 'Sign certificate requests as kube-controller-manager does.'
@@ -163,14 +170,25 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     }
     if (operands.length === 0) throw nothingToSign()
     const out = flags.out ?? missingOut()
-    if (out !== '-') checkOutputPath(out, { replace: force })
+    const ledger = ledgerOf(flags)
+    checkFiles({
+      inputs: [
+        ...authorityInputs(flags),
+        { by: '--config', path: flags.config },
+        ...operands.map((path) => ({ by: 'REQUEST', path })),
+      ],
+      outputs: [
+        { by: '--out', path: out, holds: 'public' },
+        { by: '--ledger', path: ledger, holds: 'ledger' },
+      ],
+      replace: force,
+    })
     const { profile, notices } = await termsOf(flags, this.context)
     const authority = await openAuthorityFiles(flags, this.context)
     const entries = []
     for (const name of operands) entries.push(...requestsOf(name, await readInput(name, this.context)))
     const requests = checkRequests(entries)
 
-    const ledger = flags.ledger ?? ledgerPath(flags.ca)
     const { clock, random } = this.context
     const signed = await withLedger(ledger, (opened) =>
       signAll(requests, authority, profile, opened, clock(), random),

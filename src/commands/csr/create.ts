@@ -2,11 +2,12 @@ import type { KeyObject } from 'node:crypto'
 import type { Interfaces } from '@oclif/core'
 import { finishInterruptedPair } from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { checkFiles } from '../../cli/command-files.ts'
 import { readInput, readPassword } from '../../cli/input.ts'
 import { writeKubeadmRequests } from '../../cli/kubeadm-request-files.ts'
 import { canAsk, DeclinedError, terminalAsker } from '../../cli/prompts.ts'
 import { requestFlags } from '../../cli/request-flags.ts'
-import { checkOutputs, checkPlaces, deliverRequest, isFile, isReport } from '../../cli/request-outputs.ts'
+import { checkOutputs, deliverRequest, filesOf, isFile, isReport } from '../../cli/request-outputs.ts'
 import { askForRequest } from '../../cli/request-questions.ts'
 import { checkTogether, kubeadmSettingsOf, saysWhat, wishOf } from '../../cli/request-wish.ts'
 import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
@@ -116,7 +117,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     checkOutputs(flags)
     const { out, 'key-out': keyOut } = flags
     if (isFile(out)) await finishInterruptedPair(out)
-    checkPlaces(flags)
+    checkFiles(filesOf(flags))
 
     const spec =
       flags.kubeadm === undefined

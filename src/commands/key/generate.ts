@@ -3,12 +3,13 @@ import * as Flags from '@oclif/core/flags'
 import { publicKeyFacts } from '../../ca/facts.ts'
 import type { KeyReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { checkFiles } from '../../cli/command-files.ts'
 import { readPassword } from '../../cli/input.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderKey, renderNotices } from '../../output/ca.ts'
-import { checkKeyPath, writeKeyFile } from '../../system/output-file.ts'
+import { writeKeyFile } from '../../system/output-file.ts'
 import { readPublicKey } from '../../x509/keys.ts'
 import {
   formatOfKey,
@@ -84,7 +85,11 @@ output, unless --out - asks for it.
     const keyType = parseKeyType(flags['key-type'])
     const toStandardOutput = out === '-'
     if (toStandardOutput && flags.output !== 'text') throw keyInReport(flags.output)
-    if (!toStandardOutput) checkKeyPath(out, { replace: force })
+    checkFiles({
+      inputs: [{ by: '--password-file', path: flags['password-file'] }],
+      outputs: [{ by: '--out', path: out, holds: 'key' }],
+      replace: force,
+    })
     const password = await readPassword(flags['password-file'], this.context)
 
     const key = generatePrivateKey(keyType)

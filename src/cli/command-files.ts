@@ -1,0 +1,148 @@
+import { realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readFile } from '../system/files.ts'
+import { checkKeyPath, checkOutputPath } from '../system/output-file.ts'
+import { holdsPrivateKey } from '../x509/private-key-traces.ts'
+
+// One rule for all commands that write: what a command reads it does not write over, and what it writes are different files,
+// whatever they are called and whether or not --force is there.
+
+/** A file as the command line names it. */
+export interface NamedFile {
+  /** "--ca-key"; of an operand its name in the help: "REQUEST". */
+  readonly by: string
+  /** "-" is standard input or output; undefined where nobody has named one. */
+  readonly path: string | undefined
+}
+
+export interface OutputFile extends NamedFile {
+  /** `key`: a private key goes into it. `ledger`: it grows at its end, and is never replaced. */
+  readonly holds: 'key' | 'public' | 'ledger'
+}
+
+export interface CommandFiles {
+  readonly inputs: readonly NamedFile[]
+  readonly outputs: readonly OutputFile[]
+  /** --force */
+  readonly replace: boolean
+}
+
+interface Named extends NamedFile {
+  readonly path: string
+}
+
+/**
+ * Refuses a command line whose files would destroy each other, before anything is read or made. Throws KCERT_USAGE for a file
+ * without a name, two inputs that are both standard input, and two outputs that are one file; KCERT_FILE_EXISTS for an output that
+ * is an input, for one that is there and must not be replaced, and where a certificate would replace a private key.
+ */
+export function checkFiles({ inputs, outputs, replace }: CommandFiles): void {
+  const [reads, writes] = [inputs.filter(isNamed), outputs.filter(isNamed)]
+  for (const file of [...reads, ...writes]) if (file.path === '') throw nameless(file)
+  checkStandardInput(reads)
+  const printed = writes.find(({ path, holds }) => path === '-' && holds === 'ledger')
+  if (printed !== undefined) throw unwritable(printed)
+  const files = writes.filter(isOnDisk)
+  // Ten thousand inputs of `kcert inspect` are looked at only where there is something that they could lose.
+  if (files.length > 0) checkApart(reads.filter(isOnDisk), files)
+  for (const file of files) checkPlace(file, replace)
+}
+
+function checkApart(inputs: readonly Named[], outputs: readonly Named[]): void {
+  const read = new Map(inputs.map((input) => [identityOf(input.path), input]))
+  const written = new Map<string, Named>()
+  for (const output of outputs) {
+    const identity = identityOf(output.path)
+    const [input, other] = [read.get(identity), written.get(identity)]
+    if (input !== undefined) throw overInput(output, input)
+    if (other !== undefined) throw overOutput(output, other)
+    written.set(identity, output)
+  }
+}
+
+/** Throws KCERT_USAGE when more than one of these is standard input: the second would find it empty. */
+export function checkStandardInput(inputs: readonly NamedFile[]): void {
+  const [one, other] = inputs.filter(({ path }) => path === '-')
+  if (other === undefined) return
+  const both = one!.by === other.by ? `two of ${other.by}` : `${one!.by} and ${other.by}`
+  throw new KcertError('KCERT_USAGE', `${both} cannot both be standard input`, {
+    why: 'what was read from it once is gone',
+    next: 'name a file for one of them',
+  })
+}
+
+function checkPlace({ path, holds, by }: Named & OutputFile, replace: boolean): void {
+  if (holds === 'key') checkKeyPath(path, { replace })
+  if (holds !== 'public') return
+  checkOutputPath(path, { replace })
+  if (!replace) return
+  const found = readFile(path)
+  if ('bytes' in found && holdsPrivateKey(found.bytes)) throw overKey(path, by)
+}
+
+function isOnDisk({ path }: Named): boolean {
+  return path !== '-'
+}
+
+function isNamed<File extends NamedFile>(file: File): file is File & Named {
+  return file.path !== undefined
+}
+
+/** The same for all names of one file, whether or not it is there yet. */
+function identityOf(path: string): string {
+  try {
+    const { dev, ino } = statSync(path, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return realPathOf(resolve(path))
+  }
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    const parent = dirname(path)
+    return parent === path ? path : join(realPathOf(parent), basename(path))
+  }
+}
+
+function nameless({ by }: NamedFile): KcertError {
+  return new KcertError('KCERT_USAGE', `${by} "" names no file`, {
+    why: 'a variable may be empty that should hold its name',
+    next: `${by} FILE`,
+  })
+}
+
+function unwritable({ by }: NamedFile): KcertError {
+  return new KcertError('KCERT_USAGE', `${by} cannot be standard output`, {
+    why: 'the serial numbers that were given before are read from it',
+    next: `${by} FILE`,
+  })
+}
+
+function overInput(output: Named, input: Named): KcertError {
+  return new KcertError('KCERT_FILE_EXISTS', `${output.by} ${output.path} is the file of ${wordsOf(input)}`, {
+    why: 'what the command reads would be gone, and --force is not meant for that',
+    next: 'name another file',
+  })
+}
+
+function overOutput(output: Named, other: Named): KcertError {
+  return new KcertError('KCERT_USAGE', `${wordsOf(other)} and ${wordsOf(output)} are the same file`, {
+    why: 'the one would be written over the other',
+    next: 'name two files',
+  })
+}
+
+function overKey(path: string, by: string): KcertError {
+  return new KcertError('KCERT_FILE_EXISTS', `${path} holds a private key and is not replaced`, {
+    why: `what goes to ${by} holds none, so the key would be gone; --force is not meant for that`,
+    next: 'name another file, or move this one away',
+  })
+}
+
+function wordsOf({ by, path }: Named): string {
+  return `${by} ${path}`
+}

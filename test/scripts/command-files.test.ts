@@ -1,0 +1,130 @@
+import { linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { folder, folderWithCa, inFolder, opensslRequest } from './ca-files.ts'
+
+// What a command writes is neither what it reads nor its own other output, and a private key is replaced by a key alone.
+
+const authority = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+const sign = ['ca', 'sign', 'a.csr', ...authority, '--profile', 'server', '--force']
+
+function contentsOf(at: string): Record<string, string> {
+  const files = readdirSync(at, { withFileTypes: true }).filter((entry) => entry.isFile())
+  return Object.fromEntries(files.map(({ name }) => [name, readFileSync(join(at, name), 'latin1')]))
+}
+
+test.each([
+  [[...sign, '--out', 'ca-key.pem'], '--out ca-key.pem is the file of --ca-key ca-key.pem'],
+  [[...sign, '--out', './ca.pem'], '--out ./ca.pem is the file of --ca ca.pem'],
+  [[...sign, '--out', 'link/a.csr'], '--out link/a.csr is the file of REQUEST a.csr'],
+  [[...sign, '--out', 'hard.pem'], '--out hard.pem is the file of --ca ca.pem'],
+  [[...sign, '--out', 'ca.ledger.jsonl'], '--out ca.ledger.jsonl and --ledger ca.ledger.jsonl are the same'],
+  [
+    [...sign, '--out', 'x', '--ledger', 'ca-key.pem'],
+    '--ledger ca-key.pem is the file of --ca-key ca-key.pem',
+  ],
+  [[...sign, '--out', 'a.key'], 'a.key holds a private key and is not replaced'],
+  [
+    ['ca', 'renew', ...authority, '--force', '--out', 'ca-key.pem'],
+    '--out ca-key.pem is the file of --ca-key',
+  ],
+  [
+    ['ca', 'renew', ...authority, '--force', '--out', 'ca.ledger.jsonl'],
+    '--out ca.ledger.jsonl and --ledger ca.ledger.jsonl are the same file',
+  ],
+  [
+    ['ca', 'renew', '--ca', 'both.pem', '--ca-key', 'both.pem'],
+    'both.pem holds a private key and is not replaced',
+  ],
+  [['ca', 'bundle', 'ca.pem', '--force', '--out', 'ca-key.pem'], 'ca-key.pem holds a private key and is not'],
+  [['ca', 'bundle', '--out', '', 'ca.pem'], '--out "" names no file'],
+  [
+    ['ca', 'init', '--cn', 'x', '--key', 'ca-key.pem', '--force', '--out', 'ca-key.pem'],
+    '--out ca-key.pem is the file of --key ca-key.pem',
+  ],
+  [
+    ['ca', 'init', '--cn', 'x', '--force', '--out', 'new.pem', '--key-out', './new.pem'],
+    '--key-out ./new.pem and --out new.pem are the same file',
+  ],
+  [
+    ['ca', 'init', '--cn', 'x', '--force', '--out', 'new.pem', '--key-out', 'link/new.pem'],
+    '--key-out link/new.pem and --out new.pem are the same file',
+  ],
+  [
+    ['ca', 'init', '--cfssl', 's.json', '--force', '--out', 'new.pem', '--key-out', 's.json'],
+    '--key-out s.json is the file of --cfssl s.json',
+  ],
+  [
+    ['key', 'generate', '--force', '--password-file', 'pw', '--out', 'pw'],
+    '--out pw is the file of --password-file',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--force', '--out', 'a.key'],
+    '--out a.key is the file of --key a.key',
+  ],
+  [
+    ['csr', 'create', '--user', 'ann', '--force', '--key-out', './same', '--out', 'same'],
+    '--key-out ./same and --out same are the same file',
+  ],
+  [
+    ['csr', 'create', '--user', 'ann', '--key-out', './same', '--out', 'same'],
+    '--key-out ./same and --out same are the same file',
+  ],
+  [
+    ['csr', 'create', '--cfssl', 's.json', '--force', '--key-out', 's.json'],
+    '--key-out s.json is the file of --cfssl s.json',
+  ],
+  [['inspect', 'ca.pem', '--output-file', 'ca.pem'], '--output-file ca.pem is the file of TARGET ca.pem'],
+  [['inspect', 'ca.pem', '--output-file', 'a.key'], 'a.key holds a private key and is not replaced'],
+])('%j is refused, and all files are as they were', (args, message) => {
+  const at = folderWithCa()
+  opensslRequest(at, 'a')
+  symlinkSync('.', join(at, 'link'))
+  linkSync(join(at, 'ca.pem'), join(at, 'hard.pem'))
+  writeFileSync(join(at, 's.json'), '{"CN":"x"}')
+  writeFileSync(join(at, 'pw'), 'secret\n')
+  writeFileSync(
+    join(at, 'both.pem'),
+    ['ca.pem', 'ca-key.pem'].map((name) => readFileSync(join(at, name))).join(''),
+  )
+  const before = contentsOf(at)
+  const { stdout, stderr, exit } = inFolder(at)(args)
+  expect([stdout, stderr]).toEqual(['', expect.stringContaining(message)])
+  expect(exit).toBe(stderr.startsWith('KCERT_USAGE') ? 2 : 5)
+  expect(contentsOf(at)).toEqual(before)
+})
+
+test('a bundle may go into one of its files, and a key over a key, with --force', () => {
+  const at = folderWithCa()
+  const run = inFolder(at)
+  expect(run(['ca', 'bundle', 'ca.pem', '--out', 'ca.pem', '--force']).exit).toBe(0)
+  expect(run(['key', 'generate', '--out', 'ca-key.pem', '--force']).exit).toBe(0)
+})
+
+test('standard input is read once, and a CA that comes from there needs a ledger by name', () => {
+  const at = folder()
+  const run = inFolder(at)
+  mkdirSync(join(at, 'empty'))
+  const twice = run([
+    'ca',
+    'sign',
+    '-',
+    ...authority,
+    '--ca-password-file',
+    '-',
+    '--profile',
+    'server',
+    '--out',
+    'x',
+  ])
+  expect(twice).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining('--ca-password-file and REQUEST cannot both be standard input'),
+  })
+  const nowhere = run(['ca', 'sign', 'a', '--ca', '-', '--ca-key', 'k', '--profile', 'server', '--out', 'x'])
+  expect(nowhere).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining('it is not said where the serial numbers of the CA are written down'),
+  })
+  expect(readdirSync(at)).toEqual(['empty'])
+})
