@@ -42,19 +42,33 @@ class KcertHelp extends Help {
 }
 
 function unknownCommand(args: readonly string[], config: Config): KcertError | undefined {
-  const words = args.filter((arg) => !arg.startsWith('-'))
-  const first = args[0]
+  const [first] = args
   if (first === undefined || first === '--version' || first === '--help' || first === '-h') return undefined
-  const id = words.join(':')
-  const exists = [...config.commandIDs, ...config.topics.map((topic) => topic.name)]
-  if (exists.some((name) => id === name || id.startsWith(`${name}:`))) return undefined
+  const words = args.filter((arg) => !arg.startsWith('-'))
+  const topics = config.topics.map((topic) => topic.name)
+  // Words behind a command are its arguments; behind a topic there can only be a command.
+  const isCommand = config.commandIDs.some((id) =>
+    id.split(':').every((word, index) => word === words[index]),
+  )
+  if (!first.startsWith('-') && (isCommand || topics.includes(words.join(':')))) return undefined
   const asked = words.join(' ') || first
-  const names = exists.map((name) => name.replaceAll(':', ' '))
-  const near = nearest(words.slice(0, 2).join(' '), names) ?? nearest(words[0] ?? first, names)
-  return new KcertError('KCERT_USAGE', `kcert has no command "${asked}"`, {
-    ...(near ? { why: `did you mean "${near}"?` } : {}),
-    next: near ? `kcert ${near} --help` : 'kcert --help',
-  })
+  const names = [...config.commandIDs, ...topics].map((name) => name.replaceAll(':', ' '))
+  const wish = words.slice(0, 2).join(' ').replaceAll(':', ' ')
+  const begun = wish.includes(' ') ? names.find((name) => name.startsWith(wish)) : undefined
+  const near = begun ?? nearest(wish, names) ?? nearest(words[0] ?? first, names)
+  const isFlagFirst = first.startsWith('-') && isCommand
+  return new KcertError(
+    'KCERT_USAGE',
+    isFlagFirst ? `${first} stands before the command` : `kcert has no command "${asked}"`,
+    {
+      ...(isFlagFirst
+        ? { why: 'flags stand behind the command that they are for' }
+        : near
+          ? { why: `did you mean "${near}"?` }
+          : {}),
+      next: near ? `kcert ${near} --help` : 'kcert --help',
+    },
+  )
 }
 
 function nearest(asked: string, names: readonly string[]): string | undefined {

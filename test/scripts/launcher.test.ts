@@ -43,6 +43,18 @@ test('an unknown command names the nearest one and exits 2', () => {
   })
 })
 
+test.each([
+  [['key', 'gen'], 'kcert has no command "key gen"', 'key generate'],
+  [['ca', 'inti', '--cn', 'x'], 'kcert has no command "ca inti x"', 'ca init'],
+  [['key:generate', '--out', 'k'], 'kcert has no command "key:generate k"', 'key generate'],
+  [['--no-color', 'inspect', 'x'], '--no-color stands before the command', 'inspect'],
+])('%j is wrong usage that names the command which was meant', (args, message, near) => {
+  const { stdout, stderr, exit } = kcert(args)
+  expect([stdout, exit]).toEqual(['', 2])
+  expect(stderr).toContain(`KCERT_USAGE: ${message}\n`)
+  expect(stderr).toContain(`next: kcert ${near} --help\n`)
+})
+
 test('an unknown flag is wrong usage, with the help to read', () => {
   expect(kcert(['inspect', '--frobnicate'])).toEqual({
     stdout: '',
