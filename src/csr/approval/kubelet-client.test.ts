@@ -43,6 +43,18 @@ describe('the question to RBAC', () => {
     ])
   })
 
+  test('that nobody could ask is a command of kubectl, with the subresource apart and all groups', async () => {
+    const { findings } = await ask(clientRequest(bootstrap), {})
+    expect(findings.find(({ id }) => id === 'access-review')?.next).toBe(
+      'ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers --as-group=system:bootstrappers:kubeadm:default-node-token',
+    )
+    const drafted = await ask(clientRequest({ username: undefined as never, groups: [] }), {})
+    expect(drafted.findings.find(({ id }) => id === 'access-review')).toMatchObject({
+      detail: 'whether RBAC lets whoever asks create nodeclient is not known',
+      next: expect.stringMatching(/--subresource=nodeclient --as=USER$/),
+    })
+  })
+
   test('of a node for itself is selfnodeclient first, then nodeclient', async () => {
     const { decision, facts } = await ask(clientRequest(), { allowed: ['system:node:node-1 nodeclient'] })
     expect(decision).toBe('approve')

@@ -2,7 +2,7 @@ import { quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { kubeletClient, nodeNameOf } from '../signers.ts'
 import type { ApprovalFacts } from './facts.ts'
-import { nodeAccessOf } from './node-access.ts'
+import { accessCommand, nodeAccessOf } from './node-access.ts'
 import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
 import {
   approvalFinding,
@@ -84,8 +84,9 @@ async function accessFinding(
   if (isAllowed === true)
     return approvalFinding(id, 'entitlement', `RBAC lets ${quoted(user)} create ${subresource}`)
   if (isAllowed === undefined) {
-    const next = `ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io/${subresource} --as=${user || 'USER'}`
-    const detail = `whether RBAC lets ${quoted(user)} create ${subresource} is not known`
+    const next = `ask: ${accessCommand(object, subresource)}`
+    const who = user === '' ? 'whoever asks' : quoted(user)
+    const detail = `whether RBAC lets ${who} create ${subresource} is not known`
     return unknownFinding(id, 'entitlement', detail, next)
   }
   const asked = isRenewal ? 'selfnodeclient or nodeclient' : 'nodeclient'

@@ -1,3 +1,4 @@
+import { shellWord } from '../quoting.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import type { ApprovalFacts } from './facts.ts'
 
@@ -38,4 +39,17 @@ export async function nodeAccessOf(
     if (isAllowed !== false) return { subresource, isAllowed }
   }
   return { subresource: subresources[0], isAllowed: false }
+}
+
+/**
+ * Returns the command that asks RBAC the same. kubectl takes what stands behind a slash for the name of an object, so the
+ * subresource has a flag of its own.
+ */
+export function accessCommand(
+  { username, groups }: Pick<SigningRequest, 'username' | 'groups'>,
+  subresource: NodeAccess['subresource'],
+): string {
+  const what = `certificatesigningrequests.certificates.k8s.io --subresource=${subresource}`
+  const who = [`--as=${username || 'USER'}`, ...groups.map((group) => `--as-group=${group}`)]
+  return `kubectl auth can-i create ${what} ${who.map(shellWord).join(' ')}`
 }

@@ -217,7 +217,7 @@ const rows: readonly Row[] = [
     cluster: { manager: alive },
     says: /could not be asked/,
     command:
-      'kubectl auth can-i create certificatesigningrequests.certificates.k8s.io/nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers --as-group=system:bootstrappers:kubeadm:default-node-token --as-group=system:authenticated',
+      'kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers --as-group=system:bootstrappers:kubeadm:default-node-token --as-group=system:authenticated',
   },
   {
     id: 'controller-manager-down',

@@ -1,3 +1,4 @@
+import { accessCommand } from '../approval/node-access.ts'
 import { quoted, shellWord } from '../quoting.ts'
 import { apiServerClient, kubeletClient, kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
 import { anew, type CauseRow, wordOf } from './cause.ts'
@@ -70,17 +71,12 @@ export const pendingCauses: readonly CauseRow[] = [
     weight: 'note',
     holds: pending((situation) => forKubeletClient(situation) && situation.nodeAccess === undefined),
     says: (situation) => {
-      const { username = '', groups } = situation.object
-      const as = [`--as=${username}`, ...groups.map((group) => `--as-group=${group}`)]
-        .map(shellWord)
-        .join(' ')
+      const { username = '' } = situation.object
       const subresource = username === situation.request?.subject.commonName ? 'selfnodeclient' : 'nodeclient'
       return {
         detail: `kube-controller-manager approves it once RBAC lets its requester create ${subresource}; whether it does could not be asked`,
         next: 'ask with a user who may',
-        commands: [
-          `kubectl auth can-i create certificatesigningrequests.certificates.k8s.io/${subresource} ${as}`,
-        ],
+        commands: [accessCommand(situation.object, subresource)],
       }
     },
   },
