@@ -41,7 +41,15 @@ export class Certificate {
   readonly signatureAlgorithmOid: string
   /** Object identifiers of critical extensions that Go does not handle: a chain with one is refused. */
   readonly unhandledCriticalExtensions: readonly string[]
-  private readonly decoded: DecodedExtensions
+  readonly basicConstraints: BasicConstraints | undefined
+  /** Undefined when the extension is absent, which allows every use. */
+  readonly keyUsage: readonly KeyUsage[] | undefined
+  /** Names ("serverAuth") or object identifiers; empty when the extension is absent. */
+  readonly extendedKeyUsage: readonly string[]
+  /** Hexadecimal. */
+  readonly authorityKeyId: string | undefined
+  /** True when a DNS name or an IP address is among the subject alternative names. */
+  readonly hasHostNames: boolean
   // Everything was read and checked once. What few ask for is read again from its octets: of 10,000 certificates in a table
   // the places of these fit in memory, the lists and texts do not.
   private readonly bytes: Buffer
@@ -61,6 +69,7 @@ export class Certificate {
   private cachedNotBefore: Date | undefined
   private cachedNotAfter: Date | undefined
   private cachedExtensions: readonly Extension[] | undefined
+  private cachedDecoded: DecodedExtensions | undefined
   private cachedFingerprint: string | undefined
 
   /**
@@ -112,7 +121,7 @@ export class Certificate {
     this.subject = readName(reader, 'subject')
     this.publicKey = readSubjectPublicKeyInfo(reader, 'subjectPublicKeyInfo')
 
-    this.decoded = new DecodedExtensions()
+    const decoded = new DecodedExtensions()
     this.extensionsStart = 0
     this.extensionsStop = 0
     this.unhandledCriticalExtensions = none
@@ -126,10 +135,15 @@ export class Certificate {
       const list = reader.enter(tags.sequence, 'extensions')
       this.extensionsStart = reader.offset
       this.extensionsStop = reader.end
-      this.unhandledCriticalExtensions = readExtensions(reader, this.decoded)
+      this.unhandledCriticalExtensions = readExtensions(reader, decoded)
       reader.leave(list)
       reader.leave(extensionsOuter)
     }
+    this.basicConstraints = decoded.basicConstraints
+    this.keyUsage = decoded.keyUsage
+    this.extendedKeyUsage = decoded.extendedKeyUsage
+    this.authorityKeyId = decoded.authorityKeyId
+    this.hasHostNames = decoded.subjectAltNames.dns.length + decoded.subjectAltNames.ip.length > 0
     reader.leave(tbsOuter)
 
     reader.path = ''
@@ -144,6 +158,7 @@ export class Certificate {
     this.cachedNotBefore = undefined
     this.cachedNotAfter = undefined
     this.cachedExtensions = undefined
+    this.cachedDecoded = undefined
     this.cachedFingerprint = undefined
     reader.leave(outer)
   }
@@ -169,12 +184,25 @@ export class Certificate {
   }
 
   private listExtensions(): readonly Extension[] {
-    const reader = new DerReader(this.bytes, 'certificate', this.bytes.length)
-    reader.offset = this.extensionsStart
-    reader.end = this.extensionsStop
+    const reader = this.readerOfExtensions()
     const extensions: Extension[] = []
     while (!reader.atEnd) extensions.push(readExtension(reader))
     return settled(extensions)
+  }
+
+  private readerOfExtensions(): DerReader {
+    const reader = new DerReader(this.bytes, 'certificate', this.bytes.length)
+    reader.offset = this.extensionsStart
+    reader.end = this.extensionsStop
+    return reader
+  }
+
+  private get decoded(): DecodedExtensions {
+    if (this.cachedDecoded === undefined) {
+      this.cachedDecoded = new DecodedExtensions()
+      readExtensions(this.readerOfExtensions(), this.cachedDecoded)
+    }
+    return this.cachedDecoded
   }
 
   get der(): Uint8Array {
@@ -209,22 +237,8 @@ export class Certificate {
     return this.bytes.subarray(this.algorithmStart, this.algorithmStop)
   }
 
-  get basicConstraints(): BasicConstraints | undefined {
-    return this.decoded.basicConstraints
-  }
-
   get isCa(): boolean {
-    return this.decoded.basicConstraints?.ca === true
-  }
-
-  /** Undefined when the extension is absent, which allows every use. */
-  get keyUsage(): readonly KeyUsage[] | undefined {
-    return this.decoded.keyUsage
-  }
-
-  /** Names ("serverAuth") or object identifiers; empty when the extension is absent. */
-  get extendedKeyUsage(): readonly string[] {
-    return this.decoded.extendedKeyUsage
+    return this.basicConstraints?.ca === true
   }
 
   get subjectAltNames(): SubjectAltNames {
@@ -234,11 +248,6 @@ export class Certificate {
   /** Hexadecimal. */
   get subjectKeyId(): string | undefined {
     return this.decoded.subjectKeyId
-  }
-
-  /** Hexadecimal. */
-  get authorityKeyId(): string | undefined {
-    return this.decoded.authorityKeyId
   }
 
   get nameConstraints(): NameConstraints | undefined {

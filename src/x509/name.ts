@@ -21,8 +21,10 @@ const oidOrganization = '2.5.4.10'
 
 /** A distinguished name: subject or issuer. */
 export class Name {
-  /** In the order of the certificate; one inner list is a relative distinguished name, often of one attribute. */
-  readonly rdns: readonly (readonly NameAttribute[])[]
+  /** In the order of the certificate, whatever relative distinguished name they are of. */
+  readonly attributes: readonly NameAttribute[]
+  /** Undefined where each relative distinguished name is one attribute, as nearly everywhere. */
+  private readonly mixedRdns: readonly (readonly NameAttribute[])[] | undefined
   private readonly bytes: Buffer
   private readonly start: number
   private readonly stop: number
@@ -33,13 +35,20 @@ export class Name {
     this.bytes = bytes
     this.start = start
     this.stop = stop
-    this.rdns = rdns
+    const areSingle = rdns.every((rdn) => rdn.length === 1)
+    this.attributes = areSingle ? rdns.map((rdn) => rdn[0]!) : rdns.flat()
+    this.mixedRdns = areSingle ? undefined : rdns
     this.cachedText = undefined
     this.cachedKey = undefined
   }
 
   get der(): Uint8Array {
     return this.bytes.subarray(this.start, this.stop)
+  }
+
+  /** In the order of the certificate; one inner list is a relative distinguished name, often of one attribute. */
+  get rdns(): readonly (readonly NameAttribute[])[] {
+    return this.mixedRdns ?? this.attributes.map((attribute) => [attribute])
   }
 
   /** The octets as a string, for maps: the same for names that are equal, and for no others. */
@@ -60,28 +69,24 @@ export class Name {
   /** The last common name, which is the one that Go and Kubernetes take as the user. Values that are no string do not count. */
   get commonName(): string | undefined {
     let found: string | undefined
-    for (const rdn of this.rdns) {
-      for (const { oid, value, derHex } of rdn)
-        if (oid === oidCommonName && derHex === undefined) found = value
-    }
+    for (const { oid, value, derHex } of this.attributes)
+      if (oid === oidCommonName && derHex === undefined) found = value
     return found
   }
 
   /** All organizations, which Kubernetes takes as groups, in the order of the certificate; only strings, as Go reads them. */
   get organization(): readonly string[] {
     let found: string[] | undefined
-    for (const rdn of this.rdns) {
-      for (const { oid, value, derHex } of rdn) {
-        if (oid !== oidOrganization || derHex !== undefined) continue
-        if (found === undefined) found = [value]
-        else found.push(value)
-      }
+    for (const { oid, value, derHex } of this.attributes) {
+      if (oid !== oidOrganization || derHex !== undefined) continue
+      if (found === undefined) found = [value]
+      else found.push(value)
     }
     return found ?? none
   }
 
   get isEmpty(): boolean {
-    return this.rdns.length === 0
+    return this.attributes.length === 0 && this.mixedRdns === undefined
   }
 
   /** True when both have the same octets, which is how Go matches issuer and subject. */
@@ -123,7 +128,7 @@ function nameWithin(reader: DerReader, anyValue: boolean): Name {
   const { bytes, header, end } = reader
   const rdns: NameAttribute[][] = []
   while (!reader.atEnd) rdns.push(readRdn(reader, anyValue))
-  return new Name(bytes, header, end, settled(rdns))
+  return new Name(bytes, header, end, rdns)
 }
 
 function readRdn(reader: DerReader, anyValue: boolean): NameAttribute[] {

@@ -54,8 +54,8 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const serves = role.usages.includes('serverAuth')
   if (certificate.isCa || (!serves && !certificate.extendedKeyUsage.includes('serverAuth'))) return undefined
-  const { dns, ip, uri, email, other } = certificate.subjectAltNames
-  if (dns.length + ip.length > 0) return undefined
+  if (certificate.hasHostNames) return undefined
+  const { uri, email, other } = certificate.subjectAltNames
   const others = uri.length + email.length + other.length > 0
   return problemAt(entry, 'SAN_MISSING', {
     message:
@@ -63,7 +63,7 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
         '  ',
         ' ',
       ),
-    next: `issue it anew with the names and addresses it is reached by: ${renewalAdvice(entry, role, 'wrong')}`,
+    next: `issue it anew with the names and addresses it is reached by: ${renewalAdvice(entry, role, 'misissued')}`,
     ...(serves && { severity: 'critical' }),
   })
 }
@@ -73,7 +73,10 @@ export const checkUsages: CertificateCheck = (entry, role) => {
   const { certificate } = entry
   const wrong = role.row?.kind === 'ca' ? caFault(certificate) : leafFault(certificate, role)
   if (wrong === undefined) return undefined
-  return problemAt(entry, 'ROLE_USAGE_WRONG', { message: wrong, next: renewalAdvice(entry, role, 'wrong') })
+  return problemAt(entry, 'ROLE_USAGE_WRONG', {
+    message: wrong,
+    next: renewalAdvice(entry, role, 'misissued'),
+  })
 }
 
 function caFault({ isCa, keyUsage }: Certificate): string | undefined {
@@ -96,7 +99,10 @@ function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): s
 export const checkSubject: CertificateCheck = (entry, role) => {
   const fault = nodeFault(entry, role) ?? rowFault(entry, role)
   if (fault === undefined) return undefined
-  return problemAt(entry, 'ROLE_SUBJECT_WRONG', { message: fault, next: renewalAdvice(entry, role, 'wrong') })
+  return problemAt(entry, 'ROLE_SUBJECT_WRONG', {
+    message: fault,
+    next: renewalAdvice(entry, role, 'misissued'),
+  })
 }
 
 function nodeFault(
