@@ -53,8 +53,13 @@ export async function readTargets(
   if (sorted.folders.size > 0) keepYoungGenerationSmall()
   // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
   for (const folder of sorted.folders) {
+    let isClosed = false
     for (const input of readFolder(folder)) {
       const path = input.file?.path
+      if ('reason' in input && input.isFolder && path === input.root) {
+        isClosed = true
+        failed.push(unreadableTarget(input))
+      }
       if (path !== undefined && mayRepeat) {
         if (seen.has(path)) continue
         seen.add(path)
@@ -63,7 +68,7 @@ export async function readTargets(
       const visited = visit(input)
       if (visited !== undefined) await visited
     }
-    read++
+    if (!isClosed) read++
   }
   for (const file of sorted.files) {
     const path = resolve(file)

@@ -1,5 +1,5 @@
-import type { KubeadmRow } from '../pki/kubeadm.ts'
-import { kubeadmKubeconfigs } from '../pki/kubeadm.ts'
+import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.ts'
+import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
 import type { CertificateEntry } from './entries.ts'
 import type { Role } from './roles.ts'
@@ -8,7 +8,8 @@ import { timeText } from './spans.ts'
 // What to do about a certificate that runs out, by what it is. Names that others wrote into a certificate never get into a
 // command unless they are plain node names: the command may be pasted.
 
-export type Urgency = 'expiring' | 'expired' | 'wrong'
+/** `misissued`: subject, names or usages are not what its place needs, and a renewal that copies them would copy the fault. */
+export type Urgency = 'expiring' | 'expired' | 'wrong' | 'misissued'
 
 /** Returns how to replace a certificate: a command where there is one. */
 export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
@@ -49,14 +50,31 @@ export function kubeadmAdvice(
   urgency: Urgency,
 ): string {
   if (row.kind === 'ca') {
+    if (urgency === 'misissued')
+      return 'bring back the certificate of this CA from another control-plane node or a backup: a new one would be a new CA, which nobody trusts yet'
     return urgency === 'expired'
       ? 'the cluster needs a new CA: kubeadm renews none, and each certificate and kubeconfig under this one must be issued anew'
       : 'plan the rotation of this CA now: kubeadm renews none, and whatever trusts or presents a certificate of it must follow step by step'
   }
-  const renew = `kubeadm certs renew ${row.name}`
-  if (row.kind === 'kubeconfig' && row.usedBy === undefined)
-    return `${renew}, then copy /etc/kubernetes/${row.name} to where it is used`
-  return `${renew}, then restart ${row.usedBy}${row.kind === 'leaf' || row.name !== 'kubelet.conf' ? ', its static pod' : ''}`
+  // `kubeadm certs renew` knows no kubelet.conf, and takes subject, names and usages of all others from the old certificate.
+  if (urgency === 'misissued' || row.name === 'kubelet.conf')
+    return `${anewAdvice(row)}; then ${afterwards(row)}`
+  return `kubeadm certs renew ${row.name}, then ${afterwards(row)}`
+}
+
+function afterwards(row: KubeadmLeaf | KubeadmKubeconfig): string {
+  if (row.usedBy === undefined) return `copy /etc/kubernetes/${row.name} to where it is used`
+  return `restart ${row.usedBy}${row.name === 'kubelet.conf' ? '' : ', its static pod'}`
+}
+
+/** How kubeadm makes a file anew by its own table: it leaves alone what is there, and stops at half a pair. */
+export function anewAdvice(row: KubeadmLeaf | KubeadmKubeconfig): string {
+  const { kubernetes, pki } = kubeadmFolders
+  const [files, phase] =
+    row.kind === 'leaf'
+      ? [`${pki}/${row.file}.crt ${pki}/${row.file}.key`, `certs ${row.name}`]
+      : [`${kubernetes}/${row.name}`, `kubeconfig ${row.name.replace(/\.conf$/, '')}`]
+  return `on the node itself: rm -f ${files}; kubeadm init phase ${phase} (with --config FILE where the cluster was made with one)`
 }
 
 function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
@@ -64,12 +82,12 @@ function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): s
   if (role.kubelet === 'kubelet-serving') {
     return 'kubectl get csr: look for a pending request of this node with signer kubernetes.io/kubelet-serving, check it, and approve it; the kubelet asks again by itself'
   }
-  if (urgency === 'expired') {
+  if (urgency !== 'expiring') {
     const node = plainNodeName(certificate.subject.commonName)
     return `on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf; put it in /etc/kubernetes on the node, delete /var/lib/kubelet/pki/kubelet-client-*, restart the kubelet`
   }
-  const { latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
-  return `the kubelet should have renewed it by ${timeText(latest)}; on the node: journalctl -u kubelet | grep -i certificate, and: kubectl get csr`
+  const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
+  return `the kubelet asks for its successor between ${timeText(earliest)} and ${timeText(latest)}; when that is over, on the node: journalctl -u kubelet | grep -i certificate, and: kubectl get csr`
 }
 
 function plainNodeName(commonName: string | undefined): string {

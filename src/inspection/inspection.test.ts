@@ -176,6 +176,20 @@ describe('a file', () => {
   })
 })
 
+test('a folder that may not be read is a warning by any name, for nobody knows what is in it', async () => {
+  const outcome = await inspect(now, [
+    {
+      name: '/x/etcd',
+      reason: 'permission',
+      detail: 'EACCES',
+      isFolder: true,
+      root: '/x',
+      file: { path: '/x/etcd' },
+    },
+  ])
+  expect(troubles(outcome)).toEqual(['SOURCE_UNREADABLE /x/etcd'])
+})
+
 describe('a kubeconfig', () => {
   const config = (
     user: string,

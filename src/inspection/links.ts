@@ -1,4 +1,5 @@
 import type { Certificate } from '../x509/certificate.ts'
+import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { Collection } from './collection.ts'
 import type { CertificateEntry, KeyEntry } from './entries.ts'
 import { keyNameBeside } from './pairs.ts'
@@ -9,6 +10,15 @@ const mostCandidates = 16
 const mostMisses = 2000
 /** Longer chains are refused by everybody who checks them. */
 const longestChain = 32
+
+type KnownKey = KeyEntry & { readonly publicKey: PublicKeyInfo }
+
+interface KeyLink {
+  readonly key: KeyEntry
+  readonly matches: boolean
+  /** Where the key that stands there is another's. */
+  readonly own?: KeyEntry | undefined
+}
 
 /**
  * Who signed what and which key belongs to which certificate, over all inputs. Everything is found when it is asked for:
@@ -169,24 +179,22 @@ export class Links {
     return false
   }
 
-  /** The private key among the inputs that is the certificate's, or the one that should be and is not. */
-  keyOf(entry: CertificateEntry): { readonly key: KeyEntry; readonly matches: boolean } | undefined {
+  /**
+   * The private key of a certificate: the one that stands where it should be, whether it is the right one or not, and else the
+   * right one wherever it is. Where the one beside it is wrong, `own` is the right one, if it is among the inputs.
+   */
+  keyOf(entry: CertificateEntry): KeyLink | undefined {
     if (this.collection.keys.length === 0) return undefined
-    const { certificate, group } = entry
-    const mine = this.keyIndex().get(certificate.publicKey.sha256)
-    if (mine !== undefined) {
-      const key =
-        mine.find((one) => group.keys.includes(one)) ??
-        mine.find(({ source }) => source === entry.source) ??
-        mine[0]!
-      return { key, matches: true }
-    }
+    const hash = entry.certificate.publicKey.sha256
+    const mine = this.keyIndex().get(hash)
     // Only the leaf of a chain has its key beside it.
-    if (entry.position > 0) return undefined
-    const beside = this.keysBeside(entry).find(
-      ({ kind, publicKey }) => kind === 'private' && publicKey !== undefined,
-    )
-    return beside && { key: beside, matches: false }
+    if (entry.position > 0) return mine && { key: nearest(mine, entry), matches: true }
+    const beside = this.privateKeysBeside(entry)
+    const right = beside.find(({ publicKey }) => publicKey.sha256 === hash)
+    if (right !== undefined) return { key: right, matches: true }
+    const [wrong] = beside
+    if (wrong !== undefined) return { key: wrong, matches: false, own: mine && nearest(mine, entry) }
+    return mine && { key: nearest(mine, entry), matches: true }
   }
 
   /** Certificates and keys with the same public key. */
@@ -197,7 +205,22 @@ export class Links {
     return [...(this.certificateIndex().get(hash) ?? []), ...keys]
   }
 
-  /** Keys that stand where the certificate's own should: in the same group, in the same object, in a file of the same name. */
+  /** Private keys that stand where the certificate's own should, and are known; not those of another certificate of the group. */
+  private privateKeysBeside(entry: CertificateEntry): KnownKey[] {
+    const { group } = entry
+    const known = this.keysBeside(entry).filter(
+      (key): key is KnownKey => key.kind === 'private' && key.publicKey !== undefined,
+    )
+    if (known.length === 0 || group.certificates.length === 1) return known
+    const others = group.certificates.filter((other) => other !== entry)
+    return known.filter(
+      ({ publicKey }) =>
+        !others.some(({ certificate }) => certificate.publicKey.sha256 === publicKey.sha256) ||
+        publicKey.sha256 === entry.certificate.publicKey.sha256,
+    )
+  }
+
+  /** Keys in the same group, or else in the same object or in files by the names that go with this one. */
   private keysBeside(entry: CertificateEntry): readonly KeyEntry[] {
     const { group } = entry
     if (group.keys.length > 0) return group.keys
@@ -211,11 +234,9 @@ export class Links {
     const path = group.owner.kind === 'file' ? group.origin.file?.path : undefined
     if (path === undefined) return []
     const slash = path.lastIndexOf('/')
-    for (const name of keyNameBeside(path.slice(slash + 1))) {
-      const keys = this.keyPaths().get(path.slice(0, slash + 1) + name)
-      if (keys !== undefined) return keys
-    }
-    return []
+    return keyNameBeside(path.slice(slash + 1)).flatMap(
+      (name) => this.keyPaths().get(path.slice(0, slash + 1) + name) ?? [],
+    )
   }
 
   private likelihood(certificate: Certificate, issuer: Certificate): number {
@@ -272,6 +293,10 @@ export class Links {
 /** A CA, or a certificate from before there were extensions to say so. */
 function mayIssue(certificate: Certificate): boolean {
   return certificate.isCa || certificate.version !== 3
+}
+
+function nearest(keys: readonly KeyEntry[], { group, source }: CertificateEntry): KeyEntry {
+  return keys.find((one) => group.keys.includes(one)) ?? keys.find((one) => one.source === source) ?? keys[0]!
 }
 
 function push<Key, Value>(map: Map<Key, Value[]>, key: Key, value: Value): void {

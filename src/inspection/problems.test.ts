@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { inspect, inspectNode, named, readerOf, troubles } from '../../test/pki/inspected.ts'
+import { inspect, inspectNode, named, readerOf, sourcesOf, troubles } from '../../test/pki/inspected.ts'
 import {
   certificatePem,
   controlPlaneTree,
@@ -208,6 +208,37 @@ describe('time', () => {
     expect(await next('system:node:$(reboot)')).toContain('--client-name system:node:NODE >')
   })
 
+  test('where subject, names or usages are wrong, kubeadm makes the file anew: a renewal would copy the fault', async () => {
+    const next = async (leaf: Partial<LeafOptions>, code: string) =>
+      only(await problemsWith(apiserver, treeLeaf(leaf)), code).next
+    const anew =
+      'on the node itself: rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key; kubeadm init phase certs apiserver (with --config FILE where the cluster was made with one); then restart kube-apiserver, its static pod'
+    expect(await next({ ...apiserverNames, extendedKeyUsage: ['clientAuth'] }, 'ROLE_USAGE_WRONG')).toBe(anew)
+    expect(await next({ extendedKeyUsage: ['serverAuth'] }, 'SAN_MISSING')).toContain(anew)
+    const path = '/etc/kubernetes/scheduler.conf'
+    const config = Buffer.from(files.get('/etc/kubernetes/controller-manager.conf')!.bytes).toString()
+    expect(only(await problemsWith(path, config), 'ROLE_SUBJECT_WRONG').next).toBe(
+      'on the node itself: rm -f /etc/kubernetes/scheduler.conf; kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was made with one); then restart kube-scheduler, its static pod',
+    )
+  })
+
+  test('a command that kubeadm does not have is never printed: certs renew kubelet.conf', async () => {
+    const stranger = testCa('kubernetes', testKey('stranger'), notBefore)
+    const user = pem({ commonName: 'system:node:cp1', organization: ['system:nodes'] }, stranger)
+    const config = `clusters: []\nusers:\n- name: u\n  user: {client-certificate-data: ${base64(user)}, client-key-data: ${base64(keyPem(key))}}\n`
+    const { next } = only(await problemsWith('/etc/kubernetes/kubelet.conf', config), 'CA_NOT_IN_BUNDLE')
+    expect(next).not.toContain('renew')
+    expect(next).toContain('kubeadm init phase kubeconfig kubelet')
+  })
+
+  test('of a kubelet’s certificate with another’s key nobody says that the kubelet should have renewed it', async () => {
+    const text =
+      pem({ commonName: 'system:node:a', organization: ['system:nodes'] }) + keyPem(testKey('other'))
+    const { next } = only(await problemsOf(named('f', text)), 'KEY_MISMATCH')
+    expect(next).not.toContain('2027')
+    expect(next).toContain('kubelet-client-*')
+  })
+
   test('of a CA nobody says that kubeadm renews it', async () => {
     const old = testCa('kubernetes', testKey('ca'), notBefore, 180)
     const problem = only(
@@ -226,6 +257,64 @@ describe('what belongs together', () => {
       severity: 'critical',
       message: 'the key in web.key is not the one of this certificate',
     })
+  })
+
+  test('swapped keys: the one beside the certificate counts, and the right one is named', async () => {
+    const swapped: NodeFiles = new Map([
+      ...files,
+      ['/etc/kubernetes/pki/etcd/server.key', files.get('/etc/kubernetes/pki/etcd/peer.key')!],
+      ['/etc/kubernetes/pki/etcd/peer.key', files.get('/etc/kubernetes/pki/etcd/server.key')!],
+    ])
+    const { report } = await inspectNode(now, { files: swapped, folders: ['/etc/kubernetes'] })
+    const server = report.certificates.find(({ source }) => source.endsWith('etcd/server.crt'))!
+    expect(server.key).toEqual({
+      source: '/etc/kubernetes/pki/etcd/server.key',
+      entry: '',
+      matches: false,
+    })
+    const problems = report.problems.filter(({ code }) => code === 'KEY_MISMATCH')
+    expect(problems.map(({ source, message }) => [source, message])).toEqual([
+      [
+        '/etc/kubernetes/pki/etcd/peer.crt',
+        'the key in /etc/kubernetes/pki/etcd/peer.key is not the one of this certificate; its key is in /etc/kubernetes/pki/etcd/server.key',
+      ],
+      [
+        '/etc/kubernetes/pki/etcd/server.crt',
+        'the key in /etc/kubernetes/pki/etcd/server.key is not the one of this certificate; its key is in /etc/kubernetes/pki/etcd/peer.key',
+      ],
+    ])
+  })
+
+  test('a certificate over which another was copied is a mismatch, though the key of that one is there', async () => {
+    const peer = Buffer.from(files.get('/etc/kubernetes/pki/etcd/peer.crt')!.bytes).toString()
+    expect(only(await problemsWith(apiserver, peer), 'KEY_MISMATCH').message).toContain(
+      'its key is in /etc/kubernetes/pki/etcd/peer.key',
+    )
+  })
+
+  test('swapped keys of two users of a kubeconfig', async () => {
+    const user = (name: string, of: string, keyOf: string) =>
+      `- name: ${name}\n  user: {client-certificate-data: ${base64(pem({ key: testKey(of) }))}, client-key-data: ${base64(keyPem(testKey(keyOf)))}}\n`
+    const config = `users:\n${user('a', 'leaf', 'other')}${user('b', 'other', 'leaf')}`
+    expect(
+      (await problemsOf(named('f', config))).map(({ code, entry, message }) => [code, entry, message]),
+    ).toEqual([
+      [
+        'KEY_MISMATCH',
+        'user a: client-certificate-data',
+        'the key in user a: client-key-data is not the one of this certificate; its key is in user b: client-key-data',
+      ],
+      [
+        'KEY_MISMATCH',
+        'user b: client-certificate-data',
+        'the key in user b: client-key-data is not the one of this certificate; its key is in user a: client-key-data',
+      ],
+    ])
+  })
+
+  test('in a file with the CA before the leaf, the key is the leaf’s and not held against the CA', async () => {
+    const text = certificatePem(ca.certificate) + pem() + keyPem(key)
+    expect((await problemsOf(named('f.pem', text))).filter(({ code }) => code === 'KEY_MISMATCH')).toEqual([])
   })
 
   test.each(['web-key.pem', 'web.key.pem'])('the key may also be called %s', async (name) => {
@@ -315,6 +404,24 @@ describe('what belongs together', () => {
     expect(
       await problemsOf(named('f', kubeconfig(other, pem({}, other))), { ...served, name: '10.0.0.12:6443' }),
     ).toEqual([])
+  })
+
+  test('an address that the servers of two clusters have is that of the one whose CA the kubeconfig trusts', async () => {
+    const other = controlPlaneTree({ madeAt: notBefore, algorithm: 'RSA' })
+    const trees = [
+      ...sourcesOf({ files, folders: ['/etc/kubernetes'], copiedTo: '/a' }),
+      ...sourcesOf({ files: other.files, folders: ['/etc/kubernetes'], copiedTo: '/b' }),
+    ]
+    const config = (signer: TestCa) =>
+      named('f', kubeconfig(signer, pem({}, signer)).replace('10.0.0.11', '10.96.0.1'))
+    const stranger = testCa('kubernetes', testKey('stranger'), notBefore)
+    const codes = async (signer: TestCa) =>
+      (await problemsOf(...trees, config(signer)))
+        .filter(({ code }) => code === 'KUBECONFIG_CA_NOT_OF_SERVER')
+        .map(({ source }) => source)
+    expect(await codes(clusterCa())).toEqual([])
+    expect(await codes(clusterCa(other.cas))).toEqual([])
+    expect(await codes(stranger)).toEqual(['f'])
   })
 
   test('a kubeconfig whose CA did not sign the client certificate is a warning', async () => {

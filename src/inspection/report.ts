@@ -142,6 +142,12 @@ export const inspectionReportSchema = v.object({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal('InspectionReport'),
   generatedAt: time,
+  selection: v.optional(
+    v.pipe(
+      v.object({ only: v.array(v.string()), certificates: v.number() }),
+      v.description('what --only asked for, and how many certificates it was asked of'),
+    ),
+  ),
   certificates: v.array(certificateReportSchema),
   requests: v.array(requestReportSchema),
   keys: v.array(keyReportSchema),

@@ -76,6 +76,16 @@ describe('select', () => {
     })
   })
 
+  test('nothing of the kind is an answer: what was looked at is still counted, and nagios is content', async () => {
+    const { report: healthy } = await inspect(now, [
+      named('a', leaf('fine', '2027-11-01T00:00:00Z', 'serverAuth')),
+      named('ca', certificatePem(ca.certificate)),
+    ])
+    const none = select(healthy, { only: ['expired', 'not-yet-valid'] })
+    expect(none.selection).toEqual({ only: ['expired', 'not-yet-valid'], certificates: 2 })
+    expect(none.summary).toMatchObject({ certificates: 0, sources: 2 })
+  })
+
   test('without a choice everything is there, and the report is not changed', () => {
     const before = report.certificates.map(({ source }) => source)
     expect(select(report)).toMatchObject({

@@ -67,7 +67,14 @@ export function select(
     missing: isProblem ? report.missing : [],
     problems: isProblem ? report.problems : problems,
   }
-  return { ...report, ...parts, summary: summaryOf(parts) }
+  // What was looked at does not become less because little of it is shown.
+  const summary = { ...summaryOf(parts), sources: report.summary.sources }
+  return {
+    ...report,
+    selection: { only: [...only], certificates: report.certificates.length },
+    ...parts,
+    summary,
+  }
 }
 
 function placeKey({ source, entry }: Pick<Problem, 'source' | 'entry'>): string {

@@ -24,6 +24,8 @@ export interface UnreadableSource {
   readonly reason: 'not-found' | 'permission' | 'dangling-link' | 'too-large' | 'not-a-file' | 'io'
   /** In words, for the report: the system's message, or where a link points. */
   readonly detail: string
+  /** True for a folder: nobody knows what is in it. */
+  readonly isFolder?: true
   readonly file?: Pick<FileFacts, 'path' | 'linkTarget'>
   readonly root?: string
 }

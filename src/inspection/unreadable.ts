@@ -1,5 +1,5 @@
-import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { MissingFile, TreePlace } from '../pki/kubeadm-tree.ts'
+import { anewAdvice } from './advice.ts'
 import { problemAt } from './problems.ts'
 import type { Problem } from './report.ts'
 import type { UnreadableSource } from './source.ts'
@@ -15,7 +15,7 @@ export function unreadableProblem(
   place: TreePlace | undefined,
   isTargetHere: boolean,
 ): Problem | undefined {
-  const { name, reason, detail, file, root } = unreadable
+  const { name, reason, detail, isFolder, file, root } = unreadable
   const where = { source: name, entry: '' }
   if (reason === 'dangling-link' && place !== undefined && 'file' in place && place.file.part === 'current') {
     // In a copy the link still names the folder that it was copied from; the file itself was copied with it.
@@ -28,9 +28,9 @@ export function unreadableProblem(
     })
   }
   const fileName = name.slice(name.lastIndexOf('/') + 1)
-  if (root !== undefined && place === undefined && (reason === 'not-a-file' || !relevantName.test(fileName)))
-    return undefined
-  const isKey = fileName.endsWith('.key')
+  const mayMatter = place !== undefined || (reason !== 'not-a-file' && relevantName.test(fileName))
+  if (root !== undefined && !isFolder && !mayMatter) return undefined
+  const isKey = !isFolder && fileName.endsWith('.key')
   return problemAt(where, 'SOURCE_UNREADABLE', {
     message: detail === '' ? reasons[reason].message : `${reasons[reason].message}: ${detail}`,
     next: reasons[reason].next,
@@ -70,10 +70,8 @@ function missingAdvice({ row, part }: MissingFile): string {
     case 'service-account-key':
       return 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid'
     case 'kubeconfig':
-      return `kubeadm init phase kubeconfig ${row.name.replace(/\.conf$/, '')}${row.name === 'kubelet.conf' ? '' : ', on the node itself'}`
+      return anewAdvice(row)
     case 'leaf':
-      return part === 'key'
-        ? `bring the key back, or remove ${kubeadmFolders.pki}/${row.file}.crt and run kubeadm init phase certs ${row.name}`
-        : `kubeadm init phase certs ${row.name}, on the node itself`
+      return part === 'key' ? `bring the key back, or ${anewAdvice(row)}` : anewAdvice(row)
   }
 }

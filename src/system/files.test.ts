@@ -143,16 +143,23 @@ describe('a folder', () => {
     symlinkSync('..data/ca.crt', join(folder, 'volume/ca.crt'))
     symlinkSync('..data/tls', join(folder, 'volume/tls'))
     symlinkSync('..data/..', join(folder, 'volume/up'))
-    expect(walked(join(folder, 'volume'))).toEqual(['volume/ca.crt = ca', 'volume/tls/tls.crt = leaf'])
+    expect(walked(join(folder, 'volume'))).toEqual(['volume/tls/tls.crt = leaf', 'volume/ca.crt = ca'])
   })
 
-  test('is not left through links to other folders, nor walked for ever through links to itself', () => {
+  test('is left through links to other folders, each read once, and not walked for ever', () => {
     made('outside/x.pem')
     made('inside/y.pem')
+    made('inside/ssl/ca.crt')
     symlinkSync('../outside', join(folder, 'inside/out'))
+    symlinkSync('ssl', join(folder, 'inside/zpki'))
     symlinkSync('.', join(folder, 'inside/again'))
+    symlinkSync('..', join(folder, 'inside/up'))
+    symlinkSync('/', join(folder, 'inside/all'))
+    symlinkSync('../inside', join(folder, 'outside/back'))
     symlinkSync('../outside/x.pem', join(folder, 'inside/z.pem'))
     expect(walked(join(folder, 'inside'))).toEqual([
+      'inside/out/x.pem = outside/x.pem',
+      'inside/zpki/ca.crt = inside/ssl/ca.crt',
       'inside/y.pem = inside/y.pem',
       'inside/z.pem = outside/x.pem',
     ])

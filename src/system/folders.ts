@@ -1,4 +1,4 @@
-import { type Dirent, readdirSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { type Dirent, readdirSync, realpathSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { isTemporaryName } from './atomic-file.ts'
@@ -9,12 +9,13 @@ interface Entry {
   readonly name: string
   /** Absolute. */
   readonly path: string
-  readonly kind: 'folder' | 'file' | 'link'
+  readonly kind: 'folder' | 'linked folder' | 'file' | 'link'
 }
 
 /**
  * Yields every file below a folder, sorted by name, and what cannot be read with its reason. Never throws.
- * Links to files are followed, links to folders are not, so the walk stays inside and ends. FIFOs, sockets and devices are
+ * Links are followed: many keep /etc/kubernetes/pki on another disk. Each folder is walked once, by the name of the link where
+ * one leads to it, and a link to a folder around the one that was named is left, so the walk ends. FIFOs, sockets and devices are
  * passed over, and so are the kernel's pseudo file systems, large files that are plainly foreign, and kcert's own unfinished
  * temporary files.
  */
@@ -25,8 +26,8 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
   const pending: Entry[] = [start]
   for (let entry = pending.pop(); entry; entry = pending.pop()) {
     try {
-      if (entry.kind === 'folder') {
-        // A link through ..data may lead back up.
+      if (entry.kind === 'folder' || entry.kind === 'linked folder') {
+        if (entry.kind === 'linked folder' && holds(entry.path, root)) continue
         if (!isWorthAVisit(entry.path, visited)) continue
         for (const child of childrenOf(entry).reverse()) pending.push(child)
         continue
@@ -39,9 +40,18 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
       const link = linkAt(entry.path)
       const failure = failureOf(error as NodeJS.ErrnoException, link)
       // What was there a moment ago and is gone was replaced or tidied away: its successor is in the list, or nobody misses it.
-      if (failure.reason !== 'not-found') yield { name: entry.name, root, ...failure, file: link }
+      if (failure.reason !== 'not-found') yield unread(entry, root, failure, link)
     }
   }
+}
+
+function unread(
+  { name, kind }: Entry,
+  root: string,
+  failure: ReturnType<typeof failureOf>,
+  file: ReturnType<typeof linkAt>,
+): UnreadableSource {
+  return { name, root, ...failure, file, ...(kind.endsWith('folder') && { isFolder: true }) }
 }
 
 /** Returns whether the path leads to a folder, through links too. */
@@ -85,10 +95,20 @@ const pseudoFileSystems: ReadonlySet<number> = new Set([
 ])
 
 function childrenOf(folder: Entry): Entry[] {
-  return readdirSync(folder.path, { withFileTypes: true })
-    .filter(({ name }) => !isVolumePlumbing(name) && !isTemporaryName(name))
-    .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .flatMap((child) => entryOf(child, folder) ?? [])
+  return (
+    readdirSync(folder.path, { withFileTypes: true })
+      .filter(({ name }) => !isVolumePlumbing(name) && !isTemporaryName(name))
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .flatMap((child) => entryOf(child, folder) ?? [])
+      // pki -> ssl: the name of the link is the one that means something.
+      .sort((a, b) => Number(b.kind === 'linked folder') - Number(a.kind === 'linked folder'))
+  )
+}
+
+/** True when the folder that the link leads to is the root, or somewhere above it. */
+function holds(link: string, root: string): boolean {
+  const target = realpathSync(link)
+  return target === '/' || `${realpathSync(root)}/`.startsWith(`${target}/`)
 }
 
 // A mounted ConfigMap or Secret keeps its files in ..2026_11_21_…/, points ..data at it, and shows each file as a link
@@ -108,8 +128,7 @@ function linkEntry(folder: Entry, name: string): Entry | undefined {
   const target = targetOf(link.path)
   // A link that leads nowhere stays in the list: reading it says why.
   if (target === undefined || target.isFile()) return link
-  const isVolumeFolder = linkAt(link.path).linkTarget?.startsWith('..data/')
-  return target.isDirectory() && isVolumeFolder ? entryBelow(folder, name, 'folder') : undefined
+  return target.isDirectory() ? entryBelow(folder, name, 'linked folder') : undefined
 }
 
 function entryBelow(folder: Entry, name: string, kind: Entry['kind']): Entry {

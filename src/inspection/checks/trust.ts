@@ -17,10 +17,15 @@ function certificatesOf(group: Group): Certificate[] {
 export const checkKey: CertificateCheck = (entry, role, { links }) => {
   const found = links.keyOf(entry)
   if (found === undefined || found.matches) return undefined
-  const { key } = found
+  const { key, own } = found
+  const mine = own && (own.source === entry.source && own.entry !== '' ? own.entry : placeText(own))
+  const renewal = renewalAdvice(entry, role, 'wrong')
   return problemAt(entry, 'KEY_MISMATCH', {
-    message: `the key in ${key.source === entry.source && key.entry !== '' ? key.entry : placeText(key)} is not the one of this certificate`,
-    next: `bring back the key or the certificate that belongs to it, or issue both anew: ${renewalAdvice(entry, role, 'wrong')}`,
+    message: `the key in ${key.source === entry.source && key.entry !== '' ? key.entry : placeText(key)} is not the one of this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
+    next:
+      mine === undefined
+        ? `bring back the key or the certificate that belongs to it, or issue both anew: ${renewal}`
+        : `put the key of ${mine} and the certificate together again, or issue both anew: ${renewal}`,
   })
 }
 
@@ -60,7 +65,7 @@ export const checkTrees: PictureCheck = (picture) => {
     problems.push(
       problemAt(entry, 'CA_NOT_IN_BUNDLE', {
         message: `signed by none of the certificates in ${ca.source}, but by ${JSON.stringify(entry.certificate.issuer.text)}`,
-        next: `when ${ca.source} is the right CA: ${kubeadmAdvice(row, 'wrong')}`,
+        next: `when ${ca.source} is the right CA: ${kubeadmAdvice(row, 'misissued')}`,
       }),
     )
   }
@@ -97,10 +102,11 @@ function checkKubeconfig(
   for (const { server, group } of kubeconfig.clusters) {
     if (group === undefined || group.certificates.length === 0) continue
     const servers = serversOf(kubeconfig, server, allServers)
-    const stranger = servers.find(
-      (found) => !picture.links.reaches(certificatesOf(found), certificatesOf(group)),
-    )
-    if (stranger !== undefined) problems.push(notOfServer(group, stranger))
+    // 127.0.0.1 and 10.96.0.1 are names of every cluster's server: one that this CA signed is the one that is meant.
+    const served = servers.filter(({ owner }) => owner.kind === 'served')
+    const meant = served.length > 0 ? served : servers
+    const isKnown = meant.some((one) => picture.links.reaches(certificatesOf(one), certificatesOf(group)))
+    if (meant[0] !== undefined && !isKnown) problems.push(notOfServer(group, meant[0]))
   }
   const clusters = new Map(kubeconfig.clusters.map(({ name, group }) => [name, group]))
   const users = new Map(kubeconfig.users.map(({ name, group }) => [name, group]))

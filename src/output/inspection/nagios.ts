@@ -16,7 +16,8 @@ const longestProblem = 1000
 /** Returns the verdict by the rules for monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN when nothing was found. */
 export function renderNagios(report: InspectionReport): NagiosVerdict {
   const { summary } = report
-  const inspected = summary.certificates + summary.requests + summary.keys
+  const inspected =
+    summary.certificates + summary.requests + summary.keys + (report.selection?.certificates ?? 0)
   const worst = worstProblem(report)
   const verdict = worst
     ? worst.severity === 'critical'

@@ -33,13 +33,28 @@ function problemCounts({ summary }: InspectionReport): string {
   return found.length === 0 ? 'no problems' : `problems: ${found.join(', ')}`
 }
 
-function counts({ summary }: InspectionReport): string {
+const selectorWords: Readonly<Record<string, string>> = {
+  'not-yet-valid': 'not yet valid',
+  ca: 'a CA',
+  leaf: 'a leaf',
+  client: 'for clients',
+  server: 'for servers',
+  kubelet: "a kubelet's",
+  problem: 'in trouble',
+}
+
+function counts({ summary, selection }: InspectionReport): string {
   const found = [
     some(summary.certificates, plural(summary.certificates, 'certificate')),
     some(summary.requests, plural(summary.requests, 'request')),
     some(summary.keys, plural(summary.keys, 'key')),
   ].filter(Boolean)
   const where = `${summary.sources} ${plural(summary.sources, 'source')}`
+  if (found.length === 0 && selection !== undefined && selection.certificates > 0) {
+    const { only, certificates } = selection
+    const asked = only.map((selector) => selectorWords[selector] ?? selector).join(' or ')
+    return `none of ${certificates} ${plural(certificates, 'certificate')} in ${where} is ${asked}`
+  }
   const what = found.length === 0 ? 'nothing found' : found.join(', ')
   return `${what} in ${where}${states(summary)}`
 }

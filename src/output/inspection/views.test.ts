@@ -226,6 +226,31 @@ describe('nagios', () => {
     expect([verdict.line.slice(0, begin.length), verdict.exit]).toEqual([begin, exit])
   })
 
+  test('nothing of what was asked for among many is OK, and says among how many', () => {
+    const none = {
+      ...goldenReport,
+      certificates: [],
+      requests: [],
+      keys: [],
+      missing: [],
+      problems: [],
+      selection: { only: ['expired', 'not-yet-valid'], certificates: 20 },
+      summary: {
+        ...goldenReport.summary,
+        sources: 27,
+        certificates: 0,
+        requests: 0,
+        keys: 0,
+        problems: { info: 0, warning: 0, critical: 0 },
+      },
+    }
+    const verdict = renderNagios(none)
+    expect(verdict.exit).toBe(0)
+    expect(verdict.line).toMatch(
+      /^OK - none of 20 certificates in 27 sources is expired or not yet valid; no problems\|/,
+    )
+  })
+
   test('nothing found is UNKNOWN, and so is what could not be looked at', () => {
     const report = reportOf(goldenReport.certificates[0]!)
     const verdict = renderNagios({
