@@ -266,7 +266,7 @@ export type Seen<Section extends SectionName> = Pick<Sections, Section> & {
 
 export type Picture = Seen<SectionName>
 
-export const sectionNames: readonly SectionName[] = [
+export const sectionNames = [
   'nodes',
   'components',
   'kubelets',
@@ -284,7 +284,7 @@ export const sectionNames: readonly SectionName[] = [
   'evidence',
   'copies',
   'intents',
-]
+] as const satisfies readonly SectionName[]
 
 /** Key of a file in the section `files`. */
 export function fileKey(node: string, path: string): string {

@@ -7,17 +7,9 @@ import { type CaChange, type CaName, caNames, plannedDigest, type Target } from 
 // and whether the old one is being dropped already.
 
 /** What the operator chose. Kept in the journal, so that a second run means the same. */
-export interface Wish {
+export interface Wish extends Omit<Target, 'changes' | 'isDropping'> {
   readonly cas: readonly CaName[]
   readonly withBridge: boolean
-  readonly reason: Target['reason']
-  readonly newKeys: boolean
-  readonly atOnce: number
-  readonly waivers: ReadonlySet<string>
-  readonly trustsReloadingClients: boolean
-  readonly mostClockSkewMs: number
-  readonly soakMs: number
-  readonly acceptsOutage: boolean
 }
 
 export const defaultWish: Wish = {

@@ -24,6 +24,20 @@ export type FaultKind =
   /** 410 for a list that goes on, or a watch that begins at a resourceVersion. */
   | 'expired'
 
+/** What can happen to a call of any verb; `expired` is for lists and watches alone. */
+export const callFaults = [
+  'conflict',
+  'too-many-requests',
+  'internal',
+  'internal-after',
+  'unavailable',
+  'reset-before',
+  'reset-after',
+  'hang',
+  'hang-after',
+  'cut',
+] as const satisfies readonly FaultKind[]
+
 export interface Fault {
   readonly kind: FaultKind
   /** Only calls of this verb: get, list, watch, create, update, patch, delete. */

@@ -20,6 +20,7 @@ import type {
   Sections,
   Seen,
 } from '../../src/rotation/picture.ts'
+import { sectionNames } from '../../src/rotation/picture.ts'
 import type { Executor, JournalFile, Observer } from '../../src/rotation/ports.ts'
 import type { CaName } from '../../src/rotation/target.ts'
 import {
@@ -59,27 +60,7 @@ export class SimulatedObserver implements Observer {
   /** Everything, for a test to look at. */
   get picture(): Picture {
     const sections = Object.fromEntries(
-      (
-        [
-          'nodes',
-          'components',
-          'kubelets',
-          'files',
-          'kubeconfigs',
-          'published',
-          'pods',
-          'workloads',
-          'caBundles',
-          'clusterInfo',
-          'extensionAuthentication',
-          'kubeadm',
-          'leases',
-          'handshakes',
-          'evidence',
-          'copies',
-          'intents',
-        ] as const
-      ).map((section) => [section, this[section]()]),
+      sectionNames.map((section) => [section, this[section]()]),
     ) as unknown as Sections
     return { ...sections, atMs: this.cluster.time.nowMs, certificates: this.cluster.certificates }
   }

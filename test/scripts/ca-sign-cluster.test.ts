@@ -6,7 +6,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { readCertificates } from '../../src/x509/certificate.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
-import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { callFaults } from '../fakes/api-server-faults.ts'
 import { certificateIn, folderWithCa, ledgerIn, opensslAccepts } from './ca-files.ts'
 import { conditionsOf, operatorOf, putServing, requestsKey } from './cluster-session.ts'
 
@@ -115,17 +115,7 @@ test('requests of files and of a cluster are not mixed, and a cluster’s certif
   expect(server.calls).toEqual([])
 })
 
-const kinds: readonly FaultKind[] = [
-  'conflict',
-  'too-many-requests',
-  'internal',
-  'internal-after',
-  'unavailable',
-  'reset-before',
-  'reset-after',
-  'hang-after',
-  'cut',
-]
+const kinds = callFaults.filter((kind) => kind !== 'hang')
 
 test.each(kinds.flatMap((kind) => (['get', 'update'] as const).map((verb) => ({ kind, verb }))))(
   '$kind at $verb: one certificate is on the object, it is in the ledger, and running it again signs no other',

@@ -6,7 +6,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { requestPem } from '../csr/made-requests.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
-import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { callFaults } from '../fakes/api-server-faults.ts'
 import {
   conditionsOf,
   foreignRequest,
@@ -195,18 +195,6 @@ test('2,000 are approved in one run, over few connections, with progress on stan
   expect(server.calls.filter(({ verb }) => verb === 'update')).toHaveLength(2000)
 })
 
-const kinds: readonly FaultKind[] = [
-  'conflict',
-  'too-many-requests',
-  'internal',
-  'internal-after',
-  'unavailable',
-  'reset-before',
-  'reset-after',
-  'hang',
-  'hang-after',
-  'cut',
-]
 const places = [
   { verb: 'list', resource: 'certificatesigningrequests' },
   { verb: 'get', resource: 'certificatesigningrequests' },
@@ -215,7 +203,7 @@ const places = [
   { verb: 'list', resource: 'servicecidrs' },
 ] as const
 
-test.each(kinds.flatMap((kind) => places.map((place) => ({ kind, ...place }))))(
+test.each(callFaults.flatMap((kind) => places.map((place) => ({ kind, ...place }))))(
   '$kind at $verb of $resource: each request is approved once, or the run says that it is not',
   async (fault) => {
     const names = ['a', 'b', 'c']

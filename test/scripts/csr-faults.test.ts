@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { callFaults } from '../fakes/api-server-faults.ts'
 import { requestsKey } from './cluster-session.ts'
 import { pause, RequestLife, user } from './request-life.ts'
 
@@ -7,21 +7,8 @@ import { pause, RequestLife, user } from './request-life.ts'
 
 const life = new RequestLife('csr-faults')
 
-const kinds: readonly FaultKind[] = [
-  'conflict',
-  'too-many-requests',
-  'internal',
-  'internal-after',
-  'unavailable',
-  'reset-before',
-  'reset-after',
-  'hang',
-  'hang-after',
-  'cut',
-]
-
 // Every call of the command is hit once by every fault: create, watch (and its list), and get after a create that was cut off.
-test.each(kinds.flatMap((kind) => ['create', 'list', 'watch'].map((verb) => [kind, verb] as const)))(
+test.each(callFaults.flatMap((kind) => ['create', 'list', 'watch'].map((verb) => [kind, verb] as const)))(
   'request survives %s at %s, or says to run it again, and the second run ends it with the same object',
   async (kind, verb) => {
     life.server.faults.add({ kind, verb, resource: requestsKey.resource, retryAfterSeconds: 0 })
@@ -39,7 +26,7 @@ test.each(kinds.flatMap((kind) => ['create', 'list', 'watch'].map((verb) => [kin
   90_000,
 )
 
-test.each(kinds)('fetch survives %s, or says to run it again', async (kind) => {
+test.each(callFaults)('fetch survives %s, or says to run it again', async (kind) => {
   life.makeRequest()
   await life.run('csr', 'submit', life.at('a.csr'), ...user)
   life.decide('Approved')

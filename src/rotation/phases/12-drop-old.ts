@@ -8,7 +8,14 @@ import { kubeletGaps, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
 import { isOfOldCa, leafFile, leafIn } from '../leaves.ts'
 import { caFileOf, folderOn, keyBeside, materialOf } from '../material.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
-import { type ComponentPicture, certificatesIn, fileAt, fileKey, type Seen } from '../picture.ts'
+import {
+  type ComponentPicture,
+  certificatesIn,
+  fileAt,
+  fileKey,
+  type Picture,
+  sectionNames,
+} from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import {
   componentsNamed,
@@ -39,27 +46,6 @@ const manager = 'kube-controller-manager'
 const scheduler = 'kube-scheduler'
 const cloudManager = 'cloud-controller-manager'
 
-const sections = [
-  'nodes',
-  'components',
-  'kubelets',
-  'files',
-  'kubeconfigs',
-  'published',
-  'pods',
-  'workloads',
-  'caBundles',
-  'clusterInfo',
-  'extensionAuthentication',
-  'kubeadm',
-  'leases',
-  'handshakes',
-  'evidence',
-  'copies',
-] as const
-
-type Looked = Seen<(typeof sections)[number]>
-
 export const dropOld = definePhase({
   id: 'drop-old',
   number: 12,
@@ -67,7 +53,7 @@ export const dropOld = definePhase({
   source: 'step 12',
   after: [11],
   risk: 'no-return',
-  sees: sections,
+  sees: sectionNames,
 
   gaps(seen, given): readonly Gap[] {
     const target = whileDropping(given)
@@ -134,7 +120,7 @@ interface Part {
 }
 
 /** In this order: verifiers, what API servers publish of them, the bridge, what people and processes hold, processes, remains. */
-function dropping(seen: Looked, target: Target): readonly Part[] {
+function dropping(seen: Picture, target: Target): readonly Part[] {
   return [
     verifiers(seen, target),
     publishedClientCas(seen, target),
@@ -152,7 +138,7 @@ function whileDropping(target: Target): Target {
 }
 
 /** One API server with all that is on its node first; when it has held, the others, then the workers. */
-function verifiers(seen: Looked, target: Target): Part {
+function verifiers(seen: Picture, target: Target): Part {
   const files = [...trustFilesOf(seen, ['kube-apiserver', manager, scheduler]), ...kubeletTrustFiles(seen)]
   const steps = (node: string): readonly Action[] => {
     const here = files.filter((file) => file.node === node)
@@ -214,7 +200,7 @@ function verifiers(seen: Looked, target: Target): Part {
 }
 
 /** Nobody reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
-function keysOf(seen: Looked, node: string, target: Target): readonly WriteFile[] {
+function keysOf(seen: Picture, node: string, target: Target): readonly WriteFile[] {
   const api = componentsNamed(seen, 'kube-apiserver').find((one) => one.node === node)
   if (api === undefined) return []
   return target.changes.flatMap(({ ca, newCa }) => {
@@ -228,7 +214,7 @@ function keysOf(seen: Looked, node: string, target: Target): readonly WriteFile[
 }
 
 /** extension-apiserver-authentication never forgets a CA by itself; schedulers and aggregated API servers read it. */
-function publishedClientCas(seen: Looked, target: Target): Part {
+function publishedClientCas(seen: Picture, target: Target): Part {
   const extension = seen.extensionAuthentication
   if (extension === undefined) return { gaps: [], steps: [] }
   const olds = target.changes.map(({ oldCa }) => oldCa.digest)
@@ -260,7 +246,7 @@ function publishedClientCas(seen: Looked, target: Target): Part {
 }
 
 /** caBundles, and the bridge behind API servers' leaves. */
-function servers(seen: Looked, target: Target): Part {
+function servers(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return { gaps: [], steps: [] }
   const bundles = bundlesWithOldCa(seen, change)
@@ -302,7 +288,7 @@ function servers(seen: Looked, target: Target): Part {
 }
 
 /** cluster-info and kubeconfigs; processes that read them follow in the next part. */
-function holders(seen: Looked, target: Target): Part {
+function holders(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return { gaps: [], steps: [] }
   const trust = seen.clusterInfo && withoutOld(seen.clusterInfo.trust, change)
@@ -317,7 +303,7 @@ function holders(seen: Looked, target: Target): Part {
   }
 }
 
-function kubeconfigWrites(seen: Looked, change: CaChange, target: Target): readonly WriteFile[] {
+function kubeconfigWrites(seen: Picture, change: CaChange, target: Target): readonly WriteFile[] {
   return seen.kubeconfigs.flatMap(({ at }) =>
     at === undefined
       ? []
@@ -326,7 +312,7 @@ function kubeconfigWrites(seen: Looked, change: CaChange, target: Target): reado
 }
 
 /** The last restart: the flags and names that were there before, which now lead to the new CA. */
-function definitions(seen: Looked, target: Target): Part {
+function definitions(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return { gaps: [], steps: [] }
   const rewritten = new Set(
@@ -384,7 +370,7 @@ function definitions(seen: Looked, target: Target): Part {
 }
 
 /** As the copies of phase 1 say that it was; without them, as kubeadm writes it. */
-function finalOf(seen: Looked, component: ComponentPicture): Wanted {
+function finalOf(seen: Picture, component: ComponentPicture): Wanted {
   const { node, name, definition, flags } = component
   const files = [flags.kubeconfig]
   const annotations = component.runsAs === 'static-pod' ? { [rotationAnnotation]: null } : {}
@@ -396,7 +382,7 @@ function finalOf(seen: Looked, component: ComponentPicture): Wanted {
   return { flags: its, files: [...files, its['root-ca-file'] ?? undefined], annotations }
 }
 
-function kubeadmFlags(seen: Looked, { node, flags }: ComponentPicture): Record<string, string | null> {
+function kubeadmFlags(seen: Picture, { node, flags }: ComponentPicture): Record<string, string | null> {
   const folder = folderOn(seen, node)
   const api = componentsNamed(seen, 'kube-apiserver').find((one) => one.node === node)
   const ca = api && caFileOf(api, 'cluster')
@@ -411,7 +397,7 @@ function kubeadmFlags(seen: Looked, { node, flags }: ComponentPicture): Record<s
 }
 
 /** Takes out of ClusterConfiguration what leads into kcert's folder. */
-function ownExtraArgs(seen: Looked): Record<string, null> {
+function ownExtraArgs(seen: Picture): Record<string, null> {
   const now = seen.kubeadm?.extraArgs.controllerManager ?? {}
   const first = seen.nodes.find((node) => node.isControlPlane)
   const folder = first && folderOn(seen, first.name)
@@ -419,7 +405,7 @@ function ownExtraArgs(seen: Looked): Record<string, null> {
   return Object.fromEntries(ours.map((flag) => [flag, null]))
 }
 
-function kubelets(seen: Looked, target: Target): Part {
+function kubelets(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return { gaps: [], steps: [] }
   const lanes = seen.kubelets
@@ -436,7 +422,7 @@ function kubelets(seen: Looked, target: Target): Part {
 }
 
 /** A leaked key: whoever has it could still show a leaf that running pods believe. */
-function pods(seen: Looked, target: Target): Part {
+function pods(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined || target.reason !== 'compromise') return { gaps: [], steps: [] }
   const believers = seen.pods.filter(
@@ -453,7 +439,7 @@ function pods(seen: Looked, target: Target): Part {
 }
 
 /** What would bring the old CA back, and what kcert laid out for itself. */
-function remains(seen: Looked, target: Target): Part {
+function remains(seen: Picture, target: Target): Part {
   const secret = seen.kubeadm?.certsSecret
   const change = changeOf(target, 'cluster')
   const linked = new Set(
