@@ -100,11 +100,18 @@ async function servingSecret(
 async function applyFile(name: string, ca: KeyPair): Promise<void> {
   const text = readFileSync(join(folders.source, 'addons', name), 'utf8')
   const caBundle = Buffer.from(ca.certificate).toString('base64')
-  await kubectl(['apply', '-f', '-'], { input: text.replaceAll('CA_BUNDLE', caBundle) })
+  await applyText(text.replaceAll('CA_BUNDLE', caBundle))
 }
 
 /** Applies objects by standard input: keys appear in no argument list. */
 export async function apply(objects: readonly object[]): Promise<void> {
-  const items = { apiVersion: 'v1', kind: 'List', items: objects }
-  await kubectl(['apply', '-f', '-'], { input: JSON.stringify(items) })
+  await applyText(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }))
+}
+
+// On a busy machine a young control plane changes its etcd leader, and one call in between fails.
+async function applyText(input: string): Promise<void> {
+  await until('the cluster takes the objects', 120_000, async () => {
+    await kubectl(['apply', '-f', '-'], { input })
+    return true
+  })
 }

@@ -137,12 +137,7 @@ export async function until(
       last = error
     }
     if (performance.now() > deadline) {
-      const why =
-        last instanceof LabError
-          ? `${last.message}: ${last.why ?? ''}`
-          : last === undefined
-            ? undefined
-            : String(last)
+      const why = last instanceof LabError ? last.message : last === undefined ? undefined : String(last)
       throw new LabError(`waited ${limitMs / 1000} s in vain until ${what}`, {
         ...(why === undefined ? {} : { why }),
         ...advice,

@@ -1,12 +1,12 @@
 /** A failure of the lab whose reason is known: what, why, next. */
 export class LabError extends Error {
   override readonly name = 'LabError'
-  readonly why: string | undefined
   readonly next: string | undefined
 
   constructor(what: string, advice: { why?: string; next?: string; cause?: unknown } = {}) {
-    super(what, advice.cause === undefined ? undefined : { cause: advice.cause })
-    this.why = advice.why
+    // In the message, since that is all a test's report shows of an error.
+    const message = advice.why === undefined ? what : `${what}\nwhy: ${advice.why}`
+    super(message, advice.cause === undefined ? undefined : { cause: advice.cause })
     this.next = advice.next
   }
 }
@@ -16,7 +16,6 @@ export function describeError(error: unknown): string {
   if (!(error instanceof LabError))
     return error instanceof Error ? (error.stack ?? error.message) : String(error)
   const lines = [`lab: ${error.message}`]
-  if (error.why !== undefined) lines.push(`why: ${error.why}`)
   if (error.next !== undefined) lines.push(`next: ${error.next}`)
   return lines.join('\n')
 }
