@@ -1,0 +1,235 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { kcertBeside, type Session } from '../scripts/program.ts'
+import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
+import { kubectlCommand } from './kubectl.ts'
+
+// What the requester's and reader's commands say of a real API server and a real kube-controller-manager.
+
+const binding = 'kubeadm:node-autoapprove-bootstrap'
+
+describeOnCluster('the life of a request', () => {
+  let lab: Cluster & { close(): Promise<void> }
+  let folder: string
+  beforeAll(async () => {
+    execFileSync(process.execPath, ['scripts/build.ts'])
+    lab = await openCluster({ controlPlanes: 1, workers: 1 })
+    folder = mkdtempSync(join(tmpdir(), 'kcert-csr-life-'))
+  })
+  afterAll(async () => {
+    if (folder !== undefined) rmSync(folder, { recursive: true })
+    await lab?.close()
+  })
+
+  const at = (file: string): string => join(folder, file)
+  const kcert = (args: readonly string[], kubeconfig = lab.kubeconfig): Promise<Session> =>
+    kcertBeside(args, { env: { KUBECONFIG: kubeconfig } })
+  const userFiles = (name: string): string[] => ['--key-out', at(`${name}.pem`), '--out', at(`${name}.crt`)]
+
+  test('a user in one go: approved by another, issued, and known to the API server by the kubeconfig', async () => {
+    const running = kcert([
+      'csr',
+      'request',
+      '--user',
+      'ann',
+      '--org',
+      'dev',
+      ...userFiles('ann'),
+      '--kubeconfig-out',
+      at('ann.conf'),
+    ])
+    await until(async () => (await kcert(['csr', 'describe', 'ann'])).exit === 0)
+    await lab.kubectl(['certificate', 'approve', 'ann'])
+    expect(await running).toMatchObject({ exit: 0 })
+    const { stdout } = await lab.kubectl(['--kubeconfig', at('ann.conf'), 'auth', 'whoami', '-o', 'json'])
+    expect(JSON.parse(stdout).status.userInfo).toMatchObject({
+      username: 'ann',
+      groups: ['dev', 'system:authenticated'],
+    })
+
+    const described = await kcert(['csr', 'describe', 'ann', '-o', 'json'])
+    const [request] = JSON.parse(described.stdout).requests
+    expect(request).toMatchObject({ state: 'issued', condition: 'Approved,Issued' })
+    expect(request.certificates[0].extendedKeyUsage).toEqual(['clientAuth'])
+    const { stdout: printed } = await lab.kubectl(['get', 'csr', 'ann', '--no-headers'])
+    expect(printed).toContain(request.condition)
+  })
+
+  test('usages that the signer does not take: not sent; sent by force and approved, it fails, and explain says why', async () => {
+    const made = await kcert([
+      'csr',
+      'create',
+      '--user',
+      'bea',
+      '--key-out',
+      at('bea.pem'),
+      '--out',
+      at('bea.csr'),
+    ])
+    expect(made.exit).toBe(0)
+    const args = [
+      'csr',
+      'submit',
+      at('bea.csr'),
+      '--signer',
+      'kubernetes.io/kube-apiserver-client',
+      '--usage',
+      'server auth',
+    ]
+    expect((await kcert(args)).stderr).toContain('KCERT_CSR_SIGNER_REFUSED')
+    expect((await kcert([...args, '--force'])).exit).toBe(0)
+    await lab.kubectl(['certificate', 'approve', 'bea'])
+    const fetched = await kcert(['csr', 'fetch', 'bea', '--wait', '30s'])
+    expect(fetched).toMatchObject({ exit: 3 })
+    const { stdout, exit } = await kcert(['csr', 'explain', 'bea'])
+    expect(exit).toBe(3)
+    expect(stdout).toContain('signer-refused')
+    expect(stdout).toContain('SignerValidationFailure')
+    expect(stdout).toContain('it wants usage client auth')
+  })
+
+  test('a node that may not have its certificate approved: the command that explain names makes the binding, and it is issued', async () => {
+    await lab.kubectl(['delete', 'clusterrolebinding', binding])
+    const bootstrap = await bootstrapKubeconfig()
+    const running = kcert(
+      ['csr', 'request', '--kubelet-client', 'w9', ...userFiles('w9'), '--wait', '5m'],
+      bootstrap,
+    )
+    const name = 'kubelet-client-w9'
+    await until(async () => (await kcert(['csr', 'describe', name])).exit === 0)
+    const explained = await kcert(['csr', 'explain', name, '-o', 'json'])
+    expect(explained.exit).toBe(3)
+    const { verdict, causes, open } = JSON.parse(explained.stdout)
+    expect({ verdict, open, ids: causes.map(({ id }: { id: string }) => id) }).toEqual({
+      verdict: 'stuck',
+      open: [],
+      ids: ['rbac-missing'],
+    })
+    expect(causes[0].commands).toEqual([
+      `kubectl create clusterrolebinding ${binding} --clusterrole=system:certificates.k8s.io:certificatesigningrequests:nodeclient --group=system:bootstrappers:kubeadm:default-node-token`,
+    ])
+    await shell(causes[0].commands[0])
+    expect(await running).toMatchObject({ exit: 0 })
+    const subject = execFileSync('openssl', ['x509', '-noout', '-subject', '-in', at('w9.crt')], {
+      encoding: 'utf8',
+    })
+    expect(subject).toContain('system:node:w9')
+    expect((await kcert(['csr', 'explain', name])).exit).toBe(0)
+  })
+
+  test('a signer that is not there: approved, and explain says that nobody may sign for it', async () => {
+    const made = await kcert([
+      'csr',
+      'create',
+      '--service',
+      'web.shop',
+      '--key-out',
+      at('web.pem'),
+      '--out',
+      at('web.csr'),
+    ])
+    expect(made.exit).toBe(0)
+    const args = ['csr', 'submit', at('web.csr'), '--name', 'web', '--signer', 'example.com/serving']
+    expect((await kcert([...args, '--usage', 'server auth', '--dry-run'])).stdout).toContain(
+      'would be created',
+    )
+    expect((await kcert(['csr', 'describe', 'web'])).exit).toBe(3)
+    expect((await kcert([...args, '--usage', 'server auth'])).exit).toBe(0)
+    expect((await kcert([...args, '--usage', 'server auth'])).stdout).toContain('already there')
+    expect((await kcert(['csr', 'explain', 'web'])).stdout).toContain('no-approver-for-signer')
+    await lab.kubectl(['certificate', 'approve', 'web'])
+    const { stdout } = await kcert(['csr', 'explain', 'web'])
+    expect(stdout).toContain('signer-absent')
+    expect(stdout).toContain('kcert ca sign --csr web --ca ca.pem --ca-key ca-key.pem')
+  })
+
+  test('kubelets wait for their serving certificates: list shows them, explain and check say what is left to do', async () => {
+    const listed = await kcert(['csr', 'list', '--signer', 'kubernetes.io/kubelet-serving', '-o', 'json'])
+    const { requests } = JSON.parse(listed.stdout)
+    const { stdout } = await lab.kubectl([
+      'get',
+      'csr',
+      '--field-selector',
+      'spec.signerName=kubernetes.io/kubelet-serving',
+      '-o',
+      'name',
+    ])
+    expect(
+      requests
+        .map(({ name }: { name: string }) => `certificatesigningrequest.certificates.k8s.io/${name}`)
+        .sort(),
+    ).toEqual(stdout.trim().split('\n').sort())
+    const [first] = requests
+    const checked = await kcert(['csr', 'check', first.name, '--cluster', '-o', 'json'])
+    expect(JSON.parse(checked.stdout).isSubmitted).toBe(true)
+  })
+
+  test('a kube-controller-manager that is down is found out by its Lease', async () => {
+    await kcert(['csr', 'request', '--user', 'cy', ...userFiles('cy'), '--wait', '1s'])
+    const manifest = lab.hostPath('cp1', '/etc/kubernetes/manifests/kube-controller-manager.yaml')
+    const text = readFileSync(manifest, 'utf8')
+    expect(text).toContain('--cluster-signing-cert-file')
+    await lab.onNode('cp1', [
+      'mv',
+      '/etc/kubernetes/manifests/kube-controller-manager.yaml',
+      '/root/kcm.yaml',
+    ])
+    await lab.kubectl(['certificate', 'approve', 'cy'])
+    await until(async () => (await kcert(['csr', 'explain', 'cy'])).stdout.includes('signer-down'), 180_000)
+    await lab.onNode('cp1', [
+      'mv',
+      '/root/kcm.yaml',
+      '/etc/kubernetes/manifests/kube-controller-manager.yaml',
+    ])
+    expect(
+      (await kcert(['csr', 'fetch', 'cy', '--wait', '3m', '--key', at('cy.pem'), '--out', at('cy.crt')]))
+        .exit,
+    ).toBe(0)
+  }, 600_000)
+
+  /** Runs a command of a message as it is, with the administrator's kubectl. */
+  async function shell(command: string): Promise<void> {
+    const [kubectl = ''] = await kubectlCommand([])
+    execFileSync('sh', ['-c', command], {
+      env: { PATH: `${dirname(kubectl)}:${process.env.PATH}`, KUBECONFIG: lab.kubeconfig },
+    })
+  }
+
+  /** A kubeconfig with a bootstrap token, as kubeadm join would have it. */
+  async function bootstrapKubeconfig(): Promise<string> {
+    const [id, secret] = ['abcdef', '0123456789abcdef']
+    await lab.kubectl([
+      'create',
+      'secret',
+      'generic',
+      `bootstrap-token-${id}`,
+      '-n',
+      'kube-system',
+      '--type',
+      'bootstrap.kubernetes.io/token',
+      `--from-literal=token-id=${id}`,
+      `--from-literal=token-secret=${secret}`,
+      '--from-literal=usage-bootstrap-authentication=true',
+      '--from-literal=auth-extra-groups=system:bootstrappers:kubeadm:default-node-token',
+    ])
+    const { stdout } = await lab.kubectl(['config', 'view', '--raw', '--flatten', '-o', 'json'])
+    const config = JSON.parse(stdout)
+    for (const { user } of config.users) {
+      for (const field of Object.keys(user)) delete user[field]
+      user.token = `${id}.${secret}`
+    }
+    writeFileSync(at('bootstrap.conf'), JSON.stringify(config), { mode: 0o600 })
+    return at('bootstrap.conf')
+  }
+})
+
+async function until(holds: () => Promise<boolean>, timeoutMs = 60_000): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error('it did not come to be')
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+}
