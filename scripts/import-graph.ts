@@ -47,7 +47,12 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
   },
   // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.
   node: { may: ['system', 'errors'], types: ['pki', 'rotation', 'kubelet', 'inspection'] },
-  'rotation-io': { may: ['rotation', 'cluster', 'node', 'tls', 'x509', 'system', 'errors'] },
+  'rotation-io': {
+    may: [
+      ...['rotation', 'csr', 'bootstrap', 'pki', 'kubeconfig', 'x509', 'errors'],
+      ...['cluster', 'node', 'tls', 'system'],
+    ],
+  },
   tls: { may: ['x509', 'system', 'errors'], types: ['inspection'] },
   output: {
     may: ['errors'],

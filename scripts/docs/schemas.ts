@@ -17,11 +17,13 @@ import { fetchReportSchema } from '../../src/csr/fetch-report.ts'
 import { requestListSchema } from '../../src/csr/request-report.ts'
 import { submissionReportSchema } from '../../src/csr/submission-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
+import { inventorySchema } from '../../src/rotation/inventory-schema.ts'
 import { verificationReportSchema } from '../../src/verification/report.ts'
 
 /** Every kind of JSON document that kcert prints. */
 const kinds: Record<string, GenericSchema> = {
   ApprovalPolicy: policySchema,
+  Inventory: inventorySchema,
   InspectionReport: inspectionReportSchema,
   VerificationReport: verificationReportSchema,
   CreatedRequests: createReportSchema,

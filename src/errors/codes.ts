@@ -182,6 +182,10 @@ export const errorCodes = {
     exit: refused,
     summary: 'The cluster, or what stands in it now, does not allow this phase of the rotation.',
   },
+  KCERT_INVENTORY_INVALID: {
+    exit: usage,
+    summary: 'kcert.yaml has a field that kcert does not know, or a value that cannot stand there.',
+  },
   KCERT_ROTATION_GATE: {
     exit: no,
     summary: 'What a phase waits for did not come to be in time; what is missing is named.',

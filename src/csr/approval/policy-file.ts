@@ -1,7 +1,14 @@
-import type { GenericIssue, GenericSchema } from 'valibot'
+import type { GenericSchema } from 'valibot'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { readDocuments } from '../../kubeconfig/documents.ts'
-import { type Node, plainValue } from '../../kubeconfig/node.ts'
+import { plainValue } from '../../kubeconfig/node.ts'
+import {
+  type FieldPath,
+  lineText,
+  placeOf,
+  schemaFault,
+  type WrittenDocument,
+} from '../../kubeconfig/schema-fault.ts'
 import { type Cidr, parseCidr } from './addresses.ts'
 import { kubeletClientPolicy } from './kubelet-client.ts'
 import { kubeletServingPolicy } from './kubelet-serving.ts'
@@ -28,13 +35,7 @@ export async function readPolicies(text: string, source: string): Promise<Policy
   return policy.rules.map((rule) => policyOf(rule, policy.cluster))
 }
 
-interface PolicyFile {
-  readonly document: Node
-  readonly text: string
-  readonly source: string
-}
-
-async function checked(file: PolicyFile): Promise<PolicyDocument> {
+async function checked(file: WrittenDocument): Promise<PolicyDocument> {
   const schemas = await import('./policy-schema.ts')
   const value = plainValue(file.document) as PolicyDocument
   // Each rule is held against the one schema that it is meant for: the faults of four schemas at once help nobody.
@@ -48,7 +49,12 @@ async function checked(file: PolicyFile): Promise<PolicyDocument> {
 
 type Schemas = typeof import('./policy-schema.ts')
 
-function schemaFor(rule: RuleDocument, schemas: Schemas, file: PolicyFile, index: number): GenericSchema {
+function schemaFor(
+  rule: RuleDocument,
+  schemas: Schemas,
+  file: WrittenDocument,
+  index: number,
+): GenericSchema {
   const builtin = rule !== null && typeof rule === 'object' && 'builtin' in rule ? rule.builtin : undefined
   const decision = rule !== null && typeof rule === 'object' && 'decision' in rule ? rule.decision : undefined
   if (builtin === 'kubelet-client') return schemas.kubeletClientSchema
@@ -64,66 +70,14 @@ function schemaFor(rule: RuleDocument, schemas: Schemas, file: PolicyFile, index
   throw invalid(place, 'a rule has either "builtin" or "decision: approve" or "decision: deny"')
 }
 
-type Path = readonly (string | number)[]
-
-async function check(file: PolicyFile, schema: GenericSchema, value: unknown, at: Path): Promise<void> {
-  const { safeParse } = await import('valibot')
-  const [issue] = safeParse(schema, value).issues ?? []
-  if (issue === undefined) return
-  const path = [...at, ...(issue.path ?? []).map(({ key }) => key as string | number)]
-  throw invalid(placeOf(file, path), issueText(issue, path, schema))
-}
-
-function issueText(issue: GenericIssue, path: Path, schema: GenericSchema): string {
-  const field = String(path.at(-1) ?? '')
-  const isMissing = issue.received === 'undefined'
-  if (issue.expected === 'never') {
-    const near = nearest(field, 'entries' in schema ? Object.keys(schema.entries as object) : [])
-    return `there is no field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
-  }
-  if (isMissing) return `${JSON.stringify(field)} is missing`
-  // What stands in the place of a whole policy is another file, perhaps a key: nothing of it is shown.
-  if (path.length === 0) return 'it is no policy: fields belong here, such as apiVersion and rules'
-  const received = issue.received.length > longestShown ? 'a long text' : issue.received
-  return issue.kind === 'validation'
-    ? `${received} ${issue.message}`
-    : `${received} where ${issue.expected} belongs`
-}
-
-/** Values of a policy are names, ranges and numbers. */
-const longestShown = 130
-
-function nearest(word: string, known: readonly string[]): string | undefined {
-  const start = word.slice(0, 3).toLowerCase()
-  return (
-    known.find((one) => one.toLowerCase() === word.toLowerCase()) ??
-    known.find((one) => one.toLowerCase().startsWith(start))
-  )
-}
-
-/** "policy.yaml line 7: rules[1].cidrs[0]" */
-function placeOf({ document, text, source }: PolicyFile, path: Path): string {
-  let node: Node | undefined = document
-  let found = document
-  for (const key of path) {
-    node = step(node, key)
-    if (node === undefined) break
-    found = node
-  }
-  const line = text.slice(0, found.range[0]).split('\n').length
-  const name = path
-    .map((key, index) => (typeof key === 'number' ? `[${key}]` : `${index === 0 ? '' : '.'}${key}`))
-    .join('')
-  return `${source}${lineText(line)}${name === '' ? '' : `: ${name}`}`
-}
-
-function step(node: Node | undefined, key: string | number): Node | undefined {
-  if (node?.kind === 'list') return node.items[Number(key)]
-  return node?.kind === 'map' ? node.entries.get(String(key))?.value : undefined
-}
-
-function lineText(line: number | undefined): string {
-  return line === undefined ? '' : ` line ${line}`
+async function check(
+  file: WrittenDocument,
+  schema: GenericSchema,
+  value: unknown,
+  at: FieldPath,
+): Promise<void> {
+  const fault = await schemaFault(file, schema, value, at)
+  if (fault !== undefined) throw invalid(fault.place, fault.why)
 }
 
 function checkNames(rules: readonly RuleDocument[], source: string): void {

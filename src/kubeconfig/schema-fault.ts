@@ -1,0 +1,87 @@
+import type { GenericIssue, GenericSchema } from 'valibot'
+import type { Node } from './node.ts'
+
+// Where a file that people write does not fit its schema: said with its line, what stands there and what may.
+
+/** A document with the text that it was read from. */
+export interface WrittenDocument {
+  readonly document: Node
+  readonly text: string
+  /** Name of the file, for messages. */
+  readonly source: string
+}
+
+export type FieldPath = readonly (string | number)[]
+
+export interface SchemaFault {
+  /** "policy.yaml line 7: rules[1].cidrs[0]" */
+  readonly place: string
+  readonly why: string
+}
+
+/** Returns the first fault of a value of the document, which stands at that path; undefined when it fits. */
+export async function schemaFault(
+  file: WrittenDocument,
+  schema: GenericSchema,
+  value: unknown,
+  at: FieldPath = [],
+): Promise<SchemaFault | undefined> {
+  const { safeParse } = await import('valibot')
+  const [issue] = safeParse(schema, value).issues ?? []
+  if (issue === undefined) return undefined
+  const path = [...at, ...(issue.path ?? []).map(({ key }) => key as string | number)]
+  return { place: placeOf(file, path), why: issueText(issue, path, schema) }
+}
+
+function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema): string {
+  const field = String(path.at(-1) ?? '')
+  const isMissing = issue.received === 'undefined'
+  if (issue.expected === 'never') {
+    const near = nearest(field, 'entries' in schema ? Object.keys(schema.entries as object) : [])
+    return `there is no field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
+  }
+  if (isMissing) return `${JSON.stringify(field)} is missing`
+  // What stands in the place of a whole document is another file, perhaps a key: nothing of it is shown.
+  if (path.length === 0) return 'fields belong here, such as apiVersion and kind'
+  const received = issue.received.length > longestShown ? 'a long text' : issue.received
+  return issue.kind === 'validation'
+    ? `${received} ${issue.message}`
+    : `${received} where ${issue.expected} belongs`
+}
+
+/** Values of such files are names, ranges and numbers. */
+const longestShown = 130
+
+function nearest(word: string, known: readonly string[]): string | undefined {
+  const start = word.slice(0, 3).toLowerCase()
+  return (
+    known.find((one) => one.toLowerCase() === word.toLowerCase()) ??
+    known.find((one) => one.toLowerCase().startsWith(start))
+  )
+}
+
+/** Returns where a field stands: "policy.yaml line 7: rules[1].cidrs[0]". */
+export function placeOf({ document, text, source }: WrittenDocument, path: FieldPath): string {
+  let node: Node | undefined = document
+  let found = document
+  for (const key of path) {
+    node = step(node, key)
+    if (node === undefined) break
+    found = node
+  }
+  const line = text.slice(0, found.range[0]).split('\n').length
+  const name = path
+    .map((key, index) => (typeof key === 'number' ? `[${key}]` : `${index === 0 ? '' : '.'}${key}`))
+    .join('')
+  return `${source}${lineText(line)}${name === '' ? '' : `: ${name}`}`
+}
+
+function step(node: Node | undefined, key: string | number): Node | undefined {
+  if (node?.kind === 'list') return node.items[Number(key)]
+  return node?.kind === 'map' ? node.entries.get(String(key))?.value : undefined
+}
+
+/** " line 7"; empty when no line is known. */
+export function lineText(line: number | undefined): string {
+  return line === undefined ? '' : ` line ${line}`
+}

@@ -1,0 +1,90 @@
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { isKubeconfig, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import type { Sha256 } from '../pki/node-access.ts'
+import type { FileHolds, Trust } from '../rotation/picture.ts'
+import { type Certificate, readCertificates } from '../x509/certificate.ts'
+import { isPrivateKeyLabel, readPrivateKeyFile } from '../x509/keys.ts'
+import { looksLikePem, readPem } from '../x509/pem.ts'
+import type { Certificates } from './certificates.ts'
+
+/** What a file holds, with the files that a kubeconfig names instead of holding their content. */
+export interface ReadContent {
+  readonly holds: FileHolds
+  /** As written: relative to the kubeconfig's folder, or absolute. */
+  readonly refersTo?: { readonly ca?: string; readonly client?: string }
+}
+
+const other: ReadContent = { holds: { kind: 'other' } }
+
+/** Reads files of nodes into what a picture says of them. Of a private key its public half is kept, and nothing else. */
+export class FileReading {
+  private readonly certificates: Certificates
+  private readonly known = new Map<Sha256, ReadContent>()
+
+  constructor(certificates: Certificates) {
+    this.certificates = certificates
+  }
+
+  /** Returns what these bytes hold; equal bytes are read once. Never throws: what cannot be read is `other`. */
+  async read(content: Uint8Array, sha256: Sha256): Promise<ReadContent> {
+    const before = this.known.get(sha256)
+    if (before !== undefined) return before
+    const read = await this.readNew(content).catch(() => other)
+    this.known.set(sha256, read)
+    return read
+  }
+
+  /** Returns the CAs of a PEM text, as ConfigMaps and caBundles hold them; none where it cannot be read. */
+  trustOf(pem: Uint8Array | string | undefined): Trust {
+    return pem === undefined ? [] : this.certificates.addAll(certificatesIn(Buffer.from(pem as string)))
+  }
+
+  private async readNew(content: Uint8Array): Promise<ReadContent> {
+    if (looksLikePem(content)) return { holds: this.pem(content) }
+    const [root] = (await readDocuments(Buffer.from(content).toString('utf8'))).documents
+    return root === undefined || !isKubeconfig(root) ? other : this.kubeconfig(readKubeconfig(root))
+  }
+
+  private pem(content: Uint8Array): FileHolds {
+    const hasKey = readPem(content).blocks.some(({ label }) => isPrivateKeyLabel(label))
+    const certificates = this.certificates.addAll(certificatesIn(content))
+    if (!hasKey) return certificates.length === 0 ? other.holds : { kind: 'certificates', certificates }
+    const spki = readPrivateKeyFile(content).publicKey?.sha256
+    if (spki === undefined) return other.holds
+    return certificates.length === 0 ? { kind: 'key', spki } : { kind: 'pair', certificates, spki }
+  }
+
+  /** Of several contexts the current one counts, as for the components that read it. */
+  private kubeconfig({
+    contexts,
+    clusters,
+    users,
+    currentContext,
+  }: ReturnType<typeof readKubeconfig>): ReadContent {
+    const context = contexts.find(({ name }) => name === currentContext) ?? contexts[0]
+    const cluster = clusters.find(({ name }) => name === context?.cluster) ?? clusters[0]
+    const user = users.find(({ name }) => name === context?.user) ?? users[0]
+    const caData = this.digestsOf(cluster?.certificateAuthority)
+    const [client] = this.digestsOf(user?.clientCertificate)
+    const refersTo = {
+      ...(cluster?.certificateAuthority?.file && { ca: cluster.certificateAuthority.file }),
+      ...(user?.clientCertificate?.file && { client: user.clientCertificate.file }),
+    }
+    return {
+      holds: { kind: 'kubeconfig', caData, ...(client === undefined ? {} : { client }) },
+      ...(Object.keys(refersTo).length > 0 && { refersTo }),
+    }
+  }
+
+  private digestsOf(material: Material | undefined): Trust {
+    return this.trustOf(material?.data)
+  }
+}
+
+function certificatesIn(content: Uint8Array): Certificate[] {
+  try {
+    return readCertificates(content)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import { accessOf, inventoryNode, isSelected, readInventory, unitOf } from './inventory.ts'
+
+const text = `apiVersion: kcert/v1
+kind: Inventory
+access: {by: ssh, host: '{node}.example.com', become: sudo}
+nodes:
+- name: cp1
+  role: control-plane
+  addresses: [192.0.2.1]
+  layout: kubeadm
+  access: {by: command, argv: [docker, exec, -i, cp1]}
+- name: w1
+  role: worker
+  addresses: [192.0.2.2]
+  layout: plain
+  units: {kubelet: kubelet-v2.service}
+kubeconfigs:
+- {node: w1, path: /etc/cni/net.d/calico-kubeconfig}
+- {name: ci}
+hooks:
+- {when: before-node, phases: [9], argv: [./drain-lb]}
+workloads:
+  exclude: [{namespace: db}]
+`
+
+test('a node is reached by its own access, else by that for all, with its name filled in', async () => {
+  const inventory = await readInventory(text)
+  expect(accessOf(inventory, 'cp1')).toEqual({ by: 'command', argv: ['docker', 'exec', '-i', 'cp1'] })
+  expect(accessOf(inventory, 'w1')).toEqual({ by: 'ssh', host: 'w1.example.com', become: 'sudo' })
+  expect(inventoryNode(inventory, 'w2')).toBeUndefined()
+  expect(accessOf(inventory, 'w2')).toMatchObject({ host: 'w2.example.com' })
+})
+
+test('a unit is called as its component unless the file says otherwise', async () => {
+  const inventory = await readInventory(text)
+  expect(unitOf(inventory, 'w1', 'kubelet')).toBe('kubelet-v2.service')
+  expect(unitOf(inventory, 'w1', 'kube-proxy')).toBe('kube-proxy.service')
+})
+
+test('a selector means what fits each of its fields', () => {
+  const web = { kind: 'Deployment', namespace: 'shop', name: 'web', labels: { tier: 'front', team: 'a' } }
+  expect(isSelected({}, web)).toBe(true)
+  expect(isSelected({ namespace: 'shop', labels: { tier: 'front' } }, web)).toBe(true)
+  expect(isSelected({ namespace: 'shop', labels: { tier: 'back' } }, web)).toBe(false)
+  expect(isSelected({ kind: 'StatefulSet' }, web)).toBe(false)
+})
+
+test.each<[string, (text: string) => string, string]>([
+  [
+    'an unknown field',
+    (whole) => whole.replace('layout: kubeadm', 'layout: kubeadm\n  rolle: x'),
+    'kcert.yaml line 9: nodes[0].rolle: there is no field "rolle"; did you mean "role"?',
+  ],
+  [
+    'an access without its host',
+    (whole) => whole.replace(", host: '{node}.example.com'", ''),
+    'line 3: access.host: "host" is missing',
+  ],
+  [
+    'an argv that is no list',
+    (whole) => whole.replace('[docker, exec, -i, cp1]', 'docker'),
+    'nodes[0].access.argv: "docker" where Array belongs',
+  ],
+  ['two nodes of one name', (whole) => whole.replace('name: w1', 'name: cp1'), 'two nodes are called "cp1"'],
+  [
+    'no control plane',
+    (whole) => whole.replace('role: control-plane', 'role: worker'),
+    'no node has the role control-plane',
+  ],
+  [
+    'a node that nothing leads to',
+    (whole) => whole.replace(/^access.*\n/m, ''),
+    'nothing says how node w1 is reached',
+  ],
+  ['a kubeconfig on no node', (whole) => whole.replace('{node: w1', '{node: w9'), 'on node "w9"'],
+  ['two documents', (whole) => `${whole}---\na: b\n`, 'it has 2 documents'],
+])('%s is refused with its place', async (_, change, told) => {
+  await expect(readInventory(change(text))).rejects.toMatchObject({ code: 'KCERT_INVENTORY_INVALID' })
+  await expect(
+    readInventory(change(text)).catch((error) => `${error.message}: ${error.why}`),
+  ).resolves.toContain(told)
+})

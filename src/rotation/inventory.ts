@@ -1,0 +1,132 @@
+import type { GenericSchema } from 'valibot'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { plainValue } from '../kubeconfig/node.ts'
+import { schemaFault } from '../kubeconfig/schema-fault.ts'
+import type { Inventory } from './inventory-schema.ts'
+
+// kcert.yaml: how the nodes of a cluster are reached, and what else only its operator knows. `discover` writes it.
+
+export type { Inventory } from './inventory-schema.ts'
+
+export type InventoryNode = Inventory['nodes'][number]
+export type Access = NonNullable<InventoryNode['access']>
+export type WorkloadChoice = NonNullable<Inventory['workloads']>
+export type WorkloadSelector = NonNullable<WorkloadChoice['exclude']>[number]
+
+/** The file's usual name, beside which the journal lies. */
+export const inventoryFileName = 'kcert.yaml'
+
+/**
+ * Returns the inventory that a file holds. `source` is its name, for messages. Throws KCERT_INVENTORY_INVALID with the line,
+ * what stands there and what may; nothing of a faulty file is used.
+ */
+export async function readInventory(text: string, source = inventoryFileName): Promise<Inventory> {
+  const { documents, defects } = await readDocuments(text)
+  const [defect] = defects
+  if (defect !== undefined) throw invalid(`${source} line ${defect.line ?? 1}`, defect.reason)
+  const [document, second] = documents
+  if (document === undefined || second !== undefined)
+    throw invalid(source, `it has ${documents.length} documents, and an inventory is one`)
+  const schemas = await import('./inventory-schema.ts')
+  const file = { document, text, source }
+  const value = plainValue(document) as Inventory
+  const check = async (schema: GenericSchema, part: unknown, at: readonly (string | number)[]) => {
+    const fault = await schemaFault(file, schema, part, at)
+    if (fault !== undefined) throw invalid(fault.place, fault.why)
+  }
+  // Each way to a node is held against the one schema that it is meant for: the faults of three at once help nobody.
+  const checkAccess = async (access: Access | undefined, at: readonly (string | number)[]) => {
+    const schema = {
+      local: schemas.localAccessSchema,
+      ssh: schemas.sshAccessSchema,
+      command: schemas.commandAccessSchema,
+    }[String(access?.by)]
+    if (schema !== undefined) await check(schema, access, at)
+  }
+  await checkAccess(value?.access, ['access'])
+  for (const [index, node] of (Array.isArray(value?.nodes) ? value.nodes : []).entries()) {
+    await checkAccess(node?.access, ['nodes', index, 'access'])
+    await check(schemas.nodeSchema, node, ['nodes', index])
+  }
+  await check(schemas.inventorySchema, value, [])
+  checkNodes(value, source)
+  return value
+}
+
+function checkNodes({ nodes, access: forAll, kubeconfigs = [] }: Inventory, source: string): void {
+  const names = nodes.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw invalid(source, `two nodes are called ${JSON.stringify(twice)}`)
+  if (!nodes.some(({ role }) => role === 'control-plane'))
+    throw invalid(source, 'no node has the role control-plane')
+  const lost = nodes.find(({ access }) => (access ?? forAll) === undefined)
+  if (lost !== undefined)
+    throw invalid(source, `nothing says how node ${lost.name} is reached: access is missing`)
+  const local = nodes.filter(({ access }) => access?.by === 'local').map(({ name }) => name)
+  if (local.length > 1)
+    throw invalid(source, `${local.join(' and ')} cannot both be the machine that kcert runs on`)
+  const unknown = kubeconfigs.find((one) => 'node' in one && !names.includes(one.node))
+  if (unknown !== undefined && 'node' in unknown)
+    throw invalid(source, `a kubeconfig is on node ${JSON.stringify(unknown.node)}, which is not among nodes`)
+}
+
+function invalid(place: string, why: string): KcertError {
+  return new KcertError('KCERT_INVENTORY_INVALID', place, {
+    why,
+    next: 'kcert rotate-ca discover writes one; docs/schemas/Inventory.json checks it in an editor',
+  })
+}
+
+/** Returns the node of that name, or undefined: it was born after the file was written. */
+export function inventoryNode({ nodes }: Inventory, name: string): InventoryNode | undefined {
+  return nodes.find((node) => node.name === name)
+}
+
+/** Returns how a node is reached, {node} and {address} filled in; undefined for one that the file says nothing of. */
+export function accessOf(inventory: Inventory, name: string, address?: string): Access | undefined {
+  const node = inventoryNode(inventory, name)
+  if (node?.access !== undefined) return node.access
+  const { access } = inventory
+  const fill = (word: string): string =>
+    word.replaceAll('{node}', name).replaceAll('{address}', node?.addresses[0] ?? address ?? name)
+  if (access?.by === 'ssh') return { ...access, host: fill(access.host) }
+  if (access?.by === 'command') return { ...access, argv: access.argv.map(fill) }
+  return undefined
+}
+
+/** Returns what restarts a component on a node: the operator's own command, or undefined for systemctl restart. */
+export function restartCommand(
+  inventory: Inventory,
+  node: string,
+  component: keyof NonNullable<InventoryNode['restart']>,
+): readonly string[] | undefined {
+  return inventoryNode(inventory, node)?.restart?.[component]
+}
+
+/** Returns the systemd unit of a component on a node. */
+export function unitOf(
+  inventory: Inventory,
+  node: string,
+  component: keyof NonNullable<InventoryNode['units']>,
+): string {
+  return inventoryNode(inventory, node)?.units?.[component] ?? `${component}.service`
+}
+
+/** True when the selector means this workload. */
+export function isSelected(
+  { kind, namespace, name, labels = {} }: WorkloadSelector,
+  workload: {
+    readonly kind: string
+    readonly namespace: string
+    readonly name: string
+    readonly labels: Readonly<Record<string, string>>
+  },
+): boolean {
+  return (
+    (kind === undefined || kind === workload.kind) &&
+    (namespace === undefined || namespace === workload.namespace) &&
+    (name === undefined || name === workload.name) &&
+    Object.entries(labels).every(([label, value]) => workload.labels[label] === value)
+  )
+}

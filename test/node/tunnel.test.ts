@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { commandTransport } from '../../src/node/command.ts'
+import { localTransport } from '../../src/node/local.ts'
+import { sshConnections } from '../../src/node/ssh.ts'
+import type { Transport } from '../../src/node/transport.ts'
+import { openTunnel } from '../../src/node/tunnel.ts'
+import { temporaryFolder } from '../scripts/temporary-folder.ts'
+import { freePort, startSshd, whyNoSshd } from './sshd.ts'
+
+const folder = temporaryFolder('tunnel')
+let server: Server
+let port: number
+
+beforeAll(async () => {
+  // Sends back what it gets, and hangs up when it reads "bye".
+  server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (octets) => {
+      socket.write(octets)
+      if (octets.includes('bye')) socket.end()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  port = (server.address() as AddressInfo).port
+})
+
+afterAll(() => {
+  server.close()
+})
+
+async function readAll(stream: Duplex): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}
+
+function tunnelContract(title: string, transport: () => Transport): void {
+  describe(title, () => {
+    test('octets of every value go both ways as they are, and the end of the far side is the end', async () => {
+      const stream = openTunnel(transport(), '127.0.0.1', port)
+      const octets = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256))
+      stream.write(octets)
+      stream.write('bye')
+      expect((await readAll(stream)).equals(Buffer.concat([octets, Buffer.from('bye')]))).toBe(true)
+    })
+
+    test('a port where nothing listens is an error that says so', async () => {
+      const stream = openTunnel(transport(), '127.0.0.1', await freePort())
+      await expect(readAll(stream)).rejects.toThrow(/refused/i)
+    })
+
+    test('what is destroyed hangs up at the far end', async () => {
+      const gone = once(server, 'connection').then(([socket]) => once(socket, 'close'))
+      const stream = openTunnel(transport(), '127.0.0.1', port)
+      stream.write('hello')
+      await once(stream, 'data')
+      stream.destroy()
+      await gone
+    })
+  })
+}
+
+tunnelContract('from this machine', () => localTransport())
+tunnelContract('by a command', () => commandTransport(['env', 'LANG=C']))
+
+test('a host that would be more than a word to a shell is refused', () => {
+  expect(() => openTunnel(localTransport(), "a'; reboot '", 1)).toThrow(TypeError)
+})
+
+if (whyNoSshd !== undefined || !existsSync('/usr/bin/ssh')) {
+  process.stderr.write(`${whyNoSshd ?? 'no ssh here'}: tunnels by ssh are not tested\n`)
+} else {
+  describe('by ssh', () => {
+    const connections = sshConnections()
+    let sshd: Awaited<ReturnType<typeof startSshd>>
+
+    beforeAll(async () => {
+      sshd = await startSshd(join(folder, 'sshd'))
+    })
+
+    afterAll(async () => {
+      await connections.close()
+      await sshd.stop()
+    })
+
+    tunnelContract('to this machine', () =>
+      connections.transport({ host: 'node', configFile: sshd.configFile }),
+    )
+  })
+}

@@ -1,0 +1,97 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { ObjectsApi } from '../../src/cluster/objects.ts'
+import type { ReadFile } from '../../src/pki/node-access.ts'
+import { readInventory, restartCommand } from '../../src/rotation/inventory.ts'
+import { openSite, type Site } from '../../src/rotation-io/site.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { controlPlaneTree } from '../pki/kubeadm-tree.ts'
+import { temporaryFolder } from '../scripts/temporary-folder.ts'
+
+const folder = temporaryFolder('site')
+
+async function site(): Promise<Site> {
+  const inventory = await readInventory(`apiVersion: kcert/v1
+kind: Inventory
+nodes:
+- name: cp1
+  role: control-plane
+  addresses: [127.0.0.1]
+  layout: kubeadm
+  access: {by: local}
+  restart: {kubelet: [rc-service, kubelet, restart]}
+`)
+  // Nothing here asks the API server.
+  const opened = openSite({ inventory, objects: {} as ObjectsApi, clock: systemClock })
+  onTestFinished(() => opened.close())
+  return opened
+}
+
+function writeTree(): string {
+  const root = join(folder, 'cp1')
+  for (const [path, { bytes, mode, linkTarget }] of controlPlaneTree({ madeAt: new Date('2026-11-01') })
+    .files) {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    if (linkTarget === undefined) writeFileSync(join(root, path), bytes, { mode })
+    else symlinkSync(linkTarget, join(root, path))
+  }
+  return root
+}
+
+test('files of a node are read into what a picture says of them, and no private key is in it', async () => {
+  const { node, reading, certificates } = await site()
+  const root = writeTree()
+  const pki = `${root}/etc/kubernetes/pki`
+  // The leaf comes before its CA: who signed it is known once both were read.
+  const paths = [
+    `${pki}/apiserver.crt`,
+    `${pki}/ca.crt`,
+    `${pki}/ca.key`,
+    `${root}/etc/kubernetes/admin.conf`,
+  ]
+  const files = (await node('cp1')!.readFiles(paths)) as ReadFile[]
+  const [leaf, ca, key, admin] = await Promise.all(
+    files.map(async ({ content, sha256 }) => (await reading.read(content, sha256)).holds),
+  )
+  const digestIn = (holds: typeof leaf) => (holds?.kind === 'certificates' ? holds.certificates[0]! : '')
+  const caRecord = certificates.table.get(digestIn(ca))!
+  expect(caRecord).toMatchObject({ subject: 'CN=kubernetes', isCa: true })
+  expect(key).toEqual({ kind: 'key', spki: caRecord.spki })
+  expect(certificates.table.get(digestIn(leaf))).toMatchObject({ signedBy: caRecord.spki })
+  expect(admin).toMatchObject({ kind: 'kubeconfig', caData: [caRecord.digest] })
+  const client = admin?.kind === 'kubeconfig' ? certificates.table.get(admin.client!) : undefined
+  expect(client).toMatchObject({
+    signedBy: caRecord.spki,
+    subject: 'CN=kubernetes-admin,O=kubeadm:cluster-admins',
+  })
+  expect(certificates.get(digestIn(ca))?.fingerprintSha256).toBe(caRecord.digest)
+  expect(JSON.stringify([leaf, ca, key, admin, ...certificates.table])).not.toContain('PRIVATE')
+})
+
+test('what a kubeconfig names by path is told, and what cannot be read is other', async () => {
+  const { reading } = await site()
+  const text = `kind: Config
+clusters: [{name: c, cluster: {server: 'https://a', certificate-authority: ca.pem}}]
+users: [{name: u, user: {client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+`
+  expect(await reading.read(Buffer.from(text), 'a')).toEqual({
+    holds: { kind: 'kubeconfig', caData: [] },
+    refersTo: { ca: 'ca.pem', client: '/var/lib/kubelet/pki/kubelet-client-current.pem' },
+  })
+  const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+  expect((await reading.read(Buffer.from(broken), 'b')).holds).toEqual({ kind: 'other' })
+  expect((await reading.read(Buffer.from('kind: Pod'), 'c')).holds).toEqual({ kind: 'other' })
+})
+
+test('a process has the same start at each look, and a node that nothing leads to is undefined', async () => {
+  const { inventory, node, startedAtMs } = await site()
+  expect(node('w9')).toBeUndefined()
+  expect(restartCommand(inventory, 'cp1', 'kubelet')).toEqual(['rc-service', 'kubelet', 'restart'])
+  const process = { program: 'kubelet', pid: 7, startTicks: 9, argv: [] } as const
+  const first = await startedAtMs('cp1', { ...process, startedAt: new Date(1_000_000) })
+  const again = await startedAtMs('cp1', { ...process, startedAt: new Date(1_000_013) })
+  expect(again).toBe(first)
+  expect(await startedAtMs('cp1', { ...process, pid: 8, startedAt: new Date(2_000_000) })).not.toBe(first)
+})
