@@ -42,16 +42,15 @@ export const accessSchema = described(
   'how the node is reached',
 )
 
-const component = v.picklist([
-  'kube-apiserver',
-  'kube-controller-manager',
-  'kube-scheduler',
-  'cloud-controller-manager',
-  'kube-proxy',
-  'kubelet',
-])
-
-const perComponent = <Schema extends v.GenericSchema>(schema: Schema) => v.record(component, schema)
+const perComponent = <Schema extends v.GenericSchema>(schema: Schema) =>
+  v.strictObject({
+    'kube-apiserver': v.exactOptional(schema),
+    'kube-controller-manager': v.exactOptional(schema),
+    'kube-scheduler': v.exactOptional(schema),
+    'cloud-controller-manager': v.exactOptional(schema),
+    'kube-proxy': v.exactOptional(schema),
+    kubelet: v.exactOptional(schema),
+  })
 
 export const nodeSchema = v.strictObject({
   name: described(text, 'of the Node object'),
