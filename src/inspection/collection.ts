@@ -9,6 +9,7 @@ import type {
   Origin,
   Owner,
   RequestEntry,
+  UnseenForm,
 } from './entries.ts'
 import { type Place, type ProblemCode, problemAt } from './problems.ts'
 import type { InspectionReport, Problem } from './report.ts'
@@ -32,6 +33,8 @@ export class Collection {
   readonly origins: Origin[] = []
   readonly withoutCertificate: InspectionReport['withoutCertificate'] = []
   readonly problems: Problem[] = []
+  /** Certificates and keys that are not the PEM that Kubernetes reads; in honest inputs next to none. */
+  readonly unseen = new Map<CertificateEntry | KeyEntry, UnseenForm>()
   private readonly byTail = new Map<number, Certificate>()
   private readonly bySignature = new Map<string, Certificate>()
 
@@ -55,7 +58,7 @@ export class Collection {
     return group
   }
 
-  addCertificate(group: Group, entry: string, read: Certificate): void {
+  addCertificate(group: Group, entry: string, read: Certificate): CertificateEntry {
     const certificate = this.interned(read)
     const found: CertificateEntry = {
       source: group.source,
@@ -68,16 +71,18 @@ export class Collection {
     }
     group.certificates = withOneMore(group.certificates, found)
     this.certificates.push(found)
+    return found
   }
 
   addKey(
     group: Group,
     entry: string,
     key: Pick<KeyEntry, 'kind' | 'format' | 'encrypted' | 'publicKey'>,
-  ): void {
+  ): KeyEntry {
     const found = { ...key, source: group.source, entry, group }
     group.keys = withOneMore(group.keys, found)
     this.keys.push(found)
+    return found
   }
 
   addProblem(place: Place, code: ProblemCode, said: Parameters<typeof problemAt>[2]): void {

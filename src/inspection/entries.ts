@@ -1,5 +1,6 @@
 import type { TreePlace } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import type { UnseenText } from '../x509/pem.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Place } from './problems.ts'
@@ -14,6 +15,8 @@ export interface Origin {
   readonly source: string
   readonly file?: FileFacts | undefined
   readonly root?: string | undefined
+  /** True for a file that was read because a kubeconfig names it; `source` is then the kubeconfig. */
+  readonly isReferenced?: true
   /** Set when all sources are there: what the file is in kubeadm's or the kubelet's folder. */
   treePlace?: TreePlace | undefined
 }
@@ -88,3 +91,6 @@ export interface KubeconfigEntry extends Place {
   readonly users: readonly { readonly name: string; readonly group: Group | undefined }[]
   readonly contexts: readonly { readonly cluster: string; readonly user: string }[]
 }
+
+/** What keeps Go, and with it Kubernetes, from reading something as PEM that kcert reads. */
+export type UnseenForm = UnseenText | 'base64' | 'DER' | 'PKCS#7' | 'PKCS#12' | 'label' | 'encrypted'

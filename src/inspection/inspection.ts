@@ -11,7 +11,7 @@ import { Links } from './links.ts'
 import { nothingFound } from './nothing-found.ts'
 import { collectKubeconfig, isKubeconfig } from './read-kubeconfig.ts'
 import { collectManifest } from './read-manifest.ts'
-import { readDerMaterial, readPemMaterial } from './read-material.ts'
+import { type MaterialOptions, readDerMaterial, readPemMaterial } from './read-material.ts'
 import type { CertificateReport, InspectionReport } from './report.ts'
 import { roleOf } from './roles.ts'
 import { mayConcernUs, type Shape, shapeOf } from './sniff.ts'
@@ -132,20 +132,30 @@ export class Inspection {
     }
   }
 
-  private async read(spot: Spot, bytes: Uint8Array, shape: Shape, depth: number): Promise<Group | undefined> {
+  private async read(
+    spot: Spot,
+    bytes: Uint8Array,
+    shape: Shape,
+    depth: number,
+    wrapped: Pick<MaterialOptions, 'form'> = {},
+  ): Promise<Group | undefined> {
     if (depth > deepestContent) return undefined
     const { password } = this.options
     switch (shape) {
       case 'pem':
-        return this.readPem(spot, bytes)
+        return readPemMaterial(this.collection, spot, bytes, { password, ...wrapped })
       case 'der':
-        return readDerMaterial(this.collection, spot, bytes, { password, isGuess: isForeign(spot) })
+        return readDerMaterial(this.collection, spot, bytes, {
+          password,
+          isGuess: isForeign(spot),
+          ...wrapped,
+        })
       case 'document':
         await this.readDocuments(spot, bytes, depth)
         return undefined
       case 'base64': {
         const decoded = Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
-        return this.read(spot, decoded, shapeOf(decoded), depth + 1)
+        return this.read(spot, decoded, shapeOf(decoded), depth + 1, { form: 'base64' })
       }
       default:
         return undefined

@@ -829,6 +829,96 @@ describe('kubeconfigs', () => {
   })
 })
 
+describe('what Kubernetes reads as PEM', () => {
+  const der = Certificate.parse(signedBy(ca, { commonName: 'leaf', key, notBefore, notAfter })).der
+  const bom = '\ufeff'
+  const encryptedKey = key.export({
+    format: 'pem',
+    type: 'pkcs8',
+    cipher: 'aes-256-cbc',
+    passphrase: 'secret',
+  }) as string
+  const brief = (problems: readonly Problem[]) =>
+    problems
+      .filter(({ code }) => code === 'NOT_PLAIN_PEM')
+      .map(({ severity, message }) => [severity, message])
+
+  test('a kubeadm file in DER, or with a byte order mark, is critical: Go finds nothing in it', async () => {
+    const at = async (path: string, bytes: Uint8Array | string) => {
+      const changed: NodeFiles = new Map([...files, [path, { bytes: Buffer.from(bytes), mode: 0o600 }]])
+      return noted(await inspectNode(now, { files: changed, folders: ['/etc/kubernetes'] }))
+    }
+    const own = Buffer.from(files.get(apiserver)!.bytes).toString()
+    const ownDer = Buffer.from(own.replace(/-----[^-]+-----|\n/g, ''), 'base64')
+    expect(brief(await at(apiserver, ownDer))).toEqual([
+      ['critical', 'is DER: where Kubernetes reads PEM, it finds no certificate in this'],
+    ])
+    expect(brief(await at(apiserver, bom + own))).toEqual([
+      [
+        'critical',
+        'begins with a byte order mark: where Kubernetes reads PEM, it finds no certificate in this',
+      ],
+    ])
+    expect(only(await at(apiserver, bom + own), 'NOT_PLAIN_PEM').next).toBe(
+      "save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' /etc/kubernetes/pki/apiserver.crt",
+    )
+    expect(brief(await at(apiserver, ''))).toEqual([
+      ['critical', 'no certificate in it that Kubernetes can read'],
+    ])
+    // Behind the first block a byte order mark does no harm.
+    expect(brief(await at(apiserver, `${bom}${own}${own}`))).toEqual([])
+    expect(brief(await at('/etc/kubernetes/pki/front-proxy-client.key', encryptedKey))).toEqual([
+      ['critical', 'the private key is encrypted: nothing in Kubernetes can open it'],
+    ])
+  })
+
+  test('a kubelet’s -current.pem without its key is critical', async () => {
+    const path = '/var/lib/kubelet/pki/kubelet-client-current.pem'
+    const file = files.get(path)!
+    const [certificate = ''] =
+      /-----BEGIN CERT[\s\S]*?END CERTIFICATE-----\n/.exec(Buffer.from(file.bytes).toString()) ?? []
+    const changed: NodeFiles = new Map([...files, [path, { ...file, bytes: Buffer.from(certificate) }]])
+    expect(brief(noted(await inspectNode(now, { files: changed })))).toEqual([
+      ['critical', 'no private key in it that Kubernetes can read'],
+    ])
+  })
+
+  test('in a kubeconfig it is critical', async () => {
+    const config = (client: string, clientKey: string) =>
+      `users:\n- name: u\n  user: {client-certificate-data: ${base64(client)}, client-key-data: ${base64(clientKey)}}\n`
+    const problems = await problemsOf(named('f', config(bom + pem(), encryptedKey)))
+    expect(problems.map(({ code, severity, entry }) => [code, severity, entry])).toEqual([
+      ['NOT_PLAIN_PEM', 'critical', 'user u: client-certificate-data'],
+      ['NOT_PLAIN_PEM', 'critical', 'user u: client-key-data'],
+    ])
+    expect(await problemsOf(named('f', config(pem(), keyPem(key))))).toEqual([])
+  })
+
+  test('elsewhere it is a warning, where the text means to be PEM or a Secret’s value must be', async () => {
+    const texts = [
+      bom + pem(),
+      Buffer.from(`\ufeff${pem()}`, 'utf16le'),
+      pem().replaceAll('\n', '\r'),
+      base64(der),
+    ]
+    for (const text of texts)
+      expect(await problemsOf(named('f.pem', text))).toMatchObject([
+        { code: 'NOT_PLAIN_PEM', severity: 'warning' },
+      ])
+    const secret = (name: string, value: string | Uint8Array) =>
+      named('s', `kind: Secret\nmetadata: {name: a}\ndata: {${name}: ${base64(value)}}\n`)
+    for (const source of [secret('tls.crt', der), secret('tls.key', encryptedKey)])
+      expect(await problemsOf(source)).toMatchObject([{ code: 'NOT_PLAIN_PEM', severity: 'warning' }])
+    expect(await problemsOf(secret('other', der))).toEqual([])
+  })
+
+  test('DER and encrypted keys that nobody gives to Kubernetes are no problem', async () => {
+    expect(await problemsOf(named('f.der', der), named('f.key', encryptedKey))).toEqual([])
+    // kubectl get secret x -o jsonpath='{.data.tls\.crt}' | kcert inspect -
+    expect(await problemsOf({ name: '-', bytes: Buffer.from(base64(der)) })).toEqual([])
+  })
+})
+
 /** The certificate with its algorithm changed to sha1WithRSAEncryption, and signed so. */
 function sha1Signed(certificate: Uint8Array, signer: LeafOptions['key']): Uint8Array {
   const der = Buffer.from(certificate)

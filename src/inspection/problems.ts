@@ -118,6 +118,11 @@ export const problemCodes = {
     summary:
       'A PEM block is damaged or is passed over by Kubernetes; the other blocks of the text were read.',
   },
+  NOT_PLAIN_PEM: {
+    severity: 'warning',
+    summary:
+      'Kubernetes reads PEM there, and this is none for it (DER, PKCS#7, a byte order mark, UTF-16, base64 alone, an encrypted key, nothing at all); critical in a file of kubeadm or the kubelet and in a kubeconfig.',
+  },
   CERT_UNREADABLE: {
     severity: 'critical',
     summary: 'A certificate is malformed; the message has the field and its offset.',

@@ -127,6 +127,7 @@ class KubeconfigCollector {
       source: this.origin.source,
       file: outcome.file,
       root: undefined,
+      isReferenced: true,
       treePlace: undefined,
     }
     this.collection.origins.push(origin)

@@ -1,11 +1,11 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from '../x509/keys.ts'
-import { isCertificateLabel, type PemBlock, type PemDefect, readPem } from '../x509/pem.ts'
+import { isCertificateLabel, type PemBlock, type PemDefect, readPem, unseenByGo } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
-import type { Group, KeyEntry } from './entries.ts'
+import type { Group, KeyEntry, UnseenForm } from './entries.ts'
 import type { ProblemCode } from './problems.ts'
 import type { Severity } from './report.ts'
 
@@ -40,6 +40,8 @@ export interface MaterialOptions {
   readonly isGuess?: boolean
   /** Where only one of the two counts: client-go takes no key from a certificate's field, nor a certificate from a key's. */
   readonly wanted?: 'certificate' | 'key'
+  /** What the octets were wrapped in, where Kubernetes does not unwrap it. */
+  readonly form?: UnseenForm
   /** Where requests go: a request in a CSR object has more to it than its octets. */
   readonly onRequest?: (request: CertificateRequest, entry: string) => void
 }
@@ -53,17 +55,30 @@ export function readPemMaterial(
 ): Group | undefined {
   const { blocks, defects } = readPem(bytes)
   const things: Thing[] = []
+  const forms = new Map<Thing, UnseenForm>()
   let faults = 0
   for (const part of inOrder(blocks, defects)) {
     if ('reason' in part) things.push(thingOfDefect(part))
-    else addThingsOfBlock(part, options.password, things)
+    else {
+      const from = things.length
+      addThingsOfBlock(part, options.password, things)
+      const form = options.form ?? formOf(part, bytes)
+      if (form !== undefined) for (const thing of things.slice(from)) forms.set(thing, form)
+    }
     const last = things.at(-1)
     if (last === undefined || isReadable(last) || ++faults < mostFaults) continue
     const reason = `${mostFaults} damaged blocks up to here; what follows is not read`
     things.push({ kind: 'bad-block', of: 'block', reason, where: `line ${part.line}` })
     break
   }
-  return addThings(collection, spot, things, options)
+  return addThings(collection, spot, things, options, forms)
+}
+
+function formOf(block: PemBlock, text: Uint8Array): UnseenForm | undefined {
+  const { label } = block
+  if (label === 'PKCS7' || label === 'CMS') return 'PKCS#7'
+  if (isCertificateLabel(label) && passedOverReason(block) !== undefined) return 'label'
+  return unseenByGo(text, block)
 }
 
 /** Reads DER: one or several certificates, a request, a key, PKCS#7 or PKCS#12. */
@@ -73,7 +88,9 @@ export async function readDerMaterial(
   bytes: Uint8Array,
   options: MaterialOptions,
 ): Promise<Group | undefined> {
-  return addThings(collection, spot, await thingsOfDer(bytes, options.password), options)
+  const { things, form } = await thingsOfDer(bytes, options.password)
+  const forms = new Map(things.map((thing) => [thing, options.form ?? form] as const))
+  return addThings(collection, spot, things, options, forms)
 }
 
 function inOrder(
@@ -174,16 +191,20 @@ function addPkcs7(bytes: Uint8Array, where: string, things: Thing[]): void {
 const [tagInteger, tagBitString, tagOid, tagSequence] = [0x02, 0x03, 0x06, 0x30]
 
 /** The first two tags within the outer SEQUENCE tell what it is. */
-async function thingsOfDer(bytes: Uint8Array, password: string | undefined): Promise<Thing[]> {
+async function thingsOfDer(
+  bytes: Uint8Array,
+  password: string | undefined,
+): Promise<{ things: Thing[]; form: UnseenForm }> {
   const where = 'offset 0'
   const inner = contentOffset(bytes, 0)
   const things: Thing[] = []
   if (bytes[inner] === tagInteger) {
     const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
-    if (looksLikePkcs12(bytes)) return thingsOfPkcs12(bytes, password)
+    if (looksLikePkcs12(bytes)) return { things: await thingsOfPkcs12(bytes, password), form: 'PKCS#12' }
     things.push(attempt('key', where, () => privateKey(bytes, password)))
   } else if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) {
     addPkcs7(bytes, where, things)
+    return { things, form: 'PKCS#7' }
   } else {
     const first = contentOffset(bytes, inner)
     if (bytes[first] === tagOid) {
@@ -197,7 +218,7 @@ async function thingsOfDer(bytes: Uint8Array, password: string | undefined): Pro
       addCertificatesOfDer(bytes, things)
     }
   }
-  return things
+  return { things, form: 'DER' }
 }
 
 /** Version 0 and then a Name: a certificate has its serial number and an AlgorithmIdentifier there, which holds an OID at once. */
@@ -273,11 +294,12 @@ function addThings(
   spot: Spot,
   things: readonly Thing[],
   options: MaterialOptions,
+  forms: ReadonlyMap<Thing, UnseenForm>,
 ): Group | undefined {
   if (options.wanted !== undefined) {
     const unwanted = options.wanted === 'key' ? 'certificate' : 'key'
     const wanted = things.filter((thing) => kindOf(thing) !== unwanted)
-    if (wanted.length < things.length) return addThings(collection, spot, wanted, options)
+    if (wanted.length < things.length) return addThings(collection, spot, wanted, options, forms)
   }
   if (things.length === 0) return undefined
   if (options.isGuess && !things.some(isReadable)) return undefined
@@ -287,12 +309,18 @@ function addThings(
     const entry = label(thing)
     const place = { source: group.source, entry }
     switch (thing.kind) {
-      case 'certificate':
-        collection.addCertificate(group, entry, thing.certificate)
+      case 'certificate': {
+        const added = collection.addCertificate(group, entry, thing.certificate)
+        const form = forms.size === 0 ? undefined : forms.get(thing)
+        if (form !== undefined) collection.unseen.set(added, form)
         break
-      case 'key':
-        collection.addKey(group, entry, thing.key)
+      }
+      case 'key': {
+        const added = collection.addKey(group, entry, thing.key)
+        const form = forms.get(thing) ?? (thing.key.encrypted ? 'encrypted' : undefined)
+        if (form !== undefined) collection.unseen.set(added, form)
         break
+      }
       case 'request':
         if (options.onRequest) options.onRequest(thing.request, entry)
         else collection.requests.push({ ...place, request: thing.request })

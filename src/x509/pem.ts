@@ -312,3 +312,15 @@ export function writePem(label: string, der: Uint8Array): string {
   for (let at = 0; at < base64.length; at += 64) text += `${base64.slice(at, at + 64)}\n`
   return `${text}${end}${label}-----\n`
 }
+
+/** Forms of PEM text that others read and Go's pem.Decode passes over. */
+export type UnseenText = 'byte order mark' | 'UTF-16' | 'CR line ends'
+
+/** Returns why Go, and with it Kubernetes, does not see a block that `readPem` found; undefined where it does. */
+export function unseenByGo(text: Uint8Array, { offset, label }: PemBlock): UnseenText | undefined {
+  if (text[0] === 0xff && text[1] === 0xfe) return 'UTF-16'
+  if (offset === 3 && text[0] === 0xef) return 'byte order mark'
+  const bodyAt = offset + begin.length + label.length + dashes.length
+  const isAfterCr = offset > 0 && text[offset - 1] === cr
+  return isAfterCr || (text[bodyAt] === cr && text[bodyAt + 1] !== lf) ? 'CR line ends' : undefined
+}

@@ -9,6 +9,7 @@ import {
   checkUsages,
 } from './content.ts'
 import { checkCurrentLinks, checkModes } from './files.ts'
+import { checkForms } from './plain-pem.ts'
 import { checkIssuerValidity, checkValidity } from './time.ts'
 import {
   checkDuplicates,
@@ -37,6 +38,7 @@ const ofAll: readonly PictureCheck[] = [
   checkSecrets,
   checkDuplicates,
   checkRequests,
+  checkForms,
   checkModes,
   checkCurrentLinks,
 ]

@@ -30,7 +30,7 @@ export const checkModes: PictureCheck = ({ collection }) => {
 }
 
 /** A path that can stand in a command as it is; anything that a shell would look at twice is left out. */
-function pastable(path: string): string | undefined {
+export function pastable(path: string): string | undefined {
   return /^[\w./@:+,-]+$/.test(path) ? path : undefined
 }
 

@@ -1,0 +1,184 @@
+import type { TreePlace } from '../../pki/kubeadm-tree.ts'
+import type { Collection } from '../collection.ts'
+import type { CertificateEntry, Group, KeyEntry, Origin, UnseenForm } from '../entries.ts'
+import { problemAt } from '../problems.ts'
+import type { Problem } from '../report.ts'
+import type { PictureCheck } from './check.ts'
+import { pastable } from './files.ts'
+
+// What kcert reads and Kubernetes does not: its programs find PEM blocks with Go's pem.Decode and open no encrypted key.
+
+/** Files and fields that Kubernetes reads as PEM hold PEM as Go reads it. */
+export const checkForms: PictureCheck = ({ collection }) => [
+  ...ofTrees(collection),
+  ...ofOtherPlaces(collection),
+]
+
+interface Wording {
+  readonly what: string
+  readonly next: (file: string) => string
+}
+
+const wordings: Readonly<Record<UnseenForm, Wording>> = {
+  'byte order mark': {
+    what: 'begins with a byte order mark',
+    next: (file) => `save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' ${file}`,
+  },
+  'UTF-16': {
+    what: 'is UTF-16 text',
+    next: (file) => `save it as UTF-8: iconv -f UTF-16 -t UTF-8 ${file}`,
+  },
+  'CR line ends': {
+    what: 'has lines that end in CR alone',
+    next: (file) => `write it with line feeds: tr '\\r' '\\n' < ${file}`,
+  },
+  base64: { what: 'is base64 around the real content', next: (file) => `decode it: base64 -d ${file}` },
+  DER: {
+    what: 'is DER',
+    next: (file) =>
+      `write it as PEM: openssl x509 -inform DER -in ${file}, or for a key: openssl pkey -inform DER -in ${file}`,
+  },
+  'PKCS#7': {
+    what: 'is PKCS#7',
+    next: (file) =>
+      `write its certificates as PEM: openssl pkcs7 -print_certs -in ${file}, with -inform DER where it is no PEM`,
+  },
+  'PKCS#12': {
+    what: 'is a PKCS#12 keystore',
+    next: (file) => `write what is in it as PEM: openssl pkcs12 -nodes -in ${file}`,
+  },
+  label: {
+    what: 'has another label than CERTIFICATE, or headers',
+    next: (file) => `write it anew as PEM: openssl x509 -in ${file}`,
+  },
+  encrypted: {
+    what: 'is encrypted',
+    next: (file) => `put it there without encryption, readable by its owner alone: openssl pkey -in ${file}`,
+  },
+}
+
+type Entry = CertificateEntry | KeyEntry
+
+function problem(entry: Entry, form: UnseenForm, severity: Problem['severity']): Problem {
+  const { what, next } = wordings[form]
+  const isKey = 'encrypted' in entry
+  const thing = isKey ? 'private key' : 'certificate'
+  const { file } = entry.group.origin
+  return problemAt(entry, 'NOT_PLAIN_PEM', {
+    message:
+      form === 'encrypted'
+        ? `the private key ${what}: nothing in Kubernetes can open it`
+        : `${what}: where Kubernetes reads PEM, it finds no ${thing} in this`,
+    next: next((entry.group.owner.kind !== 'value' && file && pastable(file.path)) || 'FILE'),
+    severity,
+  })
+}
+
+/** In kubeadm's and the kubelet's folders each file must have what Kubernetes looks for in it. */
+function ofTrees(collection: Collection): Problem[] {
+  const places = new Map<Origin, TreePlace>()
+  for (const origin of collection.origins)
+    if (origin.treePlace !== undefined && !origin.isReferenced) places.set(origin, origin.treePlace)
+  if (places.size === 0) return []
+  const groups = new Map<Origin, Group>()
+  for (const group of collection.groups)
+    if (group.owner.kind === 'file' && places.has(group.origin)) groups.set(group.origin, group)
+  // A malformed certificate is critical by itself, and its own words say more.
+  const judged = new Set(
+    collection.problems.filter(({ severity }) => severity === 'critical').map(({ source }) => source),
+  )
+  return [...places].flatMap(([origin, place]) =>
+    judged.has(origin.source) ? [] : ofTreeFile(origin, groups.get(origin), wantedAt(place), collection),
+  )
+}
+
+type Wanted = 'certificate' | 'private key' | 'public key'
+
+function wantedAt(place: TreePlace): readonly Wanted[] {
+  if ('row' in place) {
+    const { part } = place
+    if (part === 'kubeconfig') return []
+    return [part === 'key' ? 'private key' : part === 'public-key' ? 'public key' : 'certificate']
+  }
+  switch (place.file.part) {
+    case 'current':
+      return ['certificate', 'private key']
+    case 'self-signed':
+      return ['certificate']
+    case 'self-signed-key':
+      return ['private key']
+    default:
+      return []
+  }
+}
+
+function ofTreeFile(
+  { source }: Origin,
+  group: Group | undefined,
+  wanted: readonly Wanted[],
+  { unseen }: Collection,
+): Problem[] {
+  const certificates = group?.certificates ?? []
+  const keys = group?.keys ?? []
+  return wanted.flatMap((what) => {
+    const fitting: readonly Entry[] =
+      what === 'certificate'
+        ? certificates
+        : what === 'private key'
+          ? keys.filter(({ kind }) => kind === 'private')
+          : // kube-apiserver takes the public key of a private one and of a certificate too.
+            [...keys, ...certificates]
+    if (fitting.some((entry) => !unseen.has(entry))) return []
+    const [first] = fitting
+    if (first !== undefined) return problem(first, unseen.get(first)!, 'critical')
+    return problemAt({ source, entry: '' }, 'NOT_PLAIN_PEM', {
+      message: `no ${what} in it that Kubernetes can read`,
+      next: 'bring the file back from a backup or another node, or have it made anew as if it were missing',
+      severity: 'critical',
+    })
+  })
+}
+
+const isText: ReadonlySet<UnseenForm> = new Set(['byte order mark', 'UTF-16', 'CR line ends', 'base64'])
+
+/** Elsewhere: each kubeconfig field, values that are read as PEM, and text that means to be PEM. */
+function ofOtherPlaces({ unseen }: Collection): Problem[] {
+  const said = new Set<Group>()
+  const problems: Problem[] = []
+  for (const [entry, form] of unseen) {
+    const severity = severityElsewhere(entry, form, unseen)
+    if (severity === undefined || said.has(entry.group)) continue
+    said.add(entry.group)
+    problems.push(problem(entry, form, severity))
+  }
+  return problems
+}
+
+function severityElsewhere(
+  { group }: Entry,
+  form: UnseenForm,
+  unseen: Collection['unseen'],
+): 'critical' | 'warning' | undefined {
+  const { owner, origin } = group
+  switch (owner.kind) {
+    case 'user':
+    case 'cluster':
+      // Such a block is a problem of its own already; where no other is left, there is no certificate at all.
+      return form === 'label' && group.certificates.some((one) => !unseen.has(one)) ? undefined : 'critical'
+    case 'value':
+      return form !== 'label' && isReadAsPem(owner.object.kind, owner.key) ? 'warning' : undefined
+    case 'ca-bundle':
+    case 'issued':
+      return form === 'label' ? undefined : 'warning'
+    default:
+      // What comes from standard input is no file that anybody else would read.
+      return origin.file !== undefined && origin.treePlace === undefined && isText.has(form)
+        ? 'warning'
+        : undefined
+  }
+}
+
+/** Other names in a Secret are often keystores for programs that want them. */
+function isReadAsPem(kind: 'Secret' | 'ConfigMap', key: string): boolean {
+  return kind === 'ConfigMap' || key === 'tls.crt' || key === 'tls.key' || key === 'ca.crt'
+}
