@@ -50,6 +50,7 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
   const { now, thresholds, password, timeoutMs } = job
   const inspection = new Inspection({
     now,
+    generatedAt: context.clock(),
     thresholds,
     readReferencedFile: readFile,
     ...(password === undefined ? {} : { password }),

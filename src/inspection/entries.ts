@@ -88,7 +88,12 @@ export interface KubeconfigEntry extends Place {
     readonly server: string | undefined
     readonly group: Group | undefined
   }[]
-  readonly users: readonly { readonly name: string; readonly group: Group | undefined }[]
+  readonly users: readonly {
+    readonly name: string
+    readonly group: Group | undefined
+    /** What is secret in the file besides keys. */
+    readonly secret: 'token' | 'password' | undefined
+  }[]
   readonly contexts: readonly { readonly cluster: string; readonly user: string }[]
 }
 

@@ -1,6 +1,7 @@
 import { isNodeIdentity, kubeletRotationWindow } from '../pki/kubelet.ts'
 import type { SubjectAltNames } from '../x509/general-names.ts'
 import type { Name } from '../x509/name.ts'
+import { nameOfOid } from '../x509/oids.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { CertificateEntry, KeyEntry, RequestEntry } from './entries.ts'
 import type { Links } from './links.ts'
@@ -211,15 +212,23 @@ function nameReport(name: Name): NameReport {
 }
 
 function publicKeyReport(key: PublicKeyInfo): CertificateReport['publicKey'] {
-  const { algorithm, bits, curve } = key
+  const { bits, curve } = key
   return {
-    algorithm,
+    algorithm: algorithmText(key.algorithm),
     bits,
     curve,
     get sha256() {
       return key.sha256
     },
   }
+}
+
+/** The name of a key's algorithm, also of those that Kubernetes does not take; the OID where it has none. */
+export function algorithmText(algorithm: string): string {
+  // The usual ones have no dot, and 10,000 of them are not looked up.
+  if (!algorithm.includes('.')) return algorithm
+  const name = nameOfOid(algorithm)
+  return name === 'id-RSASSA-PSS' ? 'RSA-PSS' : (name ?? algorithm)
 }
 
 function altNamesReport({ dns, ip, email, uri }: SubjectAltNames): CertificateReport['subjectAltNames'] {

@@ -140,7 +140,7 @@ describe('a file', () => {
     expect([await read(), await read('open'), await read('wrong')]).toEqual([
       [true, 0, 0],
       [true, 1, 0],
-      [true, 0, 0],
+      [true, 0, 1],
     ])
   })
 
@@ -370,6 +370,22 @@ ${more}`
     }
   })
 
+  test('of a typed list whose items have no kind is read, as kubectl get --raw prints it', async () => {
+    const list = (kind: string, item: object) =>
+      named(kind, JSON.stringify({ kind, apiVersion: 'v1', items: [item] }))
+    const { report } = await inspect(now, [
+      list('SecretList', { metadata: { name: 's' }, data: { 'tls.crt': base64(certificatePem(leaf)) } }),
+      list('CertificateSigningRequestList', {
+        metadata: { name: 'r' },
+        spec: { request: base64(writePem('CERTIFICATE REQUEST', request)) },
+      }),
+    ])
+    expect([...places(report.certificates), ...places(report.requests)]).toEqual([
+      'SecretList Secret s data[tls.crt]',
+      'CertificateSigningRequestList CertificateSigningRequest r spec.request',
+    ])
+  })
+
   test('gives the CAs of the front door: extension-apiserver-authentication', async () => {
     const text = JSON.stringify({
       kind: 'ConfigMap',
@@ -534,6 +550,13 @@ describe('the report', () => {
     expect(json.caPin).toBe(`sha256:${json.publicKey.sha256}`)
     expect(json.issuerFound).toEqual({ source: 'a', entry: '', fingerprintSha256: json.fingerprintSha256 })
     expect(json).not.toHaveProperty('key')
+  })
+
+  test('says what time it was judged at, and when it was made', async () => {
+    const { report } = await inspect(now, [named('f', certificatePem(leaf))], {
+      generatedAt: new Date('2026-11-20T00:00:00Z'),
+    })
+    expect(report).toMatchObject({ generatedAt: '2026-11-20T00:00:00Z', at: '2026-11-21T09:00:00Z' })
   })
 
   test('counts what is in it and when the next certificate expires', async () => {

@@ -24,7 +24,10 @@ import type { Thresholds } from './thresholds.ts'
 import { missingProblem, unreadableProblem } from './unreadable.ts'
 
 export interface InspectionOptions {
+  /** The time that is judged at. */
   readonly now: Date
+  /** When the report is made; `now` where nothing else is said. */
+  readonly generatedAt?: Date
   readonly thresholds: Thresholds
   readonly readReferencedFile: ReadReferencedFile
   /** For keystores and encrypted keys. */
@@ -98,8 +101,8 @@ export class Inspection {
   finish(): InspectionOutcome {
     const { collection, options } = this
     const trees = this.recognise()
-    const store = new StoreLinks(collection.origins, this.unreadable)
-    store.leaveOutLinkTargets(collection)
+    const store = new StoreLinks(collection, this.unreadable)
+    store.leaveOutLinkTargets()
     const picture = this.picture(trees, store)
     const missing = this.missing(trees)
     const problems = [
@@ -121,7 +124,8 @@ export class Inspection {
     const report: InspectionReport = {
       apiVersion: 'kcert/v1',
       kind: 'InspectionReport',
-      generatedAt: timeText(options.now),
+      generatedAt: timeText(options.generatedAt ?? options.now),
+      at: timeText(options.now),
       ...parts,
       summary: summaryOf(parts),
     }
@@ -264,7 +268,7 @@ export class Inspection {
   private picture(trees: RecognisedTrees, store: StoreLinks): Picture {
     const { collection } = this
     const { now, thresholds } = this.options
-    const isReplaced = (group: Group) => store.isReplaced(group.origin)
+    const isReplaced = (group: Group) => store.isReplaced(group)
     const roleFor = (entry: CertificateEntry) => {
       entry.role ??= roleOf(entry, isReplaced)
       return entry.role

@@ -157,6 +157,68 @@ describe('a control plane', () => {
   })
 })
 
+describe('a host of an external etcd, as kubeadm leaves it', () => {
+  const whole = controlPlaneTree({ madeAt }).files
+  const pki = '/etc/kubernetes/pki'
+  const files: NodeFiles = new Map(
+    [...whole].filter(([path]) => /^\/etc\/kubernetes\/pki\/(?:etcd\/|apiserver-etcd-client\.)/.test(path)),
+  )
+
+  test('has no problem and misses nothing', async () => {
+    const outcome = await inspectNode(now, { files })
+    expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
+    const kept = without(files, `${pki}/apiserver-etcd-client`)
+    const { report } = await inspectNode(now, { files: kept })
+    expect(report.missing).toEqual([])
+  })
+
+  test('misses what etcd needs', async () => {
+    const { report } = await inspectNode(now, { files: without(files, `${pki}/etcd/peer`) })
+    expect(report.missing).toEqual([{ source: `${pki}/etcd/peer.crt`, role: 'etcd-peer' }])
+  })
+
+  test.each(['/backup/etcd', '/tmp/of-cp1'])(
+    'the etcd folder alone, in a copy at %s, has its roles',
+    async (copy) => {
+      const copied = new Map([...files].map(([path, file]) => [path.replace(`${pki}/etcd`, copy), file]))
+      const { report } = await inspectNode(now, { files: copied, folders: [copy] })
+      expect(report.certificates.map(({ role }) => role)).toEqual([
+        'etcd-ca',
+        'etcd-healthcheck-client',
+        'etcd-peer',
+        'etcd-server',
+      ])
+      expect(report.missing).toEqual([])
+    },
+  )
+})
+
+describe('what is missing', () => {
+  const { files } = controlPlaneTree({ madeAt })
+  const missing = async (path: string) => {
+    const { report } = await inspectNode(now, { files: without(files, path) })
+    return report.problems.find(({ code }) => code === 'KUBEADM_FILE_MISSING')!
+  }
+
+  test.each(['ca.crt', 'apiserver.key', 'apiserver.crt', 'sa.key', 'etcd/server.crt'])(
+    'is critical where a component does not start without it: %s',
+    async (name) => {
+      expect(await missing(`/etc/kubernetes/pki/${name}`)).toMatchObject({ severity: 'critical' })
+    },
+  )
+
+  test('is a warning where people miss it: admin.conf', async () => {
+    expect(await missing('/etc/kubernetes/admin.conf')).toMatchObject({ severity: 'warning' })
+  })
+
+  test('of sa.pub is made again from sa.key, and nothing becomes invalid', async () => {
+    expect(await missing('/etc/kubernetes/pki/sa.pub')).toMatchObject({
+      severity: 'critical',
+      next: 'on the node itself: openssl pkey -in /etc/kubernetes/pki/sa.key -pubout -out /etc/kubernetes/pki/sa.pub',
+    })
+  })
+})
+
 describe('a worker', () => {
   test('has no problem and misses nothing', async () => {
     const outcome = await inspectNode(now, { files: workerTree({ madeAt, nodeName: 'w1' }).files })
@@ -246,6 +308,37 @@ describe("the kubelet's links", () => {
     ])
     expect(troubles(outcome)).toEqual([])
     expect(outcome.report.certificates).toMatchObject([{ role: 'kubelet-client' }])
+  })
+
+  test('a link that leads to itself says so, and the newest file is not called replaced', async () => {
+    const { report } = await inspect(now, [
+      ...sourcesOf({ files: without(files, link), folders: [folder] }),
+      {
+        name: link,
+        reason: 'dangling-link',
+        detail: 'points to kubelet-client-current.pem, and the links go round in a circle',
+        root: folder,
+        file: { path: link, linkTarget: 'kubelet-client-current.pem' },
+      },
+    ])
+    expect(report.problems.find(({ code }) => code === 'KUBELET_CURRENT_DANGLES')!.message).toBe(
+      'points to kubelet-client-current.pem, and the links go round in a circle',
+    )
+    expect(report.certificates.find(({ source }) => source === target)!.role).toBe('kubelet-client')
+  })
+
+  test('beside a regular -current.pem an old dated file is history', async () => {
+    const { linkTarget: _, ...regular } = files.get(link)!
+    const changed = new Map([...without(files, target), [link, regular] as const])
+    const outcome = await inspectNode(now, { files: changed, folders: [folder] })
+    expect(troubles(outcome)).toEqual([`KUBELET_CURRENT_NOT_A_LINK ${link}`])
+    expect(outcome.report.certificates.filter(({ isReplaced }) => isReplaced)).toHaveLength(1)
+    // With the links followed by the copy, current and the newest file are the same certificate.
+    const both = await inspectNode(now, { files: new Map([...files, [link, regular]]), folders: [folder] })
+    expect(both.report.certificates.map(({ source, role }) => [source, role])).toContainEqual([
+      target,
+      'kubelet-client',
+    ])
   })
 
   test('a file that was replaced is shown and counted nowhere else', async () => {

@@ -1,6 +1,7 @@
-import { generateKeyPairSync, sign } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
+import { craft, extension, extensions } from '../../test/fixtures/certificates.ts'
 import { inspect, inspectNode, named, readerOf, sourcesOf, troubles } from '../../test/pki/inspected.ts'
 import {
   certificatePem,
@@ -15,6 +16,7 @@ import {
   testKey,
 } from '../../test/pki/kubeadm-tree.ts'
 import { Certificate } from '../x509/certificate.ts'
+import { element, octetString, sequence } from '../x509/der-writer.ts'
 import { createRequest } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
 import type { InspectionOutcome } from './inspection.ts'
@@ -482,6 +484,34 @@ describe('what is in it', () => {
     expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
   })
 
+  test('keys that Go cannot use: Ed448, RSA-PSS, X25519', async () => {
+    const problemOf = async (odd: KeyObject) =>
+      only(await problemsOf(named('f', pem({ key: odd }))), 'KEY_WEAK')
+    const ed448 = generateKeyPairSync('ed448').privateKey
+    expect((await problemOf(ed448)).message).toBe('Ed448 key, which Go, and so Kubernetes, does not take')
+    const pss = generateKeyPairSync('rsa-pss', { modulusLength: 2048 }).privateKey
+    expect((await problemOf(pss)).message).toContain('RSA-PSS key')
+    const { report } = await inspect(now, [named('f', pem({ key: ed448 }))])
+    expect(report.certificates[0]!.publicKey.algorithm).toBe('Ed448')
+  })
+
+  test('a CA with a critical extension that Go does not know signs nothing that is accepted', async () => {
+    const odd = extension('nsComment', octetString(new Uint8Array(0)), true)
+    const isCa = extension('basicConstraints', sequence(element(0x01, Uint8Array.of(0xff))), true)
+    const messageOf = async (...list: Uint8Array[]) => {
+      const text = writePem('CERTIFICATE', craft({ tail: extensions(list) }))
+      const problem = only(await problemsOf(named('f', text)), 'CRITICAL_EXTENSION_UNKNOWN')
+      expect(problem.severity).toBe('critical')
+      return problem.message
+    }
+    expect(await messageOf(odd, isCa)).toBe(
+      'a critical extension that Go does not know, nsComment: no chain through this CA is accepted',
+    )
+    expect(await messageOf(odd)).toBe(
+      'a critical extension that Go does not know, nsComment: whoever checks the certificate refuses it',
+    )
+  })
+
   test('a serving certificate without names: a warning, and critical where it serves for sure', async () => {
     expect(
       only(await problemsOf(named('f', pem({ extendedKeyUsage: ['serverAuth'] }))), 'SAN_MISSING').severity,
@@ -612,6 +642,49 @@ describe('files', () => {
     const config = `users:\n- name: u\n  user: {client-certificate-data: ${base64(pem())}, client-key-data: ${base64(keyPem(key))}}\n`
     expect(only(await problemsOf(named('f', config, 0o644)), 'KEY_READABLE_BY_OTHERS').entry).toBe(
       'user u: client-key-data',
+    )
+  })
+
+  test('a kubeconfig with a token or a password in it counts as a key file too', async () => {
+    const config = (user: string) => `users:\n- name: u\n  user: {${user}}\n`
+    for (const user of ['token: abc', 'username: a, password: b']) {
+      expect(
+        only(await problemsOf(named('/x/f', config(user), 0o644)), 'KEY_READABLE_BY_OTHERS'),
+      ).toMatchObject({
+        severity: 'warning',
+        entry: 'user u',
+        next: 'chmod 600 /x/f',
+      })
+    }
+    expect(
+      only(await problemsOf(named('/x/f', config('token: abc'), 0o644)), 'KEY_READABLE_BY_OTHERS').message,
+    ).toBe('mode 0644: every user of the machine may read the token')
+    expect(await problemsOf(named('/x/f', config('tokenFile: /run/token'), 0o644))).toEqual([])
+    expect(await problemsOf(named('/x/f', config('token: abc'), 0o600))).toEqual([])
+  })
+
+  test('a password that opens nothing is said, of keys and of keystores in Secrets too', async () => {
+    const locked = key.export({
+      format: 'pem',
+      type: 'pkcs8',
+      cipher: 'aes-256-cbc',
+      passphrase: 'x',
+    }) as string
+    const { report } = await inspect(now, [named('f', locked)], { password: 'y' })
+    expect(only(noted({ report } as InspectionOutcome), 'KEY_LOCKED')).toMatchObject({
+      severity: 'warning',
+      message: 'the password of --password-file does not open the private key',
+    })
+    expect((await inspect(now, [named('f', locked)], { password: 'x' })).report.problems).toEqual([])
+  })
+
+  test.runIf(existsSync(keystore))('a locked keystore in a Secret is information', async () => {
+    const secret = `kind: Secret\nmetadata: {name: a}\ndata: {keystore.p12: ${base64(readFileSync(keystore))}}\n`
+    const problem = only(await problemsOf(named('s', secret)), 'KEYSTORE_LOCKED')
+    expect(problem).toMatchObject({ severity: 'info', entry: 'Secret a data[keystore.p12]' })
+    const { report } = await inspect(now, [named('f', readFileSync(keystore))], { password: 'wrong' })
+    expect(only(report.problems, 'KEYSTORE_LOCKED').next).toBe(
+      'name the file that holds its own password with --password-file',
     )
   })
 

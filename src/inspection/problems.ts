@@ -74,6 +74,10 @@ export const problemCodes = {
     severity: 'warning',
     summary: 'The certificate is signed with SHA-1 or MD5, which every Kubernetes component refuses.',
   },
+  CRITICAL_EXTENSION_UNKNOWN: {
+    severity: 'critical',
+    summary: 'The certificate has a critical extension that Go does not know: a chain with it is refused.',
+  },
   SAN_MISSING: {
     severity: 'warning',
     summary:
@@ -111,7 +115,8 @@ export const problemCodes = {
   },
   KUBEADM_FILE_MISSING: {
     severity: 'warning',
-    summary: 'A file that belongs to the recognised kubeadm or kubelet folder is not there.',
+    summary:
+      'A file that belongs to the recognised kubeadm or kubelet folder is not there; critical where a component does not start without it.',
   },
   PEM_BLOCK_BAD: {
     severity: 'warning',
@@ -138,7 +143,12 @@ export const problemCodes = {
   },
   KEYSTORE_LOCKED: {
     severity: 'warning',
-    summary: 'A PKCS#12 keystore does not open with the password given, or without one.',
+    summary:
+      'A PKCS#12 keystore does not open with the password given, or without one; information in a Secret, where its program has the password.',
+  },
+  KEY_LOCKED: {
+    severity: 'warning',
+    summary: 'An encrypted private key does not open with the password that was given.',
   },
   DOCUMENT_MALFORMED: { severity: 'warning', summary: 'A YAML or JSON document cannot be read.' },
   FIELD_MALFORMED: {

@@ -42,7 +42,7 @@ class KubeconfigCollector {
   private readonly prefix: string
   private readonly kubeconfig: Kubeconfig
   private readonly clusters: { name: string; server: string | undefined; group: Group | undefined }[] = []
-  private readonly users: { name: string; group: Group | undefined }[] = []
+  private readonly users: KubeconfigEntry['users'][number][] = []
   private readonly entry: KubeconfigEntry
 
   constructor(context: KubeconfigContext, origin: Origin, prefix: string, kubeconfig: Kubeconfig) {
@@ -88,7 +88,7 @@ class KubeconfigCollector {
     const at = `user ${nameText(user.name)}`
     const owner: Owner = { kind: 'user', kubeconfig: this.entry, name: user.name }
     const group = user.clientCertificate && this.material(at, owner, user.clientCertificate)
-    this.users.push({ name: user.name, group })
+    this.users.push({ name: user.name, group, secret: secretOf(user) })
     if (user.clientKey !== undefined) {
       const keys = this.material(at, owner, user.clientKey)
       // One group for both, so that they are compared with each other.
@@ -216,6 +216,11 @@ function isSource(outcome: Source | UnreadableSource): outcome is Source {
 function isKubeletsFileElsewhere(path: string, { file, root }: Origin): boolean {
   const isInPlace = file === undefined || file.path.startsWith('/etc/kubernetes/')
   return root !== undefined && !isInPlace && path.includes('/var/lib/kubelet/')
+}
+
+function secretOf({ credentials }: KubeconfigUser): 'token' | 'password' | undefined {
+  if (credentials.some(({ kind }) => kind === 'token')) return 'token'
+  return credentials.some(({ kind }) => kind === 'basic') ? 'password' : undefined
 }
 
 function credentialText(credential: Credential): string {

@@ -27,12 +27,15 @@ export async function collectManifest(
   origin: Origin,
   node: Node,
   depth = 0,
+  listed = '',
 ): Promise<void> {
-  const kind = textOf(valueAt(node, 'kind')) ?? ''
+  // Items of a typed list have no kind of their own: kubectl get --raw prints what the API server sends.
+  const kind = textOf(valueAt(node, 'kind')) || listed
   const items = valueAt(node, 'items')
   if (items?.kind === 'list' && (kind === '' || kind.endsWith('List'))) {
     if (depth >= deepestList) return
-    for (const item of items.items) await collectManifest(context, origin, item, depth + 1)
+    for (const item of items.items)
+      await collectManifest(context, origin, item, depth + 1, kind.slice(0, -'List'.length))
     return
   }
   const reader = new ManifestReader(context, origin, kind, node)
@@ -69,6 +72,7 @@ class ManifestReader {
   private readonly origin: Origin
   private readonly node: Node
   private readonly namespace: string | undefined
+  private readonly kind: string
   private readonly name: string
   /** "Secret kube-system/x" */
   private readonly title: string
@@ -77,6 +81,7 @@ class ManifestReader {
     this.context = context
     this.origin = origin
     this.node = node
+    this.kind = kind
     this.namespace = textOf(valueAt(node, 'metadata', 'namespace'))
     const generated = textOf(valueAt(node, 'metadata', 'generateName'))
     this.name =
@@ -209,6 +214,15 @@ class ManifestReader {
     return undefined
   }
 
+  private fetchAdvice(): string {
+    const { kind, name, namespace } = this
+    const words = [kind.toLowerCase(), name, ...(namespace === undefined ? [] : ['-n', namespace])]
+    // Names of a manifest are whatever its author wrote, and this may be pasted.
+    return words.every((word) => /^[a-z0-9][a-z0-9.:-]*$|^-n$/.test(word))
+      ? `fetch the object anew: kubectl get ${words.join(' ')} -o yaml`
+      : 'fetch the object anew with kubectl get -o yaml'
+  }
+
   private malformed(
     path: string,
     reason: string,
@@ -216,7 +230,7 @@ class ManifestReader {
   ): void {
     this.context.collection.addProblem({ source: this.origin.source, entry: `${this.title} ${path}` }, code, {
       message: `${path}: ${reason}`,
-      next: 'fetch the object anew: kubectl get … -o yaml',
+      next: this.fetchAdvice(),
     })
   }
 }

@@ -17,7 +17,12 @@ const mostFaults = 1000
 type Thing =
   | { readonly kind: 'certificate'; readonly certificate: Certificate }
   | { readonly kind: 'request'; readonly request: CertificateRequest }
-  | { readonly kind: 'key'; readonly key: Pick<KeyEntry, 'kind' | 'format' | 'encrypted' | 'publicKey'> }
+  | {
+      readonly kind: 'key'
+      readonly key: Pick<KeyEntry, 'kind' | 'format' | 'encrypted' | 'publicKey'>
+      /** The password that was given is not its own. */
+      readonly isLocked?: true
+    }
   | {
       readonly kind: 'failed'
       readonly of: 'certificate' | 'request' | 'key'
@@ -166,7 +171,8 @@ function privateKey(input: PemBlock | Uint8Array, password: string | undefined):
     if (!(error instanceof KcertError) || error.code !== 'KCERT_PASSWORD_WRONG') throw error
     // A password that is another's must not hide what the key is.
     const { format, encrypted } = readPrivateKey(input)
-    return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey: undefined } }
+    const key = { kind: 'private', format, encrypted, publicKey: undefined } as const
+    return { kind: 'key', key, isLocked: true }
   }
 }
 
@@ -302,7 +308,8 @@ function addThings(
     if (wanted.length < things.length) return addThings(collection, spot, wanted, options, forms)
   }
   if (things.length === 0) return undefined
-  if (options.isGuess && !things.some(isReadable)) return undefined
+  if (options.isGuess && !things.some((thing) => isReadable(thing) || thing.kind === 'locked'))
+    return undefined
   const group = collection.group(spot)
   const label = labeller(spot.entry, things)
   for (const thing of things) {
@@ -317,6 +324,11 @@ function addThings(
       }
       case 'key': {
         const added = collection.addKey(group, entry, thing.key)
+        if (thing.isLocked)
+          collection.addProblem(place, 'KEY_LOCKED', {
+            message: 'the password of --password-file does not open the private key',
+            next: ownPassword,
+          })
         const form = forms.get(thing) ?? (thing.key.encrypted ? 'encrypted' : undefined)
         if (form !== undefined) collection.unseen.set(added, form)
         break
@@ -326,8 +338,13 @@ function addThings(
         else collection.requests.push({ ...place, request: thing.request })
         break
       case 'locked': {
-        const { message, next = 'give its password with --password-file FILE' } = thing.error
-        collection.addProblem(place, 'KEYSTORE_LOCKED', { message, next })
+        const { message, next = ownPassword } = thing.error
+        // In a Secret its password lies beside it, for the program that uses it.
+        collection.addProblem(place, 'KEYSTORE_LOCKED', {
+          message,
+          next,
+          ...(spot.owner.kind === 'value' && { severity: 'info' }),
+        })
         break
       }
       case 'bad-block':
@@ -350,6 +367,8 @@ function addThings(
   }
   return group
 }
+
+const ownPassword = 'name the file that holds its own password with --password-file'
 
 const nextForBroken = {
   alone: {

@@ -142,6 +142,7 @@ export const inspectionReportSchema = v.object({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal('InspectionReport'),
   generatedAt: time,
+  at: v.pipe(time, v.description('the time that was judged at')),
   selection: v.optional(
     v.pipe(
       v.object({ only: v.array(v.string()), certificates: v.number() }),

@@ -1,6 +1,6 @@
-import { currentLinkName, type KubeletFile } from '../pki/kubelet.ts'
+import { currentLinkName, type KubeletFile, kubeletFile } from '../pki/kubelet.ts'
 import type { Collection } from './collection.ts'
-import type { Origin } from './entries.ts'
+import type { Group } from './entries.ts'
 import { linkDestination } from './references.ts'
 import type { UnreadableSource } from './source.ts'
 
@@ -13,27 +13,34 @@ export class StoreLinks {
   private readonly inUse = new Map<string, string>()
   /** By folder and role: name of the newest dated file. The names sort as their dates do. */
   private readonly newest = new Map<string, string>()
-  private readonly origins: readonly Origin[]
+  private readonly collection: Collection
   private knownPaths: Set<string> | undefined
 
-  constructor(origins: readonly Origin[], unreadable: readonly UnreadableSource[]) {
-    this.origins = origins
-    for (const { file, treePlace } of origins) {
+  constructor(collection: Collection, unreadable: readonly UnreadableSource[]) {
+    this.collection = collection
+    for (const { file, treePlace } of collection.origins) {
       if (file === undefined || treePlace === undefined || !('file' in treePlace)) continue
       const { file: kubelets, name, tree } = treePlace
       if (kubelets.part === 'pair') this.addDated(slot(tree.folder, kubelets.role), name)
-      if (kubelets.part === 'current') this.note(file.path, file.linkTarget, kubelets.role)
+      if (kubelets.part === 'current')
+        this.inUse.set(slot(tree.folder, kubelets.role), lastName(file.linkTarget ?? name))
     }
-    for (const { file } of unreadable) {
-      const name = file?.path.slice(file.path.lastIndexOf('/') + 1)
+    for (const one of unreadable) {
+      const { file } = one
+      const name = file === undefined ? '' : lastName(file.path)
       for (const role of ['kubelet-client', 'kubelet-serving'] as const) {
-        if (file !== undefined && name === currentLinkName(role)) this.note(file.path, file.linkTarget, role)
+        if (file?.linkTarget === undefined || name !== currentLinkName(role)) continue
+        const key = slot(folderOf(file.path), role)
+        const target = lastName(file.linkTarget)
+        // One that leads to a lost file still says that the files before that one are history.
+        const isNewer = kubeletFile(target)?.part === 'pair' && target > (this.newest.get(key) ?? '')
+        if (isNewer || this.isTargetHere(one)) this.inUse.set(key, target)
       }
     }
   }
 
   private hasFile(path: string): boolean {
-    this.knownPaths ??= new Set(this.origins.flatMap(({ file }) => file?.path ?? []))
+    this.knownPaths ??= new Set(this.collection.origins.flatMap(({ file }) => file?.path ?? []))
     return this.knownPaths.has(path)
   }
 
@@ -42,28 +49,33 @@ export class StoreLinks {
     if (known === undefined || known < name) this.newest.set(key, name)
   }
 
-  private note(path: string, target: string | undefined, role: KubeletFile['role']): void {
-    if (target !== undefined)
-      this.inUse.set(slot(folderOf(path), role), target.slice(target.lastIndexOf('/') + 1))
-  }
-
-  /** True for a dated file that another has taken the place of. */
-  isReplaced({ treePlace }: Origin): boolean {
+  /** True for a dated file that another has taken the place of. A copy of the one in use is none. */
+  isReplaced({ origin, certificates }: Group): boolean {
+    const { treePlace } = origin
     if (treePlace === undefined || !('file' in treePlace) || treePlace.file.part !== 'pair') return false
     const { name, tree, file } = treePlace
     const key = slot(tree.folder, file.role)
-    return (this.inUse.get(key) ?? this.newest.get(key)) !== name
+    const inUse = this.inUse.get(key) ?? this.newest.get(key)
+    if (inUse === name) return false
+    // cp -L makes a file of the link, beside the one that it led to.
+    const current = `${tree.folder}/${currentLinkName(file.role)}`
+    const inCurrent = this.collection.groups.find(
+      (group) => group.owner.kind === 'file' && group.origin.file?.path === current,
+    )
+    const [leaf] = certificates
+    return leaf === undefined || inCurrent?.certificates[0]?.certificate !== leaf.certificate
   }
 
   /** True for a link of a copied folder whose file lies beside it, though the path that it names does not exist. */
   isTargetHere({ file }: UnreadableSource): boolean {
     if (file?.linkTarget === undefined) return false
-    const name = file.linkTarget.slice(file.linkTarget.lastIndexOf('/') + 1)
+    const name = lastName(file.linkTarget)
     return this.hasFile(`${folderOf(file.path)}/${name}`)
   }
 
   /** Takes out of the collection the dated files that a -current.pem of it leads to. */
-  leaveOutLinkTargets(collection: Collection): void {
+  leaveOutLinkTargets(): void {
+    const { collection } = this
     const targets = new Set<string>()
     for (const { file, root, treePlace } of collection.origins) {
       if (
@@ -73,7 +85,7 @@ export class StoreLinks {
         !('file' in treePlace)
       )
         continue
-      const name = file.linkTarget.slice(file.linkTarget.lastIndexOf('/') + 1)
+      const name = lastName(file.linkTarget)
       const beside = `${folderOf(file.path)}/${name}`
       targets.add(this.hasFile(beside) ? beside : linkDestination(file.path, file.linkTarget))
     }
@@ -87,6 +99,10 @@ export class StoreLinks {
 
 function slot(folder: string, role: KubeletFile['role']): string {
   return `${role} ${folder}`
+}
+
+function lastName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 function folderOf(path: string): string {

@@ -10,7 +10,7 @@ const counters = {
 
 /** Returns the counts of a report. `sources` is how many there are with anything in them. */
 export function summaryOf(
-  parts: Omit<InspectionReport, 'apiVersion' | 'kind' | 'generatedAt' | 'summary'>,
+  parts: Omit<InspectionReport, 'apiVersion' | 'kind' | 'generatedAt' | 'at' | 'summary'>,
 ): InspectionReport['summary'] {
   const { certificates, requests, keys, problems, withoutCertificate } = parts
   const sources = new Set<string>()

@@ -1,3 +1,4 @@
+import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { MissingFile, TreePlace } from '../pki/kubeadm-tree.ts'
 import { anewAdvice } from './advice.ts'
 import { problemAt } from './problems.ts'
@@ -22,7 +23,9 @@ export function unreadableProblem(
     if (isTargetHere) return undefined
     const { isInPlace, folder } = place.tree
     return problemAt(where, 'KUBELET_CURRENT_DANGLES', {
-      message: `leads to ${file?.linkTarget ?? 'a file'}, which is not there`,
+      message: detail.includes('circle')
+        ? detail
+        : `leads to ${file?.linkTarget ?? 'a file'}, which is not there`,
       next: `point it at the newest dated file of ${folder} (ln -sfn), or delete all of that role and restart the kubelet, which then asks for a new certificate`,
       severity: isInPlace ? 'critical' : 'warning',
     })
@@ -59,7 +62,13 @@ export function missingProblem(source: string, missing: MissingFile): Problem {
   return problemAt({ source, entry: '' }, 'KUBEADM_FILE_MISSING', {
     message: `${missing.role} is missing`,
     next: missingAdvice(missing),
+    ...(isNeededToStart(missing) && { severity: 'critical' }),
   })
+}
+
+/** What a component reads when it starts; people alone use admin.conf, and a kubelet makes its link again. */
+function isNeededToStart({ row }: MissingFile): boolean {
+  return row !== undefined && (row.kind !== 'kubeconfig' || row.usedBy !== undefined)
 }
 
 function missingAdvice({ row, part }: MissingFile): string {
@@ -68,6 +77,10 @@ function missingAdvice({ row, part }: MissingFile): string {
     case 'ca':
       return 'copy it from another control-plane node or a backup: a new one would be a new CA, which nobody trusts yet'
     case 'service-account-key':
+      if (part === 'public-key') {
+        const path = `${kubeadmFolders.pki}/${row.file}`
+        return `on the node itself: openssl pkey -in ${path}.key -pubout -out ${path}.pub`
+      }
       return 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid'
     case 'kubeconfig':
       return anewAdvice(row)

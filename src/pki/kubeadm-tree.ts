@@ -1,4 +1,6 @@
 import {
+  type KubeadmCa,
+  type KubeadmLeaf,
   type KubeadmRow,
   kubeadmCas,
   kubeadmFolders,
@@ -28,10 +30,13 @@ export type TreePlace =
 /** One node's /etc/kubernetes, wherever a copy of it lies, or its pki folder alone. */
 export interface KubeadmTree {
   readonly kind: 'kubeadm'
-  readonly node: 'control-plane' | 'worker'
+  /** `etcd`: a host of an external etcd, which has nothing but etcd's files and its client's. */
+  readonly node: 'control-plane' | 'worker' | 'etcd'
   /** Where the kubeconfigs are; undefined when only the pki folder was given. */
   readonly kubernetesFolder: string | undefined
   readonly pkiFolder: string
+  /** pki/etcd; elsewhere when only a copy of that was given. */
+  readonly etcdFolder: string
   /** False when somebody else runs etcd, or keeps its certificates elsewhere: then its files are not missed. */
   readonly hasOwnEtcd: boolean
   /** False for a copy that lies elsewhere than where the node's own components read it. */
@@ -147,39 +152,67 @@ function findKubeadmTrees(folders: Folders): KubeadmTree[] {
   for (const [folder, names] of folders) {
     if (isKubernetesFolder(folder, names) && !parents.has(folder)) pkiFolders.add(`${folder}/pki`)
   }
-  return [...pkiFolders].map((pkiFolder): KubeadmTree => {
+  const trees = [...pkiFolders].map((pkiFolder): KubeadmTree => {
     const parent = parentOf(pkiFolder)
+    const etcdFolder = `${pkiFolder}/etcd`
     const above = folders.get(parent)
     const hasKubeconfigs = above !== undefined && [...above].some((name) => kubeconfigNames.has(name))
     const names = folders.get(pkiFolder) ?? new Set()
+    const rows = tellingRowsIn(names)
+    const hasOwnEtcd = isEtcdFolder(folders.get(etcdFolder))
+    const isEtcdHost =
+      hasOwnEtcd && [...rows].every((row) => row === 'apiserver-etcd-client') && !hasKubeconfigs
     const isControlPlane =
-      tellingCount(names) > 0 ||
-      (above !== undefined && controlPlaneKubeconfigs.some((name) => above.has(name)))
-    const etcd = folders.get(`${pkiFolder}/etcd`)
+      rows.size > 0 || (above !== undefined && controlPlaneKubeconfigs.some((name) => above.has(name)))
     return {
       kind: 'kubeadm',
-      node: isControlPlane ? 'control-plane' : 'worker',
+      node: isEtcdHost ? 'etcd' : isControlPlane ? 'control-plane' : 'worker',
       kubernetesFolder: hasKubeconfigs ? parent : undefined,
       pkiFolder,
-      hasOwnEtcd: ['server.crt', 'peer.crt', 'healthcheck-client.crt'].some((name) => etcd?.has(name)),
+      etcdFolder,
+      hasOwnEtcd,
       isInPlace: pkiFolder === kubeadmFolders.pki,
     }
   })
+  return [...trees, ...etcdFoldersAlone(folders, new Set(trees.map(({ etcdFolder }) => etcdFolder)))]
 }
 
-function tellingCount(names: ReadonlySet<string>): number {
+function isEtcdFolder(names: ReadonlySet<string> | undefined): boolean {
+  return ['server.crt', 'peer.crt', 'healthcheck-client.crt'].some((name) => names?.has(name))
+}
+
+/** Copies of pki/etcd without what is around it: only kubeadm's etcd has a client for its health beside a server. */
+function etcdFoldersAlone(folders: Folders, known: ReadonlySet<string>): KubeadmTree[] {
+  const trees: KubeadmTree[] = []
+  for (const [folder, names] of folders) {
+    if (known.has(folder) || !names.has('healthcheck-client.crt')) continue
+    if (!['server.crt', 'peer.crt'].some((name) => names.has(name))) continue
+    trees.push({
+      kind: 'kubeadm',
+      node: 'etcd',
+      kubernetesFolder: undefined,
+      pkiFolder: folder,
+      etcdFolder: folder,
+      hasOwnEtcd: true,
+      isInPlace: false,
+    })
+  }
+  return trees
+}
+
+function tellingRowsIn(names: ReadonlySet<string>): ReadonlySet<string> {
   const rows = new Set<string>()
   for (const name of names) {
     const row = pkiNames.get(name)?.row.name
     if (row !== undefined && tellingRows.has(row)) rows.add(row)
   }
-  return rows.size
+  return rows
 }
 
 function isPkiFolder(folder: string, names: ReadonlySet<string>): boolean {
   // Elsewhere a ca.crt says nothing.
   if (folder === kubeadmFolders.pki && [...names].some((name) => pkiNames.has(name))) return true
-  const count = tellingCount(names)
+  const count = tellingRowsIn(names).size
   return count >= 2 || (count === 1 && nameOf(folder) === 'pki')
 }
 
@@ -189,12 +222,30 @@ function isKubernetesFolder(folder: string, names: ReadonlySet<string>): boolean
 }
 
 function addKubeadmPlaces(tree: KubeadmTree, folders: Folders, places: Map<string, TreePlace>): void {
-  for (const [path, { row, part }] of pkiNames) places.set(`${tree.pkiFolder}/${path}`, { tree, row, part })
+  for (const [path, { row, part }] of pkiNames) {
+    if (tree.etcdFolder === tree.pkiFolder && !path.startsWith(etcdPart)) continue
+    places.set(pathIn(tree, path), { tree, row, part })
+  }
   if (tree.kubernetesFolder === undefined) return
   for (const name of folders.get(tree.kubernetesFolder) ?? []) {
     const row = kubeconfigNames.get(name)
     if (row !== undefined) places.set(`${tree.kubernetesFolder}/${name}`, { tree, row, part: 'kubeconfig' })
   }
+}
+
+const etcdPart = 'etcd/'
+
+/** Path of a file of the table: etcd's part may lie by itself. */
+function pathIn({ pkiFolder, etcdFolder }: KubeadmTree, path: string): string {
+  return path.startsWith(etcdPart) ? `${etcdFolder}/${path.slice(etcdPart.length)}` : `${pkiFolder}/${path}`
+}
+
+function rowsExpectedIn({ node, hasOwnEtcd }: KubeadmTree): readonly (KubeadmCa | KubeadmLeaf)[] {
+  if (node === 'worker') return [kubeadmCas[0]!]
+  const rows = [...kubeadmCas, ...kubeadmLeaves]
+  const isEtcds = ({ file }: KubeadmCa | KubeadmLeaf) => file.startsWith(etcdPart)
+  if (node === 'etcd') return rows.filter(isEtcds)
+  return hasOwnEtcd ? rows : rows.filter((row) => !isEtcds(row) && row.name !== 'apiserver-etcd-client')
 }
 
 function missingOfKubeadm(
@@ -207,15 +258,12 @@ function missingOfKubeadm(
   const expect = (path: string, role: string, row: KubeadmRow, part: MissingFile['part']) =>
     expected.push({ path, role, row, part })
   if (isWalked(tree.pkiFolder)) {
-    const rows = tree.node === 'worker' ? [kubeadmCas[0]!] : [...kubeadmCas, ...kubeadmLeaves]
-    for (const row of rows) {
-      const certificate = `${tree.pkiFolder}/${row.file}.crt`
-      const isEtcds = row.file.startsWith('etcd/') || row.name === 'apiserver-etcd-client'
-      if (isEtcds && !tree.hasOwnEtcd) continue
+    for (const row of rowsExpectedIn(tree)) {
+      const certificate = pathIn(tree, `${row.file}.crt`)
       expect(certificate, row.name, row, 'certificate')
       // A CA's key may rightly be elsewhere: that is kubeadm's external CA.
       if (row.kind === 'leaf' && has(certificate))
-        expect(`${tree.pkiFolder}/${row.file}.key`, `${row.name} key`, row, 'key')
+        expect(pathIn(tree, `${row.file}.key`), `${row.name} key`, row, 'key')
     }
     if (tree.node === 'control-plane') {
       expect(`${tree.pkiFolder}/sa.key`, 'sa key', serviceAccountKey, 'key')

@@ -200,6 +200,7 @@ export const goldenReport: InspectionReport = {
   apiVersion: 'kcert/v1',
   kind: 'InspectionReport',
   generatedAt: goldenNow,
+  at: goldenNow,
   certificates,
   requests: [
     {

@@ -2,6 +2,7 @@ import type { Problem } from '../report.ts'
 import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
 import {
   checkAltNames,
+  checkCriticalExtensions,
   checkKeyStrength,
   checkMasters,
   checkSignatureStrength,
@@ -25,6 +26,7 @@ const ofEachCertificate: readonly CertificateCheck[] = [
   checkIssuerValidity,
   checkKeyStrength,
   checkSignatureStrength,
+  checkCriticalExtensions,
   checkAltNames,
   checkUsages,
   checkSubject,

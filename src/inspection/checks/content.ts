@@ -1,9 +1,11 @@
 import { systemMasters } from '../../pki/kubeadm.ts'
 import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import type { Certificate } from '../../x509/certificate.ts'
+import { nameOfOid } from '../../x509/oids.ts'
 import type { PublicKeyInfo } from '../../x509/public-key.ts'
 import { kubeadmKubeconfigOf, renewalAdvice } from '../advice.ts'
 import type { CertificateEntry } from '../entries.ts'
+import { algorithmText } from '../entry-reports.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { Role } from '../roles.ts'
@@ -24,8 +26,28 @@ function keyWeakness({ algorithm, bits, curve }: PublicKeyInfo): string | undefi
     return `RSA key of ${bits} bits${bits < 1024 ? ', which Go no longer takes at all' : ''}; 2048 is the least`
   }
   if (algorithm === 'ECDSA' && curve === 'P-224') return 'ECDSA key on curve P-224; P-256 is the least'
-  if (algorithm === 'DSA') return 'DSA key, which Kubernetes does not take'
-  return undefined
+  if (goodAlgorithms.has(algorithm)) return undefined
+  return `${algorithmText(algorithm)} key, which Go, and so Kubernetes, does not take`
+}
+
+const goodAlgorithms: ReadonlySet<string> = new Set(['RSA', 'ECDSA', 'Ed25519'])
+
+/** Critical extensions that Go does not handle: it refuses each chain with one. */
+export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
+  const { unhandledCriticalExtensions: unknown, isCa } = entry.certificate
+  if (unknown.length === 0) return undefined
+  const names = unknown.map((oid) => nameOfOid(oid) ?? oid).join(', ')
+  const what =
+    unknown.length === 1
+      ? 'a critical extension that Go does not know'
+      : 'critical extensions that Go does not know'
+  return problemAt(entry, 'CRITICAL_EXTENSION_UNKNOWN', {
+    message: `${what}, ${names}: ${isCa ? 'no chain through this CA is accepted' : 'whoever checks the certificate refuses it'}`,
+    next: isCa
+      ? 'replace the CA by one without the extension, or with the extension not critical'
+      : `issue it anew without it, or with it not critical: ${renewalAdvice(entry, role, 'misissued')}`,
+    ...(role.isRecord && { severity: 'info' }),
+  })
 }
 
 /** Signatures with SHA-1 or MD5, except a root's own, which nobody checks. */

@@ -1,32 +1,43 @@
 import type { Group } from '../entries.ts'
-import { problemAt } from '../problems.ts'
+import { nameText, type Place, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
+import type { FileFacts } from '../source.ts'
 import type { PictureCheck } from './check.ts'
 
 const othersMayRead = 0o004
 const groupMayRead = 0o040
 
-/** Private keys in files that others than the owner may read. */
+/** Private keys, tokens and passwords in files that others than the owner may read. */
 export const checkModes: PictureCheck = ({ collection }) => {
   const seen = new Set<string>()
-  const problems: Problem[] = []
-  for (const key of collection.keys) {
-    const { file } = key.group.origin
-    if (key.kind !== 'private' || key.encrypted || file === undefined || seen.has(file.path)) continue
+  const found: Problem[] = []
+  const check = (place: Place, file: FileFacts | undefined, what: string) => {
+    if (file === undefined || seen.has(file.path)) return
     seen.add(file.path)
-    if ((file.mode & (othersMayRead | groupMayRead)) === 0) continue
-    const mode = (file.mode & 0o777).toString(8).padStart(4, '0')
-    const isOpen = (file.mode & othersMayRead) !== 0
-    const name = pastable(file.path)
-    problems.push(
-      problemAt({ source: key.source, entry: key.entry }, 'KEY_READABLE_BY_OTHERS', {
-        message: `mode ${mode}: ${isOpen ? 'every user of the machine' : 'the group of the file'} may read the private key`,
-        next: name === undefined ? 'chmod 600 the file' : `chmod 600 ${name}`,
-        severity: isOpen ? 'warning' : 'info',
-      }),
-    )
+    const problem = openTo(place, file, what)
+    if (problem !== undefined) found.push(problem)
   }
-  return problems
+  for (const key of collection.keys)
+    if (key.kind === 'private' && !key.encrypted) check(key, key.group.origin.file, 'private key')
+  for (const { origin, source, entry, users } of collection.kubeconfigs) {
+    const [user] = users.filter(({ secret }) => secret !== undefined)
+    if (user === undefined) continue
+    const at = `user ${nameText(user.name)}`
+    check({ source, entry: entry === '' ? at : `${entry} ${at}` }, origin.file, user.secret!)
+  }
+  return found
+}
+
+function openTo({ source, entry }: Place, { path, mode }: FileFacts, what: string): Problem | undefined {
+  if ((mode & (othersMayRead | groupMayRead)) === 0) return undefined
+  const octal = (mode & 0o777).toString(8).padStart(4, '0')
+  const isOpen = (mode & othersMayRead) !== 0
+  const name = pastable(path)
+  return problemAt({ source, entry }, 'KEY_READABLE_BY_OTHERS', {
+    message: `mode ${octal}: ${isOpen ? 'every user of the machine' : 'the group of the file'} may read the ${what}`,
+    next: name === undefined ? 'chmod 600 the file' : `chmod 600 ${name}`,
+    severity: isOpen ? 'warning' : 'info',
+  })
 }
 
 /** A path that can stand in a command as it is; anything that a shell would look at twice is left out. */

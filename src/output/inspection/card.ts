@@ -10,13 +10,13 @@ import type { View } from './view.ts'
 type Field = readonly [label: string, value: string | undefined, paint?: (text: string) => string]
 
 /** Returns the lines of one certificate with all its fields; what it does not have is left out. */
-export function certificateCard(certificate: CertificateReport, generatedAt: string, view: View): string[] {
+export function certificateCard(certificate: CertificateReport, at: string, view: View): string[] {
   const { status, percentLeft, subject, issuer, subjectAltNames } = certificate
   const fields: Field[] = [
     ['status', status, view.paint.status[status]],
     [
       'time left',
-      `${timeLeftOf(certificate, generatedAt)}${status === 'expired' ? '' : ` (${Math.floor(percentLeft)} % of its life)`}`,
+      `${timeLeftOf(certificate, at)}${status === 'expired' ? '' : ` (${Math.floor(percentLeft)} % of its life)`}`,
     ],
     ['not before', secondOf(certificate.notBefore)],
     ['not after', secondOf(certificate.notAfter)],

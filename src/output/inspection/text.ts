@@ -37,14 +37,9 @@ export function renderText(report: InspectionReport, view: View): string {
   ])
 }
 
-function cardOfOne(
-  { certificates, requests, generatedAt }: InspectionReport,
-  view: View,
-): string[] | undefined {
+function cardOfOne({ certificates, requests, at }: InspectionReport, view: View): string[] | undefined {
   if (certificates.length + requests.length !== 1) return undefined
-  return certificates[0]
-    ? certificateCard(certificates[0], generatedAt, view)
-    : requestCard(requests[0]!, view)
+  return certificates[0] ? certificateCard(certificates[0], at, view) : requestCard(requests[0]!, view)
 }
 
 function heading(places: ShortPlaces, { paint }: View): string[] {
@@ -62,8 +57,8 @@ function tables(report: InspectionReport, places: ShortPlaces, view: View): stri
   const leaves = report.certificates.filter(({ isCa }) => !isCa).map((one) => ({ one, copies: 0 }))
   const authorities = withoutCopies(report.certificates.filter(({ isCa }) => isCa))
   return [
-    certificateTable('CERTIFICATE', leaves, report.generatedAt, places, view),
-    certificateTable('AUTHORITY', authorities, report.generatedAt, places, view),
+    certificateTable('CERTIFICATE', leaves, report.at, places, view),
+    certificateTable('AUTHORITY', authorities, report.at, places, view),
     requestTable(report.requests, places, view),
   ]
 }
@@ -90,7 +85,7 @@ function withoutCopies(authorities: readonly CertificateReport[]): CertificateRo
 function certificateTable(
   title: string,
   rows: readonly CertificateRow[],
-  generatedAt: string,
+  at: string,
   places: ShortPlaces,
   { width, paint }: View,
 ): string[] {
@@ -100,7 +95,7 @@ function certificateTable(
       cell: ({ one }) => one.status,
       paint: ({ one }, cell) => paint.status[one.status](cell),
     },
-    { title: 'TIME LEFT', cell: ({ one }) => timeLeftOf(one, generatedAt) },
+    { title: 'TIME LEFT', cell: ({ one }) => timeLeftOf(one, at) },
     { title: 'EXPIRES (UTC)', cell: ({ one }) => minuteOf(one.notAfter), dropRank: 2 },
     {
       title,

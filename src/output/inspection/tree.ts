@@ -24,10 +24,10 @@ export function renderTree(report: InspectionReport, view: View): string {
   const nodes = nodesOf(report.certificates)
   const { roots, orphans } = arranged(nodes)
   return joinSections([
-    treeLines(roots, 0, report.generatedAt, view),
+    treeLines(roots, 0, report.at, view),
     ...[...orphans].map(([issuer, of]) => [
       view.paint.heading(cut(`issuer not among the inputs: ${printable(issuer)}`, view)),
-      ...treeLines(of, 1, report.generatedAt, view),
+      ...treeLines(of, 1, report.at, view),
     ]),
     problemLines(report, view.width, view.paint),
     summaryLines(report, view.width),
@@ -85,11 +85,11 @@ function cutsOfRings(nodes: Map<string, Node>): Set<Node> {
 }
 
 // With a stack of its own, for a chain may be longer than the call stack is deep.
-function treeLines(roots: readonly Node[], depth: number, generatedAt: string, view: View): string[] {
+function treeLines(roots: readonly Node[], depth: number, at: string, view: View): string[] {
   const lines: string[] = []
   const open = branches(roots, '', depth)
   for (let branch = open.pop(); branch; branch = open.pop()) {
-    lines.push(...nodeLines(branch, generatedAt, view))
+    lines.push(...nodeLines(branch, at, view))
     for (const one of branches(branch.node.issued, branch.below, branch.depth + 1)) open.push(one)
   }
   return lines
@@ -118,11 +118,11 @@ function branches(nodes: readonly Node[], stem: string, depth: number): Branch[]
     .reverse()
 }
 
-function nodeLines({ node, stem, below }: Branch, generatedAt: string, view: View): string[] {
+function nodeLines({ node, stem, below }: Branch, at: string, view: View): string[] {
   const { certificate, places } = node
   const { status, role, subject } = certificate
   const { paint } = view
-  const state = `${status}, ${timeLeftOf(certificate, generatedAt)}`
+  const state = `${status}, ${timeLeftOf(certificate, at)}`
   const name = printable(role === undefined ? shortName(subject) : `${role}: ${shortName(subject)}`)
   // the name gives way so that the state stays in sight
   const room = view.width - stem.length - state.length - 2

@@ -19,7 +19,7 @@ type Missing = InspectionReport['missing'][number]
 /** Returns every field of everything, a row for each, however wide that gets: for a wide screen, a pager or grep. */
 export function renderWide(report: InspectionReport, paint: Paint): string {
   return joinSections([
-    rows(certificateColumns(report.generatedAt, paint), report.certificates, paint),
+    rows(certificateColumns(report.at, paint), report.certificates, paint),
     rows(requestColumns, report.requests, paint),
     rows(keyColumns, report.keys, paint),
     rows(withoutCertificateColumns, report.withoutCertificate, paint),
@@ -33,14 +33,14 @@ function rows<Row>(columns: readonly Column<Row>[], all: readonly Row[], paint: 
   return all.length === 0 ? [] : tableLines(columns, all, Infinity, paint)
 }
 
-function certificateColumns(generatedAt: string, paint: Paint): Column<CertificateReport>[] {
+function certificateColumns(at: string, paint: Paint): Column<CertificateReport>[] {
   return [
     {
       title: 'STATUS',
       cell: ({ status }) => status,
       paint: ({ status }, cell) => paint.status[status](cell),
     },
-    { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, generatedAt) },
+    { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, at) },
     { title: 'LIFE LEFT', cell: ({ percentLeft }) => `${Math.floor(percentLeft)}%` },
     { title: 'NOT BEFORE', cell: ({ notBefore }) => notBefore },
     { title: 'NOT AFTER', cell: ({ notAfter }) => notAfter },
