@@ -13,7 +13,7 @@ import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { createReportSchema } from '../../src/csr/create-report.ts'
 import { explanationSchema } from '../../src/csr/explain/report.ts'
-import { fetchReportSchema } from '../../src/csr/fetch-report.ts'
+import { fetchedManySchema, fetchReportSchema } from '../../src/csr/fetch-report.ts'
 import { requestListSchema } from '../../src/csr/request-report.ts'
 import { submissionReportSchema } from '../../src/csr/submission-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
@@ -33,6 +33,7 @@ const kinds: Record<string, GenericSchema> = {
   RequestExplanation: explanationSchema,
   SubmittedRequests: submissionReportSchema,
   FetchedCertificate: fetchReportSchema,
+  FetchedCertificates: fetchedManySchema,
   RequestDecisions: decisionReportSchema,
   GeneratedKey: keyReportSchema,
   CertificateAuthority: authorityReportSchema,

@@ -1,7 +1,7 @@
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Connection } from '../cluster/connection.ts'
 import { caConfigMap, type Place, tlsSecret } from '../csr/certificate-objects.ts'
-import type { FetchReport } from '../csr/fetch-report.ts'
+import type { FetchedOne, FetchReport } from '../csr/fetch-report.ts'
 import { checkCertificate, issuedChain, notIssued, refuseUnfit } from '../csr/fetched.ts'
 import { stateOf } from '../csr/life.ts'
 import { quoted } from '../csr/quoting.ts'
@@ -118,18 +118,28 @@ export function caPemOf(
 
 /** Returns what was fetched, for a report. */
 export function fetchReport(
-  { object, chain, checks }: Fetched,
+  fetched: Fetched,
   files: FetchReport['files'],
   notices: readonly string[],
 ): FetchReport {
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'FetchedCertificate',
+    name: fetched.object.name ?? '',
+    ...certificateFacts(fetched),
+    pem: chainPem(fetched.chain),
+    files,
+    notices: [...notices],
+  }
+}
+
+/** Returns what is in a certificate that was fetched, and what it was held against. */
+export function certificateFacts({ object, chain, checks }: Fetched): NonNullable<FetchedOne['certificate']> {
   const { subject, subjectAltNames, serialNumber, notBefore, notAfter, extendedKeyUsage, fingerprintSha256 } =
     chain[0]!
   const { dns, ip, email, uri } = subjectAltNames
   const { commonName } = subject
   return {
-    apiVersion: 'kcert/v1',
-    kind: 'FetchedCertificate',
-    name: object.name ?? '',
     signerName: object.signerName,
     subject: {
       text: subject.text,
@@ -143,9 +153,6 @@ export function fetchReport(
     extendedKeyUsage: [...(extendedKeyUsage ?? [])],
     fingerprintSha256,
     checks: checks.map(({ id, ok, detail }) => ({ id, ok, detail })),
-    pem: chainPem(chain),
-    files,
-    notices: [...notices],
   }
 }
 

@@ -79,16 +79,17 @@ export function kubeconfigOf(
 }
 
 /**
- * Writes a file, unless it holds just this already: a run that was cut off is run again. Throws KCERT_FILE_EXISTS where another
- * file is there and must not be replaced. A secret one gets mode 0600.
+ * Writes a file, unless it holds just this already: a run that was cut off is run again. Returns whether it was written. Throws
+ * KCERT_FILE_EXISTS where another file is there and must not be replaced. A secret one gets mode 0600.
  */
 export function writeIssued(
   path: string,
   text: string,
   choice: { readonly replace: boolean; readonly isSecret: boolean },
-): void {
+): boolean {
   const there = readFile(path)
-  if (!('reason' in there) && Buffer.from(text).equals(there.bytes)) return
+  if (!('reason' in there) && Buffer.from(text).equals(there.bytes)) return false
   if (choice.isSecret) writeKeyFile(path, text, choice)
   else writePublicFile(path, text, choice)
+  return true
 }

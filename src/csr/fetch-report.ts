@@ -1,16 +1,13 @@
 import * as v from 'valibot'
 import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 
-// The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json is generated from these
-// schemas; the program itself imports their types alone. No private key is in it: a key is in its file.
+// The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and FetchedCertificates.json
+// are generated from these schemas; the program itself imports their types alone. No private key is in it: a key is in its file.
 
 const texts = v.array(v.string())
 const path = (meaning: string) => v.optional(v.pipe(v.string(), v.description(meaning)))
 
-export const fetchReportSchema = v.object({
-  apiVersion: v.literal('kcert/v1'),
-  kind: v.literal('FetchedCertificate'),
-  name: v.pipe(v.string(), v.description('of the object')),
+const certificateEntries = {
   signerName: v.string(),
   subject: nameSchema,
   subjectAltNames: v.object({ dns: texts, ip: texts, email: texts, uri: texts }),
@@ -26,6 +23,13 @@ export const fetchReportSchema = v.object({
       detail: v.string(),
     }),
   ),
+}
+
+export const fetchReportSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('FetchedCertificate'),
+  name: v.pipe(v.string(), v.description('of the object')),
+  ...certificateEntries,
   pem: v.pipe(v.string(), v.description('the certificate, and those that its signer sent along')),
   files: v.object({
     certificate: path('the certificate'),
@@ -37,4 +41,34 @@ export const fetchReportSchema = v.object({
   notices: texts,
 })
 
+const fetchedOneSchema = v.object({
+  name: v.pipe(v.string(), v.description('of the object')),
+  outcome: v.pipe(
+    v.picklist(['fetched', 'present', 'not-issued', 'unfit', 'gone', 'refused', 'failed']),
+    v.description(
+      'fetched: its file was written; present: the file holds just this already; not-issued: it waits, was denied or has failed; unfit: not what was asked for; gone: no such object; refused: another file is there; failed: see error',
+    ),
+  ),
+  file: path('where the certificate is'),
+  certificate: v.optional(v.object(certificateEntries)),
+  error: v.optional(
+    v.object({
+      code: v.string(),
+      what: v.string(),
+      why: v.optional(v.string()),
+      next: v.optional(v.string()),
+    }),
+  ),
+})
+
+export const fetchedManySchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('FetchedCertificates'),
+  folder: v.pipe(v.string(), v.description('where the certificates are')),
+  counts: v.pipe(v.record(v.string(), v.number()), v.description('outcome → how many')),
+  requests: v.array(fetchedOneSchema),
+})
+
 export type FetchReport = v.InferOutput<typeof fetchReportSchema>
+export type FetchedOne = v.InferOutput<typeof fetchedOneSchema>
+export type FetchedMany = v.InferOutput<typeof fetchedManySchema>

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createRequest } from '../../src/x509/issuing.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
@@ -85,6 +85,8 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['issued', '--key', 'enc.key', '--password-file', 'key.pem'],
     ['issued', '--key', 'secrets.yaml'],
     ['pending', '--key', 'key.pem'],
+    ['issued', 'pending', 'nobody', '--out-dir', 'certs'],
+    ['--signer', 'example.com/serving', '--ca', 'key.pem', '--out-dir', 'certs'],
   ],
   'csr:list': [[], ['--signer', 'example.com/serving']],
   'csr:request': [
@@ -236,8 +238,10 @@ test.each(Object.keys(manifest.commands))(
     }
     await expectSilent([...command, '--no-such-flag', 'key.pem'], 'admin.conf', debug)
     await expectSilent([...command, '--help'], 'admin.conf', debug)
-    for (const name of readdirSync(at).filter((one) => !isForSecrets(one)))
-      expect(leaksIn(readFileSync(join(resolve(at), name), 'latin1')), name).toEqual([])
+    for (const entry of readdirSync(at, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile() || isForSecrets(entry.name)) continue
+      expect(leaksIn(readFileSync(join(entry.parentPath, entry.name), 'latin1')), entry.name).toEqual([])
+    }
   },
   300_000,
 )

@@ -1,18 +1,20 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { type ClusterFlags, clusterFlags } from '../../cli/cluster-flags.ts'
+import { type CommandFiles, checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
+import { splitOperands } from '../../cli/operands.ts'
 import { type ReportFormat, renderReport } from '../../cli/report-format.ts'
+import { namesOf } from '../../cli/request-names.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
-import { requestNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
 export default class CsrFetch extends KcertCommand {
   static override summary =
-    'Fetch an issued certificate, and make a kubeconfig, a Secret or a ConfigMap of it.'
+    'Fetch issued certificates: one, with a kubeconfig, a Secret or a ConfigMap of it, or many into a folder.'
 
   static override description =
     `Before anything is written the certificate is held against the request (key, subject, names), against --key where it is given,
@@ -21,10 +23,14 @@ and against --ca. A certificate for another key is never taken; one with another
 Without --out the certificate is printed. The private key is in no output, with one exception that is asked for by name: with
 -o manifest and --secret the document holds it, so it goes to a file of mode 0600 (--out), or to standard output with --print-key.
 
+With --out-dir, many are fetched in one pass: those that are named, or all of a signer or with a label; each into FOLDER/NAME.crt.
+A file that holds just this already is left alone, so that it can be run again. What is named and not issued is a no (3); what a
+selection holds and is not issued is shown, and no failure.
+
 kube-controller-manager removes an object an hour after it was issued: fetch it before.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'the certificate is there, and what it should be',
+    [exitCodes.done]: 'the certificates are there, and what they should be',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'it is not issued, was denied or has failed, or is not what it should be',
     [exitCodes.unreachable]:
@@ -51,12 +57,16 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       description: 'What is in it',
       command: '<%= config.bin %> csr fetch ann | <%= config.bin %> inspect -',
     },
+    {
+      description: 'All certificates of a signer, each into a file of its own',
+      command: '<%= config.bin %> csr fetch --signer example.com/serving --ca ca.pem --out-dir certs',
+    },
   ]
 
   static override args = {
     name: Args.string({
-      description: 'name of the object; csr/NAME as well',
-      required: true,
+      description: 'name of the object; csr/NAME as well; with --out-dir many',
+      multiple: true,
       ignoreStdin: true,
     }),
   }
@@ -77,6 +87,18 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       helpValue: 'FILE',
     }),
     force: Flags.boolean({ description: 'replace files that are there' }),
+    'out-dir': Flags.string({
+      description: 'folder for the certificates, NAME.crt each; it is made where it is not there',
+      helpValue: 'FOLDER',
+      helpGroup: 'MANY',
+    }),
+    signer: Flags.string({ description: 'all of this signer', helpValue: 'NAME', helpGroup: 'MANY' }),
+    selector: Flags.string({
+      char: 'l',
+      description: 'all with these labels, as kubectl takes them',
+      helpValue: 'LABELS',
+      helpGroup: 'MANY',
+    }),
     'kubeconfig-out': Flags.string({
       description: 'a kubeconfig for the current cluster, with the key of --key in it',
       helpValue: 'FILE',
@@ -125,12 +147,21 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { args, flags } = await this.parse(CsrFetch)
+    const { flags: words, operands } = splitOperands(this.argv, { ...CsrFetch.baseFlags, ...CsrFetch.flags })
+    const { flags } = await this.parse(CsrFetch, words)
+    const { signer, selector, 'out-dir': folder } = flags
+    const isSelection = signer !== undefined || selector !== undefined
+    const names = isSelection && operands.length === 0 ? [] : namesOf(operands, 'fetch')
+    if (isSelection || names.length > 1 || folder !== undefined) {
+      checkMany(flags)
+      return this.fetchMany(names, { ...flags, folder: folder! })
+    }
+    const [name = ''] = names
     const { context } = this
     const { out, output } = flags
     const isFile = out !== undefined && out !== '-'
     checkTogether(flags, isFile)
-    const name = requestNameOf(args.name)
+    checkFiles(filesOf(flags, isFile))
     const waitMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait')
     const [
       fetching,
@@ -216,6 +247,95 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       return exitCodes.done
     })
   }
+
+  private async fetchMany(names: readonly string[], flags: ManyFlags): Promise<ExitCode> {
+    const [{ fetchMany }, { readInput }, { readCertificates }, { renderFetchedMany }] = await Promise.all([
+      import('../../cli/fetch-many.ts'),
+      import('../../cli/input.ts'),
+      import('../../x509/certificate.ts'),
+      import('../../output/csr-fetch-many.ts'),
+    ])
+    const { context } = this
+    const { ca, signer, selector, folder, force, 'accept-names': acceptsNames } = flags
+    const wish = {
+      ...{ names, signer, selector, folder, acceptsNames, replace: force },
+      ca:
+        ca === undefined
+          ? undefined
+          : { certificates: readCertificates(await readInput(ca, context)), place: ca },
+    }
+    const { report, exit } = await withCluster(context, flags, ({ requests }) =>
+      fetchMany(wish, requests, context),
+    )
+    const view = await stdoutView(context)
+    const format = flags.output as ReportFormat
+    await this.answer(renderReport(format, report, () => renderFetchedMany(report, view)))
+    return exit
+  }
+}
+
+interface ManyFlags extends ClusterFlags {
+  readonly folder: string
+  readonly signer?: string | undefined
+  readonly selector?: string | undefined
+  readonly ca?: string | undefined
+  readonly force: boolean
+  readonly 'accept-names': boolean
+  readonly output: string
+}
+
+/** What is made of one certificate alone. */
+const ofOne = [
+  'key',
+  'password-file',
+  'wait',
+  'out',
+  'kubeconfig-out',
+  'key-by-path',
+  'user',
+  'namespace',
+  'secret',
+  'configmap',
+  'print-key',
+] as const
+
+function checkMany(flags: Readonly<Record<string, unknown>>): void {
+  const single = ofOne.find((flag) => flags[flag] !== undefined && flags[flag] !== false)
+  if (single !== undefined || flags.output === 'manifest')
+    throw new KcertError('KCERT_USAGE', `${single ? `--${single}` : '-o manifest'} is for one certificate`, {
+      why: 'many are fetched, each into a file of its own',
+      next: 'name one request, or leave it out: kcert csr fetch NAME… --out-dir FOLDER',
+    })
+  if (flags['out-dir'] !== undefined && flags['out-dir'] !== '') return
+  throw new KcertError('KCERT_USAGE', 'it is not said where many certificates go', {
+    next: '--out-dir FOLDER',
+  })
+}
+
+// A file that is there and holds just what is fetched is left alone, so whether another may be replaced is seen when it is written.
+function filesOf(flags: FileFlags, isFile: boolean): CommandFiles {
+  const { key, ca, out, secret } = flags
+  return {
+    inputs: [
+      { by: '--key', path: key },
+      { by: '--password-file', path: flags['password-file'] },
+      { by: '--ca', path: ca },
+    ],
+    outputs: [
+      { by: '--out', path: isFile ? out : undefined, holds: secret === undefined ? 'public' : 'key' },
+      { by: '--kubeconfig-out', path: flags['kubeconfig-out'], holds: 'key' },
+    ],
+    replace: true,
+  }
+}
+
+interface FileFlags {
+  readonly key?: string | undefined
+  readonly 'password-file'?: string | undefined
+  readonly ca?: string | undefined
+  readonly out?: string | undefined
+  readonly secret?: string | undefined
+  readonly 'kubeconfig-out'?: string | undefined
 }
 
 interface Together {

@@ -1,6 +1,7 @@
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { whileInterruptible } from '../../cli/interruption.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
@@ -117,6 +118,21 @@ goes on where it was. It takes the key and the request that are there, and the o
     if (!saysWhat(flags)) throw nothingSaid()
     const keyFile = ownKey ?? keyOut
     if (keyFile === undefined || keyFile === '-' || out === '-') throw withoutFiles()
+    const requestFile = flags['request-out'] ?? besideCertificate(out)
+    checkFiles({
+      inputs: [
+        // It is read where an earlier run made it.
+        { by: ownKey === undefined ? '--key-out' : '--key', path: keyFile },
+        { by: '--password-file', path: flags['password-file'] },
+      ],
+      outputs: [
+        { by: '--out', path: out, holds: 'public' },
+        { by: '--request-out', path: requestFile, holds: 'public' },
+        { by: '--kubeconfig-out', path: flags['kubeconfig-out'], holds: 'key' },
+      ],
+      // What an earlier run has left is gone on with.
+      replace: true,
+    })
     const [{ requestCertificate }, { renderFetched }, { renderNotices }] = await Promise.all([
       import('../../cli/request-certificate.ts'),
       import('../../output/csr-fetch.ts'),
@@ -128,7 +144,7 @@ goes on where it was. It takes the key and the request that are there, and the o
       files: {
         key: keyFile,
         makesKey: ownKey === undefined,
-        request: flags['request-out'] ?? besideCertificate(out),
+        request: requestFile,
         certificate: out,
         kubeconfig: flags['kubeconfig-out'],
       },

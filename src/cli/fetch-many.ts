@@ -1,0 +1,172 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import pMap from 'p-map'
+import type { FetchedMany, FetchedOne } from '../csr/fetch-report.ts'
+import { signingRequestOfObject } from '../csr/request-object.ts'
+import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
+import { type ErrorCode, type ExitCode, exitCodes } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { checkFiles } from './command-files.ts'
+import type { Context } from './context.ts'
+import { certificateFacts, type Expected, fitCertificate } from './fetch-certificate.ts'
+import { chainPem, writeIssued } from './issued-files.ts'
+import { progressOn } from './progress.ts'
+import { noSuchRequest } from './request-names.ts'
+
+// `kcert csr fetch --out-dir`: the certificates of many requests, read in one pass, each into a file of its own.
+
+export interface FetchManyWish {
+  readonly names: readonly string[]
+  readonly signer: string | undefined
+  readonly selector: string | undefined
+  /** Is made where it is not there. */
+  readonly folder: string
+  readonly ca: Expected['ca']
+  readonly acceptsNames: boolean
+  readonly replace: boolean
+}
+
+export interface FetchManyAnswer {
+  readonly report: FetchedMany
+  readonly exit: ExitCode
+}
+
+/** Calls side by side; each reads one object of some kilobytes. */
+const readAtOnce = 32
+
+/**
+ * Fetches what the wish names, and returns what came of each. Throws what keeps the API server from answering: nothing is written
+ * then. What one certificate or its file has against it stops no other.
+ */
+export async function fetchMany(
+  wish: FetchManyWish,
+  api: RequestsApi,
+  context: Context,
+): Promise<FetchManyAnswer> {
+  const gathered = await gather(wish, api, context)
+  makeFolder(wish.folder)
+  const now = context.clock()
+  const writing = progressOn(context, 'fetched', gathered.length)
+  const results = gathered.map(({ name, object }) => {
+    const result = fetchOne(name, object, wish, now)
+    writing.step()
+    return result
+  })
+  writing.end()
+  const counts: Record<string, number> = {}
+  for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1
+  const requests = results.map(({ error, ...rest }) =>
+    error ? { ...rest, error: errorFields(error) } : rest,
+  )
+  return {
+    report: { apiVersion: 'kcert/v1', kind: 'FetchedCertificates', folder: wish.folder, counts, requests },
+    exit: exitOf(results, new Set(wish.names)),
+  }
+}
+
+interface Gathered {
+  readonly name: string
+  /** Undefined when there is no such object. */
+  readonly object: RequestObject | undefined
+}
+
+/** The objects that are meant, each once: those that are named, then those of the selection in the order of the API server. */
+async function gather(
+  { names, signer, selector }: FetchManyWish,
+  api: RequestsApi,
+  context: Context,
+): Promise<Gathered[]> {
+  const reading = progressOn(context, 'read', names.length)
+  const named = await pMap(
+    names,
+    async (name): Promise<Gathered> => {
+      const object = await api.get(name)
+      reading.step()
+      return { name, object }
+    },
+    { concurrency: readAtOnce },
+  )
+  reading.end()
+  const found = new Map(named.map((one) => [one.name, one]))
+  if (signer === undefined && selector === undefined) return named
+  const selection = {
+    ...(signer === undefined ? {} : { signerName: signer }),
+    ...(selector === undefined ? {} : { labelSelector: selector }),
+  }
+  for await (const object of api.list(selection)) {
+    const name = object.metadata.name ?? ''
+    found.set(name, { name, object })
+  }
+  return [...found.values()]
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true })
+  } catch (error) {
+    throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the folder ${folder} could not be made`, {
+      why: (error as Error).message,
+      next: 'name another: --out-dir FOLDER',
+      cause: error,
+    })
+  }
+}
+
+type Result = Omit<FetchedOne, 'error'> & { readonly error?: KcertError }
+
+function fetchOne(
+  name: string,
+  object: RequestObject | undefined,
+  { folder, ca, acceptsNames, replace }: FetchManyWish,
+  now: Date,
+): Result {
+  try {
+    if (object === undefined) throw noSuchRequest(name)
+    const fetched = fitCertificate(signingRequestOfObject(object), { key: undefined, ca, acceptsNames, now })
+    const file = join(folder, fileNameOf(name))
+    // A file that is there is compared first, and refused by the write where it must stay.
+    checkFiles({
+      inputs: [{ by: '--ca', path: ca?.place }],
+      outputs: [{ by: '--out-dir', path: file, holds: 'public' }],
+      replace: true,
+    })
+    const isWritten = writeIssued(file, chainPem(fetched.chain), { replace, isSecret: false })
+    return { name, outcome: isWritten ? 'fetched' : 'present', file, certificate: certificateFacts(fetched) }
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return { name, outcome: outcomes[error.code] ?? 'failed', error }
+  }
+}
+
+/** The API server lets no slash into a name; whoever answers with one is not to choose where a file lies. */
+function fileNameOf(name: string): string {
+  if (!/[/\0]/.test(name)) return `${name}.crt`
+  throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the name ${JSON.stringify(name)} is no name of a file`, {
+    next: 'fetch it alone: kcert csr fetch NAME --out FILE',
+  })
+}
+
+const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {
+  KCERT_CSR_NOT_ISSUED: 'not-issued',
+  KCERT_CERTIFICATE_UNFIT: 'unfit',
+  KCERT_API_NOT_FOUND: 'gone',
+  KCERT_FILE_EXISTS: 'refused',
+}
+
+function errorFields({ code, message, why, next }: KcertError): FetchedOne['error'] {
+  return {
+    code,
+    what: message,
+    ...(why === undefined ? {} : { why }),
+    ...(next === undefined ? {} : { next }),
+  }
+}
+
+/** What could not be done beats what is refused beats no. What a selection holds besides certificates is nobody's no. */
+function exitOf(results: readonly Result[], named: ReadonlySet<string>): ExitCode {
+  const codes = results.map(({ name, outcome, error }) =>
+    outcome === 'not-issued' && !named.has(name) ? exitCodes.done : (error?.exitCode ?? exitCodes.done),
+  )
+  const order: readonly ExitCode[] = [exitCodes.unreachable, exitCodes.refused, exitCodes.no]
+  return order.find((code) => codes.includes(code)) ?? exitCodes.done
+}

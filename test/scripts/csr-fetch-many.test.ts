@@ -1,0 +1,121 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { RequestObject } from '../../src/csr/requests-api.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { foreignRequest, operatorOf, putServing, requestsKey } from './cluster-session.ts'
+import type { Session } from './program.ts'
+import { violations } from './schemas.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// kcert csr fetch --out-dir: many certificates in one pass, each into a file of its own.
+
+const at = temporaryFolder('csr-fetch-many')
+const signerName = 'kubernetes.io/kubelet-serving'
+let server: FakeApiServer
+let run: (args: readonly string[]) => Promise<Session>
+let folder: string
+let turn = 0
+
+beforeAll(async () => {
+  server = await startApiServer({ signer: 'controller' })
+  run = operatorOf(server, at)
+})
+afterAll(() => server.close())
+beforeEach(async () => {
+  folder = join(at, `certs-${++turn}`)
+  for (const { metadata } of server.all(requestsKey)) server.remove(requestsKey, metadata.name)
+  const status = { conditions: [{ type: 'Approved', status: 'True' }] }
+  for (const name of ['a', 'b', 'c']) putServing(server, name, {}, { status, labels: { batch: '7' } })
+  putServing(server, 'waiting')
+  putServing(server, 'other', { signerName: 'example.com/serving' })
+  await expect.poll(() => ['a', 'b', 'c'].every((name) => certificateOf(name) !== undefined)).toBe(true)
+})
+
+function certificateOf(name: string): string | undefined {
+  return (server.peek(requestsKey, name) as unknown as RequestObject).status?.certificate
+}
+
+function outcomesOf({ stdout }: Session): Record<string, string> {
+  const report = JSON.parse(stdout) as { requests: { name: string; outcome: string }[] }
+  expect(violations('FetchedCertificates', report)).toEqual([])
+  return Object.fromEntries(report.requests.map(({ name, outcome }) => [name, outcome]))
+}
+
+test('all of a signer: those that are issued are written, and what waits is shown and no failure', async () => {
+  const { exit, stdout } = await run(['csr', 'fetch', '--signer', signerName, '--out-dir', folder])
+  expect([exit, stdout]).toEqual([0, expect.stringContaining('3 fetched, 1 not issued')])
+  expect(stdout).toContain('"waiting" waits for its approval')
+  expect(readdirSync(folder).sort()).toEqual(['a.crt', 'b.crt', 'c.crt'])
+  const own = Buffer.from(certificateOf('a')!, 'base64').toString()
+  expect(readFileSync(join(folder, 'a.crt'), 'utf8').trim()).toBe(own.trim())
+  const again = await run(['csr', 'fetch', '-l', 'batch=7', '--out-dir', folder, '-o', 'json'])
+  expect(outcomesOf(again)).toEqual({ a: 'present', b: 'present', c: 'present' })
+})
+
+test('what is named and not there or not issued is a no, and the others are fetched', async () => {
+  const session = await run(['csr', 'fetch', 'csr/a', 'waiting', 'nobody', '--out-dir', folder, '-o', 'json'])
+  expect(session.exit).toBe(3)
+  expect(outcomesOf(session)).toEqual({ a: 'fetched', waiting: 'not-issued', nobody: 'gone' })
+  expect(readdirSync(folder)).toEqual(['a.crt'])
+})
+
+test('a certificate for another key than was asked for has no file', async () => {
+  const object = server.peek(requestsKey, 'b') as unknown as RequestObject
+  const spec = { ...object.spec, request: foreignRequest() }
+  server.put(requestsKey, { ...object, spec } as never)
+  const session = await run(['csr', 'fetch', 'a', 'b', '--out-dir', folder, '-o', 'json'])
+  expect([session.exit, outcomesOf(session)]).toEqual([3, { a: 'fetched', b: 'unfit' }])
+  expect(existsSync(join(folder, 'b.crt'))).toBe(false)
+})
+
+test('a file that is there with something else is kept, unless --force; one with a private key is kept always', async () => {
+  const fetch = (...more: string[]) =>
+    run(['csr', 'fetch', 'a', 'b', '--out-dir', folder, '-o', 'json', ...more])
+  await fetch()
+  writeFileSync(join(folder, 'a.crt'), 'mine')
+  const refused = await fetch()
+  expect([refused.exit, outcomesOf(refused)]).toEqual([5, { a: 'refused', b: 'present' }])
+  expect(readFileSync(join(folder, 'a.crt'), 'utf8')).toBe('mine')
+  expect(outcomesOf(await fetch('--force'))).toEqual({ a: 'fetched', b: 'present' })
+  const key = '-----BEGIN PRIVATE KEY-----\nMC4=\n-----END PRIVATE KEY-----\n'
+  writeFileSync(join(folder, 'a.crt'), key)
+  expect(outcomesOf(await fetch('--force'))).toEqual({ a: 'refused', b: 'present' })
+})
+
+test('when the API server fails in the middle nothing is written, and the next run fetches all', async () => {
+  server.faults.add({ kind: 'hang', verb: 'get', resource: requestsKey.resource, name: 'b', times: 99 })
+  const args = ['csr', 'fetch', 'a', 'b', 'c', '--out-dir', folder, '-o', 'json']
+  expect((await run([...args, '--request-timeout', '1s'])).exit).toBe(4)
+  expect(existsSync(folder)).toBe(false)
+  server.faults.clear()
+  expect(outcomesOf(await run(args))).toEqual({ a: 'fetched', b: 'fetched', c: 'fetched' })
+}, 60_000)
+
+test.each([
+  [['a', 'b'], 'it is not said where many certificates go'],
+  [['--signer', signerName], 'it is not said where many certificates go'],
+  [['a', 'b', '--out-dir', 'x', '--key', 'key.pem'], '--key is for one certificate'],
+  [['a', '--out-dir', 'x', '--wait', '5s'], '--wait is for one certificate'],
+  [['a', 'b', '--out-dir', 'x', '-o', 'manifest'], '-o manifest is for one certificate'],
+  [[], 'no request is named'],
+])('kcert csr fetch %j is wrong usage', async (args, what) => {
+  const { exit, stderr } = await run(['csr', 'fetch', ...args])
+  expect([exit, stderr]).toEqual([2, expect.stringContaining(what)])
+})
+
+test('neither fetch nor request writes over the key, whatever --force says', async () => {
+  const key = join(at, 'key.pem')
+  expect((await run(['key', 'generate', '--out', key])).exit).toBe(0)
+  const before = readFileSync(key, 'utf8')
+  const files = ['--key', key, '--out', key, '--force']
+  for (const args of [
+    ['csr', 'fetch', 'a'],
+    ['csr', 'request', '--user', 'ann', '--wait', '1s'],
+  ])
+    expect(await run([...args, ...files])).toMatchObject({
+      exit: 5,
+      stderr: expect.stringContaining(`--out ${key} is the file of --key ${key}`),
+    })
+  expect(readFileSync(key, 'utf8')).toBe(before)
+})
