@@ -223,6 +223,8 @@ export interface CopyPicture {
   readonly linksTo?: string
   /** Of a component's definition: the flags that kcert may change, as they were; null when unset. */
   readonly flags?: Readonly<Record<string, string | null>>
+  /** What the bytes say, where the observer looked into the copy: of an object with CAs, these. An undo is checked by it. */
+  readonly holds?: FileHolds
 }
 
 /** What a run wrote down before it acted. */

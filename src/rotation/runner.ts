@@ -13,6 +13,7 @@ import {
   readJournal,
   waiversIn,
 } from './journal.ts'
+import { checkPlan, modelSections, refusalOf } from './model/check.ts'
 import type { Gap, Phase, Refusal, Risk, Undo } from './phase.ts'
 import { type Picture, type SectionName, sectionNames } from './picture.ts'
 import { phaseNumbered } from './playbook.ts'
@@ -89,7 +90,7 @@ export class Rotation {
   /** Observes and plans; nothing is written, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
   async plan(number: number): Promise<PlannedPhase> {
     const phase = phaseNumbered(number)
-    const { seen, target } = await this.look(phase)
+    const { seen, target } = await this.look(phase, [...phase.sees, ...modelSections])
     return this.planOf(phase, seen, target)
   }
 
@@ -119,6 +120,7 @@ export class Rotation {
       target,
     )
     if (undo.kind === 'impossible') throw refused([undo.refusal])
+    refuseBroken(seen, target, undo.steps)
     const { title, risk } = phase
     const plan = { number, title: `undo: ${title}`, risk, gaps: [], steps: undo.steps, remarks: [] }
     if (undo.steps.length > 0 && !(await this.around.confirm(plan))) return 'declined'
@@ -155,7 +157,8 @@ export class Rotation {
       const { seen, target } = await this.look(phase)
       const gaps = phase.gaps(seen, target)
       if (gaps.length === 0) return this.held(phase, seen, target)
-      const plan = this.planOf(phase, seen, target)
+      // The model wants to see everybody; a phase that holds is spared that.
+      const plan = await this.plan(number)
       if (round === 1) {
         this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
         if (!(await this.around.confirm(plan))) return 'declined'
@@ -179,6 +182,7 @@ export class Rotation {
       if (refusals.length > 0) throw refused(refusals)
     }
     const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
+    refuseBroken(seen, target, steps)
     return { number, title, risk, gaps, steps, remarks: phase.remarks?.(seen, target) ?? [] }
   }
 
@@ -329,6 +333,12 @@ export class Rotation {
     this.writing = written.catch(() => {})
     return written
   }
+}
+
+/** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in whatever order they come to be done or stop. */
+function refuseBroken(seen: Picture, target: Target, steps: readonly Step[]): void {
+  const edge = checkPlan(seen, target, steps)
+  if (edge !== undefined) throw refused([refusalOf(edge)])
 }
 
 function refused([first, ...others]: readonly Refusal[]): KcertError {

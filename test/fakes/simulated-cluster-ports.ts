@@ -13,6 +13,7 @@ import type {
   ComponentName,
   ComponentPicture,
   CopyPicture,
+  FileHolds,
   FilePicture,
   Picture,
   ProcessPicture,
@@ -284,7 +285,23 @@ function copiesOn(cluster: SimulatedCluster, node: string): CopyPicture[] {
   return text
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as CopyPicture)
+    .map((line) => {
+      const copy = JSON.parse(line) as CopyPicture
+      const holds = copy.linksTo === undefined ? heldByCopy(cluster, node, copy) : undefined
+      return holds === undefined ? copy : { ...copy, holds }
+    })
+}
+
+function heldByCopy(
+  cluster: SimulatedCluster,
+  node: string,
+  { of, digest }: CopyPicture,
+): FileHolds | undefined {
+  const text = cluster.files.get(`${node}:${copiesFolder}/by-digest/${digest}`)?.text
+  if (text === undefined) return undefined
+  if ('path' in of) return cluster.holdsOf(text)
+  const { trust } = JSON.parse(text) as { trust?: readonly Digest[] }
+  return trust && { kind: 'certificates', certificates: trust }
 }
 
 /** Keys and certificates that only the executor knows; a second run finds the new CA where the first one left it. */

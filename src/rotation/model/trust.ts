@@ -11,7 +11,7 @@ export interface TrustQuestion {
   readonly chain: readonly Digest[]
   /** In the order of the file. */
   readonly trust: readonly Digest[]
-  readonly certificates: CertificateTable
+  readonly certificates: Pick<CertificateTable, 'get'>
   readonly atMs: number
 }
 

@@ -1,0 +1,263 @@
+import type { CertificateRecord, CertificateTable, Digest } from '../certificate-record.ts'
+import { refusingVerifiers, type Verifier } from './trust.ts'
+
+// Who verifies whom, and what each of them may have in memory now. A cell may hold several values at once: what a process read
+// at its start and what lies on the disk since, for nobody knows when it is started anew. Every value of a verifier must accept
+// every value of a presenter. Equal trusts and equal chains are one value, so a path is built once for all who hold them.
+
+/** Which connection a relation stands for; decides how a broken edge is explained. */
+export type RelationKind =
+  | 'server'
+  | 'client'
+  | 'kubelet-client'
+  | 'kubelet-serving'
+  | 'front-proxy'
+  | 'handler'
+  | 'user'
+
+/** Everybody who presents in one place, and everybody who verifies there. */
+export interface Relation {
+  readonly kind: RelationKind
+  readonly presenters: Map<number, Set<Cell>>
+  readonly verifiers: Map<number, Set<Cell>>
+}
+
+export interface Cell {
+  /** As an operator knows it: "w1/kubelet, --client-ca-file", "Pod default/web-1". */
+  readonly label: string
+  readonly presentsIn: readonly Relation[]
+  readonly verifiesIn: readonly Relation[]
+  /** Of a file that holds a pair: what is wrong with a value for whoever needs it. */
+  readonly flaw?: (value: readonly Digest[]) => string | undefined
+  values: readonly number[]
+}
+
+/** One connection that would fail, or one process that could not go on. */
+export interface BrokenPair {
+  readonly kind: RelationKind | 'signing'
+  readonly presenter: string
+  readonly verifier: string
+  readonly shows: CertificateRecord | undefined
+  readonly trusts: readonly CertificateRecord[]
+  readonly refusing: readonly Verifier[]
+  /** What is wrong with a signing pair. */
+  readonly flaw?: string
+}
+
+export function relation(kind: RelationKind): Relation {
+  return { kind, presenters: new Map(), verifiers: new Map() }
+}
+
+/** The values and the cells that hold them. */
+export class Board {
+  readonly relations: Relation[] = []
+  private readonly atMs: number
+  private readonly table: Pick<CertificateTable, 'get'>
+  private readonly made = new Map<Digest, CertificateRecord>()
+  private readonly ids = new Map<string, number>()
+  private readonly lists: (readonly Digest[])[] = []
+  private readonly verdicts = new Map<number, readonly Verifier[]>()
+  /** Pairs that were refused before anything was done are not the plan's doing: relation, values, and who held them. */
+  private readonly before = new Map<Relation, Map<number, { presenters: Set<Cell>; verifiers: Set<Cell> }>>()
+  private isWatching = false
+  private found: BrokenPair | undefined
+  private touched: Map<Cell, { readonly base: readonly number[]; readonly held: Set<number> }> | undefined
+
+  constructor(certificates: CertificateTable, atMs: number) {
+    this.atMs = atMs
+    this.table = { get: (digest) => this.made.get(digest) ?? certificates.get(digest) }
+  }
+
+  record(digest: Digest | undefined): CertificateRecord | undefined {
+    return digest === undefined ? undefined : this.table.get(digest)
+  }
+
+  learn(record: CertificateRecord): CertificateRecord {
+    this.made.set(record.digest, record)
+    return record
+  }
+
+  /** Returns the number of a list of certificates as it stands. */
+  value(list: readonly Digest[]): number {
+    const key = list.join()
+    let id = this.ids.get(key)
+    if (id === undefined) {
+      id = this.lists.push(list) - 1
+      this.ids.set(key, id)
+    }
+    return id
+  }
+
+  /** Returns the number of a chain: leaves that differ in name and key alone are one. */
+  chain([leaf, ...others]: readonly Digest[]): number {
+    const record = this.record(leaf)
+    if (record === undefined || record.isCa || record.issuer === record.subject) {
+      return this.value(leaf === undefined ? [] : [leaf, ...others])
+    }
+    const { issuer, authorityKeyId = '', signedBy = '', notBeforeMs, notAfterMs } = record
+    const isValid = notBeforeMs <= this.atMs && this.atMs < notAfterMs
+    const digest = `leaf:${issuer}|${authorityKeyId}|${signedBy}|${isValid}`
+    if (!this.made.has(digest)) this.made.set(digest, { ...record, digest })
+    return this.value([digest, ...others])
+  }
+
+  list(value: number): readonly Digest[] {
+    return this.lists[value]!
+  }
+
+  /** Returns a cell; it counts in its relations from now on. */
+  cell(given: Omit<Cell, 'values'>, values: readonly number[]): Cell {
+    const cell: Cell = { ...given, values: [] }
+    this.set(cell, values)
+    return cell
+  }
+
+  /** Gives a cell its values. Once watching, what breaks by a value that is new to it is remembered. */
+  set(cell: Cell, values: readonly number[]): void {
+    const unique = [...new Set(values)]
+    const log = this.touched?.get(cell)
+    if (log !== undefined) for (const value of unique) log.held.add(value)
+    else this.touched?.set(cell, { base: cell.values, held: new Set([...cell.values, ...unique]) })
+    const gone = cell.values.filter((value) => !unique.includes(value))
+    const added = unique.filter((value) => !cell.values.includes(value))
+    for (const { presenters } of cell.presentsIn) move(presenters, cell, gone, added)
+    for (const { verifiers } of cell.verifiesIn) move(verifiers, cell, gone, added)
+    cell.values = unique
+    if (!this.isWatching || this.found !== undefined) return
+    for (const value of added) this.found ??= this.brokenBy(cell, value)
+  }
+
+  add(cell: Cell, values: readonly number[]): void {
+    if (values.some((value) => !cell.values.includes(value))) this.set(cell, [...cell.values, ...values])
+  }
+
+  /** Leaves the values of which the claim is true; all of them when it is true of none, for then nobody gets past it. */
+  keep(cell: Cell | undefined, isPossible: (list: readonly Digest[]) => boolean): void {
+    const kept = cell?.values.filter((value) => isPossible(this.list(value))) ?? []
+    if (cell !== undefined && kept.length > 0) this.set(cell, kept)
+  }
+
+  /** From now on what breaks is found; what is broken already is set aside. */
+  watch(): void {
+    for (const one of this.relations) {
+      for (const [chain, presenters] of one.presenters) {
+        for (const [trust, verifiers] of one.verifiers) {
+          if (this.refusing(trust, chain).length === 0) continue
+          const pairs = this.before.get(one) ?? new Map()
+          pairs.set(pairOf(trust, chain), {
+            presenters: new Set(presenters),
+            verifiers: new Set(verifiers),
+          })
+          this.before.set(one, pairs)
+        }
+      }
+    }
+    this.isWatching = true
+  }
+
+  /** Returns what broke since it was asked last. */
+  takeBroken(): BrokenPair | undefined {
+    const found = this.found
+    this.found = undefined
+    return found
+  }
+
+  /** Runs something, and returns of each cell that it touched what it held before and all that it held meanwhile. */
+  tracing(
+    run: () => void,
+  ): ReadonlyMap<Cell, { readonly base: readonly number[]; readonly held: Set<number> }> {
+    const touched = new Map<Cell, { base: readonly number[]; held: Set<number> }>()
+    this.touched = touched
+    run()
+    this.touched = undefined
+    return touched
+  }
+
+  /** Does something without looking at what it breaks. */
+  unwatched(run: () => void): void {
+    const was = this.isWatching
+    this.isWatching = false
+    run()
+    this.isWatching = was
+  }
+
+  private refusing(trust: number, chain: number): readonly Verifier[] {
+    const pair = pairOf(trust, chain)
+    let verdict = this.verdicts.get(pair)
+    if (verdict === undefined) {
+      const { table: certificates, atMs } = this
+      verdict = refusingVerifiers({ chain: this.list(chain), trust: this.list(trust), certificates, atMs })
+      this.verdicts.set(pair, verdict)
+    }
+    return verdict
+  }
+
+  private brokenBy(cell: Cell, value: number): BrokenPair | undefined {
+    const flaw = cell.flaw?.(this.list(value))
+    if (flaw !== undefined) {
+      const nobody = { presenter: cell.label, verifier: 'whoever asks for a certificate', shows: undefined }
+      return { kind: 'signing', ...nobody, trusts: [], refusing: [], flaw }
+    }
+    for (const one of cell.presentsIn) {
+      for (const trust of one.verifiers.keys()) {
+        const broken = this.brokenPair(one, trust, value)
+        if (broken !== undefined) return broken
+      }
+    }
+    for (const one of cell.verifiesIn) {
+      for (const chain of one.presenters.keys()) {
+        const broken = this.brokenPair(one, value, chain)
+        if (broken !== undefined) return broken
+      }
+    }
+    return undefined
+  }
+
+  private brokenPair(one: Relation, trust: number, chain: number): BrokenPair | undefined {
+    const refusing = this.refusing(trust, chain)
+    if (refusing.length === 0) return undefined
+    const before = this.before.get(one)?.get(pairOf(trust, chain))
+    const presenters = one.presenters.get(chain)!
+    const verifiers = one.verifiers.get(trust)!
+    const presenter = newcomer(presenters, before?.presenters)
+    const verifier = newcomer(verifiers, before?.verifiers)
+    if (presenter === undefined && verifier === undefined) return undefined
+    const first = (cells: Set<Cell>): Cell => cells.values().next().value!
+    return {
+      kind: one.kind,
+      presenter: (presenter ?? first(presenters)).label,
+      verifier: (verifier ?? first(verifiers)).label,
+      shows: this.record(this.list(chain)[0]),
+      trusts: this.list(trust).flatMap((digest) => this.record(digest) ?? []),
+      refusing,
+    }
+  }
+}
+
+function move(
+  classes: Map<number, Set<Cell>>,
+  cell: Cell,
+  gone: readonly number[],
+  added: readonly number[],
+): void {
+  for (const value of gone) {
+    const cells = classes.get(value)!
+    cells.delete(cell)
+    if (cells.size === 0) classes.delete(value)
+  }
+  for (const value of added) {
+    const cells = classes.get(value)
+    if (cells === undefined) classes.set(value, new Set([cell]))
+    else cells.add(cell)
+  }
+}
+
+function newcomer(cells: Set<Cell>, before: Set<Cell> | undefined): Cell | undefined {
+  for (const cell of cells) if (before === undefined || !before.has(cell)) return cell
+  return undefined
+}
+
+/** There are never 2^20 different lists. */
+function pairOf(trust: number, chain: number): number {
+  return trust * 0x10_0000 + chain
+}

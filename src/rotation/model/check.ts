@@ -1,0 +1,143 @@
+import type { Action, Lane, Step } from '../action.ts'
+import { describeAction } from '../journal.ts'
+import type { Refusal } from '../phase.ts'
+import type { Picture, SectionName } from '../picture.ts'
+import type { Target } from '../target.ts'
+import type { BrokenPair, Cell, RelationKind } from './board.ts'
+import { pass, perform } from './effects.ts'
+import { World } from './world.ts'
+
+// Before anything is done the whole plan is done on a model: after every action, and in every order in which lanes may run side
+// by side, each verifier must accept each presenter, as Go builds paths and as OpenSSL does. Where kcert may be killed is between
+// two actions, and what processes do on their own meanwhile is in the values that a cell may have.
+
+/** A connection that a plan would break. */
+export interface BrokenEdge extends BrokenPair {
+  readonly phase: number
+  /** The action by which it breaks, in words. */
+  readonly after: string
+}
+
+/** What the model looks at. */
+export const modelSections = [
+  'nodes',
+  'components',
+  'kubelets',
+  'files',
+  'kubeconfigs',
+  'published',
+  'pods',
+  'workloads',
+  'caBundles',
+  'clusterInfo',
+  'extensionAuthentication',
+  'handshakes',
+  'copies',
+] as const satisfies readonly SectionName[]
+
+/** Returns the first connection that the steps would break; undefined: none, wherever they stop. */
+export function checkPlan(picture: Picture, target: Target, steps: readonly Step[]): BrokenEdge | undefined {
+  if (!steps.some(isAct)) return undefined
+  const world = new World(picture, target)
+  for (const step of steps) {
+    const broken = step.kind === 'together' ? runLanes(world, step.lanes) : runAction(world, step)
+    if (broken !== undefined) return broken
+  }
+  return undefined
+}
+
+/** A plan of waits, probes and questions changes nothing. */
+function isAct(step: Step): boolean {
+  if (step.kind === 'together') return step.lanes.some(({ steps }) => steps.some(isAct))
+  return (
+    step.kind === 'write-file' ||
+    step.kind === 'patch-object' ||
+    step.kind === 'restart' ||
+    step.kind === 'roll'
+  )
+}
+
+function runAction(world: World, action: Action): BrokenEdge | undefined {
+  // The bridge goes on purpose, and was announced.
+  if (action.phase === 12) world.board.set(world.oldAlone, [])
+  perform(world, action)
+  return edgeOf(world, action.phase, describeAction(action))
+}
+
+function edgeOf(world: World, phase: number, after: string): BrokenEdge | undefined {
+  const broken = world.board.takeBroken()
+  return broken && { ...broken, phase, after }
+}
+
+/** Each lane by itself, and then whatever each of them may have come to, all at once. */
+function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined {
+  const { board } = world
+  const startMs = world.clockMs
+  let endMs = startMs
+  const all = new Map<Cell, { base: readonly number[]; held: Set<number>; ends: Set<number> }>()
+  for (const { steps } of lanes) {
+    let broken: BrokenEdge | undefined
+    world.clockMs = startMs
+    const touched = board.tracing(() => {
+      for (const action of steps) {
+        broken ??= runAction(world, action)
+        if (broken !== undefined) return
+      }
+    })
+    if (broken !== undefined) return broken
+    endMs = Math.max(endMs, world.clockMs)
+    board.unwatched(() => {
+      for (const [cell, { base, held }] of touched) {
+        const its = all.get(cell) ?? { base, held: new Set<number>(), ends: new Set<number>() }
+        for (const value of held) its.held.add(value)
+        for (const value of cell.values) its.ends.add(value)
+        all.set(cell, its)
+        board.set(cell, base)
+      }
+    })
+  }
+  for (const [cell, { held }] of all) board.set(cell, [...held])
+  const phase = lanes[0]?.steps[0]?.phase ?? 0
+  const names = lanes.slice(0, 3).map(({ name }) => name)
+  const more = lanes.length > 3 ? ` and ${lanes.length - 3} more` : ''
+  const broken = edgeOf(world, phase, `${names.join(', ')}${more} side by side`)
+  for (const [cell, { ends }] of all) board.set(cell, [...ends])
+  world.clockMs = endMs
+  // The lane that wrote last may have ended last.
+  for (const [cell, unread] of world.unread) if (all.has(cell)) unread.sinceMs = endMs
+  pass(world, 0)
+  return broken
+}
+
+/** Returns an edge as the refusal of its plan. */
+export function refusalOf(edge: BrokenEdge): Refusal {
+  const { kind, presenter, verifier, shows, trusts, refusing, flaw, after, phase } = edge
+  if (flaw !== undefined) {
+    return {
+      what: `the plan of phase ${phase} would stop ${presenter}: ${flaw}`,
+      why: `after "${after}" nobody gets a certificate signed`,
+      next: 'nothing was done; look at the signing files of the controller-managers: kcert rotate-ca plan',
+    }
+  }
+  const known = trusts.map(({ subject, digest }) => `${subject} (${digest.slice(0, 12)})`)
+  const manner =
+    refusing.length === 2 ? '' : refusing[0] === 'go' ? ' (as Go builds paths)' : ' (as OpenSSL builds paths)'
+  return {
+    what: `the plan of phase ${phase} breaks a connection: ${verifier} would refuse ${presenter}${manner}`,
+    why:
+      `after "${after}" it would meet a certificate signed by ${shows?.issuer ?? 'nobody known'}, ` +
+      `and may know ${known.length === 0 ? 'no CA' : `only ${known.join(', ')}`}`,
+    next: `nothing was done; ${nextFor[kind as RelationKind]}`,
+  }
+}
+
+const nextFor: Record<RelationKind, string> = {
+  server: 'whoever verifies must know both CAs first: kcert rotate-ca --through 7, or name it with --waive',
+  client: 'API servers must know both CAs first: kcert rotate-ca --phase 5',
+  'kubelet-client': 'kubelets and cluster-info must know both CAs first: kcert rotate-ca --phase 5',
+  'kubelet-serving':
+    'API servers must have read --kubelet-certificate-authority first: kcert rotate-ca --phase 5',
+  'front-proxy': 'handlers must have read both front-proxy CAs first: kcert rotate-ca --phase 5, then 9',
+  handler: 'its owner re-issues the certificate, or its caBundle gets both CAs: kcert rotate-ca --phase 9',
+  user: 'kubelets, controller-managers and schedulers must know both CAs first: kcert rotate-ca --through 6',
+}

@@ -1,0 +1,542 @@
+import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } from '../certificate-record.ts'
+import { isWaived, rereadMs } from '../convergence.ts'
+import {
+  type ComponentName,
+  type FileHolds,
+  fileKey,
+  hasStartedSince,
+  type Picture,
+  type PodPicture,
+} from '../picture.ts'
+import { type CaChange, changeOf, type Target } from '../target.ts'
+import { Board, type Cell, type Relation, relation } from './board.ts'
+
+// Everybody in a picture who verifies or presents. Where a process was started before its file became what it is, it may hold
+// what the rotation left there before: the trust without the step that was done last, or the leaf of the old CA.
+
+/** What a flag's file is to the process that reads it. */
+interface Role {
+  readonly flag: string
+  readonly part: 'trust' | 'chain' | 'caData' | 'client' | 'signing' | 'root'
+  readonly reload: 'hot' | 'start'
+  readonly presentsIn?: readonly RelationName[]
+  readonly verifiesIn?: readonly RelationName[]
+}
+
+type RelationName = 'servers' | 'clients' | 'atJoiner' | 'kubeletServing' | 'frontProxy' | 'users'
+
+const kubeconfigRoles: readonly Role[] = [
+  { flag: 'kubeconfig', part: 'caData', reload: 'start', verifiesIn: ['servers'] },
+  { flag: 'kubeconfig', part: 'client', reload: 'start', presentsIn: ['clients'] },
+]
+
+/** Signing pair and --root-ca-file have cells of their own: what they lead to is presented by others. */
+const rolesOf: Record<ComponentName, readonly Role[]> = {
+  'kube-apiserver': [
+    { flag: 'tls-cert-file', part: 'chain', reload: 'hot', presentsIn: ['servers'] },
+    { flag: 'client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['clients'] },
+    { flag: 'requestheader-client-ca-file', part: 'trust', reload: 'hot' },
+    { flag: 'kubelet-client-certificate', part: 'chain', reload: 'hot', presentsIn: ['atJoiner'] },
+    { flag: 'proxy-client-cert-file', part: 'chain', reload: 'hot', presentsIn: ['frontProxy'] },
+    {
+      flag: 'kubelet-certificate-authority',
+      part: 'trust',
+      reload: 'start',
+      verifiesIn: ['kubeletServing'],
+    },
+  ],
+  'kube-controller-manager': [
+    ...kubeconfigRoles,
+    { flag: 'client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['users'] },
+    { flag: 'requestheader-client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['frontProxy'] },
+    { flag: 'root-ca-file', part: 'root', reload: 'start' },
+    { flag: 'cluster-signing-cert-file', part: 'signing', reload: 'hot' },
+  ],
+  'kube-scheduler': [
+    ...kubeconfigRoles,
+    { flag: 'client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['users'] },
+  ],
+  'cloud-controller-manager': kubeconfigRoles,
+  'kube-proxy': kubeconfigRoles,
+}
+
+const kubeletRoles: readonly Role[] = [
+  { flag: 'clientCAFile', part: 'trust', reload: 'hot', verifiesIn: ['users'] },
+  { flag: 'kubeconfig', part: 'caData', reload: 'start', verifiesIn: ['servers'] },
+  { flag: 'client', part: 'client', reload: 'start', presentsIn: ['clients'] },
+  { flag: 'serving', part: 'chain', reload: 'start', presentsIn: ['kubeletServing'] },
+]
+
+export interface Reading {
+  readonly role: Role
+  readonly cell: Cell
+}
+
+export interface ModelProcess {
+  readonly id: string
+  readonly node: string
+  readonly name: ComponentName | 'kubelet'
+  readonly runsAs: 'static-pod' | 'unit'
+  readonly definition?: string
+  /** As the definition says them now. */
+  flags: Readonly<Record<string, string>>
+  readonly readings: readonly Reading[]
+  /** Connections that API servers keep to it: the client certificates on them. */
+  readonly kept?: Cell
+  /** Leaves that it signs now. */
+  readonly signs?: Cell
+  /** Of a static pod whose manifest was written: what it may read on its way up. */
+  starting?: Map<Cell, Set<number>>
+}
+
+/** Pods that nobody can tell apart: of one workload, with the same volume and the same process. */
+export interface ModelPods {
+  readonly workload: string | undefined
+  readonly rereads: boolean
+  readonly volume: Cell
+  readonly process: Cell
+  /** Of handlers: how they know the front proxy. */
+  readonly frontProxy?: Cell
+}
+
+/** The state of the model: cells on a board, and what is needed to say how an action changes them. */
+export class World {
+  readonly board: Board
+  readonly target: Target
+  readonly picture: Picture
+  readonly files: Map<string, FileHolds>
+  readonly processes = new Map<string, ModelProcess>()
+  readonly byDefinition = new Map<string, ModelProcess>()
+  private readonly byFlag = new Map<string, (Reading & { readonly process: ModelProcess })[]>()
+  readonly readers = new Map<string, Set<ModelProcess>>()
+  readonly pods: ModelPods[] = []
+  readonly podsOf = new Map<string, ModelPods[]>()
+  /** Kubeconfigs that are read whenever they are used. */
+  readonly holders = new Map<string, { readonly caData: Cell; readonly client: Cell }>()
+  readonly bundles = new Map<string, Cell>()
+  readonly published: Cell
+  readonly clusterInfo: Cell
+  readonly extension: { readonly client: Cell; readonly requestheader: Cell }
+  /** Who trusts the old CA alone, as long as the bridge is there for them. */
+  readonly oldAlone: Cell
+  readonly relations: Readonly<Record<RelationName, Relation>>
+  /** Hot files that were written: read for certain a second later. */
+  readonly unread = new Map<Cell, { sinceMs: number; readonly value: number; readonly lagMs: number }>()
+  /** Time that has passed for certain. */
+  clockMs = 0
+
+  constructor(picture: Picture, target: Target) {
+    this.picture = picture
+    this.target = target
+    this.board = new Board(picture.certificates, picture.atMs)
+    this.files = new Map()
+    for (const [key, { holds }] of picture.files) this.files.set(key, holds)
+    const named = (kind: Relation['kind']): Relation => {
+      const made = relation(kind)
+      this.board.relations.push(made)
+      return made
+    }
+    this.relations = {
+      servers: named('server'),
+      clients: named('client'),
+      atJoiner: named('kubelet-client'),
+      kubeletServing: named('kubelet-serving'),
+      frontProxy: named('front-proxy'),
+      users: named('user'),
+    }
+    const { servers, users, atJoiner } = this.relations
+    this.clusterInfo = this.verifier(
+      'a node that joins now',
+      picture.clusterInfo ? [picture.clusterInfo.trust] : [],
+      [servers, atJoiner],
+    )
+    const active = picture.published.filter(({ isActive, trust }) => isActive && trust !== undefined)
+    this.published = this.verifier(
+      'a pod that starts now',
+      active.map(({ trust }) => trust!),
+      [servers],
+    )
+    const extension = picture.extensionAuthentication
+    const byConfigMap = picture.components.some(
+      ({ name, flags }) => name === 'kube-scheduler' && flags['client-ca-file'] === undefined,
+    )
+    this.extension = {
+      client: this.verifier(
+        'kube-scheduler, by extension-apiserver-authentication',
+        extension ? [extension.client] : [],
+        byConfigMap ? [users] : [],
+      ),
+      requestheader: this.verifier(
+        'an aggregated API server that starts now',
+        extension ? [extension.requestheader] : [],
+        picture.workloads.some(({ serves }) => serves.length > 0) ? [this.relations.frontProxy] : [],
+      ),
+    }
+    const cluster = changeOf(target, 'cluster')
+    this.oldAlone = this.verifier(
+      'a client that trusts the old CA alone, by the bridge',
+      cluster?.bridge && !target.isDropping ? [[cluster.oldCa.digest]] : [],
+      [servers],
+    )
+    for (const component of picture.components) this.addComponent(component)
+    for (const kubelet of picture.kubelets) this.addKubelet(kubelet)
+    this.addHolders()
+    this.addHandlers()
+    this.addPods()
+    this.board.watch()
+  }
+
+  private verifier(label: string, trusts: readonly (readonly Digest[])[], verifiesIn: readonly Relation[]) {
+    const values = trusts.map((trust) => this.board.value(trust))
+    return this.board.cell({ label, presentsIn: [], verifiesIn }, values)
+  }
+
+  // --- what files say
+
+  /** Returns the value of a role in what a file holds; undefined: there is none to read. */
+  valueOf(process: Pick<ModelProcess, 'node'>, role: Role, flags: ModelProcess['flags']): number | undefined {
+    const holds = this.holdsAt(process.node, flags[role.flag])
+    if (role.part === 'signing') return this.signingValue(process, flags)
+    return holds && this.valueIn(holds, role.part)
+  }
+
+  holdsAt(node: string, path: string | undefined): FileHolds | undefined {
+    return path === undefined ? undefined : this.files.get(fileKey(node, path))
+  }
+
+  valueIn(holds: FileHolds, part: Role['part']): number | undefined {
+    const { board } = this
+    if (holds.kind === 'kubeconfig') {
+      if (part === 'caData') return board.value(holds.caData)
+      return part === 'client' && holds.client !== undefined ? board.chain([holds.client]) : undefined
+    }
+    if (holds.kind !== 'certificates' && holds.kind !== 'pair') return undefined
+    if (part === 'chain') return board.chain(holds.certificates)
+    if (part === 'client') return board.chain(holds.certificates.slice(0, 1))
+    return part === 'caData' ? undefined : board.value(holds.certificates)
+  }
+
+  /** Certificates and, last, the key that they are used with: the two are one thing to a signer. */
+  private signingValue(
+    { node }: Pick<ModelProcess, 'node'>,
+    flags: ModelProcess['flags'],
+  ): number | undefined {
+    const certificates = this.holdsAt(node, flags['cluster-signing-cert-file'])
+    const key = this.holdsAt(node, flags['cluster-signing-key-file'])
+    if (certificates?.kind !== 'certificates') return undefined
+    const spki =
+      key?.kind === 'key' ? key.spki : (this.board.record(certificates.certificates[0])?.spki ?? '')
+    return this.board.value([...certificates.certificates, `key:${spki}`])
+  }
+
+  /** Returns the leaves that a signing pair makes. */
+  signedBy(value: number): number | undefined {
+    const [first, key, ...more] = this.board.list(value)
+    const ca = this.board.record(first)
+    if (ca === undefined || more.length > 0 || key !== `key:${ca.spki}`) return undefined
+    return this.board.chain([this.leafOf(ca).digest])
+  }
+
+  /** A leaf of a CA, to be told from others by its issuer alone. */
+  leafOf(ca: CertificateRecord): CertificateRecord {
+    const digest = `model:leaf of ${ca.digest}`
+    const known = this.board.record(digest)
+    if (known !== undefined) return known
+    const blank = { ...ca, subject: 'a certificate', spki: digest, isCa: false }
+    const { subjectKeyId: _, ...leaf } = reissuedRecord(blank, ca, digest)
+    return this.board.learn(leaf)
+  }
+
+  // --- what was there before
+
+  private get changes(): readonly CaChange[] {
+    return this.target.changes
+  }
+
+  /** Returns a trust as the rotation had it one step earlier. */
+  earlierTrust(trust: readonly Digest[]): readonly Digest[] {
+    let earlier = trust
+    for (const { oldCa, newCa } of this.changes) {
+      if (!trust.includes(newCa.digest)) continue
+      earlier = trust.includes(oldCa.digest)
+        ? earlier.filter((digest) => digest !== newCa.digest)
+        : [oldCa.digest, ...earlier]
+    }
+    return earlier
+  }
+
+  /** Returns a chain as it was before it was signed anew; the same one when it was not. */
+  earlierChain([leaf, ...others]: readonly Digest[]): readonly Digest[] {
+    const record = this.board.record(leaf)
+    const change = this.changes.find(({ newCa }) => isSignedByCa(record, newCa))
+    if (leaf === undefined || record === undefined || record.isCa || change === undefined)
+      return leaf === undefined ? [] : [leaf, ...others]
+    return [this.leafOf(change.oldCa).digest]
+  }
+
+  /** Returns what a file held before the rotation's last writing, as far as that can be told. */
+  earlierHolds(holds: FileHolds): FileHolds {
+    switch (holds.kind) {
+      case 'certificates':
+      case 'pair': {
+        const isChain = this.board.record(holds.certificates[0])?.isCa === false
+        const certificates = isChain
+          ? this.earlierChain(holds.certificates)
+          : this.earlierTrust(holds.certificates)
+        return { ...holds, certificates }
+      }
+      case 'kubeconfig': {
+        const caData = this.earlierTrust(holds.caData)
+        // Phase 12 changes the CA data alone.
+        const isDropped = caData.length > holds.caData.length
+        const client =
+          holds.client !== undefined && !isDropped ? this.earlierChain([holds.client])[0] : holds.client
+        return { ...holds, caData, ...(client === undefined ? {} : { client }) }
+      }
+      default:
+        return holds
+    }
+  }
+
+  // --- who there is
+
+  private addComponent(component: Picture['components'][number]): void {
+    const { id, node, name, runsAs, definition, flags, process } = component
+    const running = process === undefined ? flags : { ...flags, ...process.flags }
+    const readings = rolesOf[name]
+      .filter(({ flag }) => flags[flag] !== undefined || running[flag] !== undefined)
+      .map((role) => this.reading({ id, node }, role, running, flags, process?.startedAtMs))
+    const signing = readings.find(({ role }) => role.part === 'signing')?.cell
+    const signs =
+      signing &&
+      this.board.cell(
+        { label: `a certificate that ${id} signs now`, presentsIn: [this.relations.clients], verifiesIn: [] },
+        signing.values.flatMap((value) => this.signedBy(value) ?? []),
+      )
+    this.enlist({ id, node, name, runsAs, definition, flags, readings, ...(signs && { signs }) })
+  }
+
+  private addKubelet(kubelet: Picture['kubelets'][number]): void {
+    const { id, node, clientCaFile, kubeconfig, clientCurrent, servingCurrent, process } = kubelet
+    const flags = {
+      clientCAFile: clientCaFile,
+      kubeconfig,
+      client: clientCurrent ?? kubeconfig,
+      ...(servingCurrent === undefined ? {} : { serving: servingCurrent }),
+    }
+    const own = relation('kubelet-client')
+    this.board.relations.push(own)
+    const readings = kubeletRoles
+      .filter(({ flag }) => flag in flags)
+      .map((role) => {
+        const alsoIn = role.flag === 'clientCAFile' ? [own] : []
+        return this.reading({ id, node }, role, flags, flags, process?.startedAtMs, alsoIn)
+      })
+    const kept = this.board.cell(
+      { label: `API servers to ${id}`, presentsIn: [own], verifiesIn: [] },
+      this.keptTo(process?.startedAtMs ?? 0),
+    )
+    this.enlist({ id, node, name: 'kubelet', runsAs: 'unit', flags, readings, kept })
+  }
+
+  /** API servers keep a connection to a kubelet for 5 minutes, with the certificate of its beginning. */
+  private keptTo(kubeletStartMs: number): number[] {
+    const { atMs, files } = this.picture
+    return this.cellsOf('kube-apiserver', 'kubelet-client-certificate').flatMap(({ cell, process, role }) => {
+      const file = files.get(fileKey(process.node, process.flags[role.flag]!))
+      const isYoung = file !== undefined && file.changedAtMs + rereadMs > atMs
+      if (!isYoung || file.changedAtMs < kubeletStartMs) return cell.values
+      const earlier = this.valueIn(this.earlierHolds(file.holds), role.part)
+      return earlier === undefined ? cell.values : [...cell.values, earlier]
+    })
+  }
+
+  private reading(
+    { id, node }: Pick<ModelProcess, 'id' | 'node'>,
+    role: Role,
+    running: ModelProcess['flags'],
+    defined: ModelProcess['flags'],
+    startedAtMs: number | undefined,
+    alsoIn: readonly Relation[] = [],
+  ): Reading {
+    const [present, verify] = [role.presentsIn ?? [], role.verifiesIn ?? []]
+    const given = {
+      label: labelOf(id, role),
+      presentsIn: present.map((name) => this.relations[name]),
+      verifiesIn: [...verify.map((name) => this.relations[name]), ...alsoIn],
+      ...(role.part === 'signing' ? { flaw: (list: readonly Digest[]) => this.flawOfSigning(list) } : {}),
+    }
+    const values = new Set<number>()
+    for (const flags of [running, defined]) {
+      const value = this.valueOf({ node }, role, flags)
+      if (value !== undefined) values.add(value)
+    }
+    const path = running[role.flag]
+    const file = path === undefined ? undefined : this.picture.files.get(fileKey(node, path))
+    const hasRead =
+      role.reload === 'hot' ||
+      startedAtMs === undefined ||
+      hasStartedSince({ startedAtMs, flags: {}, isHealthy: true }, file)
+    if (!hasRead && file !== undefined) {
+      const earlier = this.valueIn(this.earlierHolds(file.holds), role.part)
+      if (earlier !== undefined) values.add(earlier)
+    }
+    return { role, cell: this.board.cell(given, [...values]) }
+  }
+
+  private flawOfSigning(list: readonly Digest[]): string | undefined {
+    const count = list.length - 1
+    if (count !== 1) return `${count} certificates in --cluster-signing-cert-file, where exactly one may be`
+    const spki = this.board.record(list[0])?.spki
+    return list.at(-1) === `key:${spki}`
+      ? undefined
+      : 'certificate and key of the signing pair are not of one another'
+  }
+
+  private enlist(process: ModelProcess): void {
+    this.processes.set(process.id, process)
+    if (process.definition !== undefined)
+      this.byDefinition.set(fileKey(process.node, process.definition), process)
+    for (const reading of process.readings) {
+      const key = `${process.name} ${reading.role.flag}`
+      const others = this.byFlag.get(key)
+      if (others === undefined) this.byFlag.set(key, [{ ...reading, process }])
+      else others.push({ ...reading, process })
+    }
+    this.bind(process)
+  }
+
+  /** From now on the process hears of its files. */
+  bind(process: ModelProcess): void {
+    const paths = process.readings.map(({ role }) => process.flags[role.flag])
+    for (const path of [...paths, process.flags['cluster-signing-key-file']]) {
+      if (path === undefined) continue
+      const key = fileKey(process.node, path)
+      const readers = this.readers.get(key)
+      if (readers === undefined) this.readers.set(key, new Set([process]))
+      else readers.add(process)
+    }
+  }
+
+  /** Returns what every process of a name has of the file of a flag. */
+  cellsOf(
+    name: ModelProcess['name'],
+    flag: string,
+  ): readonly (Reading & { readonly process: ModelProcess })[] {
+    return this.byFlag.get(`${name} ${flag}`) ?? []
+  }
+
+  private addHolders(): void {
+    const { servers, clients, users } = this.relations
+    for (const { id, at, exported } of this.picture.kubeconfigs) {
+      if (this.target.waivers.has(id)) continue
+      const key = at && fileKey(at.node, at.path)
+      const holds = key === undefined ? exported : this.files.get(key)
+      const isKubeconfig = holds !== undefined && 'caData' in holds
+      const chain = isKubeconfig && holds.client !== undefined ? [this.board.chain([holds.client])] : []
+      const presentsIn = key?.includes('kube-proxy') ? [clients] : [clients, users]
+      this.holders.set(key ?? id, {
+        caData: this.verifier(`kubeconfig ${id}`, isKubeconfig ? [holds.caData] : [], [servers]),
+        client: this.board.cell({ label: `kubeconfig ${id}`, presentsIn, verifiesIn: [] }, chain),
+      })
+    }
+  }
+
+  private addHandlers(): void {
+    const shown = new Map(this.picture.handshakes.map(({ presenter, chain }) => [presenter, chain]))
+    for (const { id, trust, server } of this.picture.caBundles) {
+      const chain = shown.get(server)
+      if (chain === undefined || this.target.waivers.has(server)) continue
+      const own = relation('handler')
+      this.board.relations.push(own)
+      this.board.cell({ label: server, presentsIn: [own], verifiesIn: [] }, [this.board.chain(chain)])
+      this.bundles.set(id, this.verifier(`API servers, by the caBundle of ${id}`, [trust], [own]))
+    }
+  }
+
+  private addPods(): void {
+    const classes = new Map<string, ModelPods>()
+    const handlers = new Set(
+      this.picture.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])),
+    )
+    const lastPublishedMs = this.picture.published.reduce(
+      (last, { changedAtMs }) => Math.max(last, changedAtMs),
+      0,
+    )
+    for (const pod of this.picture.pods) {
+      if (isWaived(pod, this.target)) continue
+      const rereads = pod.rereads && this.target.trustsReloadingClients
+      const [volume, process] = this.trustsOf(pod, rereads, lastPublishedMs)
+      const serves = pod.workload !== undefined && handlers.has(pod.workload)
+      const frontProxy = serves ? this.frontProxyOf(pod) : []
+      const key = `${pod.workload ?? ''}|${rereads}|${volume}|${process}|${frontProxy}`
+      if (classes.has(key)) continue
+      const made = this.podClass(pod, rereads, volume, process, serves ? frontProxy : undefined)
+      classes.set(key, made)
+      const { atMs } = this.picture
+      const value = volume[0]
+      if (process.length > 1 && rereads && pod.volume !== undefined && value !== undefined) {
+        this.unread.set(made.process, { sinceMs: pod.volume.changedAtMs - atMs, value, lagMs: rereadMs })
+      }
+      this.pods.push(made)
+      if (pod.workload === undefined) continue
+      const others = this.podsOf.get(pod.workload)
+      if (others === undefined) this.podsOf.set(pod.workload, [made])
+      else others.push(made)
+    }
+  }
+
+  private podClass(
+    pod: PodPicture,
+    rereads: boolean,
+    volume: readonly number[],
+    process: readonly number[],
+    frontProxy: readonly number[] | undefined,
+  ): ModelPods {
+    const { servers, frontProxy: proxies } = this.relations
+    const label = `Pod ${pod.id}`
+    const cell = (verifiesIn: readonly Relation[], values: readonly number[]): Cell =>
+      this.board.cell({ label, presentsIn: [], verifiesIn }, values)
+    return {
+      workload: pod.workload,
+      rereads,
+      volume: cell([], volume),
+      process: cell([servers], process),
+      ...(frontProxy && { frontProxy: cell([proxies], frontProxy) }),
+    }
+  }
+
+  /** What lies in its volume, and what its process may have read of it. */
+  private trustsOf(pod: PodPicture, rereads: boolean, lastPublishedMs: number): [number[], number[]] {
+    const { board, picture } = this
+    const { volume, startedAtMs } = pod
+    if (volume === undefined) {
+      const earlier = this.published.values.map((value) => board.value(this.earlierTrust(board.list(value))))
+      const hasNew = startedAtMs >= lastPublishedMs + 120_000
+      return [
+        [...this.published.values],
+        hasNew ? [...this.published.values] : [...this.published.values, ...earlier],
+      ]
+    }
+    const now = board.value(volume.trust)
+    if (startedAtMs >= volume.changedAtMs) return [[now], [now]]
+    const earlier = board.value(this.earlierTrust(volume.trust))
+    if (!rereads) return [[now], [earlier]]
+    return [[now], picture.atMs >= volume.changedAtMs + rereadMs ? [now] : [now, earlier]]
+  }
+
+  private frontProxyOf({ startedAtMs }: PodPicture): number[] {
+    const extension = this.picture.extensionAuthentication
+    if (extension === undefined) return []
+    const now = this.board.value(extension.requestheader)
+    if (startedAtMs >= extension.changedAtMs) return [now]
+    return [now, this.board.value(this.earlierTrust(extension.requestheader))]
+  }
+}
+
+function labelOf(id: string, { flag, part, presentsIn }: Role): string {
+  if (part === 'caData') return `${id}, CA data of its kubeconfig`
+  if (part === 'client') return `${id}, client certificate`
+  if (id.endsWith('/kubelet') && presentsIn !== undefined) return `${id}, serving certificate`
+  return `${id}, ${id.endsWith('/kubelet') ? '' : '--'}${flag}`
+}

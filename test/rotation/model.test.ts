@@ -1,0 +1,178 @@
+import { expect, test } from 'vitest'
+import type { Action, Step } from '../../src/rotation/action.ts'
+import { materialPaths } from '../../src/rotation/material.ts'
+import { type BrokenEdge, checkPlan, refusalOf } from '../../src/rotation/model/check.ts'
+import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import type { Target } from '../../src/rotation/target.ts'
+import { pki } from '../fakes/simulated-cluster.ts'
+import { Scene } from './scene.ts'
+
+// Failures that real rotations had, planted: each is refused for the connection that it breaks.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+
+async function lookAt(scene: Scene, phase = 1): Promise<{ seen: Picture; target: Target }> {
+  return scene.asProcess((rotation) => rotation.look(phaseNumbered(phase), sectionNames))
+}
+
+/** The edge that breaks when the plan of a phase, changed by somebody, is done now. */
+async function edgeOf(
+  scene: Scene,
+  phase: number,
+  change: (steps: readonly Step[]) => readonly Step[] = (steps) => steps,
+): Promise<BrokenEdge | undefined> {
+  const { seen, target } = await lookAt(scene, phase)
+  return checkPlan(seen, target, change(phaseNumbered(phase).plan(seen, target)))
+}
+
+function inOrder(steps: readonly Step[]): Action[] {
+  return steps.flatMap((step) =>
+    step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step],
+  )
+}
+
+function names({ presenter, verifier, after }: BrokenEdge) {
+  return { presenter, verifier, after }
+}
+
+test('kube-root-ca.crt that jumps from the old CA to the new one fails whoever starts then', async () => {
+  const scene = new Scene(small)
+  await scene.run(1)
+  const { newCertificate, bundle } = materialPaths(`${pki}/kcert`, 'cluster')
+  const edge = await edgeOf(
+    scene,
+    2,
+    (steps) => JSON.parse(JSON.stringify(steps).replaceAll(bundle, newCertificate)) as Step[],
+  )
+  expect(names(edge!)).toEqual({
+    presenter: 'cp1/kube-apiserver, --tls-cert-file',
+    verifier: 'a pod that starts now',
+    after: 'write cp2:/etc/kubernetes/manifests/kube-controller-manager.yaml (definition)',
+  })
+})
+
+test('a new CA of the same name without key identifiers is refused as OpenSSL would refuse it', async () => {
+  const scene = new Scene({ ...small, sameName: true })
+  await scene.runAll(1, 6)
+  const { seen, target } = await lookAt(scene, 7)
+  const steps = phaseNumbered(7).plan(seen, target)
+  expect(checkPlan(seen, target, steps)).toBeUndefined()
+  const { oldCa } = target.changes[0]!
+  const { subjectKeyId: _, authorityKeyId: __, ...bare } = target.changes[0]!.newCa
+  const mimic = { ...bare, subject: oldCa.subject, issuer: oldCa.subject }
+  const certificates = new Map(seen.certificates).set(mimic.digest, mimic)
+  const changes = target.changes.map((change) =>
+    change.ca === 'cluster' ? { ...change, newCa: mimic } : change,
+  )
+  const edge = checkPlan({ ...seen, certificates }, { ...target, changes }, steps)!
+  expect(edge.refusing).toEqual(['openssl'])
+  expect(refusalOf(edge).what).toContain('(as OpenSSL builds paths)')
+})
+
+test('a serving certificate before all pods know both CAs, without a bridge, fails them', async () => {
+  const scene = new Scene(small, { withBridge: false })
+  await scene.runAll(1, 3)
+  await scene.runAll(5, 8)
+  const { presenter, verifier, after } = (await edgeOf(scene, 9))!
+  expect(presenter).toBe('cp1/kube-apiserver, --tls-cert-file')
+  expect(verifier).toMatch(/^Pod default\/ping-/)
+  expect(after).toBe('write cp1:/etc/kubernetes/pki/apiserver.crt (reissued)')
+})
+
+test('a client certificate before a kubelet trusts it fails the way from API server to kubelet', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 8)
+  scene.cluster.write('w1', `${pki}/ca.crt`, { certificates: [scene.cluster.oldCa.digest] })
+  await scene.cluster.time.pass(1_000)
+  expect(names((await edgeOf(scene, 9))!)).toEqual({
+    presenter: 'API servers to w1/kubelet',
+    verifier: 'w1/kubelet, clientCAFile',
+    after: 'write cp1:/etc/kubernetes/pki/apiserver-kubelet-client.crt (reissued)',
+  })
+})
+
+test('kubeconfigs of the new CA before API servers trust them fail', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 4)
+  const edge = (await edgeOf(scene, 7))!
+  expect(edge.kind).toBe('client')
+  expect(edge.verifier).toMatch(/kube-apiserver, --client-ca-file$/)
+})
+
+test('the old CA dropped while a kubelet still presents it fails that kubelet', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 11)
+  const { cluster } = scene
+  const { digest, spki } = cluster.issue('system:node:w1', cluster.oldCa)
+  cluster.write('w1', '/var/lib/kubelet/pki/kubelet-client-current.pem', { pair: [digest], key: spki }, 0o600)
+  cluster.restartKubelet('w1')
+  await cluster.time.pass(20_000)
+  const { presenter, verifier, after } = (await edgeOf(scene, 12))!
+  expect([presenter, verifier]).toEqual([
+    'w1/kubelet, client certificate',
+    'cp1/kube-apiserver, --client-ca-file',
+  ])
+  expect(after).toBe('write cp1:/etc/kubernetes/pki/ca.crt (certificates)')
+})
+
+test('two certificates in a signing file stop the signer', async () => {
+  const scene = new Scene(small)
+  await scene.run(1)
+  const edge = (await edgeOf(scene, 5))!
+  expect(edge.flaw).toBe('2 certificates in --cluster-signing-cert-file, where exactly one may be')
+  expect(refusalOf(edge).what).toContain('would stop cp1/kube-controller-manager')
+})
+
+test('cluster-info without the new CA fails logs of a node that joins', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 8)
+  const old = [scene.cluster.oldCa.digest]
+  scene.cluster.put('ConfigMap kube-public/cluster-info', { trust: old, signed: { abcdef: old } })
+  await scene.cluster.time.pass(1_000)
+  const { kind, verifier } = (await edgeOf(scene, 9))!
+  expect([kind, verifier]).toEqual(['kubelet-client', 'a node that joins now'])
+})
+
+test('a front-proxy client of the new CA before an aggregated API server has read both fails its requests', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 8)
+  // The wait alone holds the plan back.
+  expect(
+    await edgeOf(scene, 9, (steps) => inOrder(steps).filter(({ kind }) => kind !== 'roll')),
+  ).toBeUndefined()
+  const early = (await edgeOf(scene, 9, (steps) => inOrder(steps).filter((one) => !isOfHandler(one))))!
+  expect(early.verifier).toMatch(/^Pod default\/agg-/)
+  expect(early.presenter).toBe('cp1/kube-apiserver, --proxy-client-cert-file')
+})
+
+test('run, plan and undo refuse what would break a connection, and have done nothing', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 4)
+  const before = scene.files()
+  for (const work of ['run', 'plan'] as const) {
+    await expect(scene.asProcess<unknown>((rotation) => rotation[work](7))).rejects.toMatchObject({
+      code: 'KCERT_ROTATION_REFUSED',
+      message: expect.stringMatching(
+        /^the plan of phase 7 breaks a connection: cp1\/kube-apiserver, --client-ca-file would refuse kubeconfig cp1:\/etc\/kubernetes\/kube-proxy.conf$/,
+      ),
+      why: expect.stringMatching(
+        /^after "write cp1:\/etc\/kubernetes\/kube-proxy.conf \(kubeconfig\)" it would meet a certificate signed by CN=kubernetes-ca-2, and may know only CN=kubernetes \([0-9a-f]{12}\)$/,
+      ),
+      next: 'nothing was done; API servers must know both CAs first: kcert rotate-ca --phase 5',
+    })
+  }
+  expect(scene.files()).toEqual(before)
+  await scene.runAll(5, 9)
+  const presenting = scene.files()
+  // The owner of the handler has not gone back to a certificate of the old CA.
+  await expect(scene.asProcess((rotation) => rotation.undo(9))).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringContaining('by the caBundle of APIService v1.agg would refuse service/default/agg'),
+  })
+  expect(scene.files()).toEqual(presenting)
+})
+
+function isOfHandler(action: Action): boolean {
+  return action.kind === 'roll' || (action.kind === 'wait' && action.until.kind === 'pods-started')
+}
