@@ -4,7 +4,8 @@ import type { Refusal } from '../phase.ts'
 import type { Picture, SectionName } from '../picture.ts'
 import type { Target } from '../target.ts'
 import type { BrokenPair, Cell, RelationKind } from './board.ts'
-import { pass, perform } from './effects.ts'
+import { perform } from './effects.ts'
+import { pass } from './passing.ts'
 import { World } from './world.ts'
 
 // Before anything is done the whole plan is done on a model: after every action, and in every order in which lanes may run side

@@ -1,4 +1,4 @@
-import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } from '../certificate-record.ts'
+import { type CertificateRecord, type Digest, reissuedRecord } from '../certificate-record.ts'
 import { isWaived, rereadMs } from '../convergence.ts'
 import {
   type ComponentName,
@@ -8,64 +8,13 @@ import {
   type Picture,
   type PodPicture,
 } from '../picture.ts'
-import { type CaChange, changeOf, type Target } from '../target.ts'
+import { changeOf, type Target } from '../target.ts'
 import { Board, type Cell, type Relation, relation } from './board.ts'
+import { earlierHolds, earlierTrust } from './earlier.ts'
+import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
 
 // Everybody in a picture who verifies or presents. Where a process was started before its file became what it is, it may hold
 // what the rotation left there before: the trust without the step that was done last, or the leaf of the old CA.
-
-/** What a flag's file is to the process that reads it. */
-interface Role {
-  readonly flag: string
-  readonly part: 'trust' | 'chain' | 'caData' | 'client' | 'signing' | 'root'
-  readonly reload: 'hot' | 'start'
-  readonly presentsIn?: readonly RelationName[]
-  readonly verifiesIn?: readonly RelationName[]
-}
-
-type RelationName = 'servers' | 'clients' | 'atJoiner' | 'kubeletServing' | 'frontProxy' | 'users'
-
-const kubeconfigRoles: readonly Role[] = [
-  { flag: 'kubeconfig', part: 'caData', reload: 'start', verifiesIn: ['servers'] },
-  { flag: 'kubeconfig', part: 'client', reload: 'start', presentsIn: ['clients'] },
-]
-
-/** Signing pair and --root-ca-file have cells of their own: what they lead to is presented by others. */
-const rolesOf: Record<ComponentName, readonly Role[]> = {
-  'kube-apiserver': [
-    { flag: 'tls-cert-file', part: 'chain', reload: 'hot', presentsIn: ['servers'] },
-    { flag: 'client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['clients'] },
-    { flag: 'requestheader-client-ca-file', part: 'trust', reload: 'hot' },
-    { flag: 'kubelet-client-certificate', part: 'chain', reload: 'hot', presentsIn: ['atJoiner'] },
-    { flag: 'proxy-client-cert-file', part: 'chain', reload: 'hot', presentsIn: ['frontProxy'] },
-    {
-      flag: 'kubelet-certificate-authority',
-      part: 'trust',
-      reload: 'start',
-      verifiesIn: ['kubeletServing'],
-    },
-  ],
-  'kube-controller-manager': [
-    ...kubeconfigRoles,
-    { flag: 'client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['users'] },
-    { flag: 'requestheader-client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['frontProxy'] },
-    { flag: 'root-ca-file', part: 'root', reload: 'start' },
-    { flag: 'cluster-signing-cert-file', part: 'signing', reload: 'hot' },
-  ],
-  'kube-scheduler': [
-    ...kubeconfigRoles,
-    { flag: 'client-ca-file', part: 'trust', reload: 'hot', verifiesIn: ['users'] },
-  ],
-  'cloud-controller-manager': kubeconfigRoles,
-  'kube-proxy': kubeconfigRoles,
-}
-
-const kubeletRoles: readonly Role[] = [
-  { flag: 'clientCAFile', part: 'trust', reload: 'hot', verifiesIn: ['users'] },
-  { flag: 'kubeconfig', part: 'caData', reload: 'start', verifiesIn: ['servers'] },
-  { flag: 'client', part: 'client', reload: 'start', presentsIn: ['clients'] },
-  { flag: 'serving', part: 'chain', reload: 'start', presentsIn: ['kubeletServing'] },
-]
 
 export interface Reading {
   readonly role: Role
@@ -94,7 +43,7 @@ export interface ModelPods {
   readonly workload: string | undefined
   readonly rereads: boolean
   readonly volume: Cell
-  readonly process: Cell
+  readonly known: Cell
   /** Of handlers: how they know the front proxy. */
   readonly frontProxy?: Cell
 }
@@ -107,7 +56,7 @@ export class World {
   readonly files: Map<string, FileHolds>
   readonly processes = new Map<string, ModelProcess>()
   readonly byDefinition = new Map<string, ModelProcess>()
-  private readonly byFlag = new Map<string, (Reading & { readonly process: ModelProcess })[]>()
+  private readonly byFlag = new Map<string, (Reading & { readonly who: ModelProcess })[]>()
   readonly readers = new Map<string, Set<ModelProcess>>()
   readonly pods: ModelPods[] = []
   readonly podsOf = new Map<string, ModelPods[]>()
@@ -194,9 +143,9 @@ export class World {
   // --- what files say
 
   /** Returns the value of a role in what a file holds; undefined: there is none to read. */
-  valueOf(process: Pick<ModelProcess, 'node'>, role: Role, flags: ModelProcess['flags']): number | undefined {
-    const holds = this.holdsAt(process.node, flags[role.flag])
-    if (role.part === 'signing') return this.signingValue(process, flags)
+  valueOf(who: Pick<ModelProcess, 'node'>, role: Role, flags: ModelProcess['flags']): number | undefined {
+    const holds = this.holdsAt(who.node, flags[role.flag])
+    if (role.part === 'signing') return this.signingValue(who, flags)
     return holds && this.valueIn(holds, role.part)
   }
 
@@ -247,65 +196,14 @@ export class World {
     return this.board.learn(leaf)
   }
 
-  // --- what was there before
-
-  private get changes(): readonly CaChange[] {
-    return this.target.changes
-  }
-
-  /** Returns a trust as the rotation had it one step earlier. */
-  earlierTrust(trust: readonly Digest[]): readonly Digest[] {
-    let earlier = trust
-    for (const { oldCa, newCa } of this.changes) {
-      if (!trust.includes(newCa.digest)) continue
-      earlier = trust.includes(oldCa.digest)
-        ? earlier.filter((digest) => digest !== newCa.digest)
-        : [oldCa.digest, ...earlier]
-    }
-    return earlier
-  }
-
-  /** Returns a chain as it was before it was signed anew; the same one when it was not. */
-  earlierChain([leaf, ...others]: readonly Digest[]): readonly Digest[] {
-    const record = this.board.record(leaf)
-    const change = this.changes.find(({ newCa }) => isSignedByCa(record, newCa))
-    if (leaf === undefined || record === undefined || record.isCa || change === undefined)
-      return leaf === undefined ? [] : [leaf, ...others]
-    return [this.leafOf(change.oldCa).digest]
-  }
-
-  /** Returns what a file held before the rotation's last writing, as far as that can be told. */
-  earlierHolds(holds: FileHolds): FileHolds {
-    switch (holds.kind) {
-      case 'certificates':
-      case 'pair': {
-        const isChain = this.board.record(holds.certificates[0])?.isCa === false
-        const certificates = isChain
-          ? this.earlierChain(holds.certificates)
-          : this.earlierTrust(holds.certificates)
-        return { ...holds, certificates }
-      }
-      case 'kubeconfig': {
-        const caData = this.earlierTrust(holds.caData)
-        // Phase 12 changes the CA data alone.
-        const isDropped = caData.length > holds.caData.length
-        const client =
-          holds.client !== undefined && !isDropped ? this.earlierChain([holds.client])[0] : holds.client
-        return { ...holds, caData, ...(client === undefined ? {} : { client }) }
-      }
-      default:
-        return holds
-    }
-  }
-
   // --- who there is
 
   private addComponent(component: Picture['components'][number]): void {
-    const { id, node, name, runsAs, definition, flags, process } = component
-    const running = process === undefined ? flags : { ...flags, ...process.flags }
+    const { id, node, name, runsAs, definition, flags, process: now } = component
+    const running = now === undefined ? flags : { ...flags, ...now.flags }
     const readings = rolesOf[name]
       .filter(({ flag }) => flags[flag] !== undefined || running[flag] !== undefined)
-      .map((role) => this.reading({ id, node }, role, running, flags, process?.startedAtMs))
+      .map((role) => this.reading({ id, node }, role, running, flags, now?.startedAtMs))
     const signing = readings.find(({ role }) => role.part === 'signing')?.cell
     const signs =
       signing &&
@@ -317,7 +215,7 @@ export class World {
   }
 
   private addKubelet(kubelet: Picture['kubelets'][number]): void {
-    const { id, node, clientCaFile, kubeconfig, clientCurrent, servingCurrent, process } = kubelet
+    const { id, node, clientCaFile, kubeconfig, clientCurrent, servingCurrent, process: now } = kubelet
     const flags = {
       clientCAFile: clientCaFile,
       kubeconfig,
@@ -330,11 +228,11 @@ export class World {
       .filter(({ flag }) => flag in flags)
       .map((role) => {
         const alsoIn = role.flag === 'clientCAFile' ? [own] : []
-        return this.reading({ id, node }, role, flags, flags, process?.startedAtMs, alsoIn)
+        return this.reading({ id, node }, role, flags, flags, now?.startedAtMs, alsoIn)
       })
     const kept = this.board.cell(
       { label: `API servers to ${id}`, presentsIn: [own], verifiesIn: [] },
-      this.keptTo(process?.startedAtMs ?? 0),
+      this.keptTo(now?.startedAtMs ?? 0),
     )
     this.enlist({ id, node, name: 'kubelet', runsAs: 'unit', flags, readings, kept })
   }
@@ -342,11 +240,11 @@ export class World {
   /** API servers keep a connection to a kubelet for 5 minutes, with the certificate of its beginning. */
   private keptTo(kubeletStartMs: number): number[] {
     const { atMs, files } = this.picture
-    return this.cellsOf('kube-apiserver', 'kubelet-client-certificate').flatMap(({ cell, process, role }) => {
-      const file = files.get(fileKey(process.node, process.flags[role.flag]!))
+    return this.cellsOf('kube-apiserver', 'kubelet-client-certificate').flatMap(({ cell, who, role }) => {
+      const file = files.get(fileKey(who.node, who.flags[role.flag]!))
       const isYoung = file !== undefined && file.changedAtMs + rereadMs > atMs
       if (!isYoung || file.changedAtMs < kubeletStartMs) return cell.values
-      const earlier = this.valueIn(this.earlierHolds(file.holds), role.part)
+      const earlier = this.valueIn(earlierHolds(this, file.holds), role.part)
       return earlier === undefined ? cell.values : [...cell.values, earlier]
     })
   }
@@ -378,7 +276,7 @@ export class World {
       startedAtMs === undefined ||
       hasStartedSince({ startedAtMs, flags: {}, isHealthy: true }, file)
     if (!hasRead && file !== undefined) {
-      const earlier = this.valueIn(this.earlierHolds(file.holds), role.part)
+      const earlier = this.valueIn(earlierHolds(this, file.holds), role.part)
       if (earlier !== undefined) values.add(earlier)
     }
     return { role, cell: this.board.cell(given, [...values]) }
@@ -393,36 +291,32 @@ export class World {
       : 'certificate and key of the signing pair are not of one another'
   }
 
-  private enlist(process: ModelProcess): void {
-    this.processes.set(process.id, process)
-    if (process.definition !== undefined)
-      this.byDefinition.set(fileKey(process.node, process.definition), process)
-    for (const reading of process.readings) {
-      const key = `${process.name} ${reading.role.flag}`
+  private enlist(who: ModelProcess): void {
+    this.processes.set(who.id, who)
+    if (who.definition !== undefined) this.byDefinition.set(fileKey(who.node, who.definition), who)
+    for (const reading of who.readings) {
+      const key = `${who.name} ${reading.role.flag}`
       const others = this.byFlag.get(key)
-      if (others === undefined) this.byFlag.set(key, [{ ...reading, process }])
-      else others.push({ ...reading, process })
+      if (others === undefined) this.byFlag.set(key, [{ ...reading, who }])
+      else others.push({ ...reading, who })
     }
-    this.bind(process)
+    this.bind(who)
   }
 
   /** From now on the process hears of its files. */
-  bind(process: ModelProcess): void {
-    const paths = process.readings.map(({ role }) => process.flags[role.flag])
-    for (const path of [...paths, process.flags['cluster-signing-key-file']]) {
+  bind(who: ModelProcess): void {
+    const paths = who.readings.map(({ role }) => who.flags[role.flag])
+    for (const path of [...paths, who.flags['cluster-signing-key-file']]) {
       if (path === undefined) continue
-      const key = fileKey(process.node, path)
+      const key = fileKey(who.node, path)
       const readers = this.readers.get(key)
-      if (readers === undefined) this.readers.set(key, new Set([process]))
-      else readers.add(process)
+      if (readers === undefined) this.readers.set(key, new Set([who]))
+      else readers.add(who)
     }
   }
 
   /** Returns what every process of a name has of the file of a flag. */
-  cellsOf(
-    name: ModelProcess['name'],
-    flag: string,
-  ): readonly (Reading & { readonly process: ModelProcess })[] {
+  cellsOf(name: ModelProcess['name'], flag: string): readonly (Reading & { readonly who: ModelProcess })[] {
     return this.byFlag.get(`${name} ${flag}`) ?? []
   }
 
@@ -466,17 +360,17 @@ export class World {
     for (const pod of this.picture.pods) {
       if (isWaived(pod, this.target)) continue
       const rereads = pod.rereads && this.target.trustsReloadingClients
-      const [volume, process] = this.trustsOf(pod, rereads, lastPublishedMs)
+      const [volume, known] = this.trustsOf(pod, rereads, lastPublishedMs)
       const serves = pod.workload !== undefined && handlers.has(pod.workload)
       const frontProxy = serves ? this.frontProxyOf(pod) : []
-      const key = `${pod.workload ?? ''}|${rereads}|${volume}|${process}|${frontProxy}`
+      const key = `${pod.workload ?? ''}|${rereads}|${volume}|${known}|${frontProxy}`
       if (classes.has(key)) continue
-      const made = this.podClass(pod, rereads, volume, process, serves ? frontProxy : undefined)
+      const made = this.podClass(pod, rereads, volume, known, serves ? frontProxy : undefined)
       classes.set(key, made)
       const { atMs } = this.picture
       const value = volume[0]
-      if (process.length > 1 && rereads && pod.volume !== undefined && value !== undefined) {
-        this.unread.set(made.process, { sinceMs: pod.volume.changedAtMs - atMs, value, lagMs: rereadMs })
+      if (known.length > 1 && rereads && pod.volume !== undefined && value !== undefined) {
+        this.unread.set(made.known, { sinceMs: pod.volume.changedAtMs - atMs, value, lagMs: rereadMs })
       }
       this.pods.push(made)
       if (pod.workload === undefined) continue
@@ -490,7 +384,7 @@ export class World {
     pod: PodPicture,
     rereads: boolean,
     volume: readonly number[],
-    process: readonly number[],
+    known: readonly number[],
     frontProxy: readonly number[] | undefined,
   ): ModelPods {
     const { servers, frontProxy: proxies } = this.relations
@@ -501,7 +395,7 @@ export class World {
       workload: pod.workload,
       rereads,
       volume: cell([], volume),
-      process: cell([servers], process),
+      known: cell([servers], known),
       ...(frontProxy && { frontProxy: cell([proxies], frontProxy) }),
     }
   }
@@ -511,7 +405,7 @@ export class World {
     const { board, picture } = this
     const { volume, startedAtMs } = pod
     if (volume === undefined) {
-      const earlier = this.published.values.map((value) => board.value(this.earlierTrust(board.list(value))))
+      const earlier = this.published.values.map((value) => board.value(earlierTrust(this, board.list(value))))
       const hasNew = startedAtMs >= lastPublishedMs + 120_000
       return [
         [...this.published.values],
@@ -520,7 +414,7 @@ export class World {
     }
     const now = board.value(volume.trust)
     if (startedAtMs >= volume.changedAtMs) return [[now], [now]]
-    const earlier = board.value(this.earlierTrust(volume.trust))
+    const earlier = board.value(earlierTrust(this, volume.trust))
     if (!rereads) return [[now], [earlier]]
     return [[now], picture.atMs >= volume.changedAtMs + rereadMs ? [now] : [now, earlier]]
   }
@@ -530,13 +424,6 @@ export class World {
     if (extension === undefined) return []
     const now = this.board.value(extension.requestheader)
     if (startedAtMs >= extension.changedAtMs) return [now]
-    return [now, this.board.value(this.earlierTrust(extension.requestheader))]
+    return [now, this.board.value(earlierTrust(this, extension.requestheader))]
   }
-}
-
-function labelOf(id: string, { flag, part, presentsIn }: Role): string {
-  if (part === 'caData') return `${id}, CA data of its kubeconfig`
-  if (part === 'client') return `${id}, client certificate`
-  if (id.endsWith('/kubelet') && presentsIn !== undefined) return `${id}, serving certificate`
-  return `${id}, ${id.endsWith('/kubelet') ? '' : '--'}${flag}`
 }

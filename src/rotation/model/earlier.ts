@@ -1,0 +1,50 @@
+import { type Digest, isSignedByCa } from '../certificate-record.ts'
+import type { FileHolds } from '../picture.ts'
+import type { World } from './world.ts'
+
+// What the rotation left in a place before it wrote there last: a process that was started earlier may hold it still.
+
+/** Returns a trust as the rotation had it one step earlier. */
+export function earlierTrust({ target }: World, trust: readonly Digest[]): readonly Digest[] {
+  let earlier = trust
+  for (const { oldCa, newCa } of target.changes) {
+    if (!trust.includes(newCa.digest)) continue
+    earlier = trust.includes(oldCa.digest)
+      ? earlier.filter((digest) => digest !== newCa.digest)
+      : [oldCa.digest, ...earlier]
+  }
+  return earlier
+}
+
+/** Returns a chain as it was before it was signed anew; the same one when it was not. */
+export function earlierChain(world: World, [leaf, ...others]: readonly Digest[]): readonly Digest[] {
+  const record = world.board.record(leaf)
+  const change = world.target.changes.find(({ newCa }) => isSignedByCa(record, newCa))
+  if (leaf === undefined || record === undefined || record.isCa || change === undefined)
+    return leaf === undefined ? [] : [leaf, ...others]
+  return [world.leafOf(change.oldCa).digest]
+}
+
+/** Returns what a file held before the rotation's last writing, as far as that can be told. */
+export function earlierHolds(world: World, holds: FileHolds): FileHolds {
+  switch (holds.kind) {
+    case 'certificates':
+    case 'pair': {
+      const isChain = world.board.record(holds.certificates[0])?.isCa === false
+      const certificates = isChain
+        ? earlierChain(world, holds.certificates)
+        : earlierTrust(world, holds.certificates)
+      return { ...holds, certificates }
+    }
+    case 'kubeconfig': {
+      const caData = earlierTrust(world, holds.caData)
+      // Phase 12 changes the CA data alone.
+      const isDropped = caData.length > holds.caData.length
+      const client =
+        holds.client !== undefined && !isDropped ? earlierChain(world, [holds.client])[0] : holds.client
+      return { ...holds, caData, ...(client === undefined ? {} : { client }) }
+    }
+    default:
+      return holds
+  }
+}

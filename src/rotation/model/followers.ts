@@ -1,0 +1,61 @@
+import { rereadMs } from '../convergence.ts'
+import { soon } from './passing.ts'
+import type { ModelProcess, World } from './world.ts'
+
+// What controllers, API servers and kubelets make of what somebody holds.
+
+/** What others make of what a process holds. */
+export function followers(world: World, who: ModelProcess, part: string, flag: string): void {
+  if (part === 'root') publishRoots(world)
+  if (part === 'signing' && who.signs !== undefined) followSigning(world, who)
+  if (who.name !== 'kube-apiserver') return
+  if (flag === 'client-ca-file') publishClientCas(world, 'client', flag)
+  if (flag === 'requestheader-client-ca-file') publishClientCas(world, 'requestheader', flag)
+  if (flag === 'kubelet-client-certificate') keepConnections(world)
+}
+
+function followSigning(world: World, who: ModelProcess): void {
+  const signing = who.readings.find(({ role }) => role.part === 'signing')!.cell
+  world.board.set(
+    who.signs!,
+    signing.values.flatMap((value) => world.signedBy(value) ?? []),
+  )
+}
+
+/** Any of them may lead, now or later. */
+export function publishRoots(world: World): void {
+  for (const { cell } of world.cellsOf('kube-controller-manager', 'root-ca-file')) {
+    world.board.add(world.published, cell.values)
+  }
+  bringToVolumes(world)
+}
+
+function bringToVolumes(world: World): void {
+  for (const { volume, known, rereads } of world.pods) {
+    world.board.add(volume, world.published.values)
+    if (rereads) world.board.add(known, volume.values)
+  }
+}
+
+/** API servers add what they hold to what is there. */
+function publishClientCas(world: World, field: 'client' | 'requestheader', flag: string): void {
+  const { board, extension } = world
+  const own = world.cellsOf('kube-apiserver', flag).flatMap(({ cell }) => cell.values)
+  const unions = extension[field].values.flatMap((before) =>
+    own.map((value) => board.value([...new Set([...board.list(before), ...board.list(value)])])),
+  )
+  board.add(extension[field], unions)
+}
+
+/** Kubelets meet the old certificate on connections that are kept for 5 minutes, and the new one on others. */
+function keepConnections(world: World): void {
+  const shown = world.cellsOf('kube-apiserver', 'kubelet-client-certificate')
+  const all = [...new Set(shown.flatMap(({ cell }) => cell.values))]
+  const last = new Set(shown.map(({ who, role }) => world.valueOf(who, role, who.flags)))
+  const [newest] = last
+  for (const { who } of world.cellsOf('kubelet', 'clientCAFile')) {
+    const kept = who.kept!
+    world.board.add(kept, all)
+    if (last.size === 1 && newest !== undefined) soon(world, kept, newest, rereadMs)
+  }
+}

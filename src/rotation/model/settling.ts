@@ -1,0 +1,100 @@
+import type { Condition, ProbeSubject } from '../action.ts'
+import type { Digest } from '../certificate-record.ts'
+import { rereadMs } from '../convergence.ts'
+import type { Trust } from '../picture.ts'
+import { changeOf } from '../target.ts'
+import type { Cell } from './board.ts'
+import { publishRoots } from './followers.ts'
+import { pass, settled, soon } from './passing.ts'
+import type { World } from './world.ts'
+
+// What is known once a wait is over or a probe has succeeded: values that would have held it up are gone.
+
+export function wait(world: World, until: Condition): void {
+  const { board } = world
+  switch (until.kind) {
+    case 'published':
+      board.keep(world.published, holding(until))
+      // A controller-manager that was not started anew may lead next, and publish what it has.
+      publishRoots(world)
+      return
+    case 'volumes':
+      for (const pods of world.pods) {
+        board.keep(pods.volume, holding(until))
+        if (pods.rereads) rereadSoon(world, pods.known, pods.volume)
+      }
+      return
+    case 'pods-converged': {
+      const its = until.workload === undefined ? world.pods : (world.podsOf.get(until.workload) ?? [])
+      for (const { volume, known } of its) {
+        board.keep(volume, holding({ holds: until.holds, lacks: [] }))
+        settled(world, known, volume.values)
+      }
+      return
+    }
+    case 'pods-started':
+      for (const { frontProxy } of world.podsOf.get(until.workload) ?? []) {
+        if (frontProxy !== undefined) board.set(frontProxy, world.extension.requestheader.values)
+      }
+      return
+    case 'serves':
+      keepServing(world, until)
+      return
+    case 'extension-authentication':
+      board.keep(world.extension.client, (list) => areSame(list, until.client))
+      board.keep(world.extension.requestheader, (list) => areSame(list, until.requestheader))
+      return
+    case 'instant':
+      pass(world, Math.max(0, until.atMs - world.picture.atMs - world.clockMs))
+      return
+    default:
+      return
+  }
+}
+
+function rereadSoon(world: World, known: Cell, volume: Cell): void {
+  const [value, ...more] = volume.values
+  if (value === undefined || more.length > 0) return
+  if (known.values.length > 1 || known.values[0] !== value) soon(world, known, value, rereadMs)
+}
+
+function holding({ holds, lacks }: { holds: Trust; lacks: Trust }) {
+  return (list: readonly Digest[]): boolean =>
+    holds.every((digest) => list.includes(digest)) && !lacks.some((digest) => list.includes(digest))
+}
+
+function areSame(a: Trust, b: Trust): boolean {
+  return a.length === b.length && a.every((digest) => b.includes(digest))
+}
+
+function keepServing(
+  world: World,
+  { presenter, signedBy, bridged }: Extract<Condition, { kind: 'serves' }>,
+): void {
+  const flag = presenter.endsWith('/kubelet') ? 'serving' : 'tls-cert-file'
+  const cell = world.processes.get(presenter)?.readings.find(({ role }) => role.flag === flag)?.cell
+  world.board.keep(cell, (list) => {
+    const isSigned = world.board.record(list[0])?.signedBy === signedBy
+    return isSigned && (bridged === undefined || list.length > 1 === bridged)
+  })
+}
+
+export function probe(world: World, subject: ProbeSubject): void {
+  if (subject.kind === 'handshake-errors') pass(world, subject.forMs)
+  if (subject.kind !== 'client') return
+  const change = changeOf(world.target, subject.ca)
+  if (change === undefined) return
+  const { spki } = subject.generation === 'old' ? change.oldCa : change.newCa
+  const who = world.processes.get(subject.at)
+  const flags =
+    subject.ca === 'cluster' ? ['client-ca-file', 'clientCAFile'] : ['requestheader-client-ca-file']
+  const cell = who?.readings.find(({ role }) => flags.includes(role.flag))?.cell
+  const accepts = (list: readonly Digest[]): boolean =>
+    list.some((digest) => world.board.record(digest)?.spki === spki)
+  world.board.keep(
+    cell ?? world.extension.client,
+    (list) => accepts(list) === (subject.expects === 'accepted'),
+  )
+  const [only, ...more] = cell?.values ?? []
+  if (cell !== undefined && only !== undefined && more.length === 0) world.unread.delete(cell)
+}
