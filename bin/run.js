@@ -27,10 +27,12 @@ function ownCacheFolder() {
   if (!absolute || !process.getuid) return undefined
   const { lstatSync, mkdirSync, statSync } = process.getBuiltinModule('node:fs')
   const folder = `${base}/kcert`
+  // One level at a time: mkdir's own recursion never ends on /proc, where nothing can be made. And a home that is not there
+  // (/nonexistent of Debian's service accounts) is not made.
+  const levels = process.env.XDG_CACHE_HOME ? [folder] : [base, folder]
   try {
-    // A home that is not there (/nonexistent of Debian's service accounts) is not made.
-    statSync(process.env.XDG_CACHE_HOME || process.env.HOME)
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    for (const level of levels)
+      if (!statSync(level, { throwIfNoEntry: false })) mkdirSync(level, { mode: 0o700 })
     const { uid, mode } = lstatSync(folder)
     const own = uid === process.getuid() && (mode & 0o022) === 0
     return own ? folder : undefined

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { type BuildOptions, type BuildResult, build, type Metafile } from 'esbuild'
 import pMap from 'p-map'
 import { leanClientNode } from './lean-client-node.ts'
-import { leanOclif } from './lean-oclif.ts'
+import { leanOclif, quietOclif } from './lean-oclif.ts'
 import { nodeBuiltins } from './node-builtins.ts'
 
 // Bundles src/ into dist/: a build for each command, so that what it always needs is in few files and what it seldom needs is
@@ -39,12 +39,12 @@ const runs = await pMap(
       entryPoints: [entry],
       chunkNames: 'chunks/[name]-[hash]',
       splitting: true,
-      plugins: [leanOclif(), leanClientNode(), nodeBuiltins()],
+      plugins: [leanOclif(), quietOclif(), leanClientNode(), nodeBuiltins()],
     }),
   { concurrency: atOnce },
 )
 // Help is oclif whole, in a bundle of its own that nothing else loads.
-const help = await build({ ...shared, entryPoints: ['src/cli/help.ts'] })
+const help = await build({ ...shared, entryPoints: ['src/cli/help.ts'], plugins: [quietOclif()] })
 
 removeLeftovers([...runs, help])
 if (process.argv.includes('--sizes')) for (const { metafile } of [...runs, help]) printSizes(metafile)

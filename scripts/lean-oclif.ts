@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
 import type { Plugin } from 'esbuild'
 
@@ -27,6 +28,23 @@ const standIns: Readonly<Record<string, string>> = {
   'clean-stack': 'module.exports = (stack) => stack',
   'wrap-ansi': 'module.exports = (text) => text',
   'indent-string': 'module.exports = (text) => text',
+}
+
+// oclif ends the process with a stack trace when standard output takes no more, once for each copy of this module.
+const listener = /^process\.stdout\.on\('error', \(err\) => \{[\s\S]*?^\}\);$/m
+
+/** Returns the esbuild plugin that leaves failed writes to kcert's own src/cli/standard-output.ts. */
+export function quietOclif(): Plugin {
+  return {
+    name: 'quiet-oclif',
+    setup(build) {
+      build.onLoad({ filter: /@oclif[/\\]core[/\\]lib[/\\]command\.js$/ }, ({ path }) => {
+        const source = readFileSync(path, 'utf8')
+        if (!listener.test(source)) throw new Error(`${path} has no listener on standard output any more`)
+        return { contents: source.replace(listener, ''), loader: 'js' }
+      })
+    },
+  }
 }
 
 /** Returns the esbuild plugin that leaves oclif's start-up machinery out of a bundle. */

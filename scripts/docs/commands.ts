@@ -1,4 +1,5 @@
 import type { Command } from '@oclif/core'
+import { descriptionBlocks } from '../../src/cli/description.ts'
 import { generatedNote, table } from './page.ts'
 
 type Manifest = Record<string, Command.Cached>
@@ -25,7 +26,7 @@ function commandPage(command: Command.Cached): [path: string, text: string] {
     `# kcert ${spoken(command.id)}`,
     generatedNote(`src/commands/${command.id.replaceAll(':', '/')}.ts`),
     command.summary ?? '',
-    command.description ?? '',
+    descriptionPart(command.description ?? ''),
     argumentsPart(command),
     flagsPart(command),
     exitCodesPart(command),
@@ -34,10 +35,22 @@ function commandPage(command: Command.Cached): [path: string, text: string] {
   return [`docs/commands/${fileName(command.id)}`, `${parts.filter(Boolean).join('\n\n')}\n`]
 }
 
+function descriptionPart(description: string): string {
+  const parts = descriptionBlocks(description).map((block) => {
+    if (block.kind === 'text') return block.text
+    if (block.kind === 'code') return block.lines.map((line) => `    ${line}`).join('\n')
+    return table(
+      ['', ''],
+      block.rows.map(([word, meaning]) => [`**${word}**`, meaning]),
+    )
+  })
+  return parts.join('\n\n')
+}
+
 function argumentsPart(command: Command.Cached): string {
   const rows = Object.values(command.args).map((arg) => [
     `\`${arg.name.toUpperCase()}\``,
-    [arg.description, arg.required ? 'Required.' : ''].filter(Boolean).join(' '),
+    [sentence(arg.description), arg.required ? 'Required.' : ''].filter(Boolean).join(' '),
   ])
   return rows.length === 0 ? '' : `## Arguments\n\n${table(['argument', 'meaning'], rows)}`
 }
@@ -48,6 +61,11 @@ function flagsPart(command: Command.Cached): string {
   return rows.length === 0 ? '' : `## Flags\n\n${table(['flag', 'meaning'], rows)}`
 }
 
+/** What follows begins a sentence of its own. */
+function sentence(text = ''): string {
+  return text === '' || /[.?!]$/.test(text) ? text : `${text}.`
+}
+
 function flagName(flag: Flag): string {
   const value =
     flag.type === 'option' ? ` ${(flag.helpValue as string | undefined) ?? flag.name.toUpperCase()}` : ''
@@ -56,7 +74,7 @@ function flagName(flag: Flag): string {
 
 function flagMeaning(flag: Flag): string {
   const facts = [
-    flag.description ?? flag.summary,
+    sentence(flag.description ?? flag.summary),
     flag.type === 'option' && flag.options ? `One of ${flag.options.join(', ')}.` : '',
     flag.type === 'option' && flag.default !== undefined ? `Default: \`${String(flag.default)}\`.` : '',
     flag.type === 'option' && flag.multiple ? 'May be repeated.' : '',

@@ -4,6 +4,7 @@ import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
 import { type Context, processContext } from './context.ts'
+import { surviveFailedWrites, writeOut } from './standard-output.ts'
 
 /** What every kcert command is: oclif's class, with one way to answer, one way to fail and one set of exit codes. */
 export abstract class KcertCommand extends Command {
@@ -29,12 +30,13 @@ export abstract class KcertCommand extends Command {
   protected abstract perform(): Promise<ExitCode>
 
   override async run(): Promise<void> {
+    surviveFailedWrites()
     process.exitCode = await this.perform()
   }
 
   /** Writes the answer to standard output and returns once it is handed over, so that an exit cannot cut it off. */
   protected async answer(text: string): Promise<void> {
-    await write(this.context.stdout, text)
+    await writeOut(this.context.stdout, text)
   }
 
   /** Writes progress or a warning to standard error, where it never mixes with the answer. */
@@ -49,7 +51,14 @@ export abstract class KcertCommand extends Command {
   }
 
   protected override async catch(error: Error & { oclif?: { exit?: number } }): Promise<void> {
-    process.exitCode = await this.fail(asKcertError(error, this.id))
+    const known = asKcertError(error, this.id)
+    try {
+      process.exitCode = await this.fail(known)
+    } catch {
+      // It was to be said on standard output, which takes nothing.
+      this.notice(formatError(known, this.context.stderrColor))
+      process.exitCode = known.exitCode
+    }
   }
 }
 
@@ -84,15 +93,5 @@ function withColorChoice(context: Context, argv: readonly string[]): Context {
   return Object.defineProperties(Object.create(context) as Context, {
     stdoutColor: { value: 0 },
     stderrColor: { value: 0 },
-  })
-}
-
-function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.write(text, (error) => {
-      // The reader of a pipe went away (`| head`): it has what it wanted.
-      if (error && (error as NodeJS.ErrnoException).code !== 'EPIPE') reject(error)
-      else resolve()
-    })
   })
 }

@@ -2,9 +2,12 @@ import { type Command, CommandHelp, Config, Help } from '@oclif/core'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
 import { processContext } from './context.ts'
+import { type Block, descriptionBlocks } from './description.ts'
+import { surviveFailedWrites, writeOut } from './standard-output.ts'
 
 /** Prints help or the version, or says which command was probably meant. Everything that is not a known command ends here. */
 export async function helpOrMistake(argv: readonly string[]): Promise<void> {
+  surviveFailedWrites()
   const root = new URL('..', import.meta.url).href
   const args = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv]
   const config = await Config.load(root)
@@ -15,13 +18,25 @@ export async function helpOrMistake(argv: readonly string[]): Promise<void> {
     return
   }
   if (args[0] === '--version') {
-    process.stdout.write(`${config.userAgent}\n`)
+    await print(`${config.userAgent}\n`)
     return
   }
-  await new KcertHelp(config).showHelp(args)
+  const help = new KcertHelp(config)
+  await help.showHelp(args)
+  await print(help.text)
 }
 
-/** oclif's help of a command with kcert's exit codes behind the flags. */
+async function print(text: string): Promise<void> {
+  try {
+    await writeOut(process.stdout, text)
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    process.stderr.write(formatError(error, processContext().stderrColor))
+    process.exitCode = error.exitCode
+  }
+}
+
+/** oclif's help of a command with kcert's exit codes behind the flags, and nothing cut where it could not be pasted. */
 class KcertCommandHelp extends CommandHelp {
   protected override sections() {
     const sections = super.sections()
@@ -30,15 +45,68 @@ class KcertCommandHelp extends CommandHelp {
     return sections
   }
 
+  // oclif's own has a word for every flag, and what excludes what in brackets that it leaves half empty.
+  protected override defaultUsage(): string {
+    const { id, args, flags } = this.command
+    const operands = Object.values(args).map(({ name, required, multiple }) => {
+      const word = `${name.toUpperCase()}${multiple ? '...' : ''}`
+      return required ? word : `[${word}]`
+    })
+    const needed = Object.values(flags).flatMap((flag) =>
+      flag.required && flag.type === 'option' ? [`--${flag.name} ${flag.helpValue ?? 'VALUE'}`] : [],
+    )
+    return [id, ...operands, ...needed, '[FLAGS]'].join(' ')
+  }
+
+  protected override description(): string {
+    // The summary stands above all sections.
+    const blocks = descriptionBlocks(this.command.description ?? '')
+    return blocks.map((block) => this.blockText(block)).join('\n\n')
+  }
+
+  // A shell command with line ends in its quotes is another one, so it is left to the terminal to break it.
+  protected override examples(examples: Command.Example[] | string | undefined): string {
+    const each = typeof examples === 'string' ? [examples] : (examples ?? [])
+    return each
+      .map((example) => {
+        if (typeof example === 'string') return this.render(example)
+        const description = this.wrap(example.description, this.indentSpacing * 2)
+        return `${description}\n\n${this.indent(`$ ${this.render(example.command)}`)}`
+      })
+      .join('\n\n')
+  }
+
   private exitCodes(): string | undefined {
     const { exitCodes: codes = {} } = this.command as Command.Cached & { exitCodes?: Record<string, string> }
-    const lines = Object.entries(codes).map(([code, meaning]) => `${code}  ${meaning}`)
-    return lines.length === 0 ? undefined : lines.join('\n')
+    const rows = Object.entries(codes)
+    return rows.length === 0 ? undefined : this.blockText({ kind: 'table', rows }).trimStart()
+  }
+
+  private blockText(block: Block): string {
+    if (block.kind === 'text') return this.wrap(block.text)
+    if (block.kind === 'code') return this.indent(block.lines.join('\n'), 4)
+    const width = Math.max(...block.rows.map(([word]) => word.length)) + 2
+    const lines = block.rows.flatMap(([word, meaning]) =>
+      this.wrap(meaning, this.indentSpacing + width)
+        .split('\n')
+        .map((line, index) => (index === 0 ? word : '').padEnd(width) + line),
+    )
+    return lines.join('\n')
   }
 }
 
 class KcertHelp extends Help {
   protected override CommandHelpClass = KcertCommandHelp
+  private readonly texts: string[] = []
+
+  /** All that `showHelp` has shown. */
+  get text(): string {
+    return this.texts.join('')
+  }
+
+  protected override log(...args: string[]): void {
+    this.texts.push(`${args.join(' ')}\n`)
+  }
 }
 
 function unknownCommand(args: readonly string[], config: Config): KcertError | undefined {

@@ -1,10 +1,11 @@
 /**
  * Calls `act` at once and then every so often, one call after the other, until the operator presses Ctrl-C or the process is
- * told to end. Returns what the last call returned.
+ * told to end, or `isOver` says so after a call. Returns what the last call returned.
  */
 export async function repeatUntilInterrupted<Result>(
   intervalMs: number,
   act: () => Promise<Result>,
+  isOver: () => boolean = () => false,
 ): Promise<Result> {
   let interrupted = false
   let wake: () => void = () => {}
@@ -17,7 +18,7 @@ export async function repeatUntilInterrupted<Result>(
   try {
     for (;;) {
       const result = await act()
-      if (interrupted) return result
+      if (interrupted || isOver()) return result
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, intervalMs)
         wake = () => {

@@ -5,7 +5,7 @@ import { requestFormats } from './request-outputs.ts'
 
 function many(description: string, helpValue: string) {
   return Flags.string({
-    description: `${description} (may be repeated)`,
+    description,
     helpValue,
     multiple: true,
     multipleNonGreedy: true,

@@ -1,5 +1,6 @@
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { noteChange } from '../system/lasting-changes.ts'
 import type { ApiObject } from './api-client.ts'
 import type { ObjectsApi } from './objects.ts'
 import type { Resource } from './resource.ts'
@@ -29,13 +30,15 @@ export function requestsOf(objects: ObjectsApi): RequestsApi {
       return object && asRequest(object)
     },
     async create(object, choice) {
-      return asRequest(await objects.create(requests, { ...kind, ...object }, choice))
+      const created = asRequest(await objects.create(requests, { ...kind, ...object }, choice))
+      if (!choice?.dryRun) noteChange(`csr/${created.metadata.name} is created`)
+      return created
     },
     async replaceApproval(object) {
-      return asRequest(await objects.replace(subresource(object, 'approval'), { ...kind, ...object }))
+      return changed(await objects.replace(subresource(object, 'approval'), { ...kind, ...object }))
     },
     async replaceStatus(object) {
-      return asRequest(await objects.replace(subresource(object, 'status'), { ...kind, ...object }))
+      return changed(await objects.replace(subresource(object, 'status'), { ...kind, ...object }))
     },
     async *watch(name, signal) {
       const selection = { fieldSelector: `metadata.name=${name}` }
@@ -53,6 +56,12 @@ function subresource({ metadata }: RequestObject, name: 'approval' | 'status'): 
     why: 'its name, UID or resourceVersion is missing, which say which object is meant, and in which state',
     next: 'kcert csr list',
   })
+}
+
+function changed(object: ApiObject): RequestObject {
+  const request = asRequest(object)
+  noteChange(`csr/${request.metadata.name} is changed`)
+  return request
 }
 
 // What the API server keeps of this kind has these fields; they are the server's word, not checked again.

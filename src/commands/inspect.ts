@@ -13,6 +13,7 @@ import {
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { splitOperands } from '../cli/operands.ts'
 import { repeatUntilInterrupted } from '../cli/repeat.ts'
+import { isReaderGone } from '../cli/standard-output.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { parseSelectors, type Sorting, selectors, sortings } from '../inspection/selection.ts'
@@ -177,8 +178,10 @@ pem         the certificates themselves`
     if (!flags.watch) return this.inspect(inspectNow(), showing)
     if (operands.includes('-')) throw standardInputOnce()
     const every = flags.every ?? '10s'
-    const exit = await repeatUntilInterrupted(parseDuration(every, '--every'), () =>
-      this.inspect(inspectNow(), showing, every),
+    const exit = await repeatUntilInterrupted(
+      parseDuration(every, '--every'),
+      () => this.inspect(inspectNow(), showing, every),
+      () => isReaderGone(this.context.stdout),
     )
     // The terminal has echoed ^C: what comes next begins a line of its own.
     if (this.context.stdoutIsTerminal) await this.answer('\n')

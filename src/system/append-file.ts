@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
+import { noteChange } from './lasting-changes.ts'
 
 /** A file that grows at its end. Whoever uses it holds its lock. */
 export class AppendFile {
@@ -35,6 +36,7 @@ export class AppendFile {
       }
     })
     if (isNew) this.syncFolder()
+    noteChange(`${this.name} has a new line`)
   }
 
   /** Cuts off what is behind this many octets. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
+import { noteChange } from './lasting-changes.ts'
 
 /** The system calls of a write, each a place where a test may stop the program. */
 export type FileCalls = Pick<
@@ -68,6 +69,7 @@ export function writeFileAtomically(
     throw notWritten(path, error as Error)
   }
   syncFolder(path, folder, calls)
+  if (!isTemporaryName(basename(path))) noteChange(`${path} is written`)
 }
 
 /** Returns whether a file name is one of kcert's own unfinished writes. */

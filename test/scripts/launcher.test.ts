@@ -117,3 +117,34 @@ test('compiled code is cached in the own folder of the user, not where others ca
   expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { XDG_CACHE_HOME: shared } }).exit).toBe(3)
   expect(readdirSync(join(shared, 'kcert'))).toEqual([])
 })
+
+test('a cache folder where none can be made stops nothing', () => {
+  const run = spawnSync(process.execPath, ['bin/run.js', 'inspect', 'examples/kubelet.kubeconfig'], {
+    env: { PATH: process.env.PATH, HOME: '/nonexistent', XDG_CACHE_HOME: '/proc' },
+    timeout: 20_000,
+  })
+  expect(run.status).toBe(3)
+})
+
+test('help is as wide as the terminal, keeps tables and code as they are, and breaks no command that is to be pasted', () => {
+  const help = kcert(['ca', 'sign', '--help']).stdout
+  expect(help).toContain(
+    '\n      default:\n        usages: [digital signature, key encipherment, server auth]\n',
+  )
+  expect(help).toContain('--usage "digital signature" --usage "server auth" --out server.crt\n')
+  const prose = help.split('\n').filter((line) => !line.startsWith('    $ '))
+  expect(Math.max(...prose.map((line) => line.length))).toBeLessThanOrEqual(80)
+  expect(kcert(['csr', 'create', '--help']).stdout).toContain(`
+  cfssl       {"csr", "key"} for cfssljson -bare. The one output that holds a
+              private key, so it goes to a file (--out, mode 0600), or where
+              --key-out - asks for it by name; with --key or --key-out FILE it
+              has no "key"
+`)
+  expect(kcert(['ca', 'init', '--help']).stdout).toContain('USAGE\n  $ kcert ca init --out FILE [FLAGS]\n')
+})
+
+test('every topic says in the list of commands what it is about', async () => {
+  const { topics } = await Config.load({ root: process.cwd() })
+  expect(topics.length).toBeGreaterThan(0)
+  for (const { name, description } of topics) expect(description, name).toMatch(/\w.*\.$/)
+})
