@@ -194,6 +194,16 @@ export const errorCodes = {
     exit: refused,
     summary: 'A file or object is not what it was when the plan was made: somebody else changed it.',
   },
+  KCERT_ROTATION_UNCONFIRMED: {
+    exit: refused,
+    summary:
+      'A phase would change the cluster, and nobody can be asked: there is no terminal, and --yes was not given.',
+  },
+  KCERT_ROTATION_INTERRUPTED: {
+    exit: no,
+    summary:
+      'The operator stopped the rotation between two acts; what was done stays, and the same command goes on.',
+  },
   KCERT_JOURNAL_DAMAGED: {
     exit: refused,
     summary:

@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { type Action, evidenceKey } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
 import type { EvidencePicture, IntentPicture } from './picture.ts'
+import type { Wish } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
 // is evidence, not truth: where the rotation stands is read from the cluster. It holds digests and paths, never keys.
@@ -15,7 +16,12 @@ interface RotationEntry {
     readonly oldCa: CertificateRecord
     readonly newCa: CertificateRecord
   }[]
+  /** What was chosen once for the whole rotation, so that a later command means the same without saying it again. */
+  readonly wish?: Choices
 }
+
+/** Choices that do not change in the middle of a rotation. */
+export type Choices = Pick<Wish, 'cas' | 'withBridge' | 'reason' | 'newKeys'>
 
 interface PhaseEntry {
   readonly kind: 'phase'
@@ -127,9 +133,30 @@ export function waiversIn(entries: readonly JournalEntry[]): ReadonlySet<string>
   return new Set(entries.flatMap((entry) => (entry.kind === 'waiver' ? [entry.id] : [])))
 }
 
-/** Returns the CAs as the journal remembers them; the last that were written down. */
+/** Returns the CAs as the journal remembers them; the last that were written down, unless phase 1 was taken back since. */
 export function changesIn(entries: readonly JournalEntry[]): RotationEntry['changes'] {
-  return entries.findLast((entry) => entry.kind === 'rotation')?.changes ?? []
+  return rotationIn(entries)?.changes ?? []
+}
+
+/** Returns what was chosen for the rotation that the journal is of; undefined before phase 1 held. */
+export function choicesIn(entries: readonly JournalEntry[]): Choices | undefined {
+  return rotationIn(entries)?.wish
+}
+
+export function choicesOf({ cas, withBridge, reason, newKeys }: Wish): Choices {
+  return { cas, withBridge, reason, newKeys }
+}
+
+function rotationIn(entries: readonly JournalEntry[]): RotationEntry | undefined {
+  const last = entries.findLast(
+    (entry) => entry.kind === 'rotation' || (entry.kind === 'phase' && isTakenBack(entry)),
+  )
+  return last?.kind === 'rotation' ? last : undefined
+}
+
+/** Then the new CA's key is gone from every node, and the next rotation makes another. */
+function isTakenBack({ phase, event }: PhaseEntry): boolean {
+  return phase === 1 && event === 'undone'
 }
 
 export function actionDigest(action: Action): Digest {

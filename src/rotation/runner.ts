@@ -4,6 +4,8 @@ import { missingFor, sectionsOf } from './conditions.ts'
 import {
   actionDigest,
   changesIn,
+  choicesIn,
+  choicesOf,
   describeAction,
   evidenceIn,
   intentsIn,
@@ -50,10 +52,12 @@ export interface Surroundings {
   readonly pace: Pace
   readonly wish: Wish
   readonly emit: (event: RotationEvent) => void
-  /** Shown the plan; false: nothing is done. */
-  readonly confirm: (plan: PlannedPhase) => Promise<boolean>
-  /** True when the operator answers for it now. */
-  readonly ask: (question: string) => Promise<boolean>
+  /** Shown the plan, and the picture that it was made of; false: nothing is done. */
+  readonly confirm: (plan: PlannedPhase, on: { seen: Picture; target: Target }) => Promise<boolean>
+  /** True when the operator answers for it now; `id` answers it beforehand, as a waiver. */
+  readonly ask: (question: string, id: string) => Promise<boolean>
+  /** Comes back when the action may begin; what it throws stops the phase, and nothing of the action is done or written down. */
+  readonly before?: (action: Action) => Promise<void>
 }
 
 export type PhaseOutcome = 'held' | 'declined'
@@ -110,8 +114,13 @@ export class Rotation {
     }
   }
 
-  /** Brings back what a phase changed. The phases behind it must have been undone before. */
-  async undo(number: number): Promise<PhaseOutcome> {
+  /** What the journal holds, in its order. */
+  get history(): readonly JournalEntry[] {
+    return this.entries
+  }
+
+  /** Observes and plans how to bring back what a phase changed; nothing is written. Throws KCERT_ROTATION_REFUSED. */
+  async planUndo(number: number): Promise<{ plan: PlannedPhase; on: { seen: Picture; target: Target } }> {
     const phase = phaseNumbered(number)
     const { seen, target } = await this.look(phase, sectionNames)
     const undo: Undo = phase.undo(
@@ -123,8 +132,14 @@ export class Rotation {
     refuseBroken(seen, target, undo.steps)
     const { title, risk } = phase
     const plan = { number, title: `undo: ${title}`, risk, gaps: [], steps: undo.steps, remarks: [] }
-    if (undo.steps.length > 0 && !(await this.around.confirm(plan))) return 'declined'
-    await this.performAll(undo.steps)
+    return { plan, on: { seen, target } }
+  }
+
+  /** Brings back what a phase changed. The phases behind it must have been undone before. */
+  async undo(number: number): Promise<PhaseOutcome> {
+    const { plan, on } = await this.planUndo(number)
+    if (plan.steps.length > 0 && !(await this.around.confirm(plan, on))) return 'declined'
+    await this.performAll(plan.steps)
     await this.record({ kind: 'phase', phase: number, event: 'undone' })
     return 'held'
   }
@@ -161,7 +176,7 @@ export class Rotation {
       const plan = await this.plan(number)
       if (round === 1) {
         this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
-        if (!(await this.around.confirm(plan))) return 'declined'
+        if (!(await this.around.confirm(plan, { seen, target }))) return 'declined'
         await this.record({ kind: 'phase', phase: number, event: 'begun' })
       }
       await this.performAll(plan.steps)
@@ -199,8 +214,12 @@ export class Rotation {
   private async remember(target: Target): Promise<void> {
     const changes = target.changes.map(({ ca, oldCa, newCa }) => ({ ca, oldCa, newCa }))
     const isPlanned = changes.some(({ newCa }) => newCa.digest.startsWith('planned:'))
-    if (isPlanned || JSON.stringify(changes) === JSON.stringify(changesIn(this.entries))) return
-    await this.record({ kind: 'rotation', changes })
+    const wish = choicesOf(this.around.wish)
+    const isKnown =
+      JSON.stringify(changes) === JSON.stringify(changesIn(this.entries)) &&
+      JSON.stringify(wish) === JSON.stringify(choicesIn(this.entries))
+    if (isPlanned || isKnown) return
+    await this.record({ kind: 'rotation', changes, wish })
   }
 
   /** Waits while the picture lags behind what was done; returns what stays open. */
@@ -245,6 +264,7 @@ export class Rotation {
 
   private async perform(action: Action): Promise<void> {
     const what = describeAction(action)
+    await this.around.before?.(action)
     this.around.emit({ kind: 'action-begun', action, what })
     const { phase } = action
     if (action.kind === 'wait') await this.wait(action)
@@ -319,7 +339,7 @@ export class Rotation {
   }
 
   private async ask(id: string, question: string): Promise<void> {
-    if (await this.around.ask(question)) await this.record({ kind: 'waiver', id })
+    if (await this.around.ask(question, id)) await this.record({ kind: 'waiver', id })
   }
 
   /** One line after the other, though lanes run side by side: each has the digest of the one before. */
@@ -341,7 +361,8 @@ function refuseBroken(seen: Picture, target: Target, steps: readonly Step[]): vo
   if (edge !== undefined) throw refused([refusalOf(edge)])
 }
 
-function refused([first, ...others]: readonly Refusal[]): KcertError {
+/** Returns the refusal as an error; further ones are named in it. */
+export function refused([first, ...others]: readonly Refusal[]): KcertError {
   const more =
     others.length === 0 ? '' : ` (and ${others.length} more: ${others.map(({ what }) => what).join('; ')})`
   return new KcertError('KCERT_ROTATION_REFUSED', `${first!.what}${more}`, {

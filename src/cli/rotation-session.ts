@@ -1,0 +1,337 @@
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { choicesIn, type JournalEntry, readJournal } from '../rotation/journal.ts'
+import { type Picture, sectionNames } from '../rotation/picture.ts'
+import { phasePlan, phaseView, wholePlan } from '../rotation/plan-report.ts'
+import { phaseNumbered, playbook } from '../rotation/playbook.ts'
+import type { Executor, JournalFile, Observer, Pace } from '../rotation/ports.ts'
+import type {
+  PhasePlanView,
+  RotationPlan,
+  RotationRun,
+  RotationStatus,
+  RotationVerification,
+} from '../rotation/report.ts'
+import { Rotation, type RotationEvent, refused } from '../rotation/runner.ts'
+import { outOfOrder, standingOf } from '../rotation/standing.ts'
+import { nextOf, statusReport } from '../rotation/status-report.ts'
+import type { Target } from '../rotation/target.ts'
+import { defaultWish, type Wish } from '../rotation/target-reading.ts'
+import { verificationReport } from '../rotation/verification-report.ts'
+import { timeOf } from '../rotation/views.ts'
+import { type PauseBetween, pausing } from './rotation-pauses.ts'
+
+// What the commands of rotate-ca do, on whatever observer, executor and journal they are given: the real ones, or the simulated
+// cluster of a test. The commands themselves turn flags into this and its answers into text.
+
+export interface RotationPorts {
+  readonly observer: Observer
+  readonly executor: Executor
+  readonly journal: JournalFile
+  readonly pace: Pace
+}
+
+/** Whoever is asked and shown what happens. */
+export interface Operator {
+  /** Undefined where nobody can answer. */
+  readonly choose: ((message: string) => Promise<boolean>) | undefined
+  /** Asked for the word itself: what is agreed to here cannot be taken back. */
+  readonly type: ((message: string, word: string) => Promise<boolean>) | undefined
+  readonly showPlan: (plan: PhasePlanView, isUndo: boolean) => void
+  readonly tell: (event: RotationEvent) => void
+  /** A line for the operator, on standard error. */
+  readonly note: (text: string) => void
+  readonly interrupted: AbortSignal
+}
+
+export interface SessionOptions {
+  /** What the command line says; the rest is as the journal has it, or the default. */
+  readonly wish: Partial<Wish>
+  readonly yes: boolean
+  readonly pauseBetween: PauseBetween | undefined
+  /** Least time between the beginnings of two rolls of workloads, in milliseconds. */
+  readonly rollEveryMs: number
+  /** The command as the operator would type it again, without the phase: "kcert rotate-ca --inventory lab.yaml". */
+  readonly command: string
+}
+
+export interface RunAnswer {
+  readonly report: RotationRun
+  readonly exit: ExitCode
+}
+
+type PhaseRun = RotationRun['phases'][number]
+
+/** One command's work on one rotation. */
+export class RotationSession {
+  private readonly rotation: Rotation
+  private readonly ports: RotationPorts
+  private readonly options: SessionOptions
+  private readonly operator: Operator
+  private readonly wish: Wish
+  /** Of the phase that runs. */
+  private actions = 0
+  private remarks: readonly string[] = []
+  private isUndoing = false
+
+  private constructor(
+    rotation: Rotation,
+    ports: RotationPorts,
+    options: SessionOptions,
+    operator: Operator,
+    wish: Wish,
+  ) {
+    this.rotation = rotation
+    this.ports = ports
+    this.options = options
+    this.operator = operator
+    this.wish = wish
+  }
+
+  /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED, and KCERT_USAGE where --pause-between has nobody to ask. */
+  static async open(
+    ports: RotationPorts,
+    options: SessionOptions,
+    operator: Operator,
+  ): Promise<RotationSession> {
+    if (options.pauseBetween !== undefined && operator.choose === undefined) throw nobodyToPauseFor()
+    const chosen = choicesIn(readJournal(await ports.journal.read()))
+    const wish: Wish = { ...defaultWish, ...chosen, ...options.wish }
+    const { executor, observer, journal } = ports
+    let session: RotationSession
+    const rotation = await Rotation.open({
+      executor,
+      observer,
+      journal,
+      pace: interruptible(ports.pace, operator.interrupted, options.command),
+      wish,
+      emit: (event) => session.watch(event),
+      confirm: (plan, { seen, target }) => session.confirm(phaseView(plan, seen, target)),
+      ask: (question, id) => session.ask(question, id),
+      before: pausing({
+        between: options.pauseBetween,
+        rollEveryMs: options.rollEveryMs,
+        pace: ports.pace,
+        goesOn: (node) => session.goesOnWith(`node ${node}`),
+        stop: () => interruption(operator.interrupted, options.command),
+      }),
+    })
+    session = new RotationSession(rotation, ports, options, operator, wish)
+    return session
+  }
+
+  async status(): Promise<RotationStatus> {
+    const { seen, target } = await this.lookAtAll()
+    return statusReport(seen, target, this.rotation.history, this.options.command)
+  }
+
+  /** The plan of all phases, and what speaks against beginning. Nothing is written. */
+  async plan(): Promise<RotationPlan> {
+    const { seen, target } = await this.lookAtAll()
+    return wholePlan(seen, target)
+  }
+
+  /**
+   * The plan of these phases: of the first one with something open exactly what a run would do, of the others what can be told
+   * from the cluster as it is now. Throws what a run would refuse.
+   */
+  async dryRun(numbers: readonly number[]): Promise<RotationPlan> {
+    const { seen, target, standing, todo } = await this.beginning(numbers)
+    const first = todo.find((number) => standing.phases[number - 1]!.gaps.length > 0)
+    const planned = await Promise.all(
+      todo.map(async (number) => {
+        if (number === first) return this.rotation.plan(number)
+        const phase = phaseNumbered(number)
+        const { gaps, remarks } = standing.phases[number - 1]!
+        const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
+        return { number, title: phase.title, risk: phase.risk, gaps, steps, remarks }
+      }),
+    )
+    return phasePlan(planned, seen, target)
+  }
+
+  /** Runs these phases one after the other, until one is declined. Throws what stopped one. */
+  async run(numbers: readonly number[]): Promise<RunAnswer> {
+    const { todo } = await this.beginning(numbers)
+    return this.inTurn(todo, 'forward', (number) => this.rotation.run(number))
+  }
+
+  /** Takes phases back, the last one first, until the rotation stands where it did after phase `to`; the last one alone if not said. */
+  async rollback(to: number | undefined): Promise<RunAnswer> {
+    const begun = await this.begun()
+    const least = to ?? (begun[0] ?? 0) - 1
+    const numbers = begun.filter((number) => number > least)
+    this.isUndoing = true
+    return this.inTurn(numbers, 'back', (number) => this.rotation.undo(number))
+  }
+
+  /** What a rollback would do first, exactly; the phases after it are planned when their turn comes. */
+  async dryRollback(to: number | undefined): Promise<RotationPlan> {
+    const begun = await this.begun()
+    const [last] = begun
+    if (last === undefined || last <= (to ?? last - 1)) {
+      const { seen, target } = await this.lookAtAll()
+      return phasePlan([], seen, target)
+    }
+    const { plan, on } = await this.rotation.planUndo(last)
+    return phasePlan([plan], on.seen, on.target)
+  }
+
+  /** Phase 11's questions at any time, with the counters of handshake errors watched for the soak time. Changes nothing. */
+  async verify(): Promise<RotationVerification> {
+    const { seen, target } = await this.lookAtAll()
+    const { executor, pace } = this.ports
+    const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
+    const counted = await Promise.all(
+      apis.map(async ({ id }) => {
+        const subject = { kind: 'handshake-errors', at: id, forMs: this.wish.soakMs } as const
+        const deadlineMs = this.wish.soakMs + 60_000
+        const answer = await executor.probe({ kind: 'probe', phase: 11, subject, deadlineMs })
+        return { at: id, ...answer, atMs: pace.now() }
+      }),
+    )
+    return verificationReport(seen, target, this.rotation.history, counted)
+  }
+
+  private async inTurn(
+    numbers: readonly number[],
+    direction: RotationRun['direction'],
+    act: (number: number) => Promise<'held' | 'declined'>,
+  ): Promise<RunAnswer> {
+    const { pace } = this.ports
+    const phases: PhaseRun[] = []
+    for (const [index, number] of numbers.entries()) {
+      if (index > 0 && !(await this.goesOnWithPhase(number))) break
+      this.actions = 0
+      this.remarks = []
+      const beganAt = timeOf(pace.now())
+      const outcome = await act(number)
+      const { title } = phaseNumbered(number)
+      const { actions, remarks } = this
+      phases.push({
+        number,
+        title,
+        outcome,
+        beganAt,
+        endedAt: timeOf(pace.now()),
+        actions,
+        remarks: [...remarks],
+      })
+      if (outcome === 'declined') break
+    }
+    const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
+    const { seen, target } = await this.lookAtAll()
+    const next = nextOf(standingOf(seen, target), this.options.command)
+    const report: RotationRun = {
+      apiVersion: 'kcert/v1',
+      kind: 'RotationRun',
+      generatedAt: timeOf(seen.atMs),
+      direction,
+      outcome: isDone ? 'done' : 'declined',
+      phases,
+      ...(next === undefined ? {} : { next }),
+    }
+    return { report, exit: isDone ? exitCodes.done : exitCodes.no }
+  }
+
+  /** Where it stands, and which of these phases are run. Throws KCERT_ROTATION_REFUSED when another one must hold before. */
+  private async beginning(numbers: readonly number[]) {
+    const { seen, target } = await this.lookAtAll()
+    const standing = standingOf(seen, target)
+    const refusals = outOfOrder(standing, numbers)
+    if (refusals.length > 0) throw refused(refusals)
+    // Once the old CA is being dropped there is only one way, and it begins at phase 12.
+    const todo = target.isDropping && numbers.includes(12) ? [12] : numbers
+    return { seen, target, standing, todo }
+  }
+
+  private lookAtAll(): Promise<{ seen: Picture; target: Target }> {
+    return this.rotation.look(playbook[0]!, sectionNames)
+  }
+
+  /** Phases that changed something and were not taken back, the last one first; by the journal, and by the copies on the nodes. */
+  private async begun(): Promise<readonly number[]> {
+    const { seen } = await this.lookAtAll()
+    return begunPhases(
+      this.rotation.history,
+      seen.copies.map(({ phase }) => phase),
+    )
+  }
+
+  private watch(event: RotationEvent): void {
+    if (event.kind === 'action-done') this.actions++
+    if (event.kind === 'phase-held') this.remarks = event.remarks
+    this.operator.tell(event)
+  }
+
+  private async confirm(plan: PhasePlanView): Promise<boolean> {
+    const { choose, type, showPlan } = this.operator
+    showPlan(plan, this.isUndoing)
+    if (this.options.yes || plan.risk === 'reads') return true
+    if (choose === undefined || type === undefined) throw unconfirmed(plan, this.options.command)
+    const question = this.isUndoing ? `Take phase ${plan.number} back?` : `Run phase ${plan.number}?`
+    if (plan.risk !== 'no-return') return choose(question)
+    return type(`${question} There is no way back from it. Type "drop" to go on:`, 'drop')
+  }
+
+  private async ask(question: string, id: string): Promise<boolean> {
+    const { choose, note } = this.operator
+    // --yes agrees to the plan; what somebody else must have done is answered one by one.
+    if (choose === undefined || this.options.yes) {
+      note(`not answered: ${question}\n  to answer for it: --waive ${JSON.stringify(id)}`)
+      return false
+    }
+    return choose(`${question} Is that so?`)
+  }
+
+  private async goesOnWithPhase(number: number): Promise<boolean> {
+    return this.options.pauseBetween !== 'phases' || this.goesOnWith(`phase ${number}`)
+  }
+
+  private async goesOnWith(what: string): Promise<boolean> {
+    return (await this.operator.choose?.(`Go on with ${what}?`)) ?? true
+  }
+}
+
+/** Returns the phases that were begun and not taken back since, the last one first. */
+export function begunPhases(history: readonly JournalEntry[], copied: readonly number[]): readonly number[] {
+  const begun = new Set(copied)
+  for (const entry of history) {
+    if (entry.kind === 'intent') begun.add(entry.phase)
+    if (entry.kind === 'phase' && entry.event === 'undone') begun.delete(entry.phase)
+  }
+  return [...begun].sort((a, b) => b - a)
+}
+
+/** A sleep that ends when the operator presses Ctrl-C: waiting is no act that must be brought to its end. */
+function interruptible(pace: Pace, interrupted: AbortSignal, command: string): Pace {
+  return {
+    now: () => pace.now(),
+    sleep: async (ms) => {
+      interruption(interrupted, command)
+      await pace.sleep(ms)
+      interruption(interrupted, command)
+    },
+  }
+}
+
+function interruption(interrupted: AbortSignal, command: string): void {
+  if (!interrupted.aborted) return
+  throw new KcertError('KCERT_ROTATION_INTERRUPTED', 'stopped by the operator', {
+    why: 'what was in hand has been brought to its end; nothing new was begun',
+    next: `the same command goes on where it stands; where that is: ${command}`,
+  })
+}
+
+function unconfirmed({ number, title }: PhasePlanView, command: string): KcertError {
+  return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) needs a yes`, {
+    why: 'there is no terminal to ask on',
+    next: `look at ${command} --phase ${number} --dry-run, then add --yes`,
+  })
+}
+
+function nobodyToPauseFor(): KcertError {
+  return new KcertError('KCERT_USAGE', '--pause-between asks before it goes on, and there is no terminal', {
+    next: 'run the phases one by one: --phase N --yes',
+  })
+}

@@ -1,0 +1,16 @@
+import { someOf } from './authorities.ts'
+
+// Where something is, as actions, gaps and proofs name it: "cp1", "cp1/kubelet", "cp1:/etc/kubernetes/admin.conf", or an object.
+
+/** Returns the node of a place, and what is there without it; no node for an object, a workload or the cluster. */
+export function splitPlace(at: string): { readonly node?: string; readonly what?: string } {
+  const found = /^([a-z0-9][-a-z0-9.]*)(?:\/([-a-z0-9.]+)|:(\/.*))?$/.exec(at)
+  if (found === null) return {}
+  const [, node, process, path] = found
+  return { node: node!, what: process ?? path ?? '' }
+}
+
+/** Returns names, each once, so many of them. */
+export function placesText(names: readonly string[], most: number): string {
+  return someOf([...new Set(names)], most)
+}

@@ -1,0 +1,220 @@
+import type { PhasePlanView, RotationPlan, StepView } from '../../rotation/report.ts'
+import type { View } from '../inspection/view.ts'
+import { joinSections } from '../sections.ts'
+import { tableLines } from '../table.ts'
+import { printable } from '../terminal.ts'
+import { authorityLines, certificatesText, counted, someOf } from './authorities.ts'
+import { placesText, splitPlace } from './places.ts'
+
+const risks = {
+  reads: 'reads only',
+  writes: 'writes files and objects, restarts nothing',
+  restarts: 'restarts processes or pods',
+  'no-return': 'THERE IS NO WAY BACK FROM IT',
+} as const
+
+/** Returns one phase's plan, as it is shown before it is agreed to. */
+export function renderPhasePlan(plan: PhasePlanView, view: View, isUndo = false): string {
+  const { number, title, risk, steps, remarks, gaps } = plan
+  const { paint } = view
+  const head = [
+    `${paint.heading(`phase ${number}`)} ${printable(title)}`,
+    `  ${risk === 'no-return' ? paint.severity.critical(risks[risk]) : risks[risk]}; about ${durationText(plan.estimatedSeconds)}`,
+  ]
+  const holds = !isUndo && gaps.length === 0 ? ['  holds already: nothing is to be done'] : []
+  const nothing = isUndo && steps.length === 0 ? ['  changed nothing that must be taken back'] : []
+  const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
+  return `${[...head, ...holds, ...nothing, ...stepLines(steps, view), ...notes].join('\n')}\n`
+}
+
+/** Returns a whole plan: what is there, what is done, whom it concerns, and what stands in the way. */
+export function renderPlan(plan: RotationPlan, view: View): string {
+  const phases = plan.phases.map((phase) => renderPhasePlan(phase, view).trimEnd().split('\n'))
+  if (plan.scope === 'phase') return joinSections([authorityLines(plan.authorities, view), ...phases])
+  return joinSections([
+    [
+      view.paint.heading('CA rotation, planned; nothing has been written'),
+      ...authorityLines(plan.authorities, view),
+    ],
+    partyLines('VERIFIER', plan.verifiers, view),
+    partyLines('PRESENTER', plan.presenters, view),
+    ...phases,
+    disturbanceLines(plan, view),
+    radiusLines(plan, view),
+    blockerLines(plan, view),
+    [
+      `about ${durationText(plan.estimatedSeconds)} in all, by what was measured; planned from the cluster as it is now: each phase plans anew when its turn comes`,
+    ],
+  ])
+}
+
+interface Group {
+  readonly step: StepView
+  readonly nodes: string[]
+}
+
+/** Steps that do the same on several nodes are one line. */
+function stepLines(steps: readonly StepView[], view: View): string[] {
+  const groups = new Map<string, Group>()
+  for (const step of steps) {
+    const { node } = nodeAndWhat(step)
+    const what = node === undefined ? step.what : withoutNode(step)
+    const key = JSON.stringify([step.kind, what, node === undefined, step.changes?.map(withoutDigest)])
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, { step, nodes: node === undefined ? [] : [node] })
+    else if (node !== undefined) group.nodes.push(node)
+  }
+  return [...groups.values()].flatMap((group) => groupLines(group, view))
+}
+
+function groupLines({ step, nodes }: Group, { paint }: View): string[] {
+  const places = new Set(nodes)
+  const what = places.size < 2 ? step.what : `${withoutNode(step)} on ${placesText(nodes, 6)}`
+  const changes = step.changes ?? []
+  const shown = changes.slice(0, mostChangeLines)
+  const more = changes.length - shown.length
+  const stroke = (line: string) => (line.startsWith('- ') ? paint.severity.critical : paint.status.ok)
+  return [
+    `  ${printable(what)}`,
+    ...shown.map((line) => `      ${stroke(line)(printable(line))}`),
+    ...(more > 0 ? [`      ${paint.faint(`and ${counted(more, 'line')} more`)}`] : []),
+  ]
+}
+
+const mostChangeLines = 12
+
+/** What concerns an object, a workload or the cluster is named as it is. */
+function nodeAndWhat({ kind, at }: StepView): { readonly node?: string; readonly what?: string } {
+  const isOnNode = kind === 'write-file' || kind === 'restart' || kind === 'probe' || kind === 'wait'
+  return isOnNode && at !== 'cluster' ? splitPlace(at) : {}
+}
+
+/** What a step does, without where: `write /etc/kubernetes/admin.conf (kubeconfig)`. */
+function withoutNode(step: StepView): string {
+  const { node = '', what = '' } = nodeAndWhat(step)
+  return step.what
+    .replace(step.at, what)
+    .replace(`${node}:`, '')
+    .replace(/^:/, '')
+    .replace(/ :/, ' ')
+    .replace(/ {2,}/g, ' ')
+    .trim()
+}
+
+/** Each node's own certificate has a digest of its own. */
+function withoutDigest(line: string): string {
+  return line.replace(/ \(sha256 [0-9a-f]+\)/g, '').replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
+}
+
+type Party = RotationPlan['presenters'][number]
+
+/** Who holds the same in the same place is one line, with how many they are. */
+function partyLines(title: string, parties: readonly Party[], { width, paint }: View): string[] {
+  const groups = new Map<string, { who: string[]; where: string; holds: string; shows: string }>()
+  for (const { who, where, certificates, loaded } of parties) {
+    const holds = certificatesText(certificates).replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
+    const shows =
+      loaded === undefined
+        ? ''
+        : certificatesText(loaded).replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
+    const slash = who.indexOf('/')
+    const kind = who.includes(' ') ? `${who.split(' ', 1)[0]} …${who.slice(slash)}` : who.slice(slash + 1)
+    const key = JSON.stringify([kind, where, holds, shows])
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, { who: [who], where, holds, shows })
+    else group.who.push(who)
+  }
+  return tableLines(
+    [
+      { title, cell: ({ who }) => partiesText(who), shrinkTo: 20, shrinkGladlyTo: 40, cut: 'middle' },
+      { title: 'WHERE', cell: ({ where }) => where, shrinkTo: 16, cut: 'middle', dropRank: 2 },
+      { title: 'HOLDS', cell: ({ holds }) => holds, shrinkTo: 16 },
+      { title: 'SHOWS', cell: ({ shows }) => shows, shrinkTo: 16, dropRank: 1 },
+    ],
+    [...groups.values()],
+    width,
+    paint,
+  )
+}
+
+/** `kube-apiserver on cp1, cp2, cp3`, or the objects by name. */
+function partiesText(who: readonly string[]): string {
+  const split = who.map(splitPlace)
+  const [{ what } = {}] = split
+  if (who.length === 1 || !what || split.some(({ node }) => node === undefined)) return someOf(who, 2)
+  return `${what} on ${placesText(
+    split.map(({ node }) => node!),
+    4,
+  )}`
+}
+
+function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): string[] {
+  const byName = new Map<string, { nodes: string[]; phases: number[] }>()
+  for (const { process, phases } of restarts) {
+    const name = process.slice(process.indexOf('/') + 1)
+    const key = `${name} ${phases.join()}`
+    const one = byName.get(key) ?? { nodes: [], phases }
+    one.nodes.push(process.slice(0, process.indexOf('/')))
+    byName.set(key, one)
+  }
+  const apis = restarts.some(({ process }) => process.endsWith('/kube-apiserver'))
+  return [
+    paint.heading('what restarts'),
+    ...[...byName].map(
+      ([key, { nodes, phases }]) =>
+        `  ${key.split(' ', 1)[0]} in ${phasesText(phases)} on ${printable(someOf(nodes, 6))}`,
+    ),
+    ...(apis ? [] : ['  no API server restarts']),
+    ...rolls.map(
+      ({ workload, phases, pods }) =>
+        `  ${printable(workload)} is rolled in ${phasesText(phases)} (${counted(pods, 'pod')})`,
+    ),
+  ]
+}
+
+function phasesText(numbers: readonly number[]): string {
+  return `phase${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`
+}
+
+function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View): string[] {
+  const { caBundles, kubeconfigs, joinTokens, foreign, barePods, pods } = blastRadius
+  const outside = kubeconfigs.filter(({ onNode }) => !onNode)
+  const pin = authorities.find(({ ca }) => ca === 'cluster')?.oldPin
+  return [
+    paint.heading('whom it concerns'),
+    `  ${counted(pods, 'pod')} with the CA in a volume`,
+    ...caBundles.map(({ id, server }) => `  ${printable(id)}: verified by the old CA (${printable(server)})`),
+    ...foreign.map(
+      ({ presenter, leaf }) =>
+        `  ${printable(presenter)} shows ${printable(leaf.subject)}, signed by the old CA: its owner re-issues it before phase 12`,
+    ),
+    `  ${counted(kubeconfigs.length - outside.length, 'kubeconfig')} on nodes, rewritten in phase 7`,
+    ...outside.map(
+      ({ id }) => `  kubeconfig ${printable(id)} lies outside the nodes: its owner needs another`,
+    ),
+    ...(joinTokens.length === 0
+      ? []
+      : [
+          `  join tokens ${printable(joinTokens.join(', '))}: whoever joins with ${pin === undefined ? 'the old pin' : pin} can until phase 12`,
+        ]),
+    ...barePods.map(
+      (id) => `  Pod ${printable(id)} has no controller: restart it yourself, or --waive ${printable(id)}`,
+    ),
+    '  copies of admin.conf and other kubeconfigs that nobody told kcert about stop working in phase 12',
+  ]
+}
+
+function blockerLines({ blockers }: RotationPlan, { paint }: View): string[] {
+  if (blockers.length === 0) return ['nothing stands in the way']
+  return blockers.flatMap(({ what, why, next }) => [
+    `${paint.severity.critical('blocked:')} ${printable(what)}`,
+    `  why: ${printable(why)}`,
+    `  next: ${printable(next)}`,
+  ])
+}
+
+/** Returns `8 min`, `40 s`. */
+export function durationText(seconds: number): string {
+  if (seconds < 1) return 'a moment'
+  return seconds < 100 ? `${Math.ceil(seconds)} s` : `${Math.round(seconds / 60)} min`
+}

@@ -1,0 +1,50 @@
+import type { RotationVerification } from '../../rotation/report.ts'
+import type { View } from '../inspection/view.ts'
+import { joinSections } from '../sections.ts'
+import { tableLines } from '../table.ts'
+import { authorityLines } from './authorities.ts'
+
+const mostFindings = 50
+
+/** Returns every question with its answer, and what speaks against it by name. */
+export function renderVerification({ holds, authorities, checks }: RotationVerification, view: View): string {
+  const { width, paint } = view
+  const findings = checks.flatMap(({ id, findings: its }) => its.map((one) => ({ id, ...one })))
+  const shown = findings.slice(0, mostFindings)
+  const more = findings.length - shown.length
+  return joinSections([
+    authorityLines(authorities, view),
+    tableLines(
+      [
+        {
+          title: 'ANSWER',
+          cell: ({ ok }) => (ok ? 'yes' : 'no'),
+          paint: ({ ok }, cell) => (ok ? paint.status.ok(cell) : paint.severity.critical(cell)),
+        },
+        { title: 'QUESTION', cell: ({ what }) => what, shrinkTo: 24 },
+        { title: 'LOOKED AT', cell: ({ checked }) => checked.toLocaleString('en') },
+      ],
+      checks,
+      width,
+      paint,
+    ),
+    shown.length === 0
+      ? []
+      : tableLines(
+          [
+            { title: 'AT', cell: ({ at }) => at, shrinkTo: 20, cut: 'middle' },
+            { title: 'FOUND', cell: ({ what }) => what, shrinkTo: 20 },
+            { title: 'NEXT', cell: ({ next = '' }) => next, shrinkTo: 20, dropRank: 1 },
+          ],
+          shown,
+          width,
+          paint,
+        ),
+    more > 0 ? [`and ${more.toLocaleString('en')} more: -o json has all`] : [],
+    [
+      holds
+        ? paint.status.ok('nothing speaks against it: nobody presents the old CA')
+        : paint.severity.critical('not yet: what is named above is to be done first'),
+    ],
+  ])
+}

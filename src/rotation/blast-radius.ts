@@ -1,0 +1,37 @@
+import { bundlesWithOldCa } from './ca-bundles.ts'
+import { isSignedByCa } from './certificate-record.ts'
+import { leafIn } from './leaves.ts'
+import { fileAt, type Picture } from './picture.ts'
+import type { RotationPlan } from './report.ts'
+import { componentsNamed } from './restart.ts'
+import { changeOf, type Target } from './target.ts'
+import { certificateView, certificateViews } from './views.ts'
+
+/** Returns what a rotation reaches beyond the components themselves, so that nobody is surprised by whom it concerns. */
+export function blastRadiusOf(seen: Picture, target: Target): RotationPlan['blastRadius'] {
+  const change = changeOf(target, 'cluster')
+  const ours = new Set([
+    ...componentsNamed(seen, 'kube-apiserver').map(({ id }) => id),
+    ...seen.kubelets.map(({ id }) => id),
+  ])
+  return {
+    caBundles:
+      change === undefined ? [] : bundlesWithOldCa(seen, change).map(({ id, server }) => ({ id, server })),
+    kubeconfigs: seen.kubeconfigs.map(({ id, at, exported }) => {
+      const leaf =
+        at === undefined
+          ? seen.certificates.get(exported?.client ?? '')
+          : leafIn(seen, fileAt(seen, at.node, at.path))
+      return { id, onNode: at !== undefined, ...(leaf && { client: certificateView(leaf, target) }) }
+    }),
+    joinTokens: (seen.clusterInfo?.signatures ?? []).map(({ tokenId }) => tokenId),
+    foreign: seen.handshakes.flatMap(({ presenter, chain }) => {
+      const leaf = seen.certificates.get(chain[0] ?? '')
+      const isOld = change !== undefined && isSignedByCa(leaf, change.oldCa)
+      if (!isOld || ours.has(presenter)) return []
+      return [{ presenter, leaf: certificateViews(chain.slice(0, 1), seen.certificates, target)[0]! }]
+    }),
+    barePods: seen.pods.filter(({ workload }) => workload === undefined).map(({ id }) => id),
+    pods: seen.pods.length,
+  }
+}

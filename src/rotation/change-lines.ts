@@ -1,0 +1,136 @@
+import type { Action, PatchObject, WriteFile } from './action.ts'
+import type { Digest } from './certificate-record.ts'
+import { leafIn } from './leaves.ts'
+import { certificatesIn, type FilePicture, fileAt, type Picture } from './picture.ts'
+import { changeOf, type Target } from './target.ts'
+
+// What an action takes out ("- ") and puts in ("+ "), in words that hold no secret: of certificates the name and the beginning of
+// the digest, of keys only whose they are.
+
+/** Returns the lines of a change; none for what changes nothing that lies somewhere. */
+export function changeLines(action: Action, seen: Picture, target: Target): readonly string[] {
+  if (action.kind === 'write-file') return fileLines(action, seen, target)
+  return action.kind === 'patch-object' ? objectLines(action, seen) : []
+}
+
+function fileLines(action: WriteFile, seen: Picture, target: Target): readonly string[] {
+  const { node, path, content } = action
+  const file = fileAt(seen, node, path)
+  switch (content.kind) {
+    case 'certificates':
+      return certificateLines(seen, certificatesIn(file), content.certificates)
+    case 'ca-key':
+      return [`+ private key of the ${content.generation} ${content.ca} CA`]
+    case 'reissued': {
+      const newCa = changeOf(target, content.ca)?.newCa.subject ?? ''
+      return [
+        ...leafLines(seen, file, newCa, content.newKey),
+        ...content.chain.map((digest) => `+ ${named(seen, digest)}`),
+      ]
+    }
+    case 'kubeconfig': {
+      const newCa = changeOf(target, 'cluster')?.newCa.subject ?? ''
+      return [
+        ...certificateLines(seen, certificatesIn(file), content.caData).map(
+          (line) => `${line.slice(0, 2)}certificate-authority-data: ${line.slice(2)}`,
+        ),
+        ...(content.reissue === undefined ? [] : leafLines(seen, file, newCa, content.newKey)),
+      ]
+    }
+    case 'definition': {
+      const component = seen.components.find((one) => one.node === node && one.definition === path)
+      return [
+        ...valueLines(component?.flags ?? {}, content.flags, (name, value) => `--${name}=${value}`),
+        ...valueLines(
+          component?.annotations ?? {},
+          content.annotations ?? {},
+          (name, value) => `annotation ${name}: ${JSON.stringify(value)}`,
+        ),
+      ]
+    }
+    case 'requested':
+      return [`+ ${content.usage} certificate that the cluster signs for the node`]
+    case 'copies':
+      return [`+ copies of ${content.of.length} files`]
+    case 'copy':
+      return [`+ what it was: sha256 ${content.digest.slice(0, 12)}`]
+    case 'link':
+      return [...(file?.linksTo === undefined ? [] : [`- -> ${file.linksTo}`]), `+ -> ${content.to}`]
+    case 'nothing':
+      return file === undefined ? [] : ['- the file']
+  }
+}
+
+function objectLines({ object, change }: PatchObject, seen: Picture): readonly string[] {
+  switch (change.kind) {
+    case 'ca-bundle': {
+      const bundle = seen.caBundles.find(
+        (one) =>
+          one.object.kind === object.kind && one.object.name === object.name && one.field === change.field,
+      )
+      return certificateLines(seen, bundle?.trust ?? [], change.trust)
+    }
+    case 'cluster-info':
+      return certificateLines(seen, seen.clusterInfo?.trust ?? [], change.trust)
+    case 'extra-args': {
+      const now = seen.kubeadm?.extraArgs[change.component] ?? {}
+      return valueLines(now, change.flags, (name, value) => `${change.component}.extraArgs ${name}=${value}`)
+    }
+    case 'delete':
+      return ['- the object']
+    case 'copy':
+      return [
+        change.digest === undefined ? '- the object' : `+ what it was: sha256 ${change.digest.slice(0, 12)}`,
+      ]
+  }
+}
+
+function valueLines(
+  now: Readonly<Record<string, string>>,
+  wanted: Readonly<Record<string, string | null>>,
+  text: (name: string, value: string) => string,
+): readonly string[] {
+  return Object.entries(wanted).flatMap(([name, value]) => {
+    const before = now[name]
+    if ((before ?? null) === value) return []
+    return [
+      ...(before === undefined ? [] : [`- ${text(name, before)}`]),
+      ...(value === null ? [] : [`+ ${text(name, value)}`]),
+    ]
+  })
+}
+
+function certificateLines(
+  seen: Picture,
+  now: readonly Digest[],
+  wanted: readonly Digest[],
+): readonly string[] {
+  const lines = [
+    ...now.filter((digest) => !wanted.includes(digest)).map((digest) => `- ${named(seen, digest)}`),
+    ...wanted.filter((digest) => !now.includes(digest)).map((digest) => `+ ${named(seen, digest)}`),
+  ]
+  const isMoved = lines.length === 0 && now.join() !== wanted.join()
+  return isMoved ? [`+ order: ${wanted.map((digest) => named(seen, digest)).join(', ')}`] : lines
+}
+
+function leafLines(
+  seen: Picture,
+  file: FilePicture | undefined,
+  newCa: string,
+  newKey?: true,
+): readonly string[] {
+  const leaf = leafIn(seen, file)
+  if (leaf === undefined) return []
+  const key = newKey === undefined ? 'same key' : 'new key'
+  return [`- ${leaf.subject} signed by ${leaf.issuer}`, `+ ${leaf.subject} signed by ${newCa}, ${key}`]
+}
+
+function named(seen: Picture, digest: Digest): string {
+  const record = seen.certificates.get(digest)
+  const name = record === undefined ? '(not read)' : record.subject
+  const isBridge = record?.isCa === true && record.issuer !== record.subject
+  const by = isBridge ? ` certified by ${record.issuer}` : ''
+  return digest.startsWith('planned:')
+    ? `${name}${by} (made in phase 1)`
+    : `${name}${by} (sha256 ${digest.slice(0, 12)})`
+}

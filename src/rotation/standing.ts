@@ -1,0 +1,95 @@
+import type { Gap, Phase, Refusal } from './phase.ts'
+import type { Picture } from './picture.ts'
+import { playbook } from './playbook.ts'
+import { type Position, positionOf } from './position.ts'
+import { preflight } from './refusals.ts'
+import type { Target } from './target.ts'
+
+// Where a rotation stands, phase by phase: read from one picture, whatever a journal says.
+
+export interface PhaseStanding {
+  readonly phase: Phase
+  readonly gaps: readonly Gap[]
+  /** `later`: a phase that must hold before it has gaps. */
+  readonly state: 'holds' | 'open' | 'later'
+  readonly remarks: readonly string[]
+}
+
+export interface Standing {
+  readonly state: 'not-begun' | 'under-way' | 'finished'
+  readonly position: Position
+  readonly phases: readonly PhaseStanding[]
+  /** The first phase with something open; undefined when nothing is left. */
+  readonly next: number | undefined
+  /** Why the next phase would be refused; empty when it may be begun. */
+  readonly blockers: readonly Refusal[]
+}
+
+/** Returns where the rotation stands. */
+export function standingOf(seen: Picture, target: Target): Standing {
+  const position = positionOf(seen, target)
+  const found = playbook.map((phase) => ({
+    phase,
+    gaps: isPast(phase, target) ? [] : phase.gaps(seen, target),
+    remarks: phase.remarks?.(seen, target) ?? [],
+  }))
+  const open = new Set(found.flatMap(({ phase, gaps }) => (gaps.length > 0 ? [phase.number] : [])))
+  const phases = found.map((one): PhaseStanding => {
+    if (one.gaps.length === 0) return { ...one, state: 'holds' }
+    const isLater = !target.isDropping && needed([one.phase.number]).some((number) => open.has(number))
+    return { ...one, state: isLater ? 'later' : 'open' }
+  })
+  const next = phases.find(({ gaps }) => gaps.length > 0)?.phase
+  return {
+    state: stateOf(target, next),
+    position,
+    phases,
+    next: next?.number,
+    blockers: blockersOf(seen, target, next),
+  }
+}
+
+/** Returns why these phases, run one after the other, are not to be begun: the phases before them that do not hold. */
+export function outOfOrder({ phases, position }: Standing, numbers: readonly number[]): readonly Refusal[] {
+  if (position === 'dropping') return []
+  return needed(numbers).flatMap((number) => {
+    const { gaps } = phases[number - 1]!
+    const [first] = gaps
+    if (first === undefined) return []
+    const more = gaps.length === 1 ? '' : ` (and ${gaps.length - 1} more)`
+    return [
+      {
+        what: `phase ${numbers[0]} is not to be begun before phase ${number} holds`,
+        why: `open in phase ${number}: ${first.at}: ${first.what}${more}`,
+        next: `kcert rotate-ca --phase ${number}`,
+      },
+    ]
+  })
+}
+
+/** The phases that must hold before these can be run one after the other, lowest first. */
+function needed(numbers: readonly number[]): readonly number[] {
+  const found = new Set<number>()
+  const queue = numbers.flatMap((number) => playbook[number - 1]?.after ?? [])
+  for (let number = queue.pop(); number !== undefined; number = queue.pop()) {
+    if (found.has(number) || numbers.includes(number)) continue
+    found.add(number)
+    queue.push(...(playbook[number - 1]?.after ?? []))
+  }
+  return [...found].sort((a, b) => a - b)
+}
+
+/** Once the old CA is being dropped, only phase 12 is run. */
+function isPast({ number }: Phase, { isDropping }: Target): boolean {
+  return isDropping && number !== 12
+}
+
+function stateOf({ isDropping, changes }: Target, next: Phase | undefined): Standing['state'] {
+  if (isDropping) return next === undefined ? 'finished' : 'under-way'
+  return changes.every(({ newCa }) => newCa.digest.startsWith('planned:')) ? 'not-begun' : 'under-way'
+}
+
+function blockersOf(seen: Picture, target: Target, next: Phase | undefined): readonly Refusal[] {
+  if (next === undefined) return []
+  return [...preflight(seen, target, next), ...(next.refusals?.(seen, target) ?? [])]
+}

@@ -1,0 +1,97 @@
+import type { JournalEntry } from './journal.ts'
+import type { Picture } from './picture.ts'
+import type { EvidenceView, NextView, RotationStatus } from './report.ts'
+import { type Standing, standingOf } from './standing.ts'
+import type { Target } from './target.ts'
+import { authorityViews, evidenceView, timeOf } from './views.ts'
+
+/** Returns where a rotation stands, phase by phase and node by node. `command` is how the operator calls kcert for it. */
+export function statusReport(
+  seen: Picture,
+  target: Target,
+  history: readonly JournalEntry[],
+  command: string,
+): RotationStatus {
+  const standing = standingOf(seen, target)
+  const evidence = evidenceByPhase(history, seen.atMs)
+  const next = nextOf(standing, command)
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'RotationStatus',
+    generatedAt: timeOf(seen.atMs),
+    state: standing.state,
+    position: standing.position,
+    authorities: authorityViews(target),
+    ...(next === undefined ? {} : { next }),
+    phases: standing.phases.map(({ phase: { number, id, title, risk }, state, gaps, remarks }) => ({
+      number,
+      id,
+      title,
+      risk,
+      state,
+      gaps: gaps.map(({ at, what }) => ({ at, what })),
+      remarks: [...remarks],
+      evidence: evidence.get(number) ?? [],
+      ...lastRun(history, number),
+    })),
+    nodes: nodesOf(seen, standing),
+    blockers: standing.blockers.map(({ what, why, next: cure }) => ({ what, why, next: cure })),
+  }
+}
+
+/** Returns the command that goes on, and why; undefined when nothing is left. */
+export function nextOf({ state, next, phases, blockers }: Standing, command: string): NextView | undefined {
+  if (next === undefined) return undefined
+  const [blocker] = blockers
+  if (blocker !== undefined) return { command: blocker.next, why: blocker.what }
+  const { gaps } = phases[next - 1]!
+  const [first] = gaps
+  const why =
+    state === 'not-begun'
+      ? 'nothing has been changed yet'
+      : `${first?.at}: ${first?.what}${gaps.length > 1 ? ` (and ${gaps.length - 1} more)` : ''}`
+  return { command: `${command} --phase ${next}`, why }
+}
+
+/** The last answer of each probe, under the phase that asked last. */
+function evidenceByPhase(history: readonly JournalEntry[], nowMs: number): Map<number, EvidenceView[]> {
+  const last = new Map<string, Extract<JournalEntry, { kind: 'evidence' }>>()
+  for (const entry of history) if (entry.kind === 'evidence') last.set(entry.key, entry)
+  const found = new Map<number, EvidenceView[]>()
+  for (const entry of last.values()) {
+    const its = found.get(entry.phase) ?? []
+    its.push(evidenceView(entry, nowMs))
+    found.set(entry.phase, its)
+  }
+  return found
+}
+
+function lastRun(history: readonly JournalEntry[], number: number) {
+  const last = history.findLast((entry) => entry.kind === 'phase' && entry.phase === number)
+  if (last?.kind !== 'phase') return {}
+  const { event, time, detail } = last
+  return { lastRun: { event, at: time, ...(detail === undefined ? {} : { detail }) } }
+}
+
+function nodesOf(seen: Picture, { phases }: Standing): RotationStatus['nodes'] {
+  const open = new Map<string, Set<number>>()
+  const names = new Set(seen.nodes.map(({ name }) => name))
+  for (const { phase, gaps, state } of phases) {
+    if (state === 'later') continue
+    for (const { at } of gaps) {
+      // "cp1", "cp1/kubelet", "cp1:/etc/kubernetes/pki/ca.crt"
+      const node = at.split(/[/:]/, 1)[0]!
+      if (!names.has(node)) continue
+      const its = open.get(node) ?? new Set()
+      open.set(node, its.add(phase.number))
+    }
+  }
+  return seen.nodes.map(({ name, isControlPlane, isReady, unreachable, clockSkewMs }) => ({
+    name,
+    isControlPlane,
+    isReady,
+    ...(unreachable === undefined ? {} : { unreachable }),
+    ...(clockSkewMs === undefined ? {} : { clockSkewSeconds: clockSkewMs / 1000 }),
+    openPhases: [...(open.get(name) ?? [])],
+  }))
+}

@@ -1,0 +1,71 @@
+import type { CertificateRecord, CertificateTable, Digest } from './certificate-record.ts'
+import type { EvidencePicture } from './picture.ts'
+import type { AuthorityView, CertificateView, EvidenceView } from './report.ts'
+import type { Target } from './target.ts'
+
+// Certificates, CAs and evidence as reports show them.
+
+/** Returns a certificate, and on which side of the rotation it stands: itself as a CA, or by whom it is signed. */
+export function certificateView(record: CertificateRecord, target: Target): CertificateView {
+  const { digest, subject, notAfterMs } = record
+  const isPlanned = digest.startsWith('planned:')
+  return {
+    generation: generationOf(record, target),
+    subject,
+    ...(isPlanned ? {} : { notAfter: timeOf(notAfterMs), sha256: digest }),
+  }
+}
+
+/** Returns the certificates of these digests; one that nobody has seen is named by its digest. */
+export function certificateViews(
+  digests: readonly Digest[],
+  certificates: CertificateTable,
+  target: Target,
+): CertificateView[] {
+  return digests.map((digest) => {
+    const record = certificates.get(digest)
+    return record === undefined
+      ? { generation: 'other', subject: '(not read)', ...(isHex(digest) && { sha256: digest }) }
+      : certificateView(record, target)
+  })
+}
+
+function generationOf({ digest, signedBy, isCa }: CertificateRecord, { changes }: Target) {
+  for (const { oldCa, newCa, bridge } of changes) {
+    if (digest === oldCa.digest) return 'old'
+    if (digest === newCa.digest) return 'new'
+    if (digest === bridge?.digest) return 'bridge'
+    if (signedBy === newCa.spki) return 'new'
+    if (signedBy === oldCa.spki) return isCa && oldCa.digest !== digest ? 'other' : 'old'
+  }
+  return 'other'
+}
+
+export function authorityViews(target: Target): AuthorityView[] {
+  return target.changes.map(({ ca, oldCa, newCa, bridge }) => ({
+    ca,
+    oldCa: certificateView(oldCa, target),
+    newCa: certificateView(newCa, target),
+    oldPin: pinOf(oldCa),
+    ...(isHex(newCa.spki) ? { newPin: pinOf(newCa) } : {}),
+    hasBridge: bridge !== undefined,
+  }))
+}
+
+function pinOf({ spki }: CertificateRecord): string {
+  return `sha256:${spki}`
+}
+
+function isHex(text: string): boolean {
+  return /^[0-9a-f]+$/.test(text)
+}
+
+export function evidenceView({ key, ok, atMs, detail }: EvidencePicture, nowMs: number): EvidenceView {
+  const ageSeconds = Math.max(0, Math.round((nowMs - atMs) / 1000))
+  return { key, ok, at: timeOf(atMs), ageSeconds, detail }
+}
+
+/** RFC 3339 of milliseconds of Unix time. */
+export function timeOf(atMs: number): string {
+  return new Date(atMs).toISOString()
+}

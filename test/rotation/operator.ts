@@ -1,0 +1,75 @@
+import { RotationSession, type SessionOptions } from '../../src/cli/rotation-session.ts'
+import { noPaint } from '../../src/output/paint.ts'
+import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
+import { rotationProgress } from '../../src/output/rotation/progress.ts'
+import type { Wish } from '../../src/rotation/target-reading.ts'
+import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
+import type { Scene } from './scene.ts'
+
+export const wide = { width: Number.POSITIVE_INFINITY, paint: noPaint }
+
+interface Manner {
+  readonly wish?: Partial<Wish>
+  readonly yes?: boolean
+  /** What is answered to questions; absent: there is no terminal. */
+  readonly answers?: (question: string) => boolean
+  readonly options?: Partial<SessionOptions>
+  readonly isTerminal?: boolean
+  readonly interrupted?: AbortSignal
+}
+
+/** An operator of the scene's cluster: each command is a process of its own, and what it wrote to standard error is kept. */
+export class SimulatedOperator {
+  readonly scene: Scene
+  stderr = ''
+  readonly questions: string[] = []
+
+  constructor(scene: Scene) {
+    this.scene = scene
+  }
+
+  /** Runs one command, which is given a session, with time passing. */
+  async command<Result>(
+    work: (session: RotationSession) => Promise<Result>,
+    manner: Manner = {},
+  ): Promise<Result> {
+    const { cluster, clients, observer, journal } = this.scene
+    const { wish = {}, yes = false, answers, options = {}, isTerminal = false } = manner
+    const progress = rotationProgress({
+      write: (text) => {
+        this.stderr += text
+      },
+      isTerminal,
+      width: 100,
+      paint: noPaint,
+      nowMs: cluster.time.now,
+    })
+    const answer = async (question: string): Promise<boolean> => {
+      this.questions.push(question)
+      return answers!(question)
+    }
+    const ports = {
+      observer,
+      executor: new SimulatedExecutor(cluster, clients),
+      journal,
+      pace: { now: cluster.time.now, sleep: cluster.time.sleep },
+    }
+    const session = RotationSession.open(
+      ports,
+      { wish, yes, pauseBetween: undefined, rollEveryMs: 0, command: 'kcert rotate-ca', ...options },
+      {
+        choose: answers && answer,
+        type: answers && answer,
+        showPlan: (plan, isUndo) => {
+          this.stderr += renderPhasePlan(plan, wide, isUndo)
+        },
+        tell: progress.tell,
+        note: (text) => {
+          this.stderr += `${text}\n`
+        },
+        interrupted: manner.interrupted ?? new AbortController().signal,
+      },
+    )
+    return cluster.time.until(session.then(work))
+  }
+}
