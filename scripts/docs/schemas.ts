@@ -18,6 +18,12 @@ import { requestListSchema } from '../../src/csr/request-report.ts'
 import { submissionReportSchema } from '../../src/csr/submission-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
 import { inventorySchema } from '../../src/rotation/inventory-schema.ts'
+import {
+  rotationPlanSchema,
+  rotationRunSchema,
+  rotationStatusSchema,
+  rotationVerificationSchema,
+} from '../../src/rotation/report.ts'
 import { verificationReportSchema } from '../../src/verification/report.ts'
 
 /** Every kind of JSON document that kcert prints. */
@@ -40,6 +46,10 @@ const kinds: Record<string, GenericSchema> = {
   SignedCertificates: signingReportSchema,
   SignedRequests: signedRequestsSchema,
   CaBundle: bundleReportSchema,
+  RotationStatus: rotationStatusSchema,
+  RotationPlan: rotationPlanSchema,
+  RotationRun: rotationRunSchema,
+  RotationVerification: rotationVerificationSchema,
 }
 
 // What a check of the program demands beyond the shape cannot be said in a schema; its error says it.

@@ -1,4 +1,4 @@
-import type { Action, Step } from './action.ts'
+import type { Action, RestartComponent, Step } from './action.ts'
 
 // How long things take, in seconds, as measured on the lab (kubeadm 1.36, 3 control planes and a worker on two cores). An
 // estimate for a plan, never a deadline.
@@ -53,8 +53,7 @@ function secondsOf(action: Action, nowMs: number): number {
     case 'patch-object':
       return 0.2
     case 'restart':
-      if (action.how === 'service') return serviceRestart
-      return action.process.endsWith('/kube-apiserver') ? apiServerRestart : staticPodRestart
+      return restartSeconds(action)
     case 'roll':
       return 1
     case 'wait':
@@ -66,6 +65,11 @@ function secondsOf(action: Action, nowMs: number): number {
     case 'ask':
       return 0
   }
+}
+
+function restartSeconds({ how, process: id }: RestartComponent): number {
+  if (how === 'service') return serviceRestart
+  return id.endsWith('/kube-apiserver') ? apiServerRestart : staticPodRestart
 }
 
 function probeSeconds(subject: Extract<Action, { kind: 'probe' }>['subject']): number {

@@ -150,14 +150,14 @@ function partiesText(who: readonly string[]): string {
 
 function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): string[] {
   const byName = new Map<string, { nodes: string[]; phases: number[] }>()
-  for (const { process, phases } of restarts) {
-    const name = process.slice(process.indexOf('/') + 1)
+  for (const { process: id, phases } of restarts) {
+    const name = id.slice(id.indexOf('/') + 1)
     const key = `${name} ${phases.join()}`
     const one = byName.get(key) ?? { nodes: [], phases }
-    one.nodes.push(process.slice(0, process.indexOf('/')))
+    one.nodes.push(id.slice(0, id.indexOf('/')))
     byName.set(key, one)
   }
-  const apis = restarts.some(({ process }) => process.endsWith('/kube-apiserver'))
+  const apis = restarts.some(({ process: id }) => id.endsWith('/kube-apiserver'))
   return [
     paint.heading('what restarts'),
     ...[...byName].map(

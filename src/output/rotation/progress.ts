@@ -54,9 +54,9 @@ export function rotationProgress(view: ProgressView): RotationProgress {
       [...doing.values()].find((one) => one.waitsFor !== undefined) ?? first!
     const elapsed = `${Math.floor((nowMs() - sinceMs) / 1000)} s`
     const beside = others.length === 0 ? '' : ` (and ${others.length} more at once)`
-    const detail = waitsFor === undefined ? '' : `: ${waitsFor}`
+    const detail = waitsFor === undefined ? '' : `${waitsFor}; `
     const text = shortened(
-      printable(`  … ${what}${beside} ${elapsed}${detail}`),
+      printable(`  … ${elapsed}${beside} ${detail}${what}`),
       Math.max(20, view.width - 1),
     )
     write(`\r\u001b[K${paint.faint(text)}`)

@@ -70,11 +70,31 @@ function lastRunText({ lastRun }: PhaseView): string {
 
 const mostGaps = 50
 
+/** What is open at one place is one line, and so is what is open alike on many nodes. */
+function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: string }[] {
+  const byPlace = new Map<string, string[]>()
+  for (const { at, what } of gaps) byPlace.set(at, [...(byPlace.get(at) ?? []), what])
+  const groups = new Map<string, { at: string; on: string; nodes: string[]; what: string }>()
+  for (const [at, whats] of byPlace) {
+    const { node, what: on = '' } = splitPlace(at)
+    const what = whats.join('; ')
+    const key = JSON.stringify([node === undefined ? at : on, what])
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, { at, on, nodes: node === undefined ? [] : [node], what })
+    else if (node !== undefined) group.nodes.push(node)
+  }
+  return [...groups.values()].map(({ at, on, nodes, what }) => ({
+    at: nodes.length < 2 ? at : `${on} on ${placesText(nodes, 4)}`.trim(),
+    what,
+  }))
+}
+
 function openLines({ number, state, gaps, remarks }: PhaseView, { width, paint }: View): string[] {
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
   if (state !== 'open') return state === 'holds' && notes.length > 0 ? [`phase ${number}`, ...notes] : []
-  const shown = gaps.slice(0, mostGaps)
-  const more = gaps.length - shown.length
+  const groups = groupsOf(gaps)
+  const shown = groups.slice(0, mostGaps)
+  const more = groups.length - shown.length
   const table = tableLines(
     [
       { title: 'AT', cell: ({ at }) => at, shrinkTo: 24, cut: 'middle' },

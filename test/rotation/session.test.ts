@@ -1,0 +1,305 @@
+import { expect, test } from 'vitest'
+import { exitCodes } from '../../src/errors/codes.ts'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { renderPlan } from '../../src/output/rotation/plan.ts'
+import { renderRun } from '../../src/output/rotation/run.ts'
+import { renderStanding, renderStatus } from '../../src/output/rotation/status.ts'
+import { renderVerification } from '../../src/output/rotation/verification.ts'
+import { readJournal } from '../../src/rotation/journal.ts'
+import { violations } from '../scripts/schemas.ts'
+import { SimulatedOperator, wide } from './operator.ts'
+import { Scene } from './scene.ts'
+
+// The commands of rotate-ca on the simulated cluster: what an operator reads and answers, and what comes of it.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+const yes = { yes: true } as const
+const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1)
+
+async function stop(work: Promise<unknown>): Promise<KcertError> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof KcertError) return error
+    throw error
+  }
+  throw new Error('nothing stopped it')
+}
+
+function golden(name: string): string {
+  return `../golden/rotation-${name}.txt`
+}
+
+test('before anything is done: the phases, and the command that begins', async () => {
+  const operator = new SimulatedOperator(new Scene(small))
+  const status = await operator.command((session) => session.status())
+  expect(violations('RotationStatus', status)).toEqual([])
+  expect(status).toMatchObject({ state: 'not-begun', next: { command: 'kcert rotate-ca --phase 1' } })
+  await expect(renderStanding(status, wide)).toMatchFileSnapshot(golden('not-begun'))
+})
+
+test('the whole plan names verifiers, presenters, changes, restarts and whom it concerns, and no secret', async () => {
+  const scene = new Scene(small)
+  scene.cluster.startPod(undefined, 'lonely')
+  const operator = new SimulatedOperator(scene)
+  const files = scene.files()
+  const plan = await operator.command((session) => session.plan())
+  expect(violations('RotationPlan', plan)).toEqual([])
+  expect(plan.blockers).toEqual([])
+  expect(plan.restarts.filter(({ process }) => process.endsWith('/kube-apiserver'))).toEqual([])
+  expect(plan.blastRadius).toMatchObject({
+    joinTokens: ['abcdef'],
+    foreign: [{ presenter: 'service/default/agg' }],
+    caBundles: [{ id: 'APIService v1.agg' }, { id: 'ValidatingWebhookConfiguration guard' }],
+  })
+  expect(plan.blastRadius.barePods).toHaveLength(1)
+  await expect(renderPlan(plan, wide)).toMatchFileSnapshot(golden('plan'))
+  expect(scene.files()).toEqual(files)
+  expect(scene.journal.text).toBe('')
+})
+
+test('a dry run of a phase is what a run does then, and writes nothing', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run([1]), yes)
+  const [files, journal] = [scene.files(), scene.journal.text]
+  const plan = await operator.command((session) => session.dryRun([2]))
+  expect(violations('RotationPlan', plan)).toEqual([])
+  await expect(renderPlan(plan, wide)).toMatchFileSnapshot(golden('dry-run-2'))
+  expect([scene.files(), scene.journal.text]).toEqual([files, journal])
+  await operator.command((session) => session.run([2]), yes)
+  const done = readJournal(scene.journal.text).flatMap((entry) =>
+    entry.kind === 'done' && entry.phase === 2 ? [entry.what] : [],
+  )
+  const planned = plan.phases[0]!.steps.filter(({ kind }) => kind !== 'wait' && kind !== 'probe')
+  expect(done).toEqual(planned.map(({ what }) => what))
+})
+
+test('all twelve phases by one command: no client fails, and what was done is told line by line', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const first = await operator.command((session) => session.run(upTo(10)), yes)
+  expect(first.exit).toBe(exitCodes.done)
+  scene.cluster.reissueHandlers(scene.newCa())
+  scene.clients.expectsBridge = false
+  const { report, exit } = await operator.command((session) => session.run(upTo(12)), yes)
+  expect(exit).toBe(exitCodes.done)
+  expect(violations('RotationRun', report)).toEqual([])
+  expect(report.next).toBeUndefined()
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+  await expect(renderRun(report, wide)).toMatchFileSnapshot(golden('run'))
+  await expect(operator.stderr).toMatchFileSnapshot(golden('progress'))
+  const status = await operator.command((session) => session.status())
+  expect(violations('RotationStatus', status)).toEqual([])
+  expect(status.state).toBe('finished')
+  const verification = await operator.command((session) => session.verify())
+  expect(violations('RotationVerification', verification)).toEqual([])
+  expect(verification.checks.filter(({ ok }) => !ok)).toEqual([])
+})
+
+test('a phase before which another must hold is refused by name, and nothing is done', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run([1]), yes)
+  const { acts } = scene
+  const { code, message, next } = await stop(operator.command((session) => session.run([5]), yes))
+  expect(code).toBe('KCERT_ROTATION_REFUSED')
+  expect(message).toContain('phase 5 is not to be begun before phase 2 holds')
+  expect(next).toBe('kcert rotate-ca --phase 2')
+  expect(scene.acts).toBe(acts)
+  expect((await stop(operator.command((session) => session.dryRun([9])))).code).toBe('KCERT_ROTATION_REFUSED')
+})
+
+test('half way: what is open, each proof with its age, and the next command', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run(upTo(5)), yes)
+  await scene.cluster.time.pass(3_600_000)
+  const status = await operator.command((session) => session.status())
+  expect(status.next?.command).toBe('kcert rotate-ca --phase 7')
+  expect(violations('RotationStatus', status)).toEqual([])
+  await expect(renderStatus(status, wide)).toMatchFileSnapshot(golden('status-5'))
+  const verification = await operator.command((session) => session.verify())
+  expect(verification.holds).toBe(false)
+  await expect(renderVerification(verification, wide)).toMatchFileSnapshot(golden('verify-5'))
+})
+
+test('stopped in the middle of a phase and run again, it goes on where it stood', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run(upTo(6)), yes)
+  scene.cluster.nodes.get('cp2')!.isDiskFull = true
+  const stopped = await stop(operator.command((session) => session.run(upTo(12)), yes))
+  expect(stopped.code).toBe('KCERT_FILE_NOT_WRITTEN')
+  expect(operator.stderr).toContain('phase 7 stopped')
+  scene.cluster.nodes.get('cp2')!.isDiskFull = false
+  await operator.command((session) => session.run(upTo(10)), yes)
+  scene.cluster.reissueHandlers(scene.newCa())
+  scene.clients.expectsBridge = false
+  const { exit } = await operator.command((session) => session.run(upTo(12)), yes)
+  expect(exit).toBe(exitCodes.done)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('a plan that is declined does nothing, writes nothing down, and ends with 3', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const [files, journal] = [scene.files(), scene.journal.text]
+  const { report, exit } = await operator.command((session) => session.run([1, 2]), { answers: () => false })
+  expect(exit).toBe(exitCodes.no)
+  expect(report).toMatchObject({ outcome: 'declined', phases: [{ number: 1, outcome: 'declined' }] })
+  expect(operator.questions).toEqual(['Run phase 1?'])
+  expect([scene.files(), scene.journal.text]).toEqual([files, journal])
+})
+
+test('where nobody can be asked and --yes is missing, it is refused with the flag named', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const error = await stop(operator.command((session) => session.run([1])))
+  expect([error.code, error.exitCode]).toEqual(['KCERT_ROTATION_UNCONFIRMED', exitCodes.refused])
+  expect(error.next).toContain('--yes')
+  const pausing = { ...yes, options: { pauseBetween: 'nodes' as const } }
+  expect((await stop(operator.command((session) => session.run([1]), pausing))).code).toBe('KCERT_USAGE')
+})
+
+test('a phase that only reads asks nothing; one without a way back wants the word typed', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run(upTo(2)), yes)
+  await operator.command((session) => session.run([3]))
+  await operator.command((session) => session.run(upTo(10)), yes)
+  scene.cluster.reissueHandlers(scene.newCa())
+  await operator.command((session) => session.run([11]))
+  expect(operator.questions).toEqual([])
+  await operator.command((session) => session.run([12]), { answers: () => false })
+  expect(operator.questions).toEqual(['Run phase 12? There is no way back from it. Type "drop" to go on:'])
+})
+
+test('Ctrl-C stops between two acts, and the next run goes on', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const ctrlC = new AbortController()
+  await operator.command((session) => session.run([1]), yes)
+  const stopped = await stop(
+    operator.command(
+      (session) => {
+        void scene.cluster.time.sleep(5_000).then(() => ctrlC.abort())
+        return session.run([2])
+      },
+      { ...yes, interrupted: ctrlC.signal },
+    ),
+  )
+  expect(stopped.code).toBe('KCERT_ROTATION_INTERRUPTED')
+  const entries = readJournal(scene.journal.text)
+  const intents = entries.filter(({ kind }) => kind === 'intent').length
+  const ended = entries.filter(({ kind }) => kind === 'done' || kind === 'failed').length
+  expect(ended).toBe(intents)
+  expect((await operator.command((session) => session.run([2]), yes)).exit).toBe(exitCodes.done)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('--pause-between nodes asks before each further node, and a no stops there', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const manner = (answers: (question: string) => boolean) => ({
+    ...yes,
+    wish: { atOnce: 1 },
+    answers,
+    options: { pauseBetween: 'nodes' as const },
+  })
+  await operator.command((session) => session.run([1]), yes)
+  const stopped = await stop(
+    operator.command(
+      (session) => session.run([2]),
+      manner((question) => !question.includes('cp1')),
+    ),
+  )
+  expect(stopped.message).toBe('stopped before node cp1')
+  expect(operator.questions).toEqual(['Go on with node cp1?'])
+  await operator.command(
+    (session) => session.run([2]),
+    manner(() => true),
+  )
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('--pause-between phases asks before each further phase', async () => {
+  const operator = new SimulatedOperator(new Scene(small))
+  const { report, exit } = await operator.command((session) => session.run([1, 2, 3]), {
+    ...yes,
+    answers: (question) => question.includes('phase 2'),
+    options: { pauseBetween: 'phases' },
+  })
+  expect(operator.questions).toEqual(['Go on with phase 2?', 'Go on with phase 3?'])
+  expect(report.phases.map(({ number }) => number)).toEqual([1, 2])
+  expect(exit).toBe(exitCodes.no)
+})
+
+test('rolled back the last phase first, down to where it is told, and begun anew with another CA', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const files = scene.files()
+  await operator.command((session) => session.run(upTo(7)), yes)
+  const firstCa = scene.newCa().digest
+  const dry = await operator.command((session) => session.dryRollback(undefined))
+  expect(dry.phases.map(({ number }) => number)).toEqual([7])
+  const last = await operator.command((session) => session.rollback(undefined), yes)
+  expect(last.report.phases.map(({ number }) => number)).toEqual([7])
+  expect(violations('RotationRun', last.report)).toEqual([])
+  await operator.command((session) => session.rollback(0), yes)
+  await scene.cluster.time.pass(120_000)
+  expect(scene.files()).toEqual(files)
+  expect((await operator.command((session) => session.status())).state).toBe('not-begun')
+  expect((await operator.command((session) => session.rollback(0), yes)).report.phases).toEqual([])
+  await operator.command((session) => session.run(upTo(10)), yes)
+  expect(scene.newCa().digest).not.toBe(firstCa)
+  scene.cluster.reissueHandlers(scene.newCa())
+  scene.clients.expectsBridge = false
+  expect((await operator.command((session) => session.run(upTo(12)), yes)).exit).toBe(exitCodes.done)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('what was chosen for the rotation holds for later commands that do not say it', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run([1]), {
+    ...yes,
+    wish: { cas: ['cluster'], withBridge: false },
+  })
+  const status = await operator.command((session) => session.status())
+  expect(status.authorities.map(({ ca, hasBridge }) => [ca, hasBridge])).toEqual([['cluster', false]])
+})
+
+test('a question that only the operator can answer is not answered by --yes: the flag that does is named', async () => {
+  const scene = new Scene(small)
+  scene.cluster.startPod(undefined, 'lonely')
+  const { id } = [...scene.cluster.pods.values()].find(({ workload }) => workload === undefined)!
+  const operator = new SimulatedOperator(scene)
+  const { code } = await stop(operator.command((session) => session.run(upTo(4)), yes))
+  expect(code).toBe('KCERT_ROTATION_GATE')
+  expect(operator.stderr).toContain(`--waive "${id}"`)
+  const waived = { ...yes, wish: { waivers: new Set([id]) } }
+  expect((await operator.command((session) => session.run([4]), waived)).exit).toBe(exitCodes.done)
+})
+
+test('names that move the cursor are shown as escapes', async () => {
+  const scene = new Scene(small)
+  const hostile = 'Deployment default/\u001b[2J\u202eevil'
+  scene.cluster.addWorkload(hostile, { rereads: false })
+  scene.cluster.startPod(hostile)
+  const operator = new SimulatedOperator(scene)
+  const plan = await operator.command((session) => session.plan())
+  await operator.command((session) => session.run(upTo(4)), yes)
+  const shown = renderPlan(plan, wide) + operator.stderr
+  expect(shown).toContain('\\u001b[2J\\u202eevil')
+  expect(shown).not.toMatch(/[\u001b\u202e]/)
+})
+
+test('on a terminal the last line says what is waited for and for how long', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run(upTo(4)), { ...yes, isTerminal: true })
+  expect(operator.stderr).toMatch(/\r\u001b\[K {2}… \d+ s \d to go: Pod default\//)
+  expect(operator.stderr.replace(/\r\u001b\[K[^\n]*?(?=\r|$)/g, '')).toContain('phase 4 holds')
+})
