@@ -67,7 +67,11 @@ test('a dry run of a phase is what a run does then, and writes nothing', async (
   expect(violations('RotationPlan', plan)).toEqual([])
   await expect(renderPlan(plan, wide)).toMatchFileSnapshot(golden('dry-run-2'))
   expect([scene.files(), scene.journal.text]).toEqual([files, journal])
+  operator.stderr = ''
   await operator.command((session) => session.run([2]), yes)
+  await expect(operator.stderr.replace(/ \(\d+(\.\d)? s\)/g, ' (… s)')).toMatchFileSnapshot(
+    golden('progress-2'),
+  )
   const done = readJournal(scene.journal.text).flatMap((entry) =>
     entry.kind === 'done' && entry.phase === 2 ? [entry.what] : [],
   )
@@ -75,7 +79,7 @@ test('a dry run of a phase is what a run does then, and writes nothing', async (
   expect(done).toEqual(planned.map(({ what }) => what))
 })
 
-test('all twelve phases by one command: no client fails, and what was done is told line by line', async () => {
+test('all twelve phases: no client fails, and what holds already is not done again', async () => {
   const scene = new Scene(small)
   const operator = new SimulatedOperator(scene)
   const first = await operator.command((session) => session.run(upTo(10)), yes)
@@ -88,8 +92,9 @@ test('all twelve phases by one command: no client fails, and what was done is to
   expect(report.next).toBeUndefined()
   expect(scene.clients.failures).toEqual([])
   expect(scene.remainsOfOldCa()).toEqual([])
-  await expect(renderRun(report, wide)).toMatchFileSnapshot(golden('run'))
-  await expect(operator.stderr).toMatchFileSnapshot(golden('progress'))
+  await expect(renderRun(report, wide).replace(/ (\d+ (?:s|min)|a moment) +/g, ' … ')).toMatchFileSnapshot(
+    golden('run'),
+  )
   const status = await operator.command((session) => session.status())
   expect(violations('RotationStatus', status)).toEqual([])
   expect(status.state).toBe('finished')
