@@ -17,7 +17,7 @@ import { renderYaml } from '../output/yaml.ts'
 import { readFile } from '../system/files.ts'
 import { writePem } from '../x509/pem.ts'
 import type { Context } from './context.ts'
-import { defaultTargets, readTargets } from './targets.ts'
+import { defaultTargets, listedKubeconfigs, readTargets } from './targets.ts'
 
 export const inspectFormats = ['text', 'wide', 'tree', 'json', 'yaml', 'prometheus', 'nagios', 'pem'] as const
 export type InspectFormat = (typeof inspectFormats)[number]
@@ -48,14 +48,15 @@ export interface Inspected {
  */
 export async function inspectTargets(job: InspectJob, context: Context): Promise<Inspected> {
   const { now, thresholds, password, timeoutMs } = job
+  const isDefault = job.targets.length === 0
   const inspection = new Inspection({
     now,
     generatedAt: context.clock(),
     thresholds,
     readReferencedFile: readFile,
+    ...(isDefault && { mergedKubeconfigs: listedKubeconfigs(context) }),
     ...(password === undefined ? {} : { password }),
   })
-  const isDefault = job.targets.length === 0
   const targets = isDefault ? defaultTargets(context) : job.targets
   const closed = new Set<string>()
   const { failed, read } = await readTargets(targets, { context, timeoutMs }, (input) => {
@@ -88,8 +89,8 @@ function withoutClosed(report: InspectionReport, closed: ReadonlySet<string>): I
 
 // A file without anything in it is a problem of the report. A whole folder without is a path that somebody mistyped.
 function isBlank(report: InspectionReport): boolean {
-  const { certificates, requests, keys, withoutCertificate, missing, problems } = report
-  return [certificates, requests, keys, withoutCertificate, missing, problems].every(
+  const { certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems } = report
+  return [certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems].every(
     ({ length }) => length === 0,
   )
 }
@@ -148,6 +149,7 @@ function textOf(
           report: one,
           pem: writePem('CERTIFICATE', certificateOf.get(one)!.der),
         })),
+        report,
       )
   }
 }

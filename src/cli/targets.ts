@@ -91,9 +91,15 @@ export async function readTargets(
   }
 }
 
+/** Returns the files of $KUBECONFIG, in their order. */
+export function listedKubeconfigs({ env }: Context): string[] {
+  return (env.KUBECONFIG ?? '').split(':').filter((path) => path !== '')
+}
+
 /** Returns the places that kcert looks at when nothing is named and that are there: kubeconfigs, kubeadm's folder, the kubelet's. */
-export function defaultTargets({ env, home }: Context): string[] {
-  const listed = (env.KUBECONFIG ?? '').split(':').filter((path) => path !== '')
+export function defaultTargets(context: Context): string[] {
+  const { home } = context
+  const listed = listedKubeconfigs(context)
   const own = home === undefined ? [] : [`${home}/.kube/config`]
   const targets = [...listed, ...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].filter(exists)
   if (targets.length > 0) return targets

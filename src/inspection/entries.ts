@@ -83,18 +83,28 @@ export interface ObjectEntry extends Place {
 
 export interface KubeconfigEntry extends Place {
   readonly origin: Origin
+  readonly currentContext: string | undefined
   readonly clusters: readonly {
     readonly name: string
     readonly server: string | undefined
+    readonly tlsServerName: string | undefined
+    readonly skipsTlsVerify: boolean
     readonly group: Group | undefined
   }[]
   readonly users: readonly {
     readonly name: string
     readonly group: Group | undefined
+    /** Ways to say who one is: "client certificate", "token", "exec". */
+    readonly credentials: readonly string[]
     /** What is secret in the file besides keys. */
     readonly secret: 'token' | 'password' | undefined
   }[]
-  readonly contexts: readonly { readonly cluster: string; readonly user: string }[]
+  readonly contexts: readonly {
+    readonly name: string
+    readonly cluster: string
+    readonly user: string
+    readonly namespace: string | undefined
+  }[]
 }
 
 /** What keeps Go, and with it Kubernetes, from reading something as PEM that kcert reads. */

@@ -1,12 +1,19 @@
 import { isNodeIdentity, kubeletRotationWindow } from '../pki/kubelet.ts'
-import type { SubjectAltNames } from '../x509/general-names.ts'
+import type { GeneralSubtrees, SubjectAltNames } from '../x509/general-names.ts'
 import type { Name } from '../x509/name.ts'
 import { nameOfOid } from '../x509/oids.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
-import type { CertificateEntry, KeyEntry, RequestEntry } from './entries.ts'
+import type { CertificateEntry, KeyEntry, KubeconfigEntry, RequestEntry } from './entries.ts'
 import type { Links } from './links.ts'
 import type { Place } from './problems.ts'
-import type { CertificateReport, CertificateStatus, KeyReport, NameReport, RequestReport } from './report.ts'
+import type {
+  CertificateReport,
+  CertificateStatus,
+  KeyReport,
+  KubeconfigReport,
+  NameReport,
+  RequestReport,
+} from './report.ts'
 import { type Role, roleOfKey } from './roles.ts'
 import { timeText } from './spans.ts'
 
@@ -109,6 +116,29 @@ export class ReportOfCertificate implements CertificateReport {
     return this.of.certificate.authorityKeyId
   }
 
+  get nameConstraints(): CertificateReport['nameConstraints'] {
+    const found = this.of.certificate.nameConstraints
+    return found && { permitted: subtreesReport(found.permitted), excluded: subtreesReport(found.excluded) }
+  }
+
+  get crlDistributionPoints(): string[] | undefined {
+    return unlessEmpty(this.of.certificate.crlDistributionPoints)
+  }
+
+  get authorityInfoAccess(): CertificateReport['authorityInfoAccess'] {
+    const { ocsp, caIssuers } = this.of.certificate.authorityInfoAccess
+    if (ocsp.length + caIssuers.length === 0) return undefined
+    return { ocsp: shared(ocsp), caIssuers: shared(caIssuers) }
+  }
+
+  get certificatePolicies(): string[] | undefined {
+    return unlessEmpty(this.of.certificate.policies)
+  }
+
+  get unknownCriticalExtensions(): string[] | undefined {
+    return unlessEmpty(this.of.certificate.unhandledCriticalExtensions)
+  }
+
   get fingerprintSha256(): string {
     return this.of.certificate.fingerprintSha256
   }
@@ -144,7 +174,8 @@ export class ReportOfCertificate implements CertificateReport {
     const { source, entry, role, serialNumber, notBefore, notAfter, secondsLeft } = this
     const { percentLeft, isCa, pathLength, publicKey, signatureAlgorithm, subjectAltNames, keyUsage } = this
     const { extendedKeyUsage, subjectKeyId, authorityKeyId, fingerprintSha256, caPin, issuerFound } = this
-    const { key, kubeletRotation, isReplaced, status } = this
+    const { nameConstraints, crlDistributionPoints, authorityInfoAccess, certificatePolicies } = this
+    const { unknownCriticalExtensions, key, kubeletRotation, isReplaced, status } = this
     return {
       source,
       entry,
@@ -165,6 +196,11 @@ export class ReportOfCertificate implements CertificateReport {
       extendedKeyUsage,
       subjectKeyId,
       authorityKeyId,
+      nameConstraints,
+      crlDistributionPoints,
+      authorityInfoAccess,
+      certificatePolicies,
+      unknownCriticalExtensions,
       fingerprintSha256,
       caPin,
       issuerFound,
@@ -185,6 +221,14 @@ const none: string[] = []
 /** The list itself: nobody changes a report, and 10,000 copies cost a hundredth of a second. */
 function shared(list: readonly string[] | undefined): string[] {
   return list === undefined || list.length === 0 ? none : (list as string[])
+}
+
+function unlessEmpty(list: readonly string[]): string[] | undefined {
+  return list.length === 0 ? undefined : (list as string[])
+}
+
+function subtreesReport({ dns, ip, email, uri }: GeneralSubtrees): CertificateReport['subjectAltNames'] {
+  return { dns, ip: ip.map(({ text }) => text), email, uri }
 }
 
 function placeOf({ source, entry }: Place): Place {
@@ -267,4 +311,27 @@ export function keyReport(entry: KeyEntry, links: Links): KeyReport {
     encrypted,
     matches: links.matchesOf(entry).map(placeOf),
   }
+}
+
+/** Returns the report of a kubeconfig: what is in it and how it hangs together, and nothing that is secret. */
+export function kubeconfigReport(kubeconfig: KubeconfigEntry): KubeconfigReport {
+  const { source, entry, currentContext, clusters, users, contexts } = kubeconfig
+  return {
+    source,
+    entry,
+    currentContext,
+    clusters: clusters.map(({ name, server, tlsServerName, skipsTlsVerify }) => ({
+      name,
+      server: server && withoutUser(server),
+      tlsServerName,
+      insecureSkipTlsVerify: skipsTlsVerify,
+    })),
+    users: users.map(({ name, credentials }) => ({ name, credentials: [...credentials] })),
+    contexts: contexts.map(({ name, cluster, user, namespace }) => ({ name, cluster, user, namespace })),
+  }
+}
+
+/** A URL may carry a password: https://me:secret@host. */
+function withoutUser(server: string): string {
+  return server.replace(/^([a-z]+:\/\/)?[^/?#]*@/i, '$1')
 }

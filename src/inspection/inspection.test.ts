@@ -1,8 +1,11 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { craft, extension, extensions } from '../../test/fixtures/certificates.ts'
 import { brief, inspect, named, readerOf, troubles } from '../../test/pki/inspected.ts'
 import { certificatePem, keyPem, signedBy, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
+import { octetString } from '../x509/der-writer.ts'
 import { createRequest } from '../x509/issuing.ts'
+import { oidOf } from '../x509/oids.ts'
 import { writePem } from '../x509/pem.ts'
 
 const now = new Date('2026-11-21T09:00:00Z')
@@ -271,6 +274,39 @@ users:
     expect(report.problems.map((problem) => `${problem.severity} ${brief(problem)}`)).toEqual([
       'info KEY_READABLE_BY_OTHERS /home/jane/.kube/config user jane: client-key /keys/jane.key',
     ])
+  })
+
+  test('shows every cluster with its server, every user and every context, and which is current', async () => {
+    const config = [
+      'clusters:',
+      '- {name: k, cluster: {server: "https://me:secret@10.0.0.1:6443", tls-server-name: api, certificate-authority-data: ""}}',
+      '- {name: open, cluster: {server: "https://10.0.0.2", insecure-skip-tls-verify: true}}',
+      'users:',
+      '- {name: u, user: {token: secret-token}}',
+      'contexts:',
+      '- {name: a, context: {cluster: k, user: u, namespace: web}}',
+      '- {name: b, context: {cluster: open, user: gone}}',
+      'current-context: a',
+      '',
+    ].join('\n')
+    const { report } = await inspect(now, [named('f', config)])
+    expect(report.kubeconfigs).toEqual([
+      {
+        source: 'f',
+        entry: '',
+        currentContext: 'a',
+        clusters: [
+          { name: 'k', server: 'https://10.0.0.1:6443', tlsServerName: 'api', insecureSkipTlsVerify: false },
+          { name: 'open', server: 'https://10.0.0.2', tlsServerName: undefined, insecureSkipTlsVerify: true },
+        ],
+        users: [{ name: 'u', credentials: ['token'] }],
+        contexts: [
+          { name: 'a', cluster: 'k', user: 'u', namespace: 'web' },
+          { name: 'b', cluster: 'open', user: 'gone', namespace: undefined },
+        ],
+      },
+    ])
+    expect(JSON.stringify(report)).not.toContain('secret')
   })
 
   test('names users without certificate and why, and keeps no token', async () => {
@@ -550,6 +586,38 @@ describe('the report', () => {
     expect(json.caPin).toBe(`sha256:${json.publicKey.sha256}`)
     expect(json.issuerFound).toEqual({ source: 'a', entry: '', fingerprintSha256: json.fingerprintSha256 })
     expect(json).not.toHaveProperty('key')
+  })
+
+  test('has name constraints, CRLs, AIA, policies and critical extensions that Go does not know', async () => {
+    const der = signedBy(ca, {
+      commonName: 'intermediate',
+      key,
+      notBefore,
+      notAfter,
+      basicConstraints: { ca: true },
+      nameConstraints: {
+        permitted: { dns: ['example.com'], ip: ['10.0.0.0/8'] },
+        excluded: { email: ['a@b'] },
+      },
+      crlDistributionPoints: ['http://a/crl'],
+      authorityInfoAccess: { ocsp: ['http://a/ocsp'], caIssuers: ['http://a/ca'] },
+      policies: ['1.2.3'],
+    })
+    const { report } = await inspect(now, [named('f', certificatePem(der)), named('g', certificatePem(leaf))])
+    const [one, plain] = (JSON.parse(JSON.stringify(report)) as typeof report).certificates
+    expect(one).toMatchObject({
+      nameConstraints: {
+        permitted: { dns: ['example.com'], ip: ['10.0.0.0/8'], email: [], uri: [] },
+        excluded: { dns: [], ip: [], email: ['a@b'], uri: [] },
+      },
+      crlDistributionPoints: ['http://a/crl'],
+      authorityInfoAccess: { ocsp: ['http://a/ocsp'], caIssuers: ['http://a/ca'] },
+      certificatePolicies: ['1.2.3'],
+    })
+    expect(Object.keys(plain!)).not.toContain('crlDistributionPoints')
+    const odd = craft({ tail: extensions([extension('nsComment', octetString(new Uint8Array(0)), true)]) })
+    const unknown = (await inspect(now, [named('f', odd)])).report.certificates[0]!
+    expect(unknown.unknownCriticalExtensions).toEqual([oidOf('nsComment')])
   })
 
   test('says what time it was judged at, and when it was made', async () => {

@@ -6,7 +6,7 @@ import type { Picture } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
 import { Collection, type Spot } from './collection.ts'
 import type { CertificateEntry, Group, Origin } from './entries.ts'
-import { keyReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
+import { keyReport, kubeconfigReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
 import { Links } from './links.ts'
 import { nothingFound } from './nothing-found.ts'
 import { collectKubeconfig, isKubeconfig } from './read-kubeconfig.ts'
@@ -30,6 +30,8 @@ export interface InspectionOptions {
   readonly generatedAt?: Date
   readonly thresholds: Thresholds
   readonly readReferencedFile: ReadReferencedFile
+  /** Sources that make one configuration, as kubectl merges the files of $KUBECONFIG, in their order. */
+  readonly mergedKubeconfigs?: readonly string[]
   /** For keystores and encrypted keys. */
   readonly password?: string
 }
@@ -117,6 +119,7 @@ export class Inspection {
       certificates: collection.certificates.map((entry) => new ReportOfCertificate(entry, picture)),
       requests: collection.requests.map(requestReport),
       keys: collection.keys.map((key) => keyReport(key, picture.links)),
+      kubeconfigs: collection.kubeconfigs.map(kubeconfigReport),
       withoutCertificate: collection.withoutCertificate,
       missing: missing.map(({ source, file }) => ({ source, role: file.role })),
       problems: problems.sort((a, b) => rank[a.severity] - rank[b.severity]),
@@ -283,6 +286,7 @@ export class Inspection {
       collection,
       links: new Links(collection, now),
       trees,
+      mergedKubeconfigs: this.options.mergedKubeconfigs ?? [],
       roleOf: roleFor,
       statusOf: statusFor,
       isBundle: (group) => isBundle(group, roleFor, now),

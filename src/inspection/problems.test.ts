@@ -426,6 +426,55 @@ describe('what belongs together', () => {
     expect(await codes(stranger)).toEqual(['f'])
   })
 
+  test('another CA of the same name is told apart by its key id', async () => {
+    const other = testCa('kubernetes', testKey('stranger'), notBefore)
+    const idOf = ({ certificate }: TestCa) => Certificate.parse(certificate).subjectKeyId
+    const same = `another CA of the same name, "CN=kubernetes", of key id ${idOf(ca)}; `
+    const served: Source = { name: '10.0.0.11:6443', bytes: Buffer.from(pem(apiserverNames)) }
+    const problems = await problemsOf(named('f', kubeconfig(other, pem())), served)
+    expect(only(problems, 'KUBECONFIG_CA_NOT_OF_SERVER').message).toBe(
+      `the certificate of the API server (10.0.0.11:6443) is signed by ${same}this one has ${idOf(other)}`,
+    )
+    expect(only(problems, 'KUBECONFIG_CA_NOT_OF_CLIENT').message).toBe(
+      `signed by ${same}the one of cluster "k" has ${idOf(other)}`,
+    )
+    const etcd = testCa('etcd-ca', testKey('stranger'), notBefore)
+    const leaf = pem(
+      {
+        key: testKey('etcd-peer'),
+        extendedKeyUsage: ['serverAuth', 'clientAuth'],
+        subjectAltNames: { dns: ['a'] },
+      },
+      etcd,
+    )
+    expect(
+      only(await problemsWith('/etc/kubernetes/pki/etcd/peer.crt', leaf), 'CA_NOT_IN_BUNDLE').message,
+    ).toBe(
+      `signed by another CA of the same name, "CN=etcd-ca", of key id ${idOf(etcd)}; the one in /etc/kubernetes/pki/etcd/ca.crt has ${idOf(cas.get('etcd-ca')!)}`,
+    )
+  })
+
+  test('a kubelet whose client certificate the CA beside it did not sign', async () => {
+    const stranger = testCa('kubernetes', testKey('stranger'), notBefore)
+    const path = '/var/lib/kubelet/pki/kubelet-client-current.pem'
+    const text =
+      pem({ commonName: 'system:node:cp1', organization: ['system:nodes'] }, stranger) + keyPem(key)
+    const changed: NodeFiles = new Map([...files, [path, { ...files.get(path)!, bytes: Buffer.from(text) }]])
+    const folders = ['/etc/kubernetes/pki', '/var/lib/kubelet/pki']
+    const codes = async (copiedTo: string) =>
+      noted(await inspectNode(now, { files: changed, folders, copiedTo }))
+        .filter(({ code }) => code === 'CA_NOT_IN_BUNDLE')
+        .map(({ source, severity }) => [source, severity])
+    expect(await codes('')).toEqual([[path, 'critical']])
+    expect(await codes('/copy')).toEqual([[`/copy${path}`, 'critical']])
+    // The folders of two nodes say nothing of each other.
+    const apart = await problemsOf(
+      ...sourcesOf({ files: changed, folders: [folders[0]!], copiedTo: '/a' }),
+      ...sourcesOf({ files: changed, folders: [folders[1]!], copiedTo: '/b' }),
+    )
+    expect(apart.filter(({ code }) => code === 'CA_NOT_IN_BUNDLE')).toEqual([])
+  })
+
   test('a kubeconfig whose CA did not sign the client certificate is a warning', async () => {
     const other = testCa('elsewhere', testKey('stranger'), notBefore)
     const problem = only(
@@ -893,6 +942,29 @@ describe('kubeconfigs', () => {
       ['KUBECONFIG_NAME_DANGLES', 'info', 'context c', 'cluster k is not in this file'],
       ['KUBECONFIG_NAME_DANGLES', 'info', 'context c', 'user u is not in this file'],
       ['KUBECONFIG_NAME_DANGLES', 'info', 'current-context', 'context d is not in this file'],
+    ])
+  })
+
+  test('files of one $KUBECONFIG are judged as the one that kubectl makes of them: the first of a name counts', async () => {
+    const other = testCa('elsewhere', testKey('stranger'), notBefore)
+    const cluster = (signer: TestCa) =>
+      `- name: k\n  cluster: {certificate-authority-data: ${base64(certificatePem(signer.certificate))}}\n`
+    const user = `users:\n- name: u\n  user: {client-certificate-data: ${base64(pem())}, client-key-data: ${base64(keyPem(key))}}\n`
+    const context = 'contexts:\n- name: c\n  context: {cluster: k, user: u}\ncurrent-context: c\n'
+    const merged = async (...texts: string[]) => {
+      const sources = texts.map((text, i) => named(`f${i}`, text))
+      const { report } = await inspect(now, sources, { mergedKubeconfigs: sources.map(({ name }) => name) })
+      return report.problems.map(({ code, source, entry, message }) => [code, source, entry, message])
+    }
+    expect(await merged(context, `clusters:\n${cluster(ca)}${user}`)).toEqual([])
+    expect(await merged(context, `clusters:\n${cluster(other)}${user}`)).toMatchObject([
+      ['KUBECONFIG_CA_NOT_OF_CLIENT', 'f1', 'user u: client-certificate-data', expect.anything()],
+    ])
+    expect(await merged(context, `clusters:\n${cluster(ca)}${user}`, `clusters:\n${cluster(other)}`)).toEqual(
+      [],
+    )
+    expect(await merged(context, user)).toEqual([
+      ['KUBECONFIG_NAME_DANGLES', 'f0', 'context c', 'cluster k is in no file of $KUBECONFIG'],
     ])
   })
 

@@ -41,7 +41,7 @@ class KubeconfigCollector {
   private readonly origin: Origin
   private readonly prefix: string
   private readonly kubeconfig: Kubeconfig
-  private readonly clusters: { name: string; server: string | undefined; group: Group | undefined }[] = []
+  private readonly clusters: KubeconfigEntry['clusters'][number][] = []
   private readonly users: KubeconfigEntry['users'][number][] = []
   private readonly entry: KubeconfigEntry
 
@@ -52,7 +52,8 @@ class KubeconfigCollector {
     this.prefix = prefix
     this.kubeconfig = kubeconfig
     const { clusters, users } = this
-    this.entry = { ...this.place(''), origin, clusters, users, contexts: kubeconfig.contexts }
+    const { contexts, currentContext } = kubeconfig
+    this.entry = { ...this.place(''), origin, currentContext, clusters, users, contexts }
   }
 
   collect(): void {
@@ -67,7 +68,7 @@ class KubeconfigCollector {
         severity: isFatal ? 'critical' : 'warning',
       })
     }
-    for (const { name, server, skipsTlsVerify, certificateAuthority } of kubeconfig.clusters) {
+    for (const { name, server, tlsServerName, skipsTlsVerify, certificateAuthority } of kubeconfig.clusters) {
       const at = `cluster ${nameText(name)}`
       if (skipsTlsVerify) this.addInsecure(at, certificateAuthority !== undefined)
       const owner: Owner = { kind: 'cluster', kubeconfig: this.entry, name }
@@ -78,17 +79,20 @@ class KubeconfigCollector {
           : 'no CA: the CAs of the machine count'
         this.collection.withoutCertificate.push({ ...this.place(at), reason })
       }
-      this.clusters.push({ name, server, group })
+      this.clusters.push({ name, server, tlsServerName, skipsTlsVerify, group })
     }
     for (const user of kubeconfig.users) this.collectUser(user)
-    this.addDanglingNames()
   }
 
   private collectUser(user: KubeconfigUser): void {
     const at = `user ${nameText(user.name)}`
     const owner: Owner = { kind: 'user', kubeconfig: this.entry, name: user.name }
     const group = user.clientCertificate && this.material(at, owner, user.clientCertificate)
-    this.users.push({ name: user.name, group, secret: secretOf(user) })
+    const credentials = [
+      ...(user.clientCertificate === undefined ? [] : ['client certificate']),
+      ...user.credentials.map(({ kind }) => kind),
+    ]
+    this.users.push({ name: user.name, group, credentials, secret: secretOf(user) })
     if (user.clientKey !== undefined) {
       const keys = this.material(at, owner, user.clientKey)
       // One group for both, so that they are compared with each other.
@@ -182,24 +186,6 @@ class KubeconfigCollector {
           : 'correct the path in the kubeconfig, or bring the file back',
       severity: isForeign ? 'info' : reason === 'permission' ? 'warning' : 'critical',
     })
-  }
-
-  /** Several files may make up one configuration (KUBECONFIG=a:b), so a missing name alone is no fault. */
-  private addDanglingNames(): void {
-    const { clusters, users, contexts, currentContext } = this.kubeconfig
-    const next = 'correct the name, unless another file of $KUBECONFIG has it'
-    const say = (entry: string, message: string) =>
-      this.collection.addProblem(this.place(entry), 'KUBECONFIG_NAME_DANGLES', { message, next })
-    const clusterNames = new Set(clusters.map(({ name }) => name))
-    const userNames = new Set(users.map(({ name }) => name))
-    for (const { name, cluster, user } of contexts) {
-      const at = `context ${nameText(name)}`
-      if (!clusterNames.has(cluster)) say(at, `cluster ${nameText(cluster)} is not in this file`)
-      if (!userNames.has(user)) say(at, `user ${nameText(user)} is not in this file`)
-    }
-    if (currentContext !== undefined && !contexts.some(({ name }) => name === currentContext)) {
-      say('current-context', `context ${nameText(currentContext)} is not in this file`)
-    }
   }
 
   private place(at: string): Place {

@@ -62,6 +62,18 @@ export const certificateReportSchema = v.object({
   extendedKeyUsage: v.array(v.string()),
   subjectKeyId: v.optional(hex),
   authorityKeyId: v.optional(hex),
+  nameConstraints: v.optional(v.object({ permitted: namesSchema, excluded: namesSchema })),
+  crlDistributionPoints: v.optional(v.array(v.string())),
+  authorityInfoAccess: v.optional(v.object({ ocsp: v.array(v.string()), caIssuers: v.array(v.string()) })),
+  certificatePolicies: v.optional(v.pipe(v.array(v.string()), v.description('object identifiers'))),
+  unknownCriticalExtensions: v.optional(
+    v.pipe(
+      v.array(v.string()),
+      v.description(
+        'object identifiers of critical extensions that Go does not know: it refuses a chain with one',
+      ),
+    ),
+  ),
   fingerprintSha256: hex,
   caPin: v.optional(
     v.pipe(
@@ -109,6 +121,36 @@ export const keyReportSchema = v.object({
   matches: v.array(v.object(place)),
 })
 
+const kubeconfigReportSchema = v.object({
+  ...place,
+  currentContext: v.optional(v.string()),
+  clusters: v.array(
+    v.object({
+      name: v.string(),
+      server: v.optional(v.pipe(v.string(), v.description('without user and password, if it has them'))),
+      tlsServerName: v.optional(v.string()),
+      insecureSkipTlsVerify: v.boolean(),
+    }),
+  ),
+  users: v.array(
+    v.object({
+      name: v.string(),
+      credentials: v.pipe(
+        v.array(v.string()),
+        v.description('the kinds: client certificate, token, tokenFile, exec, auth-provider, basic'),
+      ),
+    }),
+  ),
+  contexts: v.array(
+    v.object({
+      name: v.string(),
+      cluster: v.string(),
+      user: v.string(),
+      namespace: v.optional(v.string()),
+    }),
+  ),
+})
+
 const withoutCertificateSchema = v.object({
   ...place,
   reason: v.string(),
@@ -152,6 +194,7 @@ export const inspectionReportSchema = v.object({
   certificates: v.array(certificateReportSchema),
   requests: v.array(requestReportSchema),
   keys: v.array(keyReportSchema),
+  kubeconfigs: v.array(kubeconfigReportSchema),
   withoutCertificate: v.array(withoutCertificateSchema),
   missing: v.array(missingSchema),
   problems: v.array(problemSchema),
@@ -164,5 +207,6 @@ export type NameReport = v.InferOutput<typeof nameSchema>
 export type CertificateReport = v.InferOutput<typeof certificateReportSchema>
 export type RequestReport = v.InferOutput<typeof requestReportSchema>
 export type KeyReport = v.InferOutput<typeof keyReportSchema>
+export type KubeconfigReport = v.InferOutput<typeof kubeconfigReportSchema>
 export type Problem = v.InferOutput<typeof problemSchema>
 export type InspectionReport = v.InferOutput<typeof inspectionReportSchema>

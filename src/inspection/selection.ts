@@ -63,6 +63,7 @@ export function select(
     certificates: kept,
     requests: isProblem ? report.requests.filter((request) => troubled.has(placeKey(request))) : [],
     keys: isProblem ? report.keys.filter((key) => troubled.has(placeKey(key))) : [],
+    kubeconfigs: [],
     withoutCertificate: [],
     missing: isProblem ? report.missing : [],
     problems: isProblem ? report.problems : problems,

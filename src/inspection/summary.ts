@@ -12,9 +12,10 @@ const counters = {
 export function summaryOf(
   parts: Omit<InspectionReport, 'apiVersion' | 'kind' | 'generatedAt' | 'at' | 'summary'>,
 ): InspectionReport['summary'] {
-  const { certificates, requests, keys, problems, withoutCertificate } = parts
+  const { certificates, requests, keys, kubeconfigs, problems, withoutCertificate } = parts
   const sources = new Set<string>()
-  for (const list of [certificates, requests, keys, problems, withoutCertificate]) addSources(list, sources)
+  for (const list of [certificates, requests, keys, kubeconfigs, problems, withoutCertificate])
+    addSources(list, sources)
   const summary: InspectionReport['summary'] = {
     sources: sources.size,
     certificates: certificates.length,

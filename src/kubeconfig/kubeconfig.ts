@@ -48,6 +48,7 @@ export interface KubeconfigUser extends Named {
 export interface KubeconfigContext extends Named {
   readonly cluster: string
   readonly user: string
+  readonly namespace: string | undefined
 }
 
 /** Something that client-go would not take, or take otherwise than it reads. */
@@ -173,6 +174,7 @@ class KubeconfigReader {
       ...named,
       cluster: this.text(node, 'cluster', `${path}.cluster`) ?? '',
       user: this.text(node, 'user', `${path}.user`) ?? '',
+      namespace: this.text(node, 'namespace', `${path}.namespace`) || undefined,
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Paint } from './paint.ts'
 import { printable } from './terminal.ts'
-import { displayWidth, padded, shortened } from './width.ts'
+import { type Cut, displayWidth, padded, shortened } from './width.ts'
 
 export interface Column<Row> {
   readonly title: string
@@ -9,8 +9,8 @@ export interface Column<Row> {
   readonly shrinkTo?: number
   /** Down to here, and no further while another column still has cells to give. */
   readonly shrinkGladlyTo?: number
-  /** Where a cell is cut when it is shortened: at its end, unless both ends say something. */
-  readonly cut?: 'end' | 'middle'
+  /** Where a cell is cut when it is shortened: at its end, unless the end or both ends say something. */
+  readonly cut?: Cut
   /** When shortening is not enough, the column with the highest number goes first; absent: it always stays. */
   readonly dropRank?: number
   readonly paint?: (row: Row, cell: string) => string

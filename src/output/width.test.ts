@@ -52,6 +52,7 @@ describe('shortened', () => {
   test('cuts at the end, or in the middle where both ends say something', () => {
     expect(shortened('kube-apiserver', 9)).toBe('kube-api…')
     expect(shortened('pki/etcd/healthcheck-client.crt', 15, 'middle')).toBe('pki/etc…ent.crt')
+    expect(shortened('pki/apiserver-etcd-client.crt', 16, 'start')).toBe('…etcd-client.crt')
     expect(shortened('東京支社', 6)).toBe('東京…')
   })
 

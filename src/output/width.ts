@@ -53,13 +53,16 @@ export function padded(text: string, width: number): string {
   return missing > 0 ? text + ' '.repeat(missing) : text
 }
 
-/** Returns at most `width` cells of the text, with "…" for what is cut: at the end, or in the middle where both ends say something, as in a path. */
-export function shortened(text: string, width: number, cut: 'end' | 'middle' = 'end'): string {
+/** Where a text that is too long loses what does not fit. */
+export type Cut = 'end' | 'middle' | 'start'
+
+/** Returns at most `width` cells of the text, with "…" for what is cut: at the end, at the start where the end says more, as in a path, or in the middle. */
+export function shortened(text: string, width: number, cut: Cut = 'end'): string {
   if (displayWidth(text) <= width) return text
   if (width < 1) return ''
   const characters = Array.from(text)
   const kept = width - 1
-  const before = cut === 'end' ? kept : Math.floor(kept / 2)
+  const before = cut === 'end' ? kept : cut === 'start' ? 0 : Math.floor(kept / 2)
   return `${head(characters, before)}…${tail(characters, kept - before)}`
 }
 

@@ -223,6 +223,22 @@ export const goldenReport: InspectionReport = {
       condition: 'Pending',
     },
   ],
+  kubeconfigs: [
+    {
+      source: `${folder}/admin.conf`,
+      entry: '',
+      currentContext: 'kubernetes-admin@kubernetes',
+      clusters: [
+        { name: 'kubernetes', server: 'https://192.0.2.10:6443', insecureSkipTlsVerify: false },
+        { name: 'old', server: 'https://192.0.2.9:6443', insecureSkipTlsVerify: true },
+      ],
+      users: [{ name: 'kubernetes-admin', credentials: ['client certificate'] }],
+      contexts: [
+        { name: 'kubernetes-admin@kubernetes', cluster: 'kubernetes', user: 'kubernetes-admin' },
+        { name: 'web', cluster: 'kubernetes', user: 'kubernetes-admin', namespace: 'web' },
+      ],
+    },
+  ],
   keys: [
     {
       source: `${folder}/pki/apiserver.key`,
@@ -273,6 +289,7 @@ export function reportOf(certificate: CertificateReport): InspectionReport {
     certificates: [certificate],
     requests: [],
     keys: [],
+    kubeconfigs: [],
     withoutCertificate: [],
     missing: [],
     problems: [],

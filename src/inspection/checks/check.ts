@@ -13,6 +13,8 @@ export interface Picture {
   readonly collection: Collection
   readonly links: Links
   readonly trees: RecognisedTrees
+  /** Sources that make one configuration, in the order of $KUBECONFIG. */
+  readonly mergedKubeconfigs: readonly string[]
   readonly roleOf: (entry: CertificateEntry) => Role
   readonly statusOf: (entry: CertificateEntry) => CertificateStatus
   /** True when others in the group are valid CAs, and this certificate is one CA among them. */

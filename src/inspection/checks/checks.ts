@@ -10,16 +10,10 @@ import {
   checkUsages,
 } from './content.ts'
 import { checkCurrentLinks, checkModes } from './files.ts'
+import { checkKubeconfigs, checkNames } from './kubeconfigs.ts'
 import { checkForms } from './plain-pem.ts'
 import { checkIssuerValidity, checkValidity } from './time.ts'
-import {
-  checkDuplicates,
-  checkKey,
-  checkKubeconfigs,
-  checkRequests,
-  checkSecrets,
-  checkTrees,
-} from './trust.ts'
+import { checkDuplicates, checkKey, checkKubelets, checkRequests, checkSecrets, checkTrees } from './trust.ts'
 
 const ofEachCertificate: readonly CertificateCheck[] = [
   checkValidity,
@@ -36,7 +30,9 @@ const ofEachCertificate: readonly CertificateCheck[] = [
 
 const ofAll: readonly PictureCheck[] = [
   checkTrees,
+  checkKubelets,
   checkKubeconfigs,
+  checkNames,
   checkSecrets,
   checkDuplicates,
   checkRequests,

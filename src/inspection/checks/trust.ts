@@ -1,7 +1,8 @@
+import { kubeadmFolders } from '../../pki/kubeadm.ts'
 import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import { kubeadmAdvice, renewalAdvice } from '../advice.ts'
-import type { CertificateEntry, Group, KubeconfigEntry, ObjectEntry } from '../entries.ts'
+import type { CertificateEntry, Group, ObjectEntry } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
@@ -9,8 +10,23 @@ import { placeText } from './time.ts'
 
 // Who should have signed what: kubeadm's table, kubeconfigs, Secrets with their own CA.
 
-function certificatesOf(group: Group): Certificate[] {
+export function certificatesOf(group: Group): Certificate[] {
   return group.certificates.map(({ certificate }) => certificate)
+}
+
+/**
+ * Returns by whom a certificate is signed, where the CA of that name in `group` is another: names alone would look the same.
+ * Undefined when none of them has the name.
+ */
+export function namesakeText(certificate: Certificate, group: Group, whose: string): string | undefined {
+  const { issuer, authorityKeyId } = certificate
+  const [same] = certificatesOf(group).filter(({ subject }) => subject.equals(issuer))
+  if (same === undefined) return undefined
+  const name = `another CA of the same name, ${JSON.stringify(issuer.text)}`
+  const { subjectKeyId } = same
+  return authorityKeyId === undefined || subjectKeyId === undefined || authorityKeyId === subjectKeyId
+    ? `${name}: its signature is by another key than that of ${whose}`
+    : `${name}, of key id ${authorityKeyId}; ${whose} has ${subjectKeyId}`
 }
 
 /** The key that stands beside a certificate is that of another. */
@@ -29,12 +45,12 @@ export const checkKey: CertificateCheck = (entry, role, { links }) => {
   })
 }
 
-interface TreeCas {
+export interface TreeCas {
   readonly tree: KubeadmTree
   readonly groups: ReadonlyMap<string, Group>
 }
 
-function casOfTrees({ collection }: Picture): Map<KubeadmTree, TreeCas> {
+export function casOfTrees({ collection }: Picture): Map<KubeadmTree, TreeCas> {
   const trees = new Map<KubeadmTree, { tree: KubeadmTree; groups: Map<string, Group> }>()
   for (const group of collection.groups) {
     const place = group.origin.treePlace
@@ -64,7 +80,7 @@ export const checkTrees: PictureCheck = (picture) => {
     if (ca === undefined || picture.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
     problems.push(
       problemAt(entry, 'CA_NOT_IN_BUNDLE', {
-        message: `signed by none of the certificates in ${ca.source}, but by ${JSON.stringify(entry.certificate.issuer.text)}`,
+        message: notSignedText(entry.certificate, ca),
         next: `when ${ca.source} is the right CA: ${kubeadmAdvice(row, 'misissued')}`,
       }),
     )
@@ -72,7 +88,48 @@ export const checkTrees: PictureCheck = (picture) => {
   return problems
 }
 
-function treeOf({ group }: CertificateEntry): KubeadmTree | undefined {
+function notSignedText(certificate: Certificate, ca: Group): string {
+  const namesake = namesakeText(certificate, ca, `the one in ${ca.source}`)
+  return namesake === undefined
+    ? `signed by none of the certificates in ${ca.source}, but by ${JSON.stringify(certificate.issuer.text)}`
+    : `signed by ${namesake}`
+}
+
+const kubeletPart = '/var/lib/kubelet/pki'
+
+/** The kubelet's client certificate is signed by the CA of the node's own pki folder, which the API server trusts too. */
+export const checkKubelets: PictureCheck = (picture) => {
+  const problems: Problem[] = []
+  let cas: Map<string, Group> | undefined
+  for (const entry of picture.collection.certificates) {
+    const place = entry.group.origin.treePlace
+    if (entry.position > 0 || entry.group.owner.kind !== 'file' || place?.tree.kind !== 'kubelet') continue
+    const role = picture.roleOf(entry)
+    if (role.kubelet !== 'kubelet-client' || role.isRecord || !place.tree.folder.endsWith(kubeletPart))
+      continue
+    cas ??= casByPki(picture)
+    const ca = cas.get(place.tree.folder.slice(0, -kubeletPart.length) + kubeadmFolders.pki)
+    if (ca === undefined || picture.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
+    problems.push(
+      problemAt(entry, 'CA_NOT_IN_BUNDLE', {
+        message: notSignedText(entry.certificate, ca),
+        next: `when ${ca.source} is the right CA: ${renewalAdvice(entry, role, 'misissued')}`,
+      }),
+    )
+  }
+  return problems
+}
+
+function casByPki(picture: Picture): Map<string, Group> {
+  const found = new Map<string, Group>()
+  for (const { tree, groups } of casOfTrees(picture).values()) {
+    const ca = groups.get('ca')
+    if (ca !== undefined) found.set(tree.pkiFolder, ca)
+  }
+  return found
+}
+
+export function treeOf({ group }: CertificateEntry): KubeadmTree | undefined {
   const place = group.owner.kind === 'user' ? group.owner.kubeconfig.origin.treePlace : group.origin.treePlace
   return place !== undefined && 'row' in place ? place.tree : undefined
 }
@@ -84,112 +141,6 @@ function notSingle(ca: Group): Problem {
   })
 }
 
-/** Each kubeconfig trusts the server it speaks to, and its client certificates come from the same CA. */
-export const checkKubeconfigs: PictureCheck = (picture) => {
-  if (picture.collection.kubeconfigs.length === 0) return []
-  const servers = picture.collection.groups.filter(isApiServers)
-  const trees = casOfTrees(picture)
-  return picture.collection.kubeconfigs.flatMap((one) => checkKubeconfig(one, picture, servers, trees))
-}
-
-function checkKubeconfig(
-  kubeconfig: KubeconfigEntry,
-  picture: Picture,
-  allServers: readonly Group[],
-  trees: ReadonlyMap<KubeadmTree, TreeCas>,
-): Problem[] {
-  const problems: Problem[] = []
-  for (const { server, group } of kubeconfig.clusters) {
-    if (group === undefined || group.certificates.length === 0) continue
-    const servers = serversOf(kubeconfig, server, allServers)
-    // 127.0.0.1 and 10.96.0.1 are names of every cluster's server: one that this CA signed is the one that is meant.
-    const served = servers.filter(({ owner }) => owner.kind === 'served')
-    const meant = served.length > 0 ? served : servers
-    const isKnown = meant.some((one) => picture.links.reaches(certificatesOf(one), certificatesOf(group)))
-    if (meant[0] !== undefined && !isKnown) problems.push(notOfServer(group, meant[0]))
-  }
-  const clusters = new Map(kubeconfig.clusters.map(({ name, group }) => [name, group]))
-  const users = new Map(kubeconfig.users.map(({ name, group }) => [name, group]))
-  for (const { cluster, user } of pairsOf(kubeconfig)) {
-    const ca = clusters.get(cluster)
-    const client = users.get(user)
-    const leaf = client?.certificates[0]
-    if (ca === undefined || ca.certificates.length === 0 || client === undefined || leaf === undefined)
-      continue
-    // In a kubeadm folder the CA itself is there to compare with, and says more.
-    if (picture.roleOf(leaf).row !== undefined && hasTreeCa(leaf, trees)) continue
-    if (picture.links.reaches(certificatesOf(client), certificatesOf(ca))) continue
-    problems.push(
-      problemAt(leaf, 'KUBECONFIG_CA_NOT_OF_CLIENT', {
-        message: `cluster ${JSON.stringify(cluster)} trusts another CA than the one that signed this certificate, ${JSON.stringify(leaf.certificate.issuer.text)}`,
-        next: 'when the certificate is refused (401), take a kubeconfig of this cluster; nothing is wrong where the API server has its own certificate from elsewhere',
-      }),
-    )
-  }
-  return problems
-}
-
-function hasTreeCa(entry: CertificateEntry, trees: ReadonlyMap<KubeadmTree, TreeCas>): boolean {
-  const tree = treeOf(entry)
-  return tree !== undefined && trees.get(tree)?.groups.has('ca') === true
-}
-
-function notOfServer(ca: Group, server: Group): Problem {
-  const [leaf] = server.certificates
-  return problemAt(ca, 'KUBECONFIG_CA_NOT_OF_SERVER', {
-    message: `the certificate of the API server (${placeText(server)}) is not signed by this CA, but by ${JSON.stringify(leaf!.certificate.issuer.text)}`,
-    next: 'put the CA of the API server (/etc/kubernetes/pki/ca.crt of a control-plane node) into certificate-authority-data',
-  })
-}
-
-/** Each pair of cluster and user that a context brings together, once. */
-function pairsOf({ contexts }: KubeconfigEntry): { cluster: string; user: string }[] {
-  const pairs = new Map(contexts.map((context) => [JSON.stringify([context.cluster, context.user]), context]))
-  return [...pairs.values()]
-}
-
-/**
- * Serving certificates among the inputs that this cluster's server would show: the chain served at its address, or kubeadm's
- * apiserver.crt, of the same folder, or with the server's host among its names.
- */
-function serversOf(
-  kubeconfig: KubeconfigEntry,
-  server: string | undefined,
-  servers: readonly Group[],
-): Group[] {
-  const address = addressOf(server)
-  const tree = kubeconfig.origin.treePlace?.tree
-  return servers.filter((group) => {
-    if (group.owner.kind === 'served') return address !== undefined && group.source === address.authority
-    if (tree !== undefined) return group.origin.treePlace?.tree === tree
-    return address !== undefined && hasName(group.certificates[0]!.certificate, address.host)
-  })
-}
-
-function isApiServers({ certificates, owner, origin }: Group): boolean {
-  if (certificates.length === 0) return false
-  if (owner.kind === 'served') return true
-  const place = origin.treePlace
-  return (
-    owner.kind === 'file' &&
-    place !== undefined &&
-    'row' in place &&
-    place.row.name === 'apiserver' &&
-    place.part === 'certificate'
-  )
-}
-
-function addressOf(server: string | undefined): { host: string; authority: string } | undefined {
-  if (server === undefined) return undefined
-  const url = URL.parse(server.includes('://') ? server : `https://${server}`)
-  if (url === null || url.hostname === '') return undefined
-  return { host: url.hostname.replace(/^\[|\]$/g, ''), authority: `${url.hostname}:${url.port || '443'}` }
-}
-
-function hasName({ subjectAltNames }: Certificate, host: string): boolean {
-  return subjectAltNames.dns.some((name) => name.toLowerCase() === host) || subjectAltNames.ip.includes(host)
-}
-
 /** A Secret with a certificate and the CA to check it by. */
 export const checkSecrets: PictureCheck = ({ collection, links }) =>
   collection.objects.flatMap((object) => {
@@ -197,8 +148,10 @@ export const checkSecrets: PictureCheck = ({ collection, links }) =>
     const ca = valueGroup(object, 'ca.crt')
     if (leaf === undefined || ca === undefined || links.reaches(certificatesOf(leaf), certificatesOf(ca)))
       return []
+    const { certificate } = leaf.certificates[0]!
+    const signer = namesakeText(certificate, ca, 'ca.crt') ?? JSON.stringify(certificate.issuer.text)
     return problemAt(leaf.certificates[0]!, 'CA_NOT_IN_BUNDLE', {
-      message: `the ca.crt beside it did not sign it; ${JSON.stringify(leaf.certificates[0]!.certificate.issuer.text)} did`,
+      message: `the ca.crt beside it did not sign it; ${signer} did`,
       next: 'put that CA into ca.crt of the Secret; whoever checks by this Secret refuses the certificate until then',
     })
   })

@@ -4,6 +4,7 @@ import { placeText } from '../places.ts'
 import { printable } from '../terminal.ts'
 import { secondOf } from '../time.ts'
 import { padded, wrapped } from '../width.ts'
+import { certificateExtras } from './extras.ts'
 import { timeLeftOf } from './time-left.ts'
 import type { View } from './view.ts'
 
@@ -34,6 +35,7 @@ export function certificateCard(certificate: CertificateReport, at: string, view
     ['authority', authorityText(certificate)],
     ['subject key id', certificate.subjectKeyId],
     ['authority key id', certificate.authorityKeyId],
+    ...certificateExtras(certificate),
     ['fingerprint', `sha256:${certificate.fingerprintSha256}`],
     ['CA pin', certificate.caPin],
     ['kubelet rotates', rotationText(certificate)],

@@ -111,5 +111,5 @@ test('pem', async () => {
     subject: { text: 'CN=-----BEGIN CERTIFICATE-----\nAAAA', organization: [] },
   })
   const certificates = [server!, armoured].map((report) => ({ report, pem }))
-  await expect(renderPem(certificates)).toMatchFileSnapshot(golden('inspect.pem.txt'))
+  await expect(renderPem(certificates, goldenReport)).toMatchFileSnapshot(golden('inspect.pem.txt'))
 })

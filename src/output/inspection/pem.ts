@@ -1,11 +1,17 @@
-import type { CertificateReport } from '../../inspection/report.ts'
+import type { CertificateReport, InspectionReport } from '../../inspection/report.ts'
 import { placeText } from '../places.ts'
 import { printable } from '../terminal.ts'
 import { secondOf } from '../time.ts'
+import { leftOutText } from './left-out.ts'
 
 /** Returns the certificates as PEM blocks, each below lines that say what it is and where it came from. */
-export function renderPem(certificates: readonly { report: CertificateReport; pem: string }[]): string {
-  return certificates.map(({ report, pem }) => `${remarks(report)}${pem}`).join('')
+export function renderPem(
+  certificates: readonly { report: CertificateReport; pem: string }[],
+  whole: InspectionReport,
+): string {
+  const leftOut = leftOutText(whole)
+  const blocks = certificates.map(({ report, pem }) => `${remarks(report)}${pem}`)
+  return [...blocks, ...(leftOut === undefined ? [] : [`# ${leftOut}\n`])].join('')
 }
 
 function remarks(report: CertificateReport): string {

@@ -61,15 +61,17 @@ function counts({ summary, selection }: InspectionReport): string {
 
 function states(summary: InspectionReport['summary']): string {
   if (summary.certificates === 0) return ''
-  const { expired, critical, warning, notYetValid } = summary
+  const { expired, critical, warning, notYetValid, problems } = summary
+  // A key that does not match is no matter of time, and all is not well with it.
+  const isTroubled = problems.critical + problems.warning > 0
   if (expired + critical + warning + notYetValid === 0)
-    return summary.certificates === 1 ? ': ok' : ': all ok'
+    return `: ${summary.certificates === 1 ? '' : 'all '}${isTroubled ? 'in date' : 'ok'}`
   const states = [
     some(summary.expired, 'expired'),
     some(summary.critical, 'critical'),
     some(summary.warning, 'warning'),
     some(summary.notYetValid, 'not yet valid'),
-    some(summary.ok, 'ok'),
+    some(summary.ok, isTroubled ? 'in date' : 'ok'),
   ]
   return `: ${states.filter(Boolean).join(', ')}`
 }

@@ -12,6 +12,8 @@ import { printable } from '../terminal.ts'
 import { minuteOf } from '../time.ts'
 import { shortened, wrapped } from '../width.ts'
 import { certificateCard, requestCard } from './card.ts'
+import { type ContextRow, contextColumns, contextRows } from './contexts.ts'
+import { shownKeys } from './left-out.ts'
 import { problemLines } from './problems.ts'
 import { summaryLines } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
@@ -30,6 +32,7 @@ export function renderText(report: InspectionReport, view: View): string {
   return joinSections([
     ...(single ? [single] : [heading(places, view), ...tables(report, places, view)]),
     keyTable(report, places, view),
+    contextTable(report, places, view),
     withoutCertificateLines(report, places, view),
     missingTable(report, places, view),
     problemLines(report, view.width, view.paint),
@@ -47,9 +50,9 @@ function heading(places: ShortPlaces, { paint }: View): string[] {
 }
 
 function sourcesOf(report: InspectionReport): string[] {
-  const { certificates, requests, withoutCertificate, missing } = report
-  return [certificates, requests, shownKeys(report), withoutCertificate, missing].flatMap((list) =>
-    list.map(({ source }) => source),
+  const { certificates, requests, kubeconfigs, withoutCertificate, missing } = report
+  return [certificates, requests, shownKeys(report), kubeconfigs, withoutCertificate, missing].flatMap(
+    (list) => list.map(({ source }) => source),
   )
 }
 
@@ -112,8 +115,8 @@ function certificateTable(
     {
       title: 'PLACE',
       cell: ({ one, copies }) => placeCell(one, copies, places),
-      shrinkTo: 12,
-      cut: 'middle',
+      shrinkTo: 14,
+      cut: 'start',
       dropRank: 1,
     },
   ]
@@ -144,24 +147,20 @@ function requestTable(
     },
     { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '', shrinkTo: 12, dropRank: 2 },
     { title: 'CONDITION', cell: ({ condition }) => condition ?? '', shrinkTo: 9 },
-    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'middle', dropRank: 1 },
+    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start', dropRank: 1 },
   ]
   return requests.length === 0 ? [] : tableLines(columns, requests, width, paint)
-}
-
-// A key whose certificate is there says nothing new: the certificate's row stands for both. The others are shown,
-// and all are when keys are all there is.
-function shownKeys({ certificates, requests, keys }: InspectionReport): KeyReport[] {
-  return certificates.length + requests.length === 0
-    ? keys
-    : keys.filter(({ matches }) => matches.length === 0)
 }
 
 function keyTable(report: InspectionReport, places: ShortPlaces, { width, paint }: View): string[] {
   const keys = shownKeys(report)
   const columns: Column<KeyReport>[] = [
     { title: 'KEY', cell: ({ kind, encrypted }) => (encrypted ? `${kind}, encrypted` : kind) },
-    { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown') },
+    {
+      title: 'TYPE',
+      cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown'),
+      dropRank: 1,
+    },
     { title: 'FORMAT', cell: ({ format }) => format, dropRank: 2 },
     {
       title: 'MATCHES',
@@ -169,9 +168,19 @@ function keyTable(report: InspectionReport, places: ShortPlaces, { width, paint 
       shrinkTo: 12,
     },
     { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
-    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'middle', dropRank: 1 },
+    // Several keys of one kind differ in nothing else.
+    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start' },
   ]
   return keys.length === 0 ? [] : tableLines(columns, keys, width, paint)
+}
+
+function contextTable(report: InspectionReport, places: ShortPlaces, { width, paint }: View): string[] {
+  const rows = contextRows(report)
+  const columns: Column<ContextRow>[] = [
+    ...contextColumns(),
+    { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start', dropRank: 1 },
+  ]
+  return rows.length === 0 ? [] : tableLines(columns, rows, width, paint)
 }
 
 // Who has no certificate and why: a row each where rows fit, and else the reason, whole, below the place.
@@ -190,7 +199,7 @@ function withoutCertificateLines(
   return [
     paint.heading('NO CERTIFICATE'),
     ...withoutCertificate.flatMap((one) => [
-      shortened(printable(places.of(one)), width, 'middle'),
+      shortened(printable(places.of(one)), width, 'start'),
       ...wrapped(printable(one.reason), width - 4).map((line) => `    ${line}`),
     ]),
   ]

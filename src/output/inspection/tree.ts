@@ -3,7 +3,8 @@ import { shortName } from '../names.ts'
 import { placeText } from '../places.ts'
 import { joinSections } from '../sections.ts'
 import { printable } from '../terminal.ts'
-import { shortened } from '../width.ts'
+import { shortened, wrapped } from '../width.ts'
+import { leftOutText } from './left-out.ts'
 import { problemLines } from './problems.ts'
 import { summaryLines } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
@@ -11,7 +12,7 @@ import type { View } from './view.ts'
 
 /** One certificate, wherever it was found: copies in several files are one node. */
 interface Node {
-  readonly certificate: CertificateReport
+  certificate: CertificateReport
   readonly places: string[]
   readonly issued: Node[]
 }
@@ -22,6 +23,7 @@ const deepestIndent = 24
 /** Returns who issued what, over all inputs: roots first, below them what they signed, and apart what nobody here signed. */
 export function renderTree(report: InspectionReport, view: View): string {
   const nodes = nodesOf(report.certificates)
+  const leftOut = leftOutText(report)
   const { roots, orphans } = arranged(nodes)
   return joinSections([
     treeLines(roots, 0, report.at, view),
@@ -29,6 +31,7 @@ export function renderTree(report: InspectionReport, view: View): string {
       view.paint.heading(cut(`issuer not among the inputs: ${printable(issuer)}`, view)),
       ...treeLines(of, 1, report.at, view),
     ]),
+    leftOut === undefined ? [] : wrapped(leftOut, view.width),
     problemLines(report, view.width, view.paint),
     summaryLines(report, view.width),
   ])
@@ -39,8 +42,11 @@ function nodesOf(certificates: readonly CertificateReport[]): Map<string, Node> 
   for (const certificate of certificates) {
     const place = placeText(certificate)
     const known = nodes.get(certificate.fingerprintSha256)
-    if (known) known.places.push(place)
-    else nodes.set(certificate.fingerprintSha256, { certificate, places: [place], issued: [] })
+    if (known) {
+      known.places.push(place)
+      // Of several places the file of its own says best what it is, as in the tables.
+      if (certificate.entry === '' && known.certificate.entry !== '') known.certificate = certificate
+    } else nodes.set(certificate.fingerprintSha256, { certificate, places: [place], issued: [] })
   }
   return nodes
 }
@@ -129,7 +135,13 @@ function nodeLines({ node, stem, below }: Branch, at: string, view: View): strin
   const shown = view.width === Infinity ? name : shortened(name, Math.max(room, 8))
   const lines = [`${paint.faint(stem)}${shown}  ${paint.status[status](state)}`]
   const barred = node.issued.length > 0 ? `${below}│  ` : `${below}   `
-  for (const place of places) lines.push(paint.faint(cut(`${barred}${printable(place)}`, view)))
+  for (const place of places) {
+    const shown =
+      view.width === Infinity
+        ? printable(place)
+        : shortened(printable(place), Math.max(view.width - barred.length, 8), 'start')
+    lines.push(paint.faint(`${barred}${shown}`))
+  }
   return lines
 }
 

@@ -27,7 +27,11 @@ const views: Record<string, (report: InspectionReport) => string> = {
   yaml: renderYaml,
   prometheus: renderPrometheus,
   nagios: (report) => renderNagios(report).line,
-  pem: (report) => renderPem(report.certificates.map((one) => ({ report: one, pem: '' }))),
+  pem: (report) =>
+    renderPem(
+      report.certificates.map((one) => ({ report: one, pem: '' })),
+      report,
+    ),
 }
 
 // C0 without the newlines of the layout, DEL, C1, marks of direction, zero-width and tag characters, lone surrogates.
@@ -87,7 +91,7 @@ describe.each(Object.entries(views))('%s', (_name, render) => {
   })
 
   test('of an empty report is an answer too', () => {
-    const empty = { ...reportOf(goldenReport.certificates[0]!), certificates: [] }
+    const empty = { ...reportOf(goldenReport.certificates[0]!), certificates: [], kubeconfigs: [] }
     const none = { ...empty, summary: { ...empty.summary, certificates: 0, ok: 0 } }
     expect(render(none)).toBeTypeOf('string')
     if (['text', 'wide', 'tree'].includes(_name))
@@ -133,6 +137,41 @@ describe('json and yaml', () => {
   })
 })
 
+describe('the summary', () => {
+  const of = (parts: Partial<InspectionReport['summary']>) => {
+    const report = reportOf(goldenReport.certificates[2]!)
+    return renderText({ ...report, summary: { ...report.summary, ...parts } }, { width: 200, paint: noPaint })
+  }
+
+  test('does not call certificates ok beside problems, only in date', () => {
+    const problems = { info: 0, warning: 0, critical: 1 }
+    expect(of({ certificates: 3, ok: 3 })).toContain('3 certificates in 1 source: all ok; ')
+    expect(of({ certificates: 3, ok: 3, problems })).toContain('3 certificates in 1 source: all in date; ')
+    expect(of({ problems })).toContain('1 certificate in 1 source: in date; ')
+    expect(of({ problems: { ...problems, critical: 0, info: 2 } })).toContain(
+      '1 certificate in 1 source: ok; ',
+    )
+  })
+})
+
+describe('keys and requests', () => {
+  const report = {
+    ...reportOf(goldenReport.certificates[2]!),
+    certificates: [],
+    keys: goldenReport.keys.slice(0, 2),
+    requests: goldenReport.requests,
+  }
+
+  test('are said to be left out where a view has certificates alone', () => {
+    expect(renderPem([], report)).toBe(
+      '# left out: 1 request, 2 keys, for they are no certificates; -o text shows them\n',
+    )
+    expect(renderTree(report, { width: 80, paint: noPaint })).toContain(
+      'left out: 1 request, 2 keys, for they are no certificates; -o text shows them\n',
+    )
+  })
+})
+
 describe('tree', () => {
   const named = (name: string, issuer: string | undefined) =>
     certificateReport({
@@ -149,6 +188,21 @@ describe('tree', () => {
     renderTree({ ...reportOf(certificates[0]!), certificates }, { width, paint: noPaint })
       .split('\n\n')[0]!
       .split('\n')
+
+  test('calls a CA by the file of its own, as the tables do, and keeps the end of a long place', () => {
+    const own = { ...named('root', 'root'), role: 'ca', source: '/etc/kubernetes/pki/ca.crt' }
+    const copy = {
+      ...own,
+      source: '/etc/kubernetes/admin.conf',
+      entry: 'cluster k: certificate-authority-data',
+      role: 'cluster CA',
+    }
+    expect(tree([copy, own], 40)).toEqual(
+      ['ca: root  ok, 40d', '   …luster k: certificate-authority-data', '   /etc/kubernetes/pki/ca.crt'].map(
+        (line) => expect.stringContaining(line.trimStart()),
+      ),
+    )
+  })
 
   test('shows every certificate once, below its issuer, with all places where it lies', () => {
     const copy = { ...named('leaf', 'middle'), source: 'copy.crt' }
@@ -272,7 +326,7 @@ describe('nagios', () => {
 
 test('pem is read by OpenSSL, remarks and all', () => {
   const pem = `-----BEGIN CERTIFICATE-----\n${'A'.repeat(64)}\n-----END CERTIFICATE-----\n`
-  const text = renderPem([{ report: goldenReport.certificates[0]!, pem }])
+  const text = renderPem([{ report: goldenReport.certificates[0]!, pem }], goldenReport)
   // The block is found: what fails is its content, not the armour.
   expect(() => new X509Certificate(text)).toThrow(/asn1|ASN1/)
   expect(text.match(/-----BEGIN/g)).toHaveLength(1)

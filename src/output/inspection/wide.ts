@@ -9,6 +9,8 @@ import type { Paint } from '../paint.ts'
 import { placeText } from '../places.ts'
 import { joinSections } from '../sections.ts'
 import { type Column, tableLines } from '../table.ts'
+import { type ContextRow, contextColumns, contextRows } from './contexts.ts'
+import { certificateExtras } from './extras.ts'
 import { problemLines } from './problems.ts'
 import { summaryLine } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
@@ -22,6 +24,7 @@ export function renderWide(report: InspectionReport, paint: Paint): string {
     rows(certificateColumns(report.at, paint), report.certificates, paint),
     rows(requestColumns, report.requests, paint),
     rows(keyColumns, report.keys, paint),
+    rows(contextWideColumns, contextRows(report), paint),
     rows(withoutCertificateColumns, report.withoutCertificate, paint),
     rows(missingColumns, report.missing, paint),
     problemLines(report, Infinity, paint, Infinity),
@@ -57,6 +60,13 @@ function certificateColumns(at: string, paint: Paint): Column<CertificateReport>
     { title: 'PATH LENGTH', cell: ({ pathLength }) => pathLength?.toString() ?? '' },
     { title: 'SUBJECT KEY ID', cell: ({ subjectKeyId }) => subjectKeyId ?? '' },
     { title: 'AUTHORITY KEY ID', cell: ({ authorityKeyId }) => authorityKeyId ?? '' },
+    {
+      title: 'MORE EXTENSIONS',
+      cell: (one) =>
+        certificateExtras(one)
+          .map(([label, text]) => `${label}: ${text}`)
+          .join('; '),
+    },
     { title: 'FINGERPRINT', cell: ({ fingerprintSha256 }) => fingerprintSha256 },
     { title: 'CA PIN', cell: ({ caPin }) => caPin ?? '' },
     { title: 'KUBELET ROTATES FROM', cell: ({ kubeletRotation }) => kubeletRotation?.earliest ?? '' },
@@ -92,6 +102,12 @@ const keyColumns: readonly Column<KeyReport>[] = [
   { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey?.sha256 ?? '' },
   { title: 'ROLE', cell: ({ role }) => role ?? '' },
   { title: 'MATCHES', cell: ({ matches }) => matches.map(placeText).join(', ') || 'nothing here' },
+  { title: 'PLACE', cell: placeText },
+]
+
+const contextWideColumns: readonly Column<ContextRow>[] = [
+  ...contextColumns(),
+  { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
   { title: 'PLACE', cell: placeText },
 ]
 

@@ -1,0 +1,200 @@
+import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
+import type { Certificate } from '../../x509/certificate.ts'
+import type { CertificateEntry, Group, KubeconfigEntry } from '../entries.ts'
+import { nameText, problemAt } from '../problems.ts'
+import type { Problem } from '../report.ts'
+import type { Picture, PictureCheck } from './check.ts'
+import { placeText } from './time.ts'
+import { casOfTrees, certificatesOf, namesakeText, type TreeCas, treeOf } from './trust.ts'
+
+// What a kubeconfig brings together: a server and the CA that it is checked by, a cluster and a user.
+
+/** The clusters, users and contexts that a context of one file may name: its own, or those of all files of $KUBECONFIG. */
+interface Scope {
+  readonly clusters: ReadonlyMap<string, KubeconfigEntry['clusters'][number]>
+  readonly users: ReadonlyMap<string, KubeconfigEntry['users'][number]>
+  /** By name the file whose context counts. */
+  readonly contexts: ReadonlyMap<string, KubeconfigEntry>
+  /** Of a name that nothing in it has. */
+  readonly where: string
+  readonly next: string
+}
+
+/** Several files make one configuration, of which the first that has a name counts, as in kubectl. */
+function scopeOf(files: readonly KubeconfigEntry[]): Scope {
+  const clusters = new Map<string, KubeconfigEntry['clusters'][number]>()
+  const users = new Map<string, KubeconfigEntry['users'][number]>()
+  const contexts = new Map<string, KubeconfigEntry>()
+  for (const file of files) {
+    for (const cluster of file.clusters) if (!clusters.has(cluster.name)) clusters.set(cluster.name, cluster)
+    for (const user of file.users) if (!users.has(user.name)) users.set(user.name, user)
+    for (const { name } of file.contexts) if (!contexts.has(name)) contexts.set(name, file)
+  }
+  return files.length > 1
+    ? { clusters, users, contexts, where: 'in no file of $KUBECONFIG', next: 'correct the name' }
+    : {
+        clusters,
+        users,
+        contexts,
+        where: 'not in this file',
+        next: 'correct the name, unless another file of $KUBECONFIG has it',
+      }
+}
+
+/** Returns for each kubeconfig what its contexts may name. */
+function scopesOf({ collection, mergedKubeconfigs }: Picture): Map<KubeconfigEntry, Scope> {
+  const { kubeconfigs } = collection
+  const merged = mergedKubeconfigs.flatMap(
+    (name) => kubeconfigs.find(({ source, entry }) => source === name && entry === '') ?? [],
+  )
+  const shared = scopeOf(merged)
+  return new Map(kubeconfigs.map((one) => [one, merged.includes(one) ? shared : scopeOf([one])]))
+}
+
+/** Names that a context or current-context gives and nothing has. */
+export const checkNames: PictureCheck = (picture) => {
+  if (picture.collection.kubeconfigs.length === 0) return []
+  const problems: Problem[] = []
+  for (const [kubeconfig, scope] of scopesOf(picture)) {
+    const { source, entry: prefix, contexts, currentContext } = kubeconfig
+    const say = (at: string, what: string, name: string) =>
+      problems.push(
+        problemAt({ source, entry: prefix === '' ? at : `${prefix} ${at}` }, 'KUBECONFIG_NAME_DANGLES', {
+          message: `${what} ${nameText(name)} is ${scope.where}`,
+          next: scope.next,
+        }),
+      )
+    for (const { name, cluster, user } of contexts) {
+      const at = `context ${nameText(name)}`
+      if (!scope.clusters.has(cluster)) say(at, 'cluster', cluster)
+      if (!scope.users.has(user)) say(at, 'user', user)
+    }
+    if (currentContext !== undefined && !scope.contexts.has(currentContext))
+      say('current-context', 'context', currentContext)
+  }
+  return problems
+}
+
+/** Each kubeconfig trusts the server it speaks to, and its client certificates come from the same CA. */
+export const checkKubeconfigs: PictureCheck = (picture) => {
+  if (picture.collection.kubeconfigs.length === 0) return []
+  const servers = picture.collection.groups.filter(isApiServers)
+  const trees = casOfTrees(picture)
+  return [...scopesOf(picture)].flatMap(([one, scope]) =>
+    checkKubeconfig(one, scope, picture, servers, trees),
+  )
+}
+
+function checkKubeconfig(
+  kubeconfig: KubeconfigEntry,
+  scope: Scope,
+  picture: Picture,
+  allServers: readonly Group[],
+  trees: ReadonlyMap<KubeadmTree, TreeCas>,
+): Problem[] {
+  const problems: Problem[] = []
+  for (const { server, group } of kubeconfig.clusters) {
+    if (group === undefined || group.certificates.length === 0) continue
+    const servers = serversOf(kubeconfig, server, allServers)
+    // 127.0.0.1 and 10.96.0.1 are names of every cluster's server: one that this CA signed is the one that is meant.
+    const served = servers.filter(({ owner }) => owner.kind === 'served')
+    const meant = served.length > 0 ? served : servers
+    const isKnown = meant.some((one) => picture.links.reaches(certificatesOf(one), certificatesOf(group)))
+    if (meant[0] !== undefined && !isKnown) problems.push(notOfServer(group, meant[0]))
+  }
+  for (const { cluster, user } of pairsOf(kubeconfig, scope)) {
+    const ca = scope.clusters.get(cluster)?.group
+    const client = scope.users.get(user)?.group
+    const leaf = client?.certificates[0]
+    if (ca === undefined || ca.certificates.length === 0 || client === undefined || leaf === undefined)
+      continue
+    // In a kubeadm folder the CA itself is there to compare with, and says more.
+    if (picture.roleOf(leaf).row !== undefined && hasTreeCa(leaf, trees)) continue
+    if (picture.links.reaches(certificatesOf(client), certificatesOf(ca))) continue
+    problems.push(
+      problemAt(leaf, 'KUBECONFIG_CA_NOT_OF_CLIENT', {
+        message: notOfClientText(leaf.certificate, ca, cluster),
+        next: 'when the certificate is refused (401), take a kubeconfig of this cluster; nothing is wrong where the API server has its own certificate from elsewhere',
+      }),
+    )
+  }
+  return problems
+}
+
+function notOfClientText(certificate: Certificate, ca: Group, cluster: string): string {
+  const name = JSON.stringify(nameText(cluster))
+  const namesake = namesakeText(certificate, ca, `the one of cluster ${name}`)
+  return namesake === undefined
+    ? `cluster ${name} trusts another CA than the one that signed this certificate, ${JSON.stringify(certificate.issuer.text)}`
+    : `signed by ${namesake}`
+}
+
+function hasTreeCa(entry: CertificateEntry, trees: ReadonlyMap<KubeadmTree, TreeCas>): boolean {
+  const tree = treeOf(entry)
+  return tree !== undefined && trees.get(tree)?.groups.has('ca') === true
+}
+
+function notOfServer(ca: Group, server: Group): Problem {
+  const { certificate } = server.certificates[0]!
+  const namesake = namesakeText(certificate, ca, 'this one')
+  const signed =
+    namesake === undefined
+      ? `not signed by this CA, but by ${JSON.stringify(certificate.issuer.text)}`
+      : `signed by ${namesake}`
+  return problemAt(ca, 'KUBECONFIG_CA_NOT_OF_SERVER', {
+    message: `the certificate of the API server (${placeText(server)}) is ${signed}`,
+    next: 'put the CA of the API server (/etc/kubernetes/pki/ca.crt of a control-plane node) into certificate-authority-data',
+  })
+}
+
+/** Each pair of cluster and user that a context of this file brings together, once. */
+function pairsOf(
+  kubeconfig: KubeconfigEntry,
+  scope: Scope,
+): readonly { readonly cluster: string; readonly user: string }[] {
+  const contexts = kubeconfig.contexts.filter(({ name }) => scope.contexts.get(name) === kubeconfig)
+  const pairs = new Map(contexts.map((context) => [JSON.stringify([context.cluster, context.user]), context]))
+  return [...pairs.values()]
+}
+
+/**
+ * Serving certificates among the inputs that this cluster's server would show: the chain served at its address, or kubeadm's
+ * apiserver.crt, of the same folder, or with the server's host among its names.
+ */
+function serversOf(
+  kubeconfig: KubeconfigEntry,
+  server: string | undefined,
+  servers: readonly Group[],
+): Group[] {
+  const address = addressOf(server)
+  const tree = kubeconfig.origin.treePlace?.tree
+  return servers.filter((group) => {
+    if (group.owner.kind === 'served') return address !== undefined && group.source === address.authority
+    if (tree !== undefined) return group.origin.treePlace?.tree === tree
+    return address !== undefined && hasName(group.certificates[0]!.certificate, address.host)
+  })
+}
+
+function isApiServers({ certificates, owner, origin }: Group): boolean {
+  if (certificates.length === 0) return false
+  if (owner.kind === 'served') return true
+  const place = origin.treePlace
+  return (
+    owner.kind === 'file' &&
+    place !== undefined &&
+    'row' in place &&
+    place.row.name === 'apiserver' &&
+    place.part === 'certificate'
+  )
+}
+
+function addressOf(server: string | undefined): { host: string; authority: string } | undefined {
+  if (server === undefined) return undefined
+  const url = URL.parse(server.includes('://') ? server : `https://${server}`)
+  if (url === null || url.hostname === '') return undefined
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), authority: `${url.hostname}:${url.port || '443'}` }
+}
+
+function hasName({ subjectAltNames }: Certificate, host: string): boolean {
+  return subjectAltNames.dns.some((name) => name.toLowerCase() === host) || subjectAltNames.ip.includes(host)
+}

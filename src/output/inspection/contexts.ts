@@ -1,0 +1,73 @@
+import type { InspectionReport, KubeconfigReport } from '../../inspection/report.ts'
+import type { Place } from '../places.ts'
+import type { Column } from '../table.ts'
+
+/** A context with what it leads to, or a cluster that no context leads to. */
+export interface ContextRow extends Place {
+  readonly context: string
+  readonly isCurrent: boolean
+  readonly cluster: string
+  readonly server: string
+  readonly user: string
+  readonly namespace: string
+}
+
+/** Returns each context of each kubeconfig with its server, and then each cluster that none of them names. */
+export function contextRows({ kubeconfigs }: InspectionReport): ContextRow[] {
+  // Of several files of $KUBECONFIG one may have the context and another the cluster.
+  const servers = new Map<string, string>()
+  for (const { clusters } of kubeconfigs)
+    for (const { name, server = '' } of clusters) if (!servers.has(name)) servers.set(name, server)
+  const wanted = new Set(kubeconfigs.flatMap(wantedElsewhere))
+  return kubeconfigs.flatMap((one) => rowsOf(one, servers, wanted))
+}
+
+/** Clusters that the contexts of a file name and the file does not have. */
+function wantedElsewhere({ clusters, contexts }: KubeconfigReport): string[] {
+  const own = new Set(clusters.map(({ name }) => name))
+  return contexts.map(({ cluster }) => cluster).filter((cluster) => !own.has(cluster))
+}
+
+function rowsOf(
+  { source, entry, currentContext, clusters, contexts }: KubeconfigReport,
+  others: ReadonlyMap<string, string>,
+  wanted: ReadonlySet<string>,
+): ContextRow[] {
+  const own = new Map(clusters.map(({ name, server = '' }) => [name, server]))
+  const named = new Set(contexts.map(({ cluster }) => cluster))
+  return [
+    ...contexts.map(({ name, cluster, user, namespace = '' }) => ({
+      source,
+      entry,
+      context: name,
+      isCurrent: name === currentContext,
+      cluster,
+      server: own.get(cluster) ?? others.get(cluster) ?? '',
+      user,
+      namespace,
+    })),
+    ...clusters
+      .filter(({ name }) => !named.has(name) && !wanted.has(name))
+      .map(({ name, server = '' }) => ({
+        source,
+        entry,
+        context: '(none)',
+        isCurrent: false,
+        cluster: name,
+        server,
+        user: '',
+        namespace: '',
+      })),
+  ]
+}
+
+/** Returns the columns that every table of contexts has, but for the place. */
+export function contextColumns(): Column<ContextRow>[] {
+  return [
+    { title: 'CONTEXT', cell: ({ context }) => context, shrinkTo: 16, cut: 'middle' },
+    { title: 'CURRENT', cell: ({ isCurrent }) => (isCurrent ? 'yes' : ''), dropRank: 3 },
+    { title: 'SERVER', cell: ({ server }) => server, shrinkTo: 24, cut: 'middle' },
+    { title: 'CLUSTER', cell: ({ cluster }) => cluster, shrinkTo: 10, dropRank: 4 },
+    { title: 'USER', cell: ({ user }) => user, shrinkTo: 14, dropRank: 2 },
+  ]
+}
