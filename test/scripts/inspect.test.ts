@@ -172,7 +172,7 @@ describe('what is shown', () => {
     )
     const { stdout } = kcert(['inspect', '.', ...at], { cwd: where })
     expect(stdout).toMatch(/^STATUS +TIME LEFT +EXPIRES \(UTC\) +CERTIFICATE/m)
-    expect(stdout).toMatch(/3 certificates in 3 sources: 1 expired, 2 ok; .*\n$/)
+    expect(stdout).toMatch(/3 certificates in 3 sources: 1 expired, 2 in date; .*\n$/)
   })
 
   test('--only leaves out the rest, and --sort orders', () => {
