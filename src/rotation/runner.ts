@@ -235,7 +235,8 @@ export class Rotation {
     }
   }
 
-  private async performAll(steps: readonly Step[]): Promise<void> {
+  /** Carries out steps as they stand, each announced in the journal before. */
+  async performAll(steps: readonly Step[]): Promise<void> {
     // Once one lane has failed, the others finish what they are at and begin nothing new.
     let failure: unknown
     for (const step of steps) {

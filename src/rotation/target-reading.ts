@@ -48,7 +48,9 @@ type Remembered = readonly {
 export function targetOf(seen: Seen<TargetSections>, wish: Wish, remembered: Remembered = []): Target {
   const { cas, withBridge, ...rest } = wish
   const changes = cas.flatMap((ca) => changeFrom(seen, ca, wish, remembered) ?? [])
-  return { ...rest, changes, isDropping: isDropping(seen, changes) }
+  // Who has the old CA's key may have more: with a leaked one no key is kept.
+  const newKeys = wish.newKeys || wish.reason === 'compromise'
+  return { ...rest, newKeys, changes, isDropping: isDropping(seen, changes) }
 }
 
 function changeFrom(

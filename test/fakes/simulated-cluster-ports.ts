@@ -25,7 +25,6 @@ import { sectionNames } from '../../src/rotation/picture.ts'
 import type { Executor, JournalFile, Observer } from '../../src/rotation/ports.ts'
 import type { CaName } from '../../src/rotation/target.ts'
 import {
-  definitionPath,
   type FileContent,
   hashOf,
   objectKey,
@@ -73,7 +72,7 @@ export class SimulatedObserver implements Observer {
       ...(isUnreachable ? { unreachable: 'connection timed out' } : { clockSkewMs }),
       isReady: this.isReady(name),
       kubeletVersion: 'v1.36.3',
-      layout: 'kubeadm',
+      layout: this.cluster.isPlain ? 'plain' : 'kubeadm',
     }))
   }
 
@@ -86,7 +85,7 @@ export class SimulatedObserver implements Observer {
     return [...this.cluster.nodes.keys()].flatMap((node) =>
       this.cluster.componentIds(node).map((id): ComponentPicture => {
         const name = id.split('/')[1] as ComponentName
-        const definition = definitionPath(name)
+        const definition = this.cluster.definitionPath(name)
         const file = this.cluster.read(node, definition)!
         const content = this.cluster.contentOf(file.text)
         const said = content !== undefined && 'definition' in content ? content.definition : undefined
@@ -95,7 +94,7 @@ export class SimulatedObserver implements Observer {
           id,
           node,
           name,
-          runsAs: name === 'kube-proxy' ? 'unit' : 'static-pod',
+          runsAs: this.cluster.isUnit(name) ? 'unit' : 'static-pod',
           definition,
           definitionDigest: hashOf(file.text),
           flags: said?.flags ?? {},
@@ -116,7 +115,9 @@ export class SimulatedObserver implements Observer {
         clientCaFile: flags['client-ca-file']!,
         kubeconfig: flags.kubeconfig!,
         clientCurrent: flags['kubelet-client-current']!,
-        servingCurrent: flags['kubelet-server-current']!,
+        ...(flags['kubelet-server-current'] === undefined
+          ? {}
+          : { servingCurrent: flags['kubelet-server-current'] }),
         ...(process === undefined ? {} : { process: pictureOf(process) }),
       }
     })
@@ -233,7 +234,8 @@ export class SimulatedObserver implements Observer {
   }
 
   kubeadm(): Sections['kubeadm'] {
-    const object = this.cluster.objects.get('ConfigMap kube-system/kubeadm-config')!
+    const object = this.cluster.objects.get('ConfigMap kube-system/kubeadm-config')
+    if (object === undefined) return undefined
     const secret = this.cluster.objects.get('Secret kube-system/kubeadm-certs')
     return {
       version: String(object.version),
@@ -366,7 +368,11 @@ export class SimulatedExecutor implements Executor {
       }
       case 'reissued': {
         const leaf = this.cluster.certificates.get(content.leaf)!
-        const made = this.cluster.issue(leaf.subject.slice(3), this.newCa(content.ca), leaf.spki)
+        const made = this.cluster.issue(
+          leaf.subject.slice(3),
+          this.newCa(content.ca),
+          content.newKey ? undefined : leaf.spki,
+        )
         return { certificates: [made.digest, ...content.chain] }
       }
       case 'kubeconfig': {
@@ -374,7 +380,12 @@ export class SimulatedExecutor implements Executor {
         const leaf =
           content.reissue === undefined ? undefined : this.cluster.certificates.get(content.reissue)
         const client =
-          leaf && this.cluster.issue(leaf.subject.slice(3), this.newCa('cluster'), leaf.spki).digest
+          leaf &&
+          this.cluster.issue(
+            leaf.subject.slice(3),
+            this.newCa('cluster'),
+            content.newKey ? undefined : leaf.spki,
+          ).digest
         const kept = client ?? old
         return { kubeconfig: { caData: content.caData, ...(kept === undefined ? {} : { client: kept }) } }
       }

@@ -15,6 +15,8 @@ export interface ClusterShape {
   readonly allFlags?: boolean
   /** Two CAs of one name and without key identifiers. */
   readonly sameName?: boolean
+  /** Systemd units and .pem files: no static pods, no ConfigMap of kubeadm; without allFlags kubelets serve self-signed certificates. */
+  readonly isPlain?: boolean
 }
 
 /** What a file says: written as JSON, so that equal content has equal bytes. */
@@ -131,11 +133,13 @@ export class SimulatedCluster {
   readonly restarts: string[] = []
   readonly oldCa: CertificateRecord
   readonly oldFrontProxyCa: CertificateRecord
+  readonly isPlain: boolean
   private serial = 0
   private readonly parsed = new Map<string, FileContent>()
 
   constructor(shape: ClusterShape = {}) {
     const { controlPlanes = 3, workers = 1, namespaces = 4, seed = 1, sameName = false } = shape
+    this.isPlain = shape.isPlain === true
     this.time = new SimulatedTime(new Date('2026-11-21T06:00:00Z'), seed)
     this.oldCa = this.makeCa('kubernetes', !sameName)
     this.oldFrontProxyCa = this.makeCa('front-proxy-ca', true)
@@ -153,8 +157,10 @@ export class SimulatedCluster {
       client: old,
       requestheader: [this.oldFrontProxyCa.digest],
     })
-    this.put('ConfigMap kube-system/kubeadm-config', { extraArgs: {} })
-    this.put('Secret kube-system/kubeadm-certs', { encrypted: true })
+    if (!this.isPlain) {
+      this.put('ConfigMap kube-system/kubeadm-config', { extraArgs: {} })
+      this.put('Secret kube-system/kubeadm-certs', { encrypted: true })
+    }
     this.put('APIService v1.agg', { trust: old, server: 'service/default/agg' })
     this.put('ValidatingWebhookConfiguration guard', { trust: old, server: 'service/default/agg' })
     this.handlers.set('service/default/agg', [this.issue('agg.default.svc', this.oldCa).digest])
@@ -330,13 +336,15 @@ export class SimulatedCluster {
   flagsOf(node: string, name: ComponentName | 'kubelet'): Readonly<Record<string, string>> {
     if (name === 'kubelet') {
       return {
-        'client-ca-file': `${pki}/ca.crt`,
+        'client-ca-file': this.certificatePath('ca'),
         kubeconfig: '/etc/kubernetes/kubelet.conf',
         'kubelet-client-current': `${kubeletPki}/kubelet-client-current.pem`,
-        'kubelet-server-current': `${kubeletPki}/kubelet-server-current.pem`,
+        ...(this.files.has(`${node}:${kubeletPki}/kubelet-server-current.pem`)
+          ? { 'kubelet-server-current': `${kubeletPki}/kubelet-server-current.pem` }
+          : {}),
       }
     }
-    const path = definitionPath(name)
+    const path = this.definitionPath(name)
     const content = this.contentOf(this.read(node, path)?.text)
     const flags = content !== undefined && 'definition' in content ? content.definition.flags : {}
     return { ...flags, definition: path }
@@ -344,7 +352,7 @@ export class SimulatedCluster {
 
   /** A kubelet starts a static pod anew when its manifest is another one. */
   private definitionChanged(process: SimulatedProcess): void {
-    if (process.name === 'kube-proxy') return
+    if (this.isUnit(process.name)) return
     const slow = process.name === 'kube-apiserver'
     this.time.after(this.time.between(100, 400), () => {
       if (this.processes.get(process.id) !== process) return
@@ -591,8 +599,8 @@ export class SimulatedCluster {
       isDiskFull: false,
       isKubeletBroken: false,
     })
-    this.write(name, `${pki}/ca.crt`, { certificates: trust })
-    for (const usage of ['client', 'server']) {
+    this.write(name, this.certificatePath('ca'), { certificates: trust })
+    for (const usage of this.isPlain && !shape.allFlags ? ['client'] : ['client', 'server']) {
       const { digest, spki } = this.issue(`system:node:${name}`, signer)
       const dated = `${kubeletPki}/kubelet-${usage}-2026-01-01-00-00-00.pem`
       this.write(name, dated, { pair: [digest], key: spki }, 0o600)
@@ -613,39 +621,39 @@ export class SimulatedCluster {
 
   private addControlPlane(node: string, shape: ClusterShape): void {
     const old = [this.oldCa.digest]
-    this.write(node, `${pki}/ca.key`, { key: this.oldCa.spki }, 0o600)
-    this.write(node, `${pki}/front-proxy-ca.crt`, { certificates: [this.oldFrontProxyCa.digest] })
-    this.write(node, `${pki}/front-proxy-ca.key`, { key: this.oldFrontProxyCa.spki }, 0o600)
+    this.write(node, this.keyPath('ca'), { key: this.oldCa.spki }, 0o600)
+    this.write(node, this.certificatePath('front-proxy-ca'), { certificates: [this.oldFrontProxyCa.digest] })
+    this.write(node, this.keyPath('front-proxy-ca'), { key: this.oldFrontProxyCa.spki }, 0o600)
     const leaf = (file: string, subject: string, ca: CertificateRecord): void =>
-      this.write(node, `${pki}/${file}.crt`, { certificates: [this.issue(subject, ca).digest] })
+      this.write(node, this.certificatePath(file), { certificates: [this.issue(subject, ca).digest] })
     leaf('apiserver', 'kube-apiserver', this.oldCa)
     leaf('apiserver-kubelet-client', 'kube-apiserver-kubelet-client', this.oldCa)
     leaf('front-proxy-client', 'front-proxy-client', this.oldFrontProxyCa)
     for (const file of ['admin', 'controller-manager', 'scheduler']) {
       this.write(node, `/etc/kubernetes/${file}.conf`, this.kubeconfig(file, old, this.oldCa), 0o600)
     }
-    const client = { 'client-ca-file': `${pki}/ca.crt` }
-    const requestheader = { 'requestheader-client-ca-file': `${pki}/front-proxy-ca.crt` }
+    const client = { 'client-ca-file': this.certificatePath('ca') }
+    const requestheader = { 'requestheader-client-ca-file': this.certificatePath('front-proxy-ca') }
     this.writeDefinition(node, 'kube-apiserver', {
       ...client,
       ...requestheader,
-      'tls-cert-file': `${pki}/apiserver.crt`,
-      'kubelet-client-certificate': `${pki}/apiserver-kubelet-client.crt`,
-      'proxy-client-cert-file': `${pki}/front-proxy-client.crt`,
-      ...(shape.allFlags ? { 'kubelet-certificate-authority': `${pki}/ca.crt` } : {}),
+      'tls-cert-file': this.certificatePath('apiserver'),
+      'kubelet-client-certificate': this.certificatePath('apiserver-kubelet-client'),
+      'proxy-client-cert-file': this.certificatePath('front-proxy-client'),
+      ...(shape.allFlags ? { 'kubelet-certificate-authority': this.certificatePath('ca') } : {}),
     })
     this.writeDefinition(node, 'kube-controller-manager', {
       ...client,
       ...requestheader,
       kubeconfig: '/etc/kubernetes/controller-manager.conf',
-      'root-ca-file': `${pki}/ca.crt`,
-      'cluster-signing-cert-file': `${pki}/ca.crt`,
-      'cluster-signing-key-file': `${pki}/ca.key`,
+      'root-ca-file': this.certificatePath('ca'),
+      'cluster-signing-cert-file': this.certificatePath('ca'),
+      'cluster-signing-key-file': this.keyPath('ca'),
     })
-    if (shape.allFlags) this.write(node, `${pki}/scheduler-clients.crt`, { certificates: old })
+    if (shape.allFlags) this.write(node, this.certificatePath('scheduler-clients'), { certificates: old })
     this.writeDefinition(node, 'kube-scheduler', {
       kubeconfig: '/etc/kubernetes/scheduler.conf',
-      ...(shape.allFlags ? { 'client-ca-file': `${pki}/scheduler-clients.crt` } : {}),
+      ...(shape.allFlags ? { 'client-ca-file': this.certificatePath('scheduler-clients') } : {}),
     })
   }
 
@@ -654,7 +662,7 @@ export class SimulatedCluster {
   }
 
   private writeDefinition(node: string, component: ComponentName, flags: Record<string, string>): void {
-    this.write(node, definitionPath(component), { definition: { component, flags } }, 0o600)
+    this.write(node, this.definitionPath(component), { definition: { component, flags } }, 0o600)
   }
 
   componentIds(node: string): readonly string[] {
@@ -665,15 +673,27 @@ export class SimulatedCluster {
       'kube-proxy',
     ]
     return names
-      .filter((name) => this.files.has(`${node}:${definitionPath(name)}`))
+      .filter((name) => this.files.has(`${node}:${this.definitionPath(name)}`))
       .map((name) => `${node}/${name}`)
   }
-}
 
-export function definitionPath(name: ComponentName | 'kubelet'): string {
-  return name === 'kube-proxy'
-    ? '/etc/systemd/system/kube-proxy.service'
-    : `/etc/kubernetes/manifests/${name}.yaml`
+  definitionPath(name: ComponentName | 'kubelet'): string {
+    return this.isUnit(name)
+      ? `/etc/systemd/system/${name}.service`
+      : `/etc/kubernetes/manifests/${name}.yaml`
+  }
+
+  isUnit(name: ComponentName | 'kubelet'): boolean {
+    return this.isPlain || name === 'kube-proxy'
+  }
+
+  certificatePath(stem: string): string {
+    return `${pki}/${stem}.${this.isPlain ? 'pem' : 'crt'}`
+  }
+
+  private keyPath(stem: string): string {
+    return `${pki}/${stem}${this.isPlain ? '-key.pem' : '.key'}`
+  }
 }
 
 export function objectKey({ kind, namespace, name }: ObjectReference): string {

@@ -18,11 +18,9 @@ export function writeFile(world: World, { node, path, content, phase }: WriteFil
     if (flags !== undefined) define(world, component, flags)
     return
   }
-  const holds = heldBy(world, node, key, content, phase)
-  if (holds === undefined) {
-    if (content.kind === 'nothing') world.files.delete(key)
-    return
-  }
+  const isOurs = content.kind !== 'copies'
+  const holds = heldBy(world, node, key, content, phase) ?? (isOurs ? nothing : undefined)
+  if (holds === undefined) return
   world.files.set(key, holds)
   const holder = world.holders.get(key)
   if (holder !== undefined && holds.kind === 'kubeconfig') {
@@ -45,6 +43,9 @@ function offer(world: World, who: ModelProcess): void {
     followers(world, who, role.part, role.flag)
   }
 }
+
+/** A file that is gone, or a link that leads nowhere: whoever reads it has no certificate to show and knows no CA. */
+const nothing: FileHolds = { kind: 'certificates', certificates: [] }
 
 /** Returns the flags that a definition will say; undefined when that cannot be told or the file goes. */
 function flagsOf(

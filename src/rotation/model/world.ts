@@ -160,6 +160,7 @@ export class World {
       return part === 'client' && holds.client !== undefined ? board.chain([holds.client]) : undefined
     }
     if (holds.kind !== 'certificates' && holds.kind !== 'pair') return undefined
+    if (holds.certificates.length === 0) return board.value([])
     if (part === 'chain') return board.chain(holds.certificates)
     if (part === 'client') return board.chain(holds.certificates.slice(0, 1))
     return part === 'caData' ? undefined : board.value(holds.certificates)

@@ -1,5 +1,5 @@
 import type { Step } from '../action.ts'
-import { convergenceOf, isWaived } from '../convergence.ts'
+import { convergenceOf, isWaived, rereadInstant, rereadMs } from '../convergence.ts'
 import { definePhase } from '../phase.ts'
 import { rollOut } from '../roll-out.ts'
 import { bundleOf, changeOf } from '../target.ts'
@@ -20,9 +20,10 @@ export const restartPods = definePhase({
       if (isWaived(pod, target)) return []
       const holds = pod.volume?.trust.includes(change.newCa.digest)
       const state = convergenceOf(seen, change, target, pod)
-      // One that reads again is served by the bridge until it has; phase 12 waits for it.
-      if (state === 'converged' || (state === 'rereads' && holds)) return []
-      return [{ at: `Pod ${pod.id}`, what: holds ? 'its process started with the old CA' : 'has the old CA' }]
+      // One that reads again is served by the bridge until it has; phase 12 waits for it. Without a bridge nobody serves it.
+      if (state === 'converged' || (state === 'rereads' && holds && change.bridge !== undefined)) return []
+      const what = state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA'
+      return [{ at: `Pod ${pod.id}`, what: holds ? what : 'has the old CA' }]
     })
   },
 
@@ -30,10 +31,22 @@ export const restartPods = definePhase({
     const change = changeOf(target, 'cluster')
     if (change === undefined || target.isDropping) return []
     const open = seen.pods.filter((pod) => !isWaived(pod, target))
-    const stale = open.filter((pod) => convergenceOf(seen, change, target, pod) === 'stale')
+    // With a leaked key nobody waits 5 minutes for a client that reads again.
+    const isUrgent = target.reason === 'compromise'
+    const states = open.map((pod) => [pod, convergenceOf(seen, change, target, pod)] as const)
+    const stale = states.filter(([, state]) => state === 'stale' || (isUrgent && state === 'rereads'))
+    const rereads =
+      !isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')
+    const instant = rereadInstant(open)
     const waitsForVolume = open.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
     return [
-      ...rollOut(seen, 4, stale, change, target),
+      ...rollOut(
+        seen,
+        4,
+        stale.map(([pod]) => pod),
+        change,
+        target,
+      ),
       ...(waitsForVolume
         ? [
             {
@@ -44,7 +57,18 @@ export const restartPods = definePhase({
               deadlineMs: 240_000,
             } as const,
           ]
-        : []),
+        : rereads && seen.atMs < instant
+          ? [
+              {
+                kind: 'wait',
+                phase: 4,
+                until: { kind: 'instant', atMs: instant },
+                because:
+                  'clients have read ca.crt again: at most every 5 minutes they do, and no bridge serves them',
+                deadlineMs: rereadMs + 30_000,
+              } as const,
+            ]
+          : []),
     ]
   },
 

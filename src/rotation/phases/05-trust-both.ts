@@ -17,6 +17,7 @@ import {
   trustFilesOf,
 } from '../trust-files.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
+import { backToDefinitions } from '../undo-pass.ts'
 import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
 
 type Sees =
@@ -111,14 +112,19 @@ export const trustBoth = definePhase({
         },
       }
     }
-    const restored = restoreFiles(before, now, () => true)
+    const definitions = new Set(now.components.map(({ node, definition }) => fileKey(node, definition)))
+    const isDefinition = (node: string, path: string): boolean => definitions.has(fileKey(node, path))
+    const restored = restoreFiles(before, now, (node, path) => !isDefinition(node, path))
+    const manifests = backToDefinitions(now, 5, restoreFiles(before, now, isDefinition))
     const extension = now.extensionAuthentication
     const [cluster, frontProxy] = [changeOf(target, 'cluster'), changeOf(target, 'front-proxy')]
     const written = new Set(restored.map(({ node, path }) => fileKey(node, path)))
+    const restarted = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
+    // With a manifest of its own to go back to, it is started anew by that.
     const restarts = componentsNamed(now, 'kube-apiserver').flatMap((api) => {
       const path = api.flags['kubelet-certificate-authority']
       const isAboutToChange = path !== undefined && written.has(fileKey(api.node, path))
-      return isAboutToChange ? restartWith(now, 5, api, { isAboutToChange }) : []
+      return isAboutToChange && !restarted.has(api.id) ? restartWith(now, 5, api, { isAboutToChange }) : []
     })
     return {
       kind: 'steps',
@@ -127,6 +133,7 @@ export const trustBoth = definePhase({
           name === clusterInfoObject.name ? now.clusterInfo?.version : undefined,
         ),
         ...restored,
+        ...manifests,
         ...restarts,
         // An API server that still holds the new CA would publish it again.
         ...verifiersOf(now)

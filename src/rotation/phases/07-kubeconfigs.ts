@@ -1,7 +1,7 @@
 import type { Action, Step } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { rewritingKubeconfig } from '../kubeconfig-files.ts'
-import { definePhase, type Gap } from '../phase.ts'
+import { definePhase, type Gap, type Refusal } from '../phase.ts'
 import { type ComponentPicture, fileAt, fileKey, type KubeconfigPicture, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import { componentsNamed, isAsWanted, passOver, restartWith, together, type Wanted } from '../restart.ts'
@@ -79,7 +79,8 @@ export const renewKubeconfigs = definePhase({
     ]
   },
 
-  undo(before, now) {
+  undo(before, now, target) {
+    if (target.reason === 'compromise' && isSignerProven(now)) return { kind: 'impossible', refusal: leaked }
     const definitions = new Set(now.components.map(({ node, definition }) => fileKey(node, definition)))
     const isDefinition = (node: string, path: string): boolean => definitions.has(fileKey(node, path))
     const files = restoreFiles(before, now, (node, path) => !isDefinition(node, path))
@@ -100,6 +101,12 @@ export const renewKubeconfigs = definePhase({
     }
   },
 })
+
+const leaked: Refusal = {
+  what: 'controller-managers are not led back to the old pair',
+  why: 'its key leaked (--reason compromise): whoever has it signs what they like',
+  next: 'go on: kcert rotate-ca --phase 8',
+}
 
 /** Components that read a kubeconfig once. Kubelets are phase 9's. */
 function readersOf(seen: Seen<'components'>): readonly ComponentPicture[] {

@@ -149,7 +149,9 @@ function verifiers(seen: Picture, target: Target): Part {
       .flatMap((api) => {
         const path = api.flags['kubelet-certificate-authority']
         if (path === undefined || changeOf(target, 'cluster') === undefined) return []
-        return restartWith(seen, 12, api, { files: [path], isAboutToChange: written.has(path) })
+        // What phase 5 wrote into the manifest goes with the last restart.
+        const annotations = api.runsAs === 'static-pod' ? { [rotationAnnotation]: null } : {}
+        return restartWith(seen, 12, api, { files: [path], annotations, isAboutToChange: written.has(path) })
       })
     const isWritten = ({ path }: TrustFile): boolean => written.has(path)
     return [

@@ -1,0 +1,136 @@
+import { expect, test } from 'vitest'
+import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { ClusterShape } from '../fakes/simulated-cluster.ts'
+import { Scene } from './scene.ts'
+
+// Whole rotations of other clusters, and for other reasons: no client fails, and nothing of the old CA is left.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+
+interface Variant {
+  readonly name: string
+  readonly shape?: ClusterShape
+  readonly wish?: Partial<Wish>
+  readonly restartsApiServers?: true
+}
+
+const variants: readonly Variant[] = [
+  { name: 'a leaked key', wish: { reason: 'compromise' } },
+  { name: 'new keys for all leaves', wish: { newKeys: true } },
+  {
+    name: '--kubelet-certificate-authority and a scheduler of its own client CAs',
+    shape: { allFlags: true },
+    restartsApiServers: true,
+  },
+  { name: 'no bridge', wish: { withBridge: false } },
+  { name: 'one control-plane node and no worker', shape: { controlPlanes: 1, workers: 0 } },
+  {
+    name: 'a single API server that must be restarted',
+    shape: { controlPlanes: 1, allFlags: true },
+    wish: { acceptsOutage: true },
+    restartsApiServers: true,
+  },
+  { name: 'nobody is known to read ca.crt again', wish: { trustsReloadingClients: false } },
+  { name: 'one node at a time', wish: { atOnce: 1 } },
+  { name: 'units instead of static pods', shape: { isPlain: true } },
+  {
+    name: 'units, every flag, no bridge',
+    shape: { isPlain: true, allFlags: true },
+    wish: { withBridge: false },
+    restartsApiServers: true,
+  },
+]
+
+test.for(variants)('$name: no client fails, nothing of the old CA is left', async (variant) => {
+  const { shape, wish, restartsApiServers } = variant
+  const scene = new Scene({ ...small, ...shape }, wish)
+  scene.clients.expectsBridge = wish?.withBridge !== false && wish?.reason !== 'compromise'
+  const before = definitions(scene)
+  scene.cluster.restarts.length = 0
+  await scene.runAll()
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+  expect(definitions(scene)).toEqual(before)
+  const restarts = scene.cluster.restarts.filter((id) => id.endsWith('/kube-apiserver'))
+  expect(restarts.length > 0).toBe(restartsApiServers === true)
+})
+
+/** Bytes of manifests and units. */
+function definitions(scene: Scene): [string, string][] {
+  return Object.entries(scene.files()).filter(([key]) => /\/(manifests|system)\//.test(key))
+}
+
+/** What files hold of a CA: its certificate and leaves that it signed. */
+function heldOf(scene: Scene, ca: 'oldCa' | 'oldFrontProxyCa') {
+  const { spki } = scene.cluster[ca]
+  return Object.entries(scene.files()).filter(([, text]) =>
+    [...scene.cluster.certificates.values()].some(
+      (one) => one.signedBy === spki && text.includes(one.digest),
+    ),
+  )
+}
+
+test.for([
+  { ca: 'cluster', rotated: 'oldCa', other: 'oldFrontProxyCa' },
+  { ca: 'front-proxy', rotated: 'oldFrontProxyCa', other: 'oldCa' },
+] as const)('the $ca CA alone: the other one stays as it is', async ({ ca, rotated, other }) => {
+  const scene = new Scene(small, { cas: [ca] })
+  const before = heldOf(scene, other)
+  await scene.runAll()
+  expect(scene.clients.failures).toEqual([])
+  expect(heldOf(scene, rotated)).toEqual([])
+  expect(heldOf(scene, other).map(([key]) => key)).toEqual(before.map(([key]) => key))
+})
+
+test.for([{ newKeys: true }, { reason: 'compromise' }] as const)(
+  '%o: no leaf keeps its key',
+  async (wish) => {
+    const scene = new Scene(small, wish)
+    scene.clients.expectsBridge = false
+    const keys = () => {
+      const text = Object.values(scene.files()).join()
+      const held = [...scene.cluster.certificates.values()].filter(
+        ({ digest, isCa }) => !isCa && text.includes(digest),
+      )
+      return new Set(held.map(({ spki }) => spki))
+    }
+    const before = keys()
+    await scene.runAll()
+    expect(before.size).toBeGreaterThan(10)
+    expect([...keys()].filter((key) => before.has(key))).toEqual([])
+  },
+)
+
+test('a single API server that must be restarted is refused until the outage is accepted', async () => {
+  const scene = new Scene({ controlPlanes: 1, workers: 1, allFlags: true })
+  await scene.runAll(1, 4)
+  await expect(scene.run(5)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'the only API server must be restarted',
+    next: 'kcert rotate-ca --phase 5 --accept-outage',
+  })
+})
+
+test('with a leaked key the way back ends where controller-managers sign with the new one', async () => {
+  const scene = new Scene(small, { reason: 'compromise' })
+  scene.clients.expectsBridge = false
+  await scene.runAll(1, 7)
+  await expect(scene.undo(7)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'controller-managers are not led back to the old pair',
+  })
+})
+
+test.for([{ allFlags: true }, { isPlain: true }, { isPlain: true, allFlags: true }])(
+  '%o: rolled back from phase 11, every byte is what it was',
+  async (shape) => {
+    const scene = new Scene({ ...small, ...shape })
+    const [files, objects] = [scene.files(), scene.objects()]
+    await scene.runAll(1, 11)
+    for (let phase = 11; phase >= 1; phase--) await scene.undo(phase)
+    await scene.cluster.time.pass(120_000)
+    expect(scene.files()).toEqual(files)
+    expect(scene.objects()).toEqual(objects)
+    expect(scene.clients.failures).toEqual([])
+  },
+)
