@@ -1,0 +1,250 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pMap from 'p-map'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Cluster as Connection, openCluster as connect } from '../../src/cluster/cluster.ts'
+import type { RequestObject } from '../../src/csr/requests-api.ts'
+import { readPrivateKeyFile } from '../../src/x509/keys.ts'
+import { requestPem } from '../csr/made-requests.ts'
+import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { kcertBeside, type Session } from '../scripts/program.ts'
+import { sleep, until } from './command.ts'
+import { type FaultyProxy, startFaultyProxy } from './faulty-proxy.ts'
+import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
+
+// Every call of every command that writes meets every fault once, on its way to a real API server: the command ends well, or says to
+// run it again, and the second run ends it. Nothing is lost and nothing is done twice.
+
+const kinds: readonly FaultKind[] = [
+  'conflict',
+  'too-many-requests',
+  'internal',
+  'internal-after',
+  'unavailable',
+  'reset-before',
+  'reset-after',
+  'hang',
+  'hang-after',
+  'cut',
+]
+const own = 'example.com/faults'
+const users = 'kubernetes.io/kube-apiserver-client'
+const atOnce = 4
+
+describeOnCluster('API faults', () => {
+  let cluster: Cluster & { close(): Promise<void> }
+  let connection: Connection
+  let proxy: FaultyProxy
+  let folder: string
+  const at = (file: string): string => join(folder, file)
+  const pair = (): string[] => ['--ca', at('ca.pem'), '--ca-key', at('ca-key.pem')]
+
+  beforeAll(async () => {
+    execFileSync(process.execPath, ['scripts/build.ts'])
+    cluster = await openCluster({ controlPlanes: 1, workers: 1 })
+    folder = mkdtempSync(join(tmpdir(), 'kcert-faults-'))
+    proxy = await startFaultyProxy(cluster.kubeconfig, cluster.spec.keys)
+    connection = await connect({
+      files: [cluster.kubeconfig],
+      filesMustExist: true,
+      requestTimeoutMs: 10_000,
+      surroundings: { env: {}, stdinIsTerminal: false },
+      clock: () => new Date(),
+      random: (count) => crypto.getRandomValues(new Uint8Array(count)),
+    })
+    const made = [
+      await kcertBeside(['key', 'generate', '--out', at('key.pem')]),
+      await kcertBeside(['ca', 'init', '--cn', 'x', '--out', at('ca.pem'), '--key-out', at('ca-key.pem')]),
+    ]
+    expect(made.map(({ exit }) => exit)).toEqual([0, 0])
+  })
+  afterAll(async () => {
+    connection?.close()
+    await proxy?.close()
+    if (folder) rmSync(folder, { recursive: true })
+    await cluster?.close()
+  })
+
+  /** PEM of a request of this name for the key of the suite. */
+  function pemOf(name: string): string {
+    const { keyObject } = readPrivateKeyFile(readFileSync(at('key.pem')))
+    return requestPem({ subject: { commonName: name } }, keyObject)
+  }
+
+  async function stored(name: string): Promise<RequestObject> {
+    const object = await connection.requests.get(name)
+    if (object === undefined) throw new Error(`${name} is lost`)
+    return object
+  }
+
+  async function put(name: string, signerName: string, isApproved: boolean): Promise<void> {
+    const object = await connection.requests.create({
+      metadata: { name, labels: { fault: name } },
+      spec: { request: Buffer.from(pemOf(name)).toString('base64'), signerName, usages: ['client auth'] },
+    })
+    if (isApproved) await approve(object)
+  }
+
+  async function approve(object: RequestObject): Promise<void> {
+    const condition = { type: 'Approved', status: 'True', reason: 'ByTest', message: 'by a test' }
+    await connection.requests.replaceApproval({ ...object, status: { conditions: [condition] } })
+  }
+
+  /** Approves what a command will make; gives up when the command ended before. */
+  async function approveWhenThere(name: string, ended: () => boolean): Promise<void> {
+    while (!ended()) {
+      const object = await connection.requests.get(name)
+      if (object !== undefined && object.status?.conditions === undefined) return approve(object)
+      await sleep(100)
+    }
+  }
+
+  interface Commanded {
+    readonly prepare?: (name: string) => Promise<void>
+    readonly args: (name: string) => string[]
+    readonly meanwhile?: (name: string, ended: () => boolean) => Promise<void>
+    /** What must be true in the end, and only once. */
+    readonly expectDone: (name: string) => Promise<void>
+  }
+
+  async function expectOneApproval(name: string): Promise<void> {
+    const conditions = (await stored(name)).status?.conditions ?? []
+    expect(conditions.map(({ type, reason }) => [type, reason])).toEqual([['Approved', 'ApprovedByOperator']])
+  }
+
+  async function expectFetched(name: string, file: string): Promise<void> {
+    const { status } = await stored(name)
+    const issued = Buffer.from(status?.certificate ?? '', 'base64').toString()
+    expect(readFileSync(file, 'utf8').trim()).toBe(issued.trim())
+  }
+
+  const issuedBefore = async (name: string): Promise<void> => {
+    await put(name, users, true)
+    await until(
+      `${name} is issued`,
+      30_000,
+      async () => (await stored(name)).status?.certificate !== undefined,
+    )
+  }
+
+  const commands: Readonly<Record<string, Commanded>> = {
+    'csr submit': {
+      prepare: async (name) => writeFileSync(at(`${name}.csr`), pemOf(name)),
+      args: (name) => [
+        ...['csr', 'submit', at(`${name}.csr`), '--name', name],
+        ...['--signer', own, '--usage', 'client auth'],
+      ],
+      async expectDone(name) {
+        expect((await stored(name)).spec).toMatchObject({ signerName: own, usages: ['client auth'] })
+      },
+    },
+    'csr approve NAME': {
+      prepare: (name) => put(name, own, false),
+      args: (name) => ['csr', 'approve', name],
+      expectDone: expectOneApproval,
+    },
+    'csr approve -l': {
+      prepare: (name) => put(name, own, false),
+      args: (name) => ['csr', 'approve', '-l', `fault=${name}`, '--yes'],
+      expectDone: expectOneApproval,
+    },
+    'ca sign --csr': {
+      prepare: (name) => put(name, own, true),
+      args: (name) => ['ca', 'sign', '--csr', name, ...pair(), '--ledger', at(`${name}.jsonl`)],
+      async expectDone(name) {
+        const { status } = await stored(name)
+        writeFileSync(at(`${name}.crt`), Buffer.from(status?.certificate ?? '', 'base64'))
+        const printed = execFileSync('openssl', ['x509', '-noout', '-serial', '-in', at(`${name}.crt`)], {
+          encoding: 'utf8',
+        })
+        const serial = printed.trim().replace('serial=', '').toLowerCase()
+        // Whatever was signed in vain is there as well.
+        expect(readFileSync(at(`${name}.jsonl`), 'utf8').toLowerCase()).toContain(serial)
+      },
+    },
+    'csr fetch --wait': {
+      prepare: (name) => put(name, users, true),
+      args: (name) => [
+        ...['csr', 'fetch', name, '--wait', '20s'],
+        ...['--key', at('key.pem'), '--out', at(`${name}.crt`)],
+      ],
+      expectDone: (name) => expectFetched(name, at(`${name}.crt`)),
+    },
+    'csr fetch NAME --out-dir': {
+      prepare: issuedBefore,
+      args: (name) => ['csr', 'fetch', name, '--out-dir', at(name)],
+      expectDone: (name) => expectFetched(name, at(`${name}/${name}.crt`)),
+    },
+    'csr fetch -l --out-dir': {
+      prepare: issuedBefore,
+      args: (name) => ['csr', 'fetch', '-l', `fault=${name}`, '--out-dir', at(name)],
+      expectDone: (name) => expectFetched(name, at(`${name}/${name}.crt`)),
+    },
+    'csr request': {
+      args: (name) => [
+        ...['csr', 'request', '--user', name, '--wait', '30s'],
+        ...[
+          '--key-out',
+          at(`${name}.pem`),
+          '--out',
+          at(`${name}.crt`),
+          '--kubeconfig-out',
+          at(`${name}.conf`),
+        ],
+      ],
+      meanwhile: approveWhenThere,
+      async expectDone(name) {
+        await expectFetched(name, at(`${name}.crt`))
+        const publicKeyOf = (args: string[]): string => execFileSync('openssl', args, { encoding: 'utf8' })
+        expect(publicKeyOf(['x509', '-noout', '-pubkey', '-in', at(`${name}.crt`)])).toBe(
+          publicKeyOf(['pkey', '-pubout', '-in', at(`${name}.pem`)]),
+        )
+      },
+    },
+  }
+
+  let made = 0
+
+  /** Runs a command until it is done, at most twice; returns the calls of the first run. */
+  async function runWith(
+    command: Commanded,
+    fault?: { readonly kind: FaultKind; readonly at: number },
+  ): Promise<{ calls: readonly string[]; runs: number }> {
+    const name = `fault-${++made}`
+    await command.prepare?.(name)
+    const way = proxy.way(at(`${name}.admin`), fault)
+    const line = command.args(name)
+    const once = async (kubeconfig: string): Promise<Session> => {
+      let isEnded = false
+      const running = kcertBeside([...line, '--request-timeout', '2s'], { env: { KUBECONFIG: kubeconfig } })
+      const ended = running.finally(() => {
+        isEnded = true
+      })
+      await command.meanwhile?.(name, () => isEnded)
+      return ended
+    }
+    const first = await once(way.kubeconfig)
+    const what = `${line.join(' ')} with ${JSON.stringify(fault)}: ${first.stdout}${first.stderr}`
+    if (first.exit !== 0) {
+      expect([3, 4], what).toContain(first.exit)
+      const second = await once(proxy.way(at(`${name}.again`)).kubeconfig)
+      expect(second.exit, `${what}\nagain: ${second.stdout}${second.stderr}`).toBe(0)
+    }
+    expect(way.calls.length, `the fault was not met: ${what}`).toBeGreaterThanOrEqual(fault?.at ?? 1)
+    await command.expectDone(name)
+    return { calls: way.calls, runs: first.exit === 0 ? 1 : 2 }
+  }
+
+  test.each(Object.entries(commands))('kcert %s loses nothing', async (line, command) => {
+    const { calls } = await runWith(command)
+    expect(calls.length).toBeGreaterThan(0)
+    const faults = calls.flatMap((_, index) => kinds.map((kind) => ({ kind, at: index + 1 })))
+    const results = await pMap(faults, (fault) => runWith(command, fault), { concurrency: atOnce })
+    const again = results.filter(({ runs }) => runs > 1).length
+    process.stderr.write(
+      `kcert ${line}: ${calls.length} calls, ${faults.length} faults, ${again} run again\n`,
+    )
+  })
+})
