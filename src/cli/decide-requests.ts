@@ -8,6 +8,7 @@ import type { Policy } from '../csr/approval/policy.ts'
 import { builtinPolicies, readPolicies } from '../csr/approval/policy-file.ts'
 import { stateOf } from '../csr/life.ts'
 import { readSigningRequests } from '../csr/manifest-reading.ts'
+import { readRequests } from '../csr/many-requests.ts'
 import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
@@ -145,20 +146,19 @@ async function gather(
     name,
   }))
   for (const source of file) wanted.push(...(await expectedIn(source, context)))
-  const got = await pMap(
-    wanted,
-    async ({ name, expected, source }) => {
-      const object = await api.get(name)
-      if (object === undefined)
-        return { name, outcome: 'gone', reason: 'there is no request of this name' } as const
-      const difference = expected && differenceFromFile(expected, object)
-      return difference === undefined
-        ? object
-        : ({ name, outcome: 'changed', reason: `${difference} ${source}`, object } as const)
-    },
+  const objects = await readRequests(
+    api,
+    wanted.map(({ name }) => name),
     { concurrency },
   )
-  for (const [index, one] of got.entries()) found.set(wanted[index]!.name, one)
+  for (const [index, { name, expected, source }] of wanted.entries()) {
+    const object = objects[index]
+    const difference = expected && object && differenceFromFile(expected, object)
+    if (object === undefined)
+      found.set(name, { name, outcome: 'gone', reason: 'there is no request of this name' })
+    else if (difference === undefined) found.set(name, object)
+    else found.set(name, { name, outcome: 'changed', reason: `${difference} ${source}`, object })
+  }
   if (selector !== undefined || signer !== undefined || (policy !== undefined && wanted.length === 0)) {
     const selection = {
       ...(selector === undefined ? {} : { labelSelector: selector }),

@@ -3,8 +3,6 @@ import { clusterRequest } from '../csr/cluster-request.ts'
 import { decidedBy } from '../csr/managers.ts'
 import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
-import { Inspection } from '../inspection/inspection.ts'
-import { defaultThresholds } from '../inspection/thresholds.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { RequestDescription, RequestDescriptions } from './description-report.ts'
 
@@ -46,6 +44,10 @@ async function inspected(
   now: Date,
 ): Promise<Pick<RequestDescription, 'certificates' | 'problems'>> {
   if (certificate === undefined) return { certificates: [], problems: [] }
+  const [{ Inspection }, { defaultThresholds }] = await Promise.all([
+    import('../inspection/inspection.ts'),
+    import('../inspection/thresholds.ts'),
+  ])
   const inspection = new Inspection({
     now,
     thresholds: defaultThresholds,

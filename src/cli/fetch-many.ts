@@ -1,11 +1,12 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import pMap from 'p-map'
 import type { FetchedMany, FetchedOne } from '../csr/fetch-report.ts'
+import { readRequests } from '../csr/many-requests.ts'
 import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import { type ErrorCode, type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { writeNewFiles } from '../system/new-files.ts'
 import { checkFiles } from './command-files.ts'
 import type { Context } from './context.ts'
 import { certificateFacts, type Expected, fitCertificate } from './fetch-certificate.ts'
@@ -46,13 +47,7 @@ export async function fetchMany(
   const gathered = await gather(wish, api, context)
   makeFolder(wish.folder)
   const now = context.clock()
-  const writing = progressOn(context, 'fetched', gathered.length)
-  const results = gathered.map(({ name, object }) => {
-    const result = fetchOne(name, object, wish, now)
-    writing.step()
-    return result
-  })
-  writing.end()
+  const results = await written(gathered.map(({ name, object }) => fetchOne(name, object, wish, now)))
   const counts: Record<string, number> = {}
   for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1
   const requests = results.map(({ error, ...rest }) =>
@@ -77,16 +72,9 @@ async function gather(
   context: Context,
 ): Promise<Gathered[]> {
   const reading = progressOn(context, 'read', names.length)
-  const named = await pMap(
-    names,
-    async (name): Promise<Gathered> => {
-      const object = await api.get(name)
-      reading.step()
-      return { name, object }
-    },
-    { concurrency: readAtOnce },
-  )
+  const objects = await readRequests(api, names, { concurrency: readAtOnce, onRead: () => reading.step() })
   reading.end()
+  const named = names.map((name, index): Gathered => ({ name, object: objects[index] }))
   const found = new Map(named.map((one) => [one.name, one]))
   if (signer === undefined && selector === undefined) return named
   const selection = {
@@ -114,12 +102,15 @@ function makeFolder(folder: string): void {
 
 type Result = Omit<FetchedOne, 'error'> & { readonly error?: KcertError }
 
+/** What comes of a request once its file is written; `text` goes into a file that is not there yet. */
+type Planned = Result & { readonly text?: string }
+
 function fetchOne(
   name: string,
   object: RequestObject | undefined,
   { folder, ca, acceptsNames, replace }: FetchManyWish,
   now: Date,
-): Result {
+): Planned {
   try {
     if (object === undefined) throw noSuchRequest(name)
     const fetched = fitCertificate(signingRequestOfObject(object), { key: undefined, ca, acceptsNames, now })
@@ -130,12 +121,32 @@ function fetchOne(
       outputs: [{ by: '--out-dir', path: file, holds: 'public' }],
       replace: true,
     })
-    const isWritten = writeIssued(file, chainPem(fetched.chain), { replace, isSecret: false })
-    return { name, outcome: isWritten ? 'fetched' : 'present', file, certificate: certificateFacts(fetched) }
+    const text = chainPem(fetched.chain)
+    const done = { name, outcome: 'fetched', file, certificate: certificateFacts(fetched) } as const
+    if (!existsSync(file)) return { ...done, text }
+    const isWritten = writeIssued(file, text, { replace, isSecret: false })
+    return isWritten ? done : { ...done, outcome: 'present' }
   } catch (error) {
-    if (!(error instanceof KcertError)) throw error
-    return { name, outcome: outcomes[error.code] ?? 'failed', error }
+    if (error instanceof KcertError) return failed(name, error)
+    throw error
   }
+}
+
+/** Writes what is not there yet. */
+async function written(planned: readonly Planned[]): Promise<Result[]> {
+  const files = planned.flatMap(({ file, text }) =>
+    file && text !== undefined ? [{ path: file, text }] : [],
+  )
+  const failures = await writeNewFiles(files)
+  const failureOf = new Map(files.map(({ path }, index) => [path, failures[index]]))
+  return planned.map(({ text, ...result }) => {
+    const error = text === undefined ? undefined : failureOf.get(result.file!)
+    return error === undefined ? result : failed(result.name, error)
+  })
+}
+
+function failed(name: string, error: KcertError): Result {
+  return { name, outcome: outcomes[error.code] ?? 'failed', error }
 }
 
 /** The API server lets no slash into a name; whoever answers with one is not to choose where a file lies. */

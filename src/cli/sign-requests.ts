@@ -12,6 +12,7 @@ import {
   uploadCertificate,
   type Written,
 } from '../csr/issuing.ts'
+import { readRequests } from '../csr/many-requests.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
@@ -90,11 +91,9 @@ async function gather(
   { names, signer, selector, concurrency }: SigningWish,
   api: RequestsApi,
 ): Promise<(RequestObject | Absent)[]> {
-  const named = await pMap(
-    [...new Set(names)],
-    async (name): Promise<RequestObject | Absent> => (await api.get(name)) ?? { absent: name },
-    { concurrency },
-  )
+  const wanted = [...new Set(names)]
+  const objects = await readRequests(api, wanted, { concurrency })
+  const named = wanted.map((name, index): RequestObject | Absent => objects[index] ?? { absent: name })
   if (signer === undefined && selector === undefined) return named
   const selection = {
     ...(signer === undefined ? {} : { signerName: signer }),

@@ -51,9 +51,9 @@ export function writeFileAtomically(
 ): void {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
   const target = targetOf(path, secret, calls)
-  if (exclusive && target.before) throw exists(path)
+  if (exclusive && target.before) throw alreadyThere(path)
   const folder = dirname(target.path)
-  const temporary = join(folder, temporaryName(basename(target.path)))
+  const temporary = join(folder, temporaryName(basename(target.path), randomBytes(6).toString('hex')))
   try {
     writeTemporary(temporary, bytes, mode, secret ? undefined : target.before, calls)
     if (exclusive) {
@@ -65,7 +65,7 @@ export function writeFileAtomically(
     }
   } catch (error) {
     removeQuietly(temporary, calls)
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && exclusive) throw exists(path)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && exclusive) throw alreadyThere(path)
     throw notWritten(path, error as Error)
   }
   syncFolder(path, folder, calls)
@@ -77,10 +77,10 @@ export function isTemporaryName(name: string): boolean {
   return name.startsWith('.') && name.endsWith('.kcert-tmp')
 }
 
-// The dot in front matters: the kubelet runs every file in its manifests folder whose name has none.
-function temporaryName(name: string): string {
+/** Returns the name of an unfinished write. The dot in front matters: the kubelet runs every file in its manifests folder that has none. */
+export function temporaryName(name: string, mark: string): string {
   // Names end at 255 bytes, and a character takes up to 4 in UTF-8.
-  return `.${name.slice(0, 50).toWellFormed()}.${randomBytes(6).toString('hex')}.kcert-tmp`
+  return `.${name.slice(0, 50).toWellFormed()}.${mark}.kcert-tmp`
 }
 
 function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
@@ -154,7 +154,8 @@ function checkWritten(descriptor: number, bytes: Uint8Array, calls: FileCalls): 
   }
 }
 
-function syncFolder(path: string, folder: string, calls: FileCalls): void {
+/** Makes new names in a folder durable. Throws KCERT_FILE_NOT_WRITTEN. */
+export function syncFolder(path: string, folder: string, calls: FileCalls): void {
   try {
     const descriptor = calls.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)
     try {
@@ -178,7 +179,8 @@ function syncFolder(path: string, folder: string, calls: FileCalls): void {
   }
 }
 
-function removeQuietly(path: string, calls: FileCalls): void {
+/** Removes a file that may not be there. */
+export function removeQuietly(path: string, calls: FileCalls): void {
   try {
     calls.unlinkSync(path)
   } catch {
@@ -186,7 +188,8 @@ function removeQuietly(path: string, calls: FileCalls): void {
   }
 }
 
-function exists(path: string): KcertError {
+/** Returns the error of a write that may not replace anything. */
+export function alreadyThere(path: string): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${path} exists and is not replaced`, {
     why: 'it may hold the only copy of something',
     next: 'name another file, or move this one away',
@@ -204,7 +207,8 @@ function linked(path: string): KcertError {
   )
 }
 
-function notWritten(path: string, cause: Error): KcertError {
+/** Returns the error of a write that failed and changed nothing. */
+export function notWritten(path: string, cause: Error): KcertError {
   return new KcertError(
     'KCERT_FILE_NOT_WRITTEN',
     `${path} could not be written; what was there is untouched`,

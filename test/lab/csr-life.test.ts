@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { connect, createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { kcertBeside, type Session } from '../scripts/program.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
@@ -144,6 +146,37 @@ describeOnCluster('the life of a request', () => {
     const { stdout } = await kcert(['csr', 'explain', 'web'])
     expect(stdout).toContain('signer-absent')
     expect(stdout).toContain('kcert ca sign --csr web --ca ca.pem --ca-key ca-key.pem')
+  })
+
+  test('a signer of its own: the Secret and the ConfigMap that fetch makes serve TLS to those who trust the CA', async () => {
+    const ca = ['--out', at('ca.pem'), '--key-out', at('ca-key.pem')]
+    expect((await kcert(['ca', 'init', '--cn', 'My Example Signer', ...ca])).exit).toBe(0)
+    const sign = ['ca', 'sign', '--csr', 'web', '--ca', at('ca.pem'), '--ca-key', at('ca-key.pem')]
+    expect((await kcert(sign)).stdout).toMatch(/web +signed/)
+    const fetched = await kcert([
+      ...['csr', 'fetch', 'web', '--key', at('web.pem'), '--ca', at('ca.pem'), '-o', 'manifest'],
+      ...['--secret', 'web.default', '--configmap', 'web-ca.default', '--print-key'],
+    ])
+    expect(fetched.exit).toBe(0)
+    await lab.kubectl(['apply', '-f', '-'], { input: fetched.stdout })
+    const dataOf = async (object: string): Promise<Record<string, string>> =>
+      JSON.parse((await lab.kubectl(['get', object, '-o', 'jsonpath={.data}'])).stdout)
+    const [secret, trust] = [await dataOf('secret/web'), await dataOf('configmap/web-ca')]
+    const [cert, key] = ['tls.crt', 'tls.key'].map((name) => Buffer.from(secret[name]!, 'base64'))
+    const server = createServer({ cert: cert!, key: key! })
+    server.on('tlsClientError', () => {})
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+    const { port } = server.address() as AddressInfo
+    const isTrusted = (authority: string | undefined): Promise<boolean> =>
+      new Promise((done) => {
+        const socket = connect({ port, servername: 'web.shop.svc', ca: authority ?? [] }, () => {
+          socket.destroy()
+          done(true)
+        })
+        socket.on('error', () => done(false))
+      })
+    expect([await isTrusted(trust['ca.crt']), await isTrusted(undefined)]).toEqual([true, false])
+    await new Promise((closed) => server.close(closed))
   })
 
   test('kubelets wait for their serving certificates: list shows them, explain and check say what is left to do', async () => {

@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto'
+import * as fs from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { KcertError } from '../errors/kcert-error.ts'
+import { alreadyThere, notWritten, removeQuietly, syncFolder, temporaryName } from './atomic-file.ts'
+
+const syncFile = promisify(fs.fsync)
+
+/** Few systems let a process open fewer. */
+const openAtOnce = 128
+
+export interface NewFile {
+  readonly path: string
+  readonly text: string
+}
+
+/**
+ * Writes files that everybody may read and that are not there yet, and returns what kept each from being written, in their order:
+ * undefined where nothing did. Each is on the disk, whole, before it has its name, as with `writeFileAtomically`; but the disk is
+ * waited for once for many, not once for each, which is ten times quicker.
+ */
+export async function writeNewFiles(files: readonly NewFile[]): Promise<(KcertError | undefined)[]> {
+  const failures: (KcertError | undefined)[] = []
+  for (let start = 0; start < files.length; start += openAtOnce) {
+    const opened = files.slice(start, start + openAtOnce).map(openTemporary)
+    const synced = await Promise.all(opened.map(toDisk))
+    failures.push(...synced.map(giveName))
+  }
+  return withSyncedFolders(files, failures)
+}
+
+/** A file under its temporary name, and why it is not to get its own. */
+interface Unnamed {
+  readonly path: string
+  readonly temporary: string
+  readonly descriptor: number | undefined
+  readonly failure: KcertError | undefined
+}
+
+function openTemporary({ path, text }: NewFile): Unnamed {
+  const temporary = join(dirname(path), temporaryName(basename(path), randomBytes(6).toString('hex')))
+  let descriptor: number | undefined
+  try {
+    descriptor = fs.openSync(temporary, 'wx', 0o600)
+    fs.fchmodSync(descriptor, 0o644)
+    fs.writeFileSync(descriptor, text)
+    return { path, temporary, descriptor, failure: undefined }
+  } catch (error) {
+    return { path, temporary, descriptor, failure: notWritten(path, error as Error) }
+  }
+}
+
+async function toDisk(file: Unnamed): Promise<Unnamed> {
+  const { path, descriptor, failure } = file
+  if (descriptor === undefined) return file
+  try {
+    await syncFile(descriptor)
+    fs.closeSync(descriptor)
+    return file
+  } catch (error) {
+    return { ...file, failure: failure ?? notWritten(path, error as Error) }
+  }
+}
+
+function giveName({ path, temporary, failure }: Unnamed): KcertError | undefined {
+  try {
+    // Unlike a rename, a link fails where somebody else was quicker.
+    if (failure === undefined) fs.linkSync(temporary, path)
+    return failure
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'EEXIST' ? alreadyThere(path) : notWritten(path, error as Error)
+  } finally {
+    removeQuietly(temporary, fs)
+  }
+}
+
+function withSyncedFolders(
+  files: readonly NewFile[],
+  failures: readonly (KcertError | undefined)[],
+): (KcertError | undefined)[] {
+  const lost = new Map<string, KcertError | undefined>()
+  for (const { path } of files) {
+    const folder = dirname(path)
+    if (!lost.has(folder)) lost.set(folder, syncFailure(path, folder))
+  }
+  return failures.map((failure, index) => failure ?? lost.get(dirname(files[index]!.path)))
+}
+
+function syncFailure(path: string, folder: string): KcertError | undefined {
+  try {
+    syncFolder(path, folder, fs)
+    return undefined
+  } catch (error) {
+    if (error instanceof KcertError) return error
+    throw error
+  }
+}
