@@ -30,7 +30,12 @@ export function tornFile(file: FileContent): boolean {
 function readFileGroup(path: string, records: readonly AnswerRecord[]): FileContent | FileFacts {
   const of = new Map(records.map((record) => [record.name, record]))
   const link = of.get('link')
-  const name = link === undefined ? { path } : { path, linkTarget: link.rest }
+  const linked = of.get('linked')
+  const name = {
+    path,
+    ...(link && { linkTarget: link.rest }),
+    ...(linked && { linkedAt: timeOf(linked.rest) }),
+  }
   const reason = of.get('error')?.rest
   if (reason !== undefined) return { ...name, found: 'unreadable', reason }
   const stat = of.get('stat')
@@ -82,8 +87,13 @@ function readStat([mode = '', uid, gid, size, modified]: readonly string[]): Fil
     uid: Number(uid),
     gid: Number(gid),
     sizeBytes: Number(size),
-    modifiedAt: new Date(Math.floor(Number(modified) * 1000)),
+    modifiedAt: timeOf(modified),
   }
+}
+
+function timeOf(seconds: string | undefined): Date {
+  // Three decimals times a thousand may come out a hair below the whole number that they are.
+  return new Date(Math.floor(Number(seconds) * 1000 + 1e-3))
 }
 
 /** Returns the processes of a `kc_processes` that are one of these programs. */

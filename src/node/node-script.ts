@@ -74,7 +74,7 @@ kc_read() {
   i=0
   for f; do
     echo "file $i"; i=$((i + 1))
-    [ -L "$f" ] && printf 'link %s\\n' "$(readlink "$f")"
+    [ -L "$f" ] && { printf 'link %s\\n' "$(readlink "$f")"; stat -c "linked $kc_mtime" "$f"; }
     if [ -e "$f" ]; then
       # Nothing but a file is opened: a FIFO would wait for its writer.
       if [ "$want" = stat ] || [ ! -f "$f" ]; then stat -L -c "stat %f %u %g %s $kc_mtime" "$f"

@@ -16,6 +16,8 @@ interface FileName {
   readonly path: string
   /** Where it points, as written, when the path itself is a symbolic link. */
   readonly linkTarget?: string
+  /** When that link was made. */
+  readonly linkedAt?: Date
 }
 
 /** Mode and owner of what a path leads to, links followed. */

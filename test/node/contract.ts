@@ -87,7 +87,12 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
         linkTarget: 'kubelet-client-2026.pem',
         sha256: sha256('pair'),
       })
-      expect(dangling).toEqual({ path: at('dangling'), found: 'absent', linkTarget: 'gone' })
+      expect(dangling).toEqual({
+        path: at('dangling'),
+        found: 'absent',
+        linkTarget: 'gone',
+        linkedAt: expect.any(Date),
+      })
       expect(fifo).toMatchObject({ found: 'special' })
       expect(dir).toMatchObject({ found: 'folder' })
     })
