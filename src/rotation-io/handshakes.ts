@@ -1,0 +1,99 @@
+import { isIP } from 'node:net'
+import type { ProcessFacts } from '../pki/node-access.ts'
+import type { CaBundlePicture, HandshakePicture } from '../rotation/picture.ts'
+import { shownChain } from '../tls/handshake.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { type EndpointSlice, getOne, listAll, resources, type ServiceObject } from './api-objects.ts'
+import { listenerOf } from './health.ts'
+import type { Site } from './site.ts'
+import { serviceNamed } from './workloads.ts'
+
+const timeoutMs = 5_000
+
+/** Returns what a process of the control plane or a kubelet shows on its node; undefined when it does not answer. */
+export async function processHandshake(
+  site: Site,
+  node: string,
+  { program, argv }: ProcessFacts,
+): Promise<HandshakePicture | undefined> {
+  const { host, port } =
+    program === 'kubelet'
+      ? listenerOf(argv, 10_250, 'port', 'address')
+      : listenerOf(argv, 6_443, 'secure-port', 'bind-address')
+  return handshake(site, `${node}/${program}`, node, host, port)
+}
+
+/** Returns what those show whom API servers verify by a caBundle; each distinct chain of a service's endpoints. */
+export async function serviceHandshakes(
+  site: Site,
+  bundles: readonly CaBundlePicture[],
+  from: string,
+): Promise<HandshakePicture[]> {
+  const servers = [...new Set(bundles.map(({ server }) => server))]
+  const found = await Promise.all(
+    servers.map(async (server) => {
+      const addresses = await addressesOf(site, server)
+      const shown = await Promise.all(
+        addresses.map(({ host, port, name }) => handshake(site, server, from, host, port, name)),
+      )
+      const byChain = new Map(shown.flatMap((one) => (one === undefined ? [] : [[one.chain.join(), one]])))
+      return [...byChain.values()]
+    }),
+  )
+  return found.flat()
+}
+
+interface Address {
+  readonly host: string
+  readonly port: number
+  /** For SNI, as API servers send it. */
+  readonly name: string
+}
+
+/** API servers dial the service; its endpoints are dialled here, since each has a certificate of its own in memory. */
+async function addressesOf({ objects }: Site, server: string): Promise<Address[]> {
+  const service = serviceNamed(server)
+  if (service === undefined) {
+    const url = URL.parse(server)
+    if (url === null || url.protocol !== 'https:') return []
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    return [{ host, port: Number(url.port || 443), name: host }]
+  }
+  const { namespace, name, port } = service
+  const [object, slices] = await Promise.all([
+    getOne<ServiceObject>(objects, { ...resources.services, namespace, name }),
+    listAll<EndpointSlice>(
+      objects,
+      { ...resources.endpointSlices, namespace },
+      { labelSelector: `kubernetes.io/service-name=${name}` },
+    ),
+  ])
+  const portName = object?.spec?.ports?.find((one) => one.port === port)?.name
+  return slices.flatMap(({ endpoints = [], ports = [] }) => {
+    const number = ports.find((one) => (one.name ?? '') === (portName ?? ''))?.port ?? ports[0]?.port
+    if (number === undefined) return []
+    return endpoints
+      .filter(({ conditions }) => conditions?.ready !== false)
+      .flatMap(({ addresses = [] }) =>
+        addresses.slice(0, 1).map((host) => ({ host, port: number, name: `${name}.${namespace}.svc` })),
+      )
+  })
+}
+
+async function handshake(
+  site: Site,
+  presenter: string,
+  from: string,
+  host: string,
+  port: number,
+  name = host,
+): Promise<HandshakePicture | undefined> {
+  try {
+    const ders = await shownChain(site.dial(from, host, port), isIP(name) ? '127.0.0.1' : name, timeoutMs)
+    const chain = site.certificates.addAll(ders.map((der) => Certificate.parse(der)))
+    return { presenter, chain, atMs: site.clock().getTime() }
+  } catch {
+    // Nobody answers, or no TLS: then nothing is presented.
+    return undefined
+  }
+}

@@ -1,0 +1,110 @@
+import type { FileContent, FileFacts, NodeAccess, NodeCall } from '../pki/node-access.ts'
+import type { FilePicture } from '../rotation/picture.ts'
+import { looksLikePem } from '../x509/pem.ts'
+import type { FileReading, ReadContent } from './file-reading.ts'
+
+/** A file of a node as it was read. */
+export interface NodeFile {
+  readonly picture: FilePicture
+  readonly refersTo?: ReadContent['refersTo']
+  /** Of definitions and configurations; not of what holds keys or certificates. */
+  readonly text?: string
+}
+
+interface Known {
+  readonly facts: FileFacts
+  /** By the node's clock, when it was read. */
+  readonly readAtMs: number
+  readonly file: NodeFile
+}
+
+/** The ticks of a file system's clock are coarser than its fractions say: what changed this lately may change again unseen. */
+const settledMs = 2_000
+
+const largestText = 256 * 1024
+
+/** The files of one node, read again only where they may have changed. */
+export class NodeFiles {
+  private readonly node: NodeAccess
+  private readonly reading: FileReading
+  private readonly known = new Map<string, Known>()
+
+  constructor(node: NodeAccess, reading: FileReading) {
+    this.node = node
+    this.reading = reading
+  }
+
+  /** Returns those of the paths that are readable files. `nodeNowMs` is the node's clock, `aheadMs` what it is ahead of kcert's. */
+  async read(
+    paths: readonly string[],
+    { nodeNowMs, aheadMs }: { readonly nodeNowMs: number; readonly aheadMs: number },
+    call: NodeCall,
+  ): Promise<Map<string, NodeFile>> {
+    const found = new Map<string, NodeFile>()
+    if (paths.length === 0) return found
+    const stale: string[] = []
+    const seen = paths.filter((path) => this.known.has(path))
+    const facts = seen.length === 0 ? [] : await this.node.statFiles(seen, call)
+    const fresh = new Map(facts.map((one) => [one.path, one]))
+    for (const path of paths) {
+      const known = this.known.get(path)
+      if (known !== undefined && isSame(known, fresh.get(path))) found.set(path, known.file)
+      else stale.push(path)
+    }
+    if (stale.length === 0) return found
+    for (const content of await this.node.readFiles(stale, call)) {
+      const file = await this.take(content, aheadMs)
+      this.known.delete(content.path)
+      if (file === undefined) continue
+      found.set(content.path, file)
+      this.known.set(content.path, { facts: withoutContent(content), readAtMs: nodeNowMs, file })
+    }
+    return found
+  }
+
+  private async take(file: FileContent, aheadMs: number): Promise<NodeFile | undefined> {
+    if (file.found !== 'file') return undefined
+    const { path, sha256, mode, content, modifiedAt, linkTarget, linkedAt } = file
+    const { holds, refersTo } = await this.reading.read(content, sha256)
+    const changedAtMs = Math.max(modifiedAt.getTime(), linkedAt?.getTime() ?? 0) - aheadMs
+    const isText = holds.kind === 'other' && content.length <= largestText && !looksLikePem(content)
+    return {
+      picture: {
+        node: this.node.name,
+        path,
+        digest: sha256,
+        mode,
+        changedAtMs,
+        ...(linkTarget === undefined ? {} : { linksTo: absolute(linkTarget, path) }),
+        holds,
+      },
+      ...(refersTo && { refersTo }),
+      ...(isText && { text: Buffer.from(content).toString('utf8') }),
+    }
+  }
+}
+
+function isSame({ facts: before, readAtMs }: Known, now: FileFacts | undefined): boolean {
+  if (before.found !== 'file' || now?.found !== 'file') return false
+  const changedAt = Math.max(now.modifiedAt.getTime(), now.linkedAt?.getTime() ?? 0)
+  return (
+    readAtMs - changedAt > settledMs &&
+    before.modifiedAt.getTime() === now.modifiedAt.getTime() &&
+    before.linkedAt?.getTime() === now.linkedAt?.getTime() &&
+    before.linkTarget === now.linkTarget &&
+    before.sizeBytes === now.sizeBytes &&
+    before.mode === now.mode
+  )
+}
+
+function withoutContent(file: FileContent): FileFacts {
+  if (file.found !== 'file') return file
+  const { content: _, ...facts } = file
+  return facts
+}
+
+/** Returns a path as written in a file or link, from the folder where that lies. */
+export function absolute(path: string, beside: string): string {
+  if (path.startsWith('/')) return path
+  return `${beside.slice(0, beside.lastIndexOf('/'))}/${path}`
+}

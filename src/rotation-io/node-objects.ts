@@ -1,0 +1,26 @@
+import type { NodeObject } from './api-objects.ts'
+
+const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
+
+/** True for a node that carries kubeadm's label of control planes. */
+export function isControlPlane({ metadata }: NodeObject): boolean {
+  return controlPlaneLabels.some((label) => metadata.labels?.[label] !== undefined)
+}
+
+const managedLabels = [
+  'eks.amazonaws.com/nodegroup',
+  'cloud.google.com/gke-nodepool',
+  'kubernetes.azure.com/cluster',
+  'node.openshift.io/os_id',
+]
+
+/** Returns how a node is laid out: what it says of itself when that is not served, else what the inventory says. */
+export function layoutOf({ metadata, status }: NodeObject, said: string | undefined): string {
+  const version = status?.nodeInfo?.kubeletVersion ?? ''
+  if (version.includes('+k3s')) return 'k3s'
+  if (version.includes('+rke2')) return 'rke2'
+  const isManaged =
+    /-(?:eks|gke)\b|-eks-|-gke\./.test(version) ||
+    managedLabels.some((label) => metadata.labels?.[label] !== undefined)
+  return isManaged ? 'managed' : (said ?? 'kubeadm')
+}

@@ -1,0 +1,300 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { flagsOf } from '../pki/component-flags.ts'
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import type { NodeAccess, ComponentName as NodeComponent, ProcessFacts } from '../pki/node-access.ts'
+import type { UnitFile } from '../pki/systemd-unit.ts'
+import { inventoryNode, unitOf } from '../rotation/inventory.ts'
+import { caFileOf, folderOn, keyBeside } from '../rotation/material.ts'
+import type {
+  ComponentPicture,
+  FilePicture,
+  KubeconfigPicture,
+  KubeletPicture,
+  ProcessPicture,
+} from '../rotation/picture.ts'
+import { caNames } from '../rotation/target.ts'
+import {
+  componentNames,
+  type Definition,
+  environmentPaths,
+  flagsWith,
+  processOf,
+  staticPodDefinitions,
+  textsOf,
+  unitDefinition,
+} from './definitions.ts'
+import { isHealthy } from './health.ts'
+import { absolute, type NodeFile, NodeFiles } from './node-files.ts'
+import type { Site } from './site.ts'
+
+/** What is seen on one node. */
+export interface NodeLook {
+  readonly components: readonly ComponentPicture[]
+  readonly kubelet?: KubeletPicture
+  readonly files: readonly FilePicture[]
+  readonly kubeconfigs: readonly KubeconfigPicture[]
+}
+
+const call = { timeoutMs: 15_000 }
+
+const programs: readonly NodeComponent[] = [...componentNames, 'kubelet']
+
+const kubeconfigPatterns = [
+  `${kubeadmFolders.kubernetes}/*.conf`,
+  `${kubeadmFolders.kubernetes}/*.kubeconfig`,
+  '/etc/cni/net.d/*kubeconfig*',
+]
+
+/** Flags that name what a rotation reads or writes. Others, service account keys and etcd's own among them, are left alone. */
+const fileFlag =
+  /^(?:(?:etcd-cafile|root-ca-file|kubelet-certificate-authority|kubelet-client-(?:certificate|key)|proxy-client-(?:cert|key)-file)|(?:requestheader-)?client-ca-file|tls-(?:cert|private-key)-file|cluster-signing-(?:cert|key)-file|kubeconfig)$/
+
+/** A round of reading tells which files to read next: manifests name certificates, kubeconfigs name others. */
+const mostRounds = 6
+
+/** Looks at one node again and again, and remembers where things lie there. */
+export class NodeWatch {
+  readonly name: string
+  private readonly node: NodeAccess
+  private readonly site: Site
+  private readonly files: NodeFiles
+  private paths: readonly string[] = []
+  private patterns: readonly string[] = []
+  private readonly units = new Map<string, readonly string[] | undefined>()
+
+  constructor(node: NodeAccess, site: Site) {
+    this.name = node.name
+    this.node = node
+    this.site = site
+    this.files = new NodeFiles(node, site.reading)
+  }
+
+  /** Returns what is there now. Throws as the node does. */
+  async look(): Promise<NodeLook> {
+    const aheadMs = await this.site.clockAheadMs(this.name)
+    const nodeNowMs = this.site.clock().getTime() + aheadMs
+    const read = new Map<string, NodeFile>()
+    const asked = new Set<string>()
+    const matched = new Map<string, readonly string[]>()
+    const readMore = async (paths: readonly string[]): Promise<void> => {
+      const more = [...new Set(paths)].filter((path) => !asked.has(path))
+      for (const path of more) asked.add(path)
+      for (const [path, file] of await this.files.read(more, { nodeNowMs, aheadMs }, call))
+        read.set(path, file)
+    }
+    const matchMore = async (patterns: readonly string[]): Promise<void> => {
+      const more = patterns.filter((pattern) => !matched.has(pattern))
+      if (more.length === 0) return
+      for (const pattern of more) matched.set(pattern, [])
+      matched.set(more[0]!, await this.node.matchPaths(more, call))
+    }
+    const [processes] = await Promise.all([
+      this.node.processes(programs, call),
+      readMore(this.paths),
+      matchMore(this.patterns),
+    ])
+    for (let round = 1; ; round++) {
+      const found = await this.interpret(processes, read, [...matched.values()].flat())
+      const before = asked.size + matched.size
+      await Promise.all([readMore(found.paths), matchMore(found.patterns)])
+      if (asked.size + matched.size > before && round < mostRounds) continue
+      this.paths = found.paths
+      this.patterns = found.patterns
+      return this.picture(found, processes, read)
+    }
+  }
+
+  /** Returns what is known from what was read so far, and what more there is to read. */
+  private async interpret(
+    processes: readonly ProcessFacts[],
+    read: ReadonlyMap<string, NodeFile>,
+    matched: readonly string[],
+  ) {
+    const paths: string[] = []
+    const units: Definition[] = []
+    for (const name of await this.unitNames(processes)) {
+      const files = (await this.unitFiles(name)) ?? []
+      const unit = files.flatMap((path): UnitFile[] => {
+        const text = read.get(path)?.text
+        return text === undefined ? [] : [{ path, text }]
+      })
+      const environment = environmentPaths(unit)
+      paths.push(...files, ...environment)
+      const definition = unitDefinition(name, unit, textsOf(read, environment))
+      if (definition !== undefined) units.push(definition)
+    }
+    const kubelet = await this.kubeletOf(processes, units, read)
+    paths.push(...kubelet.paths)
+    const manifests = matched.filter((path) => path.startsWith(`${kubelet.manifests}/`))
+    const static_ = await staticPodDefinitions(manifests.flatMap((path) => read.get(path) ?? []))
+    const definitions = [...static_, ...units.filter(({ name }) => name !== 'kubelet')]
+    const components = await Promise.all(
+      definitions.map((definition) => this.componentOf(definition, processes, read)),
+    )
+    paths.push(...matched, ...components.flatMap(({ paths: its }) => its))
+    const kubeconfigs = [...read.values()].filter(({ picture }) => picture.holds.kind === 'kubeconfig')
+    for (const { picture, refersTo } of kubeconfigs) {
+      for (const file of [refersTo?.ca, refersTo?.client]) {
+        if (file !== undefined) paths.push(absolute(file, picture.path))
+      }
+    }
+    for (const one of this.site.inventory.kubeconfigs ?? []) {
+      if ('node' in one && one.node === this.name) paths.push(one.path)
+    }
+    const pictures = components.flatMap(({ picture }) => picture ?? [])
+    const folder = folderOn({ components: pictures, atMs: 0, certificates: new Map() }, this.name)
+    const hasApiServer = pictures.some(({ name }) => name === 'kube-apiserver')
+    const patterns = [
+      `${kubelet.manifests}/*`,
+      ...kubeconfigPatterns,
+      `${kubelet.folder}/kubelet-client-*.pem`,
+      `${kubelet.folder}/kubelet-server-*.pem`,
+      ...(hasApiServer ? [`${folder}/*`, `${folder}/old/*`, `${folder}/new/*`] : []),
+    ]
+    return { paths: [...new Set(paths)], patterns, components: pictures, kubelet: kubelet.picture }
+  }
+
+  private async componentOf(
+    { name, runsAs, path, argv, annotations }: Definition,
+    processes: readonly ProcessFacts[],
+    read: ReadonlyMap<string, NodeFile>,
+  ): Promise<{ readonly picture?: ComponentPicture; readonly paths: readonly string[] }> {
+    const configuration = flagsOf(argv).config
+    const configured = configuration === undefined ? undefined : read.get(configuration)?.text
+    const flags = await flagsWith(argv, configured)
+    const running = processOf({ name, argv }, processes)
+    const paths = Object.entries(flags).flatMap(([flag, value]) =>
+      fileFlag.test(flag) && value.startsWith('/') ? [value] : [],
+    )
+    for (const ca of name === 'kube-apiserver' ? caNames : []) {
+      const file = caFileOf({ flags } as ComponentPicture, ca)
+      if (file !== undefined) paths.push(keyBeside(file))
+    }
+    if (configuration !== undefined) paths.push(configuration)
+    const definition = read.get(path)
+    if (definition === undefined || name === 'kubelet') return { paths }
+    const picture: ComponentPicture = {
+      id: `${this.name}/${name}`,
+      node: this.name,
+      name,
+      runsAs,
+      definition: path,
+      definitionDigest: definition.picture.digest,
+      flags,
+      annotations,
+      ...(running && {
+        process: await this.processPicture(running, await flagsWith(running.argv, configured)),
+      }),
+    }
+    return { picture, paths }
+  }
+
+  private async kubeletOf(
+    processes: readonly ProcessFacts[],
+    units: readonly Definition[],
+    read: ReadonlyMap<string, NodeFile>,
+  ) {
+    const running = processOf({ name: 'kubelet', argv: [] }, processes)
+    const argv = running?.argv ?? units.find(({ name }) => name === 'kubelet')?.argv ?? []
+    const flags = flagsOf(argv)
+    const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
+    const text = read.get(configPath)?.text
+    const configuration: KubeletConfiguration =
+      text === undefined
+        ? { featureGates: {} }
+        : await readKubeletConfiguration(text).catch(() => ({ featureGates: {} }))
+    const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
+    const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
+    const clientCaFile =
+      configuration.clientCaFile ?? flags['client-ca-file'] ?? `${kubeadmFolders.pki}/ca.crt`
+    const referred = read.get(kubeconfig)?.refersTo?.client
+    const clientCurrent = referred?.endsWith('-current.pem') ? absolute(referred, kubeconfig) : undefined
+    const asksForServing = configuration.serverTlsBootstrap ?? flags['rotate-server-certificates'] === 'true'
+    const servingCurrent = asksForServing ? `${folder}/kubelet-server-current.pem` : undefined
+    const picture: KubeletPicture = {
+      id: `${this.name}/kubelet`,
+      node: this.name,
+      clientCaFile,
+      kubeconfig,
+      ...(clientCurrent === undefined ? {} : { clientCurrent }),
+      ...(servingCurrent === undefined ? {} : { servingCurrent }),
+      ...(running && { process: await this.processPicture(running, flags) }),
+    }
+    const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent]
+    return {
+      picture,
+      folder,
+      manifests:
+        configuration.staticPodPath ?? flags['pod-manifest-path'] ?? `${kubeadmFolders.kubernetes}/manifests`,
+      paths: paths.filter((path) => path !== undefined),
+    }
+  }
+
+  private async processPicture(
+    running: ProcessFacts,
+    flags: Readonly<Record<string, string>>,
+  ): Promise<ProcessPicture> {
+    const [startedAtMs, healthy] = await Promise.all([
+      this.site.startedAtMs(this.name, running),
+      isHealthy(this.site, this.name, running),
+    ])
+    return { startedAtMs, flags, isHealthy: healthy }
+  }
+
+  /** The units to look at: the kubelet's while it does not run, and every component's where there are no static pods. */
+  private async unitNames(processes: readonly ProcessFacts[]): Promise<Definition['name'][]> {
+    const node = inventoryNode(this.site.inventory, this.name)
+    const runsKubelet = processes.some(({ program }) => program === 'kubelet')
+    const kubelet = runsKubelet ? [] : (['kubelet'] as const)
+    if (node?.layout === 'plain') return [...componentNames, ...kubelet]
+    return [...componentNames.filter((name) => node?.units?.[name] !== undefined), ...kubelet]
+  }
+
+  /** Paths of a unit's own file and its drop-ins; undefined where there is no such unit. Asked once. */
+  private async unitFiles(name: Definition['name']): Promise<readonly string[] | undefined> {
+    if (this.units.has(name)) return this.units.get(name)
+    const unit = await this.node
+      .unit(unitOf(this.site.inventory, this.name, name), call)
+      .catch((error: unknown) => {
+        // A node without systemd has no units; whether it can be reached is seen elsewhere.
+        if (error instanceof KcertError && error.code === 'KCERT_NODE_COMMAND_FAILED') return undefined
+        throw error
+      })
+    const files =
+      unit?.loadState === 'loaded' && unit.fragmentPath !== undefined
+        ? [unit.fragmentPath, ...unit.dropInPaths]
+        : undefined
+    this.units.set(name, files)
+    return files
+  }
+
+  private picture(
+    { components, kubelet }: Awaited<ReturnType<NodeWatch['interpret']>>,
+    _processes: readonly ProcessFacts[],
+    read: ReadonlyMap<string, NodeFile>,
+  ): NodeLook {
+    const files = [...read.values()].map((file) => withReferences(file, read))
+    const isKubelets = (path: string): boolean =>
+      path === kubelet.kubeconfig || path.endsWith('/bootstrap-kubelet.conf')
+    const kubeconfigs = files.flatMap(({ path, holds }): KubeconfigPicture[] => {
+      if (holds.kind !== 'kubeconfig' || holds.caData.length === 0 || isKubelets(path)) return []
+      const usedBy = components.find(({ flags }) => flags.kubeconfig === path)?.id
+      return [{ id: `${this.name}:${path}`, at: { node: this.name, path }, ...(usedBy && { usedBy }) }]
+    })
+    return { components, kubelet, files, kubeconfigs }
+  }
+}
+
+/** What a kubeconfig names by path counts as its own. */
+function withReferences({ picture, refersTo }: NodeFile, read: ReadonlyMap<string, NodeFile>): FilePicture {
+  const { holds, path } = picture
+  if (holds.kind !== 'kubeconfig' || refersTo === undefined) return picture
+  const certificates = (file: string | undefined): readonly string[] => {
+    const its = file === undefined ? undefined : read.get(absolute(file, path))?.picture.holds
+    return its?.kind === 'certificates' || its?.kind === 'pair' ? its.certificates : []
+  }
+  const client = holds.client ?? certificates(refersTo.client)[0]
+  const caData = holds.caData.length > 0 ? holds.caData : certificates(refersTo.ca)
+  return { ...picture, holds: { kind: 'kubeconfig', caData, ...(client === undefined ? {} : { client }) } }
+}

@@ -1,0 +1,266 @@
+import pMap from 'p-map'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { NodeAccess } from '../pki/node-access.ts'
+import { inventoryNode } from '../rotation/inventory.ts'
+import { copiesFolder } from '../rotation/material.ts'
+import type {
+  CopyPicture,
+  HandshakePicture,
+  NodePicture,
+  SectionName,
+  Sections,
+  Seen,
+} from '../rotation/picture.ts'
+import { fileKey } from '../rotation/picture.ts'
+import type { Observer } from '../rotation/ports.ts'
+import { listAll, type NodeObject, resources } from './api-objects.ts'
+import { processHandshake, serviceHandshakes } from './handshakes.ts'
+import { isControlPlane, layoutOf } from './node-objects.ts'
+import { type NodeLook, NodeWatch } from './node-watch.ts'
+import { PodWatch } from './pods.ts'
+import {
+  clusterInfo,
+  extensionAuthentication,
+  kubeadmConfiguration,
+  leases,
+  publishedTrust,
+} from './published.ts'
+import type { Site } from './site.ts'
+import { caBundles, workloads } from './workloads.ts'
+
+const nodesAtOnce = 24
+const copiesIndex = `${copiesFolder}/index.jsonl`
+const largestIndex = 8 * 1024 * 1024
+
+/** Looks at a real cluster: objects through its API server, everything else through its nodes. */
+export class SiteObserver implements Observer {
+  private readonly site: Site
+  private readonly watches = new Map<string, NodeWatch>()
+  private readonly podWatch: PodWatch
+
+  constructor(site: Site) {
+    this.site = site
+    this.podWatch = new PodWatch(site)
+  }
+
+  async observe<Section extends SectionName>(sections: readonly Section[]): Promise<Seen<Section>> {
+    const { site } = this
+    const look = new Look(site, this.podWatch, (node) => this.watchOf(node))
+    const atMs = site.clock().getTime()
+    const seen = await Promise.all(
+      sections.map(async (section) => [section, await look[section as SectionName]()] as const),
+    )
+    return {
+      ...Object.fromEntries(seen),
+      atMs,
+      certificates: site.certificates.table,
+    } as unknown as Seen<Section>
+  }
+
+  private watchOf(node: NodeAccess): NodeWatch {
+    const watch = this.watches.get(node.name) ?? new NodeWatch(node, this.site)
+    this.watches.set(node.name, watch)
+    return watch
+  }
+}
+
+/** One observation: what several sections need is fetched once. */
+class Look implements Record<SectionName, () => Promise<unknown>> {
+  private readonly site: Site
+  private readonly podWatch: PodWatch
+  private readonly watchOf: (node: NodeAccess) => NodeWatch
+  private readonly fetched = new Map<string, Promise<unknown>>()
+
+  constructor(site: Site, podWatch: PodWatch, watchOf: (node: NodeAccess) => NodeWatch) {
+    this.site = site
+    this.podWatch = podWatch
+    this.watchOf = watchOf
+  }
+
+  async nodes(): Promise<Sections['nodes']> {
+    return this.onEach(await this.nodeObjects(), async (object): Promise<NodePicture> => {
+      const { name } = object.metadata
+      const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
+      const reached = await this.reach(name)
+      return {
+        name,
+        isControlPlane: this.isControlPlane(object),
+        ...reached,
+        isReady: ready?.status === 'True',
+        kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
+        layout: layoutOf(object, inventoryNode(this.site.inventory, name)?.layout),
+      }
+    })
+  }
+
+  async components(): Promise<Sections['components']> {
+    return (await this.looks()).flatMap(({ components }) => components)
+  }
+
+  async kubelets(): Promise<Sections['kubelets']> {
+    return (await this.looks()).flatMap(({ kubelet }) => kubelet ?? [])
+  }
+
+  async files(): Promise<Sections['files']> {
+    const files = (await this.looks()).flatMap((look) => look.files)
+    return new Map(files.map((file) => [fileKey(file.node, file.path), file]))
+  }
+
+  async kubeconfigs(): Promise<Sections['kubeconfigs']> {
+    const outside = (this.site.inventory.kubeconfigs ?? []).flatMap((one) =>
+      'name' in one ? [{ id: one.name }] : [],
+    )
+    return [...(await this.looks()).flatMap(({ kubeconfigs }) => kubeconfigs), ...outside]
+  }
+
+  published(): Promise<Sections['published']> {
+    return this.once('published', () => publishedTrust(this.site))
+  }
+
+  async pods(): Promise<Sections['pods']> {
+    const [published, nodes] = await Promise.all([this.published(), this.nodeObjects()])
+    const addresses = new Map(nodes.map((node) => [node.metadata.name, addressOf(node)]))
+    return this.podWatch.pods(
+      (name) => this.site.node(name, addresses.get(name)),
+      published,
+      (names, look) => this.onEach(names, look),
+    )
+  }
+
+  async workloads(): Promise<Sections['workloads']> {
+    return workloads(this.site, await this.caBundles())
+  }
+
+  caBundles(): Promise<Sections['caBundles']> {
+    return this.once('caBundles', () => caBundles(this.site))
+  }
+
+  clusterInfo(): Promise<Sections['clusterInfo']> {
+    return clusterInfo(this.site)
+  }
+
+  extensionAuthentication(): Promise<Sections['extensionAuthentication']> {
+    return extensionAuthentication(this.site)
+  }
+
+  kubeadm(): Promise<Sections['kubeadm']> {
+    return kubeadmConfiguration(this.site)
+  }
+
+  async leases(): Promise<Sections['leases']> {
+    return leases(this.site, await this.nodeObjects())
+  }
+
+  async handshakes(): Promise<Sections['handshakes']> {
+    const [nodes, bundles] = await Promise.all([this.nodeObjects(), this.caBundles()])
+    const onNodes = await this.onEach(nodes, async (object): Promise<HandshakePicture[]> => {
+      const node = this.open(object)
+      const processes = await node?.processes(['kube-apiserver', 'kubelet']).catch(() => [])
+      const shown = await Promise.all(
+        (processes ?? []).map((process) => processHandshake(this.site, object.metadata.name, process)),
+      )
+      return shown.flatMap((one) => one ?? [])
+    })
+    const from = nodes.find((node) => this.isControlPlane(node) && this.open(node) !== undefined)
+    const services = from === undefined ? [] : await serviceHandshakes(this.site, bundles, from.metadata.name)
+    return [...onNodes.flat(), ...services]
+  }
+
+  /** The journal's, as are intents: the runner puts them in. */
+  async evidence(): Promise<Sections['evidence']> {
+    return new Map()
+  }
+
+  async intents(): Promise<Sections['intents']> {
+    return []
+  }
+
+  async copies(): Promise<Sections['copies']> {
+    const found = await this.onEach(await this.nodeObjects(), async (object) => {
+      const node = this.open(object)
+      const [index] =
+        (await node?.readFiles([copiesIndex], { largestBytes: largestIndex }).catch(() => [])) ?? []
+      return index?.found === 'file' ? copiesIn(Buffer.from(index.content).toString('utf8')) : []
+    })
+    return found.flat()
+  }
+
+  private nodeObjects(): Promise<readonly NodeObject[]> {
+    return this.once('nodes', async () => {
+      const nodes = await listAll<NodeObject>(this.site.objects, resources.nodes)
+      // Control planes first, then by name: the first of them is where the new CA is made, in every run.
+      return nodes.toSorted(
+        (a, b) =>
+          Number(this.isControlPlane(b)) - Number(this.isControlPlane(a)) ||
+          (a.metadata.name < b.metadata.name ? -1 : 1),
+      )
+    })
+  }
+
+  /** What every node shows that answers. */
+  private looks(): Promise<readonly NodeLook[]> {
+    return this.once('looks', async () => {
+      const found = await this.onEach(await this.nodeObjects(), async (object) => {
+        const node = this.open(object)
+        if (node === undefined) return undefined
+        return this.watchOf(node)
+          .look()
+          .catch((error: unknown) => {
+            if (error instanceof KcertError) return undefined
+            throw error
+          })
+      })
+      return found.flatMap((look) => look ?? [])
+    })
+  }
+
+  private async reach(name: string): Promise<Pick<NodePicture, 'unreachable' | 'clockSkewMs'>> {
+    const node = this.site.node(name)
+    if (node === undefined) return { unreachable: 'kcert.yaml does not say how it is reached' }
+    try {
+      const { aheadMs } = await node.clock({ timeoutMs: 10_000 })
+      return { clockSkewMs: Math.round((aheadMs.atLeast + aheadMs.atMost) / 2) }
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      return { unreachable: error.why ?? error.message }
+    }
+  }
+
+  /** Clusters that no kubeadm made may have no labels: there the inventory says it. */
+  private isControlPlane(object: NodeObject): boolean {
+    const said = inventoryNode(this.site.inventory, object.metadata.name)?.role
+    return said === undefined ? isControlPlane(object) : said === 'control-plane'
+  }
+
+  private open(object: NodeObject): NodeAccess | undefined {
+    return this.site.node(object.metadata.name, addressOf(object))
+  }
+
+  private onEach<Item, Result>(
+    items: readonly Item[],
+    look: (item: Item) => Promise<Result>,
+  ): Promise<Result[]> {
+    return pMap(items, look, { concurrency: nodesAtOnce })
+  }
+
+  private once<Result>(what: string, fetch: () => Promise<Result>): Promise<Result> {
+    const fetched = (this.fetched.get(what) as Promise<Result> | undefined) ?? fetch()
+    this.fetched.set(what, fetched)
+    return fetched
+  }
+}
+
+function addressOf({ status }: NodeObject): string | undefined {
+  return status?.addresses?.find(({ type }) => type === 'InternalIP')?.address
+}
+
+/** Returns the lines of an index of copies; one that a crash cut off is not one yet. */
+function copiesIn(text: string): CopyPicture[] {
+  return text.split('\n').flatMap((line) => {
+    try {
+      return line === '' ? [] : [JSON.parse(line) as CopyPicture]
+    } catch {
+      return []
+    }
+  })
+}

@@ -1,0 +1,215 @@
+import type { FileFacts, NodeAccess } from '../pki/node-access.ts'
+import { isSelected } from '../rotation/inventory.ts'
+import type { PodPicture, PublishedTrust, Trust } from '../rotation/picture.ts'
+import { listAll, type PodObject, resources } from './api-objects.ts'
+import type { Site } from './site.ts'
+
+const rootConfigMap = 'kube-root-ca.crt'
+const call = { timeoutMs: 20_000 }
+
+/** As with pods whose node cannot be read: a volume made this long after the ConfigMap changed holds the change. */
+const blindDelayMs = 120_000
+
+/** A pod with the cluster's CA in a volume. */
+interface Mounting {
+  readonly pod: PodObject
+  readonly node: string
+  /** Of the file on its node. */
+  readonly path: string
+  readonly startedAtMs: number
+}
+
+interface Volume {
+  readonly trust: Trust
+  readonly changedAtMs: number
+  /** True while it holds what it was made with: then every process in the pod began after it. */
+  readonly isOriginal: boolean
+}
+
+interface KnownFile {
+  readonly modifiedMs: number
+  readonly isOriginal: boolean
+  readonly trust: Trust
+}
+
+/** Reads what pods have in their volumes, again only where it may have changed. */
+export class PodWatch {
+  private readonly site: Site
+  private readonly known = new Map<string, KnownFile>()
+
+  constructor(site: Site) {
+    this.site = site
+  }
+
+  /** Returns the pods that have the cluster's CA in a volume, with what is in it where their node can be read. */
+  async pods(
+    nodeNamed: (name: string) => NodeAccess | undefined,
+    published: readonly PublishedTrust[],
+    eachNode: <Result>(
+      names: readonly string[],
+      look: (name: string) => Promise<Result>,
+    ) => Promise<Result[]>,
+  ): Promise<readonly PodPicture[]> {
+    const found = await listAll<PodObject>(this.site.objects, resources.pods, {
+      fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
+    })
+    const tokenSecrets = new Set(published.flatMap(({ kind, name }) => (kind === 'Secret' ? [name] : [])))
+    const mounting = found.flatMap((pod) => mountingOf(pod, tokenSecrets) ?? [])
+    const byNode = Map.groupBy(mounting, ({ node }) => node)
+    const volumes = new Map<string, Volume>()
+    await eachNode([...byNode.keys()], async (name) => {
+      const node = nodeNamed(name)
+      if (node === undefined) return
+      await this.readVolumes(node, byNode.get(name)!, volumes).catch(() => {})
+    })
+    const publishedAt = new Map(published.map(({ name, changedAtMs }) => [name, changedAtMs]))
+    this.forget(mounting)
+    return mounting.map((one) => this.picture(one, volumes.get(keyOf(one)), publishedAt))
+  }
+
+  private async readVolumes(
+    node: NodeAccess,
+    mounting: readonly Mounting[],
+    into: Map<string, Volume>,
+  ): Promise<void> {
+    const aheadMs = await this.site.clockAheadMs(node.name)
+    const paths = mounting.map(({ path }) => path)
+    const facts = await node.statFiles(paths, call)
+    const changed = paths.filter((path, index) => !this.isKnown(node.name, path, facts[index]))
+    const contents = changed.length === 0 ? [] : await node.readFiles(changed, call)
+    for (const file of contents) {
+      if (file.found !== 'file') continue
+      const trust = this.site.reading.trustOf(file.content)
+      const modifiedMs = file.modifiedAt.getTime()
+      // The kubelet writes the content first and then the name that leads to it; later it changes the content alone.
+      const isOriginal = file.linkedAt !== undefined && file.linkedAt.getTime() >= modifiedMs
+      this.known.set(`${node.name}:${file.path}`, { modifiedMs, isOriginal, trust })
+    }
+    for (const one of mounting) {
+      const known = this.known.get(keyOf(one))
+      if (known === undefined) continue
+      const { trust, isOriginal, modifiedMs } = known
+      into.set(keyOf(one), { trust, isOriginal, changedAtMs: modifiedMs - aheadMs })
+    }
+  }
+
+  private isKnown(node: string, path: string, facts: FileFacts | undefined): boolean {
+    const known = this.known.get(`${node}:${path}`)
+    return known !== undefined && facts?.found === 'file' && facts.modifiedAt.getTime() === known.modifiedMs
+  }
+
+  private forget(mounting: readonly Mounting[]): void {
+    const alive = new Set(mounting.map(keyOf))
+    for (const key of this.known.keys()) if (!alive.has(key)) this.known.delete(key)
+  }
+
+  private picture(
+    { pod, node, startedAtMs }: Mounting,
+    volume: Volume | undefined,
+    publishedAt: ReadonlyMap<string, number>,
+  ): PodPicture {
+    const { namespace = '', name, uid = '' } = pod.metadata
+    const workload = workloadOf(pod)
+    const settledAtMs = (publishedAt.get(`${namespace}/${rootConfigMap}`) ?? 0) + blindDelayMs
+    return {
+      id: `${namespace}/${name}`,
+      uid,
+      node,
+      ...(workload === undefined ? {} : { workload }),
+      startedAtMs,
+      ...(volume && {
+        volume: { trust: volume.trust, changedAtMs: changedAtMs(volume, startedAtMs, settledAtMs) },
+      }),
+      rereads: this.rereads(pod, workload),
+    }
+  }
+
+  /** kube-proxy is client-go of its own version; of others only their operator knows. */
+  private rereads(pod: PodObject, workload: string | undefined): boolean {
+    const images = (pod.spec?.containers ?? []).map(({ image = '' }) => image)
+    if (images.length === 1 && isReloadingProxy(images[0]!)) return true
+    const [kind = '', id = ''] = (workload ?? '').split(' ')
+    const [namespace = '', name = ''] = id.split('/')
+    const { labels = {} } = pod.metadata
+    const selectors = this.site.inventory.workloads?.rereadingCa ?? []
+    return selectors.some((one) =>
+      isSelected(one, {
+        kind,
+        namespace: namespace || (pod.metadata.namespace ?? ''),
+        name: name || pod.metadata.name,
+        labels,
+      }),
+    )
+  }
+}
+
+/**
+ * When the volume came to hold this, as far as it matters to a process that was started then. The API server tells starts in whole
+ * seconds; and the kubelet writes the volume anew when it renews the token beside the CA, which is no change of the CA.
+ */
+function changedAtMs(volume: Volume, startedAtMs: number, settledAtMs: number): number {
+  const isNoNews = volume.isOriginal || startedAtMs >= settledAtMs
+  return isNoNews ? Math.min(volume.changedAtMs, startedAtMs) : volume.changedAtMs
+}
+
+function keyOf({ node, path }: Mounting): string {
+  return `${node}:${path}`
+}
+
+/** From 1.36 on client-go reads ca.crt again. */
+function isReloadingProxy(image: string): boolean {
+  const [, major, minor] = /\/kube-proxy:v(\d+)\.(\d+)\./.exec(image) ?? []
+  return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 36)
+}
+
+/** Where the kubelet lays out a pod's CA; undefined for a pod that mounts none, or is on no node yet. */
+function mountingOf(pod: PodObject, tokenSecrets: ReadonlySet<string>): Mounting | undefined {
+  const { nodeName: node, volumes = [], containers = [], initContainers = [] } = pod.spec ?? {}
+  const { uid, namespace } = pod.metadata
+  if (node === undefined || uid === undefined) return undefined
+  for (const { name, projected, secret } of volumes) {
+    const source = projected?.sources?.find(({ configMap }) => configMap?.name === rootConfigMap)?.configMap
+    const isToken = tokenSecrets.has(`${namespace}/${secret?.secretName}`)
+    if (source === undefined && !isToken) continue
+    const mounts = [...containers, ...initContainers]
+      .filter(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === name))
+      .map((container) => container.name)
+    if (mounts.length === 0) continue
+    const plugin = isToken ? 'kubernetes.io~secret' : 'kubernetes.io~projected'
+    const file = source?.items?.find(({ key }) => key === 'ca.crt')?.path ?? 'ca.crt'
+    return {
+      pod,
+      node,
+      path: `/var/lib/kubelet/pods/${uid}/volumes/${plugin}/${name}/${file}`,
+      startedAtMs: startOf(pod, new Set(mounts)),
+    }
+  }
+  return undefined
+}
+
+/** When the oldest process that has the volume was started; of a pod that is still being made, when that was asked for. */
+function startOf({ metadata, status }: PodObject, containers: ReadonlySet<string>): number {
+  const all = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].filter(
+    ({ name }) => containers.has(name),
+  )
+  const running = all.flatMap(({ state }) => state?.running?.startedAt ?? [])
+  const ended = all.flatMap(
+    ({ state, lastState }) => state?.terminated?.startedAt ?? lastState?.terminated?.startedAt ?? [],
+  )
+  const starts = running.length > 0 ? running : ended
+  const times = (starts.length > 0 ? starts : [metadata.creationTimestamp ?? '']).map(
+    (time) => Date.parse(time) || 0,
+  )
+  return Math.min(...times)
+}
+
+/** "Deployment default/web"; of a ReplicaSet without a Deployment, a Job or another kind the owner itself. */
+function workloadOf({ metadata }: PodObject): string | undefined {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
+  if (owner === undefined) return undefined
+  const hash = metadata.labels?.['pod-template-hash']
+  const isOfDeployment = owner.kind === 'ReplicaSet' && hash !== undefined && owner.name.endsWith(`-${hash}`)
+  return isOfDeployment
+    ? `Deployment ${metadata.namespace}/${owner.name.slice(0, -hash.length - 1)}`
+    : `${owner.kind} ${metadata.namespace}/${owner.name}`
+}

@@ -1,0 +1,171 @@
+import { readClusterInfo, signatureStates } from '../bootstrap/cluster-info.ts'
+import { readTokenSecret, tokenOfSecret, tokenSecretType } from '../bootstrap/token-secret.ts'
+import type { PublishedTrust, Sections, Trust } from '../rotation/picture.ts'
+import {
+  type ClusterTrustBundle,
+  type ConfigMap,
+  dataChangedAtMs,
+  getOne,
+  type LeaseObject,
+  listAll,
+  type Named,
+  resources,
+  type Secret,
+} from './api-objects.ts'
+import { extraArgsOf } from './definitions.ts'
+import type { Site } from './site.ts'
+
+// What the cluster itself says of its CAs, in ConfigMaps, Secrets and bundles.
+
+const serviceAccountToken = 'kubernetes.io/service-account-token'
+const apiServerSigner = 'kubernetes.io/kube-apiserver-serving'
+
+/** Returns what controller-managers publish of their --root-ca-file. A namespace without it is told, too. */
+export async function publishedTrust({ objects, reading }: Site): Promise<Sections['published']> {
+  const [namespaces, configMaps, secrets, bundles] = await Promise.all([
+    listAll<Named & { readonly status?: { readonly phase?: string } }>(objects, resources.namespaces),
+    listAll<ConfigMap>(objects, resources.configMaps, { fieldSelector: 'metadata.name=kube-root-ca.crt' }),
+    listAll<Secret>(objects, resources.secrets, { fieldSelector: `type=${serviceAccountToken}` }),
+    listAll<ClusterTrustBundle>(objects, resources.clusterTrustBundles),
+  ])
+  const byNamespace = new Map(configMaps.map((one) => [one.metadata.namespace, one]))
+  const trustOf = (pem: string | Uint8Array | undefined): { readonly trust?: Trust } =>
+    pem === undefined ? {} : { trust: reading.trustOf(pem) }
+  return [
+    ...namespaces.map(({ metadata: { name }, status }): PublishedTrust => {
+      const object = byNamespace.get(name)
+      return {
+        kind: 'ConfigMap',
+        name: `${name}/kube-root-ca.crt`,
+        isActive: status?.phase !== 'Terminating',
+        ...trustOf(object?.data?.['ca.crt']),
+        changedAtMs: object === undefined ? 0 : dataChangedAtMs(object),
+      }
+    }),
+    ...secrets.map((secret): PublishedTrust => {
+      const data = secret.data?.['ca.crt']
+      const { namespace, name } = secret.metadata
+      return {
+        kind: 'Secret',
+        name: `${namespace}/${name}`,
+        isActive: true,
+        ...trustOf(data === undefined ? undefined : Buffer.from(data, 'base64')),
+        changedAtMs: dataChangedAtMs(secret),
+      }
+    }),
+    ...bundles
+      .filter(({ spec }) => spec?.signerName === apiServerSigner)
+      .map(
+        (bundle): PublishedTrust => ({
+          kind: 'ClusterTrustBundle',
+          name: bundle.metadata.name,
+          isActive: true,
+          ...trustOf(bundle.spec?.trustBundle),
+          changedAtMs: dataChangedAtMs(bundle),
+        }),
+      ),
+  ]
+}
+
+/** Returns kube-public/cluster-info, with whether each token that signs has signed what stands there. */
+export async function clusterInfo({ objects, certificates, clock }: Site): Promise<Sections['clusterInfo']> {
+  const [object, secrets] = await Promise.all([
+    getOne<ConfigMap>(objects, { ...resources.configMaps, namespace: 'kube-public', name: 'cluster-info' }),
+    listAll<Secret>(
+      objects,
+      { ...resources.secrets, namespace: 'kube-system' },
+      { fieldSelector: `type=${tokenSecretType}` },
+    ),
+  ])
+  if (object === undefined) return undefined
+  const info = await readClusterInfo(object.data ?? {})
+  const now = clock()
+  const tokens = secrets.flatMap((secret) => {
+    const { usages, faults } = readTokenSecret(secret, now)
+    return usages.includes('signing') && faults.length === 0 ? (tokenOfSecret(secret) ?? []) : []
+  })
+  return {
+    version: object.metadata.resourceVersion ?? '',
+    trust: certificates.addAll(info.authorities),
+    signatures: signatureStates(info, tokens).map(({ id, state }) => ({
+      tokenId: id,
+      holds: state === 'stands',
+    })),
+  }
+}
+
+/** Returns what API servers publish of their client CAs. */
+export async function extensionAuthentication({
+  objects,
+  reading,
+}: Site): Promise<Sections['extensionAuthentication']> {
+  const object = await getOne<ConfigMap>(objects, {
+    ...resources.configMaps,
+    namespace: 'kube-system',
+    name: 'extension-apiserver-authentication',
+  })
+  if (object === undefined) return undefined
+  const { data = {} } = object
+  return {
+    version: object.metadata.resourceVersion ?? '',
+    changedAtMs: dataChangedAtMs(object),
+    client: reading.trustOf(data['client-ca-file']),
+    requestheader: reading.trustOf(data['requestheader-client-ca-file']),
+    allowsAnyName:
+      data['requestheader-client-ca-file'] !== undefined && isEmptyList(data['requestheader-allowed-names']),
+  }
+}
+
+function isEmptyList(json: string | undefined): boolean {
+  try {
+    const list = JSON.parse(json ?? '[]') as unknown
+    return !Array.isArray(list) || list.length === 0
+  } catch {
+    return true
+  }
+}
+
+/** Returns kubeadm's own configuration; undefined where no kubeadm made the cluster. */
+export async function kubeadmConfiguration({ objects }: Site): Promise<Sections['kubeadm']> {
+  const inSystem = { namespace: 'kube-system' } as const
+  const [object, secret] = await Promise.all([
+    getOne<ConfigMap>(objects, { ...resources.configMaps, ...inSystem, name: 'kubeadm-config' }),
+    getOne<Secret>(objects, { ...resources.secrets, ...inSystem, name: 'kubeadm-certs' }),
+  ])
+  if (object === undefined) return undefined
+  return {
+    version: object.metadata.resourceVersion ?? '',
+    extraArgs: await extraArgsOf(object.data?.ClusterConfiguration ?? ''),
+    ...(secret && { certsSecret: secret.metadata.resourceVersion ?? '' }),
+  }
+}
+
+const leaders = ['kube-controller-manager', 'kube-scheduler', 'cloud-controller-manager']
+
+/** Returns who leads. A Lease that nobody renews in time is held by nobody. */
+export async function leases({ objects, clock }: Site, nodes: readonly Named[]): Promise<Sections['leases']> {
+  const found = await Promise.all(
+    leaders.map((name) => getOne<LeaseObject>(objects, { ...resources.leases, name })),
+  )
+  const now = clock().getTime()
+  return found.flatMap((lease) => {
+    if (lease === undefined) return []
+    const { holderIdentity = '', leaseDurationSeconds = 15, renewTime } = lease.spec ?? {}
+    const renewedAtMs = Date.parse(renewTime ?? '') || 0
+    const isHeld = holderIdentity !== '' && now < renewedAtMs + leaseDurationSeconds * 1000
+    const holder = nodeOfHolder(holderIdentity, nodes)
+    return [{ name: lease.metadata.name, ...(isHeld ? { holder } : {}), renewedAtMs }]
+  })
+}
+
+/** A holder is called HOSTNAME_UUID, and a Node mostly as its host. */
+function nodeOfHolder(identity: string, nodes: readonly Named[]): string {
+  const host = identity.slice(0, identity.lastIndexOf('_'))
+  const node = nodes.find(
+    ({ metadata }) =>
+      metadata.name === host ||
+      metadata.labels?.['kubernetes.io/hostname'] === host ||
+      host.startsWith(`${metadata.name}.`),
+  )
+  return node?.metadata.name ?? host
+}

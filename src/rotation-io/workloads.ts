@@ -1,0 +1,145 @@
+import { isSelected } from '../rotation/inventory.ts'
+import type { CaBundlePicture, Sections, WorkloadPicture } from '../rotation/picture.ts'
+import { rotationAnnotation } from '../rotation/restart.ts'
+import {
+  type ApiServiceObject,
+  type ClientConfig,
+  type CustomResourceDefinition,
+  getOne,
+  listAll,
+  type Named,
+  resources,
+  type ServiceObject,
+  type WebhookConfiguration,
+  type WorkloadObject,
+} from './api-objects.ts'
+import type { Site } from './site.ts'
+
+/** Returns the fields by which API servers verify those whom they call. What has no field for a CA is left out. */
+export async function caBundles({ objects, reading }: Site): Promise<Sections['caBundles']> {
+  const [apiServices, validating, mutating, definitions] = await Promise.all([
+    listAll<ApiServiceObject>(objects, resources.apiServices),
+    listAll<WebhookConfiguration>(objects, resources.validating),
+    listAll<WebhookConfiguration>(objects, resources.mutating),
+    listAll<CustomResourceDefinition>(objects, resources.definitions),
+  ])
+  const bundle = (
+    kind: string,
+    { metadata }: Named,
+    field: string,
+    config: ClientConfig | undefined,
+    { place = '', isAvailable = true } = {},
+  ): CaBundlePicture[] => {
+    const server = serverOf(config)
+    if (server === undefined) return []
+    const { name, resourceVersion = '' } = metadata
+    const pem = config?.caBundle === undefined ? undefined : Buffer.from(config.caBundle, 'base64')
+    const id = `${kind} ${name}${place === '' ? '' : ` ${place}`}`
+    const trust = reading.trustOf(pem)
+    return [{ id, object: { kind, name }, field, version: resourceVersion, trust, server, isAvailable }]
+  }
+  const webhooks = (kind: string, found: readonly WebhookConfiguration[]) =>
+    found.flatMap((object) =>
+      (object.webhooks ?? []).flatMap(({ clientConfig }, index) => {
+        const place = `webhooks[${index}]`
+        return bundle(kind, object, `${place}.clientConfig.caBundle`, clientConfig, { place })
+      }),
+    )
+  return [
+    ...apiServices.flatMap((object) => {
+      const isAvailable =
+        object.status?.conditions?.find(({ type }) => type === 'Available')?.status !== 'False'
+      return bundle('APIService', object, 'spec.caBundle', object.spec, { isAvailable })
+    }),
+    ...webhooks('ValidatingWebhookConfiguration', validating),
+    ...webhooks('MutatingWebhookConfiguration', mutating),
+    ...definitions.flatMap((object) => {
+      const config = object.spec?.conversion?.webhook?.clientConfig
+      return bundle(
+        'CustomResourceDefinition',
+        object,
+        'spec.conversion.webhook.clientConfig.caBundle',
+        config,
+      )
+    }),
+  ]
+}
+
+/** "service/kube-system/metrics-server", with its port where that is not 443; or the URL. */
+function serverOf(config: ClientConfig | undefined): string | undefined {
+  const { service, url } = config ?? {}
+  if (service === undefined) return url
+  const port = service.port === undefined || service.port === 443 ? '' : `:${service.port}`
+  return `service/${service.namespace}/${service.name}${port}`
+}
+
+/** A presenter behind a caBundle, as `serverOf` names it. */
+export interface ServiceName {
+  readonly namespace: string
+  readonly name: string
+  readonly port: number
+}
+
+/** Returns the service that a presenter's name means; undefined for a URL. */
+export function serviceNamed(server: string): ServiceName | undefined {
+  const [, namespace, name, port = '443'] = /^service\/([^/]+)\/([^/:]+)(?::(\d+))?$/.exec(server) ?? []
+  return namespace === undefined || name === undefined ? undefined : { namespace, name, port: Number(port) }
+}
+
+const kinds = [
+  ['Deployment', resources.deployments],
+  ['DaemonSet', resources.daemonSets],
+  ['StatefulSet', resources.statefulSets],
+] as const
+
+/** Returns what rolls its own pods, with the aggregated APIs and webhooks that these serve. */
+export async function workloads(
+  { objects, inventory }: Site,
+  bundles: readonly CaBundlePicture[],
+): Promise<Sections['workloads']> {
+  const [services, ...listed] = await Promise.all([
+    servicesOf(objects, bundles),
+    ...kinds.map(([, resource]) => listAll<WorkloadObject>(objects, resource)),
+  ])
+  const excluded = inventory.workloads?.exclude ?? []
+  return kinds.flatMap(([kind], index) =>
+    listed[index]!.map(({ metadata, spec }): WorkloadPicture => {
+      const { namespace = '', name, resourceVersion = '', labels = {} } = metadata
+      const template = spec?.template?.metadata
+      const annotation = template?.annotations?.[rotationAnnotation]
+      const isExcluded = excluded.some((one) => isSelected(one, { kind, namespace, name, labels }))
+      return {
+        id: `${kind} ${namespace}/${name}`,
+        version: resourceVersion,
+        ...(annotation === undefined ? {} : { annotation }),
+        serves: services.flatMap(({ ids, object }) =>
+          object.metadata.namespace === namespace && fits(object.spec?.selector, template?.labels) ? ids : [],
+        ),
+        // With OnDelete nothing happens until somebody deletes the pods.
+        mayRoll: !isExcluded && spec?.updateStrategy?.type !== 'OnDelete',
+      }
+    }),
+  )
+}
+
+async function servicesOf(objects: Site['objects'], bundles: readonly CaBundlePicture[]) {
+  const servers = Map.groupBy(bundles, ({ server }) => server)
+  const found = await Promise.all(
+    [...servers].map(async ([server, its]) => {
+      const service = serviceNamed(server)
+      if (service === undefined) return []
+      const { namespace, name } = service
+      const object = await getOne<ServiceObject>(objects, { ...resources.services, namespace, name })
+      return object === undefined ? [] : [{ object, ids: its.map(({ id }) => id) }]
+    }),
+  )
+  return found.flat()
+}
+
+function fits(
+  selector: Readonly<Record<string, string>> | undefined,
+  labels: Readonly<Record<string, string>> = {},
+): boolean {
+  const wanted = Object.entries(selector ?? {})
+  return wanted.length > 0 && wanted.every(([label, value]) => labels[label] === value)
+}

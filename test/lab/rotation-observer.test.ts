@@ -1,0 +1,309 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fileKey, type Picture, sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
+import { preflight } from '../../src/rotation/refusals.ts'
+import { defaultWish, targetOf } from '../../src/rotation/target-reading.ts'
+import { SiteObserver } from '../../src/rotation-io/observer.ts'
+import type { Site } from '../../src/rotation-io/site.ts'
+import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
+import { labInventory, labSite } from './rotation-site.ts'
+import type { ClusterRequest } from './spec.ts'
+
+// What the observer says of a real cluster, held against what kubectl, OpenSSL and the files say.
+
+function observes(title: string, request: ClusterRequest, more: (scene: () => Scene) => void): void {
+  describeOnCluster(title, () => {
+    let scene: Scene
+
+    beforeAll(async () => {
+      const cluster = await openCluster(request)
+      const site = await labSite(cluster)
+      const observer = new SiteObserver(site)
+      scene = { cluster, site, observer, picture: await observer.observe(sectionNames) }
+    })
+
+    afterAll(async () => {
+      await scene?.site.close()
+      await scene?.cluster.close()
+    })
+
+    more(() => scene)
+  })
+}
+
+interface Scene {
+  readonly cluster: Cluster & { close(): Promise<void> }
+  readonly site: Site
+  readonly observer: SiteObserver
+  readonly picture: Picture
+}
+
+/** SHA-256 of the DER, as pictures name certificates. */
+function digestOf(pem: string | Buffer): string {
+  return new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase()
+}
+
+function fileOn({ cluster }: Scene, node: string, path: string): Buffer {
+  return readFileSync(cluster.hostPath(node, path))
+}
+
+async function kubectl({ cluster }: Scene, ...args: string[]): Promise<string> {
+  return (await cluster.kubectl(args)).stdout.trim()
+}
+
+const pki = '/etc/kubernetes/pki'
+
+observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
+  test('nodes are as the API says, and their clocks are those of this machine', () => {
+    const { picture } = scene()
+    expect(picture.nodes).toMatchObject([
+      { name: 'cp1', isControlPlane: true, isReady: true, kubeletVersion: 'v1.36.3', layout: 'kubeadm' },
+      { name: 'w1', isControlPlane: false, isReady: true, kubeletVersion: 'v1.36.3', layout: 'kubeadm' },
+    ])
+    for (const { clockSkewMs } of picture.nodes) expect(Math.abs(clockSkewMs!)).toBeLessThan(1_000)
+  })
+
+  test('components are the static pods, healthy, with flags of definition and process', async () => {
+    const { picture, cluster } = scene()
+    expect(picture.components.map(({ id }) => id)).toEqual([
+      'cp1/kube-apiserver',
+      'cp1/kube-controller-manager',
+      'cp1/kube-scheduler',
+    ])
+    for (const component of picture.components) {
+      expect(component.process?.isHealthy, component.id).toBe(true)
+      expect(component.process?.flags).toEqual(component.flags)
+      const { stdout } = await cluster.onNode('cp1', ['sha256sum', component.definition])
+      expect(component.definitionDigest).toBe(stdout.split(' ')[0])
+      expect(component.runsAs).toBe('static-pod')
+    }
+    expect(picture.components[1]!.flags['root-ca-file']).toBe(`${pki}/ca.crt`)
+  })
+
+  test('a process started when the node says', async () => {
+    const { picture, cluster } = scene()
+    const api = picture.components.find(({ name }) => name === 'kube-apiserver')!
+    const { stdout } = await cluster.onNode('cp1', [
+      'sh',
+      '-c',
+      'date -d "$(ps -o lstart= -C kube-apiserver)" +%s',
+    ])
+    expect(Math.abs(api.process!.startedAtMs - Number(stdout) * 1000)).toBeLessThan(2_000)
+  })
+
+  test('kubelets have their files, and are healthy', () => {
+    expect(scene().picture.kubelets).toMatchObject(
+      ['cp1', 'w1'].map((node) => ({
+        id: `${node}/kubelet`,
+        clientCaFile: `${pki}/ca.crt`,
+        kubeconfig: '/etc/kubernetes/kubelet.conf',
+        clientCurrent: '/var/lib/kubelet/pki/kubelet-client-current.pem',
+        servingCurrent: '/var/lib/kubelet/pki/kubelet-server-current.pem',
+        process: { isHealthy: true },
+      })),
+    )
+  })
+
+  test('files have the digests, modes and certificates that are on the node', async () => {
+    const { picture, cluster } = scene()
+    const at = (path: string) => picture.files.get(fileKey('cp1', path))
+    for (const path of [`${pki}/ca.crt`, `${pki}/ca.key`, '/etc/kubernetes/admin.conf']) {
+      const { stdout } = await cluster.onNode('cp1', ['sh', '-c', `sha256sum ${path}; stat -c %a ${path}`])
+      const [digest, , mode] = stdout.split(/\s+/)
+      expect(at(path), path).toMatchObject({ digest, mode: Number.parseInt(mode!, 8) })
+    }
+    const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
+    expect(at(`${pki}/ca.crt`)?.holds).toEqual({ kind: 'certificates', certificates: [ca] })
+    const record = picture.certificates.get(ca)!
+    expect(at(`${pki}/ca.key`)?.holds).toEqual({ kind: 'key', spki: record.spki })
+    const leaf = digestOf(fileOn(scene(), 'cp1', `${pki}/apiserver.crt`))
+    expect(picture.certificates.get(leaf)).toMatchObject({
+      subject: 'CN=kube-apiserver',
+      signedBy: record.spki,
+    })
+    expect(at('/etc/kubernetes/kubelet.conf')?.holds).toMatchObject({ kind: 'kubeconfig', caData: [ca] })
+    expect(at('/var/lib/kubelet/pki/kubelet-client-current.pem')).toMatchObject({
+      linksTo: expect.stringMatching(/^\/var\/lib\/kubelet\/pki\/kubelet-client-20/),
+      holds: { kind: 'pair' },
+    })
+  })
+
+  test('no private key is in a picture', () => {
+    const { picture } = scene()
+    const text = JSON.stringify([...picture.files.values(), ...picture.certificates.values()])
+    for (const path of [`${pki}/ca.key`, '/etc/kubernetes/admin.conf']) {
+      const content = fileOn(scene(), 'cp1', path).toString()
+      const secret = path.endsWith('.key')
+        ? content.split('\n')[3]!
+        : /client-key-data: (\S{40})/.exec(content)![1]!
+      expect(text).not.toContain(secret)
+    }
+    expect(text).not.toContain('PRIVATE')
+  })
+
+  test("kubeconfigs are kubeadm's, each with the component that reads it; the kubelet's is its own", () => {
+    const used = scene().picture.kubeconfigs.map(({ id, usedBy }) => `${id} ${usedBy ?? ''}`.trim())
+    expect(used.toSorted()).toEqual([
+      'cp1:/etc/kubernetes/admin.conf',
+      'cp1:/etc/kubernetes/controller-manager.conf cp1/kube-controller-manager',
+      'cp1:/etc/kubernetes/scheduler.conf cp1/kube-scheduler',
+      'cp1:/etc/kubernetes/super-admin.conf',
+    ])
+  })
+
+  test('every namespace has its CA, and every pod that mounts it is seen on its node', async () => {
+    const { picture } = scene()
+    const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
+    const namespaces = (await kubectl(scene(), 'get', 'namespaces', '-o', 'name')).split('\n')
+    expect(picture.published).toHaveLength(namespaces.length)
+    for (const one of picture.published) expect(one).toMatchObject({ isActive: true, trust: [ca] })
+    const pods = await kubectl(
+      scene(),
+      ...['get', 'pods', '-A', '--field-selector=status.phase=Running', '-o'],
+      'jsonpath={range .items[?(@.spec.volumes[*].projected)]}{.metadata.namespace}/{.metadata.name}{"\\n"}{end}',
+    )
+    expect(picture.pods.map(({ id }) => id).toSorted()).toEqual(pods.split('\n').toSorted())
+    for (const pod of picture.pods) {
+      expect(pod.volume?.trust, pod.id).toEqual([ca])
+      expect(pod.startedAtMs, pod.id).toBeGreaterThanOrEqual(pod.volume!.changedAtMs)
+    }
+    expect(picture.pods.find(({ id }) => id.includes('coredns'))?.workload).toBe(
+      'Deployment kube-system/coredns',
+    )
+    expect(picture.pods.find(({ id }) => id.includes('kube-proxy'))?.rereads).toBe(true)
+  })
+
+  test('what the cluster publishes of its CAs is read, and the signatures of cluster-info hold', async () => {
+    const { picture } = scene()
+    const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
+    const frontProxy = digestOf(fileOn(scene(), 'cp1', `${pki}/front-proxy-ca.crt`))
+    expect(picture.clusterInfo?.trust).toEqual([ca])
+    expect(picture.clusterInfo?.signatures.length).toBeGreaterThan(0)
+    for (const { holds } of picture.clusterInfo!.signatures) expect(holds).toBe(true)
+    expect(picture.extensionAuthentication).toMatchObject({
+      client: [ca],
+      requestheader: [frontProxy],
+      allowsAnyName: false,
+    })
+    const version = await kubectl(
+      scene(),
+      ...[
+        '-n',
+        'kube-system',
+        'get',
+        'configmap',
+        'kubeadm-config',
+        '-o',
+        'jsonpath={.metadata.resourceVersion}',
+      ],
+    )
+    expect(picture.kubeadm).toEqual({ version, extraArgs: {} })
+    expect(picture.leases.map(({ name, holder }) => [name, holder])).toEqual([
+      ['kube-controller-manager', 'cp1'],
+      ['kube-scheduler', 'cp1'],
+    ])
+  })
+
+  test('what is shown in a handshake is what lies in the file', () => {
+    const { picture } = scene()
+    const shown = new Map(picture.handshakes.map(({ presenter, chain }) => [presenter, chain]))
+    expect(shown.get('cp1/kube-apiserver')).toEqual([
+      digestOf(fileOn(scene(), 'cp1', `${pki}/apiserver.crt`)),
+    ])
+    const serving = picture.files.get(fileKey('w1', '/var/lib/kubelet/pki/kubelet-server-current.pem'))!
+    expect(serving.holds).toMatchObject({ kind: 'pair', certificates: shown.get('w1/kubelet') })
+  })
+
+  test('a healthy kubeadm cluster is refused nothing, and every phase plans', () => {
+    const { picture } = scene()
+    const target = targetOf(picture, defaultWish)
+    expect(target.changes.map(({ ca, oldCa }) => [ca, oldCa.subject])).toEqual([
+      ['cluster', 'CN=kubernetes'],
+      ['front-proxy', 'CN=front-proxy-ca'],
+    ])
+    for (const phase of playbook) expect(preflight(picture, target, phase)).toEqual([])
+    const first = phaseNumbered(1)
+    expect(first.gaps(picture, target).map(({ at }) => at)).toContain('w1')
+    expect(first.plan(picture, target).length).toBeGreaterThan(5)
+    for (const phase of playbook) expect(() => phase.plan(picture, target)).not.toThrow()
+  })
+
+  test('a file that is replaced is another one at the next look, within the same second too', async () => {
+    const { observer, cluster } = scene()
+    const path = '/etc/kubernetes/pki/kcert/new/ca.crt'
+    const digest = async () => (await observer.observe(['files'])).files.get(fileKey('cp1', path))?.digest
+    await cluster.onNode('cp1', ['mkdir', '-p', '/etc/kubernetes/pki/kcert/new'])
+    const digests = new Set<string | undefined>([await digest()])
+    for (const text of ['aaaa', 'bbbb', 'cccc']) {
+      await cluster.onNode('cp1', ['sh', '-c', `printf ${text} > ${path}.t && mv ${path}.t ${path}`])
+      digests.add(await digest())
+    }
+    expect(digests.size).toBe(4)
+    await cluster.onNode('cp1', ['rm', '-r', '/etc/kubernetes/pki/kcert'])
+    expect(await digest()).toBeUndefined()
+  })
+
+  test('a node that cannot be reached is said to be, and nothing throws', async () => {
+    const { cluster } = scene()
+    const inventory = labInventory(cluster)
+    const [first, second] = inventory.nodes
+    const site = await labSite(cluster, {
+      ...inventory,
+      nodes: [first!, { ...second!, access: { by: 'command', argv: ['false'] } }],
+    })
+    const seen = await new SiteObserver(site).observe(sectionNames)
+    await site.close()
+    expect(seen.nodes[0]).not.toHaveProperty('unreachable')
+    expect(seen.nodes[1]?.unreachable).toMatch(/status 1/)
+    expect(seen.kubelets.map(({ node }) => node)).toEqual(['cp1'])
+    expect(seen.pods.find(({ node }) => node === 'w1')).not.toHaveProperty('volume')
+  })
+
+  test('by ssh the same is seen', async () => {
+    const { cluster, picture } = scene()
+    const site = await labSite(cluster, labInventory(cluster, 'ssh'))
+    const seen = await new SiteObserver(site).observe(['components', 'files', 'handshakes'])
+    await site.close()
+    expect(seen.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy])).toEqual(
+      picture.components.map(({ id, flags, process }) => [id, flags, process?.isHealthy]),
+    )
+    expect([...seen.files.keys()].toSorted()).toEqual([...picture.files.keys()].toSorted())
+    expect(seen.handshakes.map(({ presenter }) => presenter)).toEqual(
+      picture.handshakes.map(({ presenter }) => presenter),
+    )
+  })
+})
+
+observes('the observer on 3+1 with add-ons', { controlPlanes: 3, workers: 1, addons: true }, (scene) => {
+  test('aggregated APIs and webhooks are presenters, with the workloads behind them', () => {
+    const { picture } = scene()
+    const servers = new Set(picture.caBundles.map(({ server }) => server))
+    expect(servers.size).toBeGreaterThanOrEqual(2)
+    const ca = digestOf(fileOn(scene(), 'cp1', `${pki}/ca.crt`))
+    for (const bundle of picture.caBundles) {
+      expect(bundle.trust, bundle.id).toEqual([ca])
+      expect(bundle.isAvailable, bundle.id).toBe(true)
+      expect(
+        picture.handshakes.some(({ presenter }) => presenter === bundle.server),
+        bundle.server,
+      ).toBe(true)
+      expect(
+        picture.workloads.some(({ serves }) => serves.includes(bundle.id)),
+        bundle.id,
+      ).toBe(true)
+    }
+  })
+
+  test('three API servers are seen, one leader of each kind, and nothing is refused', () => {
+    const { picture } = scene()
+    const apis = picture.handshakes.filter(({ presenter }) => presenter.endsWith('/kube-apiserver'))
+    expect(apis.map(({ presenter }) => presenter)).toEqual(
+      ['cp1', 'cp2', 'cp3'].map((cp) => `${cp}/kube-apiserver`),
+    )
+    expect(picture.leases.filter(({ holder }) => /^cp[123]$/.test(holder ?? ''))).toHaveLength(2)
+    const target = targetOf(picture, defaultWish)
+    expect(preflight(picture, target, phaseNumbered(1))).toEqual([])
+  })
+})
