@@ -60,7 +60,7 @@ export function processOf(
   processes: readonly ProcessFacts[],
 ): ProcessFacts | undefined {
   const words = new Set(argv)
-  const likeness = (process: ProcessFacts): number => process.argv.filter((word) => words.has(word)).length
+  const likeness = (one: ProcessFacts): number => one.argv.filter((word) => words.has(word)).length
   return processes
     .filter(({ program }) => program === name)
     .toSorted((a, b) => likeness(b) - likeness(a) || b.startTicks - a.startTicks)[0]
