@@ -8,7 +8,20 @@ import { bundleOf, type CaChange, type CaName, type Target } from './target.ts'
 /** Returns where kcert keeps its files on a control-plane node: beside the CA by which its API server knows clients. */
 export function folderOn(seen: Seen<'components'>, node: string): string {
   const api = seen.components.find((one) => one.node === node && one.name === 'kube-apiserver')
-  return `${folderOfPath(api?.flags['client-ca-file'] ?? '/etc/kubernetes/pki/ca.crt')}/kcert`
+  return folderBeside(api?.flags['client-ca-file'])
+}
+
+/** The same, from the API server's --client-ca-file. */
+export function folderBeside(clientCaFile = '/etc/kubernetes/pki/ca.crt'): string {
+  return `${folderOfPath(clientCaFile)}/kcert`
+}
+
+/** The index of the copies: a CopyPicture in JSON on each line. */
+export const copiesIndex = '/var/lib/kcert/copies/index.jsonl'
+
+/** Where the bytes of a copy lie. */
+export function copyPath(digest: string): string {
+  return `${copiesFolder}/by-digest/${digest}`
 }
 
 /** Where copies lie on every node, by digest, with index.jsonl that says what each of them was. */

@@ -1,0 +1,140 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { Certificate } from '../x509/certificate.ts'
+import {
+  type CertificateDescription,
+  issueCertificate,
+  keyIdentifierOf,
+  type RawExtension,
+} from '../x509/issuing.ts'
+import type { Name } from '../x509/name.ts'
+import type { AttributeDescription, NameInput } from '../x509/name-encoding.ts'
+import { type OidName, oidOf } from '../x509/oids.ts'
+import type { Authority } from './authority.ts'
+import { kubernetesBackdateMs, validityOf } from './validity.ts'
+
+// A CA's successor: the new CA, the bridge by which whoever trusts the old one alone believes it, and leaves signed anew.
+
+/** What one issue needs from outside. */
+export interface Issuing {
+  readonly now: Date
+  /** Hexadecimal. */
+  readonly serialNumber: string
+}
+
+/**
+ * Returns the certificate of a CA that takes the place of another: usages, constraints and lifetime as the old one has them,
+ * another name and key, so that neither is taken for the other by verifiers that go by names.
+ */
+export function issueSuccessor(
+  old: Certificate,
+  subject: NameInput,
+  key: KeyObject,
+  { now, serialNumber }: Issuing,
+): Certificate {
+  const publicKey = createPublicKey(key)
+  const subjectKeyId = keyIdentifierOf(publicKey)
+  return issued(
+    {
+      serialNumber,
+      subject,
+      issuer: subject,
+      ...lifetimeOf(old, now),
+      publicKey,
+      basicConstraints: { ca: true },
+      subjectKeyId,
+      authorityKeyId: subjectKeyId,
+      extensions: without(old, 'subjectKeyIdentifier', 'authorityKeyIdentifier'),
+    },
+    key,
+  )
+}
+
+/**
+ * Returns the new CA's name and key certified by the old CA, for as long as the old CA lasts: behind a leaf of the new CA it
+ * leads whoever trusts the old one alone to a root that they know.
+ */
+export function issueBridge(newCa: Certificate, old: Authority, { now, serialNumber }: Issuing): Certificate {
+  const { certificate, key } = old
+  const backdateMs = kubernetesBackdateMs
+  const { notBefore } = validityOf(
+    { ttlMs: backdateMs * 2, backdateMs, shortMs: 0 },
+    now,
+    certificate.notAfter,
+  )
+  return issued(
+    {
+      serialNumber,
+      subject: newCa.subject,
+      issuer: certificate.subject,
+      notBefore,
+      notAfter: certificate.notAfter,
+      publicKey: newCa.publicKey,
+      ...authorityKeyIdOf(certificate),
+      extensions: without(newCa, 'authorityKeyIdentifier'),
+    },
+    key,
+  )
+}
+
+/** Returns a leaf signed anew by another CA: same subject, names, usages and length of life; the same key unless one is given. */
+export function reissueLeaf(
+  leaf: Certificate,
+  authority: Authority,
+  { now, serialNumber }: Issuing,
+  publicKey?: KeyObject,
+): Certificate {
+  const ca = authority.certificate
+  return issued(
+    {
+      serialNumber,
+      subject: leaf.subject,
+      issuer: ca.subject,
+      ...lifetimeOf(leaf, now, ca.notAfter),
+      publicKey: publicKey ?? leaf.publicKey,
+      ...authorityKeyIdOf(ca),
+      // Another key has another identifier.
+      extensions: without(
+        leaf,
+        'authorityKeyIdentifier',
+        ...(publicKey === undefined ? [] : (['subjectKeyIdentifier'] as const)),
+      ),
+    },
+    authority.key,
+  )
+}
+
+/** Returns a name with another common name in the place of its last one, or with one at its end where it has none. */
+export function withCommonName(name: Name, rename: (commonName: string) => string): NameInput {
+  const rdns = name.rdns.map((rdn) => rdn.map(({ type, value }): AttributeDescription => ({ type, value })))
+  const last = rdns.findLast((rdn) => rdn.some(({ type }) => type === 'CN'))
+  if (last === undefined) return [...rdns, [{ type: 'CN', value: rename('') }]]
+  return rdns.map((rdn) =>
+    rdn === last
+      ? rdn.map(({ type, value }) => ({ type, value: type === 'CN' ? rename(value) : value }))
+      : rdn,
+  )
+}
+
+function lifetimeOf(like: Certificate, now: Date, limit?: Date) {
+  const ttlMs = like.notAfterMs - like.notBeforeMs
+  const { notBefore, notAfter } = validityOf(
+    { ttlMs, backdateMs: kubernetesBackdateMs, shortMs: 0 },
+    now,
+    limit,
+  )
+  return { notBefore, notAfter }
+}
+
+function authorityKeyIdOf({ subjectKeyId }: Certificate): { authorityKeyId?: string } {
+  return subjectKeyId === undefined ? {} : { authorityKeyId: subjectKeyId }
+}
+
+function without({ extensions }: Certificate, ...names: readonly OidName[]): readonly RawExtension[] {
+  const left = new Set<string>(names.map((name) => oidOf(name)))
+  return extensions.filter(({ oid }) => !left.has(oid))
+}
+
+/** Read back, so that nothing leaves that kcert itself would not accept. */
+function issued(description: CertificateDescription, key: KeyObject): Certificate {
+  return Certificate.parse(issueCertificate(description, key))
+}

@@ -1,0 +1,238 @@
+import type { KeyObject } from 'node:crypto'
+import { type Authority, isKeyOf } from '../ca/authority.ts'
+import { drawSerialNumber } from '../ca/serial.ts'
+import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca/successor.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { FileContent } from '../pki/node-access.ts'
+import { copiesIndex, copyPath, folderBeside, keyBeside, materialPaths } from '../rotation/material.ts'
+import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
+import { nextName } from '../rotation/target-reading.ts'
+import type { RandomOctets } from '../system/random.ts'
+import { type Certificate, readCertificates } from '../x509/certificate.ts'
+import { readPrivateKeyFile } from '../x509/keys.ts'
+import { generatePrivateKey, type KeyType } from '../x509/new-key.ts'
+import type { ApiServer, ControlPlanes } from './control-planes.ts'
+import { copyLines } from './copies.ts'
+import type { Site } from './site.ts'
+
+export type Generation = 'old' | 'new'
+
+/** A CA that the operator brings along instead of having it made. */
+export type GivenAuthorities = Readonly<Partial<Record<CaName, Authority>>>
+
+/**
+ * The CAs of a rotation with their keys. A key is held in this process's memory and written to files of control-plane nodes,
+ * and nowhere else. The new CA is made once: whoever comes later, or again after a crash, finds it where the first one left it.
+ */
+export class Authorities {
+  private readonly site: Site
+  private readonly planes: ControlPlanes
+  private readonly given: GivenAuthorities
+  private readonly random: RandomOctets
+  private readonly known = new Map<string, Promise<Authority>>()
+  private madeBridge: Promise<Certificate> | undefined
+
+  constructor(site: Site, planes: ControlPlanes, random: RandomOctets, given: GivenAuthorities = {}) {
+    this.site = site
+    this.planes = planes
+    this.random = random
+    this.given = given
+  }
+
+  /** Returns a CA with its key. Throws KCERT_ROTATION_REFUSED when its key lies on no control-plane node. */
+  authority(ca: CaName, generation: Generation): Promise<Authority> {
+    const name = `${ca} ${generation}`
+    const asked = this.known.get(name) ?? (generation === 'old' ? this.findOld(ca) : this.findOrMakeNew(ca))
+    this.known.set(name, asked)
+    asked.then(
+      ({ certificate }) => this.site.certificates.add(certificate),
+      () => this.known.delete(name),
+    )
+    return asked
+  }
+
+  /** Returns the new cluster CA's name and key, certified by the old one: what lies on a node, or what is made now. */
+  bridge(): Promise<Certificate> {
+    this.madeBridge ??= this.findOrMakeBridge()
+    this.madeBridge.then(
+      (certificate) => this.site.certificates.add(certificate),
+      () => {
+        this.madeBridge = undefined
+      },
+    )
+    return this.madeBridge
+  }
+
+  /** Returns the certificate that a digest names, those too that a plan could only announce. */
+  async certificate(digest: string): Promise<Certificate> {
+    for (const ca of caNames) {
+      if (digest === plannedDigest(ca, 'new')) return (await this.authority(ca, 'new')).certificate
+    }
+    if (digest === plannedDigest('cluster', 'bridge')) return this.bridge()
+    const known = this.site.certificates.get(digest) ?? (await this.lookUp(digest))
+    if (known !== undefined) return known
+    throw new KcertError('KCERT_ROTATION_DRIFT', `the certificate ${digest} is nowhere to be found`, {
+      why: 'it was seen when the plan was made; what held it was changed since',
+      next: 'run the same command again',
+    })
+  }
+
+  issuing(): Issuing {
+    const serialNumber = drawSerialNumber(this.random, () => false)
+    return { now: this.site.clock(), serialNumber }
+  }
+
+  private async findOld(ca: CaName): Promise<Authority> {
+    for (const { node, paths, own } of await this.places(ca)) {
+      const [laidOut, laidOutKey, present, presentKey] = await this.read(node, [
+        paths.oldCertificate,
+        paths.oldKey,
+        ...own,
+      ])
+      const certificates = [...certificatesIn(laidOut), ...certificatesIn(present)]
+      // The first is the old CA while phase 1 has not said so: the new one comes behind it, and never alone before phase 12.
+      const keys = [keyIn(laidOutKey), keyIn(presentKey)]
+      const authority = pairOf(certificatesIn(laidOut).slice(0, 1), keys) ?? pairOf(certificates, keys)
+      if (authority !== undefined && !(await this.isNew(ca, authority))) return authority
+    }
+    const kept = await this.findCopy(ca)
+    if (kept !== undefined) return kept
+    throw noKey(ca, 'old')
+  }
+
+  /** In the end of a rotation the old pair lies among the copies alone. */
+  private async findCopy(ca: CaName): Promise<Authority | undefined> {
+    for (const { node, own } of await this.places(ca)) {
+      const [index] = await this.read(node, [copiesIndex])
+      const copies = (copyLines(index) ?? []).filter(
+        ({ phase, digest }) => phase === 1 && digest !== undefined,
+      )
+      const pathOf = (path: string | undefined): string | undefined => {
+        const copy = copies.find(({ of }) => 'path' in of && of.path === path)
+        return copy?.digest === undefined ? undefined : copyPath(copy.digest)
+      }
+      const [certificate, key] = own.map(pathOf)
+      if (certificate === undefined || key === undefined) continue
+      const [certificateFile, keyFile] = await this.read(node, [certificate, key])
+      const authority = pairOf(certificatesIn(certificateFile), [keyIn(keyFile)])
+      if (authority !== undefined) return authority
+    }
+    return undefined
+  }
+
+  /** After phase 12 the pair beside the API server's is the new one. */
+  private async isNew(ca: CaName, { certificate }: Authority): Promise<boolean> {
+    for (const { node, paths } of await this.places(ca)) {
+      const [file] = await this.read(node, [paths.newCertificate])
+      if (certificatesIn(file).some((one) => one.fingerprintSha256 === certificate.fingerprintSha256))
+        return true
+    }
+    return false
+  }
+
+  private async findOrMakeNew(ca: CaName): Promise<Authority> {
+    const places = await this.places(ca)
+    let orphan: KeyObject | undefined
+    for (const { node, paths } of places) {
+      const [certificate, key] = await this.read(node, [paths.newCertificate, paths.newKey])
+      const found = keyIn(key)
+      const authority = pairOf(certificatesIn(certificate), [found])
+      if (authority !== undefined) return authority
+      orphan ??= found
+    }
+    const given = this.given[ca]
+    if (given !== undefined) return given
+    const { certificate: old } = await this.authority(ca, 'old')
+    // A run that was killed between the two has left a key without its certificate: that key is certified.
+    const key = orphan ?? generatePrivateKey(keyTypeOf(old))
+    const rename = (commonName: string): string => nextName(`CN=${commonName}`, ca).slice('CN='.length)
+    const certificate = issueSuccessor(old, withCommonName(old.subject, rename), key, this.issuing())
+    return { certificate, key }
+  }
+
+  private async findOrMakeBridge(): Promise<Certificate> {
+    const newCa = (await this.authority('cluster', 'new')).certificate
+    for (const { node, paths } of await this.places('cluster')) {
+      const [file] = await this.read(node, [paths.bridge])
+      const [bridge] = certificatesIn(file)
+      if (bridge?.publicKey.sha256 === newCa.publicKey.sha256) return bridge
+    }
+    return issueBridge(newCa, await this.authority('cluster', 'old'), this.issuing())
+  }
+
+  private async lookUp(digest: string): Promise<Certificate | undefined> {
+    for (const ca of caNames) {
+      for (const { node, paths, own } of await this.places(ca)) {
+        const files = [paths.oldCertificate, paths.newCertificate, paths.bridge, own[0]]
+        for (const file of await this.read(node, files)) {
+          this.site.certificates.addAll(certificatesIn(file))
+        }
+      }
+    }
+    return this.site.certificates.get(digest)
+  }
+
+  /** Where a CA's files lie on each control-plane node: kcert's own, and certificate and key that the API server's flags lead to. */
+  private async places(ca: CaName) {
+    const flag = ca === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file'
+    return (await this.planes.apiServers()).flatMap(({ node, flags }: ApiServer) => {
+      const path = flags[flag]
+      if (path === undefined) return []
+      const paths = materialPaths(folderBeside(flags['client-ca-file']), ca)
+      return [{ node, paths, own: [path, keyBeside(path)] as const }]
+    })
+  }
+
+  private async read(node: string, paths: readonly string[]): Promise<readonly FileContent[]> {
+    return this.planes.node(node).readFiles(paths)
+  }
+}
+
+function certificatesIn(file: FileContent | undefined): Certificate[] {
+  if (file?.found !== 'file') return []
+  try {
+    return readCertificates(file.content)
+  } catch {
+    return []
+  }
+}
+
+function keyIn(file: FileContent | undefined): KeyObject | undefined {
+  if (file?.found !== 'file') return undefined
+  try {
+    return readPrivateKeyFile(file.content).keyObject
+  } catch {
+    return undefined
+  }
+}
+
+/** The first certificate that one of the keys belongs to. */
+function pairOf(
+  certificates: readonly Certificate[],
+  keys: readonly (KeyObject | undefined)[],
+): Authority | undefined {
+  for (const certificate of certificates) {
+    const key = keys.find((one) => one !== undefined && isKeyOf(one, certificate))
+    if (key !== undefined) return { certificate, key }
+  }
+  return undefined
+}
+
+function keyTypeOf({ publicKey }: Certificate): KeyType {
+  const { algorithm, bits, curve } = publicKey
+  if (algorithm === 'ECDSA' && curve !== undefined && curve !== 'P-224')
+    return { algorithm, curve: curve as 'P-256' | 'P-384' | 'P-521' }
+  if (algorithm === 'Ed25519') return { algorithm }
+  return { algorithm: 'RSA', bits: Math.min(4096, Math.max(2048, bits ?? 2048)) }
+}
+
+function noKey(ca: CaName, generation: Generation): KcertError {
+  return new KcertError(
+    'KCERT_ROTATION_REFUSED',
+    `the key of the ${generation} ${ca} CA lies on no control-plane node`,
+    {
+      why: 'what the rotation issues has to be signed with it',
+      next: 'bring it to the first control-plane node, beside the certificate of the CA, with mode 0600',
+    },
+  )
+}

@@ -1,0 +1,202 @@
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { ApiObject } from '../cluster/api-client.ts'
+import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Clock } from '../system/clock.ts'
+import type { RandomOctets } from '../system/random.ts'
+import type { JournalMirror } from './journal-file.ts'
+
+// Two rotations at once cannot happen: the machine's lock keeps one apart from another on the same machine, a Lease in the
+// cluster from those on others. The journal's text is mirrored beside it: digests and paths, never keys.
+
+const name = 'kcert-rotation'
+const namespace = 'kube-system'
+const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases', namespace } as const
+const configMaps = { group: '', version: 'v1', resource: 'configmaps', namespace } as const
+
+const durationSeconds = 30
+const renewMs = 10_000
+const mirrorMs = 3_000
+// An object may have 1.5 MiB in etcd.
+const mostMirrored = 900_000
+
+export interface GuardOptions {
+  readonly objects: ObjectsApi
+  readonly clock: Clock
+  readonly random: RandomOctets
+  /** Of the journal: whoever holds its lock knows that an earlier holder with the same one is dead. */
+  readonly journalPath: string
+}
+
+interface LeaseSpec {
+  readonly holderIdentity?: string
+  readonly leaseDurationSeconds?: number
+  readonly renewTime?: string
+  readonly leaseTransitions?: number
+}
+
+/** The Lease kube-system/kcert-rotation, held by this run, and the ConfigMap of the same name with the journal. */
+export class ClusterGuard implements JournalMirror {
+  private readonly options: GuardOptions
+  private readonly place: string
+  private readonly identity: string
+  private renewing: NodeJS.Timeout | undefined
+  private mirroring: Promise<void> | undefined
+  private wanted: string | undefined
+  private lost: KcertError | undefined
+
+  private constructor(options: GuardOptions) {
+    this.options = options
+    const path = createHash('sha256').update(options.journalPath).digest('hex').slice(0, 8)
+    this.place = `${hostname()}_${path}_`
+    this.identity = `${this.place}${Buffer.from(options.random(6)).toString('hex')}`
+  }
+
+  /**
+   * Returns the guard once this run holds the Lease. One that was left behind is taken over: at once when it was this machine's
+   * and this journal's, else when its holder has not renewed it for its duration. Throws KCERT_LOCKED.
+   */
+  static async acquire(options: GuardOptions): Promise<ClusterGuard> {
+    const guard = new ClusterGuard(options)
+    await guard.take()
+    guard.renewing = setInterval(() => void guard.renew(), renewMs)
+    guard.renewing.unref()
+    return guard
+  }
+
+  /** Throws KCERT_LOCKED when somebody else has taken the Lease meanwhile: nothing more may be done then. */
+  check(): void {
+    if (this.lost !== undefined) throw this.lost
+  }
+
+  follow(text: string): void {
+    this.wanted = text
+    this.mirroring ??= this.mirror()
+  }
+
+  async read(): Promise<string | undefined> {
+    const object = await this.options.objects.get({ ...configMaps, name })
+    const text = (object?.data as Readonly<Record<string, string>> | undefined)?.['journal.jsonl']
+    // What is cut in front cannot be held against its chain of digests.
+    return text?.split('\n', 1)[0]?.includes(`"previous":"${'0'.repeat(64)}"`) ? text : undefined
+  }
+
+  /** Gives the Lease back, and waits until the mirror has the last line. */
+  async release(): Promise<void> {
+    clearInterval(this.renewing)
+    await this.mirroring
+    if (this.wanted !== undefined) await this.writeMirror(this.wanted).catch(() => {})
+    if (this.lost !== undefined) return
+    const { objects } = this.options
+    const object = await objects.get({ ...leases, name }).catch(() => undefined)
+    if (object === undefined || specOf(object).holderIdentity !== this.identity) return
+    const spec = { ...specOf(object), holderIdentity: '', leaseDurationSeconds: 1 }
+    await objects.replace({ ...leases, name }, { ...object, spec }).catch(() => {})
+  }
+
+  private async take(): Promise<void> {
+    const { objects } = this.options
+    const begun = this.now()
+    let seen: string | undefined
+    for (;;) {
+      const object = await objects.get({ ...leases, name })
+      const { holderIdentity = '', leaseDurationSeconds = durationSeconds } = specOf(object)
+      const version = String(metadataOf(object ?? {}).resourceVersion)
+      const isFree = holderIdentity === '' || holderIdentity.startsWith(this.place)
+      const isOver = seen === version && this.now() - begun >= leaseDurationSeconds * 1000
+      if (isFree || isOver) {
+        if (await this.write(object)) return
+      } else if (seen !== undefined && seen !== version) throw held(holderIdentity)
+      seen ??= version
+      if (!isFree) await sleep(1_000)
+    }
+  }
+
+  /** False when somebody else was quicker. */
+  private async write(object: ApiObject | undefined): Promise<boolean> {
+    const { objects } = this.options
+    const time = this.options.clock().toISOString().replace('Z', '000Z')
+    const before = specOf(object)
+    const spec = {
+      ...before,
+      holderIdentity: this.identity,
+      leaseDurationSeconds: durationSeconds,
+      renewTime: time,
+      ...(before.holderIdentity === this.identity
+        ? {}
+        : { acquireTime: time, leaseTransitions: (before.leaseTransitions ?? 0) + 1 }),
+    }
+    try {
+      if (object === undefined) {
+        const kind = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name, namespace } }
+        await objects.create(leases, { ...kind, spec })
+      } else await objects.replace({ ...leases, name }, { ...object, spec })
+      return true
+    } catch (error) {
+      if (error instanceof KcertError && error.code === 'KCERT_API_CONFLICT') return false
+      throw error
+    }
+  }
+
+  private async renew(): Promise<void> {
+    try {
+      const object = await this.options.objects.get({ ...leases, name })
+      const { holderIdentity = '' } = specOf(object)
+      if (object !== undefined && holderIdentity !== this.identity) {
+        this.lost = held(holderIdentity)
+        clearInterval(this.renewing)
+        return
+      }
+      await this.write(object)
+    } catch {
+      // An API server that restarts: the next one renews it, and nobody can take it meanwhile either.
+    }
+  }
+
+  private async mirror(): Promise<void> {
+    await sleep(mirrorMs)
+    const text = this.wanted
+    this.wanted = undefined
+    try {
+      if (text !== undefined) await this.writeMirror(text)
+    } catch {
+      // The journal itself is on the disk; the mirror comes with the next line.
+      this.wanted ??= text
+    } finally {
+      this.mirroring = undefined
+    }
+  }
+
+  private async writeMirror(text: string): Promise<void> {
+    const { objects } = this.options
+    const cut =
+      text.length > mostMirrored ? text.slice(text.indexOf('\n', text.length - mostMirrored) + 1) : text
+    const data = { 'journal.jsonl': cut }
+    const object = await objects.get({ ...configMaps, name })
+    if (object !== undefined) await objects.replace({ ...configMaps, name }, { ...object, data })
+    else {
+      const kind = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } }
+      await objects.create(configMaps, { ...kind, data })
+    }
+  }
+
+  private now(): number {
+    return this.options.clock().getTime()
+  }
+}
+
+function specOf(object: ApiObject | undefined): LeaseSpec {
+  return (object?.spec ?? {}) as LeaseSpec
+}
+
+function held(holder: string): KcertError {
+  return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
+    why: `the Lease ${namespace}/${name} is held by ${holder} and renewed`,
+    next: `wait for it; if it is gone, its Lease runs out after ${durationSeconds} s: kubectl -n ${namespace} get lease ${name}`,
+  })
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,205 @@
+import { createHash } from 'node:crypto'
+import type { ApiObject } from '../cluster/api-client.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Expected, FileContent, NodeAccess, Sha256 } from '../pki/node-access.ts'
+import { copiesFolder, copiesIndex, copyPath } from '../rotation/material.ts'
+import type { CopyPicture, ObjectReference } from '../rotation/picture.ts'
+
+// What a rotation replaces lies on the node that had it: the bytes under their digest, and a line in the index for each phase
+// that touched them first. Bytes come first, so a line always leads to something; keys among them never leave the node.
+
+interface Index {
+  readonly copies: readonly CopyPicture[]
+  readonly text: string
+  readonly replaces: Expected
+}
+
+/** The copies on the nodes. Only ever added to. */
+export class Copies {
+  private readonly nodeNamed: (name: string) => NodeAccess
+  /** One index is changed by one act at a time. */
+  private readonly turns = new Map<string, Promise<unknown>>()
+  private readonly made = new Set<string>()
+
+  constructor(nodeNamed: (name: string) => NodeAccess) {
+    this.nodeNamed = nodeNamed
+  }
+
+  async on(node: string): Promise<readonly CopyPicture[]> {
+    return (await this.index(node)).copies
+  }
+
+  /** Copies a file as it is now, unless the phase has copied it before: then what it was is kept. */
+  keepFile(node: string, path: string, phase: number, flags?: CopyPicture['flags']): Promise<void> {
+    if (path.startsWith(`${copiesFolder}/`)) return Promise.resolve()
+    return this.inTurn(node, async () => {
+      const index = await this.index(node)
+      const isKept = index.copies.some(
+        (copy) => copy.phase === phase && 'path' in copy.of && copy.of.path === path,
+      )
+      if (!isKept) await this.add(node, index, await this.copyOf(node, path, phase, flags))
+    })
+  }
+
+  /** Copies many files, with one change of the index. */
+  keepFiles(
+    node: string,
+    files: readonly { readonly path: string; readonly flags?: CopyPicture['flags'] }[],
+    phase: number,
+  ): Promise<void> {
+    return this.inTurn(node, async () => {
+      const index = await this.index(node)
+      const kept = new Set(
+        index.copies.flatMap((copy) => (copy.phase === phase && 'path' in copy.of ? [copy.of.path] : [])),
+      )
+      const added: CopyPicture[] = []
+      for (const { path, flags } of files) {
+        if (!kept.has(path)) added.push(await this.copyOf(node, path, phase, flags))
+      }
+      if (added.length > 0) await this.add(node, index, ...added)
+    })
+  }
+
+  /** Copies an object onto a node, in JSON. */
+  keepObject(
+    node: string,
+    object: ObjectReference,
+    now: ApiObject | undefined,
+    phase: number,
+  ): Promise<void> {
+    return this.inTurn(node, async () => {
+      const index = await this.index(node)
+      const isKept = index.copies.some(
+        (copy) => copy.phase === phase && 'object' in copy.of && isSame(copy.of.object, object),
+      )
+      if (isKept) return
+      const of = { object }
+      if (now === undefined) return this.add(node, index, { phase, node, of })
+      const text = `${JSON.stringify(now)}\n`
+      const digest = createHash('sha256').update(text).digest('hex')
+      await this.makeFolder(this.nodeNamed(node))
+      await this.nodeNamed(node).writeFile(copyPath(digest), text, { replaces: 'anything', mode: 0o600 })
+      await this.add(node, index, { phase, node, of, digest })
+    })
+  }
+
+  /** Returns the bytes of a copy. Throws KCERT_BACKUP_DAMAGED when they are not there. */
+  async bytes(node: string, digest: Sha256): Promise<Uint8Array> {
+    const [file] = await this.nodeNamed(node).readFiles([copyPath(digest)])
+    if (file?.found === 'file' && file.sha256 === digest) return file.content
+    throw new KcertError(
+      'KCERT_BACKUP_DAMAGED',
+      `${copyPath(digest)} on node "${node}" is not there as it was`,
+      {
+        why: 'somebody removed or changed it',
+        next: `look at ${copiesFolder} on ${node}; without it this change cannot be taken back by kcert`,
+      },
+    )
+  }
+
+  /** Returns what is wrong with the copies of a node, restored into a scratch folder and compared; undefined when nothing is. */
+  async rehearse(node: string): Promise<string | undefined> {
+    const access = this.nodeNamed(node)
+    const copies = (await this.on(node)).filter((copy) => copy.digest !== undefined)
+    if (copies.length === 0) return 'there are no copies'
+    const scratch = `${copiesFolder}/.scratch`
+    await access.makeFolder(scratch, { mode: 0o700 })
+    try {
+      for (const digest of new Set(copies.map((copy) => copy.digest!))) {
+        const to = `${scratch}/${digest}`
+        try {
+          await access.copyFile(copyPath(digest), to, { replaces: 'anything', sha256: digest, mode: 0o600 })
+        } catch (error) {
+          if (!(error instanceof KcertError)) throw error
+          const copy = copies.find((one) => one.digest === digest)!
+          return `the copy of ${'path' in copy.of ? copy.of.path : copy.of.object.name} does not restore: ${error.message}`
+        }
+        await access.removeFile(to, { holds: { sha256: digest } })
+      }
+      return undefined
+    } finally {
+      await access.removeFolder(scratch)
+    }
+  }
+
+  private async copyOf(
+    node: string,
+    path: string,
+    phase: number,
+    flags: CopyPicture['flags'],
+  ): Promise<CopyPicture> {
+    const access = this.nodeNamed(node)
+    const [file] = await access.statFiles([path], { sha256: true })
+    const line = { phase, node, of: { path }, ...(flags === undefined ? {} : { flags }) }
+    if (file === undefined || file.found === 'absent') return line
+    if (file.found !== 'file' || file.sha256 === undefined) {
+      throw new KcertError('KCERT_NODE_REFUSED', `${path} on node "${node}" cannot be copied`, {
+        why: file.found === 'unreadable' ? file.reason : 'it is a folder or a device',
+      })
+    }
+    const { sha256, mode, linkTarget } = file
+    await this.makeFolder(access)
+    await access.copyFile(path, copyPath(sha256), { replaces: 'anything', sha256, mode: 0o600 })
+    return { ...line, digest: sha256, mode, ...(linkTarget === undefined ? {} : { linksTo: linkTarget }) }
+  }
+
+  private async add(
+    node: string,
+    { text, replaces }: Index,
+    ...copies: readonly CopyPicture[]
+  ): Promise<void> {
+    const access = this.nodeNamed(node)
+    await this.makeFolder(access)
+    const lines = copies.map((copy) => `${JSON.stringify(copy)}\n`).join('')
+    await access.writeFile(copiesIndex, `${text}${lines}`, { replaces, mode: 0o600 })
+  }
+
+  private async makeFolder(access: NodeAccess): Promise<void> {
+    if (this.made.has(access.name)) return
+    await access.makeFolder(copiesFolder, { mode: 0o700 })
+    await access.makeFolder(`${copiesFolder}/by-digest`, { mode: 0o700 })
+    this.made.add(access.name)
+  }
+
+  private async index(node: string): Promise<Index> {
+    const [file] = await this.nodeNamed(node).readFiles([copiesIndex])
+    if (file?.found !== 'file') return { copies: [], text: '', replaces: 'absent' }
+    const copies = copyLines(file)
+    if (copies === undefined) throw damaged(node)
+    return { copies, text: Buffer.from(file.content).toString('utf8'), replaces: { sha256: file.sha256 } }
+  }
+
+  private inTurn<Result>(node: string, act: () => Promise<Result>): Promise<Result> {
+    const done = (this.turns.get(node) ?? Promise.resolve()).then(act)
+    this.turns.set(
+      node,
+      done.catch(() => {}),
+    )
+    return done
+  }
+}
+
+/** Returns the lines of an index, none where there is no such file, or undefined when it is something else. */
+export function copyLines(file: FileContent | undefined): CopyPicture[] | undefined {
+  if (file?.found !== 'file') return []
+  try {
+    return Buffer.from(file.content)
+      .toString('utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as CopyPicture)
+  } catch {
+    return undefined
+  }
+}
+
+function isSame(a: ObjectReference, b: ObjectReference): boolean {
+  return a.kind === b.kind && a.namespace === b.namespace && a.name === b.name
+}
+
+function damaged(node: string): KcertError {
+  return new KcertError('KCERT_BACKUP_DAMAGED', `${copiesIndex} on node "${node}" is no index of copies`, {
+    why: 'it was changed or made by something else, so nobody can tell what the copies beside it were',
+    next: `move the folder away, after a look at it: ls -lR ${copiesFolder}`,
+  })
+}

@@ -1,0 +1,63 @@
+import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from '../rotation/action.ts'
+import type { Executor } from '../rotation/ports.ts'
+import type { RandomOctets } from '../system/random.ts'
+import { Authorities, type GivenAuthorities } from './authorities.ts'
+import { ControlPlanes } from './control-planes.ts'
+import { Copies } from './copies.ts'
+import { FileWriting } from './file-writing.ts'
+import { KubeletRequests } from './kubelet-requests.ts'
+import { ObjectPatching } from './object-patching.ts'
+import { OwnIdentity } from './own-identity.ts'
+import { Probing } from './probing.ts'
+import { Restarting } from './restarting.ts'
+import { Rolling } from './rolling.ts'
+import type { Site } from './site.ts'
+
+export interface ExecutorOptions {
+  readonly site: Site
+  readonly random: RandomOctets
+  /** CAs that the operator brings along. */
+  readonly given?: GivenAuthorities
+}
+
+/** Does to a cluster what actions say. Nothing is connected or read before the first of them. */
+export class SiteExecutor implements Executor {
+  private readonly files: FileWriting
+  private readonly objects: ObjectPatching
+  private readonly restarts: Restarting
+  private readonly rolls: Rolling
+  private readonly probes: Probing
+
+  constructor({ site, random, given }: ExecutorOptions) {
+    const planes = new ControlPlanes(site)
+    const copies = new Copies((name) => planes.node(name))
+    const authorities = new Authorities(site, planes, random, given)
+    const identity = new OwnIdentity(site, planes, authorities)
+    const requests = new KubeletRequests(site, authorities, identity)
+    this.files = new FileWriting(site, planes, copies, authorities, requests)
+    this.objects = new ObjectPatching(site.objects, planes, copies, authorities)
+    this.restarts = new Restarting(site, planes)
+    this.rolls = new Rolling(site.objects, () => site.clock().getTime())
+    this.probes = new Probing(site, planes, authorities, identity, copies)
+  }
+
+  write(action: WriteFile): Promise<void> {
+    return this.files.write(action)
+  }
+
+  patch(action: PatchObject): Promise<void> {
+    return this.objects.patch(action)
+  }
+
+  restart(action: RestartComponent): Promise<void> {
+    return this.restarts.restart(action)
+  }
+
+  roll(action: RollWorkload): Promise<void> {
+    return this.rolls.roll(action)
+  }
+
+  probe(action: Probe): Promise<{ readonly ok: boolean; readonly detail: string }> {
+    return this.probes.probe(action)
+  }
+}

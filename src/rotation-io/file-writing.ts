@@ -1,0 +1,329 @@
+import type { KeyObject } from 'node:crypto'
+import { reissueLeaf } from '../ca/successor.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { editKubeconfig } from '../kubeconfig/edit.ts'
+import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { programOf } from '../pki/component-flags.ts'
+import type { Expected, FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
+import { editStaticPod, readStaticPod } from '../pki/static-pod.ts'
+import { editUnit, unitCommands } from '../pki/systemd-unit.ts'
+import type { Content, WriteFile } from '../rotation/action.ts'
+import type { Digest } from '../rotation/certificate-record.ts'
+import { copyPath, keyBeside } from '../rotation/material.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { readCertificates } from '../x509/certificate.ts'
+import { readPrivateKeyFile } from '../x509/keys.ts'
+import { generatePrivateKey, type KeyType, writePrivateKey } from '../x509/new-key.ts'
+import { writePem } from '../x509/pem.ts'
+import { verifySignature } from '../x509/signature.ts'
+import type { Authorities } from './authorities.ts'
+import type { ControlPlanes } from './control-planes.ts'
+import type { Copies } from './copies.ts'
+import type { KubeletRequests } from './kubelet-requests.ts'
+import type { Site } from './site.ts'
+
+type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
+
+/** What is to be written, and a key that goes beside it in the same act. */
+interface Prepared {
+  readonly text: string
+  readonly besides?: { readonly path: string; readonly text: string }
+}
+
+/** Writes files of nodes as actions say: what is there is compared and copied first, what is secret is filled in here. */
+export class FileWriting {
+  private readonly site: Site
+  private readonly planes: ControlPlanes
+  private readonly copies: Copies
+  private readonly authorities: Authorities
+  private readonly requests: KubeletRequests
+
+  constructor(
+    site: Site,
+    planes: ControlPlanes,
+    copies: Copies,
+    authorities: Authorities,
+    requests: KubeletRequests,
+  ) {
+    this.site = site
+    this.planes = planes
+    this.copies = copies
+    this.authorities = authorities
+    this.requests = requests
+  }
+
+  async write(action: WriteFile): Promise<void> {
+    const { node: name, path, content, mode, phase } = action
+    const node = this.planes.node(name)
+    if (content.kind === 'copies') return this.copies.keepFiles(name, content.of, phase)
+    const [now] = await node.readFiles([path])
+    if (
+      now === undefined ||
+      now.found === 'unreadable' ||
+      now.found === 'folder' ||
+      now.found === 'special'
+    ) {
+      throw new KcertError('KCERT_NODE_REFUSED', `${path} on node "${name}" cannot be read`, {
+        why: now?.found === 'unreadable' ? now.reason : 'it is a folder or a device',
+      })
+    }
+    // What it is made of may stand nowhere else.
+    if (now.found === 'file') await this.site.reading.read(now.content, now.sha256)
+    if (digestOf(now) !== action.replaces) {
+      if (await this.isDone(now, content, node)) return
+      throw drift(action)
+    }
+    await this.copies.keepFile(name, path, phase)
+    const call = { timeoutMs: 60_000 }
+    if (content.kind === 'nothing') {
+      if (now.found === 'absent' && now.linkTarget === undefined) return
+      await inDriftWords(action, () => node.removeFile(path, { holds: linkState(now), ...call }))
+      return this.removeEmptyFolder(node, path)
+    }
+    if (content.kind === 'link') {
+      await inDriftWords(action, () => node.linkFile(path, content.to, { replaces: linkState(now), ...call }))
+      return
+    }
+    if (content.kind === 'copy') {
+      const from = copyPath(content.digest)
+      await makeFolderOf(node, path)
+      await inDriftWords(action, () =>
+        node.copyFile(from, path, { sha256: content.digest, replaces: bytesOf(now), mode, ...call }),
+      )
+      return
+    }
+    const { text, besides } = await this.prepare(action, now)
+    if (now.found === 'absent') await makeFolderOf(node, path)
+    if (besides !== undefined) {
+      await this.copies.keepFile(name, besides.path, phase)
+      await node.writeFile(besides.path, besides.text, { replaces: 'anything', mode: 0o600, ...call })
+    }
+    await inDriftWords(action, () => node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }))
+  }
+
+  private async prepare(action: WriteFile, now: FileContent): Promise<Prepared> {
+    const { content } = action
+    switch (content.kind) {
+      case 'certificates':
+        return { text: await this.bundle(content.certificates) }
+      case 'ca-key': {
+        const { key } = await this.authorities.authority(content.ca, content.generation)
+        return { text: writePrivateKey(key, 'kubernetes') }
+      }
+      case 'reissued':
+        return this.reissued(action, content)
+      case 'kubeconfig':
+        return { text: await this.kubeconfig(content, present(action, now)) }
+      case 'definition':
+        return { text: await this.definition(action, content, textOf(present(action, now))) }
+      case 'requested':
+        return { text: await this.requests.request(action.node, content) }
+      default:
+        throw new TypeError(`no bytes for ${content.kind}`)
+    }
+  }
+
+  private async bundle(digests: readonly Digest[]): Promise<string> {
+    const certificates = []
+    for (const digest of digests) certificates.push(await this.authorities.certificate(digest))
+    return pemOf(certificates)
+  }
+
+  private async reissued({ path }: WriteFile, content: ContentOf<'reissued'>): Promise<Prepared> {
+    const { ca, chain, newKey } = content
+    const leaf = await this.authorities.certificate(content.leaf)
+    const authority = await this.authorities.authority(ca, 'new')
+    const key = newKey ? keyLike(leaf) : undefined
+    const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
+    const text = `${pemOf([reissued])}${await this.bundle(chain)}`
+    if (key === undefined) return { text }
+    return { text, besides: { path: keyBeside(path), text: writePrivateKey(key, 'kubernetes') } }
+  }
+
+  private async kubeconfig(
+    { caData, reissue, newKey }: ContentOf<'kubeconfig'>,
+    now: ReadFile,
+  ): Promise<string> {
+    const text = textOf(now)
+    const { clusterName, userName } = await currentOf(text)
+    const clusters =
+      clusterName === undefined
+        ? []
+        : [{ name: clusterName, certificateAuthority: { data: Buffer.from(await this.bundle(caData)) } }]
+    if (reissue === undefined || userName === undefined) return editKubeconfig(text, { clusters })
+    const leaf = await this.authorities.certificate(reissue)
+    const authority = await this.authorities.authority('cluster', 'new')
+    const key = newKey ? keyLike(leaf) : undefined
+    const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
+    const user = {
+      name: userName,
+      clientCertificate: { data: Buffer.from(pemOf([reissued])) },
+      ...(key && { clientKey: { data: Buffer.from(writePrivateKey(key, 'kubernetes')) } }),
+    }
+    return editKubeconfig(text, { clusters, users: [user] })
+  }
+
+  private async definition(
+    { path }: WriteFile,
+    { flags, annotations = {} }: ContentOf<'definition'>,
+    text: string,
+  ): Promise<string> {
+    if (!/\.(ya?ml|json)$/.test(path)) return editUnit(text, programOfUnit(path, text), flags)
+    const { containers, name } = await readStaticPod(text)
+    const program = containers.find(
+      (one) => one.program.startsWith('kube-') || one.program.startsWith('cloud-'),
+    )
+    return editStaticPod(text, program?.program ?? name, { flags, annotations })
+  }
+
+  /** An act whose answer was lost has been done: then what is there says so. */
+  private async isDone(now: FileContent, content: Content, node: NodeAccess): Promise<boolean> {
+    switch (content.kind) {
+      case 'nothing':
+        return now.found === 'absent'
+      case 'link':
+        return now.linkTarget === content.to
+      case 'copy':
+        return now.found === 'file' && now.sha256 === content.digest
+      case 'certificates':
+        return now.found === 'file' && textOf(now) === (await this.bundle(content.certificates))
+      case 'ca-key': {
+        if (now.found !== 'file') return false
+        const { certificate } = await this.authorities.authority(content.ca, content.generation)
+        return keySpki(now) === certificate.publicKey.sha256
+      }
+      case 'kubeconfig': {
+        if (now.found !== 'file') return false
+        const again = await this.kubeconfig({ kind: 'kubeconfig', caData: content.caData }, now)
+        return again === textOf(now) && (content.reissue === undefined || this.isOfNewCa(await clientOf(now)))
+      }
+      case 'reissued':
+        return now.found === 'file' && this.isOfNewCa(firstCertificate(now))
+      case 'definition':
+        if (now.found !== 'file') return false
+        return (
+          (await this.definition({ path: now.path, node: node.name } as WriteFile, content, textOf(now))) ===
+          textOf(now)
+        )
+      default:
+        return false
+    }
+  }
+
+  private async isOfNewCa(certificate: Certificate | undefined): Promise<boolean> {
+    if (certificate === undefined) return false
+    for (const ca of ['cluster', 'front-proxy'] as const) {
+      const { certificate: authority } = await this.authorities.authority(ca, 'new')
+      if (verifySignature(certificate, authority.publicKey).ok) return true
+    }
+    return false
+  }
+
+  /** kcert's own folder goes with its last file. */
+  private async removeEmptyFolder(node: NodeAccess, path: string): Promise<void> {
+    const own = /^(.*\/kcert)(?:\/(?:old|new))?\/[^/]+$/.exec(path)?.[1]
+    if (own === undefined) return
+    for (const folder of [`${own}/old`, `${own}/new`, own]) {
+      await node.removeFolder(folder).catch(() => {})
+    }
+  }
+}
+
+function digestOf(file: FileContent): Digest | 'absent' {
+  return file.found === 'file' ? file.sha256 : 'absent'
+}
+
+function bytesOf(file: FileContent): Expected {
+  return file.found === 'file' ? { sha256: file.sha256 } : 'absent'
+}
+
+/** A link is what leads there, a file is its bytes. */
+function linkState(file: FileContent): Expected {
+  return file.linkTarget === undefined ? bytesOf(file) : { linkTarget: file.linkTarget }
+}
+
+function present(action: WriteFile, file: FileContent): ReadFile {
+  if (file.found === 'file') return file
+  throw drift(action)
+}
+
+function textOf(file: ReadFile): string {
+  return Buffer.from(file.content).toString('utf8')
+}
+
+export function pemOf(certificates: readonly Certificate[]): string {
+  return certificates.map(({ der }) => writePem('CERTIFICATE', der)).join('')
+}
+
+function keySpki(file: ReadFile): string | undefined {
+  try {
+    return readPrivateKeyFile(file.content).publicKey?.sha256
+  } catch {
+    return undefined
+  }
+}
+
+function firstCertificate(file: ReadFile): Certificate | undefined {
+  try {
+    return readCertificates(file.content)[0]
+  } catch {
+    return undefined
+  }
+}
+
+async function clientOf(file: ReadFile): Promise<Certificate | undefined> {
+  const { root, userName } = await currentOf(textOf(file))
+  const user = root?.users.find(({ name }) => name === userName)
+  const data = user?.clientCertificate?.data
+  return data === undefined ? undefined : readCertificates(data)[0]
+}
+
+/** Cluster and user of the current context, or of the only one. */
+async function currentOf(text: string) {
+  const [document] = (await readDocuments(text)).documents
+  const root = document === undefined ? undefined : readKubeconfig(document)
+  const context = root?.contexts.find(({ name }) => name === root.currentContext) ?? root?.contexts[0]
+  const cluster = root?.clusters.find(({ name }) => name === context?.cluster) ?? root?.clusters[0]
+  const user = root?.users.find(({ name }) => name === context?.user) ?? root?.users[0]
+  return { root, clusterName: cluster?.name, userName: user?.name }
+}
+
+function programOfUnit(path: string, text: string): string {
+  const programs = unitCommands([{ path, text }]).map(({ argv }) => programOf(argv))
+  return programs.find((program) => /^(kube|cloud)/.test(program)) ?? programs[0] ?? path
+}
+
+function keyLike({ publicKey }: Certificate): KeyObject {
+  const { algorithm, bits, curve } = publicKey
+  const type: KeyType =
+    algorithm === 'ECDSA'
+      ? { algorithm, curve: (curve ?? 'P-256') as 'P-256' }
+      : algorithm === 'Ed25519'
+        ? { algorithm }
+        : { algorithm: 'RSA', bits: Math.max(2048, bits ?? 2048) }
+  return generatePrivateKey(type)
+}
+
+async function makeFolderOf(node: NodeAccess, path: string): Promise<void> {
+  const folder = path.slice(0, path.lastIndexOf('/'))
+  // Of the folders of pki/ everybody may see the names; kcert's own holds keys, which have 0600 themselves.
+  await node.makeFolder(folder, { mode: 0o755 })
+}
+
+async function inDriftWords(action: WriteFile, act: () => Promise<unknown>): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    if (error instanceof KcertError && error.code === 'KCERT_NODE_FILE_CHANGED') throw drift(action, error)
+    throw error
+  }
+}
+
+function drift({ node, path, phase }: WriteFile, cause?: unknown): KcertError {
+  return new KcertError('KCERT_ROTATION_DRIFT', `${node}:${path} is not what it was when the plan was made`, {
+    why: 'somebody else changed it meanwhile',
+    next: `look at it, and run the same command again: kcert rotate-ca --phase ${phase}`,
+    cause,
+  })
+}

@@ -1,0 +1,93 @@
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:https'
+import type { Duplex } from 'node:stream'
+import { type ConnectionOptions, checkServerIdentity, connect, type PeerCertificate } from 'node:tls'
+
+/** One HTTPS request over a connection of its own: what a pooled connection would hide, a fresh handshake shows. */
+export interface HttpsCall {
+  /** Where TLS begins; destroyed in the end. */
+  readonly stream: Duplex
+  readonly method?: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** PEM, sent whether the server asks for this CA's or for others. */
+  readonly client?: { readonly certificate: string; readonly key: string }
+  /** Whom the server must prove to be; without `name` any certificate of the CAs will do, without `trust` any at all. */
+  readonly trust?: { readonly ca: string; readonly name?: string }
+  readonly timeoutMs?: number
+}
+
+export interface HttpsAnswer {
+  readonly status: number
+  readonly body: string
+}
+
+const mostOctets = 64 * 1024 * 1024
+
+/** Returns what the server answered. Throws the error of the socket, of TLS or of HTTP as it came. */
+export function callHttps(call: HttpsCall): Promise<HttpsAnswer> {
+  const { stream, method = 'GET', path, headers = {}, body, timeoutMs = 10_000 } = call
+  return new Promise((resolve, reject) => {
+    const tls = connect(tlsOptions(call))
+    const sent = request({
+      method,
+      path,
+      createConnection: () => tls,
+      headers: {
+        Host: call.trust?.name ?? 'localhost',
+        'User-Agent': 'kcert',
+        Connection: 'close',
+        ...(body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }),
+        ...headers,
+      },
+    })
+    const timer = setTimeout(() => fail(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs)
+    const end = (): void => {
+      clearTimeout(timer)
+      sent.destroy()
+      tls.destroy()
+      stream.destroy()
+    }
+    const fail = (error: Error): void => {
+      end()
+      reject(error)
+    }
+    stream.on('error', fail)
+    tls.on('error', fail)
+    sent.on('error', fail)
+    sent.on('response', (answer) => {
+      readAll(answer).then((text) => {
+        end()
+        resolve({ status: answer.statusCode ?? 0, body: text })
+      }, fail)
+    })
+    sent.end(body)
+  })
+}
+
+function tlsOptions({ stream, client, trust }: HttpsCall): ConnectionOptions {
+  return {
+    socket: stream,
+    ALPNProtocols: ['http/1.1'],
+    ...(client === undefined ? {} : { cert: client.certificate, key: client.key }),
+    ...(trust === undefined
+      ? { rejectUnauthorized: false }
+      : {
+          ca: trust.ca,
+          checkServerIdentity: (_host: string, peer: PeerCertificate) =>
+            trust.name === undefined ? undefined : checkServerIdentity(trust.name, peer),
+        }),
+  }
+}
+
+async function readAll(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of answer) {
+    size += (chunk as Buffer).length
+    if (size > mostOctets) throw new Error('the answer does not end')
+    chunks.push(chunk as Buffer)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,211 @@
+import { isKeyOf } from '../ca/authority.ts'
+import { requestsOf } from '../cluster/requests.ts'
+import { actOn } from '../csr/approval/acting.ts'
+import type { ApprovalFacts, NodeFacts } from '../csr/approval/facts.ts'
+import { judgeByPolicy } from '../csr/approval/judging.ts'
+import { kubeletClientPolicy } from '../csr/approval/kubelet-client.ts'
+import { kubeletServingPolicy } from '../csr/approval/kubelet-serving.ts'
+import { factsOfNodes } from '../csr/approval/node-list.ts'
+import type { RequestObject } from '../csr/requests-api.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Content } from '../rotation/action.ts'
+import { type Certificate, readCertificates } from '../x509/certificate.ts'
+import { createRequest } from '../x509/issuing.ts'
+import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
+import { writePem } from '../x509/pem.ts'
+import { verifySignature } from '../x509/signature.ts'
+import type { Authorities } from './authorities.ts'
+import type { OwnIdentity } from './own-identity.ts'
+import type { Site } from './site.ts'
+
+type Requested = Extract<Content, { readonly kind: 'requested' }>
+
+const signers = {
+  client: 'kubernetes.io/kube-apiserver-client-kubelet',
+  serving: 'kubernetes.io/kubelet-serving',
+} as const
+
+const usages = {
+  client: ['digital signature', 'client auth'],
+  serving: ['digital signature', 'server auth'],
+} as const
+
+// kube-controller-manager approves a kubelet's own client request within some 100 ms, where it does at all.
+const approvalPatienceMs = 2_000
+const issuePatienceMs = 60_000
+const pollMs = 100
+
+/** Asks the cluster for a kubelet's certificates, in the node's own name: its own approval and its own signer decide. */
+export class KubeletRequests {
+  private readonly site: Site
+  private readonly authorities: Authorities
+  private readonly identity: OwnIdentity
+
+  constructor(site: Site, authorities: Authorities, identity: OwnIdentity) {
+    this.site = site
+    this.authorities = authorities
+    this.identity = identity
+  }
+
+  /**
+   * Returns a new certificate and its key in PEM, as the kubelet's store holds them. The names are those of the certificate that
+   * is replaced. Throws KCERT_ROTATION_GATE when nobody signs it, or somebody else than the new CA.
+   */
+  async request(node: string, { usage, replaces }: Requested): Promise<string> {
+    const before = await this.authorities.certificate(replaces)
+    const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
+    const { dns, ip } = before.subjectAltNames
+    const der = createRequest(
+      {
+        subject: { organization: ['system:nodes'], commonName: `system:node:${node}` },
+        ...(usage === 'serving' ? { subjectAltNames: { dns, ip } } : {}),
+      },
+      key,
+    )
+    const created = await this.create(node, usage, der)
+    const name = created.metadata.name ?? ''
+    try {
+      const chain = await this.issued(name, usage, before)
+      const [certificate] = chain
+      const newCa = await this.authorities.authority('cluster', 'new')
+      if (certificate === undefined || !isKeyOf(key, certificate))
+        throw unfit(name, 'the certificate is of another key')
+      if (!verifySignature(certificate, newCa.certificate.publicKey).ok)
+        throw unfit(name, 'it is signed by another CA than the new one')
+      const text = chain.map((one) => writePem('CERTIFICATE', one.der)).join('')
+      return `${text}${writePrivateKey(key, 'kubernetes')}`
+    } finally {
+      await this.site.objects
+        .delete({ group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests', name })
+        .catch(() => false)
+    }
+  }
+
+  private async create(node: string, usage: Requested['usage'], der: Uint8Array): Promise<RequestObject> {
+    const { status, body } = await this.identity.callAny({
+      method: 'POST',
+      path: '/apis/certificates.k8s.io/v1/certificatesigningrequests',
+      headers: { 'Impersonate-User': `system:node:${node}`, 'Impersonate-Group': 'system:nodes' },
+      body: {
+        apiVersion: 'certificates.k8s.io/v1',
+        kind: 'CertificateSigningRequest',
+        metadata: { generateName: `kcert-${usage}-` },
+        spec: {
+          request: Buffer.from(writePem('CERTIFICATE REQUEST', der)).toString('base64'),
+          signerName: signers[usage],
+          usages: usages[usage],
+        },
+      },
+    })
+    if (status === 201) return JSON.parse(body) as RequestObject
+    throw new KcertError('KCERT_ROTATION_GATE', `no ${usage} certificate for node ${node}`, {
+      why: `the API server refuses the request: ${messageIn(body) ?? `HTTP status ${status}`}`,
+      next: 'run the same command again',
+    })
+  }
+
+  private async issued(
+    name: string,
+    usage: Requested['usage'],
+    before: Certificate,
+  ): Promise<readonly Certificate[]> {
+    const api = requestsOf(this.site.objects)
+    const begun = this.site.clock().getTime()
+    for (;;) {
+      const object = await api.get(name)
+      if (object === undefined) throw unfit(name, 'somebody deleted the request')
+      const { certificate, conditions = [] } = object.status ?? {}
+      if (certificate) return readCertificates(Buffer.from(certificate, 'base64'))
+      const refusal = conditions.find(({ type }) => type === 'Denied' || type === 'Failed')
+      if (refusal !== undefined) throw unfit(name, refusal.message ?? refusal.type)
+      const waitedMs = this.site.clock().getTime() - begun
+      const isApproved = conditions.some(({ type }) => type === 'Approved')
+      if (!isApproved && (usage === 'serving' || waitedMs > approvalPatienceMs))
+        await this.approve(object, before)
+      if (waitedMs > issuePatienceMs) throw unfit(name, 'nobody has signed it within a minute')
+      await new Promise((resolve) => setTimeout(resolve, pollMs))
+    }
+  }
+
+  /** By kcert's own policies: what the node asks for is the node's own. */
+  private async approve(object: RequestObject, before: Certificate): Promise<void> {
+    const judge = judgeByPolicy(
+      'approve',
+      [kubeletClientPolicy(), kubeletServingPolicy()],
+      await this.facts(before),
+    )
+    const judgment = await judge(object)
+    const acted = await actOn(
+      requestsOf(this.site.objects),
+      { object, judgment },
+      {
+        act: 'approve',
+        judge,
+        conditionFor: ({ verdict }) => ({
+          reason: 'KcertRotation',
+          message: `approved by kcert rotate-ca by its policy ${verdict.policy ?? ''}`,
+        }),
+      },
+    )
+    if (acted.outcome === 'approved' || acted.outcome === 'already') return
+    // Approved meanwhile by somebody else is as good: the next look tells.
+    const now = await requestsOf(this.site.objects).get(object.metadata.name ?? '')
+    if (now?.status?.conditions?.some(({ type }) => type === 'Approved')) return
+    throw unfit(object.metadata.name ?? '', acted.reason)
+  }
+
+  private async facts(before: Certificate): Promise<ApprovalFacts> {
+    const nodes: NodeFacts[] = []
+    for await (const object of this.site.objects.list({ group: '', version: 'v1', resource: 'nodes' })) {
+      const { metadata, status } = object as NodeObject
+      nodes.push({
+        name: metadata?.name ?? '',
+        addresses: (status?.addresses ?? []).map(({ type = '', address = '' }) => ({ type, address })),
+        isControlPlane: Object.hasOwn(metadata?.labels ?? {}, 'node-role.kubernetes.io/control-plane'),
+      })
+    }
+    return {
+      ...factsOfNodes(nodes),
+      // The names were taken from the certificate that the kubelet serves now, so they are no news.
+      readServedCertificate: async () => ({ certificate: before, isTrusted: true }),
+      readClusterAddresses: async () => ({ apiServers: [], serviceCidrs: [] }),
+      isAllowed: async ({ user, uid, groups, extra, resource }) => {
+        const answer = await this.site.objects.create(
+          { group: 'authorization.k8s.io', version: 'v1', resource: 'subjectaccessreviews' },
+          {
+            apiVersion: 'authorization.k8s.io/v1',
+            kind: 'SubjectAccessReview',
+            spec: { user, groups, extra, ...(uid && { uid }), resourceAttributes: resource },
+          },
+        )
+        return (answer as { status?: { allowed?: boolean } }).status?.allowed === true
+      },
+    }
+  }
+}
+
+interface NodeObject {
+  readonly metadata?: { readonly name?: string; readonly labels?: Readonly<Record<string, string>> }
+  readonly status?: { readonly addresses?: readonly { readonly type?: string; readonly address?: string }[] }
+}
+
+/** Returns the message of a Status object. */
+export function messageIn(body: string): string | undefined {
+  try {
+    const { message } = JSON.parse(body) as { message?: unknown }
+    return typeof message === 'string' ? message : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function unfit(name: string, why: string): KcertError {
+  return new KcertError(
+    'KCERT_ROTATION_GATE',
+    `the request ${name} brought no certificate that can be used`,
+    {
+      why,
+      next: 'look at kube-controller-manager, and run the same command again',
+    },
+  )
+}

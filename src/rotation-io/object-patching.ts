@@ -1,0 +1,233 @@
+import type { ApiObject } from '../cluster/api-client.ts'
+import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
+import type { Resource } from '../cluster/resource.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { editKubeconfig } from '../kubeconfig/edit.ts'
+import { editYaml, type YamlEdit } from '../kubeconfig/edit-yaml.ts'
+import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { entriesOf, itemsOf, textOf, valueAt } from '../kubeconfig/node.ts'
+import type { ObjectChange, PatchObject } from '../rotation/action.ts'
+import type { ObjectReference } from '../rotation/picture.ts'
+import type { Authorities } from './authorities.ts'
+import type { ControlPlanes } from './control-planes.ts'
+import type { Copies } from './copies.ts'
+import { pemOf } from './file-writing.ts'
+
+const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resource'>>> = {
+  ConfigMap: { group: '', version: 'v1', resource: 'configmaps' },
+  Secret: { group: '', version: 'v1', resource: 'secrets' },
+  APIService: { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' },
+  ValidatingWebhookConfiguration: {
+    group: 'admissionregistration.k8s.io',
+    version: 'v1',
+    resource: 'validatingwebhookconfigurations',
+  },
+  MutatingWebhookConfiguration: {
+    group: 'admissionregistration.k8s.io',
+    version: 'v1',
+    resource: 'mutatingwebhookconfigurations',
+  },
+  CustomResourceDefinition: {
+    group: 'apiextensions.k8s.io',
+    version: 'v1',
+    resource: 'customresourcedefinitions',
+  },
+}
+
+type Fields = Record<string, unknown>
+
+/** Changes objects of the cluster at the version that was planned for; what they were is copied first. */
+export class ObjectPatching {
+  private readonly objects: ObjectsApi
+  private readonly planes: ControlPlanes
+  private readonly copies: Copies
+  private readonly authorities: Authorities
+  /** Versions that this run wrote, by the version that it replaced: two fields of one object are two acts of one plan. */
+  private readonly successors = new Map<string, string>()
+
+  constructor(objects: ObjectsApi, planes: ControlPlanes, copies: Copies, authorities: Authorities) {
+    this.objects = objects
+    this.planes = planes
+    this.copies = copies
+    this.authorities = authorities
+  }
+
+  async patch(action: PatchObject): Promise<void> {
+    const { object, change, phase } = action
+    const resource = resourceOf(object)
+    const now = await this.objects.get(resource)
+    if (now === undefined) {
+      if (change.kind === 'delete') return
+      if (change.kind !== 'copy') throw drift(action)
+    } else if (!this.isMeant(action, now)) throw drift(action)
+    const [first] = await this.planes.names()
+    await this.copies.keepObject(first!, object, now && restorable(now), phase)
+    if (change.kind === 'delete' || (change.kind === 'copy' && change.digest === undefined)) {
+      const { uid, resourceVersion } = metadataOf(now!)
+      const isGone = await this.objects.delete(resource, {
+        uid: String(uid),
+        resourceVersion: String(resourceVersion),
+      })
+      if (!isGone && (await this.objects.get(resource)) !== undefined) throw drift(action)
+      return
+    }
+    const wanted = await this.changed(first!, now, change)
+    try {
+      const written =
+        now === undefined
+          ? await this.objects.create({ ...resource, name: undefined as never }, wanted)
+          : await this.objects.replace(resource, wanted)
+      this.successors.set(`${keyOf(object)} ${action.version}`, String(metadataOf(written).resourceVersion))
+    } catch (error) {
+      if (error instanceof KcertError && error.code === 'KCERT_API_CONFLICT') throw drift(action, error)
+      throw error
+    }
+  }
+
+  private isMeant({ object, version }: PatchObject, now: ApiObject): boolean {
+    const current = String(metadataOf(now).resourceVersion)
+    return current === version || current === this.successors.get(`${keyOf(object)} ${version}`)
+  }
+
+  private async changed(
+    first: string,
+    now: ApiObject | undefined,
+    change: Exclude<ObjectChange, { kind: 'delete' }>,
+  ): Promise<ApiObject> {
+    switch (change.kind) {
+      case 'ca-bundle': {
+        const pem = await this.pem(change.trust)
+        return withField(now!, change.field, Buffer.from(pem).toString('base64'))
+      }
+      case 'cluster-info':
+        return editData(now!, 'kubeconfig', async (text) => withCaData(text, await this.pem(change.trust)))
+      case 'extra-args':
+        return editData(now!, 'ClusterConfiguration', (text) =>
+          withExtraArgs(text, change.component, change.flags),
+        )
+      case 'copy': {
+        const text = Buffer.from(await this.copies.bytes(first, change.digest!)).toString('utf8')
+        return restored(now, JSON.parse(text) as ApiObject)
+      }
+    }
+  }
+
+  private async pem(digests: readonly string[]): Promise<string> {
+    const certificates = []
+    for (const digest of digests) certificates.push(await this.authorities.certificate(digest))
+    return pemOf(certificates)
+  }
+}
+
+function resourceOf({ kind, namespace, name }: ObjectReference): Resource {
+  const known = kinds[kind]
+  if (known === undefined) throw new TypeError(`objects of kind ${kind} are not changed by a rotation`)
+  return { ...known, name, ...(namespace === undefined ? {} : { namespace }) }
+}
+
+function keyOf({ kind, namespace = '', name }: ObjectReference): string {
+  return `${kind} ${namespace}/${name}`
+}
+
+/** What an operator would call the object: without what the API server keeps for itself. */
+function restorable(object: ApiObject): ApiObject {
+  const { status: _, ...rest } = object
+  const { name, namespace, labels, annotations } = metadataOf(object)
+  return { ...rest, metadata: { name, namespace, labels, annotations } }
+}
+
+function restored(now: ApiObject | undefined, copy: ApiObject): ApiObject {
+  if (now === undefined) return copy
+  const { labels, annotations } = metadataOf(copy)
+  return { ...now, ...copy, metadata: { ...metadataOf(now), labels, annotations } }
+}
+
+/** Sets a field that is named as in a picture: "spec.caBundle", "webhooks[0].clientConfig.caBundle". */
+export function withField(object: ApiObject, field: string, value: string): ApiObject {
+  const path = field
+    .replace(/\[(\w+)\]/g, '.$1')
+    .split('.')
+    .filter((part) => part !== '')
+  const copy = structuredClone(object) as Fields
+  let at = copy
+  for (const part of path.slice(0, -1)) {
+    const next = at[part]
+    if (typeof next !== 'object' || next === null) throw new TypeError(`the object has no field ${field}`)
+    at = next as Fields
+  }
+  at[path.at(-1)!] = value
+  return copy
+}
+
+async function editData(
+  object: ApiObject,
+  key: string,
+  edit: (text: string) => Promise<string>,
+): Promise<ApiObject> {
+  const data = (object.data ?? {}) as Readonly<Record<string, string>>
+  return { ...object, data: { ...data, [key]: await edit(data[key] ?? '') } }
+}
+
+async function withCaData(text: string, pem: string): Promise<string> {
+  const [root] = (await readDocuments(text)).documents
+  const clusters = root === undefined ? [] : readKubeconfig(root).clusters
+  return editKubeconfig(text, {
+    clusters: clusters.map(({ name }) => ({ name, certificateAuthority: { data: Buffer.from(pem) } })),
+  })
+}
+
+/** kubeadm.k8s.io/v1beta3 has a map of flags, v1beta4 a list of names and values. */
+export async function withExtraArgs(
+  text: string,
+  component: string,
+  flags: Readonly<Record<string, string | null>>,
+): Promise<string> {
+  let now = text
+  for (const [name, value] of Object.entries(flags)) now = await withExtraArg(now, component, name, value)
+  return now
+}
+
+async function withExtraArg(
+  text: string,
+  component: string,
+  name: string,
+  value: string | null,
+): Promise<string> {
+  const [root] = (await readDocuments(text)).documents
+  const path = [component, 'extraArgs'] as const
+  const args = root && valueAt(root, ...path)
+  const isList = args?.kind === 'list' || (args?.kind !== 'map' && /\/v1beta4$/m.test(apiVersionOf(root)))
+  const edits: YamlEdit[] = []
+  if (isList) {
+    const items = itemsOf(args)
+    const at = items.findLastIndex((item) => textOf(valueAt(item, 'name')) === name)
+    if (value === null) {
+      if (at >= 0) edits.push({ do: 'remove', path: items.length === 1 ? path : [...path, at] })
+    } else if (at >= 0) edits.push({ do: 'set', path: [...path, at, 'value'], value })
+    else if (items.length > 0) edits.push({ do: 'append', path, value: { name, value } })
+    else edits.push({ do: 'set', path, value: [{ name, value }] })
+  } else if (value !== null) {
+    edits.push({ do: 'set', path: [...path, name], value })
+  } else {
+    const names = entriesOf(args).map(([key]) => key)
+    if (names.includes(name)) edits.push({ do: 'remove', path: names.length === 1 ? path : [...path, name] })
+  }
+  return editYaml(text, edits)
+}
+
+function apiVersionOf(root: Parameters<typeof valueAt>[0]): string {
+  return textOf(valueAt(root, 'apiVersion')) ?? ''
+}
+
+function drift({ object, phase }: PatchObject, cause?: unknown): KcertError {
+  return new KcertError(
+    'KCERT_ROTATION_DRIFT',
+    `${keyOf(object)} is not what it was when the plan was made`,
+    {
+      why: 'somebody else changed it meanwhile',
+      next: `run the same command again: kcert rotate-ca --phase ${phase}`,
+      cause,
+    },
+  )
+}

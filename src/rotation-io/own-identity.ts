@@ -1,0 +1,154 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { CaName } from '../rotation/target.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { issueCertificate } from '../x509/issuing.ts'
+import type { NameInput } from '../x509/name-encoding.ts'
+import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
+import type { Authorities, Generation } from './authorities.ts'
+import { type ControlPlanes, listeningOf } from './control-planes.ts'
+import { pemOf } from './file-writing.ts'
+import { callHttps, type HttpsAnswer } from './https-call.ts'
+import type { Site } from './site.ts'
+
+/** A client certificate with its key, in PEM; the key is in this process's memory alone. */
+export interface ClientPair {
+  readonly certificate: string
+  readonly key: string
+}
+
+const lifetimeMs = 30 * 60_000
+const backdateMs = 5 * 60_000
+// Made anew well before its end.
+const keptMs = lifetimeMs - 10 * 60_000
+
+/** The name under which kcert's own acts stand in audit logs. */
+export const ownName = 'kcert-rotation'
+
+/** A client that is known and may do nothing: what it is told shows whether it was believed. */
+export const probeName = 'kcert-rotation-probe'
+
+export interface ApiCall {
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: object
+  readonly timeoutMs?: number
+}
+
+/**
+ * Client certificates of the rotation's CAs that live for minutes. kubeconfigs that operators hold lose their worth in the middle
+ * of phase 12; who has the CA's key in hand needs none.
+ */
+export class OwnIdentity {
+  private readonly site: Site
+  private readonly planes: ControlPlanes
+  private readonly authorities: Authorities
+  private readonly pairs = new Map<string, { readonly pair: ClientPair; readonly untilMs: number }>()
+  private accepted: Generation = 'old'
+
+  constructor(site: Site, planes: ControlPlanes, authorities: Authorities) {
+    this.site = site
+    this.planes = planes
+    this.authorities = authorities
+  }
+
+  /** Returns a client certificate of that CA for a name. */
+  async client(ca: CaName, generation: Generation, subject: NameInput): Promise<ClientPair> {
+    const name = `${ca} ${generation} ${JSON.stringify(subject)}`
+    const now = this.site.clock().getTime()
+    const known = this.pairs.get(name)
+    if (known !== undefined && now < known.untilMs) return known.pair
+    const authority = await this.authorities.authority(ca, generation)
+    const { certificate } = authority
+    const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
+    const { serialNumber } = this.authorities.issuing()
+    const wholeSeconds = (ms: number): Date => new Date(Math.floor(ms / 1000) * 1000)
+    const der = issueCertificate(
+      {
+        serialNumber,
+        subject,
+        issuer: certificate.subject,
+        notBefore: wholeSeconds(now - backdateMs),
+        notAfter: wholeSeconds(Math.min(now + lifetimeMs, certificate.notAfterMs)),
+        publicKey: key,
+        keyUsage: ['digitalSignature'],
+        extendedKeyUsage: ['clientAuth'],
+        basicConstraints: { ca: false },
+        ...(certificate.subjectKeyId === undefined ? {} : { authorityKeyId: certificate.subjectKeyId }),
+      },
+      authority.key,
+    )
+    const pair = { certificate: pemOf([Certificate.parse(der)]), key: writePrivateKey(key, 'pkcs8') }
+    this.pairs.set(name, { pair, untilMs: now + keptMs })
+    return pair
+  }
+
+  /**
+   * Returns what the API server of one node answers to an administrator. Believed is whichever CA's client it knows; the server
+   * must show a certificate of one of the two. Throws KCERT_UNREACHABLE.
+   */
+  async call(node: string, call: ApiCall): Promise<HttpsAnswer> {
+    const first = this.accepted
+    const answer = await this.callAs(node, first, call)
+    if (answer.status !== 401) return answer
+    const other = first === 'old' ? 'new' : 'old'
+    const again = await this.callAs(node, other, call)
+    if (again.status !== 401) this.accepted = other
+    return again
+  }
+
+  /** The same, at whichever API server answers. */
+  async callAny(call: ApiCall): Promise<HttpsAnswer> {
+    let failure: unknown
+    for (const { node } of await this.planes.apiServers()) {
+      try {
+        return await this.call(node, call)
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure ?? new KcertError('KCERT_UNREACHABLE', 'no node has an API server that answers')
+  }
+
+  /** Returns both generations' CAs in PEM. */
+  async trust(): Promise<string> {
+    const [old, next] = await Promise.all([
+      this.authorities.authority('cluster', 'old'),
+      this.authorities.authority('cluster', 'new'),
+    ])
+    return pemOf([old.certificate, next.certificate])
+  }
+
+  private async callAs(
+    node: string,
+    generation: Generation,
+    { method, path, headers = {}, body, timeoutMs }: ApiCall,
+  ): Promise<HttpsAnswer> {
+    const subject = { organization: ['system:masters'], commonName: ownName }
+    const client = await this.client('cluster', generation, subject)
+    const [running] = await this.planes.node(node).processes(['kube-apiserver'])
+    const { host, port } = listeningOf(running?.argv ?? ['kube-apiserver'])
+    try {
+      return await callHttps({
+        stream: this.site.dial(node, host, port),
+        method,
+        path,
+        headers: {
+          Accept: 'application/json',
+          ...(body && { 'Content-Type': 'application/json' }),
+          ...headers,
+        },
+        ...(body && { body: JSON.stringify(body) }),
+        client,
+        trust: { ca: await this.trust() },
+        ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      })
+    } catch (error) {
+      throw new KcertError('KCERT_UNREACHABLE', `the API server of node ${node}`, {
+        why: (error as Error).message,
+        next: `look at it on ${node}: crictl ps --name kube-apiserver`,
+        cause: error,
+      })
+    }
+  }
+}

@@ -1,0 +1,399 @@
+import type { ApiObject } from '../cluster/api-client.ts'
+import { metadataOf } from '../cluster/objects.ts'
+import { requestsOf } from '../cluster/requests.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { flagsOf } from '../pki/component-flags.ts'
+import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
+import type { Probe, ProbeSubject } from '../rotation/action.ts'
+import type { ProcessId } from '../rotation/picture.ts'
+import { readCertificates } from '../x509/certificate.ts'
+import { createRequest } from '../x509/issuing.ts'
+import { generatePrivateKey } from '../x509/new-key.ts'
+import { writePem } from '../x509/pem.ts'
+import { verifySignature } from '../x509/signature.ts'
+import type { Authorities } from './authorities.ts'
+import { type ControlPlanes, type Listening, listeningOf } from './control-planes.ts'
+import type { Copies } from './copies.ts'
+import { pemOf } from './file-writing.ts'
+import { callHttps, type HttpsAnswer } from './https-call.ts'
+import { type OwnIdentity, probeName } from './own-identity.ts'
+import type { Site } from './site.ts'
+
+const pollMs = 250
+const handshakePollMs = 2_000
+
+type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readonly kind: Kind }>
+
+/** Tries what a phase must prove, on the real thing: a fresh handshake each time, for what is pooled hides what is wrong. */
+export class Probing {
+  private readonly site: Site
+  private readonly planes: ControlPlanes
+  private readonly authorities: Authorities
+  private readonly identity: OwnIdentity
+  private readonly copies: Copies
+
+  constructor(
+    site: Site,
+    planes: ControlPlanes,
+    authorities: Authorities,
+    identity: OwnIdentity,
+    copies: Copies,
+  ) {
+    this.site = site
+    this.planes = planes
+    this.authorities = authorities
+    this.identity = identity
+    this.copies = copies
+  }
+
+  async probe({ subject, deadlineMs }: Probe): Promise<{ ok: boolean; detail: string }> {
+    const deadline = this.now() + deadlineMs
+    if (subject.kind === 'handshake-errors') return this.watchHandshakes(subject, deadline)
+    for (;;) {
+      const { ok, detail } = await this.tryOnce(subject).catch((error: unknown) => ({
+        ok: false,
+        detail: wordsOf(error),
+      }))
+      if (ok || this.now() >= deadline) return { ok, detail }
+      await sleep(pollMs)
+    }
+  }
+
+  private tryOnce(
+    subject: Exclude<ProbeSubject, { kind: 'handshake-errors' }>,
+  ): Promise<{ ok: boolean; detail: string }> {
+    switch (subject.kind) {
+      case 'client':
+        return this.client(subject)
+      case 'old-trust':
+        return this.oldTrust(subject)
+      case 'signer':
+        return this.signer(subject)
+      case 'kubeconfig':
+        return this.kubeconfig(subject)
+      case 'logs':
+        return this.logs(subject)
+      case 'copies':
+        return this.copies
+          .rehearse(subject.node)
+          .then((wrong) => ({ ok: wrong === undefined, detail: wrong ?? 'restored and compared' }))
+    }
+  }
+
+  /** A client that may do nothing: 403 in its own name says that it was believed, 401 that it was not. */
+  private async client({ at, ca, generation, expects }: Subject<'client'>) {
+    const running = await this.running(at)
+    const headers = ca === 'front-proxy' ? { 'X-Remote-User': probeName } : {}
+    const commonName = ca === 'front-proxy' ? await this.frontProxyName() : probeName
+    const pair = await this.identity.client(ca, generation, { commonName })
+    const answer = await this.dial(at, running, { path: askedOf(running), headers, client: pair })
+    const said = `${at} answers ${answer.status} to a client of the ${generation} ${ca} CA`
+    const verdict = verdictOf(answer)
+    if (verdict === undefined) return { ok: false, detail: `${said}: ${answer.body.slice(0, 200).trim()}` }
+    return { ok: verdict === expects, detail: said }
+  }
+
+  /** A handshake by a client that trusts the old CA and nothing else must fail, and for that reason. */
+  private async oldTrust({ at }: Subject<'old-trust'>) {
+    const running = await this.running(at)
+    const { certificate } = await this.authorities.authority('cluster', 'old')
+    try {
+      const trust = { ca: pemOf([certificate]) }
+      const { status } = await this.dial(at, running, { path: '/healthz', trust })
+      return {
+        ok: false,
+        detail: `a client that trusts the old CA alone still connects to ${at} (${status})`,
+      }
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? ''
+      const isDistrust = distrust.has(code)
+      return {
+        ok: isDistrust,
+        detail: `${at}, seen with the old CA alone: ${code || (error as Error).message}`,
+      }
+    }
+  }
+
+  private async signer({ generation }: Subject<'signer'>) {
+    const { certificate: wanted } = await this.authorities.authority('cluster', generation)
+    const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
+    const der = createRequest({ subject: { commonName: probeName } }, key)
+    const api = requestsOf(this.site.objects)
+    const created = await api.create({
+      metadata: { generateName: 'kcert-signer-' },
+      spec: {
+        request: Buffer.from(writePem('CERTIFICATE REQUEST', der)).toString('base64'),
+        signerName: 'kubernetes.io/kube-apiserver-client',
+        usages: ['client auth'],
+        expirationSeconds: 600,
+      },
+    })
+    const name = created.metadata.name ?? ''
+    try {
+      await api.replaceApproval({
+        ...created,
+        status: {
+          conditions: [
+            { type: 'Approved', status: 'True', reason: 'KcertRotation', message: 'which CA signs' },
+          ],
+        },
+      })
+      const begun = this.now()
+      while (this.now() - begun < 25_000) {
+        const status = (await api.get(name))?.status
+        if (status?.certificate) {
+          const [issued] = readCertificates(Buffer.from(status.certificate, 'base64'))
+          const isWanted = issued !== undefined && verifySignature(issued, wanted.publicKey).ok
+          const detail = `a test request was signed by ${issued?.issuer.text}, key ${issued?.authorityKeyId ?? 'unnamed'}`
+          return { ok: isWanted, detail }
+        }
+        const failed = status?.conditions?.find(({ type }) => type === 'Failed')
+        if (failed !== undefined) return { ok: false, detail: `the signer refuses: ${failed.message ?? ''}` }
+        await sleep(100)
+      }
+      return { ok: false, detail: 'nobody signed a test request within 25 s' }
+    } finally {
+      await this.site.objects
+        .delete({ group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests', name })
+        .catch(() => false)
+    }
+  }
+
+  /** With its own CAs, its own certificate and its own key, at each API server under the name that clients use. */
+  private async kubeconfig({ id }: Subject<'kubeconfig'>) {
+    const [name, path] = [id.slice(0, id.indexOf(':')), id.slice(id.indexOf(':') + 1)]
+    const own = await this.credentialsIn(name, path)
+    if (own === undefined) return { ok: true, detail: `${id} has no client certificate: nothing to try` }
+    const users = new Set<string>()
+    for (const { node } of await this.planes.apiServers()) {
+      const running = await this.running(`${node}/kube-apiserver`)
+      const trust = { ca: own.ca, name: own.serverName }
+      const answer = await this.dial(`${node}/kube-apiserver`, running, {
+        ...whoAmI,
+        ...(own.client === undefined ? {} : { client: own.client }),
+        headers: {
+          ...whoAmI.headers,
+          ...(own.token === undefined ? {} : { Authorization: `Bearer ${own.token}` }),
+        },
+        trust,
+      })
+      if (answer.status !== 201)
+        return { ok: false, detail: `${id} at ${node}: HTTP status ${answer.status}` }
+      users.add(userIn(answer.body))
+    }
+    return { ok: users.size > 0, detail: `${id} is ${[...users].join(' and ')} at every API server` }
+  }
+
+  /** The path from API server to kubelet, in both directions of trust. */
+  private async logs({ node }: Subject<'logs'>) {
+    const pod = await this.runningPod(node)
+    if (pod === undefined) return { ok: true, detail: `no pod runs on ${node}` }
+    const { namespace, name, container } = pod
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}/log?container=${container}&tailLines=1`
+    const apis = await this.planes.apiServers()
+    for (const { node: at } of apis) {
+      const { status, body } = await this.identity.call(at, { method: 'GET', path })
+      if (status !== 200) {
+        const detail = `logs of ${namespace}/${name} on ${node} through ${at}: ${status} ${body.slice(0, 200).trim()}`
+        return { ok: false, detail }
+      }
+    }
+    return { ok: apis.length > 0, detail: `logs of ${namespace}/${name} through ${apis.length} API servers` }
+  }
+
+  private async runningPod(node: string) {
+    const pods = { group: '', version: 'v1', resource: 'pods' }
+    const candidates: { namespace: string; name: string; container: string; isSystem: boolean }[] = []
+    for await (const pod of this.site.objects.list(pods, { fieldSelector: `spec.nodeName=${node}` })) {
+      const { containerStatuses = [] } = (pod.status ?? {}) as PodStatus
+      const running = containerStatuses.find(({ state }) => state?.running !== undefined)
+      const { namespace, name, deletionTimestamp } = metadataOf(pod as ApiObject)
+      if (running === undefined || deletionTimestamp !== undefined) continue
+      const isSystem = namespace === 'kube-system'
+      candidates.push({ namespace: String(namespace), name: String(name), container: running.name, isSystem })
+    }
+    // Nobody rolls a DaemonSet's or a static pod in the meantime as easily as a Deployment's.
+    return candidates.find(({ isSystem }) => isSystem) ?? candidates[0]
+  }
+
+  private async watchHandshakes({ at, forMs }: Subject<'handshake-errors'>, deadline: number) {
+    let since = this.now()
+    let last: number | undefined
+    let detail = 'the counter could not be read'
+    for (;;) {
+      const count = await this.handshakeErrors(at).catch((error: unknown) => {
+        detail = wordsOf(error)
+        return undefined
+      })
+      // A process that was restarted counts from the beginning.
+      if (count === undefined || last === undefined || count !== last) {
+        if (count !== undefined && last !== undefined)
+          detail = `${at}: ${count - last} handshake errors within ${handshakePollMs / 1000} s`
+        since = this.now()
+        last = count
+      }
+      if (last !== undefined && this.now() - since >= forMs)
+        return {
+          ok: true,
+          detail: `${at}: apiserver_tls_handshake_errors_total stood at ${last} for ${forMs / 1000} s`,
+        }
+      if (this.now() >= deadline) return { ok: false, detail }
+      await sleep(Math.min(handshakePollMs, Math.max(100, since + forMs - this.now())))
+    }
+  }
+
+  private async handshakeErrors(at: ProcessId): Promise<number> {
+    const [node = ''] = at.split('/')
+    const { status, body } = await this.identity.call(node, {
+      method: 'GET',
+      path: '/metrics',
+      timeoutMs: 20_000,
+    })
+    if (status !== 200) throw new Error(`${at} answers ${status} for /metrics`)
+    return Number(/^apiserver_tls_handshake_errors_total (\S+)/m.exec(body)?.[1] ?? 0)
+  }
+
+  private async running(at: ProcessId): Promise<ProcessFacts> {
+    const [node, program] = at.split('/') as [string, ComponentName]
+    const [running] = await this.planes.node(node).processes([program])
+    if (running === undefined) throw new Error(`${at} does not run`)
+    return running
+  }
+
+  private async dial(
+    at: ProcessId,
+    running: ProcessFacts,
+    call: Omit<Parameters<typeof callHttps>[0], 'stream'>,
+  ): Promise<HttpsAnswer> {
+    const [node = ''] = at.split('/')
+    const { host, port } = await this.listening(node, running)
+    return callHttps({ stream: this.site.dial(node, host, port), ...call })
+  }
+
+  private async listening(node: string, running: ProcessFacts): Promise<Listening> {
+    if (running.program !== 'kubelet') return listeningOf(running.argv)
+    const path = flagsOf(running.argv).config
+    if (path === undefined) return listeningOf(running.argv)
+    const [file] = await this.planes.node(node).readFiles([path])
+    const text = file?.found === 'file' ? Buffer.from(file.content).toString('utf8') : ''
+    const { host, port } = listeningOf(running.argv)
+    const bound = /^address:\s*"?([\d.:a-fA-F]+)"?\s*$/m.exec(text)?.[1]
+    const configured = /^port:\s*(\d+)\s*$/m.exec(text)?.[1]
+    const isBound = bound !== undefined && bound !== '0.0.0.0' && bound !== '::'
+    return { host: isBound ? bound : host, port: configured === undefined ? port : Number(configured) }
+  }
+
+  private async frontProxyName(): Promise<string> {
+    const [api] = await this.planes.apiServers()
+    return api?.flags['requestheader-allowed-names']?.split(',')[0] ?? 'front-proxy-client'
+  }
+
+  private async credentialsIn(node: string, path: string) {
+    const access = this.planes.node(node)
+    const [file] = await access.readFiles([path])
+    if (file?.found !== 'file') throw new Error(`${node}:${path} cannot be read`)
+    const [document] = (await readDocuments(Buffer.from(file.content).toString('utf8'))).documents
+    if (document === undefined) throw new Error(`${node}:${path} is no kubeconfig`)
+    const { clusters, users, contexts, currentContext } = readKubeconfig(document)
+    const context = contexts.find(({ name }) => name === currentContext) ?? contexts[0]
+    const cluster = clusters.find(({ name }) => name === context?.cluster) ?? clusters[0]
+    const user = users.find(({ name }) => name === context?.user) ?? users[0]
+    const textOf = async (material: Material | undefined): Promise<string | undefined> => {
+      if (material?.data !== undefined) return Buffer.from(material.data).toString('utf8')
+      if (material?.file === undefined) return undefined
+      const beside = material.file.startsWith('/')
+        ? material.file
+        : `${path.slice(0, path.lastIndexOf('/'))}/${material.file}`
+      const [found] = await access.readFiles([beside])
+      return found?.found === 'file' ? Buffer.from(found.content).toString('utf8') : undefined
+    }
+    const [ca, certificate, key] = await Promise.all([
+      textOf(cluster?.certificateAuthority),
+      textOf(user?.clientCertificate),
+      textOf(user?.clientKey),
+    ])
+    const token = await tokenIn(document)
+    if (ca === undefined) return undefined
+    const client = certificate !== undefined && key !== undefined ? { certificate, key } : undefined
+    if (client === undefined && token === undefined) return undefined
+    const serverName = cluster?.tlsServerName ?? hostOf(cluster?.server)
+    return { ca, client, token, serverName }
+  }
+
+  private now(): number {
+    return this.site.clock().getTime()
+  }
+}
+
+interface PodStatus {
+  readonly containerStatuses?: readonly {
+    readonly name: string
+    readonly state?: { readonly running?: object }
+  }[]
+}
+
+const whoAmI = {
+  method: 'POST',
+  path: '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+  headers: { 'Content-Type': 'application/json', Accept: 'application/json' } as Readonly<
+    Record<string, string>
+  >,
+  body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
+}
+
+/** OpenSSL's reasons for not believing a chain. */
+const distrust = new Set([
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'CERT_SIGNATURE_FAILURE',
+])
+
+/** A path that every server of these asks for a permission for. */
+function askedOf({ program }: ProcessFacts): string {
+  return program === 'kube-apiserver' ? '/api/v1/namespaces/kube-system/secrets' : '/metrics'
+}
+
+/** Returns what an answer says of the client certificate; undefined when it says nothing. */
+export function verdictOf({ status, body }: HttpsAnswer): 'accepted' | 'refused' | undefined {
+  if (status === 401) return 'refused'
+  // 403 without the name was said to somebody anonymous.
+  if (status === 403 && body.includes(probeName)) return 'accepted'
+  return undefined
+}
+
+function userIn(body: string): string {
+  try {
+    const { status } = JSON.parse(body) as { status?: { userInfo?: { username?: string } } }
+    return status?.userInfo?.username ?? 'nobody'
+  } catch {
+    return 'nobody'
+  }
+}
+
+/** The user's token, which the reader of kubeconfigs does not keep. */
+async function tokenIn(document: Parameters<typeof readKubeconfig>[0]): Promise<string | undefined> {
+  const { itemsOf, textOf, valueAt } = await import('../kubeconfig/node.ts')
+  const [user] = itemsOf(valueAt(document, 'users'))
+  return textOf(valueAt(valueAt(user, 'user'), 'token')) || undefined
+}
+
+function hostOf(server: string | undefined): string {
+  const url =
+    server === undefined ? null : URL.parse(/^[a-z]+:\/\//i.test(server) ? server : `https://${server}`)
+  return (url?.hostname ?? 'kubernetes').replace(/^\[|\]$/g, '')
+}
+
+function wordsOf(error: unknown): string {
+  if (error instanceof KcertError)
+    return error.why === undefined ? error.message : `${error.message}: ${error.why}`
+  return error instanceof Error ? error.message : String(error)
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,262 @@
+import type { ObjectsApi } from '../cluster/objects.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { flagsOf } from '../pki/component-flags.ts'
+import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import type { RestartComponent } from '../rotation/action.ts'
+import { restartCommand, unitOf } from '../rotation/inventory.ts'
+import { type ControlPlanes, isAnyAddress, listeningOf } from './control-planes.ts'
+import { callHttp } from './http-call.ts'
+import { callHttps } from './https-call.ts'
+import type { Site } from './site.ts'
+
+const pollMs = 200
+
+// A static pod is healthy again 11 to 17 s after its manifest changed, an API server 35 to 51 s.
+const deadlineMs = 180_000
+
+/** Two readings of one start differ by less, and two starts of one component by more. */
+const sameStartMs = 1_000
+
+/** So long a fresh process must have said nothing of certificates that it does not trust. */
+const quietMs = 2_500
+const quietDeadlineMs = 30_000
+
+interface LeaseObject {
+  readonly metadata: { readonly resourceVersion?: string }
+  readonly spec?: {
+    readonly holderIdentity?: string
+    readonly acquireTime?: string
+    readonly renewTime?: string
+  }
+}
+
+/** Replaces processes, and comes back when the next one is healthy. */
+export class Restarting {
+  private readonly site: Site
+  private readonly planes: ControlPlanes
+
+  constructor(site: Site, planes: ControlPlanes) {
+    this.site = site
+    this.planes = planes
+  }
+
+  async restart(action: RestartComponent): Promise<void> {
+    const { process: id, how, lease } = action
+    const [name, program] = id.split('/') as [string, ComponentName]
+    const node = this.planes.node(name)
+    const held = lease === undefined ? undefined : await holderOf(this.site.objects, lease, name)
+    const isOld = async (running: ProcessFacts | undefined): Promise<boolean> =>
+      running !== undefined &&
+      action.replaces !== undefined &&
+      Math.abs((await this.site.startedAtMs(name, running)) - action.replaces) < sameStartMs
+    const [before] = await node.processes([program])
+    if (how === 'service' && (before === undefined || (await isOld(before))))
+      await this.begin(node, program, before)
+    const begun = this.now()
+    let isReleased = held === undefined
+    for (;;) {
+      const running = (await node.processes([program]).catch(() => []))[0]
+      const isGone = action.replaces === undefined || !(await isOld(running))
+      if (isGone && !isReleased) isReleased = await this.release(lease!, held!, name, running)
+      if (isGone && running !== undefined && (await this.isHealthy(name, running))) {
+        await this.awaitQuiet(name, program, running)
+        return
+      }
+      if (this.now() - begun > deadlineMs) throw late(id, name, program, running !== undefined)
+      await sleep(pollMs)
+    }
+  }
+
+  /** The operator's own command where there is one; otherwise the unit, by its name or by where the process runs. */
+  private async begin(
+    node: NodeAccess,
+    program: ComponentName,
+    running: ProcessFacts | undefined,
+  ): Promise<void> {
+    const call = { timeoutMs: 120_000 }
+    const component = program as Parameters<typeof unitOf>[2]
+    const command = restartCommand(this.site.inventory, node.name, component)
+    if (command !== undefined) {
+      const { status, stderr } = await node.run(command, call)
+      if (status === 0) return
+      throw new KcertError(
+        'KCERT_NODE_COMMAND_FAILED',
+        `${command.join(' ')} failed on node "${node.name}"`,
+        {
+          why: stderr === '' ? `it ended with status ${status}` : stderr,
+          next: 'correct `restart` of the node in kcert.yaml',
+        },
+      )
+    }
+    const named = unitOf(this.site.inventory, node.name, component)
+    const { loadState } = await node.unit(named, call)
+    const unit = loadState === 'loaded' ? named : await unitOfProcess(node, running)
+    if (unit === undefined) {
+      throw new KcertError(
+        'KCERT_ROTATION_REFUSED',
+        `nothing says how ${program} is restarted on node ${node.name}`,
+        {
+          why: `there is no unit ${named}`,
+          next: `name its unit or a command in kcert.yaml: restart: { ${program}: [...] }`,
+        },
+      )
+    }
+    await node.restartUnit(unit, call)
+  }
+
+  /**
+   * Hands the Lease of a dead leader over, as client-go's own release does: the holder is emptied, at the version that was read.
+   * Only once the process is seen gone through its node; what another one holds by now is left alone.
+   */
+  private async release(
+    lease: string,
+    held: string,
+    node: string,
+    running: ProcessFacts | undefined,
+  ): Promise<boolean> {
+    const resource = leaseResource(lease)
+    try {
+      const object = await this.site.objects.get(resource)
+      const { spec } = (object ?? {}) as unknown as LeaseObject
+      if (object === undefined || spec?.holderIdentity !== held) return true
+      const acquiredMs = Date.parse(spec.acquireTime ?? '')
+      if (running !== undefined && acquiredMs > (await this.site.startedAtMs(node, running))) return true
+      await this.site.objects.replace(resource, {
+        ...object,
+        spec: { ...spec, holderIdentity: '', leaseDurationSeconds: 1 },
+      })
+      return true
+    } catch (error) {
+      // It runs out by itself: 17 s are lost and nothing else.
+      if (error instanceof KcertError && error.code !== 'KCERT_API_CONFLICT') return true
+      if (error instanceof KcertError) return false
+      throw error
+    }
+  }
+
+  private async isHealthy(node: string, running: ProcessFacts): Promise<boolean> {
+    const { path, port, host, isTls } = healthOf(running)
+    const stream = this.site.dial(node, host, port)
+    try {
+      const { status } = await (isTls ? callHttps : callHttp)({ stream, path, timeoutMs: 3_000 })
+      return status === 200
+    } catch {
+      return false
+    }
+  }
+
+  /** A standby with a kubeconfig that leads nowhere answers its health endpoint like any other; its log tells. */
+  private async awaitQuiet(name: string, program: ComponentName, running: ProcessFacts): Promise<void> {
+    if (program !== 'kube-controller-manager' && program !== 'kube-scheduler') return
+    const node = this.planes.node(name)
+    const begun = this.now()
+    let heard: string | undefined
+    let since = begun
+    let count = await complaints(node, program)
+    while (this.now() - since < quietMs) {
+      await sleep(500)
+      const now = await complaints(node, program)
+      if (now.count !== count.count) {
+        since = this.now()
+        heard = now.last
+      }
+      count = now
+      if (this.now() - begun > quietDeadlineMs) {
+        throw new KcertError(
+          'KCERT_ROTATION_GATE',
+          `${name}/${program} runs, and is not trusted or does not trust`,
+          {
+            why: heard ?? '',
+            next: `look at its log on ${name} (process ${running.pid}), and run the same command again`,
+          },
+        )
+      }
+    }
+  }
+
+  private now(): number {
+    return this.site.clock().getTime()
+  }
+}
+
+export function leaseResource(name: string) {
+  return {
+    group: 'coordination.k8s.io',
+    version: 'v1',
+    resource: 'leases',
+    namespace: 'kube-system',
+    name,
+  } as const
+}
+
+/** The identity that holds the Lease, when it is one of this node. */
+async function holderOf(objects: ObjectsApi, lease: string, node: string): Promise<string | undefined> {
+  const object = await objects.get(leaseResource(lease)).catch((error: unknown) => {
+    if (error instanceof KcertError) return undefined
+    throw error
+  })
+  const holder = (object as unknown as LeaseObject | undefined)?.spec?.holderIdentity
+  return holder?.startsWith(`${node}_`) ? holder : undefined
+}
+
+interface Health {
+  readonly host: string
+  readonly port: number
+  readonly path: string
+  readonly isTls: boolean
+}
+
+/** Returns where a process says that it is well. */
+export function healthOf({ program, argv }: Pick<ProcessFacts, 'program' | 'argv'>): Health {
+  const flags = flagsOf(argv)
+  if (program === 'kubelet') {
+    const port = Number(flags['healthz-port'] ?? 10_248)
+    return { host: '127.0.0.1', port, path: '/healthz', isTls: false }
+  }
+  if (program === 'kube-proxy') {
+    const [, host = '', port = '10256'] = /^(.*):(\d+)$/.exec(flags['healthz-bind-address'] ?? '') ?? []
+    return {
+      host: isAnyAddress(host) ? '127.0.0.1' : host,
+      port: Number(port),
+      path: '/healthz',
+      isTls: false,
+    }
+  }
+  const path = program === 'kube-apiserver' ? '/readyz' : '/healthz'
+  return { ...listeningOf(argv), path, isTls: true }
+}
+
+/** A unit by the control group of its process: "/system.slice/kubelet.service". */
+async function unitOfProcess(
+  node: NodeAccess,
+  running: ProcessFacts | undefined,
+): Promise<string | undefined> {
+  if (running === undefined) return undefined
+  const [file] = await node.readFiles([`/proc/${running.pid}/cgroup`])
+  if (file?.found !== 'file') return undefined
+  return /\/([^/\n]+\.service)\b/.exec(Buffer.from(file.content).toString('utf8'))?.[1]
+}
+
+const complaintScript = `
+for f in /var/log/pods/kube-system_"$1"-*/"$1"/*.log; do
+  [ -f "$f" ] && tail -n 400 "$f"
+done 2>/dev/null | grep -E 'x509:|Unauthorized|certificate (signed|is not)' | tail -n 50
+`
+
+/** Lines in a static pod's log that speak of certificates; none for what writes elsewhere. */
+async function complaints(node: NodeAccess, program: string): Promise<{ count: string; last: string }> {
+  const { stdout } = await node.run(['sh', '-c', complaintScript, 'sh', program])
+  const text = Buffer.from(stdout).toString('utf8').trim()
+  return { count: text, last: text.split('\n').at(-1)?.slice(0, 300) ?? '' }
+}
+
+function late(id: string, node: string, program: string, isRunning: boolean): KcertError {
+  return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${deadlineMs / 1000} s`, {
+    why: isRunning ? 'its process runs and is not healthy' : 'no process of it was seen on its node',
+    next: `look at it on ${node}: crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet; then run the same command again`,
+  })
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

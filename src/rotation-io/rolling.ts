@@ -1,0 +1,110 @@
+import type { ApiObject } from '../cluster/api-client.ts'
+import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
+import type { Resource } from '../cluster/resource.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { RollWorkload } from '../rotation/action.ts'
+import { rotationAnnotation } from '../rotation/restart.ts'
+
+const resources: Readonly<Record<string, string>> = {
+  Deployment: 'deployments',
+  StatefulSet: 'statefulsets',
+  DaemonSet: 'daemonsets',
+}
+
+// A PodDisruptionBudget that allows nothing now may allow it when the pod before is Ready again.
+const evictionPatienceMs = 300_000
+const evictionPauseMs = 2_000
+
+/** Lets workloads replace their pods: their own controllers do it, at their own pace, within their own budgets. */
+export class Rolling {
+  private readonly objects: ObjectsApi
+  private readonly now: () => number
+
+  constructor(objects: ObjectsApi, now: () => number) {
+    this.objects = objects
+    this.now = now
+  }
+
+  async roll({ workload, annotation, phase }: RollWorkload): Promise<void> {
+    const resource = workloadResource(workload)
+    const object = await this.objects.get(resource)
+    // It was deleted meanwhile, and its pods with it.
+    if (object === undefined) return
+    const spec = (object.spec ?? {}) as WorkloadSpec
+    if (spec.paused) {
+      throw new KcertError('KCERT_ROTATION_GATE', `${workload} is paused`, {
+        why: 'its controller replaces no pod',
+        next: `kubectl rollout resume it, and run the same command again: kcert rotate-ca --phase ${phase}`,
+      })
+    }
+    if (spec.template?.metadata?.annotations?.[rotationAnnotation] === annotation) return
+    const annotations = { [rotationAnnotation]: annotation }
+    await this.objects.patch(
+      resource,
+      { spec: { template: { metadata: { annotations } } } },
+      'strategic-merge',
+    )
+    const isOnDelete = (spec.updateStrategy?.type ?? spec.strategy?.type) === 'OnDelete'
+    if (isOnDelete) await this.evictAll(resource, spec, annotation)
+  }
+
+  /** With OnDelete a controller makes new pods and takes none away: each is evicted, which its budget may refuse. */
+  private async evictAll({ namespace }: Resource, spec: WorkloadSpec, annotation: string): Promise<void> {
+    const labels = Object.entries(spec.selector?.matchLabels ?? {}).map(
+      ([label, value]) => `${label}=${value}`,
+    )
+    const pods: Resource = { group: '', version: 'v1', resource: 'pods', namespace: namespace! }
+    const old: string[] = []
+    for await (const pod of this.objects.list(pods, { labelSelector: labels.join(',') })) {
+      if (annotationOf(pod) !== annotation) old.push(String(metadataOf(pod).name))
+    }
+    for (const name of old) await this.evict({ ...pods, name })
+  }
+
+  private async evict(pod: Resource): Promise<void> {
+    const begun = this.now()
+    const { name, namespace } = pod
+    for (;;) {
+      try {
+        await this.objects.create(
+          { ...pod, subresource: 'eviction' },
+          { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } },
+        )
+        return
+      } catch (error) {
+        if (!(error instanceof KcertError) || error.code === 'KCERT_API_NOT_FOUND') {
+          if (error instanceof KcertError) return
+          throw error
+        }
+        if (this.now() - begun > evictionPatienceMs) {
+          throw new KcertError('KCERT_ROTATION_GATE', `pod ${namespace}/${name} cannot be evicted`, {
+            why: error.why ?? error.message,
+            next: `kubectl -n ${namespace} get poddisruptionbudgets`,
+            cause: error,
+          })
+        }
+        await new Promise((resolve) => setTimeout(resolve, evictionPauseMs))
+      }
+    }
+  }
+}
+
+interface WorkloadSpec {
+  readonly paused?: boolean
+  readonly strategy?: { readonly type?: string }
+  readonly updateStrategy?: { readonly type?: string }
+  readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> }
+  readonly template?: { readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> } }
+}
+
+function workloadResource(workload: string): Resource {
+  const [, kind = '', namespace = '', name = ''] = /^(\w+) ([^/]+)\/(.+)$/.exec(workload) ?? []
+  const resource = resources[kind]
+  if (resource === undefined) throw new TypeError(`${workload} is no workload that rolls`)
+  return { group: 'apps', version: 'v1', resource, namespace, name }
+}
+
+function annotationOf(pod: ApiObject): string | undefined {
+  const annotations = (metadataOf(pod).annotations ?? {}) as Readonly<Record<string, string>>
+  return annotations[rotationAnnotation]
+}
