@@ -49,7 +49,7 @@ const layers: Record<string, { may: readonly string[]; types?: readonly string[]
   node: { may: ['system', 'errors'], types: ['pki', 'rotation', 'kubelet', 'inspection'] },
   'rotation-io': {
     may: [
-      ...['rotation', 'csr', 'bootstrap', 'pki', 'kubeconfig', 'x509', 'errors'],
+      ...['rotation', 'ca', 'csr', 'bootstrap', 'pki', 'kubeconfig', 'x509', 'errors'],
       ...['cluster', 'node', 'tls', 'system'],
     ],
   },

@@ -1,0 +1,52 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { withJournal } from './journal-file.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'kcert-journal-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+let count = 0
+const fresh = (): string => join(folder, `${++count}.jsonl`)
+
+test('lines are there for nobody else to read, and for the next run', async () => {
+  const path = fresh()
+  await withJournal(path, async (journal) => {
+    expect(await journal.read()).toBe('')
+    await journal.append('{"a":1}\n')
+    await journal.append('{"a":2}\n')
+  })
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(await withJournal(path, (journal) => journal.read())).toBe('{"a":1}\n{"a":2}\n')
+})
+
+test('a line that was being written when kcert was killed is cut off before the next one', async () => {
+  const path = fresh()
+  await withJournal(path, (journal) => journal.append('{"a":1}\n'))
+  appendFileSync(path, '{"a":')
+  await withJournal(path, (journal) => journal.append('{"a":3}\n'))
+  expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"a":3}\n')
+})
+
+test('a journal that is in use is refused at once', async () => {
+  const path = fresh()
+  await withJournal(path, async () => {
+    await expect(withJournal(path, async () => {})).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
+  })
+})
+
+test('a journal that was lost is taken up from its mirror, and one that is there is not', async () => {
+  const followed: string[] = []
+  const mirror = {
+    read: async () => '{"of":"the mirror"}\n',
+    follow: (text: string) => void followed.push(text),
+  }
+  const path = fresh()
+  const lost = await withJournal(path, (journal) => journal.read(), mirror)
+  expect(lost).toBe('{"of":"the mirror"}\n')
+  await withJournal(path, (journal) => journal.append('{"b":1}\n'), mirror)
+  expect(followed).toEqual(['{"of":"the mirror"}\n{"b":1}\n'])
+  const other = fresh()
+  await withJournal(other, (journal) => journal.append('{"c":1}\n'))
+  expect(await withJournal(other, (journal) => journal.read(), mirror)).toBe('{"c":1}\n')
+})
