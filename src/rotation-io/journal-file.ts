@@ -23,11 +23,6 @@ export function withJournal<Result>(
   return withLock(path, () => act(new LocalJournal(path, mirror)), 0)
 }
 
-/** The journal without a lock, for those who only read it. */
-export function readJournalFile(path: string): string {
-  return Buffer.from(new AppendFile(path).read()).toString('utf8')
-}
-
 class LocalJournal implements JournalFile {
   private readonly file: AppendFile
   private readonly mirror: JournalMirror | undefined
