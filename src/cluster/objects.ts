@@ -53,7 +53,7 @@ export interface Page {
 }
 
 /** Returns the objects of a cluster, watching excepted (watch.ts). */
-export function objectsOf(client: ApiClient): Omit<ObjectsApi, 'watch'> {
+export function objectsOf(client: Pick<ApiClient, 'call'>): Omit<ObjectsApi, 'watch'> {
   return {
     async get(resource) {
       try {
@@ -133,7 +133,7 @@ export function objectsOf(client: ApiClient): Omit<ObjectsApi, 'watch'> {
 
 /** Returns one page of a list; `too-old` when the server does not remember the list that `next` continues. */
 export async function readPage(
-  client: ApiClient,
+  client: Pick<ApiClient, 'call'>,
   resource: Resource,
   { labelSelector, fieldSelector }: Selection,
   next: string | undefined,

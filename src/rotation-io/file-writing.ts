@@ -25,10 +25,10 @@ import type { Site } from './site.ts'
 
 type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
 
-/** What is to be written, and a key that goes beside it in the same act. */
+/** What is to be written, and what goes beside it in the same act, before it. */
 interface Prepared {
   readonly text: string
-  readonly besides?: { readonly path: string; readonly text: string }
+  readonly besides?: readonly { readonly path: string; readonly text: string; readonly mode?: number }[]
 }
 
 /** Writes files of nodes as actions say: what is there is compared and copied first, what is secret is filled in here. */
@@ -93,16 +93,16 @@ export class FileWriting {
       )
       return
     }
-    const { text, besides } = await this.prepare(action, now)
+    const { text, besides = [] } = await this.prepare(action, now, node)
     if (now.found === 'absent') await makeFolderOf(node, path)
-    if (besides !== undefined) {
-      await this.copies.keepFile(name, besides.path, phase)
-      await node.writeFile(besides.path, besides.text, { replaces: 'anything', mode: 0o600, ...call })
+    for (const { path: also, text: its, ...modes } of besides) {
+      await this.copies.keepFile(name, also, phase)
+      await node.writeFile(also, its, { replaces: 'anything', ...modes, ...call })
     }
     await inDriftWords(action, () => node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }))
   }
 
-  private async prepare(action: WriteFile, now: FileContent): Promise<Prepared> {
+  private async prepare(action: WriteFile, now: FileContent, node: NodeAccess): Promise<Prepared> {
     const { content } = action
     switch (content.kind) {
       case 'certificates':
@@ -114,7 +114,7 @@ export class FileWriting {
       case 'reissued':
         return this.reissued(action, content)
       case 'kubeconfig':
-        return { text: await this.kubeconfig(content, present(action, now)) }
+        return this.kubeconfig(content, present(action, now), node)
       case 'definition':
         return { text: await this.definition(action, content, textOf(present(action, now))) }
       case 'requested':
@@ -138,30 +138,56 @@ export class FileWriting {
     const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
     const text = `${pemOf([reissued])}${await this.bundle(chain)}`
     if (key === undefined) return { text }
-    return { text, besides: { path: keyBeside(path), text: writePrivateKey(key, 'kubernetes') } }
+    return {
+      text,
+      besides: [{ path: keyBeside(path), text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }],
+    }
   }
 
+  /** Certificates that stand in files of their own stay there: the kubelet's is its store's to change, others go beside. */
   private async kubeconfig(
     { caData, reissue, newKey }: ContentOf<'kubeconfig'>,
     now: ReadFile,
-  ): Promise<string> {
+    node: NodeAccess,
+  ): Promise<Prepared> {
     const text = textOf(now)
-    const { clusterName, userName } = await currentOf(text)
+    const { cluster, user } = await currentOf(text)
+    const caFile = cluster?.certificateAuthority?.file
+    const isThere = caFile !== undefined && (await this.holds(node, beside(now.path, caFile), caData))
     const clusters =
-      clusterName === undefined
+      cluster === undefined || isThere
         ? []
-        : [{ name: clusterName, certificateAuthority: { data: Buffer.from(await this.bundle(caData)) } }]
-    if (reissue === undefined || userName === undefined) return editKubeconfig(text, { clusters })
+        : [{ name: cluster.name, certificateAuthority: { data: Buffer.from(await this.bundle(caData)) } }]
+    const certificateFile = user?.clientCertificate?.file
+    const isStore = certificateFile !== undefined && /kubelet-client-current\.pem$/.test(certificateFile)
+    if (reissue === undefined || user === undefined || isStore) {
+      return { text: await editKubeconfig(text, { clusters }) }
+    }
     const leaf = await this.authorities.certificate(reissue)
     const authority = await this.authorities.authority('cluster', 'new')
     const key = newKey ? keyLike(leaf) : undefined
-    const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
-    const user = {
-      name: userName,
-      clientCertificate: { data: Buffer.from(pemOf([reissued])) },
-      ...(key && { clientKey: { data: Buffer.from(writePrivateKey(key, 'kubernetes')) } }),
+    const reissued = pemOf([reissueLeaf(leaf, authority, this.authorities.issuing(), key)])
+    const keyText = key === undefined ? undefined : writePrivateKey(key, 'kubernetes')
+    const keyFile = user.clientKey?.file
+    const besides = [
+      ...(keyText === undefined || keyFile === undefined
+        ? []
+        : [{ path: beside(now.path, keyFile), text: keyText, mode: 0o600 }]),
+      ...(certificateFile === undefined ? [] : [{ path: beside(now.path, certificateFile), text: reissued }]),
+    ]
+    const changed = {
+      name: user.name,
+      ...(certificateFile === undefined && { clientCertificate: { data: Buffer.from(reissued) } }),
+      ...(keyText !== undefined && keyFile === undefined && { clientKey: { data: Buffer.from(keyText) } }),
     }
-    return editKubeconfig(text, { clusters, users: [user] })
+    return { text: await editKubeconfig(text, { clusters, users: [changed] }), besides }
+  }
+
+  private async holds(node: NodeAccess, path: string, certificates: readonly Digest[]): Promise<boolean> {
+    const [file] = await node.readFiles([path])
+    if (file?.found !== 'file') return false
+    const { holds } = await this.site.reading.read(file.content, file.sha256)
+    return holds.kind === 'certificates' && holds.certificates.join() === certificates.join()
   }
 
   private async definition(
@@ -195,8 +221,10 @@ export class FileWriting {
       }
       case 'kubeconfig': {
         if (now.found !== 'file') return false
-        const again = await this.kubeconfig({ kind: 'kubeconfig', caData: content.caData }, now)
-        return again === textOf(now) && (content.reissue === undefined || this.isOfNewCa(await clientOf(now)))
+        const again = await this.kubeconfig({ kind: 'kubeconfig', caData: content.caData }, now, node)
+        return (
+          again.text === textOf(now) && (content.reissue === undefined || this.isOfNewCa(await clientOf(now)))
+        )
       }
       case 'reissued':
         return now.found === 'file' && this.isOfNewCa(firstCertificate(now))
@@ -273,20 +301,24 @@ function firstCertificate(file: ReadFile): Certificate | undefined {
 }
 
 async function clientOf(file: ReadFile): Promise<Certificate | undefined> {
-  const { root, userName } = await currentOf(textOf(file))
-  const user = root?.users.find(({ name }) => name === userName)
-  const data = user?.clientCertificate?.data
+  const data = (await currentOf(textOf(file))).user?.clientCertificate?.data
   return data === undefined ? undefined : readCertificates(data)[0]
 }
 
-/** Cluster and user of the current context, or of the only one. */
+/** Cluster and user of the current context, or of the first. */
 async function currentOf(text: string) {
   const [document] = (await readDocuments(text)).documents
   const root = document === undefined ? undefined : readKubeconfig(document)
   const context = root?.contexts.find(({ name }) => name === root.currentContext) ?? root?.contexts[0]
-  const cluster = root?.clusters.find(({ name }) => name === context?.cluster) ?? root?.clusters[0]
-  const user = root?.users.find(({ name }) => name === context?.user) ?? root?.users[0]
-  return { root, clusterName: cluster?.name, userName: user?.name }
+  return {
+    cluster: root?.clusters.find(({ name }) => name === context?.cluster) ?? root?.clusters[0],
+    user: root?.users.find(({ name }) => name === context?.user) ?? root?.users[0],
+  }
+}
+
+/** A file that a kubeconfig names: absolute, or from the kubeconfig's own folder. */
+function beside(kubeconfig: string, file: string): string {
+  return file.startsWith('/') ? file : `${kubeconfig.slice(0, kubeconfig.lastIndexOf('/'))}/${file}`
 }
 
 function programOfUnit(path: string, text: string): string {

@@ -7,6 +7,7 @@ import { copiesIndex, materialPaths } from '../../src/rotation/material.ts'
 import type { CopyPicture } from '../../src/rotation/picture.ts'
 import { copyLines } from '../../src/rotation-io/copies.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
+import { withOwnAccess } from '../../src/rotation-io/own-access.ts'
 import { openSite, type Site } from '../../src/rotation-io/site.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { systemRandom } from '../../src/system/random.ts'
@@ -29,7 +30,8 @@ describeOnCluster("a rotation's executor", () => {
   beforeAll(async () => {
     lab = await openCluster({ controlPlanes: 1, workers: 1 })
     api = await openWith(lab.kubeconfig)
-    site = openSite({ inventory: inventoryOf(lab), objects: api.objects, clock: systemClock })
+    const opened = openSite({ inventory: inventoryOf(lab), objects: api.objects, clock: systemClock })
+    site = withOwnAccess(opened, systemRandom)
     executor = new SiteExecutor({ site, random: systemRandom })
   }, 600_000)
   afterAll(async () => {

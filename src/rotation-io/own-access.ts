@@ -1,0 +1,102 @@
+import type { ApiCall, ApiObject } from '../cluster/api-client.ts'
+import { StatusError } from '../cluster/failures.ts'
+import { type ObjectsApi, objectsOf } from '../cluster/objects.ts'
+import type { ErrorCode } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { folderBeside, materialPaths } from '../rotation/material.ts'
+import type { RandomOctets } from '../system/random.ts'
+import { Authorities } from './authorities.ts'
+import { ControlPlanes } from './control-planes.ts'
+import { messageIn } from './kubelet-requests.ts'
+import { OwnIdentity } from './own-identity.ts'
+import type { Site } from './site.ts'
+
+// The operator's kubeconfig is one of those that a rotation is about: in phase 12 its certificate is refused, and its CA data
+// knows no server any more. From then on kcert goes by certificates of its own, through the nodes.
+
+/** Returns the site with objects that are still reached when the operator's kubeconfig no longer is, once phase 1 is done. */
+export function withOwnAccess(site: Site, random: RandomOctets): Site {
+  const planes = new ControlPlanes(site)
+  const identity = new OwnIdentity(site, planes, new Authorities(site, planes, random))
+  const own = objectsOf({ call: (call) => callAsOwn(identity, call) })
+  let usesOwn = false
+
+  const isOver = async (error: unknown): Promise<boolean> => {
+    if (!(error instanceof KcertError)) return false
+    if (error.code !== 'KCERT_API_UNAUTHORIZED' && error.code !== 'KCERT_API_UNTRUSTED') return false
+    usesOwn = await isLaidOut(planes)
+    return usesOwn
+  }
+  const either = async <Result>(
+    act: (objects: Omit<ObjectsApi, 'watch'>) => Promise<Result>,
+  ): Promise<Result> => {
+    if (usesOwn) return act(own)
+    try {
+      return await act(site.objects)
+    } catch (error) {
+      if (await isOver(error)) return act(own)
+      throw error
+    }
+  }
+  const objects: ObjectsApi = {
+    get: (resource) => either((api) => api.get(resource)),
+    create: (resource, object, choice) => either((api) => api.create(resource, object, choice)),
+    replace: (resource, object) => either((api) => api.replace(resource, object)),
+    patch: (resource, patch, type) => either((api) => api.patch(resource, patch, type)),
+    delete: (resource, preconditions) => either((api) => api.delete(resource, preconditions)),
+    async *list(resource, selection) {
+      let count = 0
+      try {
+        for await (const object of (usesOwn ? own : site.objects).list(resource, selection)) {
+          count++
+          yield object
+        }
+      } catch (error) {
+        if (count > 0 || usesOwn || !(await isOver(error))) throw error
+        yield* own.list(resource, selection)
+      }
+    },
+    watch: (resource, selection, signal) => site.objects.watch(resource, selection, signal),
+  }
+  return { ...site, objects }
+}
+
+async function isLaidOut(planes: ControlPlanes): Promise<boolean> {
+  for (const { node, flags } of await planes.apiServers()) {
+    const { newKey, oldKey } = materialPaths(folderBeside(flags['client-ca-file']), 'cluster')
+    const files = await planes.node(node).statFiles([newKey, oldKey])
+    if (files.every(({ found }) => found === 'file')) return true
+  }
+  return false
+}
+
+async function callAsOwn(identity: OwnIdentity, call: ApiCall): Promise<ApiObject> {
+  const { method, path, query = {}, body, contentType, purpose } = call
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
+  const text = parameters.toString()
+  const answer = await identity.callAny({
+    method,
+    path: text === '' ? path : `${path}?${text}`,
+    ...(contentType === undefined ? {} : { headers: { 'Content-Type': contentType } }),
+    ...(body === undefined ? {} : { body }),
+  })
+  if (answer.status < 300) return JSON.parse(answer.body) as ApiObject
+  const code = codes[answer.status] ?? 'KCERT_UNREACHABLE'
+  const why = messageIn(answer.body) ?? `HTTP status ${answer.status}`
+  const reason = answer.status === 404 ? 'NotFound' : answer.status === 409 ? 'Conflict' : ''
+  throw new StatusError(
+    code,
+    `the API server refuses to ${purpose}`,
+    { why },
+    { status: answer.status, reason },
+  )
+}
+
+const codes: Readonly<Record<number, ErrorCode>> = {
+  401: 'KCERT_API_UNAUTHORIZED',
+  403: 'KCERT_API_FORBIDDEN',
+  404: 'KCERT_API_NOT_FOUND',
+  409: 'KCERT_API_CONFLICT',
+  422: 'KCERT_API_INVALID',
+}
