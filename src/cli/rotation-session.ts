@@ -47,6 +47,8 @@ export interface Operator {
 export interface SessionOptions {
   /** What the command line says; the rest is as the journal has it, or the default. */
   readonly wish: Partial<Wish>
+  /** What holds where neither the command line nor the journal says otherwise. */
+  readonly presets?: Partial<Wish>
   readonly yes: boolean
   readonly pauseBetween: PauseBetween | undefined
   /** Least time between the beginnings of two rolls of workloads, in milliseconds. */
@@ -96,7 +98,7 @@ export class RotationSession {
   ): Promise<RotationSession> {
     if (options.pauseBetween !== undefined && operator.choose === undefined) throw nobodyToPauseFor()
     const chosen = choicesIn(readJournal(await ports.journal.read()))
-    const wish: Wish = { ...defaultWish, ...chosen, ...options.wish }
+    const wish: Wish = { ...defaultWish, ...options.presets, ...chosen, ...options.wish }
     const { executor, observer, journal } = ports
     let session: RotationSession
     const rotation = await Rotation.open({

@@ -24,6 +24,7 @@ export function preflight(
     ...sharedCas(seen, target),
     ...expiredCas(seen, target),
     ...unlikeNames(target),
+    ...sameKeys(target),
     ...(number === 1 ? keysElsewhere(seen, target) : []),
     ...otherSigners(seen),
     ...anyFrontProxy(seen, target),
@@ -104,6 +105,17 @@ function unlikeNames({ changes }: Target): readonly Refusal[] {
       what: `the new ${ca} CA has the name of the old one: ${newCa.subject}`,
       why: 'without subject key identifiers in both, OpenSSL takes the wrong one of the two, in any order of the bundle',
       next: `give the new CA another name, e.g. ${newCa.subject}-2`,
+    }))
+}
+
+/** One that the operator brings along: with the old key nothing would be rotated. */
+function sameKeys({ changes }: Target): readonly Refusal[] {
+  return changes
+    .filter(({ oldCa, newCa }) => oldCa.spki === newCa.spki)
+    .map(({ ca }) => ({
+      what: `the new ${ca} CA has the key of the old one`,
+      why: 'what the old key signed would be trusted for ever',
+      next: 'kcert ca init makes a CA with a key of its own; or leave --ca-cert out, and phase 1 makes one',
     }))
 }
 

@@ -10,6 +10,8 @@ import { type CaChange, type CaName, caNames, plannedDigest, type Target } from 
 export interface Wish extends Omit<Target, 'changes' | 'isDropping'> {
   readonly cas: readonly CaName[]
   readonly withBridge: boolean
+  /** CAs that the operator brings along; the others are made in phase 1. */
+  readonly given?: Readonly<Partial<Record<CaName, CertificateRecord>>>
 }
 
 export const defaultWish: Wish = {
@@ -46,7 +48,7 @@ type Remembered = readonly {
 
 /** Returns the target of a run. */
 export function targetOf(seen: Seen<TargetSections>, wish: Wish, remembered: Remembered = []): Target {
-  const { cas, withBridge, ...rest } = wish
+  const { cas, withBridge, given: _, ...rest } = wish
   const changes = cas.flatMap((ca) => changeFrom(seen, ca, wish, remembered) ?? [])
   // Who has the old CA's key may have more: with a leaked one no key is kept.
   const newKeys = wish.newKeys || wish.reason === 'compromise'
@@ -56,7 +58,7 @@ export function targetOf(seen: Seen<TargetSections>, wish: Wish, remembered: Rem
 function changeFrom(
   seen: Seen<TargetSections>,
   ca: CaName,
-  { withBridge, reason }: Wish,
+  { withBridge, reason, given }: Wish,
   remembered: Remembered,
 ): CaChange | undefined {
   const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
@@ -76,7 +78,11 @@ function changeFrom(
     .find((holds) => holds?.kind === 'key')?.spki
   const oldCa = laidOut.find((one) => one.oldCa)?.oldCa ?? known?.oldCa ?? presentCa(seen, ca)
   if (oldCa === undefined) return undefined
-  const newCa = laidOut.find((one) => one.newCa)?.newCa ?? known?.newCa ?? plannedCa(seen, oldCa, ca, madeKey)
+  const newCa =
+    laidOut.find((one) => one.newCa)?.newCa ??
+    known?.newCa ??
+    givenCa(given, ca) ??
+    plannedCa(seen, oldCa, ca, madeKey)
   if (ca === 'front-proxy' || !withBridge || reason === 'compromise') return { ca, oldCa, newCa }
   const bridge = laidOut.find((one) => one.bridge)?.bridge ?? plannedBridge(oldCa, newCa)
   return { ca, oldCa, newCa, bridge }
@@ -96,6 +102,12 @@ function presentCa(seen: Seen<TargetSections>, ca: CaName): CertificateRecord | 
     if (found !== undefined) return found
   }
   return undefined
+}
+
+/** As phase 1 will lay it out: until then it is one that is planned, like any other. */
+function givenCa(given: Wish['given'], ca: CaName): CertificateRecord | undefined {
+  const record = given?.[ca]
+  return record && { ...record, digest: plannedDigest(ca, 'new') }
 }
 
 /** As phase 1 will make it: another name, so that tools that go by names can tell the two, and key identifiers. */

@@ -28,9 +28,12 @@ export function renderPhasePlan(plan: PhasePlanView, view: View, isUndo = false)
 }
 
 /** Returns a whole plan: what is there, what is done, whom it concerns, and what stands in the way. */
-export function renderPlan(plan: RotationPlan, view: View): string {
-  const phases = plan.phases.map((phase) => renderPhasePlan(phase, view).trimEnd().split('\n'))
-  if (plan.scope === 'phase') return joinSections([authorityLines(plan.authorities, view), ...phases])
+export function renderPlan(plan: RotationPlan, view: View, isUndo = false): string {
+  const phases = plan.phases.map((phase) => renderPhasePlan(phase, view, isUndo).trimEnd().split('\n'))
+  if (plan.scope === 'phase') {
+    const none = isUndo && phases.length === 0 ? ['nothing has been changed that could be taken back'] : []
+    return joinSections([authorityLines(plan.authorities, view), ...phases, none])
+  }
   return joinSections([
     [
       view.paint.heading('CA rotation, planned; nothing has been written'),

@@ -1,0 +1,76 @@
+import { KcertCommand } from './base-command.ts'
+import type { ClusterFlags } from './cluster-flags.ts'
+import type { Context } from './context.ts'
+import { parseDuration } from './instant.ts'
+import { whileInterruptible } from './interruption.ts'
+import type { PauseBetween } from './rotation-pauses.ts'
+import type { RotationSession } from './rotation-session.ts'
+import type { RotationWishFlags } from './rotation-wish.ts'
+
+export interface RotationPlaceFlags extends ClusterFlags {
+  readonly inventory: string
+  readonly journal?: string | undefined
+}
+
+interface SessionFlags extends RotationPlaceFlags, RotationWishFlags {
+  readonly yes?: boolean
+  readonly 'pause-between'?: PauseBetween | undefined
+}
+
+/** What the commands of rotate-ca share: flags → a session on the cluster that they name. */
+export abstract class RotationCommand extends KcertCommand {
+  /**
+   * Returns what `act` returns, given a session. `acts`: the journal's lock and the Lease in the cluster are held meanwhile;
+   * `reads`: nothing is written anywhere.
+   */
+  protected async withSession<Result>(
+    flags: SessionFlags,
+    manner: 'acts' | 'reads',
+    act: (session: RotationSession) => Promise<Result>,
+  ): Promise<Result> {
+    const [{ withRotation }, { RotationSession }, { withOperator }, { givenCas, wishOf }] = await Promise.all(
+      [
+        import('./rotation-site.ts'),
+        import('./rotation-session.ts'),
+        import('./rotation-operator.ts'),
+        import('./rotation-wish.ts'),
+      ],
+    )
+    const { context } = this
+    const given = await givenCas(flags, context)
+    const wish = wishOf(flags, given)
+    const { pace, yes = false } = flags
+    const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
+    return whileInterruptible((interrupted) =>
+      withOperator(context, interrupted, (operator) =>
+        withRotation(context, flags, { manner, given }, async ({ ports, presets, rollEveryMs }) => {
+          const options = {
+            wish,
+            presets,
+            yes,
+            pauseBetween: flags['pause-between'],
+            rollEveryMs: paceMs ?? rollEveryMs,
+            command: commandLine('kcert rotate-ca', flags, context),
+          }
+          return act(await RotationSession.open(ports, options, operator))
+        }),
+      ),
+    )
+  }
+}
+
+/** The command with the places that were named, so that it can be pasted. */
+function commandLine(command: string, flags: RotationPlaceFlags, { env }: Context): string {
+  const { inventory, journal, kubeconfig, context } = flags
+  const words = [
+    ...(inventory === 'kcert.yaml' ? [] : ['--inventory', inventory]),
+    ...(journal === undefined ? [] : ['--journal', journal]),
+    ...(kubeconfig === undefined || kubeconfig === env.KUBECONFIG ? [] : ['--kubeconfig', kubeconfig]),
+    ...(context === undefined ? [] : ['--context', context]),
+  ]
+  return [command, ...words.map(shellWord)].join(' ')
+}
+
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}

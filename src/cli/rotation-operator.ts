@@ -1,0 +1,76 @@
+import { renderPhasePlan } from '../output/rotation/plan.ts'
+import { rotationProgress } from '../output/rotation/progress.ts'
+import { printable } from '../output/terminal.ts'
+import type { Context } from './context.ts'
+import { canAsk, DeclinedError, terminalAsker } from './prompts.ts'
+import type { Operator } from './rotation-session.ts'
+import { stderrView } from './view.ts'
+
+/** Returns what `act` returns, given the operator at this terminal; progress and questions are on standard error. */
+export async function withOperator<Result>(
+  context: Context,
+  interrupted: AbortSignal,
+  act: (operator: Operator) => Promise<Result>,
+): Promise<Result> {
+  const { stderr } = context
+  const isTerminal = stderr.isTTY === true
+  const { paint, width } = await stderrView(context)
+  const progress = rotationProgress({
+    write: (text) => {
+      stderr.write(text)
+    },
+    isTerminal,
+    width,
+    paint,
+    nowMs: () => context.clock().getTime(),
+  })
+  const write = (text: string): void => {
+    progress.clear()
+    stderr.write(text)
+  }
+  const ticking = isTerminal ? setInterval(progress.tick, 1_000) : undefined
+  ticking?.unref()
+  const asks = canAsk(context)
+  try {
+    return await act({
+      choose: asks ? (message) => answered(() => choose(context, message, progress.clear)) : undefined,
+      type: asks
+        ? (message, word) => answered(() => typed(context, message, word, progress.clear))
+        : undefined,
+      showPlan: (plan, isUndo) => write(renderPhasePlan(plan, { paint, width }, isUndo)),
+      tell: progress.tell,
+      note: (text) => write(`${text.split('\n').map(printable).join('\n')}\n`),
+      interrupted,
+    })
+  } finally {
+    clearInterval(ticking)
+    progress.clear()
+  }
+}
+
+/** Whoever leaves a question without an answer has said no. */
+async function answered(ask: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof DeclinedError) return false
+    throw error
+  }
+}
+
+async function choose(context: Context, message: string, clear: () => void): Promise<boolean> {
+  clear()
+  const choices = [
+    { value: 'no', name: 'no' },
+    { value: 'yes', name: 'yes' },
+  ]
+  return (
+    (await (await terminalAsker(context)).choice({ flag: 'yes', message: printable(message), choices })) ===
+    'yes'
+  )
+}
+
+async function typed(context: Context, message: string, word: string, clear: () => void): Promise<boolean> {
+  clear()
+  return (await (await terminalAsker(context)).text({ flag: 'yes', message: printable(message) })) === word
+}

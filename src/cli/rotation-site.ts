@@ -1,0 +1,130 @@
+import { dirname, join, resolve } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Executor, JournalFile, Pace } from '../rotation/ports.ts'
+import type { Wish } from '../rotation/target-reading.ts'
+import type { ClusterGuard } from '../rotation-io/cluster-guard.ts'
+import type { Context } from './context.ts'
+import type { RotationPlaceFlags } from './rotation-command.ts'
+import type { RotationPorts } from './rotation-session.ts'
+import type { GivenCas } from './rotation-wish.ts'
+import { withCluster } from './with-cluster.ts'
+
+/** A rotation's cluster, as its inventory leads there. */
+export interface OpenedRotation {
+  readonly ports: RotationPorts
+  /** What the inventory says of the wish. */
+  readonly presets: Partial<Wish>
+  readonly rollEveryMs: number
+}
+
+interface Manner {
+  readonly manner: 'acts' | 'reads'
+  readonly given: GivenCas
+}
+
+/**
+ * Returns what `act` returns on the cluster of the inventory. Who acts holds the journal's lock and the Lease meanwhile; who
+ * reads can neither write to the journal nor do anything. Throws as inventory, cluster and journal do.
+ */
+export async function withRotation<Result>(
+  context: Context,
+  flags: RotationPlaceFlags,
+  { manner, given }: Manner,
+  act: (opened: OpenedRotation) => Promise<Result>,
+): Promise<Result> {
+  const inventory = await inventoryIn(flags.inventory, context)
+  const journalPath = resolve(
+    context.workingFolder,
+    flags.journal ?? join(dirname(flags.inventory), 'kcert-rotation.jsonl'),
+  )
+  const [{ openSite }, { SiteObserver }, { SiteExecutor }, journals] = await Promise.all([
+    import('../rotation-io/site.ts'),
+    import('../rotation-io/observer.ts'),
+    import('../rotation-io/executor.ts'),
+    import('../rotation-io/journal-file.ts'),
+  ])
+  const { clock, random } = context
+  const { cas, workloads } = inventory
+  const presets: Partial<Wish> = {
+    ...(cas === undefined ? {} : { cas }),
+    ...(workloads?.atOnce === undefined ? {} : { atOnce: workloads.atOnce }),
+  }
+  const rollEveryMs = (workloads?.paceSeconds ?? 0) * 1000
+  return withCluster(context, flags, async ({ objects }) => {
+    const site = openSite({ inventory, objects, clock })
+    const observer = new SiteObserver(site)
+    const executor = new SiteExecutor({ site, random, given })
+    const opened = (journal: JournalFile, guarded: Executor): OpenedRotation => ({
+      ports: { observer, executor: guarded, journal, pace: paceOf(context) },
+      presets,
+      rollEveryMs,
+    })
+    try {
+      if (manner === 'reads')
+        return await act(opened(readOnly(journals.readJournalFile(journalPath)), executor))
+      const { ClusterGuard } = await import('../rotation-io/cluster-guard.ts')
+      const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath })
+      try {
+        return await journals.withJournal(
+          journalPath,
+          (journal) => act(opened(journal, guardedBy(guard, executor))),
+          guard,
+        )
+      } finally {
+        await guard.release()
+      }
+    } finally {
+      await site.close()
+    }
+  })
+}
+
+async function inventoryIn(name: string, context: Context) {
+  const [{ readInput }, { readInventory }] = await Promise.all([
+    import('./input.ts'),
+    import('../rotation/inventory.ts'),
+  ])
+  try {
+    return await readInventory(Buffer.from(await readInput(name, context)).toString('utf8'), name)
+  } catch (error) {
+    if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error
+    throw new KcertError('KCERT_FILE_NOT_FOUND', `there is no inventory ${name}`, {
+      why: 'it says how each node of the cluster is reached',
+      next: 'kcert rotate-ca discover writes one; complete it, or name another: --inventory FILE',
+      cause: error,
+    })
+  }
+}
+
+/** Nothing is done once somebody else has taken the Lease. */
+function guardedBy(guard: ClusterGuard, executor: Executor): Executor {
+  const held =
+    <Action, Result>(perform: (action: Action) => Promise<Result>) =>
+    async (action: Action): Promise<Result> => {
+      guard.check()
+      return perform(action)
+    }
+  return {
+    write: held((action) => executor.write(action)),
+    patch: held((action) => executor.patch(action)),
+    restart: held((action) => executor.restart(action)),
+    roll: held((action) => executor.roll(action)),
+    probe: held((action) => executor.probe(action)),
+  }
+}
+
+function readOnly(text: string): JournalFile {
+  return {
+    read: async () => text,
+    append: async () => {
+      throw new TypeError('a command that only reads wrote to the journal')
+    },
+  }
+}
+
+function paceOf({ clock }: Context): Pace {
+  return {
+    now: () => clock().getTime(),
+    sleep: (ms) => new Promise((done) => setTimeout(done, ms)),
+  }
+}

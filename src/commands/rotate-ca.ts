@@ -1,0 +1,112 @@
+import * as Flags from '@oclif/core/flags'
+import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
+import { RotationCommand } from '../cli/rotation-command.ts'
+import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../cli/rotation-flags.ts'
+import { stdoutView } from '../cli/view.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+
+export default class RotateCa extends RotationCommand {
+  static override summary =
+    "Rotate a cluster's CAs by the twelve steps of Kubernetes' own page, without one failed request."
+
+  static override description =
+    `Without a phase it says where the rotation stands and which command comes next; nothing is written. That is read from the cluster
+each time, so running a phase again is how it goes on after Ctrl-C, a crash, or a node that was away: what holds is not done again.
+
+--phase 3 is item 3 of "Manual Rotation of CA Certificates". A phase is observed, planned, checked on a model for connections that
+would break, shown, agreed to, and done action by action; it ends when the cluster is seen to be as the phase wants it. A phase is
+refused while one that must come before it does not hold. All phases up to 11 have a way back: kcert rotate-ca rollback. Phase 12,
+which drops the old CA, has none.
+
+What is chosen in phase 1 (--ca, --no-bridge, --reason, --new-keys) is in the journal and holds for the commands after it. The journal
+has digests and paths, never keys. One rotation at a time: a lock on this machine, a Lease in the cluster.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the phases hold, or it was said where the rotation stands',
+    [exitCodes.usage]: 'wrong usage, or no inventory',
+    [exitCodes.no]:
+      'a phase does not hold yet, was declined, or was stopped by Ctrl-C; what is missing is named',
+    [exitCodes.unreachable]:
+      'the cluster or a node did not answer, or another kcert is at work; run it again',
+    [exitCodes.refused]:
+      'refused for safety: out of order, drift, an edge of the model, or nobody there to say yes',
+  }
+
+  static override examples = [
+    { description: 'Where it stands, and what comes next', command: '<%= config.bin %> rotate-ca' },
+    {
+      description: 'What phase 2 would do, and nothing else',
+      command: '<%= config.bin %> rotate-ca --phase 2 --dry-run',
+    },
+    {
+      description: 'One phase after its plan was agreed to',
+      command: '<%= config.bin %> rotate-ca --phase 2',
+    },
+    {
+      description: 'Everything that has a way back, from a script',
+      command: '<%= config.bin %> rotate-ca --through 11 --yes',
+    },
+    {
+      description: 'Phases 5 to 9, and a question before each node',
+      command: '<%= config.bin %> rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
+    },
+    {
+      description: 'The cluster CA alone, with a CA of your own',
+      command: '<%= config.bin %> rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
+    },
+  ]
+
+  static override flags = {
+    phase: Flags.string({
+      description: 'the phase to run, or the phases, such as 3 or 2-6',
+      helpValue: 'N|N-M',
+      exclusive: ['through', 'all'],
+    }),
+    through: Flags.integer({
+      description: 'all phases up to this one',
+      helpValue: 'N',
+      min: 1,
+      max: 12,
+      exclusive: ['phase', 'all'],
+    }),
+    all: Flags.boolean({ description: 'all twelve phases', exclusive: ['phase', 'through'] }),
+    ...rotationConsentFlags,
+    ...rotationPlaceFlags,
+    ...rotationWishFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(RotateCa)
+    const { phasesOf } = await import('../cli/rotation-wish.ts')
+    const phases = phasesOf(flags)
+    if (phases === undefined) return this.standing(flags)
+    return flags['dry-run'] ? this.dryRun(flags, phases) : this.runPhases(flags, phases)
+  }
+
+  private async standing(flags: Parsed): Promise<ExitCode> {
+    const { renderStanding } = await import('../output/rotation/status.ts')
+    const status = await this.withSession(flags, 'reads', (session) => session.status())
+    const view = await stdoutView(this.context)
+    await this.answer(renderReport(flags.output, status, () => renderStanding(status, view)))
+    return exitCodes.done
+  }
+
+  private async dryRun(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
+    const { renderPlan } = await import('../output/rotation/plan.ts')
+    const plan = await this.withSession(flags, 'reads', (session) => session.dryRun(phases))
+    const view = await stdoutView(this.context)
+    await this.answer(renderReport(flags.output, plan, () => renderPlan(plan, view)))
+    return exitCodes.done
+  }
+
+  private async runPhases(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
+    const { renderRun } = await import('../output/rotation/run.ts')
+    const { report, exit } = await this.withSession(flags, 'acts', (session) => session.run(phases))
+    const view = await stdoutView(this.context)
+    await this.answer(renderReport(flags.output, report, () => renderRun(report, view)))
+    return exit
+  }
+}
+
+type Parsed = Parameters<RotateCa['withSession']>[0] & { readonly output: 'text' | 'json' | 'yaml' }

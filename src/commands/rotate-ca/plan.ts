@@ -1,0 +1,53 @@
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { RotationCommand } from '../../cli/rotation-command.ts'
+import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+
+export default class RotateCaPlan extends RotationCommand {
+  static override summary =
+    'Show the whole rotation before it is begun: who is concerned, what changes, what stands in the way.'
+
+  static override description =
+    `Reads the cluster and its nodes and writes nothing. Shown are all verifiers and presenters with the certificates that they hold and
+show now; for each phase what is written, line by line where it is no secret, what restarts and which workloads roll; webhooks,
+APIServices and conversions that verify by the old CA, kubeconfigs, join tokens, certificates of others that the old CA signed; what
+blocks it, with what to do; and how long it takes by what was measured.
+
+Each phase is planned from the cluster as it is now, and plans anew when its turn comes. For one phase exactly as it would run:
+kcert rotate-ca --phase N --dry-run.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'nothing stands in the way',
+    [exitCodes.usage]: 'wrong usage, or no inventory',
+    [exitCodes.no]: 'something stands in the way; it is named with what to do',
+    [exitCodes.unreachable]: 'the cluster did not answer',
+  }
+
+  static override examples = [
+    { description: 'Before a rotation', command: '<%= config.bin %> rotate-ca plan' },
+    {
+      description: 'For a review, as a document',
+      command: '<%= config.bin %> rotate-ca plan -o json > plan.json',
+    },
+    {
+      description: 'What a leaked key would need',
+      command: '<%= config.bin %> rotate-ca plan --reason compromise',
+    },
+  ]
+
+  static override flags = {
+    ...rotationPlaceFlags,
+    ...rotationWishFlags,
+    output: reportFormatFlag({ description: 'how to show the plan' }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(RotateCaPlan)
+    const { renderPlan } = await import('../../output/rotation/plan.ts')
+    const plan = await this.withSession(flags, 'reads', (session) => session.plan())
+    const view = await stdoutView(this.context)
+    await this.answer(renderReport(flags.output, plan, () => renderPlan(plan, view)))
+    return plan.blockers.length === 0 ? exitCodes.done : exitCodes.no
+  }
+}

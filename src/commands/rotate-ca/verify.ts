@@ -1,0 +1,73 @@
+import * as Flags from '@oclif/core/flags'
+import { checkFiles } from '../../cli/command-files.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { RotationCommand } from '../../cli/rotation-command.ts'
+import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderJson } from '../../output/json.ts'
+import { writePublicFile } from '../../system/output-file.ts'
+
+const { waive, ca, soak } = rotationWishFlags
+
+export default class RotateCaVerify extends RotationCommand {
+  static override summary =
+    'Ask the questions of phase 11 at any time: who presents, trusts or stores the old CA.'
+
+  static override description =
+    `Live handshakes with API servers, kubelets, webhooks and aggregated API servers; the files on every node; what every namespace and
+pod has; cluster-info and its signatures; and the counters of TLS handshake errors of all API servers, watched for --soak. Nothing is
+changed. After phase 12 it also asks whether anybody still trusts the old CA.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'nothing speaks against it',
+    [exitCodes.usage]: 'wrong usage, or no inventory',
+    [exitCodes.no]: 'something does; it is named',
+    [exitCodes.unreachable]: 'the cluster did not answer',
+    [exitCodes.refused]: 'the evidence file exists and is not overwritten',
+  }
+
+  static override examples = [
+    { description: 'Before phase 12', command: '<%= config.bin %> rotate-ca verify' },
+    {
+      description: 'With a file for whoever asks how you know',
+      command: '<%= config.bin %> rotate-ca verify --soak 5m --evidence evidence.json',
+    },
+    {
+      description: 'A handler whose owner answers for it',
+      command: '<%= config.bin %> rotate-ca verify --waive service/default/legacy-hook',
+    },
+  ]
+
+  static override flags = {
+    evidence: Flags.string({
+      description: 'write the report with every handshake and proof to this file too, as JSON',
+      helpValue: 'FILE',
+    }),
+    force: Flags.boolean({ description: 'replace the evidence file', dependsOn: ['evidence'] }),
+    soak,
+    ca,
+    waive,
+    ...rotationPlaceFlags,
+    output: reportFormatFlag({ description: 'how to show it' }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(RotateCaVerify)
+    const { renderVerification } = await import('../../output/rotation/verification.ts')
+    const { evidence, force, output, inventory, journal } = flags
+    checkFiles({
+      inputs: [
+        { by: '--inventory', path: inventory },
+        { by: '--journal', path: journal },
+      ],
+      outputs: [{ by: '--evidence', path: evidence, holds: 'public' }],
+      replace: force,
+    })
+    const report = await this.withSession(flags, 'reads', (session) => session.verify())
+    if (evidence !== undefined) writePublicFile(evidence, renderJson(report), { replace: force })
+    const view = await stdoutView(this.context)
+    await this.answer(renderReport(output, report, () => renderVerification(report, view)))
+    return report.holds ? exitCodes.done : exitCodes.no
+  }
+}
