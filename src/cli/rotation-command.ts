@@ -28,14 +28,14 @@ export abstract class RotationCommand extends KcertCommand {
     manner: 'acts' | 'reads',
     act: (session: RotationSession) => Promise<Result>,
   ): Promise<Result> {
-    const [{ withRotation }, { RotationSession }, { withOperator }, { givenCas, wishOf }] = await Promise.all(
-      [
+    const [{ withRotation }, { RotationSession }, { withOperator }, { givenCas, wishOf }, { hookRunner }] =
+      await Promise.all([
         import('./rotation-site.ts'),
         import('./rotation-session.ts'),
         import('./rotation-operator.ts'),
         import('./rotation-wish.ts'),
-      ],
-    )
+        import('./rotation-hooks.ts'),
+      ])
     const { context } = this
     const given = await givenCas(flags, context)
     const wish = wishOf(flags, given)
@@ -43,13 +43,15 @@ export abstract class RotationCommand extends KcertCommand {
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
     return whileInterruptible((interrupted) =>
       withOperator(context, interrupted, (operator) =>
-        withRotation(context, flags, { manner, given }, async ({ ports, presets, rollEveryMs }) => {
+        withRotation(context, flags, { manner, given }, async ({ ports, presets, rollEveryMs, hooks }) => {
           const options = {
             wish,
             presets,
             yes,
             pauseBetween: flags['pause-between'],
             rollEveryMs: paceMs ?? rollEveryMs,
+            hooks,
+            runHook: hookRunner(context.env, operator.note),
             command: commandLine('kcert rotate-ca', flags, context),
           }
           return act(await RotationSession.open(ports, options, operator))

@@ -14,13 +14,15 @@ interface Pauses {
   readonly goesOn: (node: string) => Promise<boolean>
   /** Throws when the operator has pressed Ctrl-C. */
   readonly stop: () => void
+  /** What else comes before an action, when nothing speaks against it. */
+  readonly begin: (action: Action) => Promise<void>
 }
 
 /**
  * Returns what the runner waits for before each action: the operator's word before another node is begun, and the time between
  * two workloads. Lanes side by side come here one after the other.
  */
-export function pausing({ between, rollEveryMs, pace, goesOn, stop }: Pauses) {
+export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pauses) {
   let lastNode: string | undefined
   let lastRollMs = Number.NEGATIVE_INFINITY
   let turn: Promise<void> = Promise.resolve()
@@ -31,11 +33,13 @@ export function pausing({ between, rollEveryMs, pace, goesOn, stop }: Pauses) {
       if (lastNode !== undefined && !(await goesOn(node))) throw paused(node, action.phase)
       lastNode = node
     }
-    if (action.kind !== 'roll' || rollEveryMs <= 0) return
-    const restMs = lastRollMs + rollEveryMs - pace.now()
-    if (restMs > 0) await pace.sleep(restMs)
-    stop()
-    lastRollMs = pace.now()
+    if (action.kind === 'roll' && rollEveryMs > 0) {
+      const restMs = lastRollMs + rollEveryMs - pace.now()
+      if (restMs > 0) await pace.sleep(restMs)
+      stop()
+      lastRollMs = pace.now()
+    }
+    await begin(action)
   }
   return (action: Action): Promise<void> => {
     const mine = turn.then(() => before(action))

@@ -19,6 +19,7 @@ import type { Target } from '../rotation/target.ts'
 import { defaultWish, type Wish } from '../rotation/target-reading.ts'
 import { verificationReport } from '../rotation/verification-report.ts'
 import { timeOf } from '../rotation/views.ts'
+import { type Hook, PhaseHooks, type RunHook } from './rotation-hooks.ts'
 import { type PauseBetween, pausing } from './rotation-pauses.ts'
 
 // What the commands of rotate-ca do, on whatever observer, executor and journal they are given: the real ones, or the simulated
@@ -53,6 +54,9 @@ export interface SessionOptions {
   readonly pauseBetween: PauseBetween | undefined
   /** Least time between the beginnings of two rolls of workloads, in milliseconds. */
   readonly rollEveryMs: number
+  /** Commands of the inventory, and what runs them. */
+  readonly hooks?: readonly Hook[]
+  readonly runHook?: RunHook
   /** The command as the operator would type it again, without the phase: "kcert rotate-ca --inventory lab.yaml". */
   readonly command: string
 }
@@ -75,6 +79,7 @@ export class RotationSession {
   private actions = 0
   private remarks: readonly string[] = []
   private isUndoing = false
+  private hooks: PhaseHooks | undefined
 
   private constructor(
     rotation: Rotation,
@@ -108,7 +113,11 @@ export class RotationSession {
       pace: interruptible(ports.pace, operator.interrupted, options.command),
       wish,
       emit: (event) => session.watch(event),
-      confirm: (plan, { seen, target }) => session.confirm(phaseView(plan, seen, target)),
+      confirm: async (plan, { seen, target }) => {
+        const isAgreed = await session.confirm(phaseView(plan, seen, target))
+        if (isAgreed) await session.hooks?.beforePhase(plan.steps)
+        return isAgreed
+      },
       ask: (question, id) => session.ask(question, id),
       before: pausing({
         between: options.pauseBetween,
@@ -116,6 +125,7 @@ export class RotationSession {
         pace: ports.pace,
         goesOn: (node) => session.goesOnWith(`node ${node}`),
         stop: () => interruption(operator.interrupted, options.command),
+        begin: async (action) => session.hooks?.before(action),
       }),
     })
     session = new RotationSession(rotation, ports, options, operator, wish)
@@ -207,7 +217,7 @@ export class RotationSession {
       this.actions = 0
       this.remarks = []
       const beganAt = timeOf(pace.now())
-      const outcome = await act(number)
+      const outcome = await this.withHooks(number, act)
       const { title } = phaseNumbered(number)
       const { actions, remarks } = this
       phases.push({
@@ -236,6 +246,24 @@ export class RotationSession {
     return { report, exit: isDone ? exitCodes.done : exitCodes.no }
   }
 
+  /** What hooks began is ended also when the phase stops; then its own error is the one that counts. */
+  private async withHooks<Outcome>(
+    number: number,
+    act: (number: number) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const { hooks = [], runHook } = this.options
+    this.hooks = runHook === undefined ? undefined : new PhaseHooks(hooks, runHook, number)
+    let outcome: Outcome
+    try {
+      outcome = await act(number)
+    } catch (error) {
+      await this.hooks?.afterPhase().catch(({ message }: Error) => this.operator.note(message))
+      throw error
+    }
+    await this.hooks?.afterPhase()
+    return outcome
+  }
+
   /** Where it stands, and which of these phases are run. Throws KCERT_ROTATION_REFUSED when another one must hold before. */
   private async beginning(numbers: readonly number[]) {
     const { seen, target } = await this.lookAtAll()
@@ -261,7 +289,10 @@ export class RotationSession {
   }
 
   private watch(event: RotationEvent): void {
-    if (event.kind === 'action-done') this.actions++
+    if (event.kind === 'action-done') {
+      this.actions++
+      this.hooks?.done(event.action)
+    }
     if (event.kind === 'phase-held') this.remarks = event.remarks
     this.operator.tell(event)
   }

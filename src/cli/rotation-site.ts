@@ -5,6 +5,7 @@ import type { Wish } from '../rotation/target-reading.ts'
 import type { ClusterGuard } from '../rotation-io/cluster-guard.ts'
 import type { Context } from './context.ts'
 import type { RotationPlaceFlags } from './rotation-command.ts'
+import type { Hook } from './rotation-hooks.ts'
 import type { RotationPorts } from './rotation-session.ts'
 import type { GivenCas } from './rotation-wish.ts'
 import { withCluster } from './with-cluster.ts'
@@ -15,6 +16,7 @@ export interface OpenedRotation {
   /** What the inventory says of the wish. */
   readonly presets: Partial<Wish>
   readonly rollEveryMs: number
+  readonly hooks: readonly Hook[]
 }
 
 interface Manner {
@@ -58,6 +60,7 @@ export async function withRotation<Result>(
       ports: { observer, executor: guarded, journal, pace: paceOf(context) },
       presets,
       rollEveryMs,
+      hooks: inventory.hooks ?? [],
     })
     try {
       if (manner === 'reads')

@@ -199,6 +199,10 @@ export const errorCodes = {
     summary:
       'A phase would change the cluster, and nobody can be asked: there is no terminal, and --yes was not given.',
   },
+  KCERT_ROTATION_HOOK: {
+    exit: no,
+    summary: "A command of the inventory's hooks failed, so the rotation stopped there.",
+  },
   KCERT_ROTATION_INTERRUPTED: {
     exit: no,
     summary:

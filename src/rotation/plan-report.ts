@@ -87,6 +87,8 @@ function planOf(
   target: Target,
   blockers: readonly Refusal[],
 ): RotationPlan {
+  const pods = new Map<string, number>()
+  for (const { workload = '' } of seen.pods) pods.set(workload, (pods.get(workload) ?? 0) + 1)
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationPlan',
@@ -100,7 +102,7 @@ function planOf(
     rolls: byPhase(phases, 'roll').map(([at, numbers]) => ({
       workload: at,
       phases: numbers,
-      pods: seen.pods.filter(({ workload }) => workload === at).length,
+      pods: pods.get(at) ?? 0,
     })),
     blastRadius: blastRadiusOf(seen, target),
     blockers: blockers.map(({ what, why, next }) => ({ what, why, next })),

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { type Hook, hookRunner } from '../../src/cli/rotation-hooks.ts'
 import { exitCodes } from '../../src/errors/codes.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
@@ -263,6 +264,66 @@ test('rolled back the last phase first, down to where it is told, and begun anew
   scene.clients.expectsBridge = false
   expect((await operator.command((session) => session.run(upTo(12)), yes)).exit).toBe(exitCodes.done)
   expect(scene.clients.failures).toEqual([])
+})
+
+test("the operator's hooks run before and after each phase that does something, and each node of it", async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const ran: string[] = []
+  const hook = (when: Hook['when'], more: Partial<Hook> = {}): Hook => ({ when, argv: ['true'], ...more })
+  const options = {
+    hooks: [
+      hook('before-phase'),
+      hook('after-phase'),
+      hook('before-node', { nodes: ['cp1', 'cp2'] }),
+      hook('after-node', { phases: [2] }),
+    ],
+    runHook: async ({ when }: Hook, { phase, node }: { phase: number; node?: string }) => {
+      ran.push([when, phase, node].filter(Boolean).join(' '))
+    },
+  }
+  await operator.command((session) => session.run([1]), yes)
+  await operator.command((session) => session.run([1, 2]), { ...yes, options })
+  expect(ran).toEqual([
+    'before-phase 2',
+    'before-node 2 cp2',
+    'after-node 2 cp2',
+    'before-node 2 cp1',
+    'after-node 2 cp1',
+    'after-phase 2',
+  ])
+})
+
+test('a hook that fails stops the phase before anything is done, and what was begun is ended', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run([1]), yes)
+  const [files, notes] = [scene.files(), [] as string[]]
+  const runHook = hookRunner({ PATH: process.env.PATH }, (text) => notes.push(text))
+  const hooks: Hook[] = [
+    { when: 'before-node', argv: ['sh', '-c', 'echo "$KCERT_WHEN $KCERT_PHASE $KCERT_NODE"; exit 7'] },
+    { when: 'after-phase', argv: ['echo', 'ended'] },
+  ]
+  const { code, why } = await stop(
+    operator.command((session) => session.run([2]), { ...yes, options: { hooks, runHook } }),
+  )
+  expect([code, why]).toEqual(['KCERT_ROTATION_HOOK', 'it ended with status 7'])
+  expect(notes.join('\n')).toContain('    before-node 2 cp2')
+  expect(notes.at(-1)).toBe('    ended')
+  expect(scene.files()).toEqual(files)
+})
+
+test('a CA of the operator takes the place of one that phase 1 would make, and not with the old key', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const given = { cluster: scene.cluster.makeCa('our-own-ca', true) }
+  const plan = await operator.command((session) => session.plan(), { wish: { given } })
+  expect(plan.authorities[0]?.newCa).toEqual({ generation: 'new', subject: 'CN=our-own-ca' })
+  const same = { cluster: { ...scene.cluster.oldCa, subject: 'CN=renamed' } }
+  const refused = await stop(
+    operator.command((session) => session.run([1]), { ...yes, wish: { given: same } }),
+  )
+  expect(refused.message).toContain('the new cluster CA has the key of the old one')
 })
 
 test('what was chosen for the rotation holds for later commands that do not say it', async () => {
