@@ -28,15 +28,30 @@ export async function withOperator<Result>(
     progress.clear()
     stderr.write(text)
   }
-  const ticking = isTerminal ? setInterval(progress.tick, 1_000) : undefined
+  let isAsking = false
+  const ticking = isTerminal
+    ? setInterval(() => {
+        if (!isAsking) progress.tick()
+      }, 1_000)
+    : undefined
   ticking?.unref()
   const asks = canAsk(context)
+  const asking = async (ask: () => Promise<boolean>): Promise<boolean> => {
+    isAsking = true
+    progress.clear()
+    try {
+      return await answered(ask)
+    } finally {
+      isAsking = false
+    }
+  }
+  const stopping = (): void =>
+    write('stopping: what is in hand is brought to its end; Ctrl-C again ends kcert at once\n')
+  interrupted.addEventListener('abort', stopping)
   try {
     return await act({
-      choose: asks ? (message) => answered(() => choose(context, message, progress.clear)) : undefined,
-      type: asks
-        ? (message, word) => answered(() => typed(context, message, word, progress.clear))
-        : undefined,
+      choose: asks ? (message) => asking(() => choose(context, message)) : undefined,
+      type: asks ? (message, word) => asking(() => typed(context, message, word)) : undefined,
       showPlan: (plan, isUndo) => write(renderPhasePlan(plan, { paint, width }, isUndo)),
       tell: progress.tell,
       note: (text) => write(`${text.split('\n').map(printable).join('\n')}\n`),
@@ -44,6 +59,7 @@ export async function withOperator<Result>(
     })
   } finally {
     clearInterval(ticking)
+    interrupted.removeEventListener('abort', stopping)
     progress.clear()
   }
 }
@@ -58,8 +74,7 @@ async function answered(ask: () => Promise<boolean>): Promise<boolean> {
   }
 }
 
-async function choose(context: Context, message: string, clear: () => void): Promise<boolean> {
-  clear()
+async function choose(context: Context, message: string): Promise<boolean> {
   const choices = [
     { value: 'no', name: 'no' },
     { value: 'yes', name: 'yes' },
@@ -70,7 +85,6 @@ async function choose(context: Context, message: string, clear: () => void): Pro
   )
 }
 
-async function typed(context: Context, message: string, word: string, clear: () => void): Promise<boolean> {
-  clear()
+async function typed(context: Context, message: string, word: string): Promise<boolean> {
   return (await (await terminalAsker(context)).text({ flag: 'yes', message: printable(message) })) === word
 }
