@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Executor, JournalFile, Pace } from '../rotation/ports.ts'
 import type { Wish } from '../rotation/target-reading.ts'
 import type { ClusterGuard } from '../rotation-io/cluster-guard.ts'
+import { AppendFile } from '../system/append-file.ts'
 import type { Context } from './context.ts'
 import type { RotationPlaceFlags } from './rotation-command.ts'
 import type { Hook } from './rotation-hooks.ts'
@@ -63,8 +64,7 @@ export async function withRotation<Result>(
       hooks: inventory.hooks ?? [],
     })
     try {
-      if (manner === 'reads')
-        return await act(opened(readOnly(journals.readJournalFile(journalPath)), executor))
+      if (manner === 'reads') return await act(opened(readOnly(journalText(journalPath)), executor))
       const { ClusterGuard } = await import('../rotation-io/cluster-guard.ts')
       const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath })
       try {
@@ -114,6 +114,10 @@ function guardedBy(guard: ClusterGuard, executor: Executor): Executor {
     roll: held((action) => executor.roll(action)),
     probe: held((action) => executor.probe(action)),
   }
+}
+
+function journalText(path: string): string {
+  return Buffer.from(new AppendFile(path).read()).toString('utf8')
 }
 
 function readOnly(text: string): JournalFile {
