@@ -40,12 +40,14 @@ export async function withRotation<Result>(
     context.workingFolder,
     flags.journal ?? join(dirname(flags.inventory), 'kcert-rotation.jsonl'),
   )
-  const [{ openSite }, { SiteObserver }, { SiteExecutor }, journals] = await Promise.all([
-    import('../rotation-io/site.ts'),
-    import('../rotation-io/observer.ts'),
-    import('../rotation-io/executor.ts'),
-    import('../rotation-io/journal-file.ts'),
-  ])
+  const [{ openSite }, { withOwnAccess }, { SiteObserver }, { SiteExecutor }, { withJournal }] =
+    await Promise.all([
+      import('../rotation-io/site.ts'),
+      import('../rotation-io/own-access.ts'),
+      import('../rotation-io/observer.ts'),
+      import('../rotation-io/executor.ts'),
+      import('../rotation-io/journal-file.ts'),
+    ])
   const { clock, random } = context
   const { cas, workloads } = inventory
   const presets: Partial<Wish> = {
@@ -53,8 +55,9 @@ export async function withRotation<Result>(
     ...(workloads?.atOnce === undefined ? {} : { atOnce: workloads.atOnce }),
   }
   const rollEveryMs = (workloads?.paceSeconds ?? 0) * 1000
-  return withCluster(context, flags, async ({ objects }) => {
-    const site = openSite({ inventory, objects, clock })
+  return withCluster(context, flags, async (cluster) => {
+    const site = withOwnAccess(openSite({ inventory, objects: cluster.objects, clock }), random)
+    const { objects } = site
     const observer = new SiteObserver(site)
     const executor = new SiteExecutor({ site, random, given })
     const opened = (journal: JournalFile, guarded: Executor): OpenedRotation => ({
@@ -68,7 +71,7 @@ export async function withRotation<Result>(
       const { ClusterGuard } = await import('../rotation-io/cluster-guard.ts')
       const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath })
       try {
-        return await journals.withJournal(
+        return await withJournal(
           journalPath,
           (journal) => act(opened(journal, guardedBy(guard, executor))),
           guard,

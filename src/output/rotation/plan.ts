@@ -73,7 +73,10 @@ function stepLines(steps: readonly StepView[], view: View): string[] {
 function groupLines({ step, nodes }: Group, { paint }: View): string[] {
   const places = new Set(nodes)
   const what = places.size < 2 ? step.what : `${withoutNode(step)} on ${placesText(nodes, 6)}`
-  const changes = step.changes ?? []
+  // Of the CAs the digest is the same everywhere.
+  const changes = (step.changes ?? []).map((line) =>
+    places.size < 2 || !withoutDigest(line).includes('…') ? line : withoutDigest(line),
+  )
   const shown = changes.slice(0, mostChangeLines)
   const more = changes.length - shown.length
   const stroke = (line: string) => (line.startsWith('- ') ? paint.severity.critical : paint.status.ok)
@@ -104,9 +107,15 @@ function withoutNode(step: StepView): string {
     .trim()
 }
 
-/** Each node's own certificate has a digest of its own. */
+/** Each node's own certificate has a digest, a name and a date of its own: for the rest the line is the same on all. */
 function withoutDigest(line: string): string {
-  return line.replace(/ \(sha256 [0-9a-f]+\)/g, '').replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
+  return withoutNodeName(line)
+    .replace(/ \(sha256 [0-9a-f]+\)/g, '')
+    .replace(/\d{4}(?:-\d\d){5}/g, '…')
+}
+
+function withoutNodeName(text: string): string {
+  return text.replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
 }
 
 type Party = RotationPlan['presenters'][number]
@@ -115,11 +124,8 @@ type Party = RotationPlan['presenters'][number]
 function partyLines(title: string, parties: readonly Party[], { width, paint }: View): string[] {
   const groups = new Map<string, { who: string[]; where: string; holds: string; shows: string }>()
   for (const { who, where, certificates, loaded } of parties) {
-    const holds = certificatesText(certificates).replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
-    const shows =
-      loaded === undefined
-        ? ''
-        : certificatesText(loaded).replace(/CN=system:node:[^ ,+]+/g, 'CN=system:node:…')
+    const holds = withoutNodeName(certificatesText(certificates))
+    const shows = loaded === undefined ? '' : withoutNodeName(certificatesText(loaded))
     const slash = who.indexOf('/')
     const kind = who.includes(' ') ? `${who.split(' ', 1)[0]} …${who.slice(slash)}` : who.slice(slash + 1)
     const key = JSON.stringify([kind, where, holds, shows])
