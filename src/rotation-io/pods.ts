@@ -10,6 +10,9 @@ const call = { timeoutMs: 20_000 }
 /** As with pods whose node cannot be read: a volume made this long after the ConfigMap changed holds the change. */
 const blindDelayMs = 120_000
 
+/** A pod that is made gets what its kubelet knows by then, and that is what the API server said a moment ago. */
+const newbornDelayMs = 5_000
+
 /** A pod with the cluster's CA in a volume. */
 interface Mounting {
   readonly pod: PodObject
@@ -28,6 +31,8 @@ interface Volume {
 
 interface KnownFile {
   readonly modifiedMs: number
+  /** When it came to hold this trust: earlier, where the same was written anew. */
+  readonly changedMs: number
   readonly isOriginal: boolean
   readonly trust: Trust
 }
@@ -83,13 +88,21 @@ export class PodWatch {
       const modifiedMs = file.modifiedAt.getTime()
       // The kubelet writes the content first and then the name that leads to it; later it changes the content alone.
       const isOriginal = file.linkedAt !== undefined && file.linkedAt.getTime() >= modifiedMs
-      this.known.set(`${node.name}:${file.path}`, { modifiedMs, isOriginal, trust })
+      const key = `${node.name}:${file.path}`
+      const before = this.known.get(key)
+      // A kubelet that was restarted writes every volume anew.
+      this.known.set(
+        key,
+        before?.trust.join() === trust.join()
+          ? { ...before, modifiedMs }
+          : { modifiedMs, changedMs: modifiedMs, isOriginal, trust },
+      )
     }
     for (const one of mounting) {
       const known = this.known.get(keyOf(one))
       if (known === undefined) continue
-      const { trust, isOriginal, modifiedMs } = known
-      into.set(keyOf(one), { trust, isOriginal, changedAtMs: modifiedMs - aheadMs })
+      const { trust, isOriginal, changedMs } = known
+      into.set(keyOf(one), { trust, isOriginal, changedAtMs: changedMs - aheadMs })
     }
   }
 
@@ -110,7 +123,10 @@ export class PodWatch {
   ): PodPicture {
     const { namespace = '', name, uid = '' } = pod.metadata
     const workload = workloadOf(pod)
-    const settledAtMs = (publishedAt.get(`${namespace}/${rootConfigMap}`) ?? 0) + blindDelayMs
+    const publishedAtMs = publishedAt.get(`${namespace}/${rootConfigMap}`) ?? 0
+    const bornAtMs = Date.parse(pod.metadata.creationTimestamp ?? '')
+    const isNewborn = bornAtMs >= publishedAtMs + newbornDelayMs
+    const isSettled = isNewborn || startedAtMs >= publishedAtMs + blindDelayMs
     return {
       id: `${namespace}/${name}`,
       uid,
@@ -118,7 +134,7 @@ export class PodWatch {
       ...(workload === undefined ? {} : { workload }),
       startedAtMs,
       ...(volume && {
-        volume: { trust: volume.trust, changedAtMs: changedAtMs(volume, startedAtMs, settledAtMs) },
+        volume: { trust: volume.trust, changedAtMs: changedAtMs(volume, startedAtMs, isSettled) },
       }),
       rereads: this.rereads(pod, workload),
     }
@@ -147,8 +163,8 @@ export class PodWatch {
  * When the volume came to hold this, as far as it matters to a process that was started then. The API server tells starts in whole
  * seconds; and the kubelet writes the volume anew when it renews the token beside the CA, which is no change of the CA.
  */
-function changedAtMs(volume: Volume, startedAtMs: number, settledAtMs: number): number {
-  const isNoNews = volume.isOriginal || startedAtMs >= settledAtMs
+function changedAtMs(volume: Volume, startedAtMs: number, isSettled: boolean): number {
+  const isNoNews = volume.isOriginal || isSettled
   return isNoNews ? Math.min(volume.changedAtMs, startedAtMs) : volume.changedAtMs
 }
 
