@@ -17,6 +17,7 @@ import { fetchedManySchema, fetchReportSchema } from '../../src/csr/fetch-report
 import { requestListSchema } from '../../src/csr/request-report.ts'
 import { submissionReportSchema } from '../../src/csr/submission-report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
+import { discoverySchema } from '../../src/rotation/discovery-report.ts'
 import { inventorySchema } from '../../src/rotation/inventory-schema.ts'
 import {
   rotationPlanSchema,
@@ -30,6 +31,7 @@ import { verificationReportSchema } from '../../src/verification/report.ts'
 const kinds: Record<string, GenericSchema> = {
   ApprovalPolicy: policySchema,
   Inventory: inventorySchema,
+  Discovery: discoverySchema,
   InspectionReport: inspectionReportSchema,
   VerificationReport: verificationReportSchema,
   CreatedRequests: createReportSchema,

@@ -1,12 +1,17 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { renderInventory } from '../../src/output/discovery.ts'
+import { accessFor } from '../../src/rotation/discovery.ts'
+import { readInventory } from '../../src/rotation/inventory.ts'
 import { fileKey, type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { preflight } from '../../src/rotation/refusals.ts'
 import { defaultWish, targetOf } from '../../src/rotation/target-reading.ts'
+import { discover } from '../../src/rotation-io/discovering.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
 import type { Site } from '../../src/rotation-io/site.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { labInventory, labSite } from './rotation-site.ts'
 import type { ClusterRequest } from './spec.ts'
@@ -259,6 +264,41 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
     expect(seen.nodes[1]?.unreachable).toMatch(/status 1/)
     expect(seen.kubelets.map(({ node }) => node)).toEqual(['cp1'])
     expect(seen.pods.find(({ node }) => node === 'w1')).not.toHaveProperty('volume')
+  })
+
+  test('discover proves by ssh that each node can be read and written, and leaves nothing behind', async () => {
+    const { cluster, site } = scene()
+    const found = await discover({
+      objects: site.objects,
+      clock: systemClock,
+      access: accessFor({ sshConfig: cluster.sshConfig }),
+    })
+    expect(found.refusals).toEqual([])
+    expect(found.nodes).toMatchObject([
+      {
+        name: 'cp1',
+        role: 'control-plane',
+        layout: 'kubeadm',
+        proof: { reads: true, writes: true, isRoot: true },
+      },
+      { name: 'w1', role: 'worker', layout: 'kubeadm', proof: { reads: true, writes: true, isRoot: true } },
+    ])
+    expect(found.components.map(({ id }) => id)).toEqual([
+      'cp1/kube-apiserver',
+      'cp1/kube-controller-manager',
+      'cp1/kube-scheduler',
+    ])
+    expect(await readInventory(renderInventory(found))).toEqual(found.inventory)
+    for (const node of ['cp1', 'w1']) {
+      const { stdout } = await cluster.onNode(node, [
+        'find',
+        '/etc/kubernetes',
+        '/var/lib/kcert',
+        '-name',
+        '.kcert*',
+      ])
+      expect(stdout).toBe('')
+    }
   })
 
   test('by ssh the same is seen', async () => {

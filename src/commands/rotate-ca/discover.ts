@@ -1,0 +1,133 @@
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { checkFiles } from '../../cli/command-files.ts'
+import { renderReport } from '../../cli/report-format.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { accessFor } from '../../rotation/discovery.ts'
+
+export default class RotateCaDiscover extends KcertCommand {
+  static override summary =
+    'Find the nodes of a cluster, prove that each can be read and written, and write kcert.yaml.'
+
+  static override description =
+    `Nodes, roles and addresses come from the API server; how they are laid out, and the flags of their components, from the nodes
+themselves. On every node a file is written to /etc/kubernetes and to /var/lib/kcert and removed again: before a rotation begins
+it is known that it can go on. Nothing else is changed.
+
+A node is reached by OpenSSH under its own name, unless --access says otherwise; the machine that kcert runs on is reached
+directly. What is written there can be changed by hand for each node. What kcert does not rotate is said here: managed clusters,
+k3s and RKE2, releases that were not tried, one CA for several roles.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'every node was read and written, and nothing speaks against a rotation',
+    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
+    [exitCodes.no]: 'a node was reached and could not be read or written',
+    [exitCodes.unreachable]: 'the API server or a node could not be reached',
+    [exitCodes.refused]: 'this cluster is not rotated as it is, or the file is there already',
+  }
+
+  static override examples = [
+    {
+      description: 'Nodes reached by ssh under their names',
+      command: '<%= config.bin %> rotate-ca discover',
+    },
+    {
+      description: 'By another user, who becomes root by sudo, through an ssh_config with a jump host',
+      command: '<%= config.bin %> rotate-ca discover --ssh-user ops --become sudo --ssh-config ./ssh_config',
+    },
+    {
+      description: 'Nodes that are containers',
+      command: "<%= config.bin %> rotate-ca discover --access 'command:docker exec -i {node}'",
+    },
+    {
+      description: 'Only look: which nodes could not be written',
+      command: `<%= config.bin %> rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
+    },
+  ]
+
+  static override flags = {
+    out: Flags.string({
+      description: 'the file to write',
+      helpValue: 'FILE',
+      default: 'kcert.yaml',
+    }),
+    force: Flags.boolean({ description: 'replace the file when it is there' }),
+    'dry-run': Flags.boolean({ description: 'write no file; nodes are proven all the same' }),
+    access: Flags.string({
+      description: 'ssh, ssh:HOST or command:WORDS; {node} and {address} are filled in',
+      helpValue: 'WAY',
+      default: 'ssh',
+      helpGroup: 'NODES',
+    }),
+    'ssh-user': Flags.string({ description: 'who logs in', helpValue: 'USER', helpGroup: 'NODES' }),
+    'ssh-config': Flags.string({
+      description: 'instead of ~/.ssh/config',
+      helpValue: 'FILE',
+      helpGroup: 'NODES',
+    }),
+    become: Flags.option({
+      options: ['sudo'] as const,
+      description: 'become root by sudo, without a password',
+      helpGroup: 'NODES',
+    })(),
+    local: Flags.string({
+      description: 'the node that kcert runs on; if not said: the one that is called as this machine is',
+      helpValue: 'NODE',
+      helpGroup: 'NODES',
+    }),
+    ...clusterFlags,
+    output: Flags.option({
+      char: 'o',
+      options: ['text', 'json', 'yaml'] as const,
+      default: 'text' as const,
+    })({ description: 'how to show what was found' }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(RotateCaDiscover)
+    const { context } = this
+    const { 'ssh-user': sshUser, 'ssh-config': sshConfig, become, local, out, force } = flags
+    const access = accessFor({
+      access: flags.access,
+      ...(sshUser !== undefined && { sshUser }),
+      ...(sshConfig !== undefined && { sshConfig }),
+      ...(become !== undefined && { become }),
+    })
+    if (!flags['dry-run']) {
+      const inputs = [{ by: '--kubeconfig', path: flags.kubeconfig }]
+      checkFiles({ inputs, outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
+    }
+    const [{ discover }, { renderDiscovery, renderInventory }] = await Promise.all([
+      import('../../rotation-io/discovering.ts'),
+      import('../../output/discovery.ts'),
+    ])
+    const found = await withCluster(context, flags, ({ objects }) =>
+      discover({ objects, clock: context.clock, access, ...(local !== undefined && { local }) }),
+    )
+    const isServed = found.nodes.every(({ layout }) => layout === 'kubeadm' || layout === 'plain')
+    const writes = isServed && !flags['dry-run']
+    if (writes) {
+      const { writePublicFile } = await import('../../system/output-file.ts')
+      writePublicFile(out, renderInventory(found), { replace: force })
+    }
+    const report = writes ? { ...found, written: out } : found
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderDiscovery(report, view)))
+    return exitOf(report)
+  }
+}
+
+function exitOf({
+  nodes,
+  refusals,
+}: {
+  nodes: readonly { proof: { reached: boolean; writes?: boolean | undefined } }[]
+  refusals: readonly unknown[]
+}): ExitCode {
+  if (nodes.some(({ proof }) => !proof.reached)) return exitCodes.unreachable
+  if (nodes.some(({ proof }) => !proof.writes)) return exitCodes.no
+  return refusals.length > 0 ? exitCodes.refused : exitCodes.done
+}

@@ -1,0 +1,76 @@
+import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
+import { fieldLines } from './fields.ts'
+import type { View } from './inspection/view.ts'
+import { joinSections } from './sections.ts'
+import { type Column, tableLines } from './table.ts'
+import { printable } from './terminal.ts'
+import { renderYaml } from './yaml.ts'
+
+/** Returns kcert.yaml as discover writes it: a word to whoever completes it, then the inventory. */
+export function renderInventory({ inventory }: Discovery): string {
+  return `# How kcert reaches the nodes of this cluster, for kcert rotate-ca. Complete it; docs/schemas/Inventory.json says what may
+# stand here. A node is reached by its own access where it has one: {by: local}, {by: ssh, host: …, user: …, become: sudo} or
+# {by: command, argv: [docker, exec, -i, cp1]}. Kubeconfigs outside the nodes, hooks, and workloads that kcert must not
+# restart are yours to add: kubeconfigs, hooks, workloads.
+${renderYaml(inventory)}`
+}
+
+/** Returns what was found: nodes and whether they can be read and written, components, what is refused, what to do next. */
+export function renderDiscovery(discovery: Discovery, view: View): string {
+  const { nodes, refusals, written } = discovery
+  const { width, paint } = view
+  const columns: Column<Discovery['nodes'][number]>[] = [
+    { title: 'NODE', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
+    { title: 'ROLE', cell: ({ role }) => role },
+    { title: 'LAYOUT', cell: ({ layout }) => layout },
+    { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
+    { title: 'BY', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
+    {
+      title: 'PROOF',
+      cell: ({ proof }) => proofText(proof),
+      paint: ({ proof }, cell) => (proof.writes ? paint.status.ok(cell) : paint.severity.critical(cell)),
+    },
+  ]
+  const faults = nodes.flatMap(({ name, proof }) =>
+    proof.fault === undefined ? [] : [[name, proof.fault] as const],
+  )
+  return joinSections([
+    tableLines(columns, nodes, width, paint),
+    fieldLines(faults, view),
+    flagLines(discovery, view),
+    refusals.flatMap(({ what, why, next }) =>
+      fieldLines(
+        [
+          ['refused', what, paint.severity.critical],
+          ['why', why],
+          ['next', next],
+        ],
+        view,
+      ),
+    ),
+    nextLines(discovery, written),
+  ])
+}
+
+function proofText({ reached, reads, writes, clockSkewMs }: NodeProof): string {
+  if (!reached) return 'NOT REACHED'
+  if (!writes) return reads ? 'NOT WRITTEN' : 'NOT READ'
+  const skew = Math.abs(clockSkewMs ?? 0)
+  return skew < 1_000 ? 'read and written' : `read and written, clock off by ${Math.round(skew / 1000)} s`
+}
+
+/** Flags that kubeadm leaves out and that make a difference: most clusters have none. */
+function flagLines({ components }: Discovery, view: View): string[] {
+  const unusual = ['kubelet-certificate-authority', 'shutdown-delay-duration']
+  const found = components.flatMap(({ id, flags }) =>
+    unusual.flatMap((flag) => (flags[flag] === undefined ? [] : [[id, `--${flag}=${flags[flag]}`] as const])),
+  )
+  return fieldLines(found, view)
+}
+
+function nextLines({ refusals, nodes }: Discovery, written: string | undefined): string[] {
+  const isProven = nodes.every(({ proof }) => proof.writes)
+  const where = written === undefined ? [] : [`written to ${printable(written)}`]
+  if (refusals.length > 0 || !isProven) return where
+  return [...where, 'next: complete it, then kcert rotate-ca plan']
+}

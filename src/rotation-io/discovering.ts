@@ -1,0 +1,198 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import pMap from 'p-map'
+import { KcertError } from '../errors/kcert-error.ts'
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import type { NodeAccess } from '../pki/node-access.ts'
+import { accessText, type FoundNode, inventoryOf, untriedVersions } from '../rotation/discovery.ts'
+import type { DiscoveredNode, Discovery, NodeProof } from '../rotation/discovery-report.ts'
+import type { Access, Inventory } from '../rotation/inventory.ts'
+import { accessOf } from '../rotation/inventory.ts'
+import { copiesFolder } from '../rotation/material.ts'
+import { phaseNumbered } from '../rotation/playbook.ts'
+import { preflight } from '../rotation/refusals.ts'
+import { defaultWish, targetOf, targetSections } from '../rotation/target-reading.ts'
+import { listAll, type NodeObject, resources } from './api-objects.ts'
+import { isControlPlane, layoutOf } from './node-objects.ts'
+import { SiteObserver } from './observer.ts'
+import { openSite, type Site, type SiteOptions } from './site.ts'
+
+const nodesAtOnce = 24
+const call = { timeoutMs: 20_000 }
+
+/** Where kubeadm leaves its mark, on a control plane and on a worker. */
+const kubeadmMarks = [
+  `${kubeadmFolders.kubernetes}/manifests/kube-apiserver.yaml`,
+  '/var/lib/kubelet/kubeadm-flags.env',
+]
+
+/** Flags of which an operator wants to know before a rotation. */
+const notableFlags = new Set([
+  ...['client-ca-file', 'requestheader-client-ca-file', 'kubelet-certificate-authority', 'root-ca-file'],
+  ...['tls-cert-file', 'kubelet-client-certificate', 'proxy-client-cert-file', 'shutdown-delay-duration'],
+  ...['cluster-signing-cert-file', 'cluster-signing-key-file', 'kubeconfig'],
+])
+
+export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
+  readonly access: Access
+  /** Name of the node that is this machine; undefined: none, unless one is called as this machine is. */
+  readonly local?: string
+}
+
+/**
+ * Returns what is found of a cluster: its nodes, whether each can be read and written, its components, and what speaks against a
+ * rotation. Nothing of the cluster is changed; on each node a file is written and removed again.
+ */
+export async function discover(options: DiscoverOptions): Promise<Discovery> {
+  const { objects, clock } = options
+  const listed = await listAll<NodeObject>(objects, resources.nodes)
+  const nodes = listed.toSorted(
+    (a, b) =>
+      Number(isControlPlane(b)) - Number(isControlPlane(a)) || (a.metadata.name < b.metadata.name ? -1 : 1),
+  )
+  const here = options.local ?? nodes.find(({ metadata }) => metadata.name === hostname())?.metadata.name
+  if (options.local !== undefined && !nodes.some(({ metadata }) => metadata.name === options.local)) {
+    throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(options.local)}`, {
+      why: `the cluster has: ${nodes.map(({ metadata }) => metadata.name).join(', ')}`,
+    })
+  }
+  const first = inventoryOf(
+    nodes.map((node) => foundNode(node, 'plain', here)),
+    options.access,
+  )
+  const site = openSite({ inventory: first, objects, clock })
+  try {
+    const found = await pMap(nodes, (node) => examine(site, node, here), { concurrency: nodesAtOnce })
+    const inventory = inventoryOf(
+      found.map(({ node }) => node),
+      options.access,
+    )
+    return await assess(
+      inventory,
+      found.map(({ report }) => report),
+      options,
+    )
+  } finally {
+    await site.close()
+  }
+}
+
+function foundNode(object: NodeObject, layout: string, here: string | undefined): FoundNode {
+  const { name } = object.metadata
+  const addresses = (object.status?.addresses ?? []).flatMap(({ type, address }) =>
+    type === 'InternalIP' || type === 'ExternalIP' ? [address] : [],
+  )
+  return {
+    name,
+    role: isControlPlane(object) ? 'control-plane' : 'worker',
+    addresses: addresses.length > 0 ? addresses : [name],
+    layout,
+    ...(name === here && { access: { by: 'local' } as const }),
+  }
+}
+
+async function examine(
+  site: Site,
+  object: NodeObject,
+  here: string | undefined,
+): Promise<{ readonly node: FoundNode; readonly report: DiscoveredNode }> {
+  const { name } = object.metadata
+  const access = site.node(name)!
+  const [marks, proof] = await Promise.all([marksOf(access), prove(access)])
+  const layout = layoutOf(object, marks === undefined || marks.length > 0 ? 'kubeadm' : 'plain')
+  const node = foundNode(object, layout, here)
+  return {
+    node,
+    report: {
+      name,
+      role: node.role,
+      addresses: [...node.addresses],
+      layout,
+      kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
+      access: accessText(accessOf(site.inventory, name)),
+      proof,
+    },
+  }
+}
+
+/** Undefined where the node cannot be asked: kubeadm's layout is by far the most common one. */
+async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined> {
+  try {
+    return (await node.statFiles(kubeadmMarks, call)).flatMap(({ found, path }) =>
+      found === 'file' ? [path] : [],
+    )
+  } catch (error) {
+    if (error instanceof KcertError) return undefined
+    throw error
+  }
+}
+
+/** Reads and writes what a rotation will read and write, and tells what does not go. */
+async function prove(node: NodeAccess): Promise<NodeProof> {
+  try {
+    const { isRoot, maySudo } = await node.identity(call)
+    const clock = await node.clock(call)
+    const clockSkewMs = Math.round((clock.aheadMs.atLeast + clock.aheadMs.atMost) / 2)
+    const known = { reached: true, isRoot, clockSkewMs }
+    if (!isRoot) {
+      const way = maySudo
+        ? 'set become: sudo, which it may'
+        : 'log in as root, or let it use sudo without a password'
+      return { ...known, reads: false, writes: false, fault: `the login is not root: ${way}` }
+    }
+    const { availableBytes } = await node.freeSpace('/var/lib', call)
+    const pki = await node.listFolder(kubeadmFolders.kubernetes, call)
+    if (pki.found !== 'folder') {
+      const fault = `${kubeadmFolders.kubernetes} cannot be read: ${pki.found}`
+      return { ...known, freeBytes: availableBytes, reads: false, writes: false, fault }
+    }
+    await proveWriting(node, copiesFolder)
+    await proveWriting(node, kubeadmFolders.kubernetes)
+    return { ...known, reads: true, writes: true, freeBytes: availableBytes }
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    const isReached = error.code !== 'KCERT_NODE_UNREACHABLE' && error.code !== 'KCERT_USAGE'
+    const fault = [error.message, error.why].filter((part) => part !== undefined).join(': ')
+    return { reached: isReached, ...(isReached && { writes: false }), fault }
+  }
+}
+
+/** A dotted name: nothing that watches a folder takes it for one of its files. */
+async function proveWriting(node: NodeAccess, folder: string): Promise<void> {
+  await node.makeFolder(folder, { mode: 0o700, ...call })
+  const path = `${folder}/.kcert-${randomBytes(6).toString('hex')}.probe`
+  const { sha256 } = await node.writeFile(path, 'kcert was here\n', {
+    replaces: 'absent',
+    mode: 0o600,
+    ...call,
+  })
+  await node.removeFile(path, { holds: { sha256 }, ...call })
+}
+
+async function assess(
+  inventory: Inventory,
+  nodes: readonly DiscoveredNode[],
+  { objects, clock }: DiscoverOptions,
+): Promise<Discovery> {
+  const site = openSite({ inventory, objects, clock })
+  try {
+    const seen = await new SiteObserver(site).observe([...targetSections, 'extensionAuthentication'])
+    const target = targetOf(seen, defaultWish)
+    const refusals = [...preflight(seen, target, phaseNumbered(1)), ...untriedVersions(seen)]
+    return {
+      apiVersion: 'kcert/v1',
+      kind: 'Discovery',
+      inventory,
+      nodes: [...nodes],
+      components: seen.components.map(({ id, runsAs, definition, flags }) => ({
+        id,
+        runsAs,
+        definition,
+        flags: Object.fromEntries(Object.entries(flags).filter(([flag]) => notableFlags.has(flag))),
+      })),
+      refusals: [...refusals],
+    }
+  } finally {
+    await site.close()
+  }
+}

@@ -1,0 +1,106 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Access, Inventory } from './inventory.ts'
+import type { Refusal } from './phase.ts'
+import type { NodePicture, Seen } from './picture.ts'
+
+// What `kcert rotate-ca discover` makes of what it finds.
+
+/** A node as the cluster and its own files say. */
+export interface FoundNode {
+  readonly name: string
+  readonly role: 'control-plane' | 'worker'
+  readonly addresses: readonly string[]
+  readonly layout: string
+  /** Where it is not the way for all. */
+  readonly access?: Access
+}
+
+/** Returns the inventory of these nodes. A layout that is not served stands there as plain: nothing is done to it anyway. */
+export function inventoryOf(nodes: readonly FoundNode[], access: Access): Inventory {
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'Inventory',
+    access,
+    nodes: nodes.map(({ name, role, addresses, layout, access: own }) => ({
+      name,
+      role,
+      addresses: [...addresses],
+      layout: layout === 'kubeadm' ? 'kubeadm' : 'plain',
+      ...(own && { access: own }),
+    })),
+  }
+}
+
+/** How nodes are to be reached, as flags say it. */
+export interface AccessChoice {
+  /** "ssh", "command:docker exec -i {node}" */
+  readonly access?: string
+  readonly sshUser?: string
+  readonly sshConfig?: string
+  readonly become?: 'sudo'
+}
+
+/** Returns the way to all nodes: OpenSSH by the node's name unless something else is said. Throws KCERT_USAGE. */
+export function accessFor({ access = 'ssh', sshUser, sshConfig, become }: AccessChoice): Access {
+  const rooted = become === undefined ? {} : { become }
+  if (access === 'ssh' || access.startsWith('ssh:')) {
+    const user = sshUser === undefined ? {} : { user: sshUser }
+    const configFile = sshConfig === undefined ? {} : { configFile: sshConfig }
+    return { by: 'ssh', host: access.slice('ssh:'.length) || '{node}', ...user, ...configFile, ...rooted }
+  }
+  const command = /^command:([\s\S]+)$/.exec(access)?.[1]
+  if (command === undefined) {
+    throw new KcertError('KCERT_USAGE', `--access ${JSON.stringify(access)} is no way to a node`, {
+      why: 'it is ssh, ssh:HOST or command:WORDS, with {node} or {address} in it',
+      next: "--access 'command:docker exec -i {node}'",
+    })
+  }
+  if (!/\{(?:node|address)\}/.test(command)) {
+    throw new KcertError('KCERT_USAGE', 'the command of --access leads to one and the same node each time', {
+      why: 'neither {node} nor {address} is in it',
+      next: "--access 'command:docker exec -i {node}'",
+    })
+  }
+  return { by: 'command', argv: wordsOf(command), ...rooted }
+}
+
+/** Words as a shell splits them, quotes undone; nothing is expanded. */
+function wordsOf(command: string): string[] {
+  const words = command.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? []
+  return words.map((word) =>
+    word.replace(/"([^"]*)"|'([^']*)'/g, (_, a?: string, b?: string) => a ?? b ?? ''),
+  )
+}
+
+/** Returns a way to a node in words. */
+export function accessText(access: Access | undefined): string {
+  switch (access?.by) {
+    case undefined:
+      return 'not said'
+    case 'local':
+      return 'this machine'
+    case 'ssh':
+      return `ssh ${access.user === undefined ? '' : `${access.user}@`}${access.host}`
+    case 'command':
+      return access.argv.join(' ')
+  }
+}
+
+/** The releases that rotations were run on from beginning to end. */
+const triedMinors: readonly number[] = [36]
+
+/** Returns the refusal of releases that nobody has tried. */
+export function untriedVersions({ nodes }: Seen<'nodes'>): readonly Refusal[] {
+  const minorOf = ({ kubeletVersion }: NodePicture): number =>
+    Number(/^v1\.(\d+)\./.exec(kubeletVersion)?.[1] ?? Number.NaN)
+  const untried = nodes.filter((node) => !triedMinors.includes(minorOf(node)))
+  if (untried.length === 0) return []
+  const versions = [...new Set(untried.map(({ kubeletVersion }) => kubeletVersion || 'unknown'))]
+  return [
+    {
+      what: `Kubernetes ${versions.join(', ')} was not tried: ${untried.map(({ name }) => name).join(', ')}`,
+      why: 'what reloads its files by itself differs from release to release',
+      next: `upgrade to 1.${triedMinors.at(-1)}, or rehearse on a copy of the cluster first`,
+    },
+  ]
+}

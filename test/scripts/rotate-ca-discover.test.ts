@@ -1,0 +1,87 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { operatorOf } from './cluster-session.ts'
+import { violations } from './schemas.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+const folder = temporaryFolder('discover')
+const nodes = { group: '', version: 'v1', resource: 'nodes' } as const
+const nowhere = ['rotate-ca', 'discover', '--access', 'command:false {node}'] as const
+
+let server: FakeApiServer
+let run: ReturnType<typeof operatorOf>
+
+beforeAll(async () => {
+  server = await startApiServer()
+  run = operatorOf(server, folder)
+})
+
+afterAll(() => server.close())
+
+beforeEach(() => {
+  for (const { metadata } of server.all(nodes)) server.remove(nodes, String(metadata.name))
+})
+
+function putNode(name: string, kubeletVersion: string, role = 'control-plane'): void {
+  server.put(nodes, {
+    metadata: { name, labels: role === 'worker' ? {} : { [`node-role.kubernetes.io/${role}`]: '' } },
+    status: {
+      addresses: [{ type: 'InternalIP', address: '192.0.2.1' }],
+      nodeInfo: { kubeletVersion },
+    },
+  })
+}
+
+test('nodes that cannot be reached are named, and the file is there to be completed', async () => {
+  putNode('cp-a', 'v1.36.3')
+  putNode('w-a', 'v1.36.3', 'worker')
+  const { exit, stdout } = await run([...nowhere, '--out', 'a.yaml', '-o', 'json'])
+  expect(exit).toBe(4)
+  const report = JSON.parse(stdout)
+  expect(violations('Discovery', report)).toEqual([])
+  expect(report.nodes).toMatchObject([
+    { name: 'cp-a', role: 'control-plane', layout: 'kubeadm', proof: { reached: false } },
+    { name: 'w-a', role: 'worker', proof: { reached: false, fault: expect.stringContaining('status 1') } },
+  ])
+  const text = readFileSync(join(folder, 'a.yaml'), 'utf8')
+  expect(text).toContain('name: cp-a')
+  expect(text).toContain('by: command')
+  const again = await run([...nowhere, '--out', 'a.yaml'])
+  expect(again.exit).toBe(5)
+  expect(again.stderr).toContain('KCERT_FILE_EXISTS')
+  const other = await run([...nowhere, '--dry-run'])
+  expect(other.stdout).toMatch(/w-a .*NOT REACHED/)
+})
+
+test.each([
+  ['k3s', 'v1.36.1+k3s1', 'a cluster of k3s is not served'],
+  ['rke2', 'v1.36.1+rke2r1', 'a cluster of rke2 is not served'],
+  ['managed', 'v1.36.1-eks-1a2b3c', 'a cluster of managed is not served'],
+])('a cluster of %s is refused, and no file is written', async (layout, version, told) => {
+  putNode('a', version)
+  const { stdout } = await run([...nowhere, '--out', `${layout}.yaml`, '-o', 'json'])
+  const report = JSON.parse(stdout)
+  expect(report.refusals[0].what).toContain(told)
+  expect(report).not.toHaveProperty('written')
+  expect(existsSync(join(folder, `${layout}.yaml`))).toBe(false)
+})
+
+test('a release that nobody tried is refused plainly', async () => {
+  putNode('a', 'v1.29.4')
+  const { stdout } = await run([...nowhere, '--dry-run', '-o', 'json'])
+  const whats = JSON.parse(stdout).refusals.map(({ what }: { what: string }) => what)
+  expect(whats).toContain('Kubernetes v1.29.4 was not tried: a')
+})
+
+test.each([
+  ['--access', 'telnet', 'is no way to a node'],
+  ['--access', 'command:docker exec -i cp1', 'one and the same node'],
+  ['--local', 'z', 'there is no node "z"'],
+])('%s %s is wrong usage', async (flag, value, told) => {
+  putNode('a', 'v1.36.3')
+  const { exit, stderr } = await run(['rotate-ca', 'discover', '--dry-run', flag, value])
+  expect(exit).toBe(2)
+  expect(stderr).toContain(told)
+})
