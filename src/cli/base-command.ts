@@ -66,11 +66,20 @@ export abstract class KcertCommand extends Command {
 export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: string): KcertError {
   if (error instanceof KcertError) return error
   if (error.oclif !== undefined) {
+    const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
+    const [missing] = missingArguments(error)
+    if (missing !== undefined) {
+      const { name, description } = missing
+      return new KcertError('KCERT_USAGE', `${name.toUpperCase()} is missing`, {
+        ...(description ? { why: `it is a ${description}` } : {}),
+        next: command,
+        cause: error,
+      })
+    }
     const lines = error.message.split('\n').map((line) => line.trim())
     const [what = 'wrong usage', ...more] = lines.filter(
       (line) => line !== '' && !/^See more help with|^The following errors? occurred:$/.test(line),
     )
-    const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
     const why = more.join('; ')
     return new KcertError('KCERT_USAGE', what, { ...(why ? { why } : {}), next: command, cause: error })
   }
@@ -79,6 +88,18 @@ export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: 
     next: 'report it where kcert comes from, with the command line and this text, without secrets',
     cause: error,
   })
+}
+
+interface NamedArgument {
+  readonly name: string
+  readonly description?: string
+}
+
+/** What oclif's RequiredArgsError says is missing; its own text goes on about the order of flags, which is free here. */
+function missingArguments(error: Error & { args?: readonly NamedArgument[] }): readonly NamedArgument[] {
+  return error.name === 'RequiredArgsError' || error.constructor.name === 'RequiredArgsError'
+    ? (error.args ?? [])
+    : []
 }
 
 function firstFrame(error: Error): string {

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { UnreadableSource } from '../inspection/source.ts'
-import { largestFileBytes, readFile } from '../system/files.ts'
+import { isFifo, largestFileBytes, readDescriptor, readFifo, readFile } from '../system/files.ts'
 import type { Context } from './context.ts'
 
 /**
@@ -18,13 +18,27 @@ export async function readInput(name: string, context: Context): Promise<Uint8Ar
 /** Returns the first line of a password file, or undefined where none is named. Throws KCERT_USAGE when that line is empty. */
 export async function readPassword(name: string | undefined, context: Context): Promise<string | undefined> {
   if (name === undefined) return undefined
-  const text = Buffer.from(await readInput(name, context)).toString('utf8')
+  const text = Buffer.from(await readSecret(name, context)).toString('utf8')
   const password = text.replace(/^\ufeff/, '').split(/\r?\n/, 1)[0]!
   if (password !== '') return password
   throw new KcertError('KCERT_USAGE', `the first line of the password file ${name} is empty`, {
     why: 'the password is the first line, and an empty one protects nothing',
     next: `write the password into ${name}, and nobody else may read it: chmod 600 ${name}`,
   })
+}
+
+// Long enough for a password manager that asks its owner.
+const patienceMs = 30_000
+
+/** A password may come from a pipe, as bash's `<(command)` hands it over, or from a FIFO, so that it lies in no file. */
+async function readSecret(name: string, context: Context): Promise<Uint8Array> {
+  const descriptor = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(name)?.[1]
+  if (descriptor !== undefined) {
+    const read = readDescriptor(name, Number(descriptor))
+    if ('reason' in read) throw unreadable(read)
+    return read.bytes
+  }
+  return isFifo(name) ? readFifo(name, patienceMs) : readInput(name, context)
 }
 
 async function readStandardInput({ stdin, stdinIsTerminal }: Context): Promise<Uint8Array> {

@@ -27,6 +27,12 @@ import { writeFileAtomically } from '../system/atomic-file.ts'
 // The cursor goes home and what was there is erased: less flicker than an empty screen in between.
 const clearScreen = '\x1b[H\x1b[J'
 
+const passingCodes: ReadonlySet<string> = new Set([
+  'KCERT_FILE_NOT_FOUND',
+  'KCERT_FILE_UNREADABLE',
+  'KCERT_USAGE',
+])
+
 interface Showing {
   readonly format: InspectFormat
   readonly outputFile: string | undefined
@@ -151,6 +157,9 @@ pem         the certificates themselves`
     }),
   }
 
+  /** With --watch: a name that nothing was ever found under was mistyped. */
+  private hasSeenAll = false
+
   protected override async perform(): Promise<ExitCode> {
     const { flags: flagWords, operands } = splitOperands(this.argv, {
       ...Inspect.baseFlags,
@@ -180,7 +189,7 @@ pem         the certificates themselves`
     const every = flags.every ?? '10s'
     const exit = await repeatUntilInterrupted(
       parseDuration(every, '--every'),
-      () => this.inspect(inspectNow(), showing, every),
+      () => this.watchOnce(inspectNow(), showing, every),
       () => isReaderGone(this.context.stdout),
     )
     // The terminal has echoed ^C: what comes next begins a line of its own.
@@ -194,6 +203,22 @@ pem         the certificates themselves`
     const { line, exit } = nagiosUnknown(`${error.code}: ${error.message}`, error.why)
     await this.answer(line)
     return exit
+  }
+
+  /** What is gone for a moment is said and looked for again: a file that is replaced, an API server that restarts. */
+  private async watchOnce(job: InspectJob, showing: Showing, every: string): Promise<ExitCode> {
+    try {
+      const exit = await this.inspect(job, showing, every)
+      this.hasSeenAll = true
+      return exit
+    } catch (error) {
+      const passes =
+        error instanceof KcertError &&
+        (error.code === 'KCERT_UNREACHABLE' || (this.hasSeenAll && passingCodes.has(error.code)))
+      if (!passes) throw error
+      if (this.context.stdoutIsTerminal) await this.answer(this.frame('', job.now, every))
+      return this.fail(error)
+    }
   }
 
   private async inspect(job: InspectJob, { format, outputFile }: Showing, every?: string): Promise<ExitCode> {

@@ -120,7 +120,7 @@ which without --roots is held against the CA of the same file.
     const { args, flags } = await this.parse(Verify)
     const now = this.context.clock()
     const at = flags.at === undefined ? now : parseInstant(flags.at, now)
-    if (flags.name === '') throw emptyName()
+    if (flags.name !== undefined) checkName(flags.name)
     const { roots: rootFiles = [], intermediates: intermediateFiles = [] } = flags
     refuseSecondStandardInput([args.leaf, ...rootFiles, ...intermediateFiles])
 
@@ -187,10 +187,22 @@ function noRoots(leaf: string): KcertError {
   })
 }
 
-function emptyName(): KcertError {
-  return new KcertError('KCERT_USAGE', '--name is empty', {
-    why: 'perhaps a variable that is not set; without --name no name is looked at',
-    next: 'kcert verify --help',
+/** A URL or an address with its port is no name that a certificate could have, and no reason to issue a new one. */
+function checkName(name: string): void {
+  if (name === '') {
+    throw new KcertError('KCERT_USAGE', '--name is empty', {
+      why: 'perhaps a variable that is not set; without --name no name is looked at',
+      next: 'kcert verify --help',
+    })
+  }
+  const bare = name
+    .replace(/^[a-z][a-z0-9+.-]*:\/\//i, '')
+    .replace(/\/.*$/s, '')
+    .replace(/^([^:]+|\[[^\]]+\]):\d+$/, '$1')
+  if (bare === name) return
+  throw new KcertError('KCERT_USAGE', `--name ${JSON.stringify(name)} is no host name or address`, {
+    why: 'a certificate is valid for names and addresses, whatever the scheme, port and path',
+    next: /^[\w.:[\]-]+$/.test(bare) ? `--name ${bare}` : '--name HOST-OR-IP',
   })
 }
 

@@ -1,11 +1,11 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
-import { largestFileBytes, readDescriptor, readFile } from './files.ts'
+import { isFifo, largestFileBytes, readDescriptor, readFifo, readFile } from './files.ts'
 import { readFolder } from './folders.ts'
 
 // root may read everything, so these questions are asked as nobody.
@@ -84,6 +84,15 @@ describe('one file', () => {
     const path = made('huge.pem', '')
     truncateSync(path, largestFileBytes + 1)
     expect(text(readFile(path))).toBe('too-large: is larger than 64 MiB')
+  })
+
+  test('a FIFO that is asked for is read until its writer is done, and not waited for beyond the limit', async () => {
+    const fifo = join(folder, 'password')
+    execFileSync('mkfifo', [fifo])
+    expect([isFifo(fifo), isFifo(folder), isFifo(`${fifo}.none`)]).toEqual([true, false, false])
+    expect((await readFifo(fifo, 40)).length).toBe(0)
+    spawn('bash', ['-c', `printf 'one ' > ${fifo}`])
+    expect(Buffer.from(await readFifo(fifo, 10_000)).toString()).toBe('one ')
   })
 
   test('that is a FIFO, a device, a socket or a folder is never opened', async () => {

@@ -59,6 +59,47 @@ export function readDescriptor(name: string, descriptor: number): Source | Unrea
   }
 }
 
+const fifoPollMs = 20
+
+/**
+ * Returns the first octets of a FIFO, as a writer hands them over, or what of them came until `timeoutMs` were over. Never waits
+ * longer, and never blocks: a FIFO that nobody writes to would otherwise hold the program for ever. Meant for a line or two.
+ */
+export async function readFifo(path: string, timeoutMs: number): Promise<Uint8Array> {
+  const descriptor = openSync(path, openFlags)
+  try {
+    const chunks: Buffer[] = []
+    for (let waitedMs = 0; waitedMs <= timeoutMs; waitedMs += fifoPollMs) {
+      const isOver = readWaiting(descriptor, chunks)
+      if (isOver && chunks.length > 0) break
+      await new Promise((resolve) => setTimeout(resolve, fifoPollMs))
+    }
+    return Buffer.concat(chunks)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Takes what is there; true when no writer holds the other end, which is so before the first has come too. */
+function readWaiting(descriptor: number, chunks: Buffer[]): boolean {
+  for (;;) {
+    try {
+      const count = readSync(descriptor, buffer, 0, 4096, null)
+      if (count === 0) return true
+      chunks.push(Buffer.from(buffer.subarray(0, count)))
+      if (chunks.length > 16) return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false
+      throw error
+    }
+  }
+}
+
+/** True for a FIFO, which is opened nowhere but where one is asked for. */
+export function isFifo(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false
+}
+
 /** What was opened: the content with the file's facts, or why it is left. `foreign`: large, and plainly nothing that kcert reads. */
 export type Opened = { bytes: Uint8Array; file: FileFacts } | Failure
 

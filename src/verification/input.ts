@@ -1,11 +1,12 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import type { UnseenForm } from '../inspection/entries.ts'
 import { mapReference } from '../inspection/references.ts'
 import { shapeOf } from '../inspection/sniff.ts'
 import type { ReadReferencedFile, Source } from '../inspection/source.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { isKubeconfig, type Kubeconfig, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
-import { isCertificateLabel, readPem } from '../x509/pem.ts'
+import { isCertificateLabel, readPem, unseenByGo } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 
 /** What certificates are read for: it decides which of a kubeconfig or a Secret are meant. */
@@ -15,6 +16,8 @@ export interface LocatedCertificate {
   readonly source: string
   readonly entry: string
   readonly certificate: Certificate
+  /** What keeps Go from reading it as PEM. */
+  readonly form?: UnseenForm
 }
 
 /** A certificate in a bundle that could not be read. */
@@ -34,7 +37,9 @@ export interface CertificateInput {
   readonly isKubeconfig: boolean
 }
 
-type Member = Certificate | { readonly reason: string; readonly isUnseen: boolean }
+type Member =
+  | { readonly certificate: Certificate; readonly form?: UnseenForm | undefined }
+  | { readonly reason: string; readonly isUnseen: boolean }
 
 /**
  * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig, of which
@@ -51,9 +56,15 @@ export async function readCertificateInput(
     case 'pem':
       return located(name, '', membersOfPem(bytes), role)
     case 'der':
-      return located(name, '', membersOfDer(bytes), role)
-    case 'base64':
-      return readCertificateInput({ ...source, bytes: fromBase64(bytes) }, role, readReferencedFile)
+      return located(name, '', await membersOfDer(name, bytes), role)
+    case 'base64': {
+      const input = await readCertificateInput(
+        { ...source, bytes: fromBase64(bytes) },
+        role,
+        readReferencedFile,
+      )
+      return { ...input, certificates: input.certificates.map((one) => ({ ...one, form: 'base64' })) }
+    }
     case 'document':
       return readDocument(source, role, readReferencedFile)
     default:
@@ -75,19 +86,22 @@ function membersOfPem(bytes: Uint8Array): Member[] {
   for (const block of blocks) {
     const { label, line, index, der } = block
     if (isCertificateLabel(label)) {
-      members.push({ index, members: [attempt(() => certificateOfBlock(block), `line ${line}: `)] })
+      const form = unseenByGo(bytes, block)
+      members.push({ index, members: [attempt(() => certificateOfBlock(block), `line ${line}: `, form)] })
     } else if (label === 'PKCS7' || label === 'CMS') members.push({ index, members: membersOfPkcs7(der) })
   }
   return members.toSorted((a, b) => a.index - b.index).flatMap((part) => part.members)
 }
 
-function membersOfDer(bytes: Uint8Array): Member[] {
+async function membersOfDer(source: string, bytes: Uint8Array): Promise<Member[]> {
   if (looksLikePkcs7(bytes)) return membersOfPkcs7(bytes)
+  const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
+  if (looksLikePkcs12(bytes)) throw keystore(source)
   const members: Member[] = []
   for (let at = 0; at < bytes.length; ) {
     try {
       const { certificate, size } = Certificate.parseFirst(bytes.subarray(at))
-      members.push(certificate)
+      members.push({ certificate, form: 'DER' })
       at += size
     } catch (error) {
       members.push({ reason: reasonOf(error), isUnseen: false })
@@ -99,15 +113,15 @@ function membersOfDer(bytes: Uint8Array): Member[] {
 
 function membersOfPkcs7(der: Uint8Array): Member[] {
   try {
-    return readPkcs7(der).map((certificate) => attempt(() => Certificate.parse(certificate), ''))
+    return readPkcs7(der).map((certificate) => attempt(() => Certificate.parse(certificate), '', 'PKCS#7'))
   } catch (error) {
     return [{ reason: reasonOf(error), isUnseen: false }]
   }
 }
 
-function attempt(parse: () => Certificate, where: string): Member {
+function attempt(parse: () => Certificate, where: string, form?: UnseenForm): Member {
   try {
-    return parse()
+    return { certificate: parse(), form }
   } catch (error) {
     return { reason: where + reasonOf(error), isUnseen: false }
   }
@@ -130,12 +144,15 @@ function located(
   for (const [i, member] of members.entries()) {
     const number = prefix === '' ? `certificate ${i + 1}` : `${prefix} #${i + 1}`
     const place = { source, entry: members.length === 1 ? prefix : number }
-    if (member instanceof Certificate) certificates.push({ ...place, certificate: member })
-    else unreadable.push({ ...place, ...member })
+    if ('certificate' in member) {
+      const { certificate, form } = member
+      certificates.push({ ...place, certificate, ...(form !== undefined && { form }) })
+    } else unreadable.push({ ...place, ...member })
   }
   const [first] = members
   // The leaf is the first of its file, whatever follows; a bundle may have other members.
-  const isUseless = role === 'leaf' ? !(first instanceof Certificate) : certificates.length === 0
+  const isUseless =
+    role === 'leaf' ? !(first !== undefined && 'certificate' in first) : certificates.length === 0
   if (isUseless) throw malformed(unreadable[0]!)
   return { certificates, unreadable, isKubeconfig: false }
 }
@@ -144,6 +161,13 @@ function malformed({ source, entry, reason }: UnreadableCertificate): KcertError
   return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
     why: 'no component reads such a certificate, so none would accept it',
     next: `fetch the file anew from where it was made; what is in it: kcert inspect ${source}`,
+  })
+}
+
+function keystore(source: string): KcertError {
+  return new KcertError('KCERT_USAGE', `${source} is a PKCS#12 keystore`, {
+    why: 'what it holds needs its password, and Kubernetes reads none',
+    next: `openssl pkcs12 -nokeys -in ${source} -out FILE.pem, then verify that`,
   })
 }
 

@@ -1,3 +1,4 @@
+import { unseenForms } from '../inspection/checks/plain-pem.ts'
 import { timeText } from '../inspection/spans.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
@@ -63,7 +64,11 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
         ? []
         : [{ verifier, accepts, reason: difference, ...errorText(verifier, error) }],
     ),
-    warnings: [...unreadableWarnings(inputs, purpose), ...(user ? userWarnings(question.leaf, places) : [])],
+    warnings: [
+      ...unseenWarnings(inputs),
+      ...unreadableWarnings(inputs, purpose),
+      ...(user ? userWarnings(question.leaf, places) : []),
+    ],
   }
 }
 
@@ -117,6 +122,28 @@ function userWarnings(leaf: Certificate, places: Places): VerificationWarning[] 
         'the chain holds, but the leaf has no common name, and an API server answers 401 to a user without a name',
       next: 'issue it again with the user as common name and the groups as organizations',
     },
+  ]
+}
+
+/** What this verdict rests on and Go, which finds certificates with pem.Decode, would not even see. */
+function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): VerificationWarning[] {
+  const warning = ({ certificates }: CertificateInput, isRoots: boolean): VerificationWarning[] => {
+    const [first] = certificates.filter(({ form }) => form !== undefined)
+    if (first?.form === undefined) return []
+    const { source, entry, form } = first
+    const { what, next } = unseenForms[form]
+    const areAll = certificates.every((one) => one.form !== undefined)
+    const consequence = areAll
+      ? `Go finds no certificate in this${isRoots ? ', and with such a file of roots trusts nobody' : ''}`
+      : 'Go passes over this certificate'
+    const message = `${what}: ${consequence}`
+    return [
+      { source, entry: areAll ? '' : entry, code: 'NOT_PLAIN_PEM', message, next: next(shellWord(source)) },
+    ]
+  }
+  return [
+    ...roots.flatMap((one) => warning(one, true)),
+    ...[leaf, ...intermediates].flatMap((one) => warning(one, false)),
   ]
 }
 

@@ -108,7 +108,7 @@ export class DerReader {
   }
 
   fail(field: string, reason: string, offset: number = this.offset): never {
-    const name = this.path + field
+    const name = field === '' ? this.path.replace(/\.$/, '') : this.path + field
     const where = name === '' ? `offset ${offset}` : `${name} at offset ${offset}`
     throw new KcertError('KCERT_X509_MALFORMED', `${this.document}: ${where}: ${reason}`)
   }

@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { X509Certificate } from 'node:crypto'
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { safeParse } from 'valibot'
 import { describe, expect, test } from 'vitest'
@@ -92,6 +92,27 @@ describe('what is read', () => {
     )
     expect(run.stdout).toContain('healthy')
     expect(run.stdout).not.toContain('SOURCE_UNREADABLE')
+  })
+
+  test('a password may come from a command and from a FIFO', async () => {
+    const locked = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+      format: 'pem',
+      type: 'pkcs8',
+      cipher: 'aes-256-cbc',
+      passphrase: 'geheim',
+    }) as string
+    const cwd = folderWith({ 'a.key': locked })
+    const words = `inspect a.key -o json --at ${sessionTime} --password-file`
+    const run = (line: string) =>
+      spawnSync('bash', ['-c', line, process.execPath, resolve('bin/run.js')], { cwd, encoding: 'utf8' })
+    for (const line of [
+      `"$0" "$1" ${words} <(echo geheim)`,
+      `mkfifo f && { (sleep 0.3; printf geheim > f) & "$0" "$1" ${words} f; }`,
+    ]) {
+      const { stdout, stderr } = run(line)
+      expect(stderr).toBe('')
+      expect((JSON.parse(stdout) as InspectionReport).keys[0]!.publicKey).toBeDefined()
+    }
   })
 
   test('a keystore opens with the password file, whose line end does not count', () => {
@@ -261,6 +282,47 @@ describe('what is shown', () => {
     )
     expect(kcert(['inspect', where, '--every', '5s']).exit).toBe(2)
   })
+})
+
+test('--watch outlives a file that is gone for a moment, and a server that is down', async () => {
+  const where = join(folderWith({ 'a.pem': healthy.pem }), 'a.pem')
+  const program = spawn(process.execPath, [
+    resolve('bin/run.js'),
+    'inspect',
+    where,
+    '127.0.0.1:1',
+    '--watch',
+    ...['--every', '0.05s', '-o', 'nagios', ...at],
+  ])
+  const seen: string[] = []
+  const exit = await new Promise((ended) => {
+    program.stdout.on('data', (chunk: Buffer) => {
+      for (const line of chunk.toString().trimEnd().split('\n')) seen.push(line)
+      if (seen.length === 1) renameSync(where, `${where}.away`)
+      else if (seen.some((line) => line.includes('KCERT_'))) {
+        if (existsSync(`${where}.away`)) renameSync(`${where}.away`, where)
+        if (!seen.at(-1)!.includes('KCERT_')) program.kill('SIGINT')
+      }
+    })
+    program.on('exit', ended)
+  })
+  expect(exit).toBe(3)
+  expect(seen.some((line) => line.startsWith('UNKNOWN - KCERT_FILE_NOT_FOUND'))).toBe(true)
+  // A file that was never there is a name that somebody mistyped.
+  expect(kcert(['inspect', `${where}.none`, '--watch']).exit).toBe(2)
+})
+
+test('a server that is down when --watch begins is waited for', async () => {
+  const words = ['inspect', '127.0.0.1:1', '--watch', '--every', '0.05s', '-o', 'nagios']
+  const program = spawn(process.execPath, [resolve('bin/run.js'), ...words])
+  let lines = 0
+  const exit = await new Promise((ended) => {
+    program.stdout.on('data', () => {
+      if (++lines === 3) program.kill('SIGINT')
+    })
+    program.on('exit', ended)
+  })
+  expect(exit).toBe(3)
 })
 
 describe('bad input is told what, why and what next, and exits 2:', () => {

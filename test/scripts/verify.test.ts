@@ -245,7 +245,7 @@ describe('bad input is told with what, why and next', () => {
       2,
       /^KCERT_USAGE: which roots are trusted\? --roots is missing\nwhy: .*\nnext: kcert verify/,
     ],
-    ['no leaf', [], 2, /^KCERT_USAGE: Missing 1 required arg/],
+    ['no leaf', [], 2, /^KCERT_USAGE: LEAF is missing/],
     [
       'a file that is not there',
       ['no.crt', '--roots', 'ca.crt'],
@@ -310,4 +310,71 @@ test('the help names its exit codes and has examples', () => {
   expect(exit).toBe(0)
   expect(stdout).toMatch(/EXIT CODES\n +0 +trusted\n/)
   expect(stdout.match(/\$ kcert verify /g)?.length).toBeGreaterThanOrEqual(4)
+})
+
+describe('what Go does not read as PEM is said', () => {
+  const warningsOf = (run: Session) => jsonOf(run).warnings.map(({ source, code }) => [source, code])
+
+  test('roots with a byte order mark are none: a component that reads them trusts nobody', () => {
+    const { verify } = session({ 'server.crt': server.pem, 'ca.crt': `\ufeff${ca.pem}` })
+    const run = verify(['server.crt', '--roots', 'ca.crt', '-o', 'json'])
+    expect(warningsOf(run)).toEqual([['ca.crt', 'NOT_PLAIN_PEM']])
+    expect(jsonOf(run).warnings[0]!.message).toBe(
+      'begins with a byte order mark: Go finds no certificate in this, and with such a file of roots trusts nobody',
+    )
+  })
+
+  test('roots and leaves in DER', () => {
+    const { verify } = session({ 'server.der': server.der, 'ca.der': ca.der, 'ca.crt': ca.pem })
+    expect(warningsOf(verify(['server.der', '--roots', 'ca.der', '-o', 'json']))).toEqual([
+      ['ca.der', 'NOT_PLAIN_PEM'],
+      ['server.der', 'NOT_PLAIN_PEM'],
+    ])
+    expect(warningsOf(verify(['server.der', '--roots', 'ca.crt', '-o', 'json']))).toEqual([
+      ['server.der', 'NOT_PLAIN_PEM'],
+    ])
+  })
+})
+
+describe('wrong usage is said as such:', () => {
+  function complaint(args: readonly string[], files: Record<string, string | Uint8Array> = {}): string {
+    const { verify } = session({ 'a.crt': server.pem, 'ca.crt': ca.pem, ...files })
+    const { stdout, stderr, exit } = verify(args)
+    expect([stdout, exit]).toEqual(['', 2])
+    return stderr
+  }
+
+  test('a keystore is no certificate', () => {
+    const pfx = Buffer.from('30820010020103300b06092a864886f70d010701', 'hex')
+    expect(complaint(['a.p12', '--roots', 'ca.crt'], { 'a.p12': pfx })).toBe(
+      'KCERT_USAGE: a.p12 is a PKCS#12 keystore\nwhy: what it holds needs its password, and Kubernetes reads none\nnext: openssl pkcs12 -nokeys -in a.p12 -out FILE.pem, then verify that\n',
+    )
+  })
+
+  test.each(['10.96.0.1:6443', 'https://api.example.com', 'api.example.com/x', '[::1]:6443'])(
+    'a name with more to it: %s',
+    (name) => {
+      expect(complaint(['a.crt', '--roots', 'ca.crt', '--name', name])).toMatch(
+        /^KCERT_USAGE: --name ".*" is no host name or address\nwhy: .*\nnext: --name \S+\n$/,
+      )
+    },
+  )
+
+  test('no leaf', () => {
+    expect(complaint(['--roots', 'ca.crt'])).toBe(
+      'KCERT_USAGE: LEAF is missing\nwhy: it is a file with the certificate, "-" for standard input, a kubeconfig, or host:port\nnext: kcert verify --help\n',
+    )
+  })
+
+  test('a path with nothing before the field stands without a dot', () => {
+    const { verify } = session({ 'a.der': Uint8Array.of(0x30, 0x05, 2, 1, 5, 5, 0), 'ca.crt': ca.pem })
+    expect(verify(['a.der', '--roots', 'ca.crt']).stderr).not.toMatch(/\w\. at offset/)
+  })
+})
+
+test('an IPv6 address is a name, in brackets too', () => {
+  const { verify } = session({ 'a.crt': server.pem, 'ca.crt': ca.pem })
+  for (const name of ['::1', '[::1]']) {
+    expect(verify(['a.crt', '--roots', 'ca.crt', '--name', name]).exit).toBe(3)
+  }
 })

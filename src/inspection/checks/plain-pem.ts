@@ -19,7 +19,8 @@ interface Wording {
   readonly next: (file: string) => string
 }
 
-const wordings: Readonly<Record<UnseenForm, Wording>> = {
+/** What is said of each form, and how to turn it into PEM. */
+export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   'byte order mark': {
     what: 'begins with a byte order mark',
     next: (file) => `save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' ${file}`,
@@ -60,7 +61,7 @@ const wordings: Readonly<Record<UnseenForm, Wording>> = {
 type Entry = CertificateEntry | KeyEntry
 
 function problem(entry: Entry, form: UnseenForm, severity: Problem['severity']): Problem {
-  const { what, next } = wordings[form]
+  const { what, next } = unseenForms[form]
   const isKey = 'encrypted' in entry
   const thing = isKey ? 'private key' : 'certificate'
   const { file } = entry.group.origin
