@@ -11,7 +11,7 @@ export function problemPage(): string {
   return [
     '# Problems that kcert inspect finds',
     generatedNote('src/inspection/problems.ts'),
-    '`kcert inspect` exits 3 when one of its problems is a warning or worse. The severity here is the usual one; a role may lower it, and the report says which it was.',
+    '`kcert inspect` exits 3 when one of its problems is a warning or worse. The severity here is the usual one. Where a thing stands may raise or lower it, as the sentence beside it says; the report has the one that counted.',
     table(['code', 'severity', 'meaning'], rows),
   ]
     .join('\n\n')

@@ -207,7 +207,7 @@ function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertErro
       })
     case 'not-a-file':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} ${detail}`, {
-        why: 'opening it may never return',
+        why: 'kcert opens no devices, sockets and FIFOs by itself: some have no end, and some wait for ever',
         next: `to read what comes out of it: kcert inspect - < ${name}`,
       })
     case 'io':

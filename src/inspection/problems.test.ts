@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { craft, extension, extensions } from '../../test/fixtures/certificates.ts'
+import { craft, extension, extensions, spkiOf } from '../../test/fixtures/certificates.ts'
 import { inspect, inspectNode, named, readerOf, sourcesOf, troubles } from '../../test/pki/inspected.ts'
 import {
   certificatePem,
@@ -531,6 +531,14 @@ describe('what is in it', () => {
     expect(await message(rsa(1024))).toBe('RSA key of 1024 bits; 2048 is the least')
     expect(await message(p224)).toContain('P-224')
     expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
+  })
+
+  test('of a curve that Go does not know nobody says to fetch the file anew', async () => {
+    const secp256k1 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey
+    const text = writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) }))
+    expect(only(await problemsOf(named('f', text)), 'CERT_UNREADABLE').next).toContain(
+      'P-256, P-384 or P-521',
+    )
   })
 
   test('keys that Go cannot use: Ed448, RSA-PSS, X25519', async () => {

@@ -355,7 +355,7 @@ function addThings(
         })
         break
       default: {
-        const next = things.length > 1 ? nextForBroken.among[thing.of] : nextForBroken.alone[thing.of]
+        const next = nextFor(thing, things.length > 1)
         collection.addFailure(
           place,
           withPlace(thing.error, things.length > 1 ? thing.where : ''),
@@ -369,6 +369,13 @@ function addThings(
 }
 
 const ownPassword = 'name the file that holds its own password with --password-file'
+
+function nextFor({ of, error }: Extract<Thing, { kind: 'failed' }>, hasOthers: boolean): string {
+  // The file is whole; another copy of it would be no better.
+  if (error instanceof KcertError && error.message.includes('unsupported curve'))
+    return 'issue it anew with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve'
+  return hasOthers ? nextForBroken.among[of] : nextForBroken.alone[of]
+}
 
 const nextForBroken = {
   alone: {
