@@ -3,7 +3,7 @@ import type { Digest } from './certificate-record.ts'
 import { rewritingKubeconfig } from './kubeconfig-files.ts'
 import { isOfOldCa, leafIn } from './leaves.ts'
 import type { Gap } from './phase.ts'
-import { fileAt, hasStartedSince, type KubeletPicture, type Seen } from './picture.ts'
+import { byNode, fileAt, hasStartedSince, type KubeletPicture, type Seen } from './picture.ts'
 import { isProven, probe } from './proof.ts'
 import type { CaChange, Target } from './target.ts'
 
@@ -32,7 +32,7 @@ export function kubeletGaps(
     ...(isOfOldCa(seen, files.serving, change) ? [gap('serving certificate of the old CA')] : []),
     ...(lacks ? [gap('kubelet.conf without the wanted CAs')] : []),
     ...(hasReadAll(seen, kubelet) ? [] : [gap('started before its files changed')]),
-    ...(seen.nodes.some(({ name, isReady }) => name === node && isReady) ? [] : [gap('node not Ready')]),
+    ...(isReady(seen, node) ? [] : [gap('node not Ready')]),
   ]
   if (gaps.length > 0) return gaps
   return isProven(seen, { kind: 'logs', node }, process?.startedAtMs ?? 0)
@@ -73,6 +73,10 @@ export function kubeletSteps(
           },
         ]
   return [...writes, ...restarts, awaitReady(phase, node), ...waits, provingLogs(phase, node)]
+}
+
+function isReady({ nodes }: Seen<'nodes'>, node: string): boolean {
+  return byNode(nodes, ({ name }) => name).get(node)?.[0]?.isReady === true
 }
 
 export function awaitReady(phase: number, node: string): Action {

@@ -1,5 +1,5 @@
 import type { Content } from './action.ts'
-import { type ComponentPicture, fileAt, type Seen } from './picture.ts'
+import { type ComponentPicture, fileAt, onNode, type Seen } from './picture.ts'
 import { bundleOf, type CaChange, type CaName, type Target } from './target.ts'
 
 // kcert's own folder on a control-plane node, beside the CA that is rotated. Controller-managers are led there by path, so
@@ -7,7 +7,7 @@ import { bundleOf, type CaChange, type CaName, type Target } from './target.ts'
 
 /** Returns where kcert keeps its files on a control-plane node: beside the CA by which its API server knows clients. */
 export function folderOn(seen: Seen<'components'>, node: string): string {
-  const api = seen.components.find((one) => one.node === node && one.name === 'kube-apiserver')
+  const api = onNode(seen.components, node).find(({ name }) => name === 'kube-apiserver')
   return folderBeside(api?.flags['client-ca-file'])
 }
 

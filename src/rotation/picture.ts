@@ -309,3 +309,26 @@ export function certificatesIn(file: FilePicture | undefined): readonly Digest[]
 export function hasStartedSince(running: ProcessPicture | undefined, file: FilePicture | undefined): boolean {
   return running !== undefined && (file === undefined || running.startedAtMs > file.changedAtMs)
 }
+
+const indexes = new WeakMap<readonly object[], ReadonlyMap<string, readonly object[]>>()
+
+/** Returns a section by node. Made once for each, so that looking at 5,000 nodes in turn is not 25,000,000 comparisons. */
+export function byNode<Item extends object>(
+  section: readonly Item[],
+  nodeOf: (item: Item) => string,
+): ReadonlyMap<string, readonly Item[]> {
+  let index = indexes.get(section)
+  if (index === undefined) {
+    index = Map.groupBy(section, nodeOf)
+    indexes.set(section, index)
+  }
+  return index as ReadonlyMap<string, readonly Item[]>
+}
+
+/** Returns those of a section that are on a node, in its order. */
+export function onNode<Item extends { readonly node: string }>(
+  section: readonly Item[],
+  node: string,
+): readonly Item[] {
+  return byNode(section, (item) => item.node).get(node) ?? []
+}

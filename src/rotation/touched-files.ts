@@ -1,6 +1,6 @@
 import type { CopiedFile } from './action.ts'
 import { caFileOf, keyBeside } from './material.ts'
-import { fileAt, type Seen } from './picture.ts'
+import { byNode, fileAt, onNode, type Seen } from './picture.ts'
 import { caNames } from './target.ts'
 import { trustFlags } from './trust-files.ts'
 
@@ -23,8 +23,7 @@ type Needs = 'components' | 'kubelets' | 'kubeconfigs' | 'files'
 export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly CopiedFile[] {
   const paths = new Set<string>()
   const flagsOf = new Map<string, Record<string, string | null>>()
-  for (const { node: on, name, definition, flags } of seen.components) {
-    if (on !== node) continue
+  for (const { name, definition, flags } of onNode(seen.components, node)) {
     paths.add(definition)
     if (name === 'kube-controller-manager' || name === 'cloud-controller-manager') {
       flagsOf.set(definition, Object.fromEntries(movedFlags.map((flag) => [flag, flags[flag] ?? null])))
@@ -34,20 +33,20 @@ export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly Copied
       if (path !== undefined) paths.add(path)
     }
   }
-  for (const api of seen.components.filter((one) => one.node === node && one.name === 'kube-apiserver')) {
+  for (const api of onNode(seen.components, node).filter(({ name }) => name === 'kube-apiserver')) {
     for (const ca of caNames) {
       const path = caFileOf(api, ca)
       if (path !== undefined && fileAt(seen, node, keyBeside(path)) !== undefined) paths.add(keyBeside(path))
     }
   }
-  for (const kubelet of seen.kubelets) {
-    if (kubelet.node !== node) continue
+  for (const kubelet of onNode(seen.kubelets, node)) {
     for (const path of [kubelet.clientCaFile, kubelet.kubeconfig, kubelet.clientCurrent]) {
       if (path !== undefined) paths.add(path)
     }
     if (kubelet.servingCurrent !== undefined) paths.add(kubelet.servingCurrent)
   }
-  for (const { at } of seen.kubeconfigs) if (at?.node === node) paths.add(at.path)
+  const kubeconfigs = byNode(seen.kubeconfigs, ({ at }) => at?.node ?? '').get(node) ?? []
+  for (const { at } of kubeconfigs) if (at !== undefined) paths.add(at.path)
   return [...paths].sort().map((path) => {
     const file = fileAt(seen, node, path)
     const flags = flagsOf.get(path)

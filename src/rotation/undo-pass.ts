@@ -1,5 +1,5 @@
 import type { Action, WriteFile } from './action.ts'
-import type { Seen } from './picture.ts'
+import { onNode, type Seen } from './picture.ts'
 import { awaitLeader, leaderLast, restartOf } from './restart.ts'
 
 /** Returns definitions' restored bytes as a pass: each written and restarted before the next, standbys first. */
@@ -9,7 +9,7 @@ export function backToDefinitions(
   writings: readonly WriteFile[],
 ): readonly Action[] {
   const written = leaderLast(now, now.components).flatMap((component) => {
-    const write = writings.find(({ node, path }) => node === component.node && path === component.definition)
+    const write = onNode(writings, component.node).find(({ path }) => path === component.definition)
     return write === undefined ? [] : [{ component, write }]
   })
   const leases = [...new Set(written.map(({ component }) => component.name))].filter((name) =>

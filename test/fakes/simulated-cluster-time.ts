@@ -20,10 +20,32 @@ export class SimulatedTime {
 
   after(ms: number, act: () => void): void {
     const timer = { atMs: this.nowMs + ms, order: this.order++, act }
-    let at = this.timers.length
-    while (at > 0 && isLater(this.timers[at - 1]!, timer)) at--
-    // The earliest stands last.
-    this.timers.splice(at, 0, timer)
+    // A heap: the earliest stands first.
+    let at = this.timers.push(timer) - 1
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      if (!isEarlier(timer, this.timers[above]!)) break
+      this.timers[at] = this.timers[above]!
+      at = above
+    }
+    this.timers[at] = timer
+  }
+
+  private takeEarliest() {
+    const [earliest] = this.timers
+    const last = this.timers.pop()
+    if (earliest === undefined || last === undefined || this.timers.length === 0) return earliest
+    let at = 0
+    for (;;) {
+      let below = 2 * at + 1
+      if (below >= this.timers.length) break
+      if (below + 1 < this.timers.length && isEarlier(this.timers[below + 1]!, this.timers[below]!)) below++
+      if (!isEarlier(this.timers[below]!, last)) break
+      this.timers[at] = this.timers[below]!
+      at = below
+    }
+    this.timers[at] = last
+    return earliest
   }
 
   readonly now = (): number => this.nowMs
@@ -50,7 +72,7 @@ export class SimulatedTime {
   }
 
   private step(): boolean {
-    const timer = this.timers.pop()
+    const timer = this.takeEarliest()
     if (timer === undefined) return false
     this.nowMs = Math.max(this.nowMs, timer.atMs)
     timer.act()
@@ -59,6 +81,6 @@ export class SimulatedTime {
   }
 }
 
-function isLater(one: { atMs: number; order: number }, other: { atMs: number; order: number }): boolean {
+function isEarlier(one: { atMs: number; order: number }, other: { atMs: number; order: number }): boolean {
   return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
 }

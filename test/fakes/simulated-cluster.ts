@@ -10,6 +10,8 @@ export interface ClusterShape {
   readonly controlPlanes?: number
   readonly workers?: number
   readonly namespaces?: number
+  /** More Deployments, each in some namespace, and how many pods each has. */
+  readonly deployments?: { readonly count: number; readonly podsEach: number }
   readonly seed?: number
   /** Sets --kubelet-certificate-authority, and --client-ca-file of schedulers. */
   readonly allFlags?: boolean
@@ -112,6 +114,15 @@ const coldFlags = new Set([
   'kubelet-server-current',
 ])
 
+const processNames = [
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'cloud-controller-manager',
+  'kube-proxy',
+  'kubelet',
+] as const
+
 export class SimulatedCluster {
   readonly time: SimulatedTime
   readonly certificates = new Map<Digest, CertificateRecord>()
@@ -134,6 +145,7 @@ export class SimulatedCluster {
   readonly oldCa: CertificateRecord
   readonly oldFrontProxyCa: CertificateRecord
   readonly isPlain: boolean
+  private readonly nodeNames: string[] = []
   private serial = 0
   private readonly parsed = new Map<string, FileContent>()
 
@@ -170,6 +182,12 @@ export class SimulatedCluster {
     this.addWorkload('Deployment default/agg', { rereads: false, serves: ['APIService v1.agg'] })
     for (const id of this.workloads.keys()) this.startPod(id)
     for (const id of this.workloads.keys()) this.startPod(id)
+    const { count = 0, podsEach = 0 } = shape.deployments ?? {}
+    for (let i = 0; i < count; i++) {
+      const id = `Deployment ${this.namespaces[i % this.namespaces.length]}/app${i}`
+      this.addWorkload(id, { rereads: i % 4 === 0 })
+      for (let pod = 0; pod < podsEach; pod++) this.startPod(id)
+    }
     // All of this has been there for a day.
     this.time.nowMs += 86_400_000
   }
@@ -262,8 +280,9 @@ export class SimulatedCluster {
 
   /** What processes of the node do about a file that changed. */
   private reactTo(node: string, path: string): void {
-    for (const process of this.processes.values()) {
-      if (process.node !== node) continue
+    for (const name of processNames) {
+      const process = this.processes.get(`${node}/${name}`)
+      if (process === undefined) continue
       for (const [flag, its] of Object.entries(process.flags)) {
         if (its !== path || !hotFlags.has(flag)) continue
         this.time.after(this.time.between(20, 200), () => this.reload(process, path))
@@ -528,7 +547,7 @@ export class SimulatedCluster {
     const namespace = its?.namespace ?? 'default'
     const uid = `uid-${this.serial++}`
     const trust = this.rootCaIn(namespace)
-    const nodes = [...this.nodes.keys()]
+    const nodes = this.nodeNames
     const pod: SimulatedPod = {
       id: `${namespace}/${workload?.split('/')[1] ?? bare}-${uid}`,
       namespace,
@@ -591,6 +610,7 @@ export class SimulatedCluster {
     trust = [this.oldCa.digest],
     signer = this.oldCa,
   ): void {
+    this.nodeNames.push(name)
     this.nodes.set(name, {
       name,
       isControlPlane,

@@ -1,7 +1,7 @@
 import type { Action, Step } from '../action.ts'
 import { copiesFolder, folderOn, isLaidOut, materialOf } from '../material.ts'
 import { definePhase, type Gap } from '../phase.ts'
-import { fileAt, type NodePicture, type Seen } from '../picture.ts'
+import { fileAt, type NodePicture, onNode, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import { together } from '../restart.ts'
 import type { Target } from '../target.ts'
@@ -85,9 +85,7 @@ function layOut(seen: Seen<Sees>, node: NodePicture, target: Target): Action[] {
 
 /** What was copied once is not copied again: later it is no longer what it was. */
 function uncopiedFiles(seen: Seen<Sees>, node: string) {
-  const copied = new Set(
-    seen.copies.flatMap((copy) => (copy.node === node && 'path' in copy.of ? [copy.of.path] : [])),
-  )
+  const copied = new Set(onNode(seen.copies, node).flatMap(({ of }) => ('path' in of ? [of.path] : [])))
   return touchedFilesOn(seen, node).filter(({ path }) => !copied.has(path))
 }
 

@@ -4,7 +4,7 @@ import { clusterInfoObject, publishing, unsignedTokens } from '../cluster-info.t
 import { leafIn } from '../leaves.ts'
 import { folderOn } from '../material.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
-import { fileAt, fileKey, hasStartedSince, type Seen } from '../picture.ts'
+import { fileAt, fileKey, hasStartedSince, onNode, type Seen } from '../picture.ts'
 import { probe } from '../proof.ts'
 import { componentsNamed, restartWith, together } from '../restart.ts'
 import { bundleOf, changeOf, type Target, withNew } from '../target.ts'
@@ -215,11 +215,11 @@ function trustOnNode(
   files: readonly TrustFile[],
   target: Target,
 ): readonly Action[] {
-  const here = files.filter((file) => file.node === node)
+  const here = onNode(files, node)
   const writes = distinctFiles(here).flatMap((file) => addingNew(seen, 5, file, target))
   const written = new Set(writes.map(({ path }) => path))
-  const restarts = componentsNamed(seen, 'kube-apiserver')
-    .filter((api) => api.node === node)
+  const restarts = onNode(seen.components, node)
+    .filter(({ name }) => name === 'kube-apiserver')
     .flatMap((api) => {
       const path = api.flags['kubelet-certificate-authority']
       if (path === undefined || changeOf(target, 'cluster') === undefined) return []

@@ -5,7 +5,7 @@ import { convergenceOf, isWaived } from '../convergence.ts'
 import { awaitReady, kubeletGaps, kubeletRestart, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
 import { isOfOldCa, type LeafRole, leafFile, leafFlags, reissuing } from '../leaves.ts'
 import { definePhase, type Gap } from '../phase.ts'
-import type { PodPicture, Seen } from '../picture.ts'
+import { onNode, type PodPicture, type Seen } from '../picture.ts'
 import { componentsNamed, together } from '../restart.ts'
 import { rollOut } from '../roll-out.ts'
 import { changeOf, type Target, withNew } from '../target.ts'
@@ -109,6 +109,7 @@ export const presentNew = definePhase({
       now,
       (node, path) => !isServing(node, path) && !isKubelets(node, path),
     )
+    const ofKubelets = restoreFiles(before, now, isKubelets)
     // The kubelet's dated files are taken away once no link leads to them.
     const isTakenAway = ({ content }: WriteFile): boolean => content.kind === 'nothing'
     return {
@@ -124,7 +125,7 @@ export const presentNew = definePhase({
         ...others.filter((write) => !isTakenAway(write)),
         ...now.kubelets.flatMap((kubelet): Action[] => {
           const { node } = kubelet
-          const writes = restoreFiles(before, now, (on, path) => on === node && isKubelets(on, path))
+          const writes = onNode(ofKubelets, node)
           if (writes.length === 0) return []
           return [...writes, kubeletRestart(9, kubelet), awaitReady(9, node), provingLogs(9, node)]
         }),

@@ -13,6 +13,7 @@ import {
   certificatesIn,
   fileAt,
   fileKey,
+  onNode,
   type Picture,
   sectionNames,
 } from '../picture.ts'
@@ -141,11 +142,11 @@ function whileDropping(target: Target): Target {
 function verifiers(seen: Picture, target: Target): Part {
   const files = [...trustFilesOf(seen, ['kube-apiserver', manager, scheduler]), ...kubeletTrustFiles(seen)]
   const steps = (node: string): readonly Action[] => {
-    const here = files.filter((file) => file.node === node)
+    const here = onNode(files, node)
     const writes = distinctFiles(here).flatMap((file) => droppingOld(seen, 12, file, target))
     const written = new Set(writes.map(({ path }) => path))
-    const restarts = componentsNamed(seen, 'kube-apiserver')
-      .filter((api) => api.node === node)
+    const restarts = onNode(seen.components, node)
+      .filter(({ name }) => name === 'kube-apiserver')
       .flatMap((api) => {
         const path = api.flags['kubelet-certificate-authority']
         if (path === undefined || changeOf(target, 'cluster') === undefined) return []
@@ -203,7 +204,7 @@ function verifiers(seen: Picture, target: Target): Part {
 
 /** Nobody reads the CA's key beside ca.crt now: controller-managers sign with the pair in kcert's folder. */
 function keysOf(seen: Picture, node: string, target: Target): readonly WriteFile[] {
-  const api = componentsNamed(seen, 'kube-apiserver').find((one) => one.node === node)
+  const api = onNode(seen.components, node).find(({ name }) => name === 'kube-apiserver')
   if (api === undefined) return []
   return target.changes.flatMap(({ ca, newCa }) => {
     const certificate = caFileOf(api, ca)
@@ -377,8 +378,8 @@ function finalOf(seen: Picture, component: ComponentPicture): Wanted {
   const files = [flags.kubeconfig]
   const annotations = component.runsAs === 'static-pod' ? { [rotationAnnotation]: null } : {}
   if (name !== manager && name !== cloudManager) return { files, annotations }
-  const copy = seen.copies.find(
-    (one) => one.node === node && 'path' in one.of && one.of.path === definition && one.flags !== undefined,
+  const copy = onNode(seen.copies, node).find(
+    (one) => 'path' in one.of && one.of.path === definition && one.flags !== undefined,
   )
   const its = copy?.flags ?? kubeadmFlags(seen, component)
   return { flags: its, files: [...files, its['root-ca-file'] ?? undefined], annotations }
@@ -386,7 +387,7 @@ function finalOf(seen: Picture, component: ComponentPicture): Wanted {
 
 function kubeadmFlags(seen: Picture, { node, flags }: ComponentPicture): Record<string, string | null> {
   const folder = folderOn(seen, node)
-  const api = componentsNamed(seen, 'kube-apiserver').find((one) => one.node === node)
+  const api = onNode(seen.components, node).find(({ name }) => name === 'kube-apiserver')
   const ca = api && caFileOf(api, 'cluster')
   if (ca === undefined) return {}
   const own: Record<string, string> = {
