@@ -1,0 +1,375 @@
+import {
+  type Action,
+  type Condition,
+  evidenceKey,
+  type PatchObject,
+  type Step,
+  type WriteFile,
+} from '../action.ts'
+import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } from '../certificate-record.ts'
+import { durationOf } from '../duration.ts'
+import { leafFlags } from '../leaves.ts'
+import {
+  type ComponentPicture,
+  certificatesIn,
+  type FileHolds,
+  type FilePicture,
+  fileKey,
+  type KubeletPicture,
+  type Picture,
+  type PodPicture,
+  type Trust,
+} from '../picture.ts'
+import { changeOf, type Target } from '../target.ts'
+
+// The picture that an observer will take once steps are done and all of them went well. Certificates that do not exist yet are
+// known by what they will say. It foresees what controllers make of a change, and one deed of others: that owners of webhooks
+// and aggregated APIs re-issue their certificates before phase 11.
+
+/** Returns the picture, and the target with the questions answered, once these steps are done. */
+export function imagine(
+  seen: Picture,
+  target: Target,
+  steps: readonly Step[],
+): { seen: Picture; target: Target } {
+  const imagined = new Imagined(seen, target)
+  for (const step of steps) {
+    if (step.kind === 'together') {
+      const startMs = imagined.nowMs
+      let endMs = startMs
+      for (const lane of step.lanes) {
+        imagined.nowMs = startMs
+        for (const action of lane.steps) imagined.perform(action)
+        endMs = Math.max(endMs, imagined.nowMs)
+      }
+      imagined.nowMs = endMs
+    } else imagined.perform(step)
+  }
+  return imagined.result
+}
+
+/** Returns the picture in which nobody but ours shows a leaf of the old CA any more. */
+export function reissuedByOwners(seen: Picture, target: Target): Picture {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return seen
+  const ours = new Set([...seen.components, ...seen.kubelets].map(({ id }) => id))
+  const certificates = new Map(seen.certificates)
+  const handshakes = seen.handshakes.map((one) => {
+    const leaf = certificates.get(one.chain[0] ?? '')
+    if (leaf === undefined || ours.has(one.presenter) || !isSignedByCa(leaf, change.oldCa)) return one
+    const made = reissuedRecord(leaf, change.newCa, `planned:${one.presenter}`)
+    certificates.set(made.digest, made)
+    return { ...one, chain: [made.digest] }
+  })
+  return { ...seen, certificates, handshakes }
+}
+
+class Imagined {
+  nowMs: number
+  private readonly seen: Picture
+  private readonly target: Target
+  private readonly files: Map<string, FilePicture>
+  private readonly certificates: Map<Digest, CertificateRecord>
+  private readonly components: Map<string, ComponentPicture>
+  private readonly kubelets: Map<string, KubeletPicture>
+  private readonly handshakes: Map<string, Picture['handshakes'][number]>
+  private readonly evidence: Map<
+    string,
+    Picture['evidence'] extends ReadonlyMap<string, infer One> ? One : never
+  >
+  private readonly copies: Picture['copies'][number][]
+  private readonly workloads: Map<string, Picture['workloads'][number]>
+  private readonly waivers: Set<string>
+  private pods: readonly PodPicture[]
+  private readonly podsAt: ReadonlyMap<string | undefined, readonly number[]>
+  private published: Picture['published']
+  private caBundles: Picture['caBundles']
+  private clusterInfo: Picture['clusterInfo']
+  private extension: Picture['extensionAuthentication']
+  private kubeadm: Picture['kubeadm']
+  private leases: Picture['leases']
+  private readonly definitions: ReadonlyMap<string, string>
+  private count = 0
+
+  constructor(seen: Picture, target: Target) {
+    this.seen = seen
+    this.target = target
+    this.nowMs = seen.atMs
+    this.files = new Map(seen.files)
+    this.certificates = new Map(seen.certificates)
+    this.components = new Map(seen.components.map((one) => [one.id, one]))
+    this.kubelets = new Map(seen.kubelets.map((one) => [one.id, one]))
+    this.handshakes = new Map(seen.handshakes.map((one) => [one.presenter, one]))
+    this.evidence = new Map(seen.evidence)
+    this.copies = [...seen.copies]
+    this.workloads = new Map(seen.workloads.map((one) => [one.id, one]))
+    this.waivers = new Set(target.waivers)
+    this.pods = seen.pods
+    this.podsAt = Map.groupBy(seen.pods.keys(), (index) => seen.pods[index]!.workload)
+    this.published = seen.published
+    this.caBundles = seen.caBundles
+    this.clusterInfo = seen.clusterInfo
+    this.extension = seen.extensionAuthentication
+    this.kubeadm = seen.kubeadm
+    this.leases = seen.leases
+    this.definitions = new Map(
+      seen.components.map(({ id, node, definition }) => [fileKey(node, definition), id]),
+    )
+  }
+
+  get result(): { seen: Picture; target: Target } {
+    const seen: Picture = {
+      ...this.seen,
+      atMs: this.nowMs + 1_000,
+      files: this.files,
+      certificates: this.certificates,
+      components: [...this.components.values()],
+      kubelets: [...this.kubelets.values()],
+      handshakes: [...this.handshakes.values()],
+      evidence: this.evidence,
+      copies: this.copies,
+      workloads: [...this.workloads.values()],
+      pods: this.pods,
+      published: this.published,
+      caBundles: this.caBundles,
+      clusterInfo: this.clusterInfo,
+      extensionAuthentication: this.extension,
+      kubeadm: this.kubeadm,
+      leases: this.leases,
+    }
+    return { seen, target: { ...this.target, waivers: this.waivers } }
+  }
+
+  perform(action: Action): void {
+    // What happens at one instant could not be told apart.
+    this.nowMs += Math.max(1, Math.round(durationOf([action], this.nowMs) * 1_000))
+    if (action.kind === 'write-file') this.write(action)
+    else if (action.kind === 'patch-object') this.patch(action)
+    else if (action.kind === 'restart') this.restart(action.process)
+    else if (action.kind === 'roll') this.roll(action.workload, action.annotation)
+    else if (action.kind === 'wait') this.wait(action.until)
+    else if (action.kind === 'ask') this.waivers.add(action.id)
+    else {
+      const key = evidenceKey(action.subject)
+      this.evidence.set(key, { key, ok: true, atMs: this.nowMs, detail: 'foreseen' })
+    }
+  }
+
+  // --- files
+
+  private write({ node, path, content, mode, phase }: WriteFile): void {
+    const key = fileKey(node, path)
+    if (content.kind === 'nothing') {
+      this.files.delete(key)
+      return
+    }
+    if (content.kind === 'copies') {
+      for (const { path: copied, digest, flags } of content.of) {
+        this.copies.push({
+          phase,
+          node,
+          of: { path: copied },
+          ...(digest && { digest }),
+          ...(flags && { flags }),
+        })
+      }
+      return
+    }
+    const now = this.files.get(key)
+    const holds = this.heldBy(node, now, content)
+    const { linksTo: _, ...kept } = now ?? { node, path }
+    const digest = `planned:bytes ${this.seen.atMs} ${this.count++}`
+    const link = content.kind === 'link' ? { linksTo: content.to } : {}
+    const changed = { ...kept, node, path, digest, mode, changedAtMs: this.nowMs, holds, ...link }
+    this.files.set(key, changed)
+    const component = this.components.get(this.definitions.get(key) ?? '')
+    if (component !== undefined && content.kind === 'definition') {
+      this.components.set(component.id, {
+        ...component,
+        definitionDigest: digest,
+        flags: edited(component.flags, content.flags),
+        annotations: edited(component.annotations, content.annotations ?? {}),
+      })
+    }
+    this.readByApis(node, path)
+  }
+
+  private heldBy(node: string, now: FilePicture | undefined, content: WriteFile['content']): FileHolds {
+    switch (content.kind) {
+      case 'certificates':
+        return { kind: 'certificates', certificates: content.certificates }
+      case 'ca-key': {
+        const change = changeOf(this.target, content.ca)!
+        return { kind: 'key', spki: content.generation === 'old' ? change.oldCa.spki : change.newCa.spki }
+      }
+      case 'reissued': {
+        const { newCa } = changeOf(this.target, content.ca)!
+        const leaf = this.signed(content.leaf, newCa)
+        return { kind: 'certificates', certificates: [leaf, ...content.chain] }
+      }
+      case 'kubeconfig': {
+        const before = now?.holds.kind === 'kubeconfig' ? now.holds.client : undefined
+        const { newCa } = changeOf(this.target, 'cluster')!
+        const client = content.reissue === undefined ? before : this.signed(content.reissue, newCa)
+        return { kind: 'kubeconfig', caData: content.caData, ...(client === undefined ? {} : { client }) }
+      }
+      case 'requested': {
+        const leaf = this.signed(content.replaces, this.signer())
+        return { kind: 'pair', certificates: [leaf], spki: this.certificates.get(leaf)?.spki ?? '' }
+      }
+      case 'link':
+        return this.files.get(fileKey(node, content.to))?.holds ?? { kind: 'other' }
+      default:
+        return now?.holds ?? { kind: 'other' }
+    }
+  }
+
+  private signed(leaf: Digest, by: CertificateRecord): Digest {
+    const record = this.certificates.get(leaf)
+    if (record === undefined) return leaf
+    const made = reissuedRecord(record, by, `planned:leaf ${this.seen.atMs} ${this.count++}`)
+    this.certificates.set(made.digest, made)
+    return made.digest
+  }
+
+  /** The CA with which controller-managers sign now. */
+  private signer(): CertificateRecord {
+    const manager = [...this.components.values()].find(({ name }) => name === 'kube-controller-manager')
+    const path = manager?.flags['cluster-signing-cert-file']
+    const file = manager && path ? this.files.get(fileKey(manager.node, path)) : undefined
+    return this.certificates.get(certificatesIn(file)[0] ?? '') ?? changeOf(this.target, 'cluster')!.newCa
+  }
+
+  /** API servers read their leaf and client CAs by themselves, and publish what they hold. */
+  private readByApis(node: string, path: string): void {
+    const api = this.components.get(`${node}/kube-apiserver`)
+    if (api === undefined) return
+    if (api.flags[leafFlags.serving.flag] === path) this.serve(api.id, node, path)
+    const isClientCa = api.flags['client-ca-file'] === path
+    if (isClientCa || api.flags['requestheader-client-ca-file'] === path)
+      this.publishClientCas(this.extension)
+  }
+
+  private serve(presenter: string, node: string, path: string | undefined): void {
+    const chain = path === undefined ? [] : certificatesIn(this.files.get(fileKey(node, path)))
+    if (chain.length > 0) this.handshakes.set(presenter, { presenter, chain, atMs: this.nowMs })
+  }
+
+  /** They add to what is there; undefined: it is made anew. */
+  private publishClientCas(before: Picture['extensionAuthentication']): void {
+    const now = this.extension
+    if (now === undefined) return
+    const union = (field: 'client' | 'requestheader', flag: string): Trust => {
+      const all = new Set(before?.[field])
+      for (const { name, node, flags } of this.components.values()) {
+        const path = name === 'kube-apiserver' ? flags[flag] : undefined
+        if (path === undefined) continue
+        for (const digest of certificatesIn(this.files.get(fileKey(node, path)))) all.add(digest)
+      }
+      return [...all]
+    }
+    const client = union('client', 'client-ca-file')
+    const requestheader = union('requestheader', 'requestheader-client-ca-file')
+    const isSame = client.join() === now.client.join() && requestheader.join() === now.requestheader.join()
+    if (!isSame) this.extension = { ...now, client, requestheader, changedAtMs: this.nowMs }
+  }
+
+  // --- objects
+
+  private patch({ object, change }: PatchObject): void {
+    if (change.kind === 'cluster-info' && this.clusterInfo !== undefined) {
+      const signatures = this.clusterInfo.signatures.map((one) => ({ ...one, holds: true }))
+      this.clusterInfo = { ...this.clusterInfo, trust: change.trust, signatures }
+    } else if (change.kind === 'ca-bundle') {
+      this.caBundles = this.caBundles.map((one) => {
+        const isIt =
+          one.object.kind === object.kind && one.object.name === object.name && one.field === change.field
+        return isIt ? { ...one, trust: change.trust } : one
+      })
+    } else if (change.kind === 'extra-args' && this.kubeadm !== undefined) {
+      const { extraArgs } = this.kubeadm
+      const its = edited(extraArgs[change.component] ?? {}, change.flags)
+      this.kubeadm = { ...this.kubeadm, extraArgs: { ...extraArgs, [change.component]: its } }
+    } else if (change.kind === 'delete' && object.kind === 'Secret' && this.kubeadm !== undefined) {
+      const { certsSecret: _, ...others } = this.kubeadm
+      this.kubeadm = others
+    } else if (change.kind === 'delete') this.publishClientCas(undefined)
+  }
+
+  // --- processes, pods, and what is waited for
+
+  private restart(id: string): void {
+    const kubelet = this.kubelets.get(id)
+    const component = this.components.get(id)
+    const started = { startedAtMs: this.nowMs, isHealthy: true }
+    if (kubelet !== undefined) {
+      this.kubelets.set(id, { ...kubelet, process: { ...started, flags: kubelet.process?.flags ?? {} } })
+      this.serve(id, kubelet.node, kubelet.servingCurrent)
+    }
+    if (component === undefined) return
+    this.components.set(id, { ...component, process: { ...started, flags: component.flags } })
+    const { name, node } = component
+    this.leases = this.leases.map((lease) => {
+      if (lease.name !== name || (lease.holder !== undefined && lease.holder !== node)) return lease
+      const others = [...this.components.values()].filter((one) => one.name === name && one.node !== node)
+      return { ...lease, holder: others[0]?.node ?? node, renewedAtMs: this.nowMs }
+    })
+  }
+
+  /** By whoever leads, of what it has read at its start. */
+  private publish(): void {
+    const manager = [...this.components.values()].find(({ name }) => name === 'kube-controller-manager')
+    const path = manager?.process?.flags['root-ca-file']
+    const trust = manager && path ? certificatesIn(this.files.get(fileKey(manager.node, path))) : []
+    if (trust.length === 0) return
+    this.published = this.published.map((one) =>
+      !one.isActive || one.trust?.join() === trust.join() ? one : { ...one, trust, changedAtMs: this.nowMs },
+    )
+  }
+
+  private publishedTrust(): Trust | undefined {
+    return this.published.find(({ isActive, trust }) => isActive && trust !== undefined)?.trust
+  }
+
+  private refreshVolumes(): void {
+    const trust = this.publishedTrust()
+    if (trust === undefined) return
+    this.pods = this.pods.map((pod) =>
+      pod.volume === undefined || pod.volume.trust.join() === trust.join()
+        ? pod
+        : { ...pod, volume: { trust, changedAtMs: this.nowMs } },
+    )
+  }
+
+  private roll(id: string, annotation: string): void {
+    const workload = this.workloads.get(id)
+    if (workload === undefined || workload.annotation === annotation) return
+    this.workloads.set(id, { ...workload, annotation })
+    const trust = this.publishedTrust()
+    const pods = this.pods === this.seen.pods ? [...this.pods] : (this.pods as PodPicture[])
+    for (const index of this.podsAt.get(id) ?? []) {
+      const pod = pods[index]!
+      const volume = pod.volume && trust ? { volume: { trust, changedAtMs: this.nowMs } } : {}
+      pods[index] = { ...pod, startedAtMs: this.nowMs, ...volume }
+    }
+    this.pods = pods
+  }
+
+  private wait(until: Condition): void {
+    if (until.kind === 'leader' || until.kind === 'published') this.publish()
+    else if (until.kind === 'volumes') this.refreshVolumes()
+    else if (until.kind === 'instant') this.nowMs = Math.max(this.nowMs, until.atMs)
+  }
+}
+
+function edited(
+  now: Readonly<Record<string, string>>,
+  changes: Readonly<Record<string, string | null>>,
+): Record<string, string> {
+  const flags = { ...now }
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) delete flags[name]
+    else flags[name] = value
+  }
+  return flags
+}

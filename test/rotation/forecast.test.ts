@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import type { Step } from '../../src/rotation/action.ts'
+import { describeAction } from '../../src/rotation/journal.ts'
+import { forecast } from '../../src/rotation/model/forecast.ts'
+import { sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { ClusterShape } from '../fakes/simulated-cluster.ts'
+import { Scene } from './scene.ts'
+
+// Before anything is done the whole rotation is told, phase by phase, and comes as it was told.
+
+const variants: readonly {
+  readonly name: string
+  readonly shape: ClusterShape
+  readonly wish?: Partial<Wish>
+}[] = [
+  { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
+  { name: 'every flag', shape: { controlPlanes: 2, workers: 1, allFlags: true } },
+  { name: 'units', shape: { controlPlanes: 2, workers: 1, isPlain: true } },
+  { name: 'no bridge', shape: { controlPlanes: 2, workers: 1 }, wish: { withBridge: false } },
+  { name: 'a leaked key', shape: { controlPlanes: 2, workers: 1 }, wish: { reason: 'compromise' } },
+  { name: 'the cluster CA alone', shape: { controlPlanes: 2, workers: 1 }, wish: { cas: ['cluster'] } },
+  {
+    name: 'the front-proxy CA alone',
+    shape: { controlPlanes: 2, workers: 1 },
+    wish: { cas: ['front-proxy'] },
+  },
+]
+
+function told(steps: readonly Step[]): string[] {
+  return (
+    steps
+      .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]))
+      // A wait whose end has come already is left out.
+      .filter(({ kind }) => kind !== 'wait')
+      .map((action) => describeAction(action).replace(/-20\d\d(-\d\d){5}/g, '-DATE'))
+      .sort()
+  )
+}
+
+test.for(variants)(
+  '$name: every act of every phase is foreseen, and none breaks a connection',
+  async ({ shape, wish }) => {
+    const scene = new Scene(shape, wish)
+    scene.clients.expectsBridge = wish?.withBridge !== false && wish?.reason !== 'compromise'
+    const { seen, target } = await scene.asProcess((rotation) =>
+      rotation.look(phaseNumbered(1), sectionNames),
+    )
+    const phases = forecast(seen, target)
+    for (const { number, broken, open } of phases)
+      expect([number, broken, open]).toEqual([number, undefined, []])
+    for (const { number, steps } of phases) {
+      scene.events.length = 0
+      if (number === 12) scene.clients.expectsBridge = false
+      await scene.run(number)
+      const done = scene.events.flatMap((event) => (event.kind === 'action-begun' ? [event.action] : []))
+      expect([number, ...told(done)]).toEqual([number, ...told(steps)])
+    }
+    expect(scene.clients.failures).toEqual([])
+  },
+)
