@@ -1,0 +1,135 @@
+import { expect, test } from 'vitest'
+import type { Action } from '../../src/rotation/action.ts'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { Scene } from './scene.ts'
+
+// What breaks in the middle of a phase stops it, with what, why and next; once it is cured the same command comes to the same end.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+
+interface Fault {
+  readonly name: string
+  readonly phase: number
+  /** When it happens: before this action. */
+  readonly at: (action: Action) => boolean
+  readonly breaks: (scene: Scene) => void
+  readonly cures: (scene: Scene) => void
+  readonly code: string
+  readonly what: RegExp
+  readonly why: RegExp
+}
+
+const isWrite = (action: Action, node: string, end: string): boolean =>
+  action.kind === 'write-file' && action.node === node && action.path.endsWith(end)
+
+const faults: readonly Fault[] = [
+  {
+    name: 'a node that is cut off',
+    phase: 5,
+    at: (action) => isWrite(action, 'w1', '/ca.crt'),
+    breaks: ({ cluster }) => {
+      cluster.nodes.get('w1')!.isUnreachable = true
+    },
+    cures: ({ cluster }) => {
+      cluster.nodes.get('w1')!.isUnreachable = false
+    },
+    code: 'KCERT_UNREACHABLE',
+    what: /^node w1$/,
+    why: /timed out/,
+  },
+  {
+    name: 'a kubelet that does not come back',
+    phase: 9,
+    at: (action) => action.kind === 'restart' && action.process === 'w1/kubelet',
+    breaks: ({ cluster }) => {
+      cluster.nodes.get('w1')!.isKubeletBroken = true
+    },
+    cures: ({ cluster }) => {
+      cluster.nodes.get('w1')!.isKubeletBroken = false
+    },
+    code: 'KCERT_ROTATION_GATE',
+    what: /^w1\/kubelet did not come back within 120 s$/,
+    why: /no healthy process/,
+  },
+  {
+    name: 'a kubelet that does not come back while the old CA is dropped',
+    phase: 12,
+    at: (action) => action.kind === 'restart' && action.process === 'cp2/kubelet',
+    breaks: ({ cluster }) => {
+      cluster.nodes.get('cp2')!.isKubeletBroken = true
+    },
+    cures: ({ cluster }) => {
+      cluster.nodes.get('cp2')!.isKubeletBroken = false
+    },
+    code: 'KCERT_ROTATION_GATE',
+    what: /^cp2\/kubelet did not come back within 120 s$/,
+    why: /no healthy process/,
+  },
+  {
+    name: 'an API server that goes down',
+    phase: 9,
+    at: (action) => isWrite(action, 'cp1', '/apiserver.crt'),
+    breaks: ({ cluster }) => cluster.stop('cp1/kube-apiserver'),
+    cures: ({ cluster }) => cluster.start('cp1/kube-apiserver', 8_000),
+    code: 'KCERT_ROTATION_GATE',
+    what: /^waited 60 s until cp1\/kube-apiserver serves what its file holds$/,
+    why: /cp1\/kube-apiserver \(does not answer\)/,
+  },
+  {
+    name: 'a disk that is full in the middle of the last phase',
+    phase: 12,
+    at: (action) => isWrite(action, 'cp2', '/admin.conf'),
+    breaks: ({ cluster }) => {
+      cluster.nodes.get('cp2')!.isDiskFull = true
+    },
+    cures: ({ cluster }) => {
+      cluster.nodes.get('cp2')!.isDiskFull = false
+    },
+    code: 'KCERT_FILE_NOT_WRITTEN',
+    what: /^cp2:\/etc\/kubernetes\/admin.conf$/,
+    why: /no space left/,
+  },
+  {
+    name: 'a controller-manager whose manifest somebody edits',
+    phase: 2,
+    at: (action) => isWrite(action, 'cp1', '/kube-controller-manager.yaml'),
+    breaks: ({ cluster }) => {
+      const path = '/etc/kubernetes/manifests/kube-controller-manager.yaml'
+      const { definition } = JSON.parse(cluster.read('cp1', path)!.text)
+      cluster.write('cp1', path, { definition: { ...definition, annotations: { by: 'somebody' } } }, 0o600)
+    },
+    cures: () => {},
+    code: 'KCERT_ROTATION_DRIFT',
+    what: /^cp1:\/etc\/kubernetes\/manifests\/kube-controller-manager.yaml is not what it was/,
+    why: /somebody else/,
+  },
+]
+
+test.for(faults)('$name stops phase $phase, and it goes on when that is cured', async (fault) => {
+  const { phase, at, breaks, cures, code, what, why } = fault
+  const scene = new Scene(small)
+  await scene.runAll(1, phase - 1)
+  if (phase === 12) scene.clients.expectsBridge = false
+  let isBroken = false
+  scene.kill = ({ action }) => {
+    if (!isBroken && at(action)) {
+      isBroken = true
+      breaks(scene)
+    }
+    return undefined
+  }
+  const stopped = await scene.run(phase).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(stopped).toBeInstanceOf(KcertError)
+  const error = stopped as KcertError
+  expect([error.code, error.message]).toEqual([code, expect.stringMatching(what)])
+  expect(error.why).toMatch(why)
+  expect(error.next?.length).toBeGreaterThan(10)
+  cures(scene)
+  await scene.cluster.time.pass(30_000)
+  await scene.runAll(phase, 12)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})

@@ -1,0 +1,228 @@
+import { expect, test } from 'vitest'
+import type { Condition } from '../../src/rotation/action.ts'
+import { missingFor } from '../../src/rotation/conditions.ts'
+import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { earliestPhase, positionOf } from '../../src/rotation/position.ts'
+import { preflight } from '../../src/rotation/refusals.ts'
+import type { CaChange, Target } from '../../src/rotation/target.ts'
+import { Scene } from './scene.ts'
+
+// What is refused, where a rotation stands, and what is waited for: each rule on a picture that is changed by one thing.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+
+async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+  return scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+}
+
+async function refusedFor(
+  change: (on: { seen: Picture; target: Target }) => { seen?: Partial<Picture>; target?: Partial<Target> },
+  phase = 1,
+): Promise<string[]> {
+  const on = await lookAt(new Scene(small))
+  expect(preflight(on.seen, on.target, phaseNumbered(phase))).toEqual([])
+  const { seen = {}, target = {} } = change(on)
+  const refusals = preflight({ ...on.seen, ...seen }, { ...on.target, ...target }, phaseNumbered(phase))
+  for (const { why, next } of refusals) expect([why, next].every((text) => text.length > 10)).toBe(true)
+  return refusals.map(({ what }) => what)
+}
+
+function ofCluster(target: Target, change: (of: CaChange) => CaChange): Partial<Target> {
+  return { changes: target.changes.map((one) => (one.ca === 'cluster' ? change(one) : one)) }
+}
+
+test.for(['managed', 'k3s', 'rke2'])('a cluster of %s is refused', async (layout) => {
+  const what = await refusedFor(({ seen }) => ({
+    seen: { nodes: seen.nodes.map((one) => ({ ...one, layout })) },
+  }))
+  expect(what).toEqual([`a cluster of ${layout} is not served: cp1, cp2, w1`])
+})
+
+test('a cluster whose API servers were not found is refused', async () => {
+  expect(await refusedFor(() => ({ seen: { components: [] } }))).toContain(
+    'no kube-apiserver was found on any node',
+  )
+})
+
+test('one CA for cluster and front proxy is refused', async () => {
+  const what = await refusedFor(({ target }) => {
+    const { oldCa } = target.changes[1]!
+    return { target: ofCluster(target, (one) => ({ ...one, oldCa })) }
+  })
+  expect(what).toContain('one CA serves the cluster and the front proxy')
+})
+
+test('one CA for cluster and etcd is refused', async () => {
+  const what = await refusedFor(({ seen }) => ({
+    seen: {
+      components: seen.components.map((one) =>
+        one.name === 'kube-apiserver'
+          ? { ...one, flags: { ...one.flags, 'etcd-cafile': one.flags['client-ca-file']! } }
+          : one,
+      ),
+    },
+  }))
+  expect(what).toEqual(['one CA serves the cluster and etcd (on cp1)'])
+})
+
+test('an expired CA is refused, and recover is named', async () => {
+  const { seen, target } = await lookAt(new Scene(small))
+  const expired = ofCluster(target, (one) => ({ ...one, oldCa: { ...one.oldCa, notAfterMs: seen.atMs } }))
+  const [refusal, ...more] = preflight(seen, { ...target, ...expired }, phaseNumbered(1))
+  expect(more).toEqual([])
+  expect(refusal?.what).toBe(`the cluster CA has expired: ${new Date(seen.atMs).toISOString()}`)
+  expect(refusal?.next).toBe('kcert rotate-ca recover')
+})
+
+test('a new CA of the old name without key identifiers is refused', async () => {
+  const what = await refusedFor(({ target }) => ({
+    target: ofCluster(target, (one) => {
+      const { subjectKeyId: _, ...newCa } = { ...one.newCa, subject: one.oldCa.subject }
+      return { ...one, newCa }
+    }),
+  }))
+  expect(what).toEqual(['the new cluster CA has the name of the old one: CN=kubernetes'])
+})
+
+test('a CA whose key lies elsewhere is refused in phase 1 alone', async () => {
+  const withoutKeys = ({ seen }: { seen: Picture }) => ({
+    seen: { files: new Map([...seen.files].filter(([key]) => !key.endsWith('/ca.key'))) },
+  })
+  expect(await refusedFor(withoutKeys)).toEqual(['the key of the cluster CA is on no control-plane node'])
+  expect(await refusedFor(withoutKeys, 5)).toEqual([])
+})
+
+test('signers with files of their own are refused', async () => {
+  const flag = 'cluster-signing-kubelet-client-cert-file'
+  const what = await refusedFor(({ seen }) => ({
+    seen: {
+      components: seen.components.map((one) =>
+        one.id === 'cp2/kube-controller-manager'
+          ? { ...one, flags: { ...one.flags, [flag]: '/a.crt' } }
+          : one,
+      ),
+    },
+  }))
+  expect(what).toEqual([`signers with files of their own: cp2/kube-controller-manager --${flag}`])
+})
+
+test('a front proxy that may be anybody is refused', async () => {
+  const what = await refusedFor(({ seen }) => ({
+    seen: { extensionAuthentication: { ...seen.extensionAuthentication!, allowsAnyName: true } },
+  }))
+  expect(what[0]).toMatch(/^every certificate of the front-proxy CA counts as a front proxy/)
+})
+
+test('a node that does not answer stops what writes, not what reads', async () => {
+  const without = ({ seen }: { seen: Picture }) => ({
+    seen: { nodes: seen.nodes.map((one) => (one.name === 'w1' ? { ...one, unreachable: 'no route' } : one)) },
+  })
+  expect(await refusedFor(without, 5)).toEqual(['1 node cannot be reached: w1 (no route)'])
+  expect(await refusedFor(without, 3)).toEqual([])
+})
+
+test('while the old CA is being dropped only what makes the next step impossible is refused', async () => {
+  expect(
+    await refusedFor(
+      ({ seen }) => ({ seen: { components: [], nodes: seen.nodes }, target: { isDropping: true } }),
+      12,
+    ),
+  ).toEqual([])
+})
+
+test('the position is read from who presents what, and from what was intended', async () => {
+  const scene = new Scene(small)
+  const positions: string[] = []
+  for (const phase of [8, 9, 11]) {
+    await scene.runAll(positions.length === 0 ? 1 : phase === 9 ? 9 : 10, phase)
+    const { seen, target } = await lookAt(scene)
+    positions.push(positionOf(seen, target))
+  }
+  const { seen, target } = await lookAt(scene)
+  expect(positions).toEqual(['introducing', 'presenting', 'presenting'])
+  expect(earliestPhase(seen, target, 5)).toEqual([])
+  scene.clients.expectsBridge = false
+  await scene.run(12)
+  const after = await lookAt(scene)
+  expect(positionOf(after.seen, after.target)).toBe('dropping')
+  expect(earliestPhase(after.seen, after.target, 12)).toEqual([])
+  expect(earliestPhase(after.seen, after.target, 5)).toEqual([
+    {
+      what: 'phase 5 is over: the old CA is being dropped',
+      why: 'to do it now would make somebody trust the old CA again',
+      next: 'kcert rotate-ca --phase 12',
+    },
+  ])
+})
+
+test('what is waited for is judged on a picture, and what is missing is named', async () => {
+  const { seen, target } = await lookAt(new Scene(small))
+  const { oldCa, newCa } = target.changes[0]!
+  const [pod] = seen.pods
+  const workload = pod!.workload!
+  const missing = (until: Condition, change: Partial<Picture> = {}) =>
+    missingFor(until, { ...seen, ...change })
+  const both = { holds: [oldCa.digest, newCa.digest], lacks: [] }
+  const old = { holds: [oldCa.digest], lacks: [] }
+  expect(missing({ kind: 'published', ...old })).toEqual([])
+  expect(missing({ kind: 'published', ...both })).toContainEqual({
+    at: 'ConfigMap default/kube-root-ca.crt',
+    what: 'as before',
+  })
+  const [first, ...others] = seen.published
+  const { trust: _, ...absent } = first!
+  expect(missing({ kind: 'published', ...old }, { published: [absent, ...others] })).toEqual([
+    { at: `${first!.kind} ${first!.name}`, what: 'not there' },
+  ])
+  // Nobody writes in a namespace that terminates.
+  expect(
+    missing({ kind: 'published', ...old }, { published: [{ ...absent, isActive: false }, ...others] }),
+  ).toEqual([])
+  expect(missing({ kind: 'volumes', ...old })).toEqual([])
+  expect(missing({ kind: 'volumes', ...both })).toHaveLength(seen.pods.length)
+  expect(missing({ kind: 'pods-converged', workload, holds: [newCa.digest] })).toContainEqual({
+    at: `Pod ${pod!.id}`,
+    what: 'not replaced yet',
+  })
+  expect(missing({ kind: 'pods-converged', workload, holds: [] }, { pods: [] })).toEqual([
+    { at: workload, what: 'no pod runs' },
+  ])
+  expect(missing({ kind: 'pods-started', workload, sinceMs: pod!.startedAtMs })).toEqual([])
+  expect(missing({ kind: 'pods-started', workload, sinceMs: seen.atMs })).not.toEqual([])
+  const presenter = 'cp1/kube-apiserver'
+  expect(missing({ kind: 'serves', presenter, signedBy: oldCa.spki })).toEqual([])
+  expect(missing({ kind: 'serves', presenter, signedBy: newCa.spki })).toEqual([
+    { at: presenter, what: 'shows its earlier certificate' },
+  ])
+  expect(missing({ kind: 'serves', presenter, signedBy: oldCa.spki, bridged: true })).toEqual([
+    { at: presenter, what: 'shows no bridge' },
+  ])
+  expect(missing({ kind: 'serves', presenter: 'cp9/kube-apiserver', signedBy: oldCa.spki })).toEqual([
+    { at: 'cp9/kube-apiserver', what: 'does not answer' },
+  ])
+  expect(missing({ kind: 'cluster-info-signed', trust: [oldCa.digest] })).toEqual([])
+  const signatures = [{ tokenId: 'abcdef', holds: false }]
+  const clusterInfo = { ...seen.clusterInfo!, signatures }
+  expect(missing({ kind: 'cluster-info-signed', trust: [oldCa.digest] }, { clusterInfo })[0]?.what).toBe(
+    'not signed for token abcdef',
+  )
+  const { client, requestheader } = seen.extensionAuthentication!
+  const published = { kind: 'extension-authentication', client, requestheader } as const
+  expect(missing(published)).toEqual([])
+  expect(missing({ ...published, client: [...client, newCa.digest] })[0]?.what).toBe('of other content')
+  expect(missing(published, { extensionAuthentication: undefined })[0]?.what).toBe('not there')
+  expect(missing({ kind: 'leader', lease: 'kube-scheduler' })).toEqual([])
+  expect(missing({ kind: 'leader', lease: 'kube-scheduler' }, { leases: [] })).toEqual([
+    { at: 'kube-scheduler', what: 'no leader' },
+  ])
+  const caBundles = seen.caBundles.map((one) => ({ ...one, isAvailable: false }))
+  expect(missing({ kind: 'available', bundle: 'APIService v1.agg' })).toEqual([])
+  expect(missing({ kind: 'available', bundle: 'APIService v1.agg' }, { caBundles })[0]?.what).toBe(
+    'not available',
+  )
+  expect(missing({ kind: 'node-ready', node: 'w1' })).toEqual([])
+  expect(missing({ kind: 'node-ready', node: 'w9' })).toEqual([{ at: 'w9', what: 'not Ready' }])
+  expect(missing({ kind: 'instant', atMs: seen.atMs })).toEqual([])
+  expect(missing({ kind: 'instant', atMs: seen.atMs + 1_500 })).toEqual([{ at: 'clock', what: '2 s to go' }])
+})
