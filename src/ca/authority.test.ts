@@ -117,5 +117,5 @@ test('the certificate of a CA without keyUsage may sign', () => {
 test('an expired CA signs nothing', () => {
   const request = readRequest(createRequest({ subject: { commonName: 'a' } }, requestKey), 'a.csr')
   const later = new Date(now.getTime() + 11 * year)
-  expect(() => signRequest(authority, request, serving, later, '02')).toThrow(/^the CA has expired/)
+  expect(() => signRequest(authority, request, serving, later, '02')).toThrow(/^the CA ca.pem has expired/)
 })

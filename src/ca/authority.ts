@@ -7,6 +7,7 @@ import { issueCertificate } from '../x509/issuing.ts'
 import type { Name } from '../x509/name.ts'
 import { type AttributeDescription, encodeName } from '../x509/name-encoding.ts'
 import { CertificateRequest } from '../x509/request.ts'
+import { signatureFault } from '../x509/signature-fault.ts'
 import type { SigningProfile } from './profile.ts'
 import { kubernetesShortMs, validityOf } from './validity.ts'
 
@@ -15,6 +16,7 @@ import { kubernetesShortMs, validityOf } from './validity.ts'
 
 /** A CA's certificate and its private key, seen to belong together. */
 export interface Authority {
+  readonly names: AuthorityNames
   readonly certificate: Certificate
   readonly key: KeyObject
 }
@@ -56,7 +58,7 @@ export function openAuthority(
       next: `kcert inspect ${names.ca} ${names.key} shows both`,
     })
   }
-  return { certificate, key }
+  return { names, certificate, key }
 }
 
 /** True when the private key is the one whose public key is certified. */
@@ -74,17 +76,9 @@ export function readRequest(der: Uint8Array, name: string): CertificateRequest {
     throw refused(`${name} is no request that can be read`, (cause as Error).message, cause)
   }
   const verdict = request.verifySignature()
-  if (!verdict.ok) throw refused(`the signature of ${name} does not count`, signatureWords[verdict.reason])
+  if (!verdict.ok) throw refused(`the signature of ${name} does not count`, signatureFault(verdict.reason))
   return request
 }
-
-const signatureWords = {
-  'bad-signature': 'it was not made with the key in the request, so the requester may not hold that key',
-  'algorithm-refused': 'its algorithm is broken (MD5)',
-  'algorithm-unsupported': 'Kubernetes does not know its algorithm',
-  'key-mismatch': 'it is of another algorithm than the key in the request',
-  'key-unsupported': 'Kubernetes does not use such keys: RSA from 1024 bits, ECDSA P-224 to P-521, Ed25519',
-} as const
 
 export interface Issued {
   readonly certificate: Certificate
@@ -107,7 +101,10 @@ export function signRequest(
   const ca = authority.certificate
   const usages = certificateUsages(profile.usages)
   if (usages === undefined) throw new Error('a profile with unknown usages')
-  const validity = validityOf({ ...profile, shortMs: kubernetesShortMs }, now, ca.notAfter)
+  const validity = validityOf({ ...profile, shortMs: kubernetesShortMs }, now, {
+    ...authority.names,
+    notAfter: ca.notAfter,
+  })
   const subject = goName(textAttributes(request.subject))
   const { keyUsage, extendedKeyUsage } = usages
   // Go names no issuer's key where subject and issuer are the same name: it takes the certificate for the issuer's own.

@@ -1,4 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { sourceName } from '../errors/source-name.ts'
 import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
 import { isCertificateLabel, looksLikePem, readPem } from '../x509/pem.ts'
 
@@ -56,33 +57,43 @@ export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: 
 function membersOf({ name, bytes }: BundleSource): BundleMember[] {
   const certificates = certificatesOf(name, bytes)
   if (certificates.length === 0)
-    throw malformed(`${name} holds no certificate`, 'nothing would be trusted by it')
+    throw malformed(name, `${sourceName(name)} holds no certificate`, 'nothing would be trusted by it')
   const place = (index: number) => (certificates.length === 1 ? name : `${name}: certificate ${index + 1}`)
   return certificates.map((certificate, index) => ({ place: place(index), certificate }))
 }
 
 function certificatesOf(name: string, bytes: Uint8Array): Certificate[] {
-  if (!looksLikePem(bytes)) return named(name, () => (bytes.length === 0 ? [] : readCertificates(bytes)))
+  if (!looksLikePem(bytes)) return named(name, '', () => (bytes.length === 0 ? [] : readCertificates(bytes)))
   const { blocks, defects } = readPem(bytes)
   // A damaged BEGIN line may have been that of a CA.
   const defect = defects.find(({ label }) => label === '' || isCertificateLabel(label))
   if (defect !== undefined)
-    throw malformed(`${name}: line ${defect.line}: ${defect.reason}`, 'a CA may be lost with it')
+    throw malformed(
+      name,
+      `${sourceName(name)}: line ${defect.line}: ${defect.reason}`,
+      'a CA may be lost with it',
+    )
   return blocks
     .filter(({ label }) => isCertificateLabel(label))
-    .map((block) => named(`${name}: line ${block.line}`, () => certificateOfBlock(block)))
+    .map((block) => named(name, `: line ${block.line}`, () => certificateOfBlock(block)))
 }
 
-function named<Result>(name: string, read: () => Result): Result {
+function named<Result>(name: string, place: string, read: () => Result): Result {
   try {
     return read()
   } catch (cause) {
-    throw malformed(`${name}: ${(cause as Error).message}`, 'a CA may be lost with it', cause)
+    throw malformed(
+      name,
+      `${sourceName(name)}${place}: ${(cause as Error).message}`,
+      'a CA may be lost with it',
+      cause,
+    )
   }
 }
 
-function malformed(what: string, why: string, cause?: unknown): KcertError {
-  return new KcertError('KCERT_X509_MALFORMED', what, { why, next: 'kcert inspect FILE says more', cause })
+function malformed(file: string, what: string, why: string, cause?: unknown): KcertError {
+  const next = `kcert inspect ${file} says more`
+  return new KcertError('KCERT_X509_MALFORMED', what, { why, next, cause })
 }
 
 function notCa({ place, certificate }: BundleMember): KcertError {

@@ -38,12 +38,17 @@ export function noticesOfIssued({
 }
 
 /** Returns what renewing a CA does and does not do. */
-export function noticesOfRenewal({ certificate: old }: Authority, renewed: Certificate): string[] {
+export function noticesOfRenewal({ certificate: old }: Authority, renewed: Certificate, now: Date): string[] {
+  const isOver = old.notAfter < now
   const candidates: readonly (false | string)[] = [
+    isOver &&
+      `the old certificate ended at ${rfc3339(old.notAfter)}: nobody trusts the CA until the new one is there`,
     'what the old certificate signed stays valid under the new one: the name and the key are the same',
-    `nothing is revoked: the old certificate stays trusted wherever it lies, until ${rfc3339(old.notAfter)}`,
+    isOver
+      ? 'nothing is revoked'
+      : `nothing is revoked: the old certificate stays trusted wherever it lies, until ${rfc3339(old.notAfter)}`,
     'a key that others may have stays in their hands; then the CA must be replaced: kcert rotate-ca',
-    'every copy of the CA (kubeconfigs, clientCAFile, ConfigMaps, trust stores) has to be replaced before the old one ends',
+    `every copy of the CA (kubeconfigs, clientCAFile, ConfigMaps, trust stores) has to be replaced${isOver ? '' : ' before the old one ends'}`,
     hasIssuerSerial(old) &&
       'its authorityKeyIdentifier names a serial number, as OpenSSL and easy-rsa write it: certificates made that way are refused by OpenSSL under the new one',
     renewed.notAfter < old.notAfter && `it ends earlier than the old one, at ${rfc3339(renewed.notAfter)}`,

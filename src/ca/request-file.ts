@@ -1,4 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { sourceName } from '../errors/source-name.ts'
 import { looksLikePem, readPem } from '../x509/pem.ts'
 
 /** A request as it stands in a file. */
@@ -22,7 +23,10 @@ export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {
   const { blocks, defects } = readPem(bytes)
   const defect = defects.find(({ label }) => label === '' || labels.has(label))
   if (defect !== undefined)
-    throw refused(`${source}: line ${defect.line}: ${defect.reason}`, 'a request may be lost with it')
+    throw refused(
+      `${sourceName(source)}: line ${defect.line}: ${defect.reason}`,
+      'a request may be lost with it',
+    )
   const requests = blocks.filter(({ label }) => labels.has(label))
   if (requests.length > 0) {
     const entry = (index: number): string => (requests.length === 1 ? '' : `request ${index + 1}`)
@@ -30,7 +34,7 @@ export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {
   }
   const found = [...new Set(blocks.map(({ label }) => label))].join(', ')
   throw refused(
-    `${source} holds no certificate request`,
+    `${sourceName(source)} holds no certificate request`,
     found === '' ? 'it is neither PEM nor DER' : `it holds: ${found}`,
   )
 }

@@ -1,4 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { sourceName } from '../errors/source-name.ts'
 import type { CfsslRequest } from '../pki/cfssl-request.ts'
 import { cfsslCaTtlMs, type RootDescription } from './root.ts'
 
@@ -11,9 +12,9 @@ export function rootOfCfssl(
   file: string,
 ): { root: RootDescription; notices: string[] } {
   if (subject.length === 0) {
-    throw new KcertError('KCERT_CFSSL_INVALID', `${file} has neither CN nor names`, {
+    throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} has neither CN nor names`, {
       why: 'certificates name the CA that signed them',
-      next: `add "CN": "NAME" to ${file}`,
+      next: `add "CN": "NAME" to ${file === '-' ? 'it' : file}`,
     })
   }
   const { expiryMs = cfsslCaTtlMs, backdateMs, pathLength } = ca
@@ -30,7 +31,7 @@ export function rootOfCfssl(
       ...(hosts.length === 0
         ? []
         : [`a CA is no host, so its certificate does not name ${hosts.join(', ')}`]),
-      ...leftOut.map((member) => `"${member}" of ${file} is not followed`),
+      ...leftOut.map((member) => `"${member}" of ${sourceName(file)} is not followed`),
     ],
   }
 }

@@ -79,8 +79,8 @@ test("the old certificate's serial number is not left in the authorityKeyIdentif
   expect(renewed.authorityKeyId).toBe('abcdef')
   expect(renewed.findExtension('2.5.29.35')!.value).toHaveLength(7)
   const words = 'certificates made that way are refused by OpenSSL under the new one'
-  expect(noticesOfRenewal(authority, renewed).join()).toContain(words)
-  expect(noticesOfRenewal(oldCa({ authorityKeyId: 'abcdef' }), renewed).join()).not.toContain(words)
+  expect(noticesOfRenewal(authority, renewed, now).join()).toContain(words)
+  expect(noticesOfRenewal(oldCa({ authorityKeyId: 'abcdef' }), renewed, now).join()).not.toContain(words)
 })
 
 test('a CA that another signed is not renewed by itself', () => {

@@ -3,6 +3,7 @@ import { grantedTtlMs, validityOf } from './validity.ts'
 
 const now = new Date('2026-11-21T09:00:00.750Z')
 const [minute, hour] = [60_000, 3_600_000]
+const caUntil = (notAfter: Date) => ({ notAfter, ca: 'ca.pem', key: 'ca-key.pem' })
 const policy = { ttlMs: 24 * hour, backdateMs: 5 * minute, shortMs: 8 * hour }
 
 test('a validity is in whole seconds, as it stands in the certificate', () => {
@@ -21,10 +22,12 @@ test('eight hours are cut by the backdating, a millisecond less is not', () => {
 
 test('the end of the CA is the end of the certificate, and in that instant the CA signs no more', () => {
   const end = new Date('2026-11-21T10:00:00Z')
-  expect(validityOf(policy, now, end)).toMatchObject({ notAfter: end, isClamped: true })
-  expect(() => validityOf(policy, end, end)).toThrow('the certificate would be expired when it is signed')
+  expect(validityOf(policy, now, caUntil(end))).toMatchObject({ notAfter: end, isClamped: true })
+  expect(() => validityOf(policy, end, caUntil(end))).toThrow(
+    'the CA ca.pem has expired, and so would be what it signs',
+  )
   const later = new Date('2026-11-21T10:05:00Z')
-  expect(() => validityOf(policy, later, end)).toThrow('before the certificate would begin')
+  expect(() => validityOf(policy, later, caUntil(end))).toThrow('before the certificate would begin')
 })
 
 test('what is granted is at most what the signer has, and at least ten minutes', () => {

@@ -36,19 +36,24 @@ export function grantedTtlMs(requestedMs: number | undefined, signerTtlMs: numbe
   return Math.max(requestedMs, minimumMs)
 }
 
+/** The CA that a certificate must not outlive, and the files that it lies in. */
+export interface SigningCa {
+  readonly notAfter: Date
+  readonly ca: string
+  readonly key: string
+}
+
 /**
  * Returns when a certificate signed now begins and ends; never later than the CA. Fractions of a second are cut off, as in the
  * certificate. Throws KCERT_CA_UNFIT when the CA has expired.
  */
-export function validityOf(policy: ValidityPolicy, now: Date, caNotAfter?: Date): Validity {
+export function validityOf(policy: ValidityPolicy, now: Date, ca?: SigningCa): Validity {
   const { ttlMs, backdateMs, shortMs } = policy
   const start = now.getTime()
   const end = start + ttlMs - (ttlMs < shortMs ? 0 : backdateMs)
-  const limit = caNotAfter?.getTime() ?? Number.POSITIVE_INFINITY
-  if (start - backdateMs >= limit)
-    throw expired(caNotAfter!, 'the CA has expired before the certificate would begin')
-  if (start >= limit)
-    throw expired(caNotAfter!, 'the CA has expired, so the certificate would be expired when it is signed')
+  const limit = ca?.notAfter.getTime() ?? Number.POSITIVE_INFINITY
+  if (start - backdateMs >= limit) throw expired(ca!, 'before the certificate would begin')
+  if (start >= limit) throw expired(ca!, 'and so would be what it signs')
   return {
     notBefore: wholeSeconds(start - backdateMs),
     notAfter: wholeSeconds(Math.min(end, limit)),
@@ -60,9 +65,9 @@ function wholeSeconds(ms: number): Date {
   return new Date(Math.floor(ms / 1000) * 1000)
 }
 
-function expired(notAfter: Date, what: string): KcertError {
-  return new KcertError('KCERT_CA_UNFIT', what, {
+function expired({ notAfter, ca, key }: SigningCa, what: string): KcertError {
+  return new KcertError('KCERT_CA_UNFIT', `the CA ${ca} has expired, ${what}`, {
     why: `its notAfter is ${notAfter.toISOString()}`,
-    next: 'kcert ca renew --ca FILE --ca-key FILE gives it a new life with the same key and name',
+    next: `kcert ca renew --ca ${ca} --ca-key ${key} gives it a new life with the same key and name`,
   })
 }

@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto'
 import * as Flags from '@oclif/core/flags'
 import { type Authority, openAuthority } from '../ca/authority.ts'
 import { Ledger } from '../ca/ledger.ts'
@@ -7,10 +6,10 @@ import { AppendFile } from '../system/append-file.ts'
 import { finishKeyPair, isKeyPairPending } from '../system/key-pair-files.ts'
 import { withLock } from '../system/lock.ts'
 import { readCertificates } from '../x509/certificate.ts'
-import { readPrivateKeyFile } from '../x509/keys.ts'
 import type { NamedFile } from './command-files.ts'
 import type { Context } from './context.ts'
-import { readInput, readPassword } from './input.ts'
+import { inFile, readInput } from './input.ts'
+import { readKeyFile } from './key-file.ts'
 
 // The files of a CA: certificate, key, and the ledger of what it has signed.
 
@@ -39,30 +38,12 @@ export async function openAuthorityFiles(files: AuthorityFiles, context: Context
   const { ca, 'ca-key': caKey, 'ca-password-file': passwordFile } = files
   await finishInterruptedPair(ca)
   const caBytes = await readInput(ca, context)
-  const key = await readKeyFile(caKey, passwordFile, context)
+  const password = { flag: '--ca-password-file', file: passwordFile } as const
+  const { keyObject } = await readKeyFile(caKey, password, context)
   return openAuthority(
     inFile(ca, () => readCertificates(caBytes)),
-    key,
+    keyObject,
     { ca, key: caKey },
-  )
-}
-
-/** Returns the private key of a file, opened with the first line of the password file where it is encrypted. */
-export async function readKeyFile(
-  path: string,
-  passwordFile: string | undefined,
-  context: Context,
-): Promise<KeyObject> {
-  const password = await readPassword(passwordFile, context)
-  const bytes = await readInput(path, context)
-  const { keyObject } = inFile(path, () => readPrivateKeyFile(bytes, password))
-  if (keyObject !== undefined) return keyObject
-  throw new KcertError(
-    'KCERT_KEY_ENCRYPTED',
-    `the private key ${path} is encrypted, and no password was given`,
-    {
-      next: 'name a file with the password on its first line: --ca-password-file FILE',
-    },
   )
 }
 
@@ -108,19 +89,4 @@ export function ledgerPath(ca: string): string {
 /** Returns what `act` does with the ledger, while no other kcert draws serial numbers from it. */
 export async function withLedger<Result>(path: string, act: (ledger: Ledger) => Result): Promise<Result> {
   return withLock(path, () => act(new Ledger(new AppendFile(path))))
-}
-
-/** Returns what `read` returns; an error of it names the file. */
-function inFile<Result>(path: string, read: () => Result): Result {
-  try {
-    return read()
-  } catch (error) {
-    if (!(error instanceof KcertError)) throw error
-    const { code, message, why, next } = error
-    throw new KcertError(code, `${path}: ${message}`, {
-      ...(why === undefined ? {} : { why }),
-      next: next ?? `kcert inspect ${path} says more`,
-      cause: error,
-    })
-  }
 }

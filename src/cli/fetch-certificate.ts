@@ -14,7 +14,8 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
-import { chainPem, type KeyAtHand } from './issued-files.ts'
+import { chainPem } from './issued-files.ts'
+import type { KeyAtHand } from './key-file.ts'
 import { noSuchRequest } from './request-names.ts'
 
 /** Returns the object of this name once it is issued, denied or failed; at once where nothing is to be waited for. */

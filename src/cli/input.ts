@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
+import { sourceName } from '../errors/source-name.ts'
 import type { UnreadableSource } from '../inspection/source.ts'
 import { isFifo, largestFileBytes, readDescriptor, readFifo, readFile } from '../system/files.ts'
 import type { Context } from './context.ts'
@@ -21,9 +22,9 @@ export async function readPassword(name: string | undefined, context: Context): 
   const text = Buffer.from(await readSecret(name, context)).toString('utf8')
   const password = text.replace(/^\ufeff/, '').split(/\r?\n/, 1)[0]!
   if (password !== '') return password
-  throw new KcertError('KCERT_USAGE', `the first line of the password file ${name} is empty`, {
+  throw new KcertError('KCERT_USAGE', `the first line of the password file ${sourceName(name)} is empty`, {
     why: 'the password is the first line, and an empty one protects nothing',
-    next: `write the password into ${name}, and nobody else may read it: chmod 600 ${name}`,
+    next: 'write the password into a file of mode 0600, and name that',
   })
 }
 
@@ -39,6 +40,21 @@ async function readSecret(name: string, context: Context): Promise<Uint8Array> {
     return read.bytes
   }
   return isFifo(name) ? readFifo(name, patienceMs) : readInput(name, context)
+}
+
+/** Returns what `read` returns; an error of it names the file. */
+export function inFile<Result>(path: string, read: () => Result): Result {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    const { code, message, why, next } = error
+    throw new KcertError(code, `${sourceName(path)}: ${message}`, {
+      ...(why === undefined ? {} : { why }),
+      next: next ?? `kcert inspect ${path} says more`,
+      cause: error,
+    })
+  }
 }
 
 async function readStandardInput({ stdin, stdinIsTerminal }: Context): Promise<Uint8Array> {

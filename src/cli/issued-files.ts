@@ -1,45 +1,16 @@
-import type { KeyObject } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
 import type { Connection } from '../cluster/connection.ts'
-import { KcertError } from '../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../kubeconfig/format.ts'
 import { renderYaml } from '../output/yaml.ts'
 import { readFile } from '../system/files.ts'
 import { writeKeyFile, writePublicFile } from '../system/output-file.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import { readPrivateKeyFile } from '../x509/keys.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
-import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { Context } from './context.ts'
-import { readInput, readPassword } from './input.ts'
+import type { KeyAtHand } from './key-file.ts'
 
 // What is made of an issued certificate: its file, and a kubeconfig for whoever holds the key.
-
-/** A private key that was read, and where it lies. */
-export interface KeyAtHand {
-  readonly publicKey: PublicKeyInfo
-  readonly keyObject: KeyObject
-  readonly file: string
-}
-
-/** Returns the private key of a file. Throws KCERT_KEY_ENCRYPTED when it is, and nobody says the password. */
-export async function readKeyAtHand(
-  file: string,
-  passwordFile: string | undefined,
-  context: Context,
-): Promise<KeyAtHand> {
-  const password = await readPassword(passwordFile, context)
-  const { keyObject, publicKey } = readPrivateKeyFile(await readInput(file, context), password)
-  if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
-  throw new KcertError(
-    'KCERT_KEY_ENCRYPTED',
-    `the private key ${file} is encrypted, and no password was given`,
-    {
-      next: 'name a file with the password on its first line: --password-file FILE',
-    },
-  )
-}
 
 /** Returns certificates as a file holds them: the leaf, then what its signer sent along. */
 export function chainPem(chain: readonly Certificate[]): string {

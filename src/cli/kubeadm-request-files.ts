@@ -7,9 +7,10 @@ import { makeRequest } from '../csr/request-spec.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../kubeconfig/format.ts'
 import { renderYaml } from '../output/yaml.ts'
-import { checkKeyPath, type OutputChoice, writeKeyFile } from '../system/output-file.ts'
+import { type OutputChoice, writeKeyFile } from '../system/output-file.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
+import { checkFiles, type NamedFile, type OutputFile } from './command-files.ts'
 
 /** Where kubeadm's files go. */
 export interface KubeadmFolders {
@@ -26,10 +27,10 @@ export interface KubeadmFolders {
 export function writeKubeadmRequests(
   requests: readonly KubeadmRequest[],
   folders: KubeadmFolders,
-  choice: OutputChoice,
+  { inputs, ...choice }: OutputChoice & { readonly inputs: readonly NamedFile[] },
 ): CreatedRequest[] {
   const planned = requests.map((request) => ({ request, files: filesOf(request, folders) }))
-  for (const { files } of planned) for (const path of Object.values(files)) checkKeyPath(path, choice)
+  checkFiles({ inputs, outputs: planned.flatMap(({ files }) => outputsOf(files)), replace: choice.replace })
   return planned.map(({ request, files }) => writeOne(request, files, folders.caPem, choice))
 }
 
@@ -49,6 +50,12 @@ function filesOf(
   if (certDir === undefined) throw missingFolder(row, '--cert-dir')
   const base = join(certDir, file!)
   return { key: `${base}.key`, request: `${base}.csr` }
+}
+
+// All of them are written as keys are, for kubeadm leaves them so.
+function outputsOf(files: Files): OutputFile[] {
+  const by = 'kubeconfig' in files ? '--kubeconfig-dir' : '--cert-dir'
+  return Object.values(files).map((path) => ({ by, path, holds: 'key' }))
 }
 
 function missingFolder(row: string, flag: string): KcertError {

@@ -22,7 +22,8 @@ export function lifetimeMs({
   expiry: string | undefined
   days: number | undefined
 }): number | undefined {
-  const ms = days === undefined ? expiry && parseDuration(expiry) : parseDuration(`${days}d`)
+  const ms =
+    days === undefined ? expiry && parseDuration(expiry, '--expiry') : parseDuration(`${days}d`, '--days')
   if (ms === undefined || ms === '') return undefined
   if (ms > 0) return ms
   throw new KcertError('KCERT_USAGE', `--expiry ${expiry} is not above zero`, { next: '--expiry 87600h' })

@@ -18,7 +18,8 @@ import { readPem, writePem } from '../x509/pem.ts'
 import type { Context } from './context.ts'
 import { connectionNotices, fetchReport, fitCertificate, settledRequest } from './fetch-certificate.ts'
 import { readInput } from './input.ts'
-import { chainPem, type KeyAtHand, kubeconfigOf, readKeyAtHand, writeIssued } from './issued-files.ts'
+import { chainPem, kubeconfigOf, writeIssued } from './issued-files.ts'
+import { type KeyAtHand, readKeyFile } from './key-file.ts'
 
 // `kcert csr request`: key, request, object, certificate, kubeconfig, each on the disk or on the cluster before the next is begun,
 // so that the same command goes on wherever it was stopped.
@@ -101,14 +102,14 @@ async function keyOf({ wish, context, tell }: Work): Promise<KeyAtHand> {
   if (!makesKey || (!force && existsSync(file))) {
     // A FIFO or a link is no key of an earlier run.
     if (makesKey) checkKeyPath(file, { replace: true })
-    const key = await readKeyAtHand(file, passwordFile, context)
+    const key = await readKeyFile(file, { flag: '--password-file', file: passwordFile }, context)
     if (makesKey) tell(`private key ${file} is there already`)
     return key
   }
   const keyObject = generatePrivateKey(spec.keyType)
   writeKeyFile(file, writePrivateKey(keyObject, keyFormat ?? 'pkcs8'), { replace: force })
   tell(`private key ${file} written`)
-  return readKeyAtHand(file, undefined, context)
+  return readKeyFile(file, { flag: '--password-file', file: undefined }, context)
 }
 
 /** The request that is there, where it asks for the same, or a new one. */

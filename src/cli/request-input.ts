@@ -1,7 +1,8 @@
 import { readSigningRequests } from '../csr/manifest-reading.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { looksLikePem, writePem } from '../x509/pem.ts'
+import { sourceName } from '../errors/source-name.ts'
+import { looksLikePem, readPem, writePem } from '../x509/pem.ts'
 
 /** What a command line says about the request, over what the file says. */
 export interface RequestFlags {
@@ -85,7 +86,7 @@ function chosen(
     const names = objects.map((one) => one.name ?? '(no name)').join(', ')
     throw new KcertError(
       'KCERT_MANIFEST_MALFORMED',
-      `${source} holds no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
+      `${sourceName(source)} holds no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
       {
         ...(names === '' ? {} : { why: `it holds ${names}` }),
         next: 'kubectl get csr NAME -o yaml, or the PEM file of a request',
@@ -94,7 +95,7 @@ function chosen(
   }
   throw new KcertError(
     'KCERT_USAGE',
-    `${source} holds ${named.length} requests, and one is checked at a time`,
+    `${sourceName(source)} holds ${named.length} requests, and one is checked at a time`,
     {
       why: `it holds ${named
         .slice(0, 10)
@@ -108,15 +109,28 @@ function chosen(
 function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): SigningRequest {
   const isDer = bytes[0] === 0x30 && !looksLikePem(bytes)
   if (!isDer && !looksLikePem(bytes)) {
-    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${source} holds no certificate request`, {
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
       why: 'it is neither PEM nor DER, nor YAML or JSON with a CertificateSigningRequest',
       next: `kcert inspect ${source} says what it is`,
     })
   }
+  const count = isDer
+    ? 1
+    : readPem(bytes).blocks.filter(({ label }) => /CERTIFICATE REQUEST$/.test(label)).length
+  if (count > 1) {
+    throw new KcertError(
+      'KCERT_USAGE',
+      `${sourceName(source)} holds ${count} requests, and an object has one`,
+      {
+        why: 'the API server and the signer read the first of spec.request, and would pass over the others',
+        next: 'put each into a file of its own',
+      },
+    )
+  }
   if (signer === undefined) {
     throw new KcertError(
       'KCERT_USAGE',
-      `${source} is a request without its Kubernetes object: no signer is named`,
+      `${sourceName(source)} is a request without its Kubernetes object: no signer is named`,
       {
         why: 'the rules are those of the signer',
         next: `kcert csr check ${source} --signer kubernetes.io/kube-apiserver-client --usage "client auth"`,

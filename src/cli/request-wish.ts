@@ -8,6 +8,7 @@ import {
   type RequestSpec,
 } from '../csr/request-spec.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { sourceName } from '../errors/source-name.ts'
 import { readCfsslRequest } from '../pki/cfssl-request.ts'
 import { parseKeyType } from '../x509/new-key.ts'
 import { checkStandardInput, type NamedFile } from './command-files.ts'
@@ -97,6 +98,52 @@ export function checkTogether(flags: WishFlags & OtherFlags): void {
   })
 }
 
+const objectFlags = ['name', 'signer', 'usage', 'expiration-seconds'] as const
+const controlPlaneFlags = [
+  'kubeadm-config',
+  'node-name',
+  'advertise-address',
+  'control-plane-endpoint',
+  'service-subnet',
+  'cert-dir',
+  'kubeconfig-dir',
+  'ca-cert',
+] as const
+
+type AllFlags = Partial<Record<(typeof controlPlaneFlags)[number], string | undefined>> &
+  WishFlags & { readonly kubeadm?: string | undefined; readonly output: string }
+
+/**
+ * Throws KCERT_USAGE for a flag of something that is not made: its author expects that it has an effect. A report shows the
+ * object, too.
+ */
+export function checkEffect(flags: AllFlags): void {
+  const hasObject = !['pem', 'cfssl'].includes(flags.output) && flags.kubeadm === undefined
+  const useless: readonly (readonly [names: readonly (keyof AllFlags)[], owner: string])[] = [
+    [hasObject ? [] : objectFlags, 'the object of Kubernetes: -o manifest'],
+    [
+      flags.kubeadm === undefined ? controlPlaneFlags : [],
+      'the certificates of a control plane: --kubeadm ROW',
+    ],
+    [
+      flags.kubeadm === undefined && flags.service === undefined ? ['cluster-domain'] : [],
+      '--service NAME.NAMESPACE and --kubeadm ROW',
+    ],
+  ]
+  for (const [names, owner] of useless) {
+    const name = names.find((one) => isGiven(flags[one]))
+    if (name === undefined) continue
+    throw new KcertError('KCERT_USAGE', `--${name} has no effect here`, {
+      why: `it belongs to ${owner}`,
+      next: `leave --${name} out, or make what it is for`,
+    })
+  }
+}
+
+function isGiven(value: string | number | readonly string[] | undefined): boolean {
+  return typeof value === 'object' ? value.length > 0 : value !== undefined
+}
+
 /** A flag that would have no effect, which nobody who wrote it expects. */
 function unfitBeside(kind: (typeof kinds)[number], flags: WishFlags & OtherFlags): string | undefined {
   const takesNames = flags.kubeadm === undefined || ['all', 'apiserver'].includes(flags.kubeadm)
@@ -157,7 +204,7 @@ async function specOfCfssl(file: string, flags: WishFlags, context: Context): Pr
   const { subject, altNames, keyType, leftOut, ca } = request
   // As cfssl genkey does: a CA is made by another command.
   if (ca !== undefined) {
-    throw new KcertError('KCERT_CFSSL_INVALID', `${file} asks for a CA`, {
+    throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} asks for a CA`, {
       why: 'it has a "ca" section',
       next: `kcert ca init --cfssl ${file}, or take "ca" out`,
     })
@@ -168,7 +215,7 @@ async function specOfCfssl(file: string, flags: WishFlags, context: Context): Pr
     altNames: joinedAltNames(altNames, altNamesOf(flags)),
     keyType,
     objectName: objectNameOf(commonName ?? altNames.dns[0] ?? ''),
-    notices: leftOut.map((member) => `"${member}" of ${file} is not followed`),
+    notices: leftOut.map((member) => `"${member}" of ${sourceName(file)} is not followed`),
   }
 }
 

@@ -2,10 +2,11 @@ import { kubernetesProfile } from '../ca/profile.ts'
 import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderSignedRequests } from '../output/signed-requests.ts'
-import { checkOutputPath, writePublicFile } from '../system/output-file.ts'
-import { ledgerPath, openAuthorityFiles } from './authority-files.ts'
+import { writePublicFile } from '../system/output-file.ts'
+import { authorityInputs, ledgerOf, openAuthorityFiles } from './authority-files.ts'
 import { openClusterOf } from './cluster.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
+import { checkFiles } from './command-files.ts'
 import type { Context } from './context.ts'
 import { exitOfSigning, type SigningWish, signRequests } from './sign-requests.ts'
 import { durationMs, type ProfileFlags, termsOf } from './signing-profile.ts'
@@ -36,7 +37,15 @@ export async function signOnCluster(flags: Flags, context: Context) {
     throw new KcertError('KCERT_USAGE', 'the certificates of a cluster are put onto their objects', {
       next: '--out FILE, or kcert csr fetch NAME',
     })
-  if (out !== undefined) checkOutputPath(out, { replace: force })
+  const ledger = ledgerOf(flags)
+  checkFiles({
+    inputs: [...authorityInputs(flags), { by: '--config', path: flags.config }],
+    outputs: [
+      { by: '--out', path: out, holds: 'public' },
+      { by: '--ledger', path: ledger, holds: 'ledger' },
+    ],
+    replace: force,
+  })
   const isBounded = flags.usage !== undefined || flags.profile !== undefined || flags.config !== undefined
   const { profile, notices } = isBounded
     ? await termsOf(flags, context)
@@ -53,7 +62,6 @@ export async function signOnCluster(flags: Flags, context: Context) {
       dryRun: Boolean(flags['dry-run']),
       concurrency: uploadsAtOnce,
     }
-    const ledger = flags.ledger ?? ledgerPath(flags.ca)
     const signed = await signRequests(wish, {
       api: cluster.requests,
       authority,

@@ -62,7 +62,7 @@ function profileOfUsages(asked: readonly string[], ttlMs: number | undefined): S
 
 /** Returns --duration in milliseconds. Throws KCERT_USAGE for one that is not above zero. */
 export function durationMs(text: string): number {
-  const ms = parseDuration(text)
+  const ms = parseDuration(text, '--duration')
   if (ms > 0) return ms
   throw new KcertError('KCERT_USAGE', `--duration ${text} is not above zero`, { next: '--duration 8760h' })
 }

@@ -1,6 +1,9 @@
 import { isUsage, usages as knownUsages } from '../pki/usages.ts'
+import { nameOfOid } from '../x509/oids.ts'
 import type { CertificateRequest } from '../x509/request.ts'
+import { signatureFault } from '../x509/signature-fault.ts'
 import { listed, quoted } from './quoting.ts'
+import { objectNameDefect } from './request-name.ts'
 import type { Finding } from './rule.ts'
 import { signerNameDefect } from './signer-name.ts'
 import {
@@ -48,10 +51,17 @@ function objectFindings({ apiVersion, name, generateName }: SigningRequest): Fin
     apiVersion === 'certificates.k8s.io/v1'
       ? finding('api-version', apiVersion)
       : finding('api-version', quoted(apiVersion), 'write apiVersion: certificates.k8s.io/v1'),
-    name || generateName
-      ? finding('object-name', quoted(name || `${generateName}…`))
-      : finding('object-name', 'the object has none', 'write metadata.name'),
+    objectNameFinding(name, generateName),
   ]
+}
+
+function objectNameFinding(name = '', generateName = ''): Finding {
+  const id = 'object-name'
+  if (name === '' && generateName === '') return finding(id, 'the object has none', 'write metadata.name')
+  const defect = objectNameDefect(name) ?? objectNameDefect(generateName)
+  return defect === undefined
+    ? finding(id, quoted(name || `${generateName}…`))
+    : finding(id, defect, 'take lower-case letters, digits, "-" and "."')
 }
 
 function contentFindings(request: CertificateRequest): Finding[] {
@@ -60,14 +70,16 @@ function contentFindings(request: CertificateRequest): Finding[] {
   return [
     finding(
       'request-form',
-      `PKCS#10 request for the key ${[algorithm, curve ?? bits].filter(Boolean).join(' ')}`,
+      `PKCS#10 request for the key ${[nameOfOid(algorithm) ?? algorithm, curve ?? bits].filter(Boolean).join(' ')}`,
     ),
     verdict.ok
       ? finding('request-signature', 'made with the private key of the request')
       : finding(
           'request-signature',
-          verdict.reason,
-          'make the request anew with the key that belongs to it: kcert csr create --key FILE',
+          signatureFault(verdict.reason),
+          verdict.reason === 'bad-signature'
+            ? 'make the request anew with the key that belongs to it: kcert csr create --key FILE'
+            : 'make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',
         ),
   ]
 }

@@ -97,11 +97,13 @@ export function refuseHopeless(name: string, signerName: string, findings: reado
   const isSigner = fault.question === 'signing' && findSigner(signerName) !== undefined
   throw new KcertError(
     'KCERT_CSR_SIGNER_REFUSED',
-    `request ${quoted(name)} for signer ${signerName} would be refused: ${fault.detail}`,
+    `request ${quoted(name)} for signer ${signerName} would ${fault.question === 'signing' && !isSigner ? 'wait for ever' : 'be refused'}: ${fault.detail}`,
     {
       why: isSigner
         ? 'the object would be approved and then get the condition Failed, for good'
-        : 'the API server checks this when the object is made',
+        : fault.question === 'signing'
+          ? 'the API server takes the object, and nobody ever signs it'
+          : 'the API server checks this when the object is made',
       next:
         isSigner && preset !== undefined
           ? `kcert csr create ${preset}`

@@ -1,4 +1,4 @@
-import { shellWord } from './quoting.ts'
+import { quoted, shellWord } from './quoting.ts'
 
 // The API server takes any name that is one segment of a path, so a slash ends the kind that kubectl writes before it.
 const kind = /^(?:csr|certificatesigningrequests?)(?:\.(?:v1\.)?certificates\.k8s\.io)?\//i
@@ -6,6 +6,13 @@ const kind = /^(?:csr|certificatesigningrequests?)(?:\.(?:v1\.)?certificates\.k8
 /** Returns the name of an object as the operator wrote it: NAME, csr/NAME, or all that `kubectl get -o name` prints. */
 export function requestNameOf(word: string): string {
   return word.replace(kind, '')
+}
+
+/** Returns why the API server takes no object of this name, or undefined (k8s.io/apimachinery pkg/api/validation/path). */
+export function objectNameDefect(name: string): string | undefined {
+  if (name === '.' || name === '..') return `${quoted(name)} is a step in a path, and no name`
+  const odd = ['/', '%'].find((character) => name.includes(character))
+  return odd === undefined ? undefined : `${quoted(name)} has a "${odd}", which no path of the API takes`
 }
 
 /** Returns the name of an object as `kubectl get -o name` prints it. */

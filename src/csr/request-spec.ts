@@ -7,7 +7,7 @@ import type { NameInput } from '../x509/name-encoding.ts'
 import type { KeyType } from '../x509/new-key.ts'
 import { parseMailbox, uriDefect } from '../x509/syntax.ts'
 import { quoted } from './quoting.ts'
-import { isSubdomain } from './signer-name.ts'
+import { isDnsName, isSubdomain } from './signer-name.ts'
 
 /** A request before it is made: what it will ask for, and of whom. */
 export interface RequestSpec {
@@ -88,9 +88,16 @@ function unique(names: readonly string[]): string[] {
 function checkedDns(name: string): string {
   if (parseIp(name) !== undefined) throw wrongName('--dns', name, 'is an IP address', `--ip ${name}`)
   const plain = name.startsWith('*.') ? name.slice(2) : name
-  if (isSubdomain(plain.toLowerCase())) return name
+  // Four numbers are an address that was mistyped: no client looks such a name up.
+  const isNumbers = /^\d+(?:\.\d+){3}$/.test(plain)
+  if (isDnsName(plain.toLowerCase()) && !isNumbers) return name
   const isForeign = /[^\x00-\x7f]/.test(name)
-  const why = isForeign ? 'is not ASCII, which certificates want' : 'is no DNS name'
+  const isLong = isSubdomain(plain.toLowerCase()) && !isNumbers
+  const why = isForeign
+    ? 'is not ASCII, which certificates want'
+    : isLong
+      ? 'has a label of more than 63 characters'
+      : 'is no DNS name'
   throw wrongName('--dns', name, why, isForeign ? 'write it in its xn-- form' : undefined)
 }
 
@@ -99,7 +106,7 @@ function checkedIp(text: string): string {
   if (octets !== undefined) return formatIp(octets)
   const isRange = text.includes('/') && parseIp(text.split('/')[0]!) !== undefined
   const why = isRange ? 'is a range: a certificate holds single addresses' : 'is no IP address'
-  throw wrongName('--ip', text, why, isSubdomain(text) ? `--dns ${text}` : undefined)
+  throw wrongName('--ip', text, why, isDnsName(text) && /[a-z]/.test(text) ? `--dns ${text}` : undefined)
 }
 
 function checkedUri(uri: string): string {

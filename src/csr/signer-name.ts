@@ -34,6 +34,11 @@ export function isSubdomain(name: string): boolean {
   return name.length <= longestSubdomain && name.split('.').every((one) => label.test(one))
 }
 
+/** True for a lower-case name that DNS can hold: a subdomain whose labels have at most 63 octets (RFC 1035 section 2.3.4). */
+export function isDnsName(name: string): boolean {
+  return isSubdomain(name) && name.split('.').every((one) => one.length <= longestLabel)
+}
+
 /** True for the signers whose names Kubernetes keeps for itself. */
 export function isKubernetesDomain(signerName: string): boolean {
   const [domain = ''] = signerName.split('/')

@@ -35,7 +35,7 @@ function signerFinding(signerName: string): Finding {
     return {
       ...found,
       outcome: 'unmet',
-      detail: `${quoted(signerName)} is no signer of Kubernetes: the request would wait for ever`,
+      detail: `${quoted(signerName)} is no signer of Kubernetes, and its domain is kept for those`,
       next: `ask one of ${names.join(', ')}, or a signer of your own domain`,
     }
   }

@@ -108,9 +108,18 @@ function caSectionOf(ca: Members): CfsslCaSection {
   // Zero stands for "no limit" unless pathlenzero says that it is meant.
   const isLimited = length > 0 || ca.isTrue('pathlenzero')
   return {
-    ...(expiry ? { expiryMs: parseDuration(expiry) } : {}),
-    ...(backdate ? { backdateMs: parseDuration(backdate) } : {}),
+    ...(expiry ? { expiryMs: durationOf('expiry', expiry) } : {}),
+    ...(backdate ? { backdateMs: durationOf('backdate', backdate) } : {}),
     ...(isLimited ? { pathLength: length } : {}),
+  }
+}
+
+function durationOf(member: string, text: string): number {
+  try {
+    return parseDuration(text)
+  } catch (error) {
+    const { message, why = '' } = error as KcertError
+    throw refuse(`ca.${member}: ${message}`, why)
   }
 }
 

@@ -20,13 +20,17 @@ const longestMs = 2 ** 63 / 1e6
 const pattern = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h|d))+)$/
 const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/g
 
-/** Returns the milliseconds of "876000h", "1h30m", "90d" or "-5m"; parts of a millisecond are kept. Throws KCERT_USAGE. */
-export function parseDuration(text: string): number {
+/**
+ * Returns the milliseconds of "876000h", "1h30m", "90d" or "-5m"; parts of a millisecond are kept. Throws KCERT_USAGE, which names
+ * `by`: the flag or member that it stands in.
+ */
+export function parseDuration(text: string, by?: string): number {
   // Longer ones are no durations, and cost time to match.
-  if (text.length > 100 || !pattern.test(text)) throw refusal(text, 'it is written like 8760h, 1h30m or 365d')
+  if (text.length > 100 || !pattern.test(text))
+    throw refusal(text, by, 'it is written like 8760h, 1h30m or 365d')
   let ms = 0
   for (const [, number, unit] of text.matchAll(part)) ms += Number(number) * unitMs[unit!]!
-  if (ms > longestMs) throw refusal(text, 'it is longer than 292 years, which is as far as Go counts')
+  if (ms > longestMs) throw refusal(text, by, 'it is longer than 292 years, which is as far as Go counts')
   return text.startsWith('-') ? -ms : ms
 }
 
@@ -39,7 +43,9 @@ export function formatDuration(ms: number): string {
   return minutes > 0 ? `${sign}${minutes}m${seconds % 60}s` : `${sign}${seconds}s`
 }
 
-function refusal(text: string, why: string): KcertError {
+function refusal(text: string, by: string | undefined, why: string): KcertError {
   const shown = text.length > 40 ? `${text.slice(0, 40)}…` : text
-  return new KcertError('KCERT_USAGE', `"${shown}" is no duration`, { why })
+  return new KcertError('KCERT_USAGE', `${by === undefined ? '' : `${by} `}"${shown}" is no duration`, {
+    why,
+  })
 }

@@ -75,7 +75,9 @@ export function readPrivateKey(input: PemBlock | Uint8Array, password?: string):
     throw new KcertError('KCERT_X509_MALFORMED', `PEM block ${input.label} is no private key`)
   if (format === 'unsupported') {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `PEM block ${input.label} is not supported`, {
-      next: 'ssh-keygen -p -m PKCS8 -f FILE rewrites an OpenSSH key',
+      next: input.label.startsWith('OPENSSH')
+        ? 'ssh-keygen -p -m PKCS8 -f FILE rewrites an OpenSSH key'
+        : 'make a new key: kcert key generate --out FILE',
     })
   }
   const isEncrypted = input.headers.get('Proc-Type')?.includes('ENCRYPTED') === true

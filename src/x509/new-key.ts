@@ -38,7 +38,7 @@ export function parseKeyType(name: string): KeyType {
   if (curve !== null) return { algorithm: 'ECDSA', curve: `P-${curve[1] as '256' | '384' | '521'}` }
   if (plain === 'ED25519') return { algorithm: 'Ed25519' }
   throw new KcertError('KCERT_USAGE', `key type "${name}" is not one that kcert makes`, {
-    why: `it makes ${keyTypeNames.join(', ')}, and RSA of other lengths from 2048 to 4096`,
+    why: `it makes ${keyTypeNames.join(', ')}, and RSA of other lengths from 2048 to 4096 that 8 divides`,
   })
 }
 
@@ -108,7 +108,7 @@ function encryptPkcs8(plain: Uint8Array, password: string): Uint8Array {
 function notEncryptable(format: KeyFormat): KcertError {
   return new KcertError('KCERT_USAGE', `a key in format ${format} cannot be encrypted`, {
     why: 'only PKCS#8 has an encryption that is still considered safe',
-    next: 'leave --format out',
+    next: 'take pkcs8, or leave the password out',
   })
 }
 
@@ -116,6 +116,6 @@ function unfitFormat(format: string, key: KeyObject): KcertError {
   const owner = format === 'sec1' ? 'ECDSA' : 'RSA'
   return new KcertError('KCERT_USAGE', `format ${format} does not hold ${key.asymmetricKeyType} keys`, {
     why: `${format} is for ${owner} alone; pkcs8 holds every type`,
-    next: '--format pkcs8, or kubernetes for what its own tools write',
+    next: 'take pkcs8, or kubernetes for what its own tools write',
   })
 }

@@ -4,7 +4,6 @@ import { coordinateSize, isCurveName } from './curves.ts'
 import { constructedTag, DerReader, tags } from './der.ts'
 import { explicit, integer, octetString, oid, sequence } from './der-writer.ts'
 import { nameOfOid } from './oids.ts'
-import { unsupported } from './pbe.ts'
 
 // Private keys in the clear, on their way to node:crypto. What is handed on is checked first: OpenSSL believes a file more than
 // is good, and computes what it asks for.
@@ -98,4 +97,11 @@ function importKey(der: Uint8Array, type: 'pkcs1' | 'sec1' | 'pkcs8'): KeyObject
       cause,
     })
   }
+}
+
+// What cannot be converted, for no program of Kubernetes reads such a key in any form.
+function unsupported(what: string): KcertError {
+  return new KcertError('KCERT_KEY_UNSUPPORTED', `${what} is not supported`, {
+    next: 'make a new key, of RSA, ECDSA P-256 to P-521 or Ed25519: kcert key generate --out FILE',
+  })
 }

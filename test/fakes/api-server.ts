@@ -92,7 +92,7 @@ export class FakeApiServer {
       this.#now(),
       randomBytes(8).toString('hex'),
     )
-    this.authority = { certificate, key }
+    this.authority = { names: { ca: 'ca.pem', key: 'ca-key.pem' }, certificate, key }
     this.caPem = writePem('CERTIFICATE', certificate.der)
     this.signer =
       options.signer === 'controller' ? controllerSigner(this.authority, this.#now) : options.signer

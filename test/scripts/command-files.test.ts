@@ -74,6 +74,24 @@ test.each([
     ['csr', 'create', '--cfssl', 's.json', '--force', '--key-out', 's.json'],
     '--key-out s.json is the file of --cfssl s.json',
   ],
+  [
+    ['ca', 'sign', '--csr', 'x', ...authority, '--force', '--out', 'ca-key.pem'],
+    '--out ca-key.pem is the file of --ca-key ca-key.pem',
+  ],
+  [
+    [
+      'csr',
+      'create',
+      '--kubeadm',
+      'front-proxy-client',
+      '--force',
+      '--cert-dir',
+      '.',
+      '--kubeadm-config',
+      'link/front-proxy-client.key',
+    ],
+    '--cert-dir front-proxy-client.key is the file of --kubeadm-config link/front-proxy-client.key',
+  ],
   [['inspect', 'ca.pem', '--output-file', 'ca.pem'], '--output-file ca.pem is the file of TARGET ca.pem'],
   [['inspect', 'ca.pem', '--output-file', 'a.key'], 'a.key holds a private key and is not replaced'],
 ])('%j is refused, and all files are as they were', (args, message) => {
@@ -82,6 +100,7 @@ test.each([
   symlinkSync('.', join(at, 'link'))
   linkSync(join(at, 'ca.pem'), join(at, 'hard.pem'))
   writeFileSync(join(at, 's.json'), '{"CN":"x"}')
+  writeFileSync(join(at, 'front-proxy-client.key'), 'kind: ClusterConfiguration\n')
   writeFileSync(join(at, 'pw'), 'secret\n')
   writeFileSync(
     join(at, 'both.pem'),

@@ -166,7 +166,7 @@ describe('kcert csr check', () => {
     expect(kcert(['csr', 'check', '-'], { stdin: several })).toEqual({
       stdout: '',
       stderr:
-        'KCERT_USAGE: - holds 2 requests, and one is checked at a time\nwhy: it holds csr-7x2lq, other\nnext: name one: --name csr-7x2lq\n',
+        'KCERT_USAGE: standard input holds 2 requests, and one is checked at a time\nwhy: it holds csr-7x2lq, other\nnext: name one: --name csr-7x2lq\n',
       exit: 2,
     })
     expect(report(['-', '--name', 'other'], several).spec.name).toBe('other')
@@ -177,21 +177,21 @@ describe('kcert csr check', () => {
       'no signer',
       ['-'],
       requestPem(servingDescription()),
-      'KCERT_USAGE: - is a request without its Kubernetes object',
+      'KCERT_USAGE: standard input is a request without its Kubernetes object',
       2,
     ],
     [
       'nothing',
       ['-', '--signer', 'a.b/c'],
       '',
-      'KCERT_MANIFEST_MALFORMED: - holds no certificate request',
+      'KCERT_MANIFEST_MALFORMED: standard input holds no certificate request',
       2,
     ],
     [
       'another kind',
       ['-'],
       '{"kind":"CertificateSigningRequestX"}',
-      'KCERT_MANIFEST_MALFORMED: - holds no CertificateSigningRequest',
+      'KCERT_MANIFEST_MALFORMED: standard input holds no CertificateSigningRequest',
       2,
     ],
     [

@@ -152,6 +152,6 @@ test('an empty password is none', () => {
   const { stderr, exit } = kcert(['key', 'generate', '--out', '-', '--password-file', '-'], { stdin: '\nx' })
   expect([exit, stderr]).toEqual([
     2,
-    expect.stringContaining('the first line of the password file - is empty'),
+    expect.stringContaining('the first line of the password file standard input is empty'),
   ])
 })

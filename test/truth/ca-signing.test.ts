@@ -51,6 +51,7 @@ const now = new Date('2026-11-21T09:00:00Z')
 const fromNow = (seconds: number): Date => new Date(now.getTime() + seconds * 1000)
 const secondsFromNow = (date: Date): number => (date.getTime() - now.getTime()) / 1000
 const day = 86_400
+const caUntil = (notAfter: Date) => ({ notAfter, ca: 'ca.pem', key: 'ca-key.pem' })
 
 const caKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const requestKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
@@ -79,7 +80,7 @@ describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.3
     const { cases } = truth!.ca_sign
     const found = cases.map(({ id, ttl, backdate, short = 0 }) => {
       const policy = { ttlMs: ttl * 1000, backdateMs: backdate * 1000, shortMs: short * 1000 }
-      const { notBefore, notAfter } = validityOf(policy, now, fromNow(day))
+      const { notBefore, notAfter } = validityOf(policy, now, caUntil(fromNow(day)))
       return { id, notBefore: secondsFromNow(notBefore), notAfter: secondsFromNow(notAfter) }
     })
     expect(found).toEqual(cases.map(({ id, notBefore, notAfter }) => ({ id, notBefore, notAfter })))
@@ -88,14 +89,18 @@ describe.skipIf(truth === undefined)("kcert's CA, as kube-controller-manager 1.3
 
   test('refuses with an expired CA, and says which of the two it is: 2 of 2', () => {
     const words: Readonly<Record<string, RegExp>> = {
-      'signer has expired': /^the CA has expired before the certificate would begin$/,
+      'signer has expired': /^the CA ca.pem has expired, before the certificate would begin$/,
       'refusing to sign a certificate that expired in the past':
-        /^the CA has expired, so the certificate would be expired when it is signed$/,
+        /^the CA ca.pem has expired, and so would be what it signs$/,
     }
     const { errors } = truth!.ca_sign
     for (const { ttl, backdate, caNotAfter, error } of errors) {
       const sign = () =>
-        validityOf({ ttlMs: ttl * 1000, backdateMs: backdate * 1000, shortMs: 0 }, now, fromNow(caNotAfter))
+        validityOf(
+          { ttlMs: ttl * 1000, backdateMs: backdate * 1000, shortMs: 0 },
+          now,
+          caUntil(fromNow(caNotAfter)),
+        )
       expect(sign).toThrow(KcertError)
       expect(sign).toThrow(words[error]!)
     }

@@ -5,10 +5,11 @@ import type { AuthorityReport } from '../../ca/report.ts'
 import { issueRoot, kubeadmCaTtlMs, type RootDescription } from '../../ca/root.ts'
 import { rootOfCfssl } from '../../ca/root-of-cfssl.ts'
 import { drawSerialNumber } from '../../ca/serial.ts'
-import { finishInterruptedPair, ledgerPath, readKeyFile, withLedger } from '../../cli/authority-files.ts'
+import { finishInterruptedPair, ledgerPath, withLedger } from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { readInput, readPassword } from '../../cli/input.ts'
+import { readKeyFile } from '../../cli/key-file.ts'
 import { lifetimeFlags, lifetimeMs } from '../../cli/lifetime.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
@@ -140,7 +141,8 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     const wish = await this.wish(flags)
     const passwordFile = flags['password-file']
     const key = flags.key
-      ? await readKeyFile(flags.key, passwordFile, this.context)
+      ? (await readKeyFile(flags.key, { flag: '--password-file', file: passwordFile }, this.context))
+          .keyObject
       : generatePrivateKey(wish.keyType)
     const keyPem = flags.key
       ? undefined

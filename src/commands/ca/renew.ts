@@ -82,9 +82,9 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
     })
 
     const pem = writePem('CERTIFICATE', certificate.der)
-    const notices = noticesOfRenewal(authority, certificate)
-    if (flags.output === 'text') this.notice(renderNotices(notices))
+    const notices = noticesOfRenewal(authority, certificate, now)
     const backup = this.replace(out, pem, now, flags)
+    if (flags.output === 'text') this.notice(renderNotices(notices))
     const report: AuthorityReport = {
       apiVersion: 'kcert/v1',
       kind: 'CertificateAuthority',

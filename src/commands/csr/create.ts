@@ -1,15 +1,22 @@
-import type { KeyObject } from 'node:crypto'
 import type { Interfaces } from '@oclif/core'
 import { finishInterruptedPair } from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import { readInput, readPassword } from '../../cli/input.ts'
+import { inFile, readInput, readPassword } from '../../cli/input.ts'
+import { readKeyFile } from '../../cli/key-file.ts'
 import { writeKubeadmRequests } from '../../cli/kubeadm-request-files.ts'
 import { canAsk, DeclinedError, terminalAsker } from '../../cli/prompts.ts'
 import { requestFlags } from '../../cli/request-flags.ts'
 import { checkOutputs, deliverRequest, filesOf, isFile, isReport } from '../../cli/request-outputs.ts'
 import { askForRequest } from '../../cli/request-questions.ts'
-import { checkTogether, kubeadmSettingsOf, saysWhat, wishOf } from '../../cli/request-wish.ts'
+import {
+  checkEffect,
+  checkTogether,
+  inputsOf,
+  kubeadmSettingsOf,
+  saysWhat,
+  wishOf,
+} from '../../cli/request-wish.ts'
 import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
 import { createdRequest } from '../../csr/created-request.ts'
 import { kubeadmRequests } from '../../csr/kubeadm-requests.ts'
@@ -23,7 +30,6 @@ import { renderCreated } from '../../output/csr-create.ts'
 import { renderJson } from '../../output/json.ts'
 import { renderYaml } from '../../output/yaml.ts'
 import { readCertificates } from '../../x509/certificate.ts'
-import { readPrivateKeyFile } from '../../x509/keys.ts'
 import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 import { writePem } from '../../x509/pem.ts'
 
@@ -114,6 +120,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
   }
 
   private async makeOne(flags: CreateFlags): Promise<ExitCode> {
+    checkEffect(flags)
     checkOutputs(flags)
     const { out, 'key-out': keyOut } = flags
     if (isFile(out)) await finishInterruptedPair(out)
@@ -141,8 +148,9 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     flags: CreateFlags,
   ): Promise<{ der: Uint8Array; keyPem: string | undefined }> {
     if (flags.key !== undefined) {
-      const key = await this.readKey(flags.key, flags['password-file'])
-      return { der: makeRequest(spec, key), keyPem: undefined }
+      const password = { flag: '--password-file', file: flags['password-file'] } as const
+      const { keyObject } = await readKeyFile(flags.key, password, this.context)
+      return { der: makeRequest(spec, keyObject), keyPem: undefined }
     }
     const password = await readPassword(flags['password-file'], this.context)
     const isForKubernetes =
@@ -152,22 +160,11 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     return { der: makeRequest(spec, key), keyPem: writePrivateKey(key, format, password) }
   }
 
-  private async readKey(file: string, passwordFile: string | undefined): Promise<KeyObject> {
-    const password = await readPassword(passwordFile, this.context)
-    const { keyObject } = readPrivateKeyFile(await readInput(file, this.context), password)
-    if (keyObject !== undefined) return keyObject
-    throw new KcertError(
-      'KCERT_KEY_ENCRYPTED',
-      `the private key ${file} is encrypted, and no password was given`,
-      {
-        next: 'name a file with the password on its first line: --password-file FILE',
-      },
-    )
-  }
-
   private async makeKubeadmFiles(row: string, flags: CreateFlags): Promise<ExitCode> {
     if (flags.output !== 'pem' && !isReport(flags.output)) throw unfitFormat(flags.output)
     if (flags.out !== undefined || flags['key-out'] !== undefined) throw notOneFile(row)
+    checkEffect(flags)
+    if (flags.key !== undefined) throw ownKey(row)
     if (flags['password-file'] !== undefined || flags['key-format'] !== undefined) throw unfitKey()
     const requests = kubeadmRequests(row, await kubeadmSettingsOf(flags, this.context))
     const created = writeKubeadmRequests(
@@ -177,7 +174,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
         kubeconfigDir: flags['kubeconfig-dir'],
         caPem: await this.caPem(flags['ca-cert']),
       },
-      { replace: flags.force },
+      { replace: flags.force, inputs: inputsOf(flags) },
     )
     const notices = requests.flatMap(({ spec }) => spec.notices)
     await this.tell(created, notices, { ...flags, out: 'files' })
@@ -191,9 +188,11 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
 
   private async caPem(file: string | undefined): Promise<string | undefined> {
     if (file === undefined) return undefined
-    return readCertificates(await readInput(file, this.context))
-      .map(({ der }) => writePem('CERTIFICATE', der))
-      .join('')
+    const bytes = await readInput(file, this.context)
+    const certificates = inFile(file, () => readCertificates(bytes))
+    const leaf = certificates.find(({ isCa }) => !isCa)
+    if (leaf !== undefined) throw noCa(file, leaf.subject.text)
+    return certificates.map(({ der }) => writePem('CERTIFICATE', der)).join('')
   }
 
   private async tell(
@@ -217,8 +216,9 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
 type CreateFlags = Interfaces.InferredFlags<typeof requestFlags>
 
 // One certificate row of kubeadm's table may go to two files, as any other request.
-function asksForOneFile({ kubeadm, 'cert-dir': certDir, 'key-out': keyOut }: CreateFlags): boolean {
-  return kubeadm !== 'all' && !kubeadm?.endsWith('.conf') && certDir === undefined && keyOut !== undefined
+function asksForOneFile({ kubeadm, 'cert-dir': certDir, key, 'key-out': keyOut }: CreateFlags): boolean {
+  const isOne = kubeadm !== 'all' && !kubeadm?.endsWith('.conf') && certDir === undefined
+  return isOne && (keyOut ?? key) !== undefined
 }
 
 /** The object of a request, where there can be one. A report of a request that is for another CA is no mistake. */
@@ -230,6 +230,17 @@ function objectForReport(spec: RequestSpec, der: Uint8Array): { manifest?: Manif
     if (!(error instanceof KcertError)) throw error
     return { notices: [error.message] }
   }
+}
+
+function noCa(file: string, subject: string): KcertError {
+  return new KcertError(
+    'KCERT_CA_UNFIT',
+    `--ca-cert ${file} is no CA: ${subject || 'its subject is empty'}`,
+    {
+      why: 'the kubeconfigs would trust no API server by it',
+      next: '--ca-cert with the certificate of the CA that signs for API servers: ca.crt',
+    },
+  )
 }
 
 function nothingSaid(): KcertError {
@@ -250,6 +261,13 @@ function notOneFile(row: string): KcertError {
   return new KcertError('KCERT_USAGE', `--kubeadm ${row} makes several files`, {
     why: '--out and --key-out name one request and one key',
     next: '--cert-dir DIR --kubeconfig-dir DIR',
+  })
+}
+
+function ownKey(row: string): KcertError {
+  return new KcertError('KCERT_USAGE', `--key does not go with the folders of --kubeadm ${row}`, {
+    why: 'every certificate of a control plane has a key of its own, which is made',
+    next: 'leave --key out, or --kubeadm ROW --key FILE --out FILE for one of them',
   })
 }
 

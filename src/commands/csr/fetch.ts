@@ -166,6 +166,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     const [
       fetching,
       files,
+      { readKeyFile },
       { placeOf },
       { readInput },
       { readCertificates },
@@ -175,6 +176,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     ] = await Promise.all([
       import('../../cli/fetch-certificate.ts'),
       import('../../cli/issued-files.ts'),
+      import('../../cli/key-file.ts'),
       import('../../csr/certificate-objects.ts'),
       import('../../cli/input.ts'),
       import('../../x509/certificate.ts'),
@@ -185,7 +187,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     const key =
       flags.key === undefined
         ? undefined
-        : await files.readKeyAtHand(flags.key, flags['password-file'], context)
+        : await readKeyFile(flags.key, { flag: '--password-file', file: flags['password-file'] }, context)
     const ca =
       flags.ca === undefined
         ? undefined

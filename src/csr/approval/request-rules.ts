@@ -1,7 +1,9 @@
+import { nameOfOid } from '../../x509/oids.ts'
 import type { CertificateRequest } from '../../x509/request.ts'
+import { signatureFault } from '../../x509/signature-fault.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Duty, Finding } from '../rule.ts'
-import { isSubdomain } from '../signer-name.ts'
+import { isDnsName, isSubdomain } from '../signer-name.ts'
 import { findSigner, mastersGroup, nodeNameOf, nodesGroup } from '../signers.ts'
 import type { SigningRequest } from '../signing-request.ts'
 
@@ -46,7 +48,7 @@ function possession(request: CertificateRequest): Finding {
     : approvalFinding(
         'key-possession',
         'identity',
-        verdict.reason,
+        signatureFault(verdict.reason),
         'deny it: whoever sent it may not hold the key',
       )
 }
@@ -56,7 +58,9 @@ const strongCurves: ReadonlySet<string> = new Set(['P-256', 'P-384', 'P-521'])
 
 function keyStrength({ publicKey }: CertificateRequest): Finding {
   const { algorithm, bits, curve } = publicKey
-  const text = [algorithm, curve ?? bits].filter((part) => part !== undefined).join(' ')
+  const text = [nameOfOid(algorithm) ?? algorithm, curve ?? bits]
+    .filter((part) => part !== undefined)
+    .join(' ')
   const isStrong =
     algorithm === 'Ed25519' ||
     (algorithm === 'RSA' && bits! >= shortestRsaBits) ||
@@ -66,7 +70,9 @@ function keyStrength({ publicKey }: CertificateRequest): Finding {
     : approvalFinding(
         'key-strength',
         'identity',
-        `${text} is too weak`,
+        ['RSA', 'ECDSA'].includes(algorithm)
+          ? `${text} is too weak`
+          : `${text} keys are none that Kubernetes reads`,
         'make a new key: ECDSA P-256, or RSA of 2048 bits',
       )
 }
@@ -115,7 +121,7 @@ function plainNames({ subjectAltNames: { dns, other } }: CertificateRequest): Fi
   const id = 'plain-names'
   const next = 'make the request anew with DNS names and IP addresses alone'
   if (other.length > 0) return approvalFinding(id, 'entitlement', `it has ${listed(other)}`, next)
-  const odd = dns.filter((name) => !isSubdomain(name.replace(/^\*\./, '').toLowerCase()))
+  const odd = dns.filter((name) => !isDnsName(name.replace(/^\*\./, '').toLowerCase()))
   return odd.length === 0
     ? approvalFinding(id, 'entitlement', 'all names are well formed')
     : approvalFinding(id, 'entitlement', `${listed(odd)} is no DNS name`, next)

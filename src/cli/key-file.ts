@@ -1,0 +1,40 @@
+import type { KeyObject } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import { sourceName } from '../errors/source-name.ts'
+import { readPrivateKeyFile } from '../x509/keys.ts'
+import type { PublicKeyInfo } from '../x509/public-key.ts'
+import type { Context } from './context.ts'
+import { inFile, readInput, readPassword } from './input.ts'
+
+/** A private key that was read, and where it lies. */
+export interface KeyAtHand {
+  readonly publicKey: PublicKeyInfo
+  readonly keyObject: KeyObject
+  readonly file: string
+}
+
+/** Where the password of a key is, and by which flag that is said. */
+export interface PasswordSource {
+  readonly flag: '--password-file' | '--ca-password-file'
+  readonly file: string | undefined
+}
+
+/**
+ * Returns the private key of a file, opened with the first line of the password file where it is encrypted. Throws
+ * KCERT_KEY_ENCRYPTED when it is, and nobody says the password; whatever is wrong with it, the file is named.
+ */
+export async function readKeyFile(
+  file: string,
+  { flag, file: passwordFile }: PasswordSource,
+  context: Context,
+): Promise<KeyAtHand> {
+  const password = await readPassword(passwordFile, context)
+  const bytes = await readInput(file, context)
+  const { keyObject, publicKey } = inFile(file, () => readPrivateKeyFile(bytes, password))
+  if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
+  throw new KcertError(
+    'KCERT_KEY_ENCRYPTED',
+    `the private key ${sourceName(file)} is encrypted, and no password was given`,
+    { next: `name a file with the password on its first line: ${flag} FILE` },
+  )
+}

@@ -1,0 +1,16 @@
+import type { SignatureRefusal } from './signature.ts'
+
+// What it means for a request that its signature does not count.
+
+const words: Readonly<Record<SignatureRefusal, string>> = {
+  'bad-signature': 'it was not made with the key in the request, so the requester may not hold that key',
+  'algorithm-refused': 'its algorithm is broken (MD5)',
+  'algorithm-unsupported': 'Kubernetes does not know its algorithm',
+  'key-mismatch': 'it is of another algorithm than the key in the request',
+  'key-unsupported': 'Kubernetes does not use such keys: RSA from 1024 bits, ECDSA P-224 to P-521, Ed25519',
+}
+
+/** Returns why the signature of a request does not count, as a sentence. */
+export function signatureFault(reason: SignatureRefusal): string {
+  return words[reason]
+}

@@ -1,0 +1,206 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { folder, folderWithCa, inFolder, openssl, opensslRequest } from './ca-files.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// What is wrong is said of the file, flag or member that it is wrong in, and what to do next can be done.
+
+const authority = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
+const user = ['--user', 'ann', '--key-out', 'ann.key']
+const client = 'kubernetes.io/kube-apiserver-client'
+
+const place = temporaryFolder('messages')
+
+// A CA, a.csr and a.key, and what else the command lines below name.
+beforeAll(() => {
+  const at = place
+  inFolder(at)(['ca', 'init', '--cn', 'signer', '--out', 'ca.pem', '--key-out', 'ca-key.pem'])
+  opensslRequest(at, 'a')
+  opensslRequest(at, 'b')
+  const { stdout } = spawnSync('cat', ['a.csr', 'b.csr'], { cwd: at, encoding: 'utf8' })
+  writeFileSync(join(at, 'two.csr'), stdout)
+  writeFileSync(join(at, 'pw'), 'wrong\n')
+  writeFileSync(join(at, 's.json'), '{"CN":"x","ca":{"expiry":"foo"}}')
+  writeFileSync(join(at, 'k.yaml'), 'kind: ClusterConfiguration\n')
+  openssl(at, 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', 'rsa.key')
+  openssl(at, 'ecparam', '-name', 'secp256k1', '-genkey', '-noout', '-out', 'koblitz.key')
+  openssl(at, 'pkcs8', '-topk8', '-in', 'a.key', '-passout', 'pass:right', '-out', 'locked.key')
+})
+
+test.each([
+  ...['a/b', '..', '.', 'a%b'].map((name): [string[], number, string] => [
+    ['csr', 'create', ...user, '--name', name, '-o', 'manifest'],
+    3,
+    `request "${name}" for signer ${client} would be refused: "${name}" `,
+  ]),
+  [['csr', 'check', 'two.csr', '--signer', client], 2, 'two.csr holds 2 requests, and an object has one'],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--usage', 'bogus'],
+    2,
+    '--usage has no effect here\nwhy: it belongs to the object of Kubernetes: -o manifest',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--expiration-seconds', '5', '-o', 'cfssl'],
+    2,
+    '--expiration-seconds has no effect here',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--node-name', 'y'],
+    2,
+    '--node-name has no effect here\nwhy: it belongs to the certificates of a control plane: --kubeadm ROW',
+  ],
+  [['csr', 'create', ...user, '--cluster-domain', 'x'], 2, '--cluster-domain has no effect here'],
+  [
+    ['csr', 'create', '--kubeadm', 'all', '--key', 'a.key', '--cert-dir', '.', '--kubeconfig-dir', '.'],
+    2,
+    '--key does not go with the folders of --kubeadm all',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--dns', `${'a'.repeat(64)}.example.com`],
+    2,
+    'has a label of more than 63 characters',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--dns', '10.0.0.999'],
+    2,
+    '--dns "10.0.0.999" is no DNS name',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--ip', '10.0.0.999'],
+    2,
+    '--ip "10.0.0.999" is no IP address\n$',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key-out', 'k', '--key-type', 'RSA-2048', '--key-format', 'sec1'],
+    2,
+    'next: take pkcs8, or kubernetes for what its own tools write',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'koblitz.key'],
+    3,
+    'koblitz.key: EC key on curve secp256k1 is not supported\nnext: make a new key, of RSA, ECDSA',
+  ],
+  [
+    ['csr', 'create', ...user, '--signer', 'kubernetes.io/bogus', '-o', 'manifest'],
+    3,
+    'would wait for ever: "kubernetes.io/bogus" is no signer of Kubernetes, and its domain is kept for those\nwhy: the API server takes the object, and nobody ever signs it',
+  ],
+  [['csr', 'create', '--cn', 'x', '--key', 'a.csr'], 3, 'a.csr: no private key found'],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'locked.key', '--password-file', 'pw'],
+    3,
+    'locked.key: the password does not open the private key',
+  ],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'locked.key'],
+    2,
+    'the private key locked.key is encrypted, and no password was given\nnext: name a file with the password on its first line: --password-file FILE',
+  ],
+  [
+    [
+      ...['csr', 'create', '--kubeadm', 'admin.conf', '--advertise-address', '10.0.0.1'],
+      ...['--kubeconfig-dir', '.', '--ca-cert', 'ca-key.pem'],
+    ],
+    3,
+    'ca-key.pem: no certificate found',
+  ],
+  [
+    ['ca', 'init', '--cn', 'x', '--key', 'locked.key', '--password-file', 'pw', '--out', 'x.pem'],
+    3,
+    'locked.key: the password does not open the private key',
+  ],
+  [
+    ['ca', 'init', '--cn', 'x', '--key', 'locked.key', '--out', 'x.pem'],
+    2,
+    'no password was given\nnext: name a file with the password on its first line: --password-file FILE',
+  ],
+  [
+    ['ca', 'init', '--cn', 'x', '--out', 'x.pem', '--key-out', 'x.key', '--expiry', 'foo'],
+    2,
+    'KCERT_USAGE: --expiry "foo" is no duration',
+  ],
+  [
+    ['ca', 'init', '--cfssl', 's.json', '--out', 'x.pem', '--key-out', 'x.key'],
+    2,
+    'KCERT_CFSSL_INVALID: the cfssl request cannot be followed: ca.expiry: "foo" is no duration',
+  ],
+  [
+    ['ca', 'sign', 'a.csr', ...authority, '--usage', 'server auth', '--duration', 'foo', '--out', '-'],
+    2,
+    '--duration "foo" is no duration',
+  ],
+  [
+    ['ca', 'sign', '-', ...authority, '--profile', 'server', '--out', '-'],
+    3,
+    'standard input holds no certificate request',
+  ],
+  [['ca', 'init', '--cfssl', '-', '--out', 'x.pem', '--key-out', 'k'], 2, 'next: add "CN": "NAME" to it\n'],
+  [
+    ['key', 'generate', '--out', 'k', '--key-type', 'RSA-2049'],
+    2,
+    'RSA of other lengths from 2048 to 4096 that 8 divides',
+  ],
+  [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nnext: kcert csr check --help'],
+  [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr says more'],
+  [
+    ['ca', 'renew', ...authority, '--force', '--out', 'absent/x.pem'],
+    4,
+    '^KCERT_FILE_NOT_WRITTEN: absent/x.pem',
+  ],
+] as [string[], number, string][])('%j: exit %i', (args, exit, words) => {
+  const before = readdirSync(place)
+  const run = inFolder(place)(args, args.includes('--cfssl') ? '{}' : 'nothing')
+  expect(run.stderr).toMatch(pattern(words))
+  expect(run.stderr).not.toMatch(/Note: /)
+  expect([run.exit, run.stdout]).toEqual([exit, ''])
+  // A serial number that was drawn stays drawn; nothing else is left behind.
+  expect(readdirSync(place)).toEqual(before)
+})
+
+/** The words as they are, but for ^ at the beginning and $ at the end. */
+function pattern(words: string): RegExp {
+  const [, begin, text, end] = /^(\^?)([\s\S]*?)(\$?)$/.exec(words)!
+  return new RegExp(begin + RegExp.escape(text!) + end)
+}
+
+test('an expired CA is named with its files, in what is wrong and in what to do next', () => {
+  const place = folderWithCa('--expiry', '5m1s')
+  opensslRequest(place, 'a')
+  const run = inFolder(place)
+  const deadline = Date.now() + 5_000
+  const sign = () =>
+    run(['ca', 'sign', 'a.csr', ...authority, '--profile', 'server', '--out', 'a.pem', '--force'])
+  let signed = sign()
+  while (signed.exit === 0 && Date.now() < deadline) signed = sign()
+  expect(signed.exit).toBe(3)
+  expect(signed.stderr).toMatch(/^KCERT_CA_UNFIT: the CA ca\.pem has expired, /)
+  expect(signed.stderr).toContain('next: kcert ca renew --ca ca.pem --ca-key ca-key.pem gives it a new life')
+  const renewed = run(['ca', 'renew', ...authority, '--days', '30'])
+  expect(renewed.exit).toBe(0)
+  expect(renewed.stderr).toMatch(/^note: the old certificate ended at \d{4}-.*: nobody trusts the CA until/)
+  expect(renewed.stderr).not.toMatch(/stays trusted|before the old one ends/)
+})
+
+test('a request with a key or signature that Kubernetes does not read is told so in words', () => {
+  const place = folder()
+  openssl(place, 'genpkey', '-algorithm', 'ed448', '-out', 'ed448.key')
+  openssl(place, 'req', '-new', '-key', 'ed448.key', '-subj', '/CN=x', '-out', 'ed448.csr')
+  const { stdout, exit } = inFolder(place)(['csr', 'check', 'ed448.csr', '--signer', client])
+  expect(exit).toBe(3)
+  expect(stdout).toContain('request-form        PKCS#10 request for the key Ed448\n')
+  expect(stdout).toContain('request-signature   Kubernetes does not know its algorithm\n')
+  expect(stdout).toContain(
+    'next: make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',
+  )
+  expect(stdout).toContain('key-strength       Ed448 keys are none that Kubernetes reads\n')
+})
+
+test('a label of more than 63 characters is no DNS name to an approver either', () => {
+  const place = folder()
+  opensslRequest(place, 'a', '-addext', `subjectAltName=DNS:${'a'.repeat(64)}.example.com`)
+  const { stdout, exit } = inFolder(place)(['csr', 'check', 'a.csr', '--signer', 'example.com/serving'])
+  expect(exit).toBe(3)
+  expect(stdout).toMatch(/NO {2}plain-names {8}"a{64}\.example\.com" is no DNS name/)
+})
