@@ -1,4 +1,9 @@
-import { type KubeadmSettings, kubeadmDefaults, readKubeadmSettings } from '../csr/kubeadm-settings.ts'
+import {
+  type KubeadmSettings,
+  kubeadmDefaults,
+  kubeadmKeyType,
+  readKubeadmSettings,
+} from '../csr/kubeadm-settings.ts'
 import { kubeletClientSpec, kubeletServingSpec, serviceSpec, userSpec } from '../csr/presets.ts'
 import {
   altNamesOf,
@@ -10,7 +15,7 @@ import {
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { readCfsslRequest } from '../pki/cfssl-request.ts'
-import { parseKeyType } from '../x509/new-key.ts'
+import { keyTypeName, parseKeyType } from '../x509/new-key.ts'
 import { checkStandardInput, type NamedFile } from './command-files.ts'
 import type { Context } from './context.ts'
 import { readInput } from './input.ts'
@@ -248,7 +253,9 @@ export async function kubeadmSettingsOf(flags: KubeadmFlags, context: Context): 
     ...said('serviceSubnet', flags['service-subnet']),
     ...said('dnsDomain', flags['cluster-domain']),
     apiServerCertSans: [...settings.apiServerCertSans, ...dns, ...ip],
-    ...(flags['key-type'] === undefined ? {} : { keyType: parseKeyType(flags['key-type']) }),
+    ...(flags['key-type'] === undefined
+      ? {}
+      : { keyType: kubeadmKeyType(keyTypeName(parseKeyType(flags['key-type']))) }),
   }
 }
 

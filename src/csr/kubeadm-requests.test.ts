@@ -57,3 +57,52 @@ test('a name in certSANs that is none is refused, as kubeadm refuses it', async 
   }
   expect(() => kubeadmRequests('apiserver', configured)).toThrow(/"not a name".*is no name/)
 })
+
+test.each([
+  [{ advertiseAddress: '0.0.0.0' }, 'nobody reaches an API server at 0.0.0.0'],
+  [{ advertiseAddress: '127.0.0.1' }, 'nobody reaches an API server at 127.0.0.1'],
+  [{ advertiseAddress: '::' }, 'nobody reaches an API server at ::'],
+  [{ advertiseAddress: '224.0.0.1' }, 'nobody reaches an API server at 224.0.0.1'],
+  [{ serviceSubnet: '10.96.0.0' }, 'is no range of addresses'],
+  [{ serviceSubnet: '10.96.0.0/32' }, 'has 1 addresses, and less than 10'],
+  [{ serviceSubnet: '10.96.0.0/29' }, 'has 8 addresses, and less than 10'],
+  [{ serviceSubnet: '10.0.0.0/11' }, 'is too large: its mask is /12 at least'],
+  [{ serviceSubnet: '10.96.0.0/16,fd00::/64' }, 'is too large: its mask is /108 at least'],
+  [{ controlPlaneEndpoint: 'foo:99999' }, 'is not HOST or HOST:PORT'],
+  [{ controlPlaneEndpoint: 'foo:0' }, 'is not HOST or HOST:PORT'],
+  [{ controlPlaneEndpoint: 'FOO:6443' }, 'is not HOST or HOST:PORT'],
+])('%j is refused, as kubeadm refuses it or puts something else in its place', (change, message) => {
+  expect(() => kubeadmRequests('apiserver', { ...settings, ...change })).toThrow(message)
+})
+
+test('the name of a node is in lower case, as kubeadm writes it', () => {
+  const [{ spec }] = kubeadmRequests('etcd-server', { ...settings, nodeName: ' CP-1' }) as [
+    ReturnType<typeof kubeadmRequests>[number],
+  ]
+  expect(spec.subject).toMatchObject({ commonName: 'cp-1' })
+})
+
+test.each(['Ed25519', 'ECDSA-P521', 'rsa-2048', 'RSA-2056'])(
+  'kubeadm makes no %s keys',
+  async (algorithm) => {
+    const text = `kind: ClusterConfiguration\nencryptionAlgorithm: ${algorithm}\n`
+    await expect(readKubeadmSettings(text, 'x')).rejects.toThrow(
+      `kubeadm makes no keys of type "${algorithm}"`,
+    )
+  },
+)
+
+test('fields that kubeadm does not know are noted, wherever they stand', async () => {
+  const text = `kind: ClusterConfiguration
+bogus: 1
+apiServer: {certSans: [a], extraArgs: [{name: x, value: y}]}
+---
+kind: InitConfiguration
+nodeRegistration: {name: cp1, bogus: 1}
+`
+  expect((await readKubeadmSettings(text, 'k.yaml')).notices).toEqual(
+    ['"bogus"', '"apiServer.certSans"', '"nodeRegistration.bogus"'].map(
+      (field) => `kubeadm knows no field ${field}: "k.yaml" may not say what is meant`,
+    ),
+  )
+})

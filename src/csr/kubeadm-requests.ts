@@ -6,7 +6,7 @@ import {
   kubeadmLeaves,
 } from '../pki/kubeadm.ts'
 import { formatIp, parseIp } from '../x509/ip.ts'
-import { parseCidr } from './approval/addresses.ts'
+import { isSpecialAddress, parseCidr } from './approval/addresses.ts'
 import type { KubeadmSettings } from './kubeadm-settings.ts'
 import { quoted } from './quoting.ts'
 import { noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
@@ -144,17 +144,30 @@ function namesOf(names: readonly string[]): RequestSpec['altNames'] {
 
 function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {
   if (nodeName === undefined) throw missing(row, 'the name of the node', '--node-name NAME')
-  if (isSubdomain(nodeName)) return nodeName
-  throw new KcertError('KCERT_USAGE', `--node-name ${quoted(nodeName)} is no name of a Node`, {
-    why: 'it has lower-case letters, digits, "-" and "." alone',
+  // As kubeadm does.
+  const name = nodeName.trim().toLowerCase()
+  if (isSubdomain(name)) return name
+  throw new KcertError('KCERT_USAGE', `${quoted(nodeName)} is no name of a Node`, {
+    why: 'it has letters, digits, "-" and "." alone',
+    next: '--node-name NAME, or nodeRegistration.name in the file of --kubeadm-config',
   })
 }
 
 function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings): string {
   if (advertiseAddress === undefined)
     throw missing(row, 'the address of the API server on the node', '--advertise-address ADDRESS')
-  if (parseIp(advertiseAddress) !== undefined) return advertiseAddress
-  throw new KcertError('KCERT_USAGE', `--advertise-address ${quoted(advertiseAddress)} is no IP address`)
+  const isAddress = parseIp(advertiseAddress) !== undefined
+  if (isAddress && !isSpecialAddress(advertiseAddress)) return advertiseAddress
+  throw new KcertError(
+    'KCERT_USAGE',
+    isAddress
+      ? `nobody reaches an API server at ${advertiseAddress}`
+      : `${quoted(advertiseAddress)} is no IP address of an API server`,
+    {
+      ...(isAddress ? { why: 'on the node itself kubeadm takes the address of an interface instead' } : {}),
+      next: '--advertise-address ADDRESS, or localAPIEndpoint.advertiseAddress in the file of --kubeadm-config',
+    },
+  )
 }
 
 function missing(row: string, what: string, flag: string): KcertError {
@@ -165,13 +178,28 @@ function missing(row: string, what: string, flag: string): KcertError {
 }
 
 function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
-  const cidr = parseCidr(serviceSubnet.split(',')[0]!.trim())
-  if (cidr === undefined)
-    throw new KcertError('KCERT_USAGE', `--service-subnet ${quoted(serviceSubnet)} is no range of addresses`)
+  const ranges = serviceSubnet.split(',').map((range) => range.trim())
+  const defect = ranges.map(subnetDefect).find((one) => one !== undefined)
+  if (defect !== undefined) {
+    throw new KcertError('KCERT_USAGE', `the range of services ${quoted(serviceSubnet)} ${defect}`, {
+      why: 'kubeadm refuses it',
+      next: '--service-subnet 10.96.0.0/12, or networking.serviceSubnet in the file of --kubeadm-config',
+    })
+  }
+  const cidr = parseCidr(ranges[0]!)!
   const octets = Uint8Array.from(cidr.octets)
   for (let bit = cidr.prefix; bit < octets.length * 8; bit++) octets[bit >> 3]! &= ~(0x80 >> (bit & 7))
   octets[octets.length - 1]! |= 1
   return formatIp(octets)
+}
+
+/** kubeadm wants ten addresses at least, and 2^20 at most (cmd/kubeadm/app/apis/kubeadm/validation). */
+function subnetDefect(range: string): string | undefined {
+  const cidr = range.includes('/') ? parseCidr(range) : undefined
+  if (cidr === undefined) return 'is no range of addresses, as 10.96.0.0/12 is'
+  const bits = cidr.octets.length * 8 - cidr.prefix
+  if (bits < 4) return `has ${2 ** bits} addresses, and less than 10`
+  return bits > 20 ? `is too large: its mask is /${cidr.octets.length * 8 - 20} at least` : undefined
 }
 
 // Of the node itself for what runs on it, of the load balancer for the others.
@@ -191,11 +219,12 @@ function url(host: string, port: string): string {
 /** "lb.example.com:6443", "10.0.0.1", "[fd00::1]:6443", "fd00::1" */
 function hostAndPort(endpoint: string): { host: string; port?: string } {
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(endpoint) ?? []
+  const isPort = port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)
   const host = bracketed ?? plain ?? (parseIp(endpoint) === undefined ? undefined : endpoint)
-  if (host === undefined || (parseIp(host) === undefined && !isSubdomain(host)))
-    throw new KcertError(
-      'KCERT_USAGE',
-      `--control-plane-endpoint ${quoted(endpoint)} is not HOST or HOST:PORT`,
-    )
+  if (!isPort || host === undefined || (parseIp(host) === undefined && !isSubdomain(host)))
+    throw new KcertError('KCERT_USAGE', `the endpoint ${quoted(endpoint)} is not HOST or HOST:PORT`, {
+      why: 'a host is an address or a lower-case DNS name, a port a number up to 65535',
+      next: '--control-plane-endpoint HOST, or controlPlaneEndpoint in the file of --kubeadm-config',
+    })
   return port === undefined ? { host } : { host, port }
 }

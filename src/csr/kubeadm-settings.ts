@@ -1,6 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type KeyType, parseKeyType } from '../x509/new-key.ts'
 
 /** What kubeadm's InitConfiguration and ClusterConfiguration say about certificates. */
@@ -18,6 +18,26 @@ export interface KubeadmSettings {
   readonly etcdServerCertSans: readonly string[]
   readonly etcdPeerCertSans: readonly string[]
   readonly keyType: KeyType
+  /** What in the file has no effect, as kubeadm warns of it. */
+  readonly notices: readonly string[]
+}
+
+/** encryptionAlgorithm, as kubeadm takes it: to the letter. */
+const kubeadmKeyTypes = ['RSA-2048', 'RSA-3072', 'RSA-4096', 'ECDSA-P256', 'ECDSA-P384']
+
+// The fields of v1beta3 and v1beta4 around those that are followed here; below others nothing is looked at.
+const fields: Readonly<Record<string, string>> = {
+  ClusterConfiguration:
+    'apiVersion kind etcd networking kubernetesVersion controlPlaneEndpoint apiServer controllerManager scheduler dns proxy certificatesDir imageRepository featureGates clusterName encryptionAlgorithm certificateValidityPeriod caCertificateValidityPeriod',
+  networking: 'serviceSubnet podSubnet dnsDomain',
+  apiServer: 'extraArgs extraVolumes extraEnvs certSANs timeoutForControlPlane',
+  etcd: 'local external',
+  'etcd.local': 'imageRepository imageTag dataDir extraArgs extraEnvs serverCertSANs peerCertSANs',
+  InitConfiguration:
+    'apiVersion kind bootstrapTokens dryRun nodeRegistration localAPIEndpoint certificateKey skipPhases patches timeouts',
+  nodeRegistration:
+    'name criSocket taints kubeletExtraArgs ignorePreflightErrors imagePullPolicy imagePullSerial',
+  localAPIEndpoint: 'advertiseAddress bindPort',
 }
 
 /** kubeadm's own defaults (apis/kubeadm/v1beta4/defaults.go). */
@@ -30,6 +50,16 @@ export const kubeadmDefaults: KubeadmSettings = {
   etcdServerCertSans: [],
   etcdPeerCertSans: [],
   keyType: { algorithm: 'RSA', bits: 2048 },
+  notices: [],
+}
+
+/** Returns the key type of a name as kubeadm takes it. Throws KCERT_USAGE for those that its components do not read. */
+export function kubeadmKeyType(name: string): KeyType {
+  const type = kubeadmKeyTypes.includes(name) ? parseKeyType(name) : undefined
+  if (type !== undefined) return type
+  throw new KcertError('KCERT_USAGE', `kubeadm makes no keys of type "${name}"`, {
+    why: `it makes ${kubeadmKeyTypes.join(', ')}`,
+  })
 }
 
 /**
@@ -62,8 +92,21 @@ export async function readKubeadmSettings(text: string, source: string): Promise
     apiServerCertSans: texts('apiServer', 'certSANs'),
     etcdServerCertSans: texts('etcd', 'local', 'serverCertSANs'),
     etcdPeerCertSans: texts('etcd', 'local', 'peerCertSANs'),
-    ...(algorithm === undefined ? {} : { keyType: parseKeyType(algorithm) }),
+    ...(algorithm === undefined ? {} : { keyType: kubeadmKeyType(algorithm) }),
+    notices: [
+      ...unknownFields('ClusterConfiguration', cluster),
+      ...unknownFields('InitConfiguration', init),
+    ].map((field) => `kubeadm knows no field ${field}: "${source}" may not say what is meant`),
   }
+}
+
+function unknownFields(place: string, node: Node | undefined): string[] {
+  const known = fields[place]!.split(' ')
+  const path = /^[A-Z]/.test(place) ? '' : `${place}.`
+  return entriesOf(node).flatMap(([name, value]) => {
+    if (!known.includes(name)) return [`"${path}${name}"`]
+    return fields[path + name] === undefined ? [] : unknownFields(path + name, value)
+  })
 }
 
 function given<Key extends keyof KubeadmSettings>(key: Key, node: Node | undefined): { [K in Key]?: string } {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type FileCalls, isTemporaryName, writeFileAtomically } from './atomic-file.ts'
+import { type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import { isTemporaryName } from './leftovers.ts'
 
 let folder: string
 let path: string

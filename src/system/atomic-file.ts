@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from './lasting-changes.ts'
+import { isTemporaryName, removeLeftovers, temporaryName } from './leftovers.ts'
 
 /** The system calls of a write, each a place where a test may stop the program. */
 export type FileCalls = Pick<
@@ -53,7 +53,8 @@ export function writeFileAtomically(
   const target = targetOf(path, secret, calls)
   if (exclusive && target.before) throw alreadyThere(path)
   const folder = dirname(target.path)
-  const temporary = join(folder, temporaryName(basename(target.path), randomBytes(6).toString('hex')))
+  removeLeftovers(folder)
+  const temporary = join(folder, temporaryName(basename(target.path)))
   try {
     writeTemporary(temporary, bytes, mode, secret ? undefined : target.before, calls)
     if (exclusive) {
@@ -70,17 +71,6 @@ export function writeFileAtomically(
   }
   syncFolder(path, folder, calls)
   if (!isTemporaryName(basename(path))) noteChange(`${path} is written`)
-}
-
-/** Returns whether a file name is one of kcert's own unfinished writes. */
-export function isTemporaryName(name: string): boolean {
-  return name.startsWith('.') && name.endsWith('.kcert-tmp')
-}
-
-/** Returns the name of an unfinished write. The dot in front matters: the kubelet runs every file in its manifests folder that has none. */
-export function temporaryName(name: string, mark: string): string {
-  // Names end at 255 bytes, and a character takes up to 4 in UTF-8.
-  return `.${name.slice(0, 50).toWellFormed()}.${mark}.kcert-tmp`
 }
 
 function targetOf(path: string, secret: boolean, calls: FileCalls): Target {

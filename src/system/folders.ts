@@ -1,8 +1,8 @@
 import { type Dirent, readdirSync, realpathSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
-import { isTemporaryName } from './atomic-file.ts'
 import { failureOf, linkAt, readUnlessForeign } from './files.ts'
+import { isTemporaryName } from './leftovers.ts'
 
 interface Entry {
   /** As the operator would write it: below the folder that was named. */

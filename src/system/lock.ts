@@ -3,6 +3,7 @@ import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
+import { bootId, startedTicksOf } from './process-identity.ts'
 
 // One kcert at a time on a file: a lock file beside it, that names the process which holds it. It guards one machine only:
 // of a holder on another machine, or in another container, nobody here can tell whether it still runs.
@@ -102,24 +103,6 @@ function thisProcess(): Holder {
     bootId: bootId(),
     startedTicks: startedTicksOf(process.pid),
     token: randomBytes(8).toString('hex'),
-  }
-}
-
-function bootId(): string {
-  return contentOf('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
-}
-
-/** When the process began; empty when there is none. Where there is no /proc, whether it is there at all. */
-function startedTicksOf(pid: number): string {
-  const stat = contentOf(`/proc/${pid}/stat`)
-  // The second field is the program's name in parentheses, with whatever is in it; the 20th behind it is starttime.
-  if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
-  if (process.platform === 'linux') return ''
-  try {
-    process.kill(pid, 0)
-    return 'running'
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM' ? 'running' : ''
   }
 }
 

@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { KcertError } from '../errors/kcert-error.ts'
-import { alreadyThere, notWritten, removeQuietly, syncFolder, temporaryName } from './atomic-file.ts'
+import { alreadyThere, notWritten, removeQuietly, syncFolder } from './atomic-file.ts'
+import { removeLeftovers, temporaryName } from './leftovers.ts'
 
 const syncFile = promisify(fs.fsync)
 
@@ -39,8 +39,9 @@ interface Unnamed {
 }
 
 function openTemporary({ path, text }: NewFile): Unnamed {
-  const temporary = join(dirname(path), temporaryName(basename(path), randomBytes(6).toString('hex')))
+  const temporary = join(dirname(path), temporaryName(basename(path)))
   let descriptor: number | undefined
+  removeLeftovers(dirname(path))
   try {
     descriptor = fs.openSync(temporary, 'wx', 0o600)
     fs.fchmodSync(descriptor, 0o644)

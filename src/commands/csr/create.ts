@@ -166,7 +166,8 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     checkEffect(flags)
     if (flags.key !== undefined) throw ownKey(row)
     if (flags['password-file'] !== undefined || flags['key-format'] !== undefined) throw unfitKey()
-    const requests = kubeadmRequests(row, await kubeadmSettingsOf(flags, this.context))
+    const settings = await kubeadmSettingsOf(flags, this.context)
+    const requests = kubeadmRequests(row, settings)
     const created = writeKubeadmRequests(
       requests,
       {
@@ -176,14 +177,15 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
       },
       { replace: flags.force, inputs: inputsOf(flags) },
     )
-    const notices = requests.flatMap(({ spec }) => spec.notices)
+    const notices = [...settings.notices, ...requests.flatMap(({ spec }) => spec.notices)]
     await this.tell(created, notices, { ...flags, out: 'files' })
     return exitCodes.done
   }
 
   private async kubeadmSpec(row: string, flags: CreateFlags): Promise<RequestSpec> {
-    const [request] = kubeadmRequests(row, await kubeadmSettingsOf(flags, this.context))
-    return request!.spec
+    const settings = await kubeadmSettingsOf(flags, this.context)
+    const [request] = kubeadmRequests(row, settings)
+    return { ...request!.spec, notices: [...settings.notices, ...request!.spec.notices] }
   }
 
   private async caPem(file: string | undefined): Promise<string | undefined> {
