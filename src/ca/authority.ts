@@ -15,8 +15,12 @@ import { kubernetesShortMs, validityOf } from './validity.ts'
 // come from the request, usages and lifetime from the signer, and nothing else of the request gets through.
 
 /** A CA's certificate and its private key, seen to belong together. */
-export interface Authority {
+export interface Authority extends SigningPair {
   readonly names: AuthorityNames
+}
+
+/** A CA's certificate and the private key that belongs to it. */
+export interface SigningPair {
   readonly certificate: Certificate
   readonly key: KeyObject
 }

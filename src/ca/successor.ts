@@ -9,8 +9,8 @@ import {
 import type { Name } from '../x509/name.ts'
 import type { AttributeDescription, NameInput } from '../x509/name-encoding.ts'
 import { type OidName, oidOf } from '../x509/oids.ts'
-import type { Authority } from './authority.ts'
-import { kubernetesBackdateMs, validityOf } from './validity.ts'
+import type { SigningPair } from './authority.ts'
+import { kubernetesBackdateMs, type SigningCa, validityOf } from './validity.ts'
 
 // A CA's successor: the new CA, the bridge by which whoever trusts the old one alone believes it, and leaves signed anew.
 
@@ -53,13 +53,17 @@ export function issueSuccessor(
  * Returns the new CA's name and key certified by the old CA, for as long as the old CA lasts: behind a leaf of the new CA it
  * leads whoever trusts the old one alone to a root that they know.
  */
-export function issueBridge(newCa: Certificate, old: Authority, { now, serialNumber }: Issuing): Certificate {
+export function issueBridge(
+  newCa: Certificate,
+  old: SigningPair,
+  { now, serialNumber }: Issuing,
+): Certificate {
   const { certificate, key } = old
   const backdateMs = kubernetesBackdateMs
   const { notBefore } = validityOf(
     { ttlMs: backdateMs * 2, backdateMs, shortMs: 0 },
     now,
-    certificate.notAfter,
+    signingCa(certificate.notAfter),
   )
   return issued(
     {
@@ -79,7 +83,7 @@ export function issueBridge(newCa: Certificate, old: Authority, { now, serialNum
 /** Returns a leaf signed anew by another CA: same subject, names, usages and length of life; the same key unless one is given. */
 export function reissueLeaf(
   leaf: Certificate,
-  authority: Authority,
+  authority: SigningPair,
   { now, serialNumber }: Issuing,
   publicKey?: KeyObject,
 ): Certificate {
@@ -120,7 +124,7 @@ function lifetimeOf(like: Certificate, now: Date, limit?: Date) {
   const { notBefore, notAfter } = validityOf(
     { ttlMs, backdateMs: kubernetesBackdateMs, shortMs: 0 },
     now,
-    limit,
+    limit === undefined ? undefined : signingCa(limit),
   )
   return { notBefore, notAfter }
 }
@@ -137,4 +141,9 @@ function without({ extensions }: Certificate, ...names: readonly OidName[]): rea
 /** Read back, so that nothing leaves that kcert itself would not accept. */
 function issued(description: CertificateDescription, key: KeyObject): Certificate {
   return Certificate.parse(issueCertificate(description, key))
+}
+
+/** As messages call it: where kubeadm has its CA. */
+function signingCa(notAfter: Date): SigningCa {
+  return { notAfter, ca: 'ca.crt', key: 'ca.key' }
 }

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { type Authority, isKeyOf } from '../ca/authority.ts'
+import { isKeyOf, type SigningPair } from '../ca/authority.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
 import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca/successor.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -18,7 +18,7 @@ import type { Site } from './site.ts'
 export type Generation = 'old' | 'new'
 
 /** A CA that the operator brings along instead of having it made. */
-export type GivenAuthorities = Readonly<Partial<Record<CaName, Authority>>>
+export type GivenAuthorities = Readonly<Partial<Record<CaName, SigningPair>>>
 
 /**
  * The CAs of a rotation with their keys. A key is held in this process's memory and written to files of control-plane nodes,
@@ -29,7 +29,7 @@ export class Authorities {
   private readonly planes: ControlPlanes
   private readonly given: GivenAuthorities
   private readonly random: RandomOctets
-  private readonly known = new Map<string, Promise<Authority>>()
+  private readonly known = new Map<string, Promise<SigningPair>>()
   private madeBridge: Promise<Certificate> | undefined
 
   constructor(site: Site, planes: ControlPlanes, random: RandomOctets, given: GivenAuthorities = {}) {
@@ -40,7 +40,7 @@ export class Authorities {
   }
 
   /** Returns a CA with its key. Throws KCERT_ROTATION_REFUSED when its key lies on no control-plane node. */
-  authority(ca: CaName, generation: Generation): Promise<Authority> {
+  authority(ca: CaName, generation: Generation): Promise<SigningPair> {
     const name = `${ca} ${generation}`
     const asked = this.known.get(name) ?? (generation === 'old' ? this.findOld(ca) : this.findOrMakeNew(ca))
     this.known.set(name, asked)
@@ -82,7 +82,7 @@ export class Authorities {
     return { now: this.site.clock(), serialNumber }
   }
 
-  private async findOld(ca: CaName): Promise<Authority> {
+  private async findOld(ca: CaName): Promise<SigningPair> {
     for (const { node, paths, own } of await this.places(ca)) {
       const [laidOut, laidOutKey, present, presentKey] = await this.read(node, [
         paths.oldCertificate,
@@ -101,7 +101,7 @@ export class Authorities {
   }
 
   /** In the end of a rotation the old pair lies among the copies alone. */
-  private async findCopy(ca: CaName): Promise<Authority | undefined> {
+  private async findCopy(ca: CaName): Promise<SigningPair | undefined> {
     for (const { node, own } of await this.places(ca)) {
       const [index] = await this.read(node, [copiesIndex])
       const copies = (copyLines(index) ?? []).filter(
@@ -121,7 +121,7 @@ export class Authorities {
   }
 
   /** After phase 12 the pair beside the API server's is the new one. */
-  private async isNew(ca: CaName, { certificate }: Authority): Promise<boolean> {
+  private async isNew(ca: CaName, { certificate }: SigningPair): Promise<boolean> {
     for (const { node, paths } of await this.places(ca)) {
       const [file] = await this.read(node, [paths.newCertificate])
       if (certificatesIn(file).some((one) => one.fingerprintSha256 === certificate.fingerprintSha256))
@@ -130,7 +130,7 @@ export class Authorities {
     return false
   }
 
-  private async findOrMakeNew(ca: CaName): Promise<Authority> {
+  private async findOrMakeNew(ca: CaName): Promise<SigningPair> {
     const places = await this.places(ca)
     let orphan: KeyObject | undefined
     for (const { node, paths } of places) {
@@ -210,7 +210,7 @@ function keyIn(file: FileContent | undefined): KeyObject | undefined {
 function pairOf(
   certificates: readonly Certificate[],
   keys: readonly (KeyObject | undefined)[],
-): Authority | undefined {
+): SigningPair | undefined {
   for (const certificate of certificates) {
     const key = keys.find((one) => one !== undefined && isKeyOf(one, certificate))
     if (key !== undefined) return { certificate, key }

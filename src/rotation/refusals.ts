@@ -89,7 +89,7 @@ function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] 
     .map(({ ca, oldCa }) => ({
       what: `the ${ca} CA has expired: ${new Date(oldCa.notAfterMs).toISOString()}`,
       why: 'nobody accepts anything that it signed, so there is nothing to carry over',
-      next: 'kcert rotate-ca recover',
+      next: 'make new leaf certificates and kubeconfigs by hand, from a CA that kcert ca renew has given a new end; rotate it after that',
     }))
 }
 
@@ -132,7 +132,7 @@ function keysElsewhere(seen: Seen<'components' | 'files'>, { changes }: Target):
       {
         what: `the key of the ${ca} CA is on no control-plane node`,
         why: 'the controller-manager signs with it until phase 7, and the bridge is made with it',
-        next: 'an external CA is rotated by hand: kcert rotate-ca runbook DIR',
+        next: "an external CA is rotated by hand, by the twelve steps of Kubernetes' page",
       },
     ]
   })

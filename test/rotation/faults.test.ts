@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Action } from '../../src/rotation/action.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
+import type { Action } from '../../src/rotation/action.ts'
 import { Scene } from './scene.ts'
 
 // What breaks in the middle of a phase stops it, with what, why and next; once it is cured the same command comes to the same end.

@@ -27,6 +27,8 @@ const debug = { DEBUG: '*', OCLIF_DEBUG: '1', KCERT_DEBUG: '1', VERBOSE: '1', NO
 const pair = ['--ca', 'ca.pem', '--ca-key', 'ca-key.pem']
 const encrypted = ['--ca', 'enc-ca.pem', '--ca-key', 'enc.key']
 const signer = ['--signer', 'example.com/serving', '--usage', 'server auth']
+// No node of it can be reached.
+const site = ['--inventory', 'kcert.yaml']
 let server: FakeApiServer
 let traces: string[]
 
@@ -114,6 +116,29 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--out', 'generated.key', '--password-file', 'password', '--force'],
     ['--out', 'key.pem'],
   ],
+  'rotate-ca': [
+    [...site],
+    [...site, '--phase', '1', '--yes'],
+    [...site, '--phase', '1', '--dry-run', '--ca-cert', 'ca.pem', '--ca-key', 'ca-key.pem'],
+    ['--inventory', 'key.pem'],
+    ['--inventory', 'secrets.yaml'],
+    [...site, '--journal', 'key.pem'],
+    [...site, '--phase', '1', '--yes', '--ca-cert', 'key.pem', '--ca-key', 'secrets.yaml'],
+  ],
+  'rotate-ca:discover': [
+    ['--access', 'command:false', '--dry-run'],
+    ['--access', 'command:false', '--out', 'key.pem'],
+  ],
+  'rotate-ca:plan': [[...site], ['--inventory', 'secrets.yaml']],
+  'rotate-ca:rollback': [
+    [...site, '--yes'],
+    [...site, '--dry-run', '--journal', 'secrets.yaml'],
+  ],
+  'rotate-ca:status': [[...site], [...site, '--journal', 'key.pem']],
+  'rotate-ca:verify': [
+    [...site, '--soak', '1s'],
+    [...site, '--evidence', 'key.pem'],
+  ],
   verify: [
     ['ca.pem', '--roots', 'ca.pem'],
     ['key.pem', '--roots', 'ca.pem'],
@@ -137,6 +162,10 @@ beforeAll(async () => {
   const withPassword = ['--key', 'enc.key', '--password-file', 'password', '--out', 'enc-ca.pem']
   local(['ca', 'init', '--cn', 'canary', ...withPassword])
   local(['csr', 'create', '--cn', 'a', '--key', 'key.pem', '--out', 'a.csr'])
+  const access = { by: 'command', argv: ['false'] }
+  const node = { name: 'cp1', role: 'control-plane', addresses: ['192.0.2.1'], layout: 'kubeadm', access }
+  const inventory = { apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [node] }
+  writeFileSync(join(at, 'kcert.yaml'), JSON.stringify(inventory))
   const text = (name: string): string => readFileSync(join(at, name), 'utf8')
   const data = { 'tls.key': text('key.pem'), token, password }
   writeFileSync(
