@@ -272,7 +272,7 @@ test.each([
     'standard input that is empty',
     ['-', '--profile', 'client', '--out', 'o'],
     3,
-    'KCERT_REQUEST_REFUSED: - holds no certificate request',
+    'KCERT_REQUEST_REFUSED: standard input holds no certificate request',
   ],
   [
     'a configuration that is none',

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { displayWidth } from '../../src/output/width.ts'
 import { authority, client, folderWith, sessionTime } from './small-pki.ts'
 
@@ -27,6 +27,11 @@ const files = {
   'expired.pem': client('expired', ca, { notAfter: new Date('2026-11-18T09:00:00Z') }).pem,
   '東京.pem': client('東京支社 監視', ca).pem,
 }
+
+// A server whose last session has ended is ending too, and a session begun in that moment ends with it.
+beforeAll(() => {
+  if (hasTmux) tmux('new-session', '-d', '-s', 'kept', 'sleep 3600')
+})
 
 afterAll(() => {
   spawnSync('tmux', ['-L', socket, 'kill-server'], { stdio: 'ignore' })

@@ -142,7 +142,7 @@ test.each([
     2,
     'RSA of other lengths from 2048 to 4096 that 8 divides',
   ],
-  [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nnext: kcert csr check --help'],
+  [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a request in PEM or DER'],
   [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr says more'],
   [
     ['ca', 'renew', ...authority, '--force', '--out', 'absent/x.pem'],
