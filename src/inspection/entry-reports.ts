@@ -32,6 +32,7 @@ export interface ReportContext {
 export class ReportOfCertificate implements CertificateReport {
   readonly source: string
   readonly entry: string
+  readonly secondsLeft: number
   /** What it was made of, for outputs that need the certificate itself. */
   readonly of: CertificateEntry
   private readonly context: ReportContext
@@ -39,6 +40,7 @@ export class ReportOfCertificate implements CertificateReport {
   constructor(of: CertificateEntry, context: ReportContext) {
     this.source = of.source
     this.entry = of.entry
+    this.secondsLeft = Math.floor((of.certificate.notAfterMs - context.now.getTime()) / 1000)
     this.of = of
     this.context = context
   }
@@ -65,10 +67,6 @@ export class ReportOfCertificate implements CertificateReport {
 
   get notAfter(): string {
     return timeText(this.of.certificate.notAfterMs)
-  }
-
-  get secondsLeft(): number {
-    return Math.floor((this.of.certificate.notAfterMs - this.context.now.getTime()) / 1000)
   }
 
   /** With one decimal: more says nothing. */

@@ -75,22 +75,21 @@ export class Inspection {
     const { name, file, root, bytes } = source
     const origin: Origin = { source: name, file, root, treePlace: undefined }
     collection.origins.push(origin)
-    const before = collection.size
+    // Only of a source that was named it matters that nothing was in it.
+    const before = root === undefined ? collection.size : 0
     const spot: Spot = { origin, entry: '', owner: isAddress(source) ? served : ofFile }
     const shape = shapeOf(bytes)
-    const failed = (error: unknown) =>
-      collection.addFailure({ source: name, entry: '' }, error, 'CERT_UNREADABLE', 'fetch the file anew')
-    const done = () => {
-      if (collection.size === before && root === undefined)
-        collection.addProblem({ source: name, entry: '' }, 'NOTHING_FOUND', nothingFound(bytes, shape))
+    if (shape !== 'pem') {
+      return this.read(spot, bytes, shape, 0)
+        .catch((error) => this.addFailed(name, error))
+        .then(() => this.addNothingFound(source, shape, before))
     }
-    if (shape !== 'pem') return this.read(spot, bytes, shape, 0).catch(failed).then(done)
     try {
       this.readPem(spot, bytes)
     } catch (error) {
-      failed(error)
+      this.addFailed(name, error)
     }
-    done()
+    this.addNothingFound(source, shape, before)
     return undefined
   }
 
@@ -137,6 +136,17 @@ export class Inspection {
       certificates: collection.certificates.map(({ certificate }) => certificate),
       certificateOf,
     }
+  }
+
+  private addFailed(name: string, error: unknown): void {
+    const place = { source: name, entry: '' }
+    this.collection.addFailure(place, error, 'CERT_UNREADABLE', 'fetch the file anew')
+  }
+
+  private addNothingFound({ name, root, bytes }: Source, shape: Shape, before: number): void {
+    const { collection } = this
+    if (root !== undefined || collection.size !== before) return
+    collection.addProblem({ source: name, entry: '' }, 'NOTHING_FOUND', nothingFound(bytes, shape))
   }
 
   private async read(
@@ -250,16 +260,15 @@ export class Inspection {
     const { origins, kubeconfigs } = this.collection
     const kubeconfigOrigins = new Set(kubeconfigs.map(({ origin }) => origin))
     const files: FoundFile[] = []
-    for (const origin of origins) {
+    for (let i = 0; i < origins.length; i++) {
+      const origin = origins[i]!
       const { file, root } = origin
       if (file === undefined) continue
-      const isNoKubeconfig = !kubeconfigOrigins.has(origin)
-      files.push(
-        root === undefined ? { path: file.path, isNoKubeconfig } : { path: file.path, root, isNoKubeconfig },
-      )
+      const isNoKubeconfig = kubeconfigOrigins.size === 0 || !kubeconfigOrigins.has(origin)
+      files.push({ path: file.path, root, isNoKubeconfig })
     }
     for (const { file, root } of this.unreadable) {
-      if (file !== undefined) files.push({ path: file.path, ...(root !== undefined && { root }) })
+      if (file !== undefined) files.push({ path: file.path, root, isNoKubeconfig: false })
     }
     const trees = recogniseTrees(files)
     for (const origin of origins) {

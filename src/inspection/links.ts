@@ -45,7 +45,9 @@ export class Links {
     this.collection = collection
     this.now = now.getTime()
     const seen = new Set<Certificate>()
-    for (const entry of collection.certificates) {
+    const { certificates } = collection
+    for (let i = 0; i < certificates.length; i++) {
+      const entry = certificates[i]!
       const { certificate } = entry
       if (!mayIssue(certificate) || seen.has(certificate)) continue
       seen.add(certificate)

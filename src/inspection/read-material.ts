@@ -1,7 +1,14 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from '../x509/keys.ts'
-import { isCertificateLabel, type PemBlock, type PemDefect, readPem, unseenByGo } from '../x509/pem.ts'
+import {
+  contentOfPlainCertificate,
+  isCertificateLabel,
+  type PemBlock,
+  type PemDefect,
+  readPem,
+  unseenByGo,
+} from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
@@ -53,6 +60,40 @@ export interface MaterialOptions {
 
 /** Reads a PEM text. Returns the group with what was found, or undefined when it holds nothing that kcert knows. */
 export function readPemMaterial(
+  collection: Collection,
+  spot: Spot,
+  bytes: Uint8Array,
+  options: MaterialOptions,
+): Group | undefined {
+  return addPlainCertificate(collection, spot, bytes, options) ?? addPem(collection, spot, bytes, options)
+}
+
+/** The short way for a text that is one sound certificate; undefined, and nothing added, for any other. */
+function addPlainCertificate(
+  collection: Collection,
+  spot: Spot,
+  bytes: Uint8Array,
+  options: MaterialOptions,
+): Group | undefined {
+  const isPlain = options.wanted !== 'key' && options.form === undefined
+  const der = isPlain ? contentOfPlainCertificate(bytes) : undefined
+  const certificate = der && soundCertificate(der)
+  if (certificate === undefined) return undefined
+  const group = collection.group(spot)
+  collection.addCertificate(group, spot.entry, certificate)
+  return group
+}
+
+function soundCertificate(der: Uint8Array): Certificate | undefined {
+  try {
+    return Certificate.parse(der)
+  } catch {
+    // The long way meets the same fault, and says where it is.
+    return undefined
+  }
+}
+
+function addPem(
   collection: Collection,
   spot: Spot,
   bytes: Uint8Array,

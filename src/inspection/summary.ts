@@ -29,7 +29,8 @@ export function summaryOf(
     problems: countProblems(problems),
   }
   let next: CertificateReport | undefined
-  for (const certificate of certificates) {
+  for (let i = 0; i < certificates.length; i++) {
+    const certificate = certificates[i]!
     if (certificate.isReplaced) continue
     const { status } = certificate
     summary[counters[status]]++
@@ -41,7 +42,8 @@ export function summaryOf(
 
 function addSources(list: readonly { readonly source: string }[], sources: Set<string>): void {
   let last: string | undefined
-  for (const { source } of list) {
+  for (let i = 0; i < list.length; i++) {
+    const { source } = list[i]!
     // What is in one source stands together.
     if (source !== last) sources.add(source)
     last = source

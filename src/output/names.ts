@@ -6,9 +6,9 @@ type AltNames = CertificateReport['subjectAltNames']
 /** Returns what a column has room for: the common name, and the organizations, which are the groups of a Kubernetes user. */
 export function shortName(name: NameReport): string {
   if (name.commonName === undefined || name.commonName === '') return name.text === '' ? '(empty)' : name.text
-  return name.organization.length === 0
-    ? name.commonName
-    : `${name.commonName} (${name.organization.join(', ')})`
+  const { commonName, organization } = name
+  if (organization.length === 0) return commonName
+  return `${commonName} (${organization.length === 1 ? organization[0] : organization.join(', ')})`
 }
 
 /** Returns `RSA 2048`, `ECDSA P-256`, `Ed25519`. */

@@ -17,24 +17,22 @@ export interface ShortPlaces {
 }
 
 /** Returns the places of a report without what they share: the one source, or the folder that all sources lie in. */
-export function shortPlaces(sources: Iterable<string>): ShortPlaces {
-  const distinct = [...new Set(sources)]
-  if (distinct.length === 1) {
-    const only = distinct[0]!
+export function shortPlaces(sources: readonly string[]): ShortPlaces {
+  const [only] = sources
+  if (only !== undefined && sources.every((source) => source === only)) {
     return {
       heading: only,
       of: ({ source, entry }) => (source === only ? entry : placeText({ source, entry })),
     }
   }
-  const folder = sharedFolder(distinct)
+  const folder = sharedFolder(sources)
   if (folder === '') return { heading: '', of: placeText }
   return {
     heading: folder,
-    of: ({ source, entry }) =>
-      placeText({
-        source: isBelow(source, folder) ? source.slice(folder.length + 1) : source,
-        entry,
-      }),
+    of: ({ source, entry }) => {
+      const short = isBelow(source, folder) ? source.slice(folder.length + 1) : source
+      return entry === '' ? short : placeText({ source: short, entry })
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Paint } from './paint.ts'
-import { printable } from './terminal.ts'
+import { isPlain, printable } from './terminal.ts'
 import { type Cut, displayWidth, padded, shortened } from './width.ts'
 
 export interface Column<Row> {
@@ -61,7 +61,9 @@ export function tableWidth<Row>(columns: readonly Column<Row>[], rows: readonly 
 function line<Row>(fitted: readonly Fitted<Row>[], row: Row, index: number, limit: number): string {
   let text = ''
   let spaces = 0
-  for (const { column, cells, widths, width } of fitted) {
+  // Not for…of, which makes an object for each cell until the loop is compiled.
+  for (let i = 0; i < fitted.length; i++) {
+    const { column, cells, widths, width } = fitted[i]!
     let shown = cells[index]!
     let taken = widths[index]!
     if (limit !== Infinity && taken > width) {
@@ -88,23 +90,24 @@ function blank(count: number): string {
 }
 
 function measured<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
-  const cells: string[] = []
-  const widths: number[] = []
+  const cells = new Array<string>(rows.length)
+  const widths = new Array<number>(rows.length)
   let longest = displayWidth(column.title)
   let last = ''
   let shown = ''
   let width = 0
-  for (const row of rows) {
-    const cell = column.cell(row)
+  for (let r = 0; r < rows.length; r++) {
+    const cell = column.cell(rows[r]!)
     // In a sorted table neighbours often say the same.
     if (cell !== last) {
       last = cell
-      shown = printable(cell)
-      width = displayWidth(shown)
+      const isShownAsItIs = isPlain(cell)
+      shown = isShownAsItIs ? cell : printable(cell)
+      width = isShownAsItIs ? cell.length : displayWidth(shown)
       if (width > longest) longest = width
     }
-    cells.push(shown)
-    widths.push(width)
+    cells[r] = shown
+    widths[r] = width
   }
   return { column, cells, widths, longest, width: Math.min(longest, widestPadding) }
 }

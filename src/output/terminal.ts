@@ -10,6 +10,11 @@ const hiddenInJson =
 const strayMarks = /^\p{M}+|(?<=\p{M}{4})\p{M}+/gu
 const harmless = /^[\x20-\x7e]*$/
 
+/** True for text that is shown as it is, each character in one cell: nearly all there is. */
+export function isPlain(text: string): boolean {
+  return harmless.test(text)
+}
+
 /** Returns the text with every character that could move, hide or recolour what a terminal shows as a visible escape: \u202e, \u{e0041}. */
 export function printable(text: string): string {
   if (harmless.test(text)) return text

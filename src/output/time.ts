@@ -27,6 +27,9 @@ function twoUnits(seconds: number, big: number, bigUnit: string, small: number, 
 
 /** Returns `2027-11-20 08:57` of an RFC 3339 time in UTC: what fits a column and still sorts. */
 export function minuteOf(rfc3339: string): string {
+  // A year of four digits, and whole seconds: nearly all there are.
+  if (rfc3339.length === '2027-11-20T08:57:31Z'.length)
+    return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 16)}`
   const end = rfc3339.lastIndexOf(':')
   const dayEnd = rfc3339.indexOf('T')
   return `${rfc3339.slice(0, dayEnd)} ${rfc3339.slice(dayEnd + 1, end)}`

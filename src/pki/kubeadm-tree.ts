@@ -13,7 +13,7 @@ import { currentLinkName, type KubeletFile, kubeletFile } from './kubelet.ts'
 /** A file that was found, by its absolute path, and the folder that was walked to find it. */
 export interface FoundFile {
   readonly path: string
-  readonly root?: string
+  readonly root?: string | undefined
   /** True when it was read and is no kubeconfig: some installations call other things kubelet.conf. */
   readonly isNoKubeconfig?: boolean
 }
@@ -93,6 +93,11 @@ const controlPlaneKubeconfigs = kubeadmKubeconfigs
   .filter(({ name }) => name !== 'kubelet.conf')
   .map(({ name }) => name)
 
+const tellingNames: ReadonlySet<string> = new Set([
+  ...[...pkiNames.keys()].map(nameOf),
+  ...kubeconfigNames.keys(),
+])
+
 type Folders = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
@@ -100,18 +105,7 @@ type Folders = ReadonlyMap<string, ReadonlySet<string>>
  * read as well as /etc/kubernetes itself. Looks at paths only.
  */
 export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
-  const folders = new Map<string, Set<string>>()
-  const roots = new Set<string>()
-  for (const { path, root, isNoKubeconfig } of files) {
-    if (root !== undefined) roots.add(withoutSlash(root))
-    const slash = path.lastIndexOf('/')
-    const folder = path.slice(0, slash)
-    const name = path.slice(slash + 1)
-    if (isNoKubeconfig && kubeconfigNames.has(name)) continue
-    const names = folders.get(folder)
-    if (names === undefined) folders.set(folder, new Set([name]))
-    else names.add(name)
-  }
+  const { folders, roots } = foldersOf(files)
   const kubeadmTrees = findKubeadmTrees(folders)
   const kubeletTrees = findKubeletTrees(folders)
   const places = new Map<string, TreePlace>()
@@ -120,12 +114,43 @@ export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
   const isWalked = (folder: string) =>
     [...roots].some((root) => folder === root || folder.startsWith(`${root}/`))
   return {
-    placeOf: (path) => places.get(path),
+    placeOf: (path) => (places.size === 0 ? undefined : places.get(path)),
     missing: [
       ...kubeadmTrees.flatMap((tree) => missingOfKubeadm(tree, folders, isWalked)),
       ...kubeletTrees.flatMap((tree) => missingOfKubelet(tree, folders, isWalked)),
     ],
   }
+}
+
+/** The folders of the files, with those names in them that may say something, and the folders that were walked. */
+function foldersOf(files: Iterable<FoundFile>): { folders: Folders; roots: ReadonlySet<string> } {
+  const folders = new Map<string, Set<string>>()
+  const roots = new Set<string>()
+  let lastRoot: string | undefined
+  let lastFolder: string | undefined
+  let names = new Set<string>()
+  for (const { path, root, isNoKubeconfig } of files) {
+    // Files of one folder stand together, and most have names that say nothing: 10,000 of them are no reason for 10,000 entries.
+    if (root !== undefined && root !== lastRoot) {
+      roots.add(withoutSlash(root))
+      lastRoot = root
+    }
+    const slash = path.lastIndexOf('/')
+    const folder = path.slice(0, slash)
+    const name = path.slice(slash + 1)
+    if (isNoKubeconfig && kubeconfigNames.has(name)) continue
+    if (folder !== lastFolder) {
+      names = folders.get(folder) ?? new Set()
+      folders.set(folder, names)
+      lastFolder = folder
+    }
+    if (isTelling(name)) names.add(name)
+  }
+  return { folders, roots }
+}
+
+function isTelling(name: string): boolean {
+  return tellingNames.has(name) || kubeletFile(name) !== undefined
 }
 
 function withoutSlash(path: string): string {

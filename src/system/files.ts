@@ -108,23 +108,62 @@ export type Opened = { bytes: Uint8Array; file: FileFacts } | Failure
  * Throws the system's errors.
  */
 export function readUnlessForeign(link: Link): Opened | undefined {
-  return withDescriptor(link.path, (descriptor, found) =>
-    found.size >= foreignFromBytes && beginsForeign(descriptor)
-      ? undefined
-      : content(descriptor, found, link),
-  )
+  const descriptor = openSync(link.path, openFlags)
+  try {
+    const bytes = smallText(descriptor)
+    if (bytes !== undefined) return { bytes, file: new FactsOfText(link) }
+    const found = fstatSync(descriptor)
+    if (found.size >= foreignFromBytes && beginsForeign(descriptor)) return undefined
+    return content(descriptor, found, link)
+  } finally {
+    closeSync(descriptor)
+  }
 }
 
 function readOpened(link: Link): Opened {
-  return withDescriptor(link.path, (descriptor, found) => content(descriptor, found, link))
-}
-
-function withDescriptor<Result>(path: string, read: (descriptor: number, found: Stats) => Result): Result {
-  const descriptor = openSync(path, openFlags)
+  const descriptor = openSync(link.path, openFlags)
   try {
-    return read(descriptor, fstatSync(descriptor))
+    return content(descriptor, fstatSync(descriptor), link)
   } finally {
     closeSync(descriptor)
+  }
+}
+
+// Small files are read one behind the other into a page that they share: an allocation and a copy each take as long as the read.
+const pageBytes = 16 * foreignFromBytes
+let page = Buffer.alloc(0)
+let pageUsed = 0
+
+/**
+ * The whole of a small file that ends with its line, as nearly all files of a large folder do, at the price of one read: such a
+ * one is not cut off. Undefined for any other file, of which nothing is read then. What is no file has no place to read from,
+ * which the system says.
+ */
+function smallText(descriptor: number): Uint8Array | undefined {
+  if (page.length - pageUsed < foreignFromBytes) {
+    page = Buffer.allocUnsafeSlow(pageBytes)
+    pageUsed = 0
+  }
+  const start = pageUsed
+  const count = readSync(descriptor, page, start, foreignFromBytes, 0)
+  const lineFeed = 0x0a
+  if (count === foreignFromBytes || count === 0 || page[start + count - 1] !== lineFeed) return undefined
+  pageUsed += count
+  return page.subarray(start, start + count)
+}
+
+/** The mode of a certificate interests nobody, and asking for 10,000 takes a hundredth of a second. */
+class FactsOfText implements FileFacts {
+  readonly path: string
+  declare readonly linkTarget?: string
+
+  constructor({ path, linkTarget }: Link) {
+    this.path = path
+    if (linkTarget !== undefined) this.linkTarget = linkTarget
+  }
+
+  get mode(): number {
+    return (statSync(this.path, { throwIfNoEntry: false })?.mode ?? 0) & 0o7777
   }
 }
 

@@ -29,10 +29,11 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
       if (entry.kind === 'folder' || entry.kind === 'linked folder') {
         if (entry.kind === 'linked folder' && holds(entry.path, root)) continue
         if (!isWorthAVisit(entry.path, visited)) continue
-        for (const child of childrenOf(entry).reverse()) pending.push(child)
+        const children = childrenOf(entry)
+        for (let i = children.length - 1; i >= 0; i--) pending.push(children[i]!)
         continue
       }
-      const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : { path: entry.path })
+      const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : entry)
       if (read === undefined) continue
       if ('reason' in read) yield { name: entry.name, root, ...read, file: linkAt(entry.path) }
       else yield { name: entry.name, root, bytes: read.bytes, file: read.file }
@@ -95,14 +96,24 @@ const pseudoFileSystems: ReadonlySet<number> = new Set([
 ])
 
 function childrenOf(folder: Entry): Entry[] {
-  return (
-    readdirSync(folder.path, { withFileTypes: true })
-      .filter(({ name }) => !isVolumePlumbing(name) && !isTemporaryName(name))
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
-      .flatMap((child) => entryOf(child, folder) ?? [])
-      // pki -> ssl: the name of the link is the one that means something.
-      .sort((a, b) => Number(b.kind === 'linked folder') - Number(a.kind === 'linked folder'))
-  )
+  const files: string[] = []
+  const others = new Map<string, Entry>()
+  for (const child of readdirSync(folder.path, { withFileTypes: true })) {
+    const { name } = child
+    if (isVolumePlumbing(name) || isTemporaryName(name)) continue
+    if (child.isFile()) files.push(name)
+    else {
+      const entry = child.isDirectory() ? entryBelow(folder, name, 'folder') : linkEntry(folder, child)
+      if (entry !== undefined) others.set(name, entry)
+    }
+  }
+  // Without a comparison of its own the engine sorts names three times as quickly.
+  const names = others.size === 0 ? files.sort() : [...files, ...others.keys()].sort()
+  const entries = names.map((name) => others.get(name) ?? entryBelow(folder, name, 'file'))
+  // pki -> ssl: the name of the link is the one that means something.
+  return others.size === 0
+    ? entries
+    : entries.sort((a, b) => Number(b.kind === 'linked folder') - Number(a.kind === 'linked folder'))
 }
 
 /** True when the folder that the link leads to is the root, or somewhere above it. */
@@ -117,13 +128,9 @@ function isVolumePlumbing(name: string): boolean {
   return name.startsWith('..')
 }
 
-function entryOf(child: Dirent, folder: Entry): Entry | undefined {
-  if (child.isFile()) return entryBelow(folder, child.name, 'file')
-  if (child.isDirectory()) return entryBelow(folder, child.name, 'folder')
-  return child.isSymbolicLink() ? linkEntry(folder, child.name) : undefined
-}
-
-function linkEntry(folder: Entry, name: string): Entry | undefined {
+function linkEntry(folder: Entry, child: Dirent): Entry | undefined {
+  if (!child.isSymbolicLink()) return undefined
+  const { name } = child
   const link = entryBelow(folder, name, 'link')
   const target = targetOf(link.path)
   // A link that leads nowhere stays in the list: reading it says why.

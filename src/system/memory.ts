@@ -7,4 +7,6 @@ import { setFlagsFromString } from 'node:v8'
  */
 export function keepYoungGenerationSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1')
+  setFlagsFromString('--no-parallel-scavenge')
+  setFlagsFromString('--no-opt')
 }

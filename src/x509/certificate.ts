@@ -18,6 +18,7 @@ import {
   type Extension,
   type KeyUsage,
   type PolicyMapping,
+  ReadHead,
   readExtension,
 } from './extensions.ts'
 import type { NameConstraints, SubjectAltNames } from './general-names.ts'
@@ -121,7 +122,7 @@ export class Certificate {
     this.subject = readName(reader, 'subject')
     this.publicKey = readSubjectPublicKeyInfo(reader, 'subjectPublicKeyInfo')
 
-    const decoded = new DecodedExtensions()
+    const decoded = new DecodedExtensions(false)
     this.extensionsStart = 0
     this.extensionsStop = 0
     this.unhandledCriticalExtensions = none
@@ -143,7 +144,7 @@ export class Certificate {
     this.keyUsage = decoded.keyUsage
     this.extendedKeyUsage = decoded.extendedKeyUsage
     this.authorityKeyId = decoded.authorityKeyId
-    this.hasHostNames = decoded.subjectAltNames.dns.length + decoded.subjectAltNames.ip.length > 0
+    this.hasHostNames = decoded.hasHostNames
     reader.leave(tbsOuter)
 
     reader.path = ''
@@ -334,12 +335,13 @@ function readAlgorithm(reader: DerReader): string {
 /** Decodes the extensions that the reader is in; returns the critical ones that Go does not handle. */
 function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly string[] {
   const seen = new SeenTexts()
+  const extension = new ReadHead()
   let unhandled: string[] | undefined
   while (!reader.atEnd) {
     const at = reader.offset
-    const extension = readExtension(reader)
+    extension.read(reader)
     const { oid } = extension
-    if (!seen.add(oid)) reader.fail(extension.name, 'extension for the second time', at)
+    if (!seen.add(oid)) reader.fail(nameOfOid(oid) ?? oid, 'extension for the second time', at)
     if (decodeExtension(reader, extension, decoded) || !extension.critical) continue
     if (unhandled === undefined) unhandled = [oid]
     else unhandled.push(oid)

@@ -1,5 +1,6 @@
 import { constructedTag, contextTag, type DerReader, tags } from './der.ts'
 import {
+  checkAltNames,
   emptyAltNames,
   type NameConstraints,
   readAltNames,
@@ -26,8 +27,14 @@ export const keyUsages = [
 
 export type KeyUsage = (typeof keyUsages)[number]
 
+/** Which extension it is, without its value. */
+interface ExtensionHead {
+  readonly oid: string
+  readonly critical: boolean
+}
+
 /** One extension as it is encoded. */
-export class Extension {
+export class Extension implements ExtensionHead {
   readonly oid: string
   readonly critical: boolean
   private readonly bytes: Buffer
@@ -65,6 +72,9 @@ export interface PolicyMapping {
 
 /** What the extensions of a certificate or request say, decoded. Absent ones have the value of their absence. */
 export class DecodedExtensions {
+  /** False: everything is checked, but texts that few ask for are not made. */
+  readonly hasTexts: boolean
+  hasHostNames = false
   basicConstraints: BasicConstraints | undefined = undefined
   keyUsage: readonly KeyUsage[] | undefined = undefined
   extendedKeyUsage: readonly string[] = none
@@ -79,6 +89,10 @@ export class DecodedExtensions {
   requireExplicitPolicy: number | undefined = undefined
   inhibitPolicyMapping: number | undefined = undefined
   inhibitAnyPolicy: number | undefined = undefined
+
+  constructor(hasTexts = true) {
+    this.hasTexts = hasTexts
+  }
 }
 
 export interface AuthorityInfoAccess {
@@ -93,13 +107,24 @@ for (const list of Object.values(noAltNames)) Object.freeze(list)
 
 /** Reads one Extension (RFC 5280 section 4.2), header only; its value is left in the reader's start…stop. */
 export function readExtension(reader: DerReader): Extension {
-  const outer = reader.enter(tags.sequence, 'extension')
-  const oid = reader.oid('extnID')
-  const critical = reader.peek(tags.boolean) ? reader.boolean('critical') : false
-  reader.read(tags.octetString, 'extnValue')
-  const { bytes, start, stop } = reader
-  reader.leave(outer)
-  return new Extension(oid, critical, bytes, start, stop)
+  const head = new ReadHead()
+  head.read(reader)
+  return new Extension(head.oid, head.critical, reader.bytes, reader.start, reader.stop)
+}
+
+/** The head of the extension that was read last: one object for all extensions of a certificate. */
+export class ReadHead implements ExtensionHead {
+  oid = ''
+  critical = false
+
+  /** Reads one Extension; its value is left in the reader's start…stop. */
+  read(reader: DerReader): void {
+    const outer = reader.enter(tags.sequence, 'extension')
+    this.oid = reader.oid('extnID')
+    this.critical = reader.peek(tags.boolean) ? reader.boolean('critical') : false
+    reader.read(tags.octetString, 'extnValue')
+    reader.leave(outer)
+  }
 }
 
 /**
@@ -108,24 +133,24 @@ export function readExtension(reader: DerReader): Extension {
  */
 export function decodeExtension(
   reader: DerReader,
-  extension: Extension,
+  extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
-  const decode = decoders.get(extension.oid)
-  if (decode === undefined) return false
+  const known = handled.get(extension.oid)
+  if (known === undefined) return false
   const { path, offset } = reader
-  reader.path = `${extension.name}.`
+  reader.path = known.path
   const outer = reader.enterLast('')
-  const handled = decode(reader, extension, decoded)
+  const isHandled = known.decode(reader, extension, decoded)
   reader.leave(outer)
   reader.offset = offset
   reader.path = path
-  return handled
+  return isHandled
 }
 
-type Decoder = (reader: DerReader, extension: Extension, decoded: DecodedExtensions) => boolean
+type Decoder = (reader: DerReader, extension: ExtensionHead, decoded: DecodedExtensions) => boolean
 
-const decoders = new Map<string, Decoder>([
+const decoders: readonly (readonly [oid: string, decode: Decoder])[] = [
   ['2.5.29.14', decodeSubjectKeyId],
   ['2.5.29.15', decodeKeyUsage],
   ['2.5.29.17', decodeSubjectAltName],
@@ -139,23 +164,35 @@ const decoders = new Map<string, Decoder>([
   ['2.5.29.37', decodeExtendedKeyUsage],
   ['2.5.29.54', decodeInhibitAnyPolicy],
   ['1.3.6.1.5.5.7.1.1', decodeAuthorityInfoAccess],
-])
+]
+
+const handled = new Map(
+  decoders.map(([oid, decode]) => [oid, { decode, path: `${nameOfOid(oid) ?? oid}.` }] as const),
+)
 
 // RFC 5280 says of three extensions that CAs mark them non-critical; Go refuses certificates where one is not.
-function refuseCritical(reader: DerReader, extension: Extension): void {
+function refuseCritical(reader: DerReader, extension: ExtensionHead): void {
   if (extension.critical) reader.fail('critical', 'marked critical, which RFC 5280 forbids')
 }
 
 /** RFC 5280 section 4.2.1.2. */
-function decodeSubjectKeyId(reader: DerReader, extension: Extension, decoded: DecodedExtensions): boolean {
+function decodeSubjectKeyId(
+  reader: DerReader,
+  extension: ExtensionHead,
+  decoded: DecodedExtensions,
+): boolean {
   refuseCritical(reader, extension)
   reader.read(tags.octetString, 'keyIdentifier')
-  decoded.subjectKeyId = reader.bytes.toString('hex', reader.start, reader.stop)
+  if (decoded.hasTexts) decoded.subjectKeyId = reader.bytes.toString('hex', reader.start, reader.stop)
   return true
 }
 
 /** RFC 5280 section 4.2.1.1; issuer and serial number are passed over. */
-function decodeAuthorityKeyId(reader: DerReader, extension: Extension, decoded: DecodedExtensions): boolean {
+function decodeAuthorityKeyId(
+  reader: DerReader,
+  extension: ExtensionHead,
+  decoded: DecodedExtensions,
+): boolean {
   refuseCritical(reader, extension)
   decoded.authorityKeyId = authorityKeyIds.of(reader)
   return true
@@ -170,7 +207,7 @@ const authorityKeyIds = new Repeated((reader): string | undefined => {
 })
 
 /** RFC 5280 section 4.2.1.3. */
-function decodeKeyUsage(reader: DerReader, _extension: Extension, decoded: DecodedExtensions): boolean {
+function decodeKeyUsage(reader: DerReader, _extension: ExtensionHead, decoded: DecodedExtensions): boolean {
   decoded.keyUsage = keyUsageLists.of(reader)
   return true
 }
@@ -186,16 +223,26 @@ const keyUsageLists = new Repeated((reader): readonly KeyUsage[] => {
 })
 
 /** RFC 5280 section 4.2.1.6. */
-function decodeSubjectAltName(reader: DerReader, _extension: Extension, decoded: DecodedExtensions): boolean {
+function decodeSubjectAltName(
+  reader: DerReader,
+  _extension: ExtensionHead,
+  decoded: DecodedExtensions,
+): boolean {
+  if (!decoded.hasTexts) {
+    const kinds = checkAltNames(reader)
+    decoded.hasHostNames = kinds.hasHostNames
+    return kinds.hasHandled
+  }
   const names = readAltNames(reader)
   decoded.subjectAltNames = names
-  return names.dns.length + names.ip.length + names.email.length + names.uri.length > 0
+  decoded.hasHostNames = names.dns.length + names.ip.length > 0
+  return decoded.hasHostNames || names.email.length + names.uri.length > 0
 }
 
 /** RFC 5280 section 4.2.1.9. */
 function decodeBasicConstraints(
   reader: DerReader,
-  _extension: Extension,
+  _extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
   decoded.basicConstraints = basicConstraints.of(reader)
@@ -214,7 +261,7 @@ const basicConstraints = new Repeated((reader): BasicConstraints => {
 /** RFC 5280 section 4.2.1.10. */
 function decodeNameConstraints(
   reader: DerReader,
-  _extension: Extension,
+  _extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
   const constraints = readNameConstraints(reader)
@@ -225,7 +272,7 @@ function decodeNameConstraints(
 /** RFC 5280 section 4.2.1.13: the URIs that stand first in a fullName. */
 function decodeCrlDistributionPoints(
   reader: DerReader,
-  _extension: Extension,
+  _extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
   const uris: string[] = []
@@ -251,7 +298,7 @@ function decodeCrlDistributionPoints(
 /** RFC 5280 section 4.2.2.1. */
 function decodeAuthorityInfoAccess(
   reader: DerReader,
-  extension: Extension,
+  extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
   refuseCritical(reader, extension)
@@ -274,7 +321,7 @@ function decodeAuthorityInfoAccess(
 }
 
 /** RFC 5280 section 4.2.1.4; qualifiers are passed over. */
-function decodePolicies(reader: DerReader, _extension: Extension, decoded: DecodedExtensions): boolean {
+function decodePolicies(reader: DerReader, _extension: ExtensionHead, decoded: DecodedExtensions): boolean {
   const policies = new Set<string>()
   const outer = reader.enter(tags.sequence, 'CertificatePolicies')
   while (!reader.atEnd) {
@@ -290,7 +337,11 @@ function decodePolicies(reader: DerReader, _extension: Extension, decoded: Decod
 }
 
 /** RFC 5280 section 4.2.1.5. */
-function decodePolicyMappings(reader: DerReader, _extension: Extension, decoded: DecodedExtensions): boolean {
+function decodePolicyMappings(
+  reader: DerReader,
+  _extension: ExtensionHead,
+  decoded: DecodedExtensions,
+): boolean {
   const mappings: PolicyMapping[] = []
   const outer = reader.enter(tags.sequence, 'PolicyMappings')
   while (!reader.atEnd) {
@@ -318,7 +369,7 @@ function readPolicyOctets(reader: DerReader, field: string): string {
 /** RFC 5280 section 4.2.1.11. */
 function decodePolicyConstraints(
   reader: DerReader,
-  _extension: Extension,
+  _extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
   const outer = reader.enter(tags.sequence, 'PolicyConstraints')
@@ -333,7 +384,7 @@ function decodePolicyConstraints(
 /** RFC 5280 section 4.2.1.14. */
 function decodeInhibitAnyPolicy(
   reader: DerReader,
-  _extension: Extension,
+  _extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
   decoded.inhibitAnyPolicy = reader.int64('SkipCerts')
@@ -343,7 +394,7 @@ function decodeInhibitAnyPolicy(
 /** RFC 5280 section 4.2.1.12. */
 function decodeExtendedKeyUsage(
   reader: DerReader,
-  _extension: Extension,
+  _extension: ExtensionHead,
   decoded: DecodedExtensions,
 ): boolean {
   decoded.extendedKeyUsage = extendedKeyUsageLists.of(reader)

@@ -74,38 +74,92 @@ export function readAltNames(reader: DerReader): SubjectAltNames {
   return new ReadAltNames(reader.bytes, names, ipBounds)
 }
 
+/** Which kinds of names there are. */
+export interface AltNameKinds {
+  /** True when there is a DNS name or an address. */
+  readonly hasHostNames: boolean
+  /** True when there is a name of a kind that Go reads. */
+  readonly hasHandled: boolean
+}
+
+const noKinds: AltNameKinds = { hasHostNames: false, hasHandled: false }
+const otherKinds: AltNameKinds = { hasHostNames: false, hasHandled: true }
+const hostKinds: AltNameKinds = { hasHostNames: true, hasHandled: true }
+
+/** Refuses what `readAltNames` refuses, and makes no text of what it accepts. */
+export function checkAltNames(reader: DerReader): AltNameKinds {
+  let kinds = noKinds
+  const outer = reader.enter(tags.sequence, 'names')
+  while (!reader.atEnd) {
+    const tag = checkAltName(reader)
+    if (tag === tagDns || tag === tagIp) kinds = hostKinds
+    else if (kinds === noKinds && (tag === tagEmail || tag === tagUri)) kinds = otherKinds
+  }
+  reader.leave(outer)
+  return kinds
+}
+
 function readAltName(reader: DerReader, names: SubjectAltNames, ipBounds: number[]): void {
-  switch (reader.next('name')) {
+  switch (checkAltName(reader)) {
     case tagDns:
-      names.dns.push(ia5OfLast(reader, 'dNSName'))
+      names.dns.push(textOfLast(reader))
       return
-    case tagIp: {
-      const length = reader.stop - reader.start
-      if (length !== 4 && length !== 16) reader.fail('iPAddress', `address of ${length} octets`, reader.start)
+    case tagIp:
       names.ip.push(formatIp(reader.lastContent))
       ipBounds.push(reader.start, reader.stop)
       return
-    }
     case tagEmail:
-      names.email.push(ia5OfLast(reader, 'rfc822Name'))
+      names.email.push(textOfLast(reader))
       return
-    case tagUri: {
-      const uri = ia5OfLast(reader, 'uniformResourceIdentifier')
-      const defect = uriDefect(uri)
-      if (defect !== undefined)
-        reader.fail('uniformResourceIdentifier', `${quoted(uri)}: ${defect}`, reader.start)
-      names.uri.push(uri)
+    case tagUri:
+      names.uri.push(textOfLast(reader))
       return
-    }
     default:
       addOther(names.other, reader)
   }
 }
 
-function ia5OfLast(reader: DerReader, field: string): string {
+/** Reads one name and returns its tag. */
+function checkAltName(reader: DerReader): number {
+  const tag = reader.next('name')
+  switch (tag) {
+    case tagDns:
+      checkIa5(reader, 'dNSName')
+      break
+    case tagIp: {
+      const length = reader.stop - reader.start
+      if (length !== 4 && length !== 16) reader.fail('iPAddress', `address of ${length} octets`, reader.start)
+      break
+    }
+    case tagEmail:
+      checkIa5(reader, 'rfc822Name')
+      break
+    case tagUri:
+      checkUri(reader)
+      break
+  }
+  return tag
+}
+
+function checkUri(reader: DerReader): void {
+  const uri = ia5OfLast(reader, 'uniformResourceIdentifier')
+  const defect = uriDefect(uri)
+  if (defect !== undefined)
+    reader.fail('uniformResourceIdentifier', `${quoted(uri)}: ${defect}`, reader.start)
+}
+
+function checkIa5(reader: DerReader, field: string): void {
   const { bytes, start, stop } = reader
   if (!isIa5(bytes, start, stop)) reader.fail(field, 'octets that are no IA5String', start)
+}
+
+function textOfLast({ bytes, start, stop }: DerReader): string {
   return latin1(bytes, start, stop)
+}
+
+function ia5OfLast(reader: DerReader, field: string): string {
+  checkIa5(reader, field)
+  return textOfLast(reader)
 }
 
 // Only for reading, and nobody reads more; a hostile certificate has 500,000.

@@ -1,4 +1,4 @@
-import { type DerReader, sameOctets, tagName, tags } from './der.ts'
+import { DerReader, sameOctets, tagName, tags } from './der.ts'
 import { settled } from './lists.ts'
 import { attributeTypeName } from './oids.ts'
 import { Repeated } from './repeated.ts'
@@ -21,23 +21,29 @@ const oidOrganization = '2.5.4.10'
 
 /** A distinguished name: subject or issuer. */
 export class Name {
-  /** In the order of the certificate, whatever relative distinguished name they are of. */
-  readonly attributes: readonly NameAttribute[]
-  /** Undefined where each relative distinguished name is one attribute, as nearly everywhere. */
-  private readonly mixedRdns: readonly (readonly NameAttribute[])[] | undefined
+  /** The last common name, which is the one that Go and Kubernetes take as the user. Values that are no string do not count. */
+  readonly commonName: string | undefined
+  /** All organizations, which Kubernetes takes as groups, in the order of the certificate; only strings, as Go reads them. */
+  readonly organization: readonly string[]
   private readonly bytes: Buffer
   private readonly start: number
+  private readonly content: number
   private readonly stop: number
+  private cachedRdns: readonly (readonly NameAttribute[])[] | undefined
   private cachedText: string | undefined
   private cachedKey: string | undefined
 
-  constructor(bytes: Buffer, start: number, stop: number, rdns: readonly (readonly NameAttribute[])[]) {
-    this.bytes = bytes
-    this.start = start
-    this.stop = stop
-    const areSingle = rdns.every((rdn) => rdn.length === 1)
-    this.attributes = areSingle ? rdns.map((rdn) => rdn[0]!) : rdns.flat()
-    this.mixedRdns = areSingle ? undefined : rdns
+  /** Reads the name whose SEQUENCE the reader is in. */
+  constructor(reader: DerReader, anyValue: boolean) {
+    this.bytes = reader.bytes
+    this.start = reader.header
+    this.content = reader.offset
+    this.stop = reader.end
+    const kubernetes = new KubernetesNames()
+    while (!reader.atEnd) checkRdn(reader, anyValue, kubernetes)
+    this.commonName = kubernetes.user
+    this.organization = kubernetes.groups
+    this.cachedRdns = undefined
     this.cachedText = undefined
     this.cachedKey = undefined
   }
@@ -48,7 +54,23 @@ export class Name {
 
   /** In the order of the certificate; one inner list is a relative distinguished name, often of one attribute. */
   get rdns(): readonly (readonly NameAttribute[])[] {
-    return this.mixedRdns ?? this.attributes.map((attribute) => [attribute])
+    this.cachedRdns ??= this.readAgain()
+    return this.cachedRdns
+  }
+
+  /** In the order of the certificate, whatever relative distinguished name they are of. */
+  get attributes(): readonly NameAttribute[] {
+    return this.rdns.flat()
+  }
+
+  // Everything was checked when the name was read. A table of 10,000 certificates shows two attributes of each.
+  private readAgain(): readonly (readonly NameAttribute[])[] {
+    const reader = new DerReader(this.bytes, 'name', this.bytes.length)
+    reader.offset = this.content
+    reader.end = this.stop
+    const rdns: (readonly NameAttribute[])[] = []
+    while (!reader.atEnd) rdns.push(readRdn(reader))
+    return settled(rdns)
   }
 
   /** The octets as a string, for maps: the same for names that are equal, and for no others. */
@@ -66,27 +88,8 @@ export class Name {
     return this.cachedText
   }
 
-  /** The last common name, which is the one that Go and Kubernetes take as the user. Values that are no string do not count. */
-  get commonName(): string | undefined {
-    let found: string | undefined
-    for (const { oid, value, derHex } of this.attributes)
-      if (oid === oidCommonName && derHex === undefined) found = value
-    return found
-  }
-
-  /** All organizations, which Kubernetes takes as groups, in the order of the certificate; only strings, as Go reads them. */
-  get organization(): readonly string[] {
-    let found: string[] | undefined
-    for (const { oid, value, derHex } of this.attributes) {
-      if (oid !== oidOrganization || derHex !== undefined) continue
-      if (found === undefined) found = [value]
-      else found.push(value)
-    }
-    return found ?? none
-  }
-
   get isEmpty(): boolean {
-    return this.attributes.length === 0 && this.mixedRdns === undefined
+    return this.content === this.stop
   }
 
   /** True when both have the same octets, which is how Go matches issuer and subject. */
@@ -104,13 +107,13 @@ export function readName(reader: DerReader, field: string, anyValue = false): Na
   const outer = reader.enter(tags.sequence, field)
   const path = reader.path
   reader.path = `${path}${field}.`
-  const name = nameWithin(reader, anyValue)
+  const name = new Name(reader, anyValue)
   reader.path = path
   reader.leave(outer)
   return name
 }
 
-const repeatedNames = new Repeated((reader) => nameWithin(reader, false))
+const repeatedNames = new Repeated((reader) => new Name(reader, false))
 
 /** The same for a name that many certificates have: their issuer's. All with the same octets share one Name. */
 export function readRepeatedName(reader: DerReader, field: string): Name {
@@ -123,39 +126,82 @@ export function readRepeatedName(reader: DerReader, field: string): Name {
   return name
 }
 
-/** The Name whose SEQUENCE the reader is in. */
-function nameWithin(reader: DerReader, anyValue: boolean): Name {
-  const { bytes, header, end } = reader
-  const rdns: NameAttribute[][] = []
-  while (!reader.atEnd) rdns.push(readRdn(reader, anyValue))
-  return new Name(bytes, header, end, rdns)
+/** What Kubernetes takes from a subject. */
+class KubernetesNames {
+  user: string | undefined = undefined
+  groups: readonly string[] = none
+  private own: string[] | undefined = undefined
+
+  /** One list for all certificates of one organization; a list of its own for a subject with several. */
+  addGroup(group: readonly [string]): void {
+    if (this.groups === none) this.groups = group
+    else if (this.own === undefined) this.groups = this.own = [...this.groups, group[0]]
+    else this.own.push(group[0])
+  }
 }
 
-function readRdn(reader: DerReader, anyValue: boolean): NameAttribute[] {
+/** Reads a relative distinguished name and refuses what is wrong with it. */
+function checkRdn(reader: DerReader, anyValue: boolean, found: KubernetesNames): void {
+  const outer = reader.enter(tags.set, 'rdn')
+  while (!reader.atEnd) checkAttribute(reader, anyValue, found)
+  reader.leave(outer)
+}
+
+function checkAttribute(reader: DerReader, anyValue: boolean, found: KubernetesNames): void {
+  const outer = reader.enter(tags.sequence, 'attribute')
+  const oid = reader.oid('type')
+  if (oid === oidOrganization && isStringTag(reader.bytes[reader.offset] ?? 0)) {
+    found.addGroup(organizations.of(reader))
+  } else {
+    const value = checkedValue(reader, oid, anyValue)
+    if (oid === oidCommonName && value !== undefined) found.user = value
+  }
+  reader.leave(outer)
+}
+
+// Many certificates are of one organization.
+const organizations = new Repeated((reader): readonly [string] => [
+  checkedValue(reader, oidOrganization, false)!,
+])
+
+/** The value of an attribute when it is a string. */
+function checkedValue(reader: DerReader, oid: string, anyValue: boolean): string | undefined {
+  const tag = reader.next('value')
+  const { bytes, header, start, stop } = reader
+  if (isStringTag(tag)) {
+    const value = readString(bytes, tag, start, stop)
+    if (value === undefined) reader.fail(attributeTypeName(oid), `octets that are no ${tagName(tag)}`, start)
+    return value
+  }
+  if (!anyValue) {
+    const reason = `${tagName(tag)} is no string type that Go reads in names`
+    reader.fail(attributeTypeName(oid), reason, header)
+  }
+  checkValue(reader, tag, header, stop, attributeTypeName(oid))
+  return undefined
+}
+
+/** One that was checked before. */
+function readRdn(reader: DerReader): NameAttribute[] {
   const outer = reader.enter(tags.set, 'rdn')
   const attributes: NameAttribute[] = []
-  while (!reader.atEnd) attributes.push(readAttribute(reader, anyValue))
+  while (!reader.atEnd) attributes.push(readAttribute(reader))
   reader.leave(outer)
   return settled(attributes)
 }
 
-function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
+function readAttribute(reader: DerReader): NameAttribute {
   const outer = reader.enter(tags.sequence, 'attribute')
   const oid = reader.oid('type')
   const type = attributeTypeName(oid)
   const tag = reader.next('value')
   const { bytes, header, start, stop } = reader
   reader.leave(outer)
-  if (isStringTag(tag)) {
-    const value = readString(bytes, tag, start, stop)
-    if (value === undefined) reader.fail(type, `octets that are no ${tagName(tag)}`, start)
-    return type === oid
-      ? { oid, type, value, derHex: bytes.toString('hex', header, stop) }
-      : { oid, type, value }
-  }
-  if (!anyValue) reader.fail(type, `${tagName(tag)} is no string type that Go reads in names`, header)
-  checkValue(reader, tag, header, stop, type)
   const derHex = bytes.toString('hex', header, stop)
+  if (isStringTag(tag)) {
+    const value = readString(bytes, tag, start, stop) ?? ''
+    return type === oid ? { oid, type, value, derHex } : { oid, type, value }
+  }
   const value = tag === tags.universalString ? readUniversal(bytes, start, stop) : undefined
   return { oid, type, value: value ?? `#${derHex}`, derHex }
 }

@@ -68,6 +68,26 @@ function asText(input: Uint8Array): Buffer {
   return bytes
 }
 
+const plainBegin = '-----BEGIN CERTIFICATE-----\n'
+const plainEnd = '\n-----END CERTIFICATE-----\n'
+
+/**
+ * Returns the content of a text that is one CERTIFICATE block from its first octet to its last, as every tool writes it and as
+ * nearly all files of a large folder are; undefined for any other text, which is for `readPem` to tell.
+ */
+export function contentOfPlainCertificate(input: Uint8Array): Uint8Array | undefined {
+  const stop = input.length - plainEnd.length
+  if (stop < plainBegin.length || !isTextAt(input, 0, plainBegin) || !isTextAt(input, stop, plainEnd))
+    return undefined
+  const content = decodeBase64(asBuffer(input), plainBegin.length, stop)
+  return typeof content === 'number' ? undefined : content
+}
+
+function isTextAt(bytes: Uint8Array, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false
+  return true
+}
+
 class PemScanner {
   private readonly bytes: Buffer
   private readonly blocks: PemBlock[] = []
@@ -148,9 +168,7 @@ class PemScanner {
   }
 
   private textAt(at: number, text: string): boolean {
-    const { bytes } = this
-    for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false
-    return true
+    return isTextAt(this.bytes, at, text)
   }
 
   private startsLine(at: number): boolean {

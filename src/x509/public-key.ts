@@ -22,16 +22,25 @@ export class PublicKeyInfo {
   private cachedSha256: string | undefined
   private cachedKey: KeyObject | undefined
 
-  constructor(bytes: Buffer, bounds: KeyBounds, facts: KeyFacts) {
+  constructor(
+    bytes: Buffer,
+    start: number,
+    stop: number,
+    keyStart: number,
+    keyStop: number,
+    facts: KeyFacts,
+  ) {
     this.bytes = bytes
-    this.start = bounds.start
-    this.stop = bounds.stop
-    this.keyStart = bounds.keyStart
-    this.keyStop = bounds.keyStop
+    this.start = start
+    this.stop = stop
+    this.keyStart = keyStart
+    this.keyStop = keyStop
     this.algorithm = facts.algorithm
     this.bits = facts.bits
     this.curve = facts.curve
     this.rsaExponent = facts.rsaExponent
+    this.cachedSha256 = undefined
+    this.cachedKey = undefined
   }
 
   /** DER of the whole structure. */
@@ -63,13 +72,6 @@ export class PublicKeyInfo {
   }
 }
 
-interface KeyBounds {
-  readonly start: number
-  readonly stop: number
-  readonly keyStart: number
-  readonly keyStop: number
-}
-
 interface KeyFacts {
   readonly algorithm: string
   readonly bits?: number
@@ -99,7 +101,8 @@ export function readSubjectPublicKeyInfo(reader: DerReader, field: string): Publ
   reader.leave(algorithmOuter)
 
   const unused = reader.bitString('subjectPublicKey')
-  const bounds = { start, stop, keyStart: reader.start, keyStop: reader.stop }
+  const keyStart = reader.start
+  const keyStop = reader.stop
   // A key is whole octets. Go shifts one with unused bits to the right and reads on; what it finds then is no key but for
   // crafted input, so the refusal here differs from Go's in its words only.
   if (unused > 0 && checkedAlgorithms.has(oid)) {
@@ -108,7 +111,7 @@ export function readSubjectPublicKeyInfo(reader: DerReader, field: string): Publ
   const facts = readKey(reader, oid, parametersAt, parametersEnd)
   reader.path = path
   reader.leave(outer)
-  return new PublicKeyInfo(reader.bytes, bounds, facts)
+  return new PublicKeyInfo(reader.bytes, start, stop, keyStart, keyStop, facts)
 }
 
 function readKey(reader: DerReader, oid: string, parametersAt: number, parametersEnd: number): KeyFacts {

@@ -44,10 +44,13 @@ const ofAll: readonly PictureCheck[] = [
 /** Returns everything that is wrong in what was collected. */
 export function problemsOf(picture: Picture): Problem[] {
   const problems: Problem[] = []
-  for (const entry of picture.collection.certificates) {
+  const { certificates } = picture.collection
+  // Not for…of, which makes an object for each of 90,000 steps until the loop is compiled.
+  for (let i = 0; i < certificates.length; i++) {
+    const entry = certificates[i]!
     const role = picture.roleOf(entry)
-    for (const check of ofEachCertificate) {
-      const found = check(entry, role, picture)
+    for (let c = 0; c < ofEachCertificate.length; c++) {
+      const found = ofEachCertificate[c]!(entry, role, picture)
       if (found === undefined) continue
       if (Array.isArray(found)) problems.push(...found)
       else problems.push(found)
