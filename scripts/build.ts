@@ -22,6 +22,7 @@ const shared: BuildOptions = {
   format: 'esm',
   platform: 'node',
   target: 'node24',
+  // Names stay: a function of another name would be given its own again at each start and, within functions, at each call.
   minifySyntax: true,
   minifyWhitespace: true,
   metafile: true,

@@ -2,9 +2,9 @@ import { lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
+import { prepareForManyFiles } from '../system/engine.ts'
 import { largestFileBytes, readDescriptor, readFile } from '../system/files.ts'
 import { isFolder, readFolder } from '../system/folders.ts'
-import { keepYoungGenerationSmall } from '../system/memory.ts'
 import type { Context } from './context.ts'
 import { readWhole } from './input.ts'
 
@@ -50,7 +50,7 @@ export async function readTargets(
   const mayRepeat = sorted.folders.size + sorted.files.size > 1
   let read = 0
 
-  if (sorted.folders.size > 0) keepYoungGenerationSmall()
+  if (sorted.folders.size > 0) prepareForManyFiles()
   // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
   for (const folder of sorted.folders) {
     let isClosed = false

@@ -225,25 +225,31 @@ function encodeArc(arc: bigint): number[] {
   return groups
 }
 
-// Known identifiers are found by a hash of their octets, so that reading a certificate builds no strings for them.
-const encodedByHash = new Map<number, EncodedOid>()
+// Known identifiers are found by their length and last octets, so that reading a certificate builds no strings for them: it has
+// a dozen.
+const slots: EncodedOid[][] = Array.from({ length: 1024 }, () => [])
 for (const oid of nameByOid.keys()) {
   const content = encodeOid(oid)
-  encodedByHash.set(hashOf(content, 0, content.length), { oid, content })
+  slots[slotOf(content, 0, content.length)]!.push({ oid, content })
 }
 
-function hashOf(bytes: ArrayLike<number>, start: number, stop: number): number {
-  let hash = stop - start
-  for (let at = start; at < stop; at++) hash = (Math.imul(hash, 31) + bytes[at]!) | 0
-  return hash
+function slotOf(bytes: ArrayLike<number>, start: number, stop: number): number {
+  if (stop - start < 2) return 0
+  return ((stop - start) * 67 + bytes[stop - 2]! * 31 + bytes[stop - 1]!) & 1023
 }
 
 /** The dotted form of the identifier with these content octets when it is in the table. */
 export function knownOid(bytes: Uint8Array, start: number, stop: number): string | undefined {
-  const candidate = encodedByHash.get(hashOf(bytes, start, stop))
-  if (candidate === undefined || candidate.content.length !== stop - start) return undefined
-  for (let i = 0; i < candidate.content.length; i++) {
-    if (candidate.content[i] !== bytes[start + i]) return undefined
+  const slot = slots[slotOf(bytes, start, stop)]!
+  for (let i = 0; i < slot.length; i++) {
+    const { oid, content } = slot[i]!
+    if (isContentAt(bytes, start, stop, content)) return oid
   }
-  return candidate.oid
+  return undefined
+}
+
+function isContentAt(bytes: Uint8Array, start: number, stop: number, content: readonly number[]): boolean {
+  if (content.length !== stop - start) return false
+  for (let i = 0; i < content.length; i++) if (content[i] !== bytes[start + i]) return false
+  return true
 }

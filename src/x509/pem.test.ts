@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isCertificateLabel, looksLikePem, type PemBlock, readPem, writePem } from './pem.ts'
+import {
+  contentOfPlainCertificate,
+  isCertificateLabel,
+  looksLikePem,
+  type PemBlock,
+  readPem,
+  writePem,
+} from './pem.ts'
 
 const hello = Buffer.from('hello, kcert, how are you? This takes more than one line of sixty-four.')
 const block = writePem('CERTIFICATE', hello)
@@ -193,6 +200,68 @@ describe('hostile text', () => {
         const { blocks, defects } = readPem(pieces.join(''))
         const places = [...blocks, ...defects].map(({ index }) => index).sort((a, b) => a - b)
         expect(places).toEqual(places.map((_, i) => i))
+      }),
+      { numRuns: 3000 },
+    )
+  })
+})
+
+describe('the short way for a text that is one certificate', () => {
+  test('reads what tools write, of any size', () => {
+    for (let size = 1; size < 200; size++) {
+      const der = Buffer.alloc(size, size)
+      expect(contentOfPlainCertificate(Buffer.from(writePem('CERTIFICATE', der)))).toEqual(der)
+    }
+  })
+
+  test.each([
+    ['another label', writePem('PRIVATE KEY', hello)],
+    ['a second block', block + block],
+    ['text before it', `x\n${block}`],
+    ['text behind it', `${block}x`],
+    ['no last line break', block.trimEnd()],
+    ['a header', block.replace('\n', '\nProc-Type: 4\n\n')],
+    ['a character of the other base64 alphabet', block.replace('Z', '_')],
+    ['a character that does not belong', block.replace('Z', '!')],
+    ['a character that does not belong in the place of a line break', block.replace(/(?<=.{64})\n/, '!')],
+  ])('leaves a text with %s to the long one', (_, input) => {
+    expect(contentOfPlainCertificate(Buffer.from(input))).toBeUndefined()
+  })
+
+  test('never says otherwise than the long one', () => {
+    const edit = fc.record({
+      at: fc.double({ min: 0, max: 1, noNaN: true }),
+      cut: fc.nat(2),
+      put: fc.constantFrom(
+        '',
+        '-',
+        '_',
+        '=',
+        '==',
+        ' ',
+        '\n',
+        '\r',
+        '\t',
+        '\f',
+        '\0',
+        '!',
+        ':',
+        'A',
+        '/',
+        'é',
+      ),
+    })
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), fc.array(edit, { maxLength: 3 }), (der, edits) => {
+        let input = writePem('CERTIFICATE', der)
+        for (const { at, cut, put } of edits) {
+          const from = Math.floor(at * input.length)
+          input = input.slice(0, from) + put + input.slice(from + cut)
+        }
+        const content = contentOfPlainCertificate(Buffer.from(input))
+        if (content === undefined) return
+        expect(only(input)).toMatchObject({ label: 'CERTIFICATE', index: 0, line: 1, offset: 0 })
+        expect(Buffer.from(content)).toEqual(Buffer.from(only(input).der))
       }),
       { numRuns: 3000 },
     )

@@ -47,7 +47,7 @@ const dashes = '-----'
 const mostLabels = 'CERTIFICATE-----'
 const noHeaders: ReadonlyMap<string, string> = new Map()
 
-const [lf, cr, space, tab, colon] = [0x0a, 0x0d, 0x20, 0x09, 0x3a]
+const [lf, cr, space, tab, colon, equals] = [0x0a, 0x0d, 0x20, 0x09, 0x3a, 0x3d]
 
 /** True when the octets hold PEM text rather than DER. */
 export function looksLikePem(input: Uint8Array): boolean {
@@ -79,8 +79,33 @@ export function contentOfPlainCertificate(input: Uint8Array): Uint8Array | undef
   const stop = input.length - plainEnd.length
   if (stop < plainBegin.length || !isTextAt(input, 0, plainBegin) || !isTextAt(input, stop, plainEnd))
     return undefined
-  const content = decodeBase64(asBuffer(input), plainBegin.length, stop)
+  const bytes = asBuffer(input)
+  const content =
+    decodeColumns(bytes, plainBegin.length, stop) ?? decodeBase64(bytes, plainBegin.length, stop)
   return typeof content === 'number' ? undefined : content
+}
+
+const columns = 64
+
+/**
+ * The octets of base64 in lines of 64 characters; undefined for any other text, also for one with characters that do not belong.
+ * Node's own decoder is four times as quick as a loop, but passes over what does not belong, and takes "-" and "_" of the other
+ * alphabet. What it passes over is missing at the end, for the line breaks that may be passed over are counted before.
+ */
+function decodeColumns(bytes: Buffer, start: number, stop: number): Buffer | undefined {
+  const breaks = Math.floor((stop - start) / (columns + 1))
+  const characters = stop - start - breaks
+  if (characters === 0 || characters % 4 !== 0) return undefined
+  for (let i = 1; i <= breaks; i++) if (bytes[start + i * (columns + 1) - 1] !== lf) return undefined
+  const paddings = bytes[stop - 1] !== equals ? 0 : bytes[stop - 2] !== equals ? 1 : 2
+  const size = (characters / 4) * 3 - paddings
+  const text = bytes.toString('latin1', start, stop)
+  if (text.includes('-') || text.includes('_')) return undefined
+  const room = roomFor(size + paddings)
+  const from = room === page ? pageUsed : 0
+  return room.write(text, from, size + paddings, 'base64') === size
+    ? taken(room, from, from + size)
+    : undefined
 }
 
 function isTextAt(bytes: Uint8Array, at: number, text: string): boolean {

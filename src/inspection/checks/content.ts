@@ -112,6 +112,7 @@ function caFault({ isCa, keyUsage }: Certificate): string | undefined {
 function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): string | undefined {
   // Without the extension every use is allowed.
   if (extendedKeyUsage.length === 0 || extendedKeyUsage.includes('anyExtendedKeyUsage')) return undefined
+  if (usages.length === 0) return undefined
   const missing = usages.filter((usage) => !extendedKeyUsage.includes(usage))
   if (missing.length === 0) return undefined
   return `${name ?? 'this place'} needs the extended key usage ${missing.join(' and ')}; the certificate has only ${extendedKeyUsage.join(', ')}`

@@ -47,7 +47,9 @@ export function pastable(path: string): string | undefined {
 
 /** kubelet-client-current.pem and its like must be symbolic links. */
 export const checkCurrentLinks: PictureCheck = ({ collection }) =>
-  collection.groups.flatMap((group) => notALink(group) ?? [])
+  collection.groups
+    .filter(({ origin }) => origin.treePlace !== undefined)
+    .flatMap((group) => notALink(group) ?? [])
 
 function notALink({ source, origin, owner }: Group): Problem | undefined {
   const place = origin.treePlace

@@ -72,6 +72,7 @@ export const checkTrees: PictureCheck = (picture) => {
     const ca = groups.get('ca')
     if (ca !== undefined && ca.certificates.length > 1) problems.push(notSingle(ca))
   }
+  if (trees.size === 0) return problems
   for (const entry of picture.collection.certificates) {
     const { row } = picture.roleOf(entry)
     const tree = treeOf(entry)
@@ -164,21 +165,22 @@ function valueGroup({ groups }: ObjectEntry, key: string): Group | undefined {
 
 /** The same certificate twice in one bundle; said once for each. */
 export const checkDuplicates: PictureCheck = ({ collection }) =>
-  collection.groups.flatMap((group) => {
-    if (group.certificates.length < 2) return []
-    const first = new Map<Certificate, CertificateEntry>()
-    return group.certificates.flatMap((entry) => {
-      const known = first.get(entry.certificate)
-      if (known === undefined) {
-        first.set(entry.certificate, entry)
-        return []
-      }
-      return problemAt(entry, 'BUNDLE_MEMBER_DUPLICATE', {
-        message: `the same certificate as ${known.entry}`,
-        next: 'remove one of them',
+  collection.groups
+    .filter(({ certificates }) => certificates.length > 1)
+    .flatMap((group) => {
+      const first = new Map<Certificate, CertificateEntry>()
+      return group.certificates.flatMap((entry) => {
+        const known = first.get(entry.certificate)
+        if (known === undefined) {
+          first.set(entry.certificate, entry)
+          return []
+        }
+        return problemAt(entry, 'BUNDLE_MEMBER_DUPLICATE', {
+          message: `the same certificate as ${known.entry}`,
+          next: 'remove one of them',
+        })
       })
     })
-  })
 
 /** Requests that their own key did not sign, and issued certificates with another key than was asked for. */
 export const checkRequests: PictureCheck = ({ collection }) => [
@@ -190,13 +192,15 @@ export const checkRequests: PictureCheck = ({ collection }) => [
         next: 'make the request anew with its own private key',
       }),
     ),
-  ...collection.groups.flatMap((group) => {
-    const [leaf] = group.certificates
-    if (group.owner.kind !== 'issued' || group.owner.request === undefined || leaf === undefined) return []
-    if (leaf.certificate.publicKey.sha256 === group.owner.request.request.publicKey.sha256) return []
-    return problemAt(leaf, 'KEY_MISMATCH', {
-      message: 'issued for another key than the one in the request beside it',
-      next: 'delete the request and make a new one; look into what signed this',
-    })
-  }),
+  ...collection.groups
+    .filter(({ owner }) => owner.kind === 'issued')
+    .flatMap((group) => {
+      const leaf = group.certificates[0]
+      if (group.owner.kind !== 'issued' || group.owner.request === undefined || leaf === undefined) return []
+      if (leaf.certificate.publicKey.sha256 === group.owner.request.request.publicKey.sha256) return []
+      return problemAt(leaf, 'KEY_MISMATCH', {
+        message: 'issued for another key than the one in the request beside it',
+        next: 'delete the request and make a new one; look into what signed this',
+      })
+    }),
 ]
