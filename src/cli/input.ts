@@ -2,7 +2,15 @@ import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import type { UnreadableSource } from '../inspection/source.ts'
-import { isFifo, largestFileBytes, readDescriptor, readFifo, readFile } from '../system/files.ts'
+import {
+  isFifo,
+  largestFileBytes,
+  readDescriptor,
+  readFifo,
+  readFile,
+  tooLargeDetail,
+  tooLargeNext,
+} from '../system/files.ts'
 import type { Context } from './context.ts'
 
 /**
@@ -95,12 +103,8 @@ function unreadable({ name, reason, detail }: UnreadableSource): KcertError {
 }
 
 function tooLarge(name: string): KcertError {
-  return new KcertError(
-    'KCERT_FILE_TOO_LARGE',
-    `${name} is larger than ${largestFileBytes / 1024 / 1024} MiB`,
-    {
-      why: 'kcert reads its inputs into memory',
-      next: 'split it',
-    },
-  )
+  return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${tooLargeDetail}`, {
+    why: 'it is read into memory',
+    next: tooLargeNext,
+  })
 }

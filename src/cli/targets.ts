@@ -2,8 +2,8 @@ import { lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
-import { prepareForManyFiles } from '../system/engine.ts'
-import { largestFileBytes, readDescriptor, readFile } from '../system/files.ts'
+import { isMuch, prepareForMuch } from '../system/engine.ts'
+import { readDescriptor, readFile, tooLargeDetail, tooLargeNext } from '../system/files.ts'
 import { isFolder, readFolder } from '../system/folders.ts'
 import type { Context } from './context.ts'
 import { readWhole } from './input.ts'
@@ -50,7 +50,7 @@ export async function readTargets(
   const mayRepeat = sorted.folders.size + sorted.files.size > 1
   let read = 0
 
-  if (sorted.folders.size > 0) prepareForManyFiles()
+  if (sorted.folders.size > 0) prepareForMuch()
   // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
   for (const folder of sorted.folders) {
     let isClosed = false
@@ -84,6 +84,7 @@ export async function readTargets(
 
   async function one(input: Source | UnreadableSource): Promise<void> {
     // That a link dangles is an answer about the link: the report says what it means.
+    if ('bytes' in input && isMuch(input.bytes)) prepareForMuch()
     const isAnswer = !('reason' in input) || input.reason === 'dangling-link'
     if (isAnswer) read++
     else failed.push(unreadableTarget(input))
@@ -164,7 +165,7 @@ async function readStandardInput({ stdin }: Context): Promise<Source | Unreadabl
 const tooLargeInput: UnreadableSource = {
   name: '-',
   reason: 'too-large',
-  detail: `is larger than ${largestFileBytes / 1024 / 1024} MiB`,
+  detail: tooLargeDetail,
 }
 
 async function readServers(
@@ -202,8 +203,8 @@ function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertErro
       })
     case 'too-large':
       return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${detail}`, {
-        why: 'no certificate store comes near that size',
-        next: 'name the file that holds the certificates',
+        why: 'it is read into memory',
+        next: tooLargeNext,
       })
     case 'not-a-file':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} ${detail}`, {

@@ -11,6 +11,7 @@ import { renderJson } from '../output/json.ts'
 import { createPaint } from '../output/paint.ts'
 import { renderVerification } from '../output/verification.ts'
 import { renderYaml } from '../output/yaml.ts'
+import { isMuch, prepareForMuch } from '../system/engine.ts'
 import { readDescriptor, readFile } from '../system/files.ts'
 import { type CertificateInput, type InputRole, readCertificateInput } from '../verification/input.ts'
 import type { VerificationReport } from '../verification/report.ts'
@@ -144,6 +145,7 @@ which without --roots is held against the CA of the same file.
   }
 
   private read(source: Source, role: InputRole): Promise<CertificateInput> {
+    if (isMuch(source.bytes)) prepareForMuch()
     return readCertificateInput(source, role, readFile)
   }
 

@@ -76,7 +76,7 @@ const layout = fc.record({
 
 async function agrees(text: string): Promise<boolean> {
   const plain = readPlainYaml(text)
-  if (plain === undefined) return false
+  if (!Array.isArray(plain)) return false
   const { documents, defects } = await readAnyYaml(text)
   expect({ text, defects }).toEqual({ text, defects: [] })
   expect({ text, documents: plain.map(plainOf) }).toEqual({ text, documents: documents.map(plainOf) })
@@ -225,7 +225,13 @@ describe('readDocuments', () => {
       Array.from({ length: 80 }, (_, n) => `${' '.repeat(n)}a:`).join('\n'),
       /levels deep/,
     ],
-    ['much that is not plain', `a: &x ${'b'.repeat(300_000)}`, /up to 150000 are read/],
+    [
+      'much that is not plain',
+      `a: &x ${'b'.repeat(300_000)}`,
+      /up to 150,000 characters are read; these are 300,006/,
+    ],
+    ['much JSON that is cut off', `{"kind":"List","items":["${'b'.repeat(300_000)}"`, /^malformed JSON$/],
+    ['more keys than it may hold', `[${'0,'.repeat(600_000)}0]`, /^more than 500,000 keys, values and items/],
     ['a bracket too many', 'a: ]\n', /./],
   ])('refuses %s with a reason', async (_name, text, reason) => {
     const { documents, defects } = await readDocuments(text)

@@ -1,6 +1,6 @@
 import type * as Yaml from 'yaml'
 import { deepestNode, type Entry, type Node, plainType, type Range } from './node.ts'
-import { readPlainYaml } from './plain-yaml.ts'
+import { mostNodes as mostPlainNodes, type PlainStop, readPlainYaml } from './plain-yaml.ts'
 
 /** Why a text, or a document in it, could not be read. */
 export interface DocumentDefect {
@@ -30,18 +30,32 @@ const mostCharacters = 16 << 20
  */
 export async function readDocuments(text: string): Promise<Documents> {
   const documents = readPlainYaml(text)
-  return documents === undefined ? readAnyYaml(text) : { documents, defects: [] }
+  if (Array.isArray(documents)) return { documents, defects: [] }
+  return text.length > largestForYaml
+    ? { documents: [], defects: [defectOfLarge(text, documents)] }
+    : readAnyYaml(text)
+}
+
+// What is so large is left to no other reader, so the defect says where the plain one ended, and what that means.
+function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefect {
+  if (because === 'too-many') {
+    return {
+      reason: `more than ${mostPlainNodes.toLocaleString('en')} keys, values and items, which is as much as is read of one text`,
+      line,
+      next: 'split it: kubectl get … -n NAMESPACE, one namespace after the other, or only what has certificates: --field-selector type=kubernetes.io/tls',
+    }
+  }
+  if (/^[\s\ufeff]*[{[]/.test(text))
+    return { reason: 'malformed JSON', line, next: 'mend it there, or fetch it anew' }
+  return {
+    reason: `malformed, or YAML beyond its plain part, of which up to ${largestForYaml.toLocaleString('en')} characters are read; these are ${text.length.toLocaleString('en')}`,
+    line,
+    next: 'mend it there, or convert it to JSON: kubectl get … -o json',
+  }
 }
 
 /** Reads all of YAML with the yaml library. */
 export async function readAnyYaml(text: string): Promise<Documents> {
-  if (text.length > largestForYaml) {
-    const reason = `${text.length} characters of YAML that is malformed or beyond its plain part; up to ${largestForYaml} are read`
-    return {
-      documents: [],
-      defects: [{ reason, next: 'convert it to JSON (kubectl get … -o json), which is read at any size' }],
-    }
-  }
   const yaml = await import('yaml')
   const lines = new yaml.LineCounter()
   const composer = new yaml.Composer({ uniqueKeys: false, logLevel: 'silent', version: '1.2' })

@@ -13,24 +13,35 @@ import {
 // with the text alone; whatever else YAML has (anchors, tags, folded text, several lines without quotes) is left to the yaml
 // library, which takes longer to load than this takes to read. Where both read a text they must agree: a test compares them.
 
+/** Where reading ended before the end of the text. */
+export interface PlainStop {
+  /** `not-plain`: malformed, or beyond the plain part of YAML; `too-many`: more than `mostNodes`. */
+  readonly because: 'not-plain' | 'too-many'
+  /** From 1. */
+  readonly line: number
+}
+
 /**
- * Returns the documents of a text, without empty ones, or undefined when it has anything beyond the plain part of YAML,
- * or is malformed: then the yaml library decides.
+ * Returns the documents of a text, without empty ones, or where it has anything beyond the plain part of YAML, or is malformed:
+ * then the yaml library decides.
  */
-export function readPlainYaml(text: string): Node[] | undefined {
+export function readPlainYaml(text: string): Node[] | PlainStop {
+  const reader = new PlainReader(text)
   try {
-    return new PlainReader(text).documents()
+    return reader.documents()
   } catch (error) {
-    if (error === notPlain) return undefined
+    if (error === notPlain) return { because: 'not-plain', line: reader.line }
+    if (error === tooMany) return { because: 'too-many', line: reader.line }
     throw error
   }
 }
 
-// What is larger takes more memory than kcert may. A list of 5,000 Secrets has 100,000.
-const mostNodes = 500_000
+/** Keys, values and items. What has more takes more memory than kcert may; a list of 5,000 Secrets has 100,000. */
+export const mostNodes = 500_000
 
-// Thrown to leave; one value, because a stack trace for each fallback would cost more than the reading.
+// Thrown to leave; one value each, because a stack trace for each fallback would cost more than the reading.
 const notPlain = Symbol('not plain YAML')
+const tooMany = Symbol('too many nodes')
 
 const newline = 10
 const carriageReturn = 13
@@ -69,6 +80,14 @@ class PlainReader {
     this.text = text
     this.length = text.length
     if (text.charCodeAt(0) === 0xfeff) this.at = this.lineStart = 1
+  }
+
+  /** Of the place that was read to, from 1. */
+  get line(): number {
+    let line = 1
+    for (let at = this.text.indexOf('\n'); at !== -1 && at < this.at; at = this.text.indexOf('\n', at + 1))
+      line++
+    return line
   }
 
   documents(): Node[] {
@@ -193,7 +212,7 @@ class PlainReader {
         }
       }
       end = items.at(-1)!.range[1]
-      if (++this.nodes > mostNodes) throw notPlain
+      if (++this.nodes > mostNodes) throw tooMany
     }
     if (this.indent > column) throw notPlain
     return { kind: 'list', items, range: [start, end] }
@@ -221,7 +240,7 @@ class PlainReader {
       }
       entries.set(key, { key: keyRange, value })
       end = value.range[1]
-      if (++this.nodes > mostNodes) throw notPlain
+      if (++this.nodes > mostNodes) throw tooMany
     }
     if (entries.size === 0 || this.indent > column) throw notPlain
     return { kind: 'map', entries, range: [start, end] }
@@ -391,7 +410,8 @@ class PlainReader {
 
   /** [lists] and {maps}, JSON above all. Over several lines only where the document is nothing else. */
   private flow(depth: number, mayBreak: boolean): Node {
-    if (depth > deepestNode || ++this.nodes > mostNodes) throw notPlain
+    if (depth > deepestNode) throw notPlain
+    if (++this.nodes > mostNodes) throw tooMany
     const code = this.text.charCodeAt(this.at)
     if (code === codes.openMap) return this.flowMap(depth, mayBreak)
     if (code === codes.openList) return this.flowList(depth, mayBreak)

@@ -1,10 +1,18 @@
 import { setFlagsFromString } from 'node:v8'
 
+// Some thousands of certificates.
+const muchBytes = 4 * 1024 * 1024
+
+/** True for one file that holds as much as a folder of many. */
+export function isMuch({ length }: Uint8Array): boolean {
+  return length >= muchBytes
+}
+
 /**
- * Sets V8 up for a folder of many files, all of which are held until the report is made (docs/benchmarks.md). Not for a single
- * file, where it would cost more than it saves.
+ * Sets V8 up for thousands of certificates, all of which are held until the report is made (docs/benchmarks.md). Not for a few,
+ * where it would cost more than it saves.
  */
-export function prepareForManyFiles(): void {
+export function prepareForMuch(): void {
   // A young generation that grows only holds twice what lives on: 10,000 certificates take a third less memory this way.
   setFlagsFromString('--semi-space-growth-factor=1')
   // So small a one is collected before a second thread is awake.

@@ -12,8 +12,18 @@ import {
 import { resolve } from 'node:path'
 import type { FileFacts, Source, UnreadableSource } from '../inspection/source.ts'
 
-/** Larger files are not read: a Secret has 1 MiB at most, a dump of all Secrets of a large cluster some tens. */
-export const largestFileBytes = 64 * 1024 * 1024
+/**
+ * Larger files are not read, so that none, whatever is in it, takes more than 2 s or 512 MiB. A Secret has 1 MiB at most, a bundle
+ * of 30,000 certificates 20.
+ */
+export const largestFileBytes = 24 * 1024 * 1024
+
+/** In words, for whoever named it. */
+export const tooLargeDetail = `is larger than ${largestFileBytes / 1024 / 1024} MiB, which is as much as kcert reads of one file`
+
+/** What to do about it: both ways bring everything to kcert in one call again. */
+export const tooLargeNext =
+  "split it: csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}' for PEM, kubectl get … -n NAMESPACE -o json > DIR/NAMESPACE.json for objects; then name DIR"
 
 // Files below this are read before anybody asks what they are.
 const foreignFromBytes = 16 * 1024
@@ -219,7 +229,7 @@ function kindOf(found: Stats): string {
 }
 
 function tooLarge(): Failure {
-  return { reason: 'too-large', detail: `is larger than ${largestFileBytes / 1024 / 1024} MiB` }
+  return { reason: 'too-large', detail: tooLargeDetail }
 }
 
 /** Returns what a system error means for the one who named the file. */
