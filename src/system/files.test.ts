@@ -83,7 +83,9 @@ describe('one file', () => {
   test('above the limit is not read', () => {
     const path = made('huge.pem', '')
     truncateSync(path, largestFileBytes + 1)
-    expect(text(readFile(path))).toBe('too-large: is larger than 64 MiB')
+    expect(text(readFile(path))).toBe(
+      'too-large: is larger than 24 MiB, which is as much as kcert reads of one file',
+    )
   })
 
   test('a FIFO that is asked for is read until its writer is done, and not waited for beyond the limit', async () => {
@@ -207,7 +209,9 @@ describe('a folder', () => {
     made('stores/all.yaml', 'kind: Secret\n'.repeat(500))
     truncateSync(join(folder, 'stores/all.der'.replace('der', 'yaml')), largestFileBytes + 1)
     // The zeros behind the text are beyond the beginning that is looked at.
-    expect(walked(join(folder, 'stores'))).toEqual(['stores/all.yaml = too-large: is larger than 64 MiB'])
+    expect(walked(join(folder, 'stores'))).toEqual([
+      'stores/all.yaml = too-large: is larger than 24 MiB, which is as much as kcert reads of one file',
+    ])
   })
 
   test('names what this user may not enter or read, and goes on', () => {

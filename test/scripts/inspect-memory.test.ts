@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { largestFileBytes } from '../../src/system/files.ts'
+import { writePem } from '../../src/x509/pem.ts'
 import { certificatePem, testCa, testKey } from '../pki/kubeadm-tree.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
@@ -9,7 +11,8 @@ import { temporaryFolder } from './temporary-folder.ts'
 
 const mostMiB = 512
 const folder = temporaryFolder('memory')
-const pem = certificatePem(testCa('kubernetes', testKey('ca'), new Date('2026-06-01T08:00:00Z')).certificate)
+const ca = testCa('kubernetes', testKey('ca'), new Date('2026-06-01T08:00:00Z')).certificate
+const pem = certificatePem(ca)
 const base64 = Buffer.from(pem).toString('base64')
 
 function lines(count: number, line: (index: number) => string): string {
@@ -50,16 +53,62 @@ test.each([
   ['more than is read: 50,000 of each', kubeconfig(50_000, 50_000, 'A'.repeat(40))],
   ['18 MiB of Secrets', secrets],
 ])('%s take no more than 512 MiB', (name, text) => {
-  const path = join(folder, `${name.replaceAll(/\W+/g, '-')}.yaml`)
+  expectWithinBounds('inspect', written(`${name.replaceAll(/\W+/g, '-')}.yaml`, text))
+})
+
+test('as many certificates as a file may hold, each another, take no more than 512 MiB, in whatever way they are read', () => {
+  const path = written('largest.pem', otherCertificates(largestFileBytes))
+  expectWithinBounds('inspect', path, '-o', 'json')
+  expectWithinBounds('verify', written('leaf.pem', pem), '--roots', path)
+})
+
+test('as many objects as a file may hold take no more than 512 MiB', () => {
+  const secret = (i: number) =>
+    `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s${i}"},"data":{"tls.crt":"${base64}"}}`
+  const count = Math.floor(largestFileBytes / (secret(100_000).length + 1))
+  const list = `{"apiVersion":"v1","kind":"List","items":[${Array.from({ length: count - 1 }, (_, i) => secret(i)).join(',')}]}`
+  expectWithinBounds('inspect', written('largest.json', list), '-o', 'json')
+})
+
+test('a file that is larger is refused, with the limit and how to split it', () => {
+  const { status, stderr } = run('inspect', written('larger.pem', otherCertificates(largestFileBytes + 2000)))
+  expect(status).toBe(2)
+  expect(stderr).toContain('larger.pem is larger than 24 MiB, which is as much as kcert reads of one file')
+  expect(stderr).toContain("csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'")
+})
+
+/** The CA again and again, each time with another signature. */
+function otherCertificates(bytes: number): string {
+  const der = Buffer.from(ca)
+  const blocks: string[] = []
+  for (let total = 0, i = 0; total <= bytes - pem.length; i++) {
+    der.writeUInt32BE(i, der.length - 4)
+    const block = writePem('CERTIFICATE', der)
+    blocks.push(block)
+    total += block.length
+  }
+  return blocks.join('')
+}
+
+function written(name: string, text: string): string {
+  const path = join(folder, name)
   writeFileSync(path, text)
+  return path
+}
+
+function run(...args: readonly string[]) {
   const atExit = 'process.on("exit",()=>process.stderr.write("peak="+process.resourceUsage().maxRSS))'
-  const { status, stderr } = spawnSync(
+  return spawnSync(
     process.execPath,
-    ['--import', `data:text/javascript,${encodeURIComponent(atExit)}`, 'bin/run.js', 'inspect', path],
+    ['--import', `data:text/javascript,${encodeURIComponent(atExit)}`, 'bin/run.js', ...args],
     { encoding: 'utf8', maxBuffer: 1 << 30 },
   )
+}
+
+function expectWithinBounds(...args: readonly string[]): void {
+  const { status, stderr } = run(...args)
   expect(status === 0 || status === 3, stderr).toBe(true)
   const peakMiB = Number(/peak=(\d+)/.exec(stderr)?.[1]) / 1024
   expect(peakMiB).toBeGreaterThan(20)
   expect(peakMiB).toBeLessThan(mostMiB)
-})
+}
