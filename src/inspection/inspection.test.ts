@@ -65,6 +65,24 @@ describe('a file', () => {
     expect(report.problems).toEqual([])
   })
 
+  const config = `clusters: []\nusers:\n- name: jane\n  user: {client-certificate-data: ${base64(certificatePem(client))}, client-key-data: ${base64(keyPem(key))}}\n`
+  const wide = Buffer.from(`\ufeff${config}`, 'utf16le')
+  test.each([
+    ['UTF-8', `\ufeff${config}`],
+    ['UTF-16', wide],
+    ['UTF-16 of the other order', Buffer.from(wide).swap16()],
+  ])(
+    'with a kubeconfig behind a byte order mark of %s is read, as kubectl reads it',
+    async (_name, content) => {
+      const inFolder = { ...named('/x/admin.conf', content), root: '/x' }
+      for (const source of [named('admin.conf', content), inFolder]) {
+        const { report } = await inspect(now, [source])
+        expect(places(report.certificates)).toEqual([`${source.name} user jane: client-certificate-data`])
+        expect(report.problems).toEqual([])
+      }
+    },
+  )
+
   test('with PKCS#7 is read', async () => {
     // SignedData with no signer: version 1, no digests, content type data, the certificates, no signers.
     const tlv = (tag: number, ...parts: Uint8Array[]): Buffer => {

@@ -1,6 +1,7 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import { utf8Of } from '../x509/pem.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Picture } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
@@ -179,13 +180,13 @@ export class Inspection {
     }
   }
 
-  private async readDocuments(spot: Spot, bytes: Uint8Array, depth: number): Promise<void> {
+  private async readDocuments(spot: Spot, content: Uint8Array, depth: number): Promise<void> {
+    // YAML may be UTF-16 too, where its mark is in front, and kubectl reads it.
+    const bytes = utf8Of(content)
     if (!mayConcernUs(bytes)) return
     const { collection } = this
     const { origin } = spot
-    const { documents, defects } = await readDocuments(
-      Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'),
-    )
+    const { documents, defects } = await readDocuments(bytes.toString('utf8'))
     for (const { reason, line, next } of isForeign(spot) && !isPlainlyKubeconfig(bytes) ? [] : defects) {
       collection.addProblem({ source: origin.source, entry: spot.entry }, 'DOCUMENT_MALFORMED', {
         message: line === undefined ? reason : `line ${line}: ${reason}`,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { inspect, inspectNode, sourcesOf, troubles } from '../../test/pki/inspected.ts'
+import { inspect, inspectNode, readerOf, sourcesOf, troubles } from '../../test/pki/inspected.ts'
 import { type Algorithm, controlPlaneTree, type NodeFiles, workerTree } from '../../test/pki/kubeadm-tree.ts'
 
 const madeAt = new Date('2026-06-01T08:00:00Z')
@@ -130,6 +130,29 @@ describe('a control plane', () => {
     expect(next).toContain(
       'on the node itself: rm -f /etc/kubernetes/scheduler.conf; kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was made with one)',
     )
+  })
+
+  test('misses nothing below a link to a folder that was read by another name', async () => {
+    const elsewhere = new Map(
+      [...files].map(([path, file]) => [path.replace('/etc/kubernetes/pki', '/data/pki'), file]),
+    )
+    const folder = '/etc/kubernetes/pki'
+    const outcome = await inspect(
+      now,
+      [
+        ...sourcesOf({ files: elsewhere, folders: ['/data', '/etc'] }).map((one) => ({ ...one, root: '' })),
+        {
+          name: folder,
+          reason: 'seen-before',
+          detail: '',
+          root: '',
+          isFolder: true,
+          file: { path: folder, linkTarget: '../../data/pki' },
+        },
+      ],
+      { readReferencedFile: readerOf(files) },
+    )
+    expect([troubles(outcome), outcome.report.missing]).toEqual([[], []])
   })
 
   test('misses nothing below a folder that may not be read', async () => {

@@ -1,3 +1,5 @@
+import { utf8Of } from '../x509/pem.ts'
+
 /** What the octets look like; whether they are well formed is for the reader to say. */
 export type Shape = 'empty' | 'pem' | 'der' | 'document' | 'base64' | 'other'
 
@@ -17,7 +19,8 @@ export function shapeOf(bytes: Uint8Array): Shape {
   const first = firstOctet(buffer)
   if (first === -1) return 'empty'
   if (buffer[0] === sequenceTag && isDerLength(buffer)) return 'der'
-  if (buffer[0] === 0xff && buffer[1] === 0xfe) return 'pem'
+  const text = utf8Of(buffer)
+  if (text !== buffer) return shapeOf(text) === 'document' ? 'document' : 'pem'
   const hasArmour = buffer.includes(armour, 0, 'latin1')
   if (hasArmour && (startsLine(buffer) || !isDocument(buffer, first))) return 'pem'
   if (isDocument(buffer, first)) return 'document'

@@ -21,7 +21,14 @@ export interface Source {
 /** A name that could not be read, and why; it becomes a problem in the report, never an exception. */
 export interface UnreadableSource {
   readonly name: string
-  readonly reason: 'not-found' | 'permission' | 'dangling-link' | 'too-large' | 'not-a-file' | 'io'
+  readonly reason:
+    | 'not-found'
+    | 'permission'
+    | 'dangling-link'
+    | 'too-large'
+    | 'not-a-file'
+    | 'io'
+    | 'seen-before'
   /** In words, for the report: the system's message, or where a link points. */
   readonly detail: string
   /** True for a folder: nobody knows what is in it. */

@@ -17,6 +17,7 @@ export function unreadableProblem(
   isTargetHere: boolean,
 ): Problem | undefined {
   const { name, reason, detail, isFolder, file, root } = unreadable
+  if (reason === 'seen-before') return undefined
   const where = { source: name, entry: '' }
   if (reason === 'dangling-link' && place !== undefined && 'file' in place && place.file.part === 'current') {
     // In a copy the link still names the folder that it was copied from; the file itself was copied with it.
@@ -54,6 +55,7 @@ const reasons: Readonly<Record<UnreadableSource['reason'], { message: string; ne
   },
   'too-large': { message: 'larger than kcert reads', next: 'split it, or name the part that matters' },
   'not-a-file': { message: 'not a regular file', next: 'name a file or a folder' },
+  'seen-before': { message: 'read by another name', next: 'nothing' },
   io: { message: 'could not be read', next: 'try again, and look at the file system if it stays so' },
 }
 

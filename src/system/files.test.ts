@@ -182,6 +182,20 @@ describe('a folder', () => {
     expect(walked(join(folder, 'named'))).toEqual(['named/a.pem = real/a.pem'])
   })
 
+  test('says of a link to a folder that was read already that it was, so that nobody calls it empty', () => {
+    made('twice/data/pki/ca.crt')
+    mkdirSync(join(folder, 'twice/etc'))
+    symlinkSync('../data/pki', join(folder, 'twice/etc/pki'))
+    const found = [...readFolder(join(folder, 'twice'))].map((one) => [
+      one.name.slice(folder.length),
+      'reason' in one ? one.reason : 'read',
+    ])
+    expect(found).toEqual([
+      ['/twice/data/pki/ca.crt', 'read'],
+      ['/twice/etc/pki', 'seen-before'],
+    ])
+  })
+
   test('passes over FIFOs, sockets, and unfinished files of kcert, but says that a link dangles', () => {
     made('odd/.ca.crt.0123456789ab.kcert-tmp')
     execFileSync('mkfifo', [join(folder, 'odd/fifo')])
@@ -200,8 +214,11 @@ describe('a folder', () => {
   test('leaves large programs and archives unread, and reads large texts', () => {
     made('mixed/etcd', Buffer.concat([Buffer.from('\x7fELF\0\0'), Buffer.alloc(2_000_000)]))
     made('mixed/secrets.yaml', 'kind: List\n'.repeat(200_000))
+    made('mixed/windows.conf', Buffer.from(`\ufeff${'users: []\n'.repeat(2000)}`, 'utf16le'))
     const read = [...readFolder(join(folder, 'mixed'))]
-    expect(read.map(({ name }) => name)).toEqual([join(folder, 'mixed/secrets.yaml')])
+    expect(read.map(({ name }) => name)).toEqual(
+      ['secrets.yaml', 'windows.conf'].map((name) => join(folder, 'mixed', name)),
+    )
     expect((read[0] as Source).bytes).toHaveLength(2_200_000)
   })
 

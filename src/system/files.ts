@@ -201,11 +201,13 @@ function contentOf(descriptor: number, size: number): Uint8Array | undefined {
   return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, total)
 }
 
-// Text has no zero bytes, and DER begins with a SEQUENCE: what has the one and not the other is a program, an archive, a database.
+// Text has no zero bytes but in UTF-16, which has a mark in front, and DER begins with a SEQUENCE: what has zeros and is neither
+// is a program, an archive, a database.
 function beginsForeign(descriptor: number): boolean {
   const count = readSync(descriptor, buffer, 0, 4096, 0)
   const sequence = 0x30
-  return buffer[0] !== sequence && buffer.subarray(0, count).includes(0)
+  const isUtf16 = (buffer[0] === 0xff && buffer[1] === 0xfe) || (buffer[0] === 0xfe && buffer[1] === 0xff)
+  return buffer[0] !== sequence && !isUtf16 && buffer.subarray(0, count).includes(0)
 }
 
 /** Returns an absolute path and where it points, when it is a symbolic link. */

@@ -28,7 +28,10 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
     try {
       if (entry.kind === 'folder' || entry.kind === 'linked folder') {
         if (entry.kind === 'linked folder' && holds(entry.path, root)) continue
-        if (!isWorthAVisit(entry.path, visited)) continue
+        const visit = visitOf(entry.path, visited)
+        // What lies there was read by the other name: that is all there is to know of this one, and it is not empty.
+        if (visit === 'repeated' && entry.kind === 'linked folder') yield seenBefore(entry, root)
+        if (visit !== 'first') continue
         const children = childrenOf(entry)
         for (let i = children.length - 1; i >= 0; i--) pending.push(children[i]!)
         continue
@@ -46,10 +49,18 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
   }
 }
 
+function seenBefore(entry: Entry, root: string): UnreadableSource {
+  const failure = {
+    reason: 'seen-before',
+    detail: 'leads to a folder that was read by another name',
+  } as const
+  return unread(entry, root, failure, linkAt(entry.path))
+}
+
 function unread(
   { name, kind }: Entry,
   root: string,
-  failure: ReturnType<typeof failureOf>,
+  failure: Pick<UnreadableSource, 'reason' | 'detail'>,
   file: ReturnType<typeof linkAt>,
 ): UnreadableSource {
   return { name, root, ...failure, file, ...(kind.endsWith('folder') && { isFolder: true }) }
@@ -60,17 +71,18 @@ export function isFolder(path: string): boolean {
   return targetOf(path)?.isDirectory() ?? false
 }
 
-function isWorthAVisit(path: string, visited: Visited): boolean {
+function visitOf(path: string, visited: Visited): 'first' | 'repeated' | 'pseudo' {
   const { dev, ino } = statSync(path, { bigint: true })
-  const identity = `${dev}:${ino}`
-  if (visited.folders.has(identity)) return false
-  visited.folders.add(identity)
   let isPseudo = visited.devices.get(dev)
   if (isPseudo === undefined) {
     isPseudo = pseudoFileSystems.has(statfsSync(path).type)
     visited.devices.set(dev, isPseudo)
   }
-  return !isPseudo
+  if (isPseudo) return 'pseudo'
+  const identity = `${dev}:${ino}`
+  if (visited.folders.has(identity)) return 'repeated'
+  visited.folders.add(identity)
+  return 'first'
 }
 
 interface Visited {

@@ -6,7 +6,7 @@ import type { ReadReferencedFile, Source } from '../inspection/source.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { isKubeconfig, type Kubeconfig, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
-import { isCertificateLabel, readPem, unseenByGo } from '../x509/pem.ts'
+import { isCertificateLabel, readPem, unseenByGo, utf8Of } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 
 /** What certificates are read for: it decides which of a kubeconfig or a Secret are meant. */
@@ -183,7 +183,7 @@ async function readDocument(
   role: InputRole,
   readReferencedFile: ReadReferencedFile,
 ): Promise<CertificateInput> {
-  const { documents } = await readDocuments(Buffer.from(source.bytes).toString('utf8'))
+  const { documents } = await readDocuments(utf8Of(source.bytes).toString('utf8'))
   const node = documents.find(isKubeconfig)
   if (node === undefined) return readManifest(source, role, readReferencedFile)
   const { entry, material } = materialOf(readKubeconfig(node), source.name, role)

@@ -138,7 +138,13 @@ function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): Ver
       : 'Go passes over this certificate'
     const message = `${what}: ${consequence}`
     return [
-      { source, entry: areAll ? '' : entry, code: 'NOT_PLAIN_PEM', message, next: next(shellWord(source)) },
+      {
+        source,
+        entry: areAll ? '' : entry,
+        code: 'NOT_PLAIN_PEM',
+        message,
+        next: next(shellWord(source), false),
+      },
     ]
   }
   return [

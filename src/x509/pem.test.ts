@@ -57,8 +57,11 @@ describe('a block survives', () => {
     expect(text(only(input))).toBe(hello.toString())
   })
 
-  test('UTF-16, as PowerShell writes it', () => {
-    const utf16 = Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from(block, 'utf16le')])
+  const littleEndian = Buffer.from(`\ufeff${block}`, 'utf16le')
+  test.each([
+    ['as PowerShell writes it', littleEndian],
+    ['of the other order', Buffer.from(littleEndian).swap16()],
+  ])('UTF-16, %s', (_, utf16) => {
     expect(looksLikePem(utf16)).toBe(true)
     expect(text(only(utf16))).toBe(hello.toString())
   })

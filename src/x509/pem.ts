@@ -53,19 +53,29 @@ const [lf, cr, space, tab, colon, equals] = [0x0a, 0x0d, 0x20, 0x09, 0x3a, 0x3d]
 export function looksLikePem(input: Uint8Array): boolean {
   // DER of anything longer than 127 octets begins so, and text does not.
   if (input[0] === 0x30 && input[1]! >= 0x80) return false
-  return asText(input).includes(begin)
+  return utf8Of(input).includes(begin)
 }
 
 /** Returns all blocks of a text and what is wrong with the ones that are damaged. Never throws. */
 export function readPem(input: Uint8Array | string): { blocks: PemBlock[]; defects: PemDefect[] } {
-  return new PemScanner(typeof input === 'string' ? Buffer.from(input, 'utf8') : asText(input)).scan()
+  return new PemScanner(typeof input === 'string' ? Buffer.from(input, 'utf8') : utf8Of(input)).scan()
 }
 
-/** Text with a UTF-16 byte order mark, as PowerShell's ">" writes it, becomes UTF-8; anything else stays as it is. */
-function asText(input: Uint8Array): Buffer {
-  const bytes = asBuffer(input)
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return Buffer.from(bytes.toString('utf16le', 2), 'utf8')
-  return bytes
+/**
+ * Returns a text in UTF-8: one with a UTF-16 byte order mark, as PowerShell's ">" writes it, is decoded, anything else stays as
+ * it is.
+ */
+export function utf8Of(input: Uint8Array): Buffer {
+  const text = utf16Text(input)
+  return text === undefined ? asBuffer(input) : Buffer.from(text, 'utf8')
+}
+
+/** The text behind a UTF-16 byte order mark, of either order; undefined where there is none. */
+function utf16Text(bytes: Uint8Array): string | undefined {
+  const [first, second] = bytes
+  if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(bytes)
+  if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(bytes)
+  return undefined
 }
 
 const plainBegin = '-----BEGIN CERTIFICATE-----\n'
@@ -361,7 +371,7 @@ export type UnseenText = 'byte order mark' | 'UTF-16' | 'CR line ends'
 
 /** Returns why Go, and with it Kubernetes, does not see a block that `readPem` found; undefined where it does. */
 export function unseenByGo(text: Uint8Array, { offset, label }: PemBlock): UnseenText | undefined {
-  if (text[0] === 0xff && text[1] === 0xfe) return 'UTF-16'
+  if (utf16Text(text.subarray(0, 2)) !== undefined) return 'UTF-16'
   if (offset === 3 && text[0] === 0xef) return 'byte order mark'
   const bodyAt = offset + begin.length + label.length + dashes.length
   const isAfterCr = offset > 0 && text[offset - 1] === cr

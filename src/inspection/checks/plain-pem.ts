@@ -16,7 +16,7 @@ export const checkForms: PictureCheck = ({ collection }) => [
 
 interface Wording {
   readonly what: string
-  readonly next: (file: string) => string
+  readonly next: (file: string, isKey: boolean) => string
 }
 
 /** What is said of each form, and how to turn it into PEM. */
@@ -27,34 +27,37 @@ export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   },
   'UTF-16': {
     what: 'is UTF-16 text',
-    next: (file) => `save it as UTF-8: iconv -f UTF-16 -t UTF-8 ${file}`,
+    next: (file) => `save it as UTF-8: iconv -f UTF-16 -t UTF-8 ${file} > NEW`,
   },
   'CR line ends': {
     what: 'has lines that end in CR alone',
-    next: (file) => `write it with line feeds: tr '\\r' '\\n' < ${file}`,
+    next: (file) => `write it with line feeds: tr '\\r' '\\n' < ${file} > NEW`,
   },
-  base64: { what: 'is base64 around the real content', next: (file) => `decode it: base64 -d ${file}` },
+  base64: { what: 'is base64 around the real content', next: (file) => `decode it: base64 -d ${file} > NEW` },
   DER: {
     what: 'is DER',
-    next: (file) =>
-      `write it as PEM: openssl x509 -inform DER -in ${file}, or for a key: openssl pkey -inform DER -in ${file}`,
+    next: (file, isKey) =>
+      isKey
+        ? `write it as PEM: (umask 077; openssl pkey -inform DER -in ${file} -out NEW)`
+        : `write it as PEM: openssl x509 -inform DER -in ${file} -out NEW`,
   },
   'PKCS#7': {
     what: 'is PKCS#7',
     next: (file) =>
-      `write its certificates as PEM: openssl pkcs7 -print_certs -in ${file}, with -inform DER where it is no PEM`,
+      `write its certificates as PEM: openssl pkcs7 -print_certs -in ${file} -out NEW, with -inform DER where it is no PEM`,
   },
   'PKCS#12': {
     what: 'is a PKCS#12 keystore',
-    next: (file) => `write what is in it as PEM: openssl pkcs12 -nodes -in ${file}`,
+    next: (file) => `write what is in it as PEM: (umask 077; openssl pkcs12 -nodes -in ${file} -out NEW)`,
   },
   label: {
     what: 'has another label than CERTIFICATE, or headers',
-    next: (file) => `write it anew as PEM: openssl x509 -in ${file}`,
+    next: (file) => `write it anew as PEM: openssl x509 -in ${file} -out NEW`,
   },
   encrypted: {
     what: 'is encrypted',
-    next: (file) => `put it there without encryption, readable by its owner alone: openssl pkey -in ${file}`,
+    next: (file) =>
+      `put it there without encryption, readable by its owner alone: (umask 077; openssl pkey -in ${file} -out NEW)`,
   },
 }
 
@@ -70,7 +73,7 @@ function problem(entry: Entry, form: UnseenForm, severity: Problem['severity']):
       form === 'encrypted'
         ? `the private key ${what}: nothing in Kubernetes can open it`
         : `${what}: where Kubernetes reads PEM, it finds no ${thing} in this`,
-    next: next((entry.group.owner.kind !== 'value' && file && pastable(file.path)) || 'FILE'),
+    next: next((entry.group.owner.kind !== 'value' && file && pastable(file.path)) || 'FILE', isKey),
     severity,
   })
 }
