@@ -32,7 +32,8 @@ Revocation is not looked at, as Kubernetes does not look at it. No socket is ope
 
 The leaf is the first certificate of its file; those behind it are intermediates, as a server sends them along. Each input may be
 PEM, DER, PKCS#7, a Secret or ConfigMap, or a kubeconfig: as roots its cluster's certificate-authority, as leaf its client certificate,
-which without --roots is held against the CA of the same file.
+which without --roots is held against the CA of the same file. Where Go reads PEM and finds none (DER, PKCS#7, a byte order mark), a
+file of roots or intermediates counts for nothing, as in Go, and that is said.
 
   server  what a TLS client does with a server's certificate; with --name also whether it is valid for that name
   client  what an API server does with a client certificate; shows the user and the groups that it stands for

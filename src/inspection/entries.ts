@@ -108,4 +108,4 @@ export interface KubeconfigEntry extends Place {
 }
 
 /** What keeps Go, and with it Kubernetes, from reading something as PEM that kcert reads. */
-export type UnseenForm = UnseenText | 'base64' | 'DER' | 'PKCS#7' | 'PKCS#12' | 'label' | 'encrypted'
+export type UnseenForm = UnseenText | 'base64' | 'DER' | 'PKCS#7' | 'PKCS#12' | 'encrypted'

@@ -123,7 +123,6 @@ function addPem(
 function formOf(block: PemBlock, text: Uint8Array): UnseenForm | undefined {
   const { label } = block
   if (label === 'PKCS7' || label === 'CMS') return 'PKCS#7'
-  if (isCertificateLabel(label) && passedOverReason(block) !== undefined) return 'label'
   return unseenByGo(text, block)
 }
 

@@ -1,4 +1,5 @@
 import { unseenForms } from '../inspection/checks/plain-pem.ts'
+import type { UnseenForm } from '../inspection/entries.ts'
 import { timeText } from '../inspection/spans.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
@@ -28,19 +29,11 @@ export interface VerificationOptions {
 export function verify(inputs: VerificationInputs, options: VerificationOptions): VerificationReport {
   const { now, at, purpose, name: host } = options
   const places = new Places(inputs)
-  const [leaf, ...sentAlong] = inputs.leaf.certificates
-  const roots = inputs.roots.flatMap(({ certificates }) => certificates)
-  const intermediates = [...sentAlong, ...inputs.intermediates.flatMap(({ certificates }) => certificates)]
-  const question: ChainQuestion = {
-    leaf: leaf!.certificate,
-    roots: new CertificatePool(roots.map(({ certificate }) => certificate)),
-    intermediates: new CertificatePool(intermediates.map(({ certificate }) => certificate)),
-    at,
-    purpose,
-    name: host,
-  }
+  const asked = { leaf: inputs.leaf.certificates[0]!.certificate, at, purpose, name: host }
+  const question: ChainQuestion = { ...asked, ...poolsOf(inputs, isSeenByGo) }
   const verdict = verifyChain(question)
-  const others = askOtherVerifiers(question, verdict)
+  const hidden = verdict.trusted ? undefined : hiddenIn(inputs, asked)
+  const others = othersOn({ ...asked, ...poolsOf(inputs, isSeenByOpenssl) }, verdict, hidden)
   const chains = verdict.trusted ? verdict.chains : []
   const until = verdict.trusted ? endOf(chains) : undefined
   const user = verdict.trusted && purpose === 'client' ? userOf(question.leaf) : undefined
@@ -56,7 +49,7 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
     chains: chains.map((chain) => places.reportChain(chain)),
     ...(until && { trustedUntil: timeText(until) }),
     ...(user && { user }),
-    ...(verdict.trusted ? {} : refusalReport(verdict, question, places)),
+    ...(verdict.trusted ? {} : refusalReport(verdict, question, places, hidden)),
     alsoRefusedBy: others.filter(({ accepts }) => !accepts).map(({ verifier }) => verifier),
     acceptedBy: others.filter(({ accepts }) => accepts).map(({ verifier }) => verifier),
     differences: others.flatMap(({ verifier, accepts, difference, error }) =>
@@ -72,6 +65,55 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
   }
 }
 
+type IsSeen = (one: LocatedCertificate) => boolean
+
+/** Nothing of a file of roots that Go cannot read comes into its pool, whatever others find there. */
+const isSeenByGo: IsSeen = ({ form }) => form === undefined
+/** OpenSSL, and with it Node and Python, passes over a byte order mark and takes blocks of its older labels too. */
+const isSeenByOpenssl: IsSeen = ({ form }) =>
+  form === undefined || form === 'label' || form === 'byte order mark'
+
+/** The leaf itself is the one that is asked about, in whatever form it is; what lies beside it was meant to be sent along. */
+function poolsOf(
+  { leaf, roots, intermediates }: VerificationInputs,
+  isSeen: IsSeen,
+): Pick<ChainQuestion, 'roots' | 'intermediates'> {
+  const [first, ...sentAlong] = leaf.certificates
+  const pool = (located: readonly LocatedCertificate[]) =>
+    new CertificatePool(located.map(({ certificate }) => certificate))
+  return {
+    roots: pool(roots.flatMap(({ certificates }) => certificates).filter(isSeen)),
+    intermediates: pool([
+      ...(first?.form === undefined ? sentAlong.filter(isSeen) : sentAlong),
+      ...intermediates.flatMap(({ certificates }) => certificates).filter(isSeen),
+    ]),
+  }
+}
+
+/** A certificate that Go does not see, where the chain would hold if it did. */
+function hiddenIn(
+  inputs: VerificationInputs,
+  asked: Omit<ChainQuestion, 'roots' | 'intermediates'>,
+): LocatedCertificate | undefined {
+  const hidden = [...inputs.roots, inputs.leaf, ...inputs.intermediates]
+    .flatMap(({ certificates }) => certificates)
+    .filter((one) => !isSeenByGo(one) && one.certificate !== asked.leaf)
+  if (hidden.length === 0) return undefined
+  const whole = verifyChain({ ...asked, ...poolsOf(inputs, () => true) })
+  if (!whole.trusted) return undefined
+  return hidden.find(({ certificate }) => whole.chains.some((chain) => chain.includes(certificate)))
+}
+
+function othersOn(
+  question: ChainQuestion,
+  verdict: ReturnType<typeof verifyChain>,
+  hidden: LocatedCertificate | undefined,
+): OtherVerdict[] {
+  const others = askOtherVerifiers(question, verdict)
+  if (hidden === undefined) return others
+  return others.map((one) => (one.accepts ? { ...one, difference: 'it reads this form of PEM too' } : one))
+}
+
 // Node goes on after an error and tells the last one, which is another; the others stop at the first.
 function errorText(verifier: OtherVerdict['verifier'], error: OtherVerdict['error']): { error?: string } {
   return error === undefined || verifier === 'node' ? {} : { error: error.text }
@@ -81,6 +123,7 @@ function refusalReport(
   { refusal }: Extract<ReturnType<typeof verifyChain>, { trusted: false }>,
   question: ChainQuestion,
   places: Places,
+  hidden: LocatedCertificate | undefined,
 ): Pick<VerificationReport, 'code' | 'reason' | 'certificate' | 'issuer' | 'path' | 'next' | 'goError'> {
   const { code, certificate, other, chain } = refusal
   const { reason, next } = refusalWords(refusal, {
@@ -96,8 +139,16 @@ function refusalReport(
     certificate: places.report(certificate),
     ...(isIssuer && { issuer: places.report(other) }),
     path: places.reportChain(chain),
-    next,
+    ...(hidden?.form === undefined ? { next } : wordsOfHidden(reason, hidden.source, hidden.form)),
     goError: goError(refusal, question),
+  }
+}
+
+function wordsOfHidden(reason: string, source: string, form: UnseenForm): { reason: string; next: string } {
+  const { what, next } = unseenForms[form]
+  return {
+    reason: `${reason}: ${source} ${what}, so Go sees no certificate there`,
+    next: next(shellWord(source), false),
   }
 }
 

@@ -366,11 +366,16 @@ export function writePem(label: string, der: Uint8Array): string {
   return `${text}${end}${label}-----\n`
 }
 
-/** Forms of PEM text that others read and Go's pem.Decode passes over. */
-export type UnseenText = 'byte order mark' | 'UTF-16' | 'CR line ends'
+/** Forms of PEM that others read and Go's pem.Decode, or what Kubernetes makes of its blocks, passes over. */
+export type UnseenText = 'byte order mark' | 'UTF-16' | 'CR line ends' | 'label' | 'headers'
 
 /** Returns why Go, and with it Kubernetes, does not see a block that `readPem` found; undefined where it does. */
-export function unseenByGo(text: Uint8Array, { offset, label }: PemBlock): UnseenText | undefined {
+export function unseenByGo(text: Uint8Array, block: PemBlock): UnseenText | undefined {
+  const { offset, label, headers } = block
+  if (isCertificateLabel(label)) {
+    if (label !== 'CERTIFICATE') return 'label'
+    if (headers.size > 0) return 'headers'
+  }
   if (utf16Text(text.subarray(0, 2)) !== undefined) return 'UTF-16'
   if (offset === 3 && text[0] === 0xef) return 'byte order mark'
   const bodyAt = offset + begin.length + label.length + dashes.length

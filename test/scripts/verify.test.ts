@@ -318,21 +318,35 @@ describe('what Go does not read as PEM is said', () => {
   test('roots with a byte order mark are none: a component that reads them trusts nobody', () => {
     const { verify } = session({ 'server.crt': server.pem, 'ca.crt': `\ufeff${ca.pem}` })
     const run = verify(['server.crt', '--roots', 'ca.crt', '-o', 'json'])
+    expect(run.exit).toBe(3)
+    expect(jsonOf(run)).toMatchObject({
+      code: 'ISSUER_UNKNOWN',
+      reason: expect.stringMatching(
+        /: ca\.crt begins with a byte order mark, so Go sees no certificate there$/,
+      ),
+      next: expect.stringMatching(/^save it without one: sed /),
+      acceptedBy: ['openssl', 'node'],
+    })
     expect(warningsOf(run)).toEqual([['ca.crt', 'NOT_PLAIN_PEM']])
     expect(jsonOf(run).warnings[0]!.message).toBe(
       'begins with a byte order mark: Go finds no certificate in this, and with such a file of roots trusts nobody',
     )
   })
 
-  test('roots and leaves in DER', () => {
+  test('roots in DER are none; a leaf in DER is judged, and said to be no PEM', () => {
     const { verify } = session({ 'server.der': server.der, 'ca.der': ca.der, 'ca.crt': ca.pem })
-    expect(warningsOf(verify(['server.der', '--roots', 'ca.der', '-o', 'json']))).toEqual([
+    const refused = verify(['server.der', '--roots', 'ca.der', '-o', 'json'])
+    expect([refused.exit, jsonOf(refused).code, jsonOf(refused).acceptedBy]).toEqual([
+      3,
+      'ISSUER_UNKNOWN',
+      [],
+    ])
+    expect(warningsOf(refused)).toEqual([
       ['ca.der', 'NOT_PLAIN_PEM'],
       ['server.der', 'NOT_PLAIN_PEM'],
     ])
-    expect(warningsOf(verify(['server.der', '--roots', 'ca.crt', '-o', 'json']))).toEqual([
-      ['server.der', 'NOT_PLAIN_PEM'],
-    ])
+    const trusted = verify(['server.der', '--roots', 'ca.crt', '-o', 'json'])
+    expect([trusted.exit, warningsOf(trusted)]).toEqual([0, [['server.der', 'NOT_PLAIN_PEM']]])
   })
 })
 

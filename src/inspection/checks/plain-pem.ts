@@ -51,8 +51,12 @@ export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
     next: (file) => `write what is in it as PEM: (umask 077; openssl pkcs12 -nodes -in ${file} -out NEW)`,
   },
   label: {
-    what: 'has another label than CERTIFICATE, or headers',
+    what: 'has another label than CERTIFICATE',
     next: (file) => `write it anew as PEM: openssl x509 -in ${file} -out NEW`,
+  },
+  headers: {
+    what: 'has PEM headers',
+    next: (file) => `remove the lines between BEGIN and the first empty line from ${file}`,
   },
   encrypted: {
     what: 'is encrypted',
@@ -158,6 +162,11 @@ function ofOtherPlaces({ unseen }: Collection): Problem[] {
   return problems
 }
 
+// PEM_BLOCK_BAD says it already.
+function isOddBlock(form: UnseenForm): boolean {
+  return form === 'label' || form === 'headers'
+}
+
 function severityElsewhere(
   { group }: Entry,
   form: UnseenForm,
@@ -168,12 +177,12 @@ function severityElsewhere(
     case 'user':
     case 'cluster':
       // Such a block is a problem of its own already; where no other is left, there is no certificate at all.
-      return form === 'label' && group.certificates.some((one) => !unseen.has(one)) ? undefined : 'critical'
+      return isOddBlock(form) && group.certificates.some((one) => !unseen.has(one)) ? undefined : 'critical'
     case 'value':
-      return form !== 'label' && isReadAsPem(owner.object.kind, owner.key) ? 'warning' : undefined
+      return !isOddBlock(form) && isReadAsPem(owner.object.kind, owner.key) ? 'warning' : undefined
     case 'ca-bundle':
     case 'issued':
-      return form === 'label' ? undefined : 'warning'
+      return isOddBlock(form) ? undefined : 'warning'
     default:
       // What comes from standard input is no file that anybody else would read.
       return origin.file !== undefined && origin.treePlace === undefined && isText.has(form)
