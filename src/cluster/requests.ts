@@ -1,8 +1,10 @@
+import { quoted } from '../csr/quoting.ts'
+import { shapedRequest } from '../csr/request-shape.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from '../system/lasting-changes.ts'
 import type { ApiObject } from './api-client.ts'
-import type { ObjectsApi } from './objects.ts'
+import { metadataOf, type ObjectsApi } from './objects.ts'
 import type { Resource } from './resource.ts'
 
 const kind = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' } as const
@@ -64,7 +66,14 @@ function changed(object: ApiObject): RequestObject {
   return request
 }
 
-// What the API server keeps of this kind has these fields; they are the server's word, not checked again.
+/** Throws KCERT_UNREACHABLE for what no API server sends. */
 function asRequest(object: ApiObject): RequestObject {
-  return object as unknown as RequestObject
+  const request = shapedRequest(object)
+  if (!('fault' in request)) return request
+  const { name } = metadataOf(object)
+  const which = typeof name === 'string' ? ` ${quoted(name)}` : ''
+  throw new KcertError('KCERT_UNREACHABLE', 'the API server does not answer as one', {
+    why: `the CertificateSigningRequest${which} that it sent is none: ${request.fault}`,
+    next: `kubectl get --raw /apis/certificates.k8s.io/v1/certificatesigningrequests`,
+  })
 }

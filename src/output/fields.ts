@@ -5,9 +5,11 @@ import { padded, wrapped } from './width.ts'
 /** A label and what stands beside it; what is undefined or empty is left out. */
 export type Field = readonly [label: string, value: string | undefined, stroke?: (text: string) => string]
 
-/** Returns labelled values, one below the other, long ones wrapped under their beginning. Values are made printable here. */
+/** Returns labelled values, one below the other, long ones wrapped under their beginning. Both are made printable here. */
 export function fieldLines(fields: readonly Field[], { width, paint }: View): string[] {
-  const shown = fields.filter(([, value]) => value !== undefined && value !== '')
+  const shown = fields
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([label, ...rest]): Field => [printable(label), ...rest])
   const labelWidth = Math.max(0, ...shown.map(([label]) => label.length))
   return shown.flatMap(([label, value, stroke]) => {
     const [first = '', ...rest] = wrapped(printable(value!), width - labelWidth - 2)
