@@ -192,6 +192,49 @@ describeOnCluster('approval', () => {
     expect([shown.exit, shown.stdout]).toEqual([3, expect.stringContaining('impostor')])
     expect((await kcert(['csr', 'approve', 'impostor'])).exit).toBe(5)
   })
+
+  test("the guide's timer does the same as its own user, with the rights of the guide and no others", async () => {
+    await cluster.kubectl([
+      'patch',
+      'cronjob',
+      'kcert-approver',
+      '-n',
+      'kube-system',
+      '-p',
+      '{"spec":{"suspend":true}}',
+    ])
+    const own = ['--key-out', 'approver.key', '--out', 'approver.crt', '--kubeconfig-out', 'approver.conf']
+    const asking = kcert(['csr', 'request', '--user', 'kcert-approver', '--name', 'approver', ...own])
+    await until('the approver has asked', 30_000, async () => {
+      return (await connection.requests.get('approver')) !== undefined
+    })
+    await cluster.kubectl(['certificate', 'approve', 'approver'])
+    expect((await asking).exit).toBe(0)
+
+    const { address } = cluster.nodes().find(({ name }) => name === 'w1')!
+    const honest = ['--kubelet-serving', 'w1', '--dns', 'w1', '--ip', address, '--name', 'honest']
+    const files = ['--key-out', 'h.key', '-o', 'manifest', '--out', 'h.yaml']
+    expect((await kcert(['csr', 'create', ...honest, ...files])).exit).toBe(0)
+    const asNode = ['--as=system:node:w1', '--as-group=system:nodes', '--as-group=system:authenticated']
+    await cluster.kubectl(['create', '-f', join(folder, 'h.yaml'), ...asNode])
+
+    const service = filesOfGuide('approve-kubelet-serving')['kcert-approve.service']!
+    const [, line = ''] = /^ExecStart=\S*\/kcert (.*)$/m.exec(service) ?? []
+    const words = line.replaceAll('/etc/kcert/', `${folder}/`).split(' ')
+    const done = await kcertBeside(words, { cwd: folder })
+    // 3: the impostor is left alone; the unit takes that for success.
+    expect([done.exit, service]).toEqual([3, expect.stringContaining('SuccessExitStatus=3')])
+    expect(done.stdout).toMatch(/honest +approved/)
+    expect(done.stdout).toMatch(/impostor +left alone/)
+    const { stdout } = await cluster.kubectl([
+      'get',
+      'csr',
+      'impostor',
+      '-o',
+      'jsonpath={.status.conditions}',
+    ])
+    expect(stdout).toBe('')
+  })
 })
 
 async function list(connection: Connection): Promise<RequestObject[]> {
