@@ -1,4 +1,5 @@
 import { requestNameOf } from '../csr/request-name.ts'
+import { exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
 import { readInput } from './input.ts'
@@ -29,14 +30,19 @@ export async function checkInput(
   }
 }
 
-/** Returns the error for an operand that is neither a file nor an object. `looked`: the cluster has none of this name. */
+/** Returns the error for an operand that is no file, and that the cluster gives no object for. */
 export function neither(noFile: KcertError, onCluster: KcertError): KcertError {
+  const isAbsent = onCluster.code === 'KCERT_API_NOT_FOUND'
+  const isAnswered = isAbsent || onCluster.exitCode === exitCodes.usage
+  const next = noFile.next ?? 'name a file, or an object: kcert csr list'
   return new KcertError(
-    'KCERT_FILE_NOT_FOUND',
-    `${noFile.message}, and neither is there a request of this name on the cluster`,
+    isAnswered ? 'KCERT_FILE_NOT_FOUND' : onCluster.code,
+    isAbsent
+      ? `${noFile.message}, and neither is there a request of this name on the cluster`
+      : `${noFile.message}, and whether the cluster has a request of this name is not known`,
     {
       why: [onCluster.message, onCluster.why].filter(Boolean).join(': '),
-      next: noFile.next ?? 'name a file, or an object: kcert csr list',
+      next: isAnswered ? next : (onCluster.next ?? next),
       cause: onCluster,
     },
   )

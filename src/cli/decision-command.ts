@@ -5,6 +5,7 @@ import { KcertCommand } from './base-command.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import type { DecisionWish } from './decision-flags.ts'
 import { type ReportFormat, renderReport } from './report-format.ts'
+import { namesAmong } from './request-names.ts'
 import { stderrView, stdoutView } from './view.ts'
 
 interface Flags extends ClusterFlags, Omit<DecisionWish, 'names' | 'dryRun' | 'force'> {
@@ -28,7 +29,12 @@ export abstract class DecisionCommand extends KcertCommand {
       import('../output/approval.ts'),
     ])
     const { context } = this
-    const wish = { ...flags, names, dryRun: flags['dry-run'], force: flags.force ?? false }
+    const wish = {
+      ...flags,
+      names: namesAmong(names, `csr ${act} NAME`),
+      dryRun: flags['dry-run'],
+      force: flags.force ?? false,
+    }
     checkWish(act, wish)
     const cluster = await openClusterOf(context, flags)
     try {

@@ -1,13 +1,22 @@
 import { requestNameOf } from '../csr/request-name.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
-/** Returns the names of objects that operands give, each once. Throws KCERT_USAGE where there is none. */
-export function namesOf(operands: readonly string[], command: string): string[] {
+/** Returns the names of objects that operands give, each once. Throws KCERT_USAGE for one that is empty. */
+export function namesAmong(operands: readonly string[], command: string): string[] {
   const names = [...new Set(operands.map(requestNameOf))]
-  if (names.length > 0 && !names.includes('')) return names
-  throw new KcertError('KCERT_USAGE', 'no request is named', {
-    next: `kcert csr list; kcert csr ${command} NAME`,
-  })
+  if (names.includes('')) throw nothingNamed(command)
+  return names
+}
+
+/** The same; throws KCERT_USAGE where there is none. */
+export function namesOf(operands: readonly string[], command: string): string[] {
+  const names = namesAmong(operands, command)
+  if (names.length === 0) throw nothingNamed(command)
+  return names
+}
+
+function nothingNamed(command: string): KcertError {
+  return new KcertError('KCERT_USAGE', 'no request is named', { next: `kcert csr list; kcert ${command}` })
 }
 
 /** Returns the error for a name that no object has. */

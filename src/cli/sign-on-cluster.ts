@@ -8,6 +8,7 @@ import { openClusterOf } from './cluster.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import { checkFiles } from './command-files.ts'
 import type { Context } from './context.ts'
+import { namesAmong } from './request-names.ts'
 import { exitOfSigning, type SigningWish, signRequests } from './sign-requests.ts'
 import { durationMs, type ProfileFlags, termsOf } from './signing-profile.ts'
 import { stdoutView } from './view.ts'
@@ -54,7 +55,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
   const cluster = await openClusterOf(context, flags)
   try {
     const wish: SigningWish = {
-      names: flags.csr ?? [],
+      names: namesAmong(flags.csr ?? [], 'ca sign --csr NAME'),
       signer: flags['csr-signer'],
       selector: flags['csr-selector'],
       isForKubernetes: Boolean(flags['kubernetes-signers']),

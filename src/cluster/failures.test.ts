@@ -126,6 +126,9 @@ test('what is not allowed, in the server’s words', async () => {
     code: 'KCERT_API_FORBIDDEN',
     message: 'not allowed to read nodes "n1"',
     why: expect.stringContaining('User "ann" cannot get resource "nodes"'),
+    next: expect.stringMatching(
+      /^ask whoever may give the right: kubectl create clusterrole get-nodes .* --user=ann$/,
+    ),
   })
 })
 

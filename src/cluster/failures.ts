@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import type { ApiCall, ApiObject } from './api-client.ts'
 import type { Access, Credentials, UserDescription } from './credentials.ts'
+import { commandForRight } from './forbidden.ts'
 import type { Answer, Unanswered } from './transport.ts'
 import { describeUntrusted } from './untrusted.ts'
 
@@ -73,7 +74,7 @@ export class Failures {
     const said = statusOf(answer.body)
     const { status } = answer
     const message = said.message ?? `HTTP status ${status}`
-    const { code, what, next } = this.#kindOf(status, said.reason, call)
+    const { code, what, next } = this.#kindOf(status, said, call)
     const why =
       isSecond && status === 409
         ? `${message} (an earlier try was cut off, and may be what it conflicts with)`
@@ -125,7 +126,7 @@ export class Failures {
 
   #kindOf(
     status: number,
-    reason: string,
+    { reason, message = '' }: Said,
     { purpose }: ApiCall,
   ): { code: ErrorCode; what: string; next: string } {
     const { contextName, source } = this.#origin
@@ -136,12 +137,17 @@ export class Failures {
           what: `${this.#place} does not know who asks`,
           next: this.#hasExpired ? `kcert inspect ${source}` : `kubectl --context ${contextName} auth whoami`,
         }
-      case 403:
+      case 403: {
+        const command = commandForRight(message)
         return {
           code: 'KCERT_API_FORBIDDEN',
           what: `not allowed to ${purpose}`,
-          next: `kubectl --context ${contextName} auth can-i --list`,
+          next:
+            command === undefined
+              ? `kubectl --context ${contextName} auth can-i --list`
+              : `ask whoever may give the right: ${command}`,
         }
+      }
       case 404:
         return {
           code: 'KCERT_API_NOT_FOUND',

@@ -30,7 +30,7 @@ function escaped(part: string): string {
 }
 
 /** "certificatesigningrequests.certificates.k8s.io web in namespace shop", for messages. */
-export function describeResource({ group, resource, namespace, name }: Resource): string {
-  const kind = group === '' ? resource : `${resource}.${group}`
+export function describeResource({ group, resource, subresource, namespace, name }: Resource): string {
+  const kind = `${group === '' ? resource : `${resource}.${group}`}${subresource === undefined ? '' : `/${subresource}`}`
   return `${kind}${name === undefined ? '' : ` ${JSON.stringify(name)}`}${namespace === undefined ? '' : ` in namespace ${namespace}`}`
 }

@@ -62,9 +62,23 @@ async function presentAfter(
   try {
     return await api.get(name)
   } catch (second) {
-    // What stopped the write says more than what stopped the look at it.
-    throw isConflict ? second : error
+    // What stopped the write says more than what stopped the look at it, but for a name that is taken: then both say it.
+    throw isConflict ? takenAndUnseen(name, second) : error
   }
+}
+
+function takenAndUnseen(name: string, unseen: unknown): unknown {
+  if (!(unseen instanceof KcertError)) return unseen
+  const { code, message, why, next } = unseen
+  return new KcertError(
+    code,
+    `there is a CertificateSigningRequest ${quoted(name)} already, and whether it is the same is not known`,
+    {
+      why: [message, why].filter(Boolean).join(': '),
+      next: `submit under another name (--name NAME)${next === undefined ? '' : `, or ${next}`}`,
+      cause: unseen,
+    },
+  )
 }
 
 function isCutOff(error: unknown): boolean {

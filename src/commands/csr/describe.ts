@@ -51,7 +51,7 @@ issued certificate as kcert inspect shows it.`
       ...CsrDescribe.flags,
     })
     const { flags } = await this.parse(CsrDescribe, words)
-    const names = namesOf(operands, 'describe')
+    const names = namesOf(operands, 'csr describe NAME')
     const [{ describeRequests }, { renderDescriptions }] = await Promise.all([
       import('../../cli/describe-requests.ts'),
       import('../../output/csr-describe.ts'),

@@ -2,10 +2,9 @@ import * as Args from '@oclif/core/args'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { noSuchRequest } from '../../cli/request-names.ts'
+import { namesOf, noSuchRequest } from '../../cli/request-names.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
-import { requestNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrExplain extends KcertCommand {
@@ -61,7 +60,7 @@ What this user may not look up is named, because a cause may be missing then.`
     ])
     const { context } = this
     const now = context.clock()
-    const name = requestNameOf(args.name)
+    const [name = ''] = namesOf([args.name], 'csr explain NAME')
     const explanation = await withCluster(context, flags, (cluster) => explainRequest(cluster, name, now))
     if (explanation === undefined) throw noSuchRequest(name)
     const view = await stdoutView(context)

@@ -151,7 +151,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     const { flags } = await this.parse(CsrFetch, words)
     const { signer, selector, 'out-dir': folder } = flags
     const isSelection = signer !== undefined || selector !== undefined
-    const names = isSelection && operands.length === 0 ? [] : namesOf(operands, 'fetch')
+    const names = isSelection && operands.length === 0 ? [] : namesOf(operands, 'csr fetch NAME')
     if (isSelection || names.length > 1 || folder !== undefined) {
       checkMany(flags)
       return this.fetchMany(names, { ...flags, folder: folder! })

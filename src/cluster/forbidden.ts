@@ -1,0 +1,44 @@
+import { shellWord } from '../csr/quoting.ts'
+
+// What the API server says where RBAC allows nothing, and where a right on a signer is missing (k8s.io/apiserver
+// .../handlers/responsewriters, k8s.io/kubernetes plugin/pkg/admission/certificates).
+const byRbac =
+  /\bUser "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?/
+const bySigner = /\buser not permitted to (approve|sign) requests with signerName "([^"]+)"/
+
+/** Returns the command by which somebody who may gives the right whose lack the API server speaks of; undefined when it names none. */
+export function commandForRight(message: string): string | undefined {
+  const [, user, verb, resource, group, namespace] = byRbac.exec(message) ?? []
+  if (user !== undefined && verb !== undefined && resource !== undefined) {
+    const [plural = '', subresource] = resource.split('/')
+    const full = `${group ? `${plural}.${group}` : plural}${subresource ? `/${subresource}` : ''}`
+    const [role, flag] =
+      namespace === undefined ? ['clusterrole', ''] : ['role', ` -n ${shellWord(namespace)}`]
+    const name = shellWord(`${verb}-${resource.replace('/', '-')}`)
+    return [
+      `kubectl create ${role} ${name} --verb=${shellWord(verb)} --resource=${shellWord(full)}${flag}`,
+      `kubectl create ${role}binding ${name} --${role}=${name} ${shellWord(`--user=${user}`)}${flag}`,
+    ].join(' && ')
+  }
+  const [, deed, signerName] = bySigner.exec(message) ?? []
+  if (deed === undefined || signerName === undefined) return undefined
+  const name = `${deed}-${signerName.replaceAll('/', ':')}`
+  // kubectl create clusterrole takes no signers: they are no resource that the API server serves.
+  const role = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: [
+      {
+        apiGroups: ['certificates.k8s.io'],
+        resources: ['signers'],
+        verbs: [deed],
+        resourceNames: [signerName],
+      },
+    ],
+  }
+  return [
+    `echo ${shellWord(JSON.stringify(role))} | kubectl apply -f -`,
+    `kubectl create clusterrolebinding ${shellWord(name)} ${shellWord(`--clusterrole=${name}`)} --user=USER`,
+  ].join(' && ')
+}
