@@ -40,10 +40,11 @@ const userRequest = (organization: string[]): Partial<RequestObject['spec']> => 
   groups: ['system:authenticated'],
 })
 
-test('by name: approved at once, and the answer names both duties', async () => {
+test('by name, as kubectl prints it too: approved at once, and the answer names both duties', async () => {
   putServing(server, 'csr-1')
   putServing(server, 'csr-2')
-  const { stdout, exit } = await kcert(['csr', 'approve', 'csr-1', '-o', 'json'])
+  const printed = 'certificatesigningrequest.certificates.k8s.io/csr-1'
+  const { stdout, exit } = await kcert(['csr', 'approve', printed, '-o', 'json'])
   expect(exit).toBe(0)
   const [decided] = JSON.parse(stdout).requests
   expect(decided).toMatchObject({ name: 'csr-1', outcome: 'approved', username: 'system:node:node-1' })
@@ -141,6 +142,7 @@ test('without a terminal a selection needs --yes, and takes only what it selects
 })
 
 test('nothing named is wrong usage, before any cluster is asked', async () => {
+  expect((await kcert(['csr', 'approve', ''])).exit).toBe(2)
   const { exit, stderr } = await kcert(['csr', 'approve'])
   expect([exit, server.calls.length]).toEqual([2, 0])
   expect(stderr).toContain('--policy builtin')
