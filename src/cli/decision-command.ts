@@ -4,6 +4,7 @@ import type { ExitCode } from '../errors/codes.ts'
 import { KcertCommand } from './base-command.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import type { DecisionWish } from './decision-flags.ts'
+import { tellChanges, whileStoppable } from './interruption.ts'
 import { type ReportFormat, renderReport } from './report-format.ts'
 import { namesAmong } from './request-names.ts'
 import { stderrView, stdoutView } from './view.ts'
@@ -38,12 +39,14 @@ export abstract class DecisionCommand extends KcertCommand {
     checkWish(act, wish)
     const cluster = await openClusterOf(context, flags)
     try {
-      const { report, exit } = await decideRequests(act, wish, {
-        api: cluster.requests,
-        facts: approvalFactsOf(cluster, context.clock),
-        context,
-        propose: async (plan: DecisionReport) => renderProposal(plan, await stderrView(context)),
-      })
+      const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
+        decideRequests(act, wish, {
+          api: cluster.requests,
+          facts: approvalFactsOf(cluster, context.clock),
+          context,
+          propose: async (plan: DecisionReport) => renderProposal(plan, await stderrView(context)),
+        }),
+      )
       const view = await stdoutView(context)
       await this.answer(renderReport(flags.output, report, () => renderDecisions(report, view)))
       return exit

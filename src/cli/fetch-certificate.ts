@@ -22,9 +22,7 @@ import { noSuchRequest } from './request-names.ts'
 export async function settledRequest(
   api: RequestsApi,
   name: string,
-  wait:
-    | { readonly durationMs: number; readonly signal?: AbortSignal; readonly onChange?: Wait['onChange'] }
-    | undefined,
+  wait: { readonly durationMs: number; readonly onChange?: Wait['onChange'] } | undefined,
   uid?: string,
 ): Promise<SigningRequest> {
   if (wait === undefined) {
@@ -32,8 +30,7 @@ export async function settledRequest(
     if (object === undefined) throw noSuchRequest(name)
     return signingRequestOfObject(object)
   }
-  const over = AbortSignal.timeout(wait.durationMs)
-  const signal = wait.signal === undefined ? over : AbortSignal.any([over, wait.signal])
+  const signal = AbortSignal.timeout(wait.durationMs)
   const found = await waitForCertificate(api, {
     name,
     signal,

@@ -1,3 +1,5 @@
+import { changesText } from '../system/lasting-changes.ts'
+
 /**
  * Returns what `act` returns. It is given a signal for when the operator presses Ctrl-C or the process is told to end, and stops then
  * where it loses nothing; a second Ctrl-C ends the process at once.
@@ -15,4 +17,37 @@ export async function whileInterruptible<Result>(
     process.off('SIGINT', interrupt)
     process.off('SIGTERM', interrupt)
   }
+}
+
+/**
+ * Returns what `act` returns. Ctrl-C, or being told to end, meanwhile writes what `tell` says to standard error and ends the process as
+ * that signal does, 130 and 143 to a shell: between two steps of the program, so that no file is half written.
+ */
+export async function whileStoppable<Result>(
+  tell: () => string,
+  stderr: NodeJS.WritableStream,
+  act: () => Promise<Result>,
+): Promise<Result> {
+  const forget = (): void => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop)
+  }
+  const stop = (signal: NodeJS.Signals): void => {
+    stderr.write(`interrupted: ${tell()}\n`)
+    // A handler of our own would keep what waits for this process from seeing that a signal ended it.
+    forget()
+    process.kill(process.pid, signal)
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  try {
+    return await act()
+  } finally {
+    forget()
+  }
+}
+
+/** What to say where many things are done one by one, and each counts. */
+export function tellChanges(): string {
+  const done = changesText()
+  return `${done === '' ? 'nothing was changed' : `what was done stands (${done})`}; the same command does the rest`
 }

@@ -49,7 +49,6 @@ interface Work {
   readonly wish: Wish
   /** Tells how far it is. */
   readonly tell: (text: string) => void
-  readonly interrupted: AbortSignal
 }
 
 /** Does what is not done yet, and returns the certificate. Throws as the steps do; whatever is there stays there. */
@@ -164,10 +163,7 @@ async function presentCertificate(
 }
 
 /** Sends the request, unless it is there, and waits until it is decided and signed. */
-async function issued(
-  { cluster, wish, tell, interrupted }: Work,
-  request: SigningRequest,
-): Promise<SigningRequest> {
+async function issued({ cluster, wish, tell }: Work, request: SigningRequest): Promise<SigningRequest> {
   const { outcome, object } = await submitRequest(cluster.requests, request, { dryRun: false, sameBy: 'key' })
   const sent = signingRequestOfObject(object)
   const name = sent.name ?? ''
@@ -178,7 +174,7 @@ async function issued(
     if (text !== undefined && !told.has(text)) tell(text)
     told.add(text ?? '')
   }
-  const wait = { durationMs: wish.waitMs, signal: interrupted, onChange }
+  const wait = { durationMs: wish.waitMs, onChange }
   const settled = await settledRequest(cluster.requests, name, wait, sent.uid)
   if (stateOf(settled) !== 'issued') throw notIssued(settled)
   tell('issued')

@@ -8,6 +8,7 @@ import { openClusterOf } from './cluster.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import { checkFiles } from './command-files.ts'
 import type { Context } from './context.ts'
+import { tellChanges, whileStoppable } from './interruption.ts'
 import { namesAmong } from './request-names.ts'
 import { exitOfSigning, type SigningWish, signRequests } from './sign-requests.ts'
 import { durationMs, type ProfileFlags, termsOf } from './signing-profile.ts'
@@ -63,14 +64,16 @@ export async function signOnCluster(flags: Flags, context: Context) {
       dryRun: Boolean(flags['dry-run']),
       concurrency: uploadsAtOnce,
     }
-    const signed = await signRequests(wish, {
-      api: cluster.requests,
-      authority,
-      profile,
-      boundsUsages: isBounded,
-      ledger,
-      context,
-    })
+    const signed = await whileStoppable(tellChanges, context.stderr, () =>
+      signRequests(wish, {
+        api: cluster.requests,
+        authority,
+        profile,
+        boundsUsages: isBounded,
+        ledger,
+        context,
+      }),
+    )
     const certificates = signed.requests.flatMap(({ certificate }) => certificate ?? [])
     const isWritten = out !== undefined && certificates.length > 0
     if (isWritten) writePublicFile(out, certificates.map(({ pem }) => pem).join(''), { replace: force })

@@ -1,8 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { changesSoFar } from '../system/lasting-changes.ts'
-
-/** More are counted. */
-const mostChangesToName = 10
+import { changesText } from '../system/lasting-changes.ts'
 
 // Node forgets it: standard streams cannot be destroyed, so the next write is tried as if nothing had been.
 const deserted = new WeakSet<NodeJS.WriteStream>()
@@ -38,9 +35,7 @@ export function surviveFailedWrites(): void {
 }
 
 function notWritten(cause: Error): KcertError {
-  const changes = changesSoFar()
-  const more = changes.length - mostChangesToName
-  const done = [...changes.slice(0, mostChangesToName), ...(more > 0 ? [`${more} more`] : [])].join(', ')
+  const done = changesText()
   return new KcertError('KCERT_FILE_NOT_WRITTEN', 'standard output could not be written', {
     why: [cause.message, ...(done === '' ? [] : [`what was done before stands: ${done}`])].join('; '),
     next: 'look at where it goes to, and at the space there: df',

@@ -7,7 +7,12 @@ export function noteChange(what: string): void {
   changes.add(what)
 }
 
-/** Returns what was changed so far, in its order. */
-export function changesSoFar(): readonly string[] {
-  return [...changes]
+/** More are counted. */
+const mostToName = 10
+
+/** Returns what was changed so far, in its order; empty for nothing. */
+export function changesText(): string {
+  const named = [...changes].slice(0, mostToName)
+  const more = changes.size - named.length
+  return [...named, ...(more > 0 ? [`${more} more`] : [])].join(', ')
 }

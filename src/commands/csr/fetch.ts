@@ -4,6 +4,7 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { type ClusterFlags, clusterFlags } from '../../cli/cluster-flags.ts'
 import { type CommandFiles, checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
+import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { splitOperands } from '../../cli/operands.ts'
 import { type ReportFormat, renderReport } from '../../cli/report-format.ts'
 import { namesOf } from '../../cli/request-names.ts'
@@ -266,8 +267,8 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
           ? undefined
           : { certificates: readCertificates(await readInput(ca, context)), place: ca },
     }
-    const { report, exit } = await withCluster(context, flags, ({ requests }) =>
-      fetchMany(wish, requests, context),
+    const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
+      withCluster(context, flags, ({ requests }) => fetchMany(wish, requests, context)),
     )
     const view = await stdoutView(context)
     const format = flags.output as ReportFormat

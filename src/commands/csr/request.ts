@@ -3,7 +3,7 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { whileInterruptible } from '../../cli/interruption.ts'
+import { whileStoppable } from '../../cli/interruption.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { requestFlags } from '../../cli/request-flags.ts'
 import { checkTogether, saysWhat, wishOf } from '../../cli/request-wish.ts'
@@ -155,14 +155,14 @@ goes on where it was. It takes the key and the request that are there, and the o
       waitMs: parseDuration(flags.wait, '--wait'),
       force: flags.force,
     }
-    const report = await whileInterruptible((interrupted) =>
+    const goesOn = () => 'nothing is lost, and the same command goes on from here'
+    const report = await whileStoppable(goesOn, context.stderr, () =>
       withCluster(context, flags, (cluster) =>
         requestCertificate({
           cluster,
           context,
           wish,
           tell: (text) => this.notice(renderNotices([text]).replace(/^note: /, '')),
-          interrupted,
         }),
       ),
     )
