@@ -11,14 +11,17 @@ export default defineConfig({
           exclude: ['test/lab/**'],
           globalSetup: ['test/build-once.ts'],
           testTimeout: 60_000,
+          // Whole commands are mostly waited for: more of them than cores.
+          maxWorkers: 4,
         },
       },
       {
         test: {
           name: 'lab',
           include: ['test/lab/**/*.test.ts'],
-          // One cluster at a time: two would not fit the machine.
+          // One cluster at a time: two would not fit the machine, nor would one beside the other tests.
           fileParallelism: false,
+          sequence: { groupOrder: 1 },
           testTimeout: 1_200_000,
           hookTimeout: 1_800_000,
         },
