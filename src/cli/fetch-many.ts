@@ -149,12 +149,15 @@ function failed(name: string, error: KcertError): Result {
   return { name, outcome: outcomes[error.code] ?? 'failed', error }
 }
 
-/** The API server lets no slash into a name; whoever answers with one is not to choose where a file lies. */
-function fileNameOf(name: string): string {
-  if (!/[/\0]/.test(name)) return `${name}.crt`
-  throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the name ${JSON.stringify(name)} is no name of a file`, {
-    next: 'fetch it alone: kcert csr fetch NAME --out FILE',
-  })
+// Requesters choose these names. None is to lie elsewhere, to be hidden, to be taken for a flag (`openssl x509 -in *.crt`), or to write
+// to the terminal that lists it. The API server lets no "%" into a name, so that two names never become one.
+const odd = /^[-.]|[/%\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** Returns the name of the file for the certificate of an object: NAME.crt, with what is no part of a harmless name as %0A is in a URL. */
+export function fileNameOf(name: string): string {
+  const octets = (character: string): string =>
+    Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&')
+  return `${name.replace(odd, octets)}.crt`
 }
 
 const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {

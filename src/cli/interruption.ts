@@ -1,4 +1,5 @@
 import { changesText } from '../system/lasting-changes.ts'
+import { discardUnfinished } from '../system/new-files.ts'
 
 /**
  * Returns what `act` returns. It is given a signal for when the operator presses Ctrl-C or the process is told to end, and stops then
@@ -33,6 +34,7 @@ export async function whileStoppable<Result>(
   }
   const stop = (signal: NodeJS.Signals): void => {
     stderr.write(`interrupted: ${tell()}\n`)
+    discardUnfinished()
     // A handler of our own would keep what waits for this process from seeing that a signal ended it.
     forget()
     process.kill(process.pid, signal)

@@ -1,3 +1,4 @@
+import { type RequestEntry, requestsOf } from '../ca/request-file.ts'
 import { readSigningRequests } from '../csr/manifest-reading.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -48,6 +49,18 @@ export async function readSigningRequestsOf(
   const objects = await readSigningRequests(text)
   if (objects.length === 0) return [chosen(objects, source, undefined)]
   return objects.map((object) => withFlags(object, flags))
+}
+
+/** Returns the requests of a file, for a signer: spec.request of each object of a manifest, or those in PEM or DER. */
+export async function entriesToSign(bytes: Uint8Array, source: string): Promise<RequestEntry[]> {
+  const text = manifestText(bytes)
+  if (text === undefined) return requestsOf(source, bytes)
+  const objects = await readSigningRequests(text)
+  // Says that there is none.
+  if (objects.length === 0) chosen(objects, source, undefined)
+  return objects.flatMap(({ name, request = Buffer.of() }) =>
+    requestsOf(source, request).map((one) => (name === undefined ? one : { ...one, entry: name })),
+  )
 }
 
 function manifestText(bytes: Uint8Array): string | undefined {

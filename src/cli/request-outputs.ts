@@ -66,7 +66,7 @@ export function filesOf(choices: OutputChoices & InputFlags): CommandFiles {
 }
 
 /** True for cfssl's JSON with the key in it: where a key is made, and no file of its own is named for it. */
-function isKeyInside({ output, key, 'key-out': keyOut }: OutputChoices): boolean {
+export function isKeyInside({ output, key, 'key-out': keyOut }: OutputChoices): boolean {
   return output === 'cfssl' && key === undefined && !isFile(keyOut)
 }
 

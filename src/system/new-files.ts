@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { KcertError } from '../errors/kcert-error.ts'
 import { alreadyThere, notWritten, removeQuietly, syncFolder } from './atomic-file.ts'
+import { noteChange } from './lasting-changes.ts'
 import { removeLeftovers, temporaryName } from './leftovers.ts'
 
 const syncFile = promisify(fs.fsync)
@@ -42,6 +43,7 @@ function openTemporary({ path, text }: NewFile): Unnamed {
   const temporary = join(dirname(path), temporaryName(basename(path)))
   let descriptor: number | undefined
   removeLeftovers(dirname(path))
+  unfinished.add(temporary)
   try {
     descriptor = fs.openSync(temporary, 'wx', 0o600)
     fs.fchmodSync(descriptor, 0o644)
@@ -67,14 +69,30 @@ async function toDisk(file: Unnamed): Promise<Unnamed> {
 function giveName({ path, temporary, failure }: Unnamed): KcertError | undefined {
   try {
     // Unlike a rename, a link fails where somebody else was quicker.
-    if (failure === undefined) fs.linkSync(temporary, path)
+    if (failure === undefined) {
+      fs.linkSync(temporary, path)
+      noteChange(`${path} is written`)
+    }
     return failure
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     return code === 'EEXIST' ? alreadyThere(path) : notWritten(path, error as Error)
   } finally {
-    removeQuietly(temporary, fs)
+    discard(temporary)
   }
+}
+
+/** Temporary files that are there now. */
+const unfinished = new Set<string>()
+
+function discard(temporary: string): void {
+  removeQuietly(temporary, fs)
+  unfinished.delete(temporary)
+}
+
+/** Removes what has no name yet, for a process that is about to end. Where it cannot, the next writer there does. */
+export function discardUnfinished(): void {
+  for (const temporary of unfinished) discard(temporary)
 }
 
 function withSyncedFolders(

@@ -17,12 +17,14 @@ import { checkFiles } from '../../cli/command-files.ts'
 import { readInput } from '../../cli/input.ts'
 import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { entriesToSign } from '../../cli/request-input.ts'
 import { termsOf } from '../../cli/signing-profile.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderNotices, renderSigning } from '../../output/ca.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { writePublicFile } from '../../system/output-file.ts'
+import { looksLikePem } from '../../x509/pem.ts'
 
 export default class CaSign extends KcertCommand {
   static override summary = 'Sign certificate requests as kube-controller-manager does.'
@@ -186,7 +188,10 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     const { profile, notices } = await termsOf(flags, this.context)
     const authority = await openAuthorityFiles(flags, this.context)
     const entries = []
-    for (const name of operands) entries.push(...requestsOf(name, await readInput(name, this.context)))
+    for (const name of operands) {
+      const bytes = await readInput(name, this.context)
+      entries.push(...(looksLikePem(bytes) ? requestsOf(name, bytes) : await entriesToSign(bytes, name)))
+    }
     const requests = checkRequests(entries)
 
     const { clock, random } = this.context

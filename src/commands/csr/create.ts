@@ -7,7 +7,14 @@ import { readKeyFile } from '../../cli/key-file.ts'
 import { writeKubeadmRequests } from '../../cli/kubeadm-request-files.ts'
 import { canAsk, DeclinedError, terminalAsker } from '../../cli/prompts.ts'
 import { requestFlags } from '../../cli/request-flags.ts'
-import { checkOutputs, deliverRequest, filesOf, isFile, isReport } from '../../cli/request-outputs.ts'
+import {
+  checkOutputs,
+  deliverRequest,
+  filesOf,
+  isFile,
+  isKeyInside,
+  isReport,
+} from '../../cli/request-outputs.ts'
 import { askForRequest } from '../../cli/request-questions.ts'
 import {
   checkEffect,
@@ -135,7 +142,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     await deliverRequest({ ...made, manifest }, flags, (text) => this.answer(text))
     const files = {
       ...(isFile(out) ? { request: out } : {}),
-      ...(isFile(keyOut) ? { key: keyOut } : {}),
+      ...(isFile(keyOut) ? { key: keyOut } : isFile(out) && isKeyInside(flags) ? { key: out } : {}),
     }
     const object = isReport(flags.output) ? objectForReport(spec, made.der) : { manifest, notices: [] }
     const created = createdRequest(made.der, files, { row: flags.kubeadm, manifest: object.manifest })
