@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { connect, createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { kcertBeside, type Session } from '../scripts/program.ts'
+import { run } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { kubectlCommand } from './kubectl.ts'
 
@@ -58,6 +59,82 @@ describeOnCluster('the life of a request', () => {
     expect(request.certificates[0].extendedKeyUsage).toEqual(['clientAuth'])
     const { stdout: printed } = await lab.kubectl(['get', 'csr', 'ann', '--no-headers'])
     expect(printed).toContain(request.condition)
+  })
+
+  test('a user of no rights: each refusal names the command that gives the right that is missing, until all is done', async () => {
+    const [kubectl = ''] = await kubectlCommand([])
+    const path = [dirname(kubectl), process.env.PATH].join(':')
+    const env = { PATH: path, HOME: folder, KUBECONFIG: lab.kubeconfig }
+    const rights: string[] = []
+    const doAsAnn = async (...args: string[]): Promise<void> => {
+      await until(async () => {
+        const { exit, stdout, stderr } = await kcert(args, at('ann.conf'))
+        if (exit === 0) return true
+        const [, command] = /ask whoever may give the right: (.*)/.exec(stdout + stderr) ?? []
+        expect(command, stdout + stderr).toBeDefined()
+        // The API server may not have heard of a right that was given just now.
+        if (rights.includes(command!)) return false
+        rights.push(command!)
+        await run(['bash', '-c', command!.replaceAll('USER', 'ann')], { env })
+        return false
+      })
+    }
+    const submit = ['csr', 'submit', at('ann.csr'), '--signer']
+    const ca = ['--ca', at('ca.pem'), '--ca-key', at('ca.key')]
+    expect(
+      (await kcert(['ca', 'init', '--cn', 'x', '--out', at('ca.pem'), '--key-out', at('ca.key')])).exit,
+    ).toBe(0)
+    await doAsAnn('csr', 'list')
+    await doAsAnn('csr', 'describe', 'ann')
+    await doAsAnn(...submit, 'kubernetes.io/kube-apiserver-client', '--name', 'ann-2')
+    await doAsAnn('csr', 'approve', 'ann-2')
+    await doAsAnn(...submit, 'example.com/rights', '--usage', 'client auth', '--name', 'ann-3')
+    await doAsAnn('csr', 'approve', 'ann-3')
+    await doAsAnn('ca', 'sign', '--csr', 'ann-3', ...ca, '--usage', 'client auth')
+    const given = rights.map((command) => /create clusterrolebinding (\S+)/.exec(command)?.[1])
+    expect(given).toEqual([
+      'list-certificatesigningrequests',
+      'get-certificatesigningrequests',
+      'create-certificatesigningrequests',
+      'update-certificatesigningrequests-approval',
+      'approve-kubernetes.io:kube-apiserver-client',
+      'approve-example.com:rights',
+      'update-certificatesigningrequests-status',
+      'sign-example.com:rights',
+    ])
+  })
+
+  test('a name that would move the cursor, which the API server takes: shown as what it is, and denied by the command that explain prints', async () => {
+    const name = 'evil\u001b[31m\u202e\n; id'
+    const request = Buffer.from(readFileSync(at('ann.csr'))).toString('base64')
+    const spec = { request, signerName: 'example.com/evil', usages: ['client auth'] }
+    const object = {
+      apiVersion: 'certificates.k8s.io/v1',
+      kind: 'CertificateSigningRequest',
+      metadata: { name },
+      spec,
+    }
+    writeFileSync(at('evil.json'), JSON.stringify(object))
+    await lab.kubectl([
+      'create',
+      '--raw',
+      '/apis/certificates.k8s.io/v1/certificatesigningrequests',
+      '-f',
+      at('evil.json'),
+    ])
+    for (const args of [
+      ['list'],
+      ['list', '-o', 'name'],
+      ['list', '-o', 'json'],
+      ['explain', name],
+      ['describe', name],
+    ]) {
+      const { stdout, stderr } = await kcert(['csr', ...args])
+      expect(stdout).toContain('evil\\u001b')
+      expect(stdout + stderr).not.toMatch(/[\u001b\u202e]/)
+    }
+    expect((await kcert(['csr', 'deny', name, '--reason', 'Odd'])).exit).toBe(0)
+    expect((await kcert(['csr', 'explain', name])).stdout).toContain('DENIED')
   })
 
   test('usages that the signer does not take: not sent; sent by force and approved, it fails, and explain says why', async () => {
