@@ -140,7 +140,7 @@ export class RotationSession {
   /** The plan of all phases, and what speaks against beginning. Nothing is written. */
   async plan(): Promise<RotationPlan> {
     const { seen, target } = await this.lookAtAll()
-    return wholePlan(seen, target)
+    return wholePlan(seen, target, this.options.rollEveryMs)
   }
 
   /**

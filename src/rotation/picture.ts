@@ -295,7 +295,28 @@ export function fileKey(node: string, path: string): string {
 
 /** Returns the file, or undefined when it is not there or nobody looked. */
 export function fileAt(seen: Seen<'files'>, node: string, path: string | undefined): FilePicture | undefined {
-  return path === undefined ? undefined : seen.files.get(fileKey(node, path))
+  return path === undefined ? undefined : filesByNode(seen.files).get(node)?.get(path)
+}
+
+const byNodeAndPath = new WeakMap<
+  ReadonlyMap<string, FilePicture>,
+  ReadonlyMap<string, ReadonlyMap<string, FilePicture>>
+>()
+
+/** Made once for each picture: to put the two names together for every look would cost more than the look. */
+function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<string, FilePicture>> {
+  let index = byNodeAndPath.get(files)
+  if (index === undefined) {
+    const made = new Map<string, Map<string, FilePicture>>()
+    for (const file of files.values()) {
+      const its = made.get(file.node)
+      if (its === undefined) made.set(file.node, new Map([[file.path, file]]))
+      else its.set(file.path, file)
+    }
+    index = made
+    byNodeAndPath.set(files, index)
+  }
+  return index
 }
 
 /** Returns the certificates of a file, in its order; none when it holds none. */

@@ -1,55 +1,52 @@
 import type { Action, Step } from './action.ts'
 import { blastRadiusOf } from './blast-radius.ts'
 import { changeLines } from './change-lines.ts'
-import { rereadMs } from './convergence.ts'
 import { durationOf } from './duration.ts'
 import { describeAction } from './journal.ts'
+import { refusalOf } from './model/check.ts'
+import { type ForecastPhase, forecast } from './model/forecast.ts'
 import { presentersOf, verifiersOf } from './parties.ts'
-import type { Gap, Phase, Refusal } from './phase.ts'
+import type { Gap, Refusal } from './phase.ts'
 import type { Picture } from './picture.ts'
-import { playbook } from './playbook.ts'
 import { preflight } from './refusals.ts'
 import type { PhasePlanView, RotationPlan, StepView } from './report.ts'
 import type { PlannedPhase } from './runner.ts'
-import { standingOf } from './standing.ts'
 import type { Target } from './target.ts'
 import { authorityViews, timeOf } from './views.ts'
 
 /**
- * Returns the plan of every phase, as far as it can be told from the cluster as it is now: each phase plans for what it would find
- * today, so that what is named is what it changes; what an earlier phase brings about is not foreseen. Nothing is written.
+ * Returns the plan of every phase, each on what the phases before it will leave (model/forecast.ts), and checked there for
+ * connections that it would break. `rollEveryMs`: how long after one workload the next is begun. Nothing is written.
  */
-export function wholePlan(seen: Picture, target: Target): RotationPlan {
-  const { phases: standing } = standingOf(seen, target)
-  const rolled = new Set<string>()
-  const phases = playbook.map((phase, index): PhasePlanView => {
-    const { gaps, remarks } = standing[index]!
-    const steps = gaps.length === 0 ? [] : rolledOnce(phase.plan(seen, target), rolled)
-    const { number, title, risk } = phase
-    return phaseView({ number, title, risk, gaps, steps, remarks }, seen, target)
-  })
-  return planOf('whole', withWaitForReaders(phases, seen), seen, target, blockersOf(seen, target))
-}
-
-/** Pods that one phase replaces know both CAs: a later phase leaves them. Notes what these steps roll. */
-function rolledOnce(steps: readonly Step[], rolled: Set<string>): readonly Step[] {
-  const isDone = new Set(rolled)
-  const keeps = (action: Action): boolean => {
-    if (action.kind === 'roll') rolled.add(action.workload)
-    if (action.kind === 'roll') return !isDone.has(action.workload)
-    return (
-      action.kind !== 'wait' ||
-      action.until.kind !== 'pods-converged' ||
-      !isDone.has(action.until.workload ?? '')
+export function wholePlan(seen: Picture, target: Target, rollEveryMs = 0): RotationPlan {
+  const phases: PhasePlanView[] = []
+  const blockers: Refusal[] = []
+  for (const foreseen of forecast(seen, target)) {
+    const { phase, broken } = foreseen
+    phases.push(foreseenView(foreseen, rollEveryMs))
+    blockers.push(
+      ...preflight(seen, target, phase),
+      ...(phase.refusals?.(foreseen.seen, foreseen.target) ?? []),
+      ...(broken === undefined ? [] : [refusalOf(broken)]),
     )
   }
-  return steps.flatMap((step): Step[] => {
-    if (step.kind !== 'together') return keeps(step) ? [step] : []
-    const lanes = step.lanes
-      .map((lane) => ({ ...lane, steps: lane.steps.filter(keeps) }))
-      .filter((lane) => lane.steps.length > 0)
-    return lanes.length === 0 ? [] : [{ ...step, lanes }]
-  })
+  const distinct = new Map(blockers.map((refusal) => [refusal.what, refusal]))
+  return planOf('whole', phases, seen, target, [...distinct.values()])
+}
+
+function foreseenView(foreseen: ForecastPhase, rollEveryMs: number): PhasePlanView {
+  const { phase, gaps, steps, remarks, open, durationMs, seen, target } = foreseen
+  const { number, title, risk } = phase
+  const view = phaseView({ number, title, risk, gaps, steps, remarks }, seen, target)
+  const rolls = view.steps.filter(({ kind }) => kind === 'roll').length
+  const [first] = open
+  const more = open.length > 1 ? ` (and ${open.length - 1} more)` : ''
+  return {
+    ...view,
+    estimatedSeconds: Math.round(Math.max(durationMs, rolls * rollEveryMs) / 1000),
+    remarks:
+      first === undefined ? view.remarks : [...view.remarks, `stays open: ${first.at}: ${first.what}${more}`],
+  }
 }
 
 /** Returns the plan of these phases alone; of the first exactly what would be done. */
@@ -69,12 +66,14 @@ export function phaseView(
   seen: Picture,
   target: Target,
 ): PhasePlanView {
+  // 5,000 nodes have the same lines: one copy of them is kept.
+  const shared = new Map<string, string[]>()
   return {
     number,
     title,
     risk,
     gaps: gaps.map(({ at, what }: Gap) => ({ at, what })),
-    steps: steps.flatMap((step, group) => stepViews(step, group, seen, target)),
+    steps: steps.flatMap((step, group) => stepViews(step, group, seen, target, shared)),
     remarks: [...remarks],
     estimatedSeconds: Math.round(durationOf(steps, seen.atMs)),
   }
@@ -110,30 +109,6 @@ function planOf(
   }
 }
 
-/** Servers keep the bridge until every client has had time to read its CA file again: phase 11 waits for what is left of that. */
-function withWaitForReaders(phases: readonly PhasePlanView[], seen: Picture): readonly PhasePlanView[] {
-  if (!seen.pods.some(({ volume }) => volume !== undefined)) return phases
-  const since = phases
-    .filter(({ number }) => number >= 5 && number <= 10)
-    .reduce((sum, { estimatedSeconds }) => sum + estimatedSeconds, 0)
-  const left = Math.max(0, Math.round(rereadMs / 1000 - since))
-  return phases.map((phase) =>
-    phase.number === 11 && phase.gaps.length > 0
-      ? { ...phase, estimatedSeconds: Math.max(left, phase.estimatedSeconds) }
-      : phase,
-  )
-}
-
-function blockersOf(seen: Picture, target: Target): readonly Refusal[] {
-  const phases: readonly Phase[] = playbook
-  const preflights = phases.flatMap((phase) => preflight(seen, target, phase))
-  // What a later phase says of pods and presenters is what the phases before it see to.
-  const own = phases
-    .filter(({ number }) => number < 11)
-    .flatMap((phase) => phase.refusals?.(seen, target) ?? [])
-  return [...new Map([...preflights, ...own].map((refusal) => [refusal.what, refusal])).values()]
-}
-
 function byPhase(phases: readonly PhasePlanView[], kind: StepView['kind']): [string, number[]][] {
   const found = new Map<string, number[]>()
   for (const { number, steps } of phases) {
@@ -147,21 +122,28 @@ function byPhase(phases: readonly PhasePlanView[], kind: StepView['kind']): [str
   return [...found]
 }
 
-function stepViews(step: Step, group: number, seen: Picture, target: Target): StepView[] {
-  if (step.kind !== 'together') return [stepView(step, seen, target)]
-  return step.lanes.flatMap(({ name, steps }) =>
-    steps.map((action) => ({ ...stepView(action, seen, target), lane: name, group })),
-  )
+function stepViews(
+  step: Step,
+  group: number,
+  seen: Picture,
+  target: Target,
+  shared: Map<string, string[]>,
+): StepView[] {
+  const viewOf = (action: Action, lane: Pick<StepView, 'lane' | 'group'> = {}): StepView => {
+    const view: StepView = { kind: action.kind, what: describeAction(action), at: placeOf(action), ...lane }
+    const changes = changeLines(action, seen, target)
+    if (changes.length > 0) view.changes = sharedLines(shared, changes)
+    return view
+  }
+  if (step.kind !== 'together') return [viewOf(step)]
+  return step.lanes.flatMap(({ name, steps }) => steps.map((action) => viewOf(action, { lane: name, group })))
 }
 
-function stepView(action: Action, seen: Picture, target: Target): StepView {
-  const changes = changeLines(action, seen, target)
-  return {
-    kind: action.kind,
-    what: describeAction(action),
-    at: placeOf(action),
-    ...(changes.length > 0 ? { changes: [...changes] } : {}),
-  }
+function sharedLines(shared: Map<string, string[]>, lines: readonly string[]): string[] {
+  const key = lines.join('\n')
+  const known = shared.get(key) ?? [...lines]
+  shared.set(key, known)
+  return known
 }
 
 /** Returns the node, process, workload or object that an action is about. */

@@ -139,7 +139,9 @@ export const rotationPlanSchema = v.object({
   ...header('RotationPlan'),
   scope: v.pipe(
     v.picklist(['whole', 'phase']),
-    v.description('whole: every phase, as the cluster is now; phase: exactly what would be done next'),
+    v.description(
+      'whole: every phase, on what the ones before it leave; phase: exactly what would be done next',
+    ),
   ),
   authorities: v.array(authoritySchema),
   verifiers: v.array(

@@ -6,6 +6,7 @@ import { approveTable } from './approve.ts'
 import { bulkReportSuite, bulkTableSuite, oneProcessAFileSuite } from './bulk.ts'
 import { coldSuite } from './cold.ts'
 import { type Measurement, measure } from './measure.ts'
+import { rotationTable } from './rotation.ts'
 import { signOneProcessAFileSuite, signSuite } from './sign.ts'
 import type { Suite } from './suite.ts'
 
@@ -36,6 +37,12 @@ try {
     process.stdout.write(`${part}\n\n`)
     parts.push(part)
     missed += missedTargets(suite, measurements).length
+  }
+  if (!isClusterAlone) {
+    const rotation = rotationTable()
+    process.stdout.write(`${rotation.text}\n\n`)
+    parts.push(rotation.text)
+    if (rotation.isMissed) missed++
   }
   const approved = await approveTable(folder)
   if (approved !== undefined) {

@@ -47,10 +47,11 @@ test.for(variants)(
     const { seen, target } = await scene.asProcess((rotation) =>
       rotation.look(phaseNumbered(1), sectionNames),
     )
-    const phases = forecast(seen, target)
-    for (const { number, broken, open } of phases)
-      expect([number, broken, open]).toEqual([number, undefined, []])
-    for (const { number, steps } of phases) {
+    const phases = [...forecast(seen, target)]
+    for (const { phase, broken, open } of phases)
+      expect([phase.number, broken, open]).toEqual([phase.number, undefined, []])
+    for (const { phase, steps } of phases) {
+      const { number } = phase
       scene.events.length = 0
       if (number === 12) scene.clients.expectsBridge = false
       await scene.run(number)

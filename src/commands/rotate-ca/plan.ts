@@ -14,8 +14,8 @@ show now; for each phase what is written, line by line where it is no secret, wh
 APIServices and conversions that verify by the old CA, kubeconfigs, join tokens, certificates of others that the old CA signed; what
 blocks it, with what to do; and how long it takes by what was measured.
 
-Each phase is planned from the cluster as it is now, and plans anew when its turn comes. For one phase exactly as it would run:
-kcert rotate-ca --phase N --dry-run.`
+Each phase is foreseen on what the phases before it will leave, checked on a model for connections that it would break, and plans
+anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca --phase N --dry-run.`
 
   static override exitCodes = {
     [exitCodes.done]: 'nothing stands in the way',

@@ -14,14 +14,19 @@ const risks = {
 } as const
 
 /** Returns one phase's plan, as it is shown before it is agreed to. */
-export function renderPhasePlan(plan: PhasePlanView, view: View, isUndo = false): string {
+export function renderPhasePlan(
+  plan: PhasePlanView,
+  view: View,
+  isUndo = false,
+  whenDone = 'holds already: nothing is to be done',
+): string {
   const { number, title, risk, steps, remarks, gaps } = plan
   const { paint } = view
   const head = [
     `${paint.heading(`phase ${number}`)} ${printable(title)}`,
     `  ${risk === 'no-return' ? paint.severity.critical(risks[risk]) : risks[risk]}; about ${durationText(plan.estimatedSeconds)}`,
   ]
-  const holds = !isUndo && gaps.length === 0 ? ['  holds already: nothing is to be done'] : []
+  const holds = !isUndo && gaps.length === 0 ? [`  ${whenDone}`] : []
   const nothing = isUndo && steps.length === 0 ? ['  changed nothing that must be taken back'] : []
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
   return `${[...head, ...holds, ...nothing, ...stepLines(steps, view), ...notes].join('\n')}\n`
@@ -29,7 +34,10 @@ export function renderPhasePlan(plan: PhasePlanView, view: View, isUndo = false)
 
 /** Returns a whole plan: what is there, what is done, whom it concerns, and what stands in the way. */
 export function renderPlan(plan: RotationPlan, view: View, isUndo = false): string {
-  const phases = plan.phases.map((phase) => renderPhasePlan(phase, view, isUndo).trimEnd().split('\n'))
+  const whenDone = plan.scope === 'whole' ? 'holds by then: nothing is to be done' : undefined
+  const phases = plan.phases.map((phase) =>
+    renderPhasePlan(phase, view, isUndo, whenDone).trimEnd().split('\n'),
+  )
   if (plan.scope === 'phase') {
     const none = isUndo && phases.length === 0 ? ['nothing has been changed that could be taken back'] : []
     return joinSections([authorityLines(plan.authorities, view), ...phases, none])
@@ -46,7 +54,7 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
     radiusLines(plan, view),
     blockerLines(plan, view),
     [
-      `about ${durationText(plan.estimatedSeconds)} in all, by what was measured; planned from the cluster as it is now: each phase plans anew when its turn comes`,
+      `about ${durationText(plan.estimatedSeconds)} in all, by what was measured; each phase is foreseen on what the ones before it leave, and plans anew when its turn comes`,
     ],
   ])
 }

@@ -1,5 +1,5 @@
 import type { Step } from '../action.ts'
-import type { Gap } from '../phase.ts'
+import type { Gap, Phase } from '../phase.ts'
 import type { Picture } from '../picture.ts'
 import { playbook } from '../playbook.ts'
 import type { Target } from '../target.ts'
@@ -9,7 +9,7 @@ import { imagine, reissuedByOwners } from './imagined.ts'
 // The whole rotation before it begins: each phase is planned on the picture that the phases before it will leave, and checked there.
 
 export interface ForecastPhase {
-  readonly number: number
+  readonly phase: Phase
   /** What the phase will find open. */
   readonly gaps: readonly Gap[]
   readonly steps: readonly Step[]
@@ -21,29 +21,44 @@ export interface ForecastPhase {
   readonly broken?: BrokenEdge
   /** What would stay open though all of it went well. */
   readonly open: readonly Gap[]
+  /** How long it takes, by what was measured. */
+  readonly durationMs: number
 }
 
 /** A phase sees anew what its first steps brought about: volumes first, then the clients that read them. */
 const mostRounds = 4
 
-/** Returns what every phase from now on will do. Nobody is asked; what the operator is asked counts as answered. */
-export function forecast(seen: Picture, target: Target): readonly ForecastPhase[] {
+/**
+ * Returns what every phase from now on will do, one after the other: whoever does not keep them needs the memory of one. Nobody is
+ * asked; what the operator is asked counts as answered.
+ */
+export function* forecast(seen: Picture, target: Target): Generator<ForecastPhase, void> {
   let now = { seen, target }
-  return playbook.map((phase): ForecastPhase => {
+  for (const phase of playbook) {
     if (phase.number === 11) now = { ...now, seen: reissuedByOwners(now.seen, now.target) }
     const before = now
-    const gaps = phase.gaps(before.seen, before.target)
+    // Once the old CA is being dropped, only phase 12 is run.
+    const gaps = target.isDropping && phase.number !== 12 ? [] : phase.gaps(before.seen, before.target)
     const steps: Step[] = []
     let open = gaps
     let broken: BrokenEdge | undefined
+    let planned: readonly Step[] = []
     for (let round = 1; open.length > 0 && round <= mostRounds; round++) {
-      const planned = phase.plan(now.seen, now.target)
+      const again = phase.plan(now.seen, now.target)
+      // What did not close the gaps once will not do it the second time.
+      if (again.length === 0 || isSame(again, planned)) break
+      planned = again
       broken ??= checkPlan(now.seen, now.target, planned)
-      steps.push(...planned)
+      for (const step of planned) steps.push(step)
       now = imagine(now.seen, now.target, planned)
       open = phase.gaps(now.seen, now.target)
     }
     const remarks = phase.remarks?.(before.seen, before.target) ?? []
-    return { number: phase.number, gaps, steps, remarks, ...before, ...(broken && { broken }), open }
-  })
+    const durationMs = now.seen.atMs - before.seen.atMs
+    yield { phase, gaps, steps, remarks, ...before, ...(broken && { broken }), open, durationMs }
+  }
+}
+
+function isSame(one: readonly Step[], other: readonly Step[]): boolean {
+  return one.length === other.length && JSON.stringify(one) === JSON.stringify(other)
 }

@@ -4,6 +4,7 @@ import {
   evidenceKey,
   type PatchObject,
   type Step,
+  type Together,
   type WriteFile,
 } from '../action.ts'
 import { type CertificateRecord, type Digest, isSignedByCa, reissuedRecord } from '../certificate-record.ts'
@@ -35,14 +36,7 @@ export function imagine(
   const imagined = new Imagined(seen, target)
   for (const step of steps) {
     if (step.kind === 'together') {
-      const startMs = imagined.nowMs
-      let endMs = startMs
-      for (const lane of step.lanes) {
-        imagined.nowMs = startMs
-        for (const action of lane.steps) imagined.perform(action)
-        endMs = Math.max(endMs, imagined.nowMs)
-      }
-      imagined.nowMs = endMs
+      imagined.side(step)
     } else imagined.perform(step)
   }
   return imagined.result
@@ -81,7 +75,7 @@ class Imagined {
   private readonly workloads: Map<string, Picture['workloads'][number]>
   private readonly waivers: Set<string>
   private pods: readonly PodPicture[]
-  private readonly podsAt: ReadonlyMap<string | undefined, readonly number[]>
+  private podsAt: ReadonlyMap<string | undefined, readonly number[]> | undefined
   private published: Picture['published']
   private caBundles: Picture['caBundles']
   private clusterInfo: Picture['clusterInfo']
@@ -105,7 +99,6 @@ class Imagined {
     this.workloads = new Map(seen.workloads.map((one) => [one.id, one]))
     this.waivers = new Set(target.waivers)
     this.pods = seen.pods
-    this.podsAt = Map.groupBy(seen.pods.keys(), (index) => seen.pods[index]!.workload)
     this.published = seen.published
     this.caBundles = seen.caBundles
     this.clusterInfo = seen.clusterInfo
@@ -138,6 +131,18 @@ class Imagined {
       leases: this.leases,
     }
     return { seen, target: { ...this.target, waivers: this.waivers } }
+  }
+
+  /** So many lanes at once: the next one begins where one has ended. */
+  side({ lanes, atOnce }: Together): void {
+    const busyUntil = new Array<number>(Math.max(1, Math.min(atOnce, lanes.length))).fill(this.nowMs)
+    for (const { steps } of lanes) {
+      const first = busyUntil.indexOf(Math.min(...busyUntil))
+      this.nowMs = busyUntil[first]!
+      for (const action of steps) this.perform(action)
+      busyUntil[first] = this.nowMs
+    }
+    this.nowMs = Math.max(...busyUntil)
   }
 
   perform(action: Action): void {
@@ -234,10 +239,15 @@ class Imagined {
 
   /** The CA with which controller-managers sign now. */
   private signer(): CertificateRecord {
-    const manager = [...this.components.values()].find(({ name }) => name === 'kube-controller-manager')
+    const manager = this.manager()
     const path = manager?.flags['cluster-signing-cert-file']
     const file = manager && path ? this.files.get(fileKey(manager.node, path)) : undefined
     return this.certificates.get(certificatesIn(file)[0] ?? '') ?? changeOf(this.target, 'cluster')!.newCa
+  }
+
+  private manager(): ComponentPicture | undefined {
+    for (const one of this.components.values()) if (one.name === 'kube-controller-manager') return one
+    return undefined
   }
 
   /** API servers read their leaf and client CAs by themselves, and publish what they hold. */
@@ -318,12 +328,14 @@ class Imagined {
 
   /** By whoever leads, of what it has read at its start. */
   private publish(): void {
-    const manager = [...this.components.values()].find(({ name }) => name === 'kube-controller-manager')
+    const manager = this.manager()
     const path = manager?.process?.flags['root-ca-file']
     const trust = manager && path ? certificatesIn(this.files.get(fileKey(manager.node, path))) : []
     if (trust.length === 0) return
     this.published = this.published.map((one) =>
-      !one.isActive || one.trust?.join() === trust.join() ? one : { ...one, trust, changedAtMs: this.nowMs },
+      !one.isActive || (one.trust !== undefined && isSameTrust(one.trust, trust))
+        ? one
+        : { ...one, trust, changedAtMs: this.nowMs },
     )
   }
 
@@ -334,10 +346,9 @@ class Imagined {
   private refreshVolumes(): void {
     const trust = this.publishedTrust()
     if (trust === undefined) return
+    const volume = { trust, changedAtMs: this.nowMs }
     this.pods = this.pods.map((pod) =>
-      pod.volume === undefined || pod.volume.trust.join() === trust.join()
-        ? pod
-        : { ...pod, volume: { trust, changedAtMs: this.nowMs } },
+      pod.volume === undefined || isSameTrust(pod.volume.trust, trust) ? pod : { ...pod, volume },
     )
   }
 
@@ -347,6 +358,7 @@ class Imagined {
     this.workloads.set(id, { ...workload, annotation })
     const trust = this.publishedTrust()
     const pods = this.pods === this.seen.pods ? [...this.pods] : (this.pods as PodPicture[])
+    this.podsAt ??= Map.groupBy(this.seen.pods.keys(), (index) => this.seen.pods[index]!.workload)
     for (const index of this.podsAt.get(id) ?? []) {
       const pod = pods[index]!
       const volume = pod.volume && trust ? { volume: { trust, changedAtMs: this.nowMs } } : {}
@@ -360,6 +372,10 @@ class Imagined {
     else if (until.kind === 'volumes') this.refreshVolumes()
     else if (until.kind === 'instant') this.nowMs = Math.max(this.nowMs, until.atMs)
   }
+}
+
+function isSameTrust(one: Trust, other: Trust): boolean {
+  return one === other || (one.length === other.length && one.every((digest, i) => digest === other[i]))
 }
 
 function edited(
