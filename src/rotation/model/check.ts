@@ -39,12 +39,28 @@ export const modelSections = [
 /** Returns the first connection that the steps would break; undefined: none, wherever they stop. */
 export function checkPlan(picture: Picture, target: Target, steps: readonly Step[]): BrokenEdge | undefined {
   if (!steps.some(isAct)) return undefined
-  const world = new World(picture, target)
+  const world = new World(picture, target, rolledBy(steps))
   for (const step of steps) {
     const broken = step.kind === 'together' ? runLanes(world, step.lanes) : runAction(world, step)
     if (broken !== undefined) return broken
   }
   return undefined
+}
+
+function rolledBy(steps: readonly Step[]): ReadonlySet<string> {
+  const rolled = new Set<string>()
+  const note = (action: Action): void => {
+    if (action.kind === 'roll') rolled.add(action.workload)
+    // A wait for pods of a workload speaks of what was rolled before.
+    if (action.kind === 'wait' && 'workload' in action.until && action.until.workload !== undefined) {
+      rolled.add(action.until.workload)
+    }
+  }
+  for (const step of steps) {
+    if (step.kind !== 'together') note(step)
+    else for (const { steps: its } of step.lanes) its.forEach(note)
+  }
+  return rolled
 }
 
 /** A plan of waits, probes and questions changes nothing. */

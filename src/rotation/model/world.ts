@@ -74,7 +74,8 @@ export class World {
   /** Time that has passed for certain. */
   clockMs = 0
 
-  constructor(picture: Picture, target: Target) {
+  /** Of workloads that are not in `rolled`, alike pods are one, whosever they are. */
+  constructor(picture: Picture, target: Target, rolled: ReadonlySet<string>) {
     this.picture = picture
     this.target = target
     this.board = new Board(picture.certificates, picture.atMs)
@@ -131,7 +132,7 @@ export class World {
     for (const kubelet of picture.kubelets) this.addKubelet(kubelet)
     this.addHolders()
     this.addHandlers()
-    this.addPods()
+    this.addPods(rolled)
     this.board.watch()
   }
 
@@ -349,7 +350,7 @@ export class World {
     }
   }
 
-  private addPods(): void {
+  private addPods(rolled: ReadonlySet<string>): void {
     const classes = new Map<string, ModelPods>()
     const handlers = new Set(
       this.picture.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])),
@@ -363,10 +364,11 @@ export class World {
       const rereads = pod.rereads && this.target.trustsReloadingClients
       const [volume, known] = this.trustsOf(pod, rereads, lastPublishedMs)
       const serves = pod.workload !== undefined && handlers.has(pod.workload)
+      const workload = pod.workload !== undefined && rolled.has(pod.workload) ? pod.workload : undefined
       const frontProxy = serves ? this.frontProxyOf(pod) : []
-      const key = `${pod.workload ?? ''}|${rereads}|${volume}|${known}|${frontProxy}`
+      const key = `${workload ?? ''}|${rereads}|${volume}|${known}|${serves}|${frontProxy}`
       if (classes.has(key)) continue
-      const made = this.podClass(pod, rereads, volume, known, serves ? frontProxy : undefined)
+      const made = this.podClass(pod, workload, rereads, volume, known, serves ? frontProxy : undefined)
       classes.set(key, made)
       const { atMs } = this.picture
       const value = volume[0]
@@ -374,15 +376,16 @@ export class World {
         this.unread.set(made.known, { sinceMs: pod.volume.changedAtMs - atMs, value, lagMs: rereadMs })
       }
       this.pods.push(made)
-      if (pod.workload === undefined) continue
-      const others = this.podsOf.get(pod.workload)
-      if (others === undefined) this.podsOf.set(pod.workload, [made])
+      if (workload === undefined) continue
+      const others = this.podsOf.get(workload)
+      if (others === undefined) this.podsOf.set(workload, [made])
       else others.push(made)
     }
   }
 
   private podClass(
     pod: PodPicture,
+    workload: string | undefined,
     rereads: boolean,
     volume: readonly number[],
     known: readonly number[],
@@ -393,7 +396,7 @@ export class World {
     const cell = (verifiesIn: readonly Relation[], values: readonly number[]): Cell =>
       this.board.cell({ label, presentsIn: [], verifiesIn }, values)
     return {
-      workload: pod.workload,
+      workload,
       rereads,
       volume: cell([], volume),
       known: cell([servers], known),
