@@ -21,6 +21,7 @@ import { discoverySchema } from '../../src/rotation/discovery-report.ts'
 import { inventorySchema } from '../../src/rotation/inventory-schema.ts'
 import {
   rotationPlanSchema,
+  rotationRunbookSchema,
   rotationRunSchema,
   rotationStatusSchema,
   rotationVerificationSchema,
@@ -51,6 +52,7 @@ const kinds: Record<string, GenericSchema> = {
   RotationStatus: rotationStatusSchema,
   RotationPlan: rotationPlanSchema,
   RotationRun: rotationRunSchema,
+  RotationRunbook: rotationRunbookSchema,
   RotationVerification: rotationVerificationSchema,
 }
 

@@ -15,6 +15,7 @@ export interface RotationPlaceFlags extends ClusterFlags {
 interface SessionFlags extends RotationPlaceFlags, RotationWishFlags {
   readonly yes?: boolean
   readonly 'pause-between'?: PauseBetween | undefined
+  readonly 'by-runbook'?: boolean
 }
 
 /** What the commands of rotate-ca share: flags → a session on the cluster that they name. */
@@ -49,6 +50,7 @@ export abstract class RotationCommand extends KcertCommand {
             presets,
             yes,
             pauseBetween: flags['pause-between'],
+            byRunbook: flags['by-runbook'] === true,
             rollEveryMs: paceMs ?? rollEveryMs,
             hooks,
             runHook: hookRunner(context.env, operator.note),

@@ -1,6 +1,7 @@
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { choicesIn, type JournalEntry, readJournal } from '../rotation/journal.ts'
+import type { Action } from '../rotation/action.ts'
+import { choicesIn, describeAction, type JournalEntry, readJournal } from '../rotation/journal.ts'
 import { type Picture, sectionNames } from '../rotation/picture.ts'
 import { phasePlan, phaseView, wholePlan } from '../rotation/plan-report.ts'
 import { phaseNumbered, playbook } from '../rotation/playbook.ts'
@@ -9,9 +10,11 @@ import type {
   PhasePlanView,
   RotationPlan,
   RotationRun,
+  RotationRunbook,
   RotationStatus,
   RotationVerification,
 } from '../rotation/report.ts'
+import { isNodeAct, type PrepareRunbook, runbookOf } from '../rotation/runbook.ts'
 import { Rotation, type RotationEvent, refused } from '../rotation/runner.ts'
 import { outOfOrder, standingOf } from '../rotation/standing.ts'
 import { nextOf, statusReport } from '../rotation/status-report.ts'
@@ -30,6 +33,8 @@ export interface RotationPorts {
   readonly executor: Executor
   readonly journal: JournalFile
   readonly pace: Pace
+  /** Absent where there are no nodes to read, as in some tests. */
+  readonly prepareRunbook?: PrepareRunbook
 }
 
 /** Whoever is asked and shown what happens. */
@@ -57,6 +62,8 @@ export interface SessionOptions {
   /** Commands of the inventory, and what runs them. */
   readonly hooks?: readonly Hook[]
   readonly runHook?: RunHook
+  /** Acts on nodes are not done but named: scripts that people run there do them. */
+  readonly byRunbook?: boolean
   /** The command as the operator would type it again, without the phase: "kcert rotate-ca --inventory lab.yaml". */
   readonly command: string
 }
@@ -64,6 +71,12 @@ export interface SessionOptions {
 export interface RunAnswer {
   readonly report: RotationRun
   readonly exit: ExitCode
+}
+
+export interface RunbookAnswer {
+  readonly report: RotationRunbook
+  /** Below the runbook's folder; keys may be in them. */
+  readonly files: readonly { readonly path: string; readonly content: Uint8Array | string }[]
 }
 
 type PhaseRun = RotationRun['phases'][number]
@@ -125,7 +138,10 @@ export class RotationSession {
         pace: ports.pace,
         goesOn: (node) => session.goesOnWith(`node ${node}`),
         stop: () => interruption(operator.interrupted, options.command),
-        begin: async (action) => session.hooks?.before(action),
+        begin: async (action) => {
+          if (options.byRunbook && isNodeAct(action)) throw forRunbook(action, options.command)
+          await session.hooks?.before(action)
+        },
       }),
     })
     session = new RotationSession(rotation, ports, options, operator, wish)
@@ -160,6 +176,52 @@ export class RotationSession {
       }),
     )
     return phasePlan(planned, seen, target)
+  }
+
+  /**
+   * What a phase does next on nodes, as scripts to be run there. Nothing is changed. Throws what a run would refuse, and where an
+   * act on the cluster itself comes first.
+   */
+  async runbook(number: number, folder: string): Promise<RunbookAnswer> {
+    const [todo = number] = (await this.beginning([number])).todo
+    const plan = await this.rotation.plan(todo)
+    const { seen, target } = await this.lookAtAll()
+    const { command } = this.options
+    const runbook = runbookOf(seen, target, plan.steps)
+    if (runbook.first !== undefined) throw clusterFirst(describeAction(runbook.first), todo, command)
+    const groups = (await this.ports.prepareRunbook?.(runbook, plan)) ?? []
+    const scripts = runbook.groups.flatMap(({ atOnce, scripts: its }, index) =>
+      its.map(({ node, acts }) => ({
+        order: index + 1,
+        atOnce,
+        node,
+        path: `${folderOfScript(index + 1, node)}/run.sh`,
+        acts: acts.map(describeAction),
+      })),
+    )
+    const next = {
+      command: `${command} --phase ${todo} --by-runbook`,
+      why:
+        scripts.length === 0
+          ? 'nothing is to be done on a node before what kcert does itself'
+          : 'then kcert waits, proves and does what is done through the API server',
+    }
+    const report: RotationRunbook = {
+      apiVersion: 'kcert/v1',
+      kind: 'RotationRunbook',
+      generatedAt: timeOf(seen.atMs),
+      phase: todo,
+      title: plan.title,
+      folder,
+      scripts,
+      next,
+    }
+    const files = groups.flatMap((group, index) =>
+      group.flatMap(({ node, files: its }) =>
+        its.map(({ name, content }) => ({ path: `${folderOfScript(index + 1, node)}/${name}`, content })),
+      ),
+    )
+    return { report, files }
   }
 
   /** Runs these phases one after the other, until one is declined. Throws what stopped one. */
@@ -324,6 +386,24 @@ export class RotationSession {
   private async goesOnWith(what: string): Promise<boolean> {
     return (await this.operator.choose?.(`Go on with ${what}?`)) ?? true
   }
+}
+
+function folderOfScript(order: number, node: string): string {
+  return `${String(order).padStart(2, '0')}-${node}`
+}
+
+function forRunbook(action: Action, command: string): KcertError {
+  return new KcertError('KCERT_ROTATION_GATE', `next on a node: ${describeAction(action)}`, {
+    why: 'with --by-runbook acts on nodes are done by scripts that people run there',
+    next: `${command.replace('rotate-ca', 'rotate-ca runbook DIR')} --phase ${action.phase}`,
+  })
+}
+
+function clusterFirst(what: string, phase: number, command: string): KcertError {
+  return new KcertError('KCERT_ROTATION_REFUSED', `before anything on a node comes: ${what}`, {
+    why: "what is done through the API server is kcert's own",
+    next: `${command} --phase ${phase} --by-runbook`,
+  })
 }
 
 /** Returns the phases that were begun and not taken back since, the last one first. */

@@ -61,14 +61,28 @@ export async function withRotation<Result>(
     const observer = new SiteObserver(site)
     const executor = new SiteExecutor({ site, random, given })
     const opened = (journal: JournalFile, guarded: Executor): OpenedRotation => ({
-      ports: { observer, executor: guarded, journal, pace: paceOf(context) },
+      ports: {
+        observer,
+        executor: guarded,
+        journal,
+        pace: paceOf(context),
+        prepareRunbook: async (runbook, phase) => {
+          const { prepareRunbook } = await import('../rotation-io/runbook.ts')
+          return prepareRunbook({ site, random, given }, runbook, phase)
+        },
+      },
       presets,
       rollEveryMs,
       hooks: inventory.hooks ?? [],
     })
     try {
-      if (manner === 'reads') return await act(opened(readOnly(journalText(journalPath)), executor))
-      const { ClusterGuard } = await import('../rotation-io/cluster-guard.ts')
+      const { ClusterGuard, mirroredJournal } = await import('../rotation-io/cluster-guard.ts')
+      if (manner === 'reads') {
+        const text = journalText(journalPath)
+        return await act(
+          opened(readOnly(text === '' ? await mirrored(() => mirroredJournal(objects)) : text), executor),
+        )
+      }
       const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath })
       try {
         return await withJournal(
@@ -121,6 +135,16 @@ function guardedBy(guard: ClusterGuard, executor: Executor): Executor {
 
 function journalText(path: string): string {
   return Buffer.from(new AppendFile(path).read()).toString('utf8')
+}
+
+/** Where the journal is not on this machine, what the cluster has of it; nothing where that cannot be read. */
+async function mirrored(read: () => Promise<string | undefined>): Promise<string> {
+  try {
+    return (await read()) ?? ''
+  } catch (error) {
+    if (error instanceof KcertError) return ''
+    throw error
+  }
 }
 
 function readOnly(text: string): JournalFile {

@@ -71,6 +71,9 @@ has digests and paths, never keys. One rotation at a time: a lock on this machin
     }),
     all: Flags.boolean({ description: 'all twelve phases', exclusive: ['phase', 'through'] }),
     ...rotationConsentFlags,
+    'by-runbook': Flags.boolean({
+      description: 'do nothing on nodes: say which scripts of `rotate-ca runbook` come next, and do the rest',
+    }),
     ...rotationPlaceFlags,
     ...rotationWishFlags,
     output: reportFormatFlag(),

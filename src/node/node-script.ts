@@ -16,15 +16,17 @@ export function nodeScript(mark: string): string {
   return `K=${mark}\n${script}`
 }
 
-const script = `
+const prelude = `
 LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH
 unset CDPATH
 umask 077
 nl='
 '
-exec 3>&1 1>&2
+`
 
+/** Digests, and how anything fails. A script that stands alone may define kc_fail anew behind it. */
+const tools = `
 if command -v base64 >/dev/null; then
   kc_encode() { base64; }
   kc_decode() { base64 -d; }
@@ -50,6 +52,9 @@ kc_try() { w=$1; shift; m=$("$@" 2>&1) || kc_fail "$w" "$m"; }
 # A tool that knows no file operand makes everything durable.
 kc_sync() { sync "$1" 2>/dev/null || sync; }
 
+`
+
+const reading = `
 # True when nothing of that name is there; false when a folder above it cannot be searched.
 kc_absent() {
   p=$1
@@ -126,6 +131,10 @@ kc_run() {
   echo "status \${e##*"$nl"}"
 }
 
+`
+
+/** Each replaces what it is told to expect, or does nothing; content comes from standard input's variable or from another file. */
+const writing = `
 kc_state() {
   if [ -L "$1" ]; then S="link:$(readlink "$1")"
   elif [ -f "$1" ]; then S=sum:$(kc_sum <"$1")
@@ -266,6 +275,9 @@ kc_rmdir() {
   echo removed
 }
 
+`
+
+const session = `
 # NAME..., as /proc/PID/comm has them: the first 15 characters
 kc_processes() {
   echo "now $(date $kc_now)"
@@ -361,3 +373,9 @@ done
 kc_end
 exit 0
 `
+
+/** What a script needs that is run on a node by hand: kc_write, kc_link, kc_remove, kc_mkdir and kc_rmdir, as a session has them. */
+export const fileFunctions = `${prelude}${tools}${writing}`
+
+const script = `${prelude}exec 3>&1 1>&2
+${tools}${reading}${writing}${session}`

@@ -29,6 +29,14 @@ export interface GuardOptions {
   readonly journalPath: string
 }
 
+/** Returns the journal as it was mirrored last; undefined when there is none that is whole. */
+export async function mirroredJournal(objects: Pick<ObjectsApi, 'get'>): Promise<string | undefined> {
+  const object = await objects.get({ ...configMaps, name })
+  const text = (object?.data as Readonly<Record<string, string>> | undefined)?.['journal.jsonl']
+  // What is cut in front cannot be held against its chain of digests.
+  return text?.split('\n', 1)[0]?.includes(`"previous":"${'0'.repeat(64)}"`) ? text : undefined
+}
+
 interface LeaseSpec {
   readonly holderIdentity?: string
   readonly leaseDurationSeconds?: number
@@ -75,11 +83,8 @@ export class ClusterGuard implements JournalMirror {
     this.mirroring ??= this.mirror()
   }
 
-  async read(): Promise<string | undefined> {
-    const object = await this.options.objects.get({ ...configMaps, name })
-    const text = (object?.data as Readonly<Record<string, string>> | undefined)?.['journal.jsonl']
-    // What is cut in front cannot be held against its chain of digests.
-    return text?.split('\n', 1)[0]?.includes(`"previous":"${'0'.repeat(64)}"`) ? text : undefined
+  read(): Promise<string | undefined> {
+    return mirroredJournal(this.options.objects)
   }
 
   /** Gives the Lease back, and waits until the mirror has the last line. */

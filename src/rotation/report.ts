@@ -192,6 +192,26 @@ export const rotationRunSchema = v.object({
   next: v.optional(nextSchema),
 })
 
+export const rotationRunbookSchema = v.object({
+  ...header('RotationRunbook'),
+  phase: phaseNumber,
+  title: v.string(),
+  folder: v.string(),
+  scripts: v.pipe(
+    v.array(
+      v.object({
+        order: v.pipe(v.number(), v.description('scripts of one number may run side by side')),
+        atOnce: v.number(),
+        node: v.string(),
+        path: v.pipe(v.string(), v.description('below the folder; its whole folder is carried to the node')),
+        acts: v.pipe(texts, v.description('as a plan names them')),
+      }),
+    ),
+    v.description('empty where nothing is to be done on a node before the next command'),
+  ),
+  next: v.pipe(nextSchema, v.description('once the scripts have been run')),
+})
+
 export const rotationVerificationSchema = v.object({
   ...header('RotationVerification'),
   holds: v.boolean(),
@@ -212,6 +232,7 @@ export const rotationVerificationSchema = v.object({
 export type RotationStatus = v.InferOutput<typeof rotationStatusSchema>
 export type RotationPlan = v.InferOutput<typeof rotationPlanSchema>
 export type RotationRun = v.InferOutput<typeof rotationRunSchema>
+export type RotationRunbook = v.InferOutput<typeof rotationRunbookSchema>
 export type RotationVerification = v.InferOutput<typeof rotationVerificationSchema>
 export type AuthorityView = v.InferOutput<typeof authoritySchema>
 export type CertificateView = v.InferOutput<typeof certificateSchema>

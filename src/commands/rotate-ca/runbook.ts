@@ -1,0 +1,93 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { RotationCommand } from '../../cli/rotation-command.ts'
+import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+
+export default class RotateCaRunbook extends RotationCommand {
+  static override summary =
+    'Write what a phase does on nodes as shell scripts, for sites where people run it there by hand.'
+
+  static override description =
+    `For each node one short script for a POSIX shell, with the prepared files beside it and the order in README.txt. A script compares
+the digest of every file with what was planned before it writes the first one, copies what it replaces as kcert does, writes by a
+rename, and restarts what must be restarted. It may be stopped and run again, and what is done is not done twice. The acts are those
+of the plan, prepared by what carries them out elsewhere: there is no second set of rules.
+
+The nodes are read and not changed. Through the API server one thing is done: in phase 9 the certificates of kubelets are asked for.
+What a phase does through the API server, its waits and its proofs stay with kcert: --by-runbook. So a phase goes to and fro:
+
+  kcert rotate-ca --phase 2 --by-runbook      says when scripts come next (exit code 3)
+  kcert rotate-ca runbook DIR --phase 2       writes them; they are run on their nodes
+  kcert rotate-ca --phase 2 --by-runbook      goes on, until the phase holds
+
+DIR is made for its owner alone: new CA keys, and kubeconfigs with theirs, lie in it as files (0600) until they are carried to their
+node, and never on a command line. A script removes them beside itself once they are in place.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the scripts are written, or nothing is to be done on nodes now',
+    [exitCodes.usage]: 'wrong usage, or no inventory',
+    [exitCodes.unreachable]: 'the cluster or a node did not answer',
+    [exitCodes.refused]: 'out of order, something else comes first, or DIR is there and not empty',
+  }
+
+  static override examples = [
+    {
+      description: 'What phase 1 does on nodes',
+      command: '<%= config.bin %> rotate-ca runbook phase-1 --phase 1',
+    },
+    {
+      description: 'On the node, in the folder that was carried there',
+      command: '<%= config.bin %> rotate-ca runbook phase-2 --phase 2 && less phase-2/README.txt',
+    },
+    {
+      description: 'Which nodes have a script, for whoever hands them out',
+      command: `<%= config.bin %> rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
+    },
+  ]
+
+  static override args = {
+    DIR: Args.string({ description: 'the folder to make, or an empty one', required: true }),
+  }
+
+  static override flags = {
+    phase: Flags.integer({
+      description: 'the phase',
+      helpValue: 'N',
+      min: 1,
+      max: 12,
+      required: true,
+    }),
+    ...rotationPlaceFlags,
+    ...rotationWishFlags,
+    output: reportFormatFlag({ description: 'how to show what was written' }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags, args } = await this.parse(RotateCaRunbook)
+    const [{ newFolder, writeInto }, { renderRunbook }] = await Promise.all([
+      import('../../system/new-folder.ts'),
+      import('../../output/rotation/runbook.ts'),
+    ])
+    const folder = args.DIR
+    newFolder(folder)
+    const { report, files } = await this.withSession(flags, 'reads', (session) =>
+      session.runbook(flags.phase, folder),
+    )
+    const view = await stdoutView(this.context)
+    const text = renderRunbook(report, view)
+    if (files.length > 0) {
+      writeInto(folder, [
+        ...files,
+        {
+          path: 'README.txt',
+          content: renderRunbook(report, { ...view, paint: (await import('../../output/paint.ts')).noPaint }),
+        },
+      ])
+    }
+    await this.answer(renderReport(flags.output, report, () => text))
+    return exitCodes.done
+  }
+}

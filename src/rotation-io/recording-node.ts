@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto'
+import type {
+  Expected,
+  FileContent,
+  FileFacts,
+  NodeAccess,
+  NodeCall,
+  ReadFile,
+  Sha256,
+  WriteOptions,
+  Written,
+} from '../pki/node-access.ts'
+
+// A node on which nothing is changed: what would be is written down, and seen by whoever reads there afterwards. So the executor
+// that acts on nodes says what a runbook does, act for act, and there is no second one.
+
+/** One change, as the functions of src/node/node-script.ts make it. */
+export type RecordedChange =
+  | {
+      readonly kind: 'write'
+      readonly path: string
+      readonly replaces: Expected
+      readonly sha256: Sha256
+      readonly mode: number | undefined
+      /** The bytes, or a file of the node that has them. */
+      readonly content: Uint8Array | { readonly from: string }
+    }
+  | { readonly kind: 'link'; readonly path: string; readonly to: string; readonly replaces: Expected }
+  | { readonly kind: 'remove'; readonly path: string; readonly holds: Expected }
+  | { readonly kind: 'make-folder'; readonly path: string; readonly mode: number }
+  | { readonly kind: 'remove-folder'; readonly path: string }
+
+export interface RecordingNode extends NodeAccess {
+  /** Everything recorded since this was asked last. */
+  take(): readonly RecordedChange[]
+}
+
+type Overlaid = { readonly content: Buffer; readonly mode: number } | { readonly to: string } | 'absent'
+
+/** Returns a node that is read through `node` and never written. */
+export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode {
+  const overlay = new Map<string, Overlaid>()
+  let changes: RecordedChange[] = []
+
+  const read = async (path: string, call: NodeCall & { largestBytes?: number }): Promise<FileContent> => {
+    const own = overlay.get(path)
+    if (own === undefined) return (await node.readFiles([path], call))[0]!
+    if (own === 'absent') return { path, found: 'absent' }
+    if ('to' in own) {
+      const folder = path.slice(0, path.lastIndexOf('/'))
+      const target = await read(own.to.startsWith('/') ? own.to : `${folder}/${own.to}`, call)
+      return { ...target, path, linkTarget: own.to, linkedAt: now() }
+    }
+    const { content, mode } = own
+    const sizeBytes = content.length
+    const facts = { mode, uid: 0, gid: 0, sizeBytes, modifiedAt: now() }
+    return { path, found: 'file', ...facts, content, sha256: digestOf(content) }
+  }
+  const readAll = async (
+    paths: readonly string[],
+    call: NodeCall & { largestBytes?: number } = {},
+  ): Promise<FileContent[]> => {
+    const others = paths.filter((path) => !overlay.has(path))
+    const found = others.length === 0 ? [] : await node.readFiles(others, call)
+    const byPath = new Map(found.map((file) => [file.path, file]))
+    return Promise.all(paths.map(async (path) => byPath.get(path) ?? (await read(path, call))))
+  }
+  const write = async (
+    path: string,
+    content: Buffer,
+    { replaces, mode }: WriteOptions,
+    from?: string,
+  ): Promise<Written> => {
+    const before = await read(path, {})
+    const sha256 = digestOf(content)
+    const wasThere = before.found === 'file' ? before : undefined
+    const isSame = wasThere?.sha256 === sha256 && (mode === undefined || mode === wasThere.mode)
+    const said = { path, sha256, before: wasThere?.sha256 ?? ('absent' as const) }
+    if (isSame) return { ...said, changed: false }
+    overlay.set(path, { content, mode: mode ?? wasThere?.mode ?? 0o600 })
+    changes.push({
+      kind: 'write',
+      path,
+      replaces,
+      sha256,
+      mode,
+      content: from === undefined ? content : { from },
+    })
+    return { ...said, changed: true }
+  }
+  const refuse = (): never => {
+    throw new TypeError('a node that is recorded runs nothing')
+  }
+
+  return {
+    name: node.name,
+    identity: (call) => node.identity(call),
+    readFiles: readAll,
+    async statFiles(paths, call) {
+      return (await readAll(paths, call)).map((file): FileFacts => {
+        if (file.found !== 'file') return file
+        const { content: _, ...facts } = file satisfies ReadFile
+        return facts
+      })
+    },
+    listFolder: (path, call) => node.listFolder(path, call),
+    matchPaths: (patterns, call) => node.matchPaths(patterns, call),
+    processes: (programs, call) => node.processes(programs, call),
+    clock: (call) => node.clock(call),
+    freeSpace: (path, call) => node.freeSpace(path, call),
+    unit: (name, call) => node.unit(name, call),
+    run: refuse,
+    restartUnit: refuse,
+    moveFile: refuse,
+    writeFile: (path, content, options) => write(path, Buffer.from(content as Uint8Array), options),
+    async copyFile(from, to, options) {
+      const file = await read(from, {})
+      if (file.found !== 'file') throw new TypeError(`${from} is not there to be copied`)
+      return write(to, Buffer.from(file.content), options, from)
+    },
+    async linkFile(path, target, { replaces }) {
+      const before = await read(path, {})
+      if (before.linkTarget === target) return false
+      overlay.set(path, { to: target })
+      changes.push({ kind: 'link', path, to: target, replaces })
+      return true
+    },
+    async removeFile(path, { holds }) {
+      const before = await read(path, {})
+      if (before.found === 'absent' && before.linkTarget === undefined) return false
+      overlay.set(path, 'absent')
+      changes.push({ kind: 'remove', path, holds })
+      return true
+    },
+    async makeFolder(path, { mode }) {
+      const known = changes.some((one) => one.kind === 'make-folder' && one.path === path)
+      if (!known) changes.push({ kind: 'make-folder', path, mode })
+    },
+    async removeFolder(path) {
+      changes.push({ kind: 'remove-folder', path })
+      return true
+    },
+    close: () => node.close(),
+    take() {
+      const taken = changes
+      changes = []
+      return taken
+    },
+  }
+}
+
+function digestOf(content: Uint8Array): Sha256 {
+  return createHash('sha256').update(content).digest('hex')
+}

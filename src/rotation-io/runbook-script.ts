@@ -1,0 +1,279 @@
+import { fileFunctions } from '../node/node-script.ts'
+import { shellWord } from '../node/protocol.ts'
+import type { Expected } from '../pki/node-access.ts'
+import type { ScriptFile } from '../rotation/runbook.ts'
+import type { RecordedChange } from './recording-node.ts'
+
+// The script of one node. It is short: what it calls stands beside it in node.sh, the same functions that kcert's own sessions on
+// nodes use. Content lies beside it in files, so that no key is on a command line.
+
+/** A process that must have been started anew. */
+export interface ScriptedRestart {
+  readonly kind: 'restart'
+  readonly program: string
+  /** Start of the process that must go, in whole seconds of the node's own clock; absent: none runs. */
+  readonly startedAt?: number
+  /** What starts it anew; absent for a static pod, which its kubelet starts anew. */
+  readonly argv?: readonly string[]
+}
+
+export type ScriptedChange = RecordedChange | ScriptedRestart
+
+export interface ScriptFacts {
+  readonly phase: number
+  readonly title: string
+  readonly node: string
+  /** As `uname -n` says it there; absent where it was not asked. */
+  readonly hostname?: string
+}
+
+/** Returns the script and the files that lie beside it. */
+export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange[]): ScriptFile[] {
+  const contents: { readonly name: string; readonly content: Uint8Array; readonly isPrivate: boolean }[] = []
+  const states = statesByPath(changes)
+  const checks: string[] = [...states].flatMap(([path, { first, after }]) =>
+    first === 'any' ? [] : [`check ${words([path, first, ...after])}`],
+  )
+  const steps = changes.map((change, index): string => {
+    if (change.kind === 'restart') return restartLine(change)
+    if (change.kind === 'make-folder') return `folder ${words([change.path, change.mode.toString(8)])}`
+    if (change.kind === 'remove-folder') return `empty ${words([change.path])}`
+    const later = laterStates(changes, index)
+    const past = later.length === 0 ? '' : `past ${words([change.path, ...later])} || `
+    if (change.kind === 'link') {
+      return `${past}link ${words([change.path, change.to, wanted(change.replaces)])}`
+    }
+    if (change.kind === 'remove') return `${past}remove ${words([change.path, wanted(change.holds)])}`
+    const { path, replaces, sha256, mode, content } = change
+    const modeWord = mode === undefined ? '' : mode.toString(8)
+    if ('from' in content) {
+      return `${past}copy ${words([content.from, path, wanted(replaces), sha256, modeWord])}`
+    }
+    const name = String(contents.length + 1).padStart(3, '0')
+    contents.push({ name, content, isPrivate: mode === undefined || (mode & 0o077) === 0 })
+    checks.push(`have ${words([name, sha256, path, `sum:${sha256}`, ...later])}`)
+    return `${past}put ${words([path, wanted(replaces), sha256, modeWord, name])}`
+  })
+  const privates = contents.filter(({ isPrivate }) => isPrivate).map(({ name }) => name)
+  const text = [
+    '#!/bin/sh',
+    `# kcert rotate-ca, phase ${facts.phase} on ${facts.node}: ${facts.title}`,
+    '# As root, on that node: sh run.sh. It may be stopped and run again. What a file was is compared before anything is',
+    '# written; nothing is written where one is different. Files here that hold keys are removed once they are in place.',
+    '# KCERT_ROOT=/mnt: on a tree that is mounted there.',
+    'H=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd) || exit 1',
+    '. "$H/node.sh"',
+    `begin ${words([facts.node, facts.hostname ?? ''])}`,
+    '',
+    '# What is there must be as it was planned, or as this script makes it.',
+    ...checks,
+    'checked',
+    '',
+    ...steps,
+    ...(privates.length === 0 ? [] : [`forget ${privates.join(' ')}`]),
+    `finish ${words([String(facts.phase)])}`,
+    '',
+  ]
+  return [
+    { name: 'run.sh', content: text.join('\n') },
+    { name: 'node.sh', content: library },
+    ...contents.map(({ name, content }) => ({ name, content })),
+  ]
+}
+
+function restartLine({ program, startedAt, argv }: ScriptedRestart): string {
+  const started = startedAt === undefined ? '' : String(startedAt)
+  return argv === undefined
+    ? `await_start ${words([program, started])}`
+    : `restart ${words([program, started, ...argv])}`
+}
+
+/** What each path holds before the script, and after each of its changes. */
+function statesByPath(changes: readonly ScriptedChange[]) {
+  const states = new Map<string, { readonly first: string; readonly after: string[] }>()
+  for (const change of changes) {
+    const after = stateAfter(change)
+    if (after === undefined || !('path' in change)) continue
+    const known = states.get(change.path)
+    if (known !== undefined) known.after.push(after)
+    else {
+      const expected =
+        change.kind === 'remove' ? change.holds : 'replaces' in change ? change.replaces : 'anything'
+      states.set(change.path, { first: wanted(expected), after: [after] })
+    }
+  }
+  return states
+}
+
+/** A script that is run again may find what a later line of it has made. */
+function laterStates(changes: readonly ScriptedChange[], index: number): string[] {
+  const { path } = changes[index] as { path: string }
+  return changes
+    .slice(index + 1)
+    .flatMap((later) => ('path' in later && later.path === path ? (stateAfter(later) ?? []) : []))
+}
+
+function stateAfter(change: ScriptedChange): string | undefined {
+  switch (change.kind) {
+    case 'write':
+      return `sum:${change.sha256}`
+    case 'link':
+      return `link:${change.to}`
+    case 'remove':
+      return 'absent'
+    default:
+      return undefined
+  }
+}
+
+function wanted(expected: Expected): string {
+  if (expected === 'anything') return 'any'
+  if (expected === 'absent') return 'absent'
+  return 'sha256' in expected ? `sum:${expected.sha256}` : `link:${expected.linkTarget}`
+}
+
+function words(all: readonly string[]): string {
+  return all.map(shellWord).join(' ')
+}
+
+/** What node.sh holds: the functions of a session, and around them what speaks to people instead of to kcert. */
+const library = `# Used by run.sh.
+${fileFunctions}
+R=\${KCERT_ROOT-}
+
+say() { printf '%s\\n' "$*"; }
+refuse() { say "$*" >&2; exit 9; }
+kc_fail() {
+  case $1 in
+    changed) refuse "$P is not what it was when this was planned: $2. Nothing of it was changed; plan anew: kcert rotate-ca runbook" ;;
+    cut) refuse "$P: what was written there is not what was prepared (disk full?). It was left as it was." ;;
+    *) refuse "$P: $1: $2" ;;
+  esac
+}
+
+# NODE HOSTNAME|''
+begin() {
+  if [ ! "$R" ]; then
+    [ "$(id -u)" = 0 ] || refuse 'this must be run as root'
+    [ ! "$2" ] || [ "$(uname -n)" = "$2" ] || refuse "this is for node $1 ($2), and this machine is $(uname -n)"
+  fi
+  bad=
+}
+
+# What PATH is now; of a link that is replaced through, what it leads to.
+state() {
+  kc_state "$R$1"
+  shift
+  case $S in
+    link:*) case " $* " in *' link:'*) ;; *) [ -f "$R$P" ] && S=sum:$(kc_sum <"$R$P") ;; esac ;;
+  esac
+}
+
+# PATH STATE...: one of them it is.
+past() {
+  P=$1
+  state "$@"
+  shift
+  for s; do [ "$s" = "$S" ] && return 0; done
+  return 1
+}
+
+check() {
+  past "$@" && return
+  say "$1 is not what it was when this was planned: $S" >&2
+  bad=1
+}
+
+# NAME SHA256 PATH STATE...: the content is beside this script, or in place already.
+have() {
+  n=$1 h=$2
+  shift 2
+  past "$@" && return
+  [ -f "$H/$n" ] && [ "$(kc_sum <"$H/$n")" = "$h" ] && return
+  say "$n beside this script is missing, or is not what was prepared for $1" >&2
+  bad=1
+}
+
+checked() { [ ! "$bad" ] || refuse 'nothing was written'; }
+
+nonce() { echo "$$"; }
+
+# A shell of its own, since a write that fails ends it.
+act() {
+  a=$1
+  shift
+  out=$( "$@" ) || exit 9
+  case $out in wrote* | removed*) say "$a" ;; esac
+}
+
+# PATH EXPECTED SHA256 MODE|'' NAME
+put() { P=$1; act "wrote $1" kc_write "$R$1" "$(nonce)" "$2" "$3" "$4" '' "$H/$5"; }
+
+# FROM PATH EXPECTED SHA256 MODE|''
+copy() { P=$2; act "copied $1" kc_write "$R$2" "$(nonce)" "$3" "$4" "$5" '' "$R$1"; }
+
+# PATH TARGET EXPECTED
+link() { P=$1; act "linked $1" kc_link "$R$1" "$(nonce)" "$2" "$3"; }
+
+# PATH EXPECTED
+remove() { P=$1; act "removed $1" kc_remove "$R$1" "$2"; }
+
+# PATH MODE
+folder() { P=$1; act "made $1" kc_mkdir "$R$1" "$2"; }
+
+# PATH: goes when nothing is in it.
+empty() { rmdir "$R$1" 2>/dev/null || :; }
+
+# NAME...
+forget() { for n; do rm -f "$H/$n"; done; kc_sync "$H"; }
+
+# PROGRAM: when its process was started, in seconds of this clock; nothing when none runs.
+started() {
+  n=$(printf '%.15s' "$1")
+  read -r up _ <"$R/proc/uptime"
+  for p in "$R"/proc/[0-9]*; do
+    c=; { IFS= read -r c <"$p/comm"; } 2>/dev/null
+    [ "$c" = "$n" ] || continue
+    s=; { IFS= read -r s <"$p/stat"; } 2>/dev/null
+    [ "$s" ] || continue
+    set -- \${s##*) }
+    shift 19
+    echo $(($(date +%s) - \${up%.*} + $1 / $(getconf CLK_TCK 2>/dev/null || echo 100)))
+    return
+  done
+}
+
+# STARTED|'': true when that process still runs.
+is_old() { [ "$1" ] && [ "$2" ] && [ $(($2 - $1)) -ge -2 ] && [ $(($2 - $1)) -le 2 ]; }
+
+# PROGRAM STARTED|''
+await_start() {
+  i=0 since=
+  while [ $i -lt "\${KCERT_WAIT:-180}" ]; do
+    t=$(started "$1")
+    if [ "$t" ] && ! is_old "$2" "$t"; then
+      # One that ends at once is started again and again: it must live on for a while.
+      [ "$since" ] || since=$i
+      [ $((i - since)) -lt "\${KCERT_SETTLE:-5}" ] || { say "$1 runs anew"; return 0; }
+    else since=; fi
+    sleep 1
+    i=$((i + 1))
+  done
+  refuse "$1 did not come back within \${KCERT_WAIT:-180} s: look at its log, and run this again"
+}
+
+# PROGRAM STARTED|'' WORD...
+restart() {
+  g=$1 o=$2
+  shift 2
+  t=$(started "$g")
+  if [ ! "$t" ] || is_old "$o" "$t"; then
+    case $1 in systemctl) systemctl daemon-reload || refuse 'systemctl daemon-reload failed' ;; esac
+    "$@" || refuse "$* failed; run this again when that is mended"
+  fi
+  await_start "$g" "$o"
+}
+
+# PHASE
+finish() { say "done here. Where the rotation stands, from the machine with kcert.yaml: kcert rotate-ca --phase $1 --by-runbook"; }
+`

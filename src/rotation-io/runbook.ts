@@ -1,0 +1,89 @@
+import type { NodeAccess } from '../pki/node-access.ts'
+import type { RestartComponent } from '../rotation/action.ts'
+import { restartCommand, unitOf } from '../rotation/inventory.ts'
+import type { NodeScript, PreparedScript, Runbook } from '../rotation/runbook.ts'
+import { type ExecutorOptions, SiteExecutor } from './executor.ts'
+import { type RecordingNode, recordingNode } from './recording-node.ts'
+import { nodeRunbook, type ScriptedChange, type ScriptedRestart } from './runbook-script.ts'
+import type { Site } from './site.ts'
+
+/**
+ * Returns the scripts of a runbook, in its groups. Nodes are read and not changed; certificates that the cluster signs for kubelets
+ * are asked for now. Throws as the executor's writing does, KCERT_ROTATION_DRIFT first.
+ */
+export async function prepareRunbook(
+  { site, ...options }: ExecutorOptions,
+  { groups }: Runbook,
+  phase: { readonly number: number; readonly title: string },
+): Promise<readonly (readonly PreparedScript[])[]> {
+  const nodes = new Map<string, RecordingNode>()
+  const recorded = recordedSite(site, nodes)
+  const executor = new SiteExecutor({ site: recorded, ...options })
+  const prepared: PreparedScript[][] = []
+  for (const { scripts } of groups) {
+    const group: PreparedScript[] = []
+    for (const script of scripts) {
+      const changes = await changesOf(site, executor, nodes, script)
+      const { hostname } = await recorded.node(script.node)!.identity()
+      const facts = { phase: phase.number, title: phase.title, node: script.node, hostname }
+      group.push({ node: script.node, files: nodeRunbook(facts, changes) })
+    }
+    prepared.push(group)
+  }
+  return prepared
+}
+
+function recordedSite(site: Site, nodes: Map<string, RecordingNode>): Site {
+  const recording = (access: NodeAccess): RecordingNode => {
+    const known = nodes.get(access.name) ?? recordingNode(access, site.clock)
+    nodes.set(access.name, known)
+    return known
+  }
+  return {
+    ...site,
+    node(name, address) {
+      const access = site.node(name, address)
+      return access && recording(access)
+    },
+  }
+}
+
+async function changesOf(
+  site: Site,
+  executor: SiteExecutor,
+  nodes: ReadonlyMap<string, RecordingNode>,
+  { node, acts }: NodeScript,
+): Promise<ScriptedChange[]> {
+  const changes: ScriptedChange[] = []
+  for (const act of acts) {
+    if (act.kind === 'restart') changes.push(await restartOn(site, node, act))
+    else {
+      await executor.write(act)
+      changes.push(...(nodes.get(node)?.take() ?? []))
+    }
+  }
+  return changes
+}
+
+async function restartOn(
+  site: Site,
+  node: string,
+  { process: id, replaces, how }: RestartComponent,
+): Promise<ScriptedRestart> {
+  const program = id.slice(id.indexOf('/') + 1)
+  const component = program as Parameters<typeof unitOf>[2]
+  const aheadMs = await site.clockAheadMs(node)
+  const startedAt = replaces === undefined ? undefined : Math.floor((replaces + aheadMs) / 1000)
+  const argv = restartCommand(site.inventory, node, component) ?? [
+    'systemctl',
+    'restart',
+    '--',
+    unitOf(site.inventory, node, component),
+  ]
+  return {
+    kind: 'restart',
+    program,
+    ...(startedAt !== undefined && { startedAt }),
+    ...(how === 'service' && { argv }),
+  }
+}
