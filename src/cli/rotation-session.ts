@@ -16,7 +16,7 @@ import type {
 } from '../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../rotation/runbook.ts'
 import { Rotation, type RotationEvent, refused } from '../rotation/runner.ts'
-import { outOfOrder, standingOf } from '../rotation/standing.ts'
+import { outOfOrder, type PhaseStanding, standingOf } from '../rotation/standing.ts'
 import { nextOf, statusReport } from '../rotation/status-report.ts'
 import type { Target } from '../rotation/target.ts'
 import { defaultWish, type Wish } from '../rotation/target-reading.ts'
@@ -80,6 +80,22 @@ export interface RunbookAnswer {
 }
 
 type PhaseRun = RotationRun['phases'][number]
+
+/** A Lease of one who is gone lasts 15 to 18 s. */
+const passingMs = 25_000
+
+/** True when an earlier phase has a gap that no act of its plan closes, though it was run before. */
+function isPassing(
+  { phase, gaps, state }: PhaseStanding,
+  numbers: readonly number[],
+  seen: Picture,
+  target: Target,
+): boolean {
+  if (gaps.length === 0 || state !== 'open' || phase.number >= Math.min(...numbers)) return false
+  if (phase.risk === 'reads') return false
+  const steps = phase.plan(seen, target)
+  return steps.every((step) => step.kind === 'wait' || step.kind === 'probe')
+}
 
 /** One command's work on one rotation. */
 export class RotationSession {
@@ -328,8 +344,16 @@ export class RotationSession {
 
   /** Where it stands, and which of these phases are run. Throws KCERT_ROTATION_REFUSED when another one must hold before. */
   private async beginning(numbers: readonly number[]) {
-    const { seen, target } = await this.lookAtAll()
-    const standing = standingOf(seen, target)
+    const { pace } = this.ports
+    const deadlineMs = pace.now() + passingMs
+    let { seen, target } = await this.lookAtAll()
+    let standing = standingOf(seen, target)
+    // A leader that was just restarted is not yet followed by another: what no act would close, time does.
+    while (pace.now() < deadlineMs && standing.phases.some((one) => isPassing(one, numbers, seen, target))) {
+      await pace.sleep(1_000)
+      ;({ seen, target } = await this.lookAtAll())
+      standing = standingOf(seen, target)
+    }
     const refusals = outOfOrder(standing, numbers)
     if (refusals.length > 0) throw refused(refusals)
     // Once the old CA is being dropped there is only one way, and it begins at phase 12.

@@ -63,7 +63,8 @@ export function runbookOf(seen: Picture, target: Target, steps: readonly Step[])
   const { groups, cuts, first } = gathered(steps)
   for (const end of [groups.length, ...cuts.toReversed()]) {
     const some = groups.slice(0, end)
-    const ways = [oneScriptEach(some), some]
+    const together = oneScriptEach(some)
+    const ways = restartsKubeletsLast(together) || !restartsKubeletsLast(some) ? [together, some] : [some]
     const safe = ways.find((way) => checkPlan(seen, target, way.map(stepOf)) === undefined)
     if (safe !== undefined) return { groups: safe, ...(first && { first }) }
   }
@@ -74,16 +75,25 @@ function gathered(steps: readonly Step[]) {
   const groups: ScriptGroup[] = []
   /** Numbers of groups before a wait or a proof: there it can be cut. */
   const cuts: number[] = []
+  let hasWritten = false
   for (const step of steps) {
     const actions = step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]
     const first = actions.find((action) => action.kind === 'patch-object' || action.kind === 'roll')
     if (first !== undefined) return groups.length === 0 ? { groups, cuts, first } : { groups, cuts }
+    // What is taken away at the end is needed by the proofs before it.
+    const isTidying = actions.some(isRemoval)
+    if (isTidying && hasWritten) return { groups, cuts }
+    hasWritten ||= !isTidying && actions.some(isNodeAct)
     if (!actions.some(isNodeAct)) {
       if (groups.length > 0 && cuts.at(-1) !== groups.length) cuts.push(groups.length)
     } else if (step.kind === 'together') groups.push(sideBySide(step))
     else append(groups, actions[0] as NodeAct)
   }
   return { groups, cuts }
+}
+
+function isRemoval(action: Action): boolean {
+  return action.kind === 'write-file' && action.content.kind === 'nothing'
 }
 
 function sideBySide({ atOnce, lanes }: Together): ScriptGroup {
@@ -126,6 +136,26 @@ function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
     })
     return open.length === 0 ? [] : [{ atOnce, scripts: open }]
   })
+}
+
+/**
+ * True when no API server gets another leaf once a kubelet was restarted: it would keep the older one on its connection to that
+ * kubelet for 5 minutes, and phase 12 would have to wait for that.
+ */
+function restartsKubeletsLast(groups: readonly ScriptGroup[]): boolean {
+  let isRestarted = false
+  for (const { scripts } of groups) {
+    for (const act of scripts.flatMap(({ acts }) => acts)) {
+      if (act.kind === 'restart') isRestarted ||= act.process.endsWith('/kubelet')
+      else if (isRestarted && act.content.kind === 'reissued' && !isServing(act)) return false
+    }
+  }
+  return true
+}
+
+/** A serving leaf is met by whoever connects, and kept by nobody: the chain behind it tells it from client leaves. */
+function isServing({ content, path }: WriteFile): boolean {
+  return content.kind === 'reissued' && (content.chain.length > 0 || !path.includes('client'))
 }
 
 function stepOf({ atOnce, scripts }: ScriptGroup): Step {

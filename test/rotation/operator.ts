@@ -2,6 +2,7 @@ import { RotationSession, type SessionOptions } from '../../src/cli/rotation-ses
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { rotationProgress } from '../../src/output/rotation/progress.ts'
+import type { Runbook } from '../../src/rotation/runbook.ts'
 import type { Wish } from '../../src/rotation/target-reading.ts'
 import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
 import type { Scene } from './scene.ts'
@@ -23,6 +24,8 @@ export class SimulatedOperator {
   readonly scene: Scene
   stderr = ''
   readonly questions: string[] = []
+  /** What was to be written as scripts. */
+  readonly runbooks: Runbook[] = []
 
   constructor(scene: Scene) {
     this.scene = scene
@@ -53,6 +56,10 @@ export class SimulatedOperator {
       executor: new SimulatedExecutor(cluster, clients),
       journal,
       pace: { now: cluster.time.now, sleep: cluster.time.sleep },
+      prepareRunbook: async (runbook: Runbook) => {
+        this.runbooks.push(runbook)
+        return []
+      },
     }
     const session = RotationSession.open(
       ports,

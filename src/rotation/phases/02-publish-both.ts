@@ -74,9 +74,13 @@ function wantedOf(seen: Seen<'components'>, target: Target, component: Component
   return wantedOfControllerManager(seen, target, component, signingGeneration(seen, component) ?? 'old')
 }
 
-function wantedExtraArgs(seen: Seen<'components'>, target: Target) {
+function wantedExtraArgs(seen: Seen<'components' | 'kubeadm'>, target: Target) {
   const component = componentsNamed(seen, name)[0]
-  return component && wantedOf(seen, target, component).flags
+  if (component === undefined) return undefined
+  const wanted = wantedOf(seen, target, component).flags
+  const led = wantedOfControllerManager(seen, target, component, 'new').flags
+  // Phase 7 writes them here first: stopped behind that, it is phase 7 that goes on.
+  return extraArgs(seen, 2, led).length === 0 ? led : wanted
 }
 
 function manySigners(seen: Seen<'components' | 'files'>) {

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import type { ClusterShape } from '../fakes/simulated-cluster.ts'
+import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
+import { violations } from '../scripts/schemas.ts'
+import { SimulatedOperator } from './operator.ts'
+import { Scene } from './scene.ts'
+
+// Sites where people do by hand what is to be done on nodes: kcert says what, and does the rest.
+
+const byRunbook = { yes: true, options: { byRunbook: true } } as const
+
+/** Runs a phase to and fro, as its help says; returns how many times scripts were handed out, and how many. */
+async function toAndFro(operator: SimulatedOperator, phase: number): Promise<readonly number[]> {
+  const { cluster, clients } = operator.scene
+  const handed: number[] = []
+  for (let round = 0; round < 12; round++) {
+    try {
+      await operator.command((session) => session.run([phase]), byRunbook)
+      return handed
+    } catch (error) {
+      if (!(error instanceof KcertError) || !error.message.startsWith('next on a node')) throw error
+      expect(error.next).toBe(`kcert rotate-ca runbook DIR --phase ${phase}`)
+    }
+    const { report } = await operator.command((session) => session.runbook(phase, 'DIR'))
+    expect(violations('RotationRunbook', report)).toEqual([])
+    const { groups } = operator.runbooks.at(-1)!
+    handed.push(report.scripts.length)
+    const executor = new SimulatedExecutor(cluster, clients)
+    const people = async (): Promise<void> => {
+      for (const { scripts } of groups) {
+        for (const { acts } of scripts) {
+          for (const act of acts) await (act.kind === 'restart' ? executor.restart(act) : executor.write(act))
+        }
+      }
+    }
+    await cluster.time.until(people())
+  }
+  throw new Error(`phase ${phase} does not come to its end`)
+}
+
+test.for<{ name: string; shape: ClusterShape }>([
+  { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
+  { name: 'units, every flag', shape: { controlPlanes: 2, workers: 1, isPlain: true, allFlags: true } },
+])('$name: a whole rotation with all acts on nodes done by hand fails no client', async ({ shape }) => {
+  const scene = new Scene(shape)
+  const operator = new SimulatedOperator(scene)
+  const rounds: Record<number, readonly number[]> = {}
+  for (let phase = 1; phase <= 12; phase++) {
+    if (phase === 12) scene.clients.expectsBridge = false
+    rounds[phase] = await toAndFro(operator, phase)
+    if (phase === 9) scene.cluster.reissueHandlers(scene.newCa())
+  }
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+  // One script for each node, where nothing that kcert does itself comes between.
+  expect(rounds[1]).toEqual([scene.cluster.nodes.size])
+  expect(rounds[5]).toEqual([scene.cluster.nodes.size])
+  expect([rounds[3], rounds[4], rounds[10], rounds[11]]).toEqual([[], [], [], []])
+})
+
+test('what comes before anything on a node is named, and scripts are not written for it', async () => {
+  const operator = new SimulatedOperator(new Scene({ controlPlanes: 2, workers: 1 }))
+  await toAndFro(operator, 1)
+  const work = operator.command((session) => session.runbook(2, 'DIR'))
+  await expect(work).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'before anything on a node comes: patch ConfigMap kube-system/kubeadm-config',
+    next: 'kcert rotate-ca --phase 2 --by-runbook',
+  })
+  expect(operator.runbooks).toHaveLength(1)
+})
