@@ -146,7 +146,7 @@ function restartsKubeletsLast(groups: readonly ScriptGroup[]): boolean {
   let isRestarted = false
   for (const { scripts } of groups) {
     for (const act of scripts.flatMap(({ acts }) => acts)) {
-      if (act.kind === 'restart') isRestarted ||= act.process.endsWith('/kubelet')
+      if (act.kind === 'restart') isRestarted ||= act.how === 'service' && programOf(act) === 'kubelet'
       else if (isRestarted && act.content.kind === 'reissued' && !isServing(act)) return false
     }
   }
@@ -163,5 +163,14 @@ function stepOf({ atOnce, scripts }: ScriptGroup): Step {
 }
 
 function nodeOfAct(act: NodeAct): string {
-  return act.kind === 'write-file' ? act.node : act.process.slice(0, act.process.indexOf('/'))
+  return act.kind === 'write-file' ? act.node : splitId(act)[0]!
+}
+
+function programOf(act: RestartComponent): string {
+  return splitId(act)[1]!
+}
+
+/** Node and component. */
+function splitId({ process: id }: RestartComponent): string[] {
+  return id.split('/')
 }

@@ -134,6 +134,10 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [...site, '--yes'],
     [...site, '--dry-run', '--journal', 'secrets.yaml'],
   ],
+  'rotate-ca:runbook': [
+    ['scripts', ...site, '--phase', '1'],
+    ['key.pem', ...site, '--phase', '1'],
+  ],
   'rotate-ca:status': [[...site], [...site, '--journal', 'key.pem']],
   'rotate-ca:verify': [
     [...site, '--soak', '1s'],
