@@ -74,7 +74,9 @@ export class FileWriting {
       if (await this.isDone(now, content, node)) return
       throw drift(action)
     }
-    await this.copies.keepFile(name, path, phase)
+    // What kcert laid out for itself comes from elsewhere, keys among it: of that no copy is left behind.
+    if (content.kind !== 'nothing' || ownFolderOf(path) === undefined)
+      await this.copies.keepFile(name, path, phase)
     const call = { timeoutMs: 60_000 }
     if (content.kind === 'nothing') {
       if (now.found === 'absent' && now.linkTarget === undefined) return
@@ -250,12 +252,17 @@ export class FileWriting {
 
   /** kcert's own folder goes with its last file. */
   private async removeEmptyFolder(node: NodeAccess, path: string): Promise<void> {
-    const own = /^(.*\/kcert)(?:\/(?:old|new))?\/[^/]+$/.exec(path)?.[1]
+    const own = ownFolderOf(path)
     if (own === undefined) return
     for (const folder of [`${own}/old`, `${own}/new`, own]) {
       await node.removeFolder(folder).catch(() => {})
     }
   }
+}
+
+/** kcert's own folder that a file lies in, if any. */
+function ownFolderOf(path: string): string | undefined {
+  return /^(.*\/kcert)(?:\/(?:old|new))?\/(?:front-proxy-)?ca[^/]*$/.exec(path)?.[1]
 }
 
 function digestOf(file: FileContent): Digest | 'absent' {

@@ -75,7 +75,7 @@ export async function countingPods(): Promise<{ name: string; node: string; url:
 }
 
 /** A Secret with a serving certificate of the cluster CA for a Service. */
-async function servingSecret(
+export async function servingSecret(
   service: string,
   namespace: string,
   ca: KeyPair,

@@ -106,6 +106,15 @@ export async function issue(ca: KeyPair, request: LeafRequest, keys: ClusterSpec
   })
 }
 
+/** A new request for a client certificate, with a key that nobody keeps. */
+export async function issueRequest(commonName: string): Promise<string> {
+  return inScratch(async (folder) => {
+    const out = ['-keyout', join(folder, 'key'), '-out', join(folder, 'csr')]
+    await run(['openssl', 'req', '-new', ...newKey('ECDSA-P256'), '-subj', `/CN=${commonName}`, ...out])
+    return readFileSync(join(folder, 'csr'), 'utf8')
+  })
+}
+
 /** The pair that lies in two files. */
 export function readPair(certificateFile: string, keyFile: string): KeyPair {
   return { certificate: readFileSync(certificateFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }

@@ -50,7 +50,7 @@ export interface Prober {
 export async function startProber(more: readonly string[] = []): Promise<Prober> {
   const output = join(probeFiles.folder, 'samples.jsonl')
   rmSync(probeFiles.folder, { recursive: true, force: true })
-  const argv = [...(await labCommand()), '--output', output, ...more]
+  const argv = [...(await labCommand(more.includes('--logs') ? [] : undefined)), '--output', output, ...more]
   const prober: ProcessIdentity = await startDetached(argv, join(probeFiles.folder, 'prober.log'))
   await sleep(1000)
   const samples = (): Sample[] => (existsSync(output) ? parseSamples(readFileSync(output, 'utf8')) : [])
@@ -69,8 +69,8 @@ export async function startProber(more: readonly string[] = []): Promise<Prober>
   }
 }
 
-/** The prober's command line for the lab's cluster, its trust and credentials made. */
-async function labCommand(): Promise<string[]> {
+/** The prober's command line for the lab's cluster, its trust and credentials made. `targets`: whose logs are read. */
+async function labCommand(targets?: readonly string[]): Promise<string[]> {
   const record = existing()
   await writeCredentials()
   const nodes = record.nodes.map(nodeIdentity)
@@ -81,9 +81,11 @@ async function labCommand(): Promise<string[]> {
     `lb=${network.loadBalancer}:6443`,
   ]
   const pods = record.spec.addons ? await countingPods() : []
-  const everyNode = pods
-    .filter(({ name }) => name.startsWith('client-ds-'))
-    .map(({ node, name }) => `${node}=lab/${name}/client`)
+  const everyNode =
+    targets ??
+    pods
+      .filter(({ name }) => name.startsWith('client-ds-'))
+      .map(({ node, name }) => `${node}=lab/${name}/client`)
   const flag = (name: string, values: readonly string[]): string[] =>
     values.flatMap((value) => [`--${name}`, value])
   return [

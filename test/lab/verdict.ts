@@ -1,7 +1,7 @@
 /** One line of the prober: what was tried, and how it ended. */
 export interface Sample {
   readonly at: string
-  readonly kind: 'api' | 'logs' | 'exec' | 'counter'
+  readonly kind: 'api' | 'logs' | 'exec' | 'counter' | 'node' | 'aggregated' | 'webhook' | 'signing'
   readonly endpoint?: string
   readonly trust?: string
   readonly credential?: string

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type FilePicture, fileAt, type Picture, sectionNames } from '../../src/rotation/picture.ts'
+import type { Executor, Observer } from '../../src/rotation/ports.ts'
+
+/** A cluster with its ports, before a rotation. */
+export interface PortsStage {
+  readonly observer: Observer
+  readonly executor: Executor
+  /** Returns what the work returns; simulated time passes meanwhile. */
+  await<Result>(work: Promise<Result>): Promise<Result>
+  close(): Promise<void>
+}
+
+/** What every executor promises, held against the pictures of its observer: the simulated cluster and a real one. */
+export function rotationPortsContract(title: string, open: () => Promise<PortsStage>): void {
+  describe(`${title}: executor and observer`, () => {
+    let stage: PortsStage
+    beforeAll(async () => {
+      stage = await open()
+    }, 600_000)
+    afterAll(async () => {
+      await stage?.close()
+    }, 60_000)
+
+    const look = async (): Promise<Picture> =>
+      (await stage.await(stage.observer.observe(sectionNames))) as Picture
+    const clientCa = (seen: Picture): FilePicture => {
+      const api = seen.components.find(({ name }) => name === 'kube-apiserver')!
+      return fileAt(seen, api.node, api.flags['client-ca-file'])!
+    }
+    const isDrift = { code: 'KCERT_ROTATION_DRIFT' }
+
+    test('a file that is not what the plan saw is left alone', async () => {
+      const before = clientCa(await look())
+      const { node, path, mode } = before
+      const content = { kind: 'certificates', certificates: [] } as const
+      const replaces = '0'.repeat(64)
+      const write = stage.executor.write({
+        kind: 'write-file',
+        phase: 5,
+        node,
+        path,
+        replaces,
+        content,
+        mode,
+      })
+      await expect(stage.await(write)).rejects.toMatchObject(isDrift)
+      expect(clientCa(await look())).toEqual(before)
+    })
+
+    test('what is replaced is copied first, with its phase, and comes back as it was', async () => {
+      const seen = await look()
+      const { node, path, mode, digest, holds } = clientCa(seen)
+      const [ca] = holds.kind === 'certificates' ? holds.certificates : []
+      const write = { kind: 'write-file', phase: 5, node, path, mode } as const
+      const twice = { kind: 'certificates', certificates: [ca!, ca!] } as const
+      await stage.await(stage.executor.write({ ...write, replaces: digest, content: twice }))
+      const after = await look()
+      expect(clientCa(after).digest).not.toBe(digest)
+      expect(after.copies).toContainEqual(
+        expect.objectContaining({ phase: 5, node, of: { path }, digest, mode }),
+      )
+      const content = { kind: 'copy', digest } as const
+      await stage.await(stage.executor.write({ ...write, replaces: clientCa(after).digest, content }))
+      expect(clientCa(await look()).digest).toBe(digest)
+    })
+
+    test('an object at another version is left alone', async () => {
+      const before = (await look()).clusterInfo!
+      const object = { kind: 'ConfigMap', namespace: 'kube-public', name: 'cluster-info' }
+      const change = { kind: 'cluster-info', trust: [...before.trust, ...before.trust] } as const
+      const patch = stage.executor.patch({ kind: 'patch-object', phase: 5, object, version: '0', change })
+      await expect(stage.await(patch)).rejects.toMatchObject(isDrift)
+      expect((await look()).clusterInfo).toEqual(before)
+    })
+
+    test('a process that is another one already is not restarted', async () => {
+      const manager = (seen: Picture) =>
+        seen.components.find(({ name }) => name === 'kube-controller-manager')!
+      const before = manager(await look())
+      const restart = { kind: 'restart', phase: 2, process: before.id, how: 'definition' } as const
+      const replaces = before.process!.startedAtMs - 60_000
+      await stage.await(stage.executor.restart({ ...restart, replaces }))
+      expect(manager(await look()).process?.startedAtMs).toBe(before.process!.startedAtMs)
+    })
+
+    test('a service that is restarted is another process, and well', async () => {
+      const kubelet = (seen: Picture) => seen.kubelets.at(-1)!
+      const before = kubelet(await look())
+      const replaces = before.process!.startedAtMs
+      const restart = { kind: 'restart', phase: 9, process: before.id, replaces, how: 'service' } as const
+      await stage.await(stage.executor.restart(restart))
+      const after = kubelet(await look()).process
+      expect(after?.isHealthy).toBe(true)
+      expect(after?.startedAtMs).toBeGreaterThan(replaces)
+    }, 120_000)
+
+    test('a probe says what it saw, and throws nothing', async () => {
+      const at = (await look()).components.find(({ name }) => name === 'kube-apiserver')!.id
+      const subject = { kind: 'client', at, ca: 'cluster', generation: 'old' } as const
+      const probe = (expects: 'accepted' | 'refused') =>
+        stage.await(
+          stage.executor.probe({
+            kind: 'probe',
+            phase: 5,
+            subject: { ...subject, expects },
+            deadlineMs: 1_000,
+          }),
+        )
+      expect(await probe('accepted')).toMatchObject({ ok: true })
+      expect(await probe('refused')).toEqual({ ok: false, detail: expect.stringContaining('accepted') })
+    })
+  })
+}

@@ -1,0 +1,215 @@
+import type { JournalEntry } from '../../src/rotation/journal.ts'
+import type { RotationRun } from '../../src/rotation/report.ts'
+import { apply } from './addons.ts'
+import type { Cluster } from './fixture.ts'
+import type { RotationOperator } from './rotation-operator.ts'
+import { type Expectation, judge, type Sample, type Verdict } from './verdict.ts'
+import { Watcher } from './watcher.ts'
+
+// A whole rotation of a cluster of the lab, with the prober and the watcher beside it, and what they saw.
+
+export interface Evidence {
+  readonly verdict: Verdict
+  readonly seconds: number
+  readonly phases: readonly { readonly number: number; readonly seconds: number; readonly actions: number }[]
+  /** API servers and etcds whose process is another one afterwards. */
+  readonly restarted: readonly string[]
+  readonly notReadySeconds: number
+  readonly longestSigningSeconds: number
+  readonly table: readonly Expectation[]
+}
+
+/** Rotates by one command, and returns what was seen from before it to after it. */
+export async function rotateUnderWatch(
+  cluster: Cluster,
+  operator: RotationOperator,
+  args: readonly string[] = ['--all'],
+): Promise<Evidence> {
+  const before = await processes(cluster)
+  const prober = await cluster.probe(await logTargets(cluster))
+  const watcher = new Watcher(cluster.nodes(), cluster.spec)
+  const began = performance.now()
+  let run: RotationRun | undefined
+  let watched: readonly Sample[] = []
+  let seconds = 0
+  try {
+    run = await operator.run(args)
+  } finally {
+    seconds = (performance.now() - began) / 1000
+    watched = await watcher.stop()
+    await prober.stop()
+  }
+  const samples = prober.samples()
+  const table = expectations(operator.journal())
+  const after = await processes(cluster)
+  return {
+    verdict: judge([...samples.filter(({ kind }) => kind !== 'counter'), ...watched], table),
+    seconds,
+    phases: run.phases.map(({ number, beganAt, endedAt, actions }) => ({
+      number,
+      seconds: (Date.parse(endedAt) - Date.parse(beganAt)) / 1000,
+      actions,
+    })),
+    restarted: [...before].flatMap(([name, start]) => (after.get(name) === start ? [] : [name])),
+    notReadySeconds: watched.filter(({ kind, outcome }) => kind === 'node' && outcome !== 'ok').length / 2,
+    longestSigningSeconds:
+      Math.max(...watched.filter(({ kind }) => kind === 'signing').map(({ ms }) => ms)) / 1000,
+    table,
+  }
+}
+
+/**
+ * Makes a pod on each node that no rotation touches, for it has no service account, and returns the prober's flags that read its
+ * logs and run something in it. Its client asks nobody: it only prints and is there.
+ */
+async function logTargets(cluster: Cluster): Promise<string[]> {
+  const account = '/var/run/secrets/kubernetes.io/serviceaccount'
+  const pods = cluster.nodes().map(({ name }) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: `logs-${name}`, namespace: 'default', labels: { 'lab.local/logs': 'yes' } },
+    spec: {
+      nodeName: name,
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: 1,
+      volumes: [{ name: 'none', configMap: { name: 'logs' } }],
+      containers: [
+        {
+          name: 'client',
+          image: 'lab.local/client-go:1',
+          imagePullPolicy: 'Never',
+          volumeMounts: [{ name: 'none', mountPath: account }],
+          env: [
+            { name: 'KUBERNETES_SERVICE_HOST', value: '127.0.0.1' },
+            { name: 'KUBERNETES_SERVICE_PORT', value: '1' },
+          ],
+        },
+      ],
+    },
+  }))
+  const nothing = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'logs', namespace: 'default' },
+    data: { token: 'none' },
+  }
+  await apply([nothing, ...pods])
+  const ready = ['wait', 'pod', '-l', 'lab.local/logs', '--for=condition=Ready', '--timeout=60s']
+  await cluster.kubectl(ready)
+  return cluster
+    .nodes()
+    .flatMap(({ name }) =>
+      ['--logs', '--exec'].flatMap((flag) => [flag, `${name}=default/logs-${name}/client`]),
+    )
+}
+
+/** When each API server and etcd was started, by node. */
+async function processes(cluster: Cluster): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  const script =
+    'for s in /proc/[0-9]*/stat; do set -- $(cat $s 2>/dev/null); case $2 in "(kube-apiserver)"|"(etcd)") echo "$2 $1 $(cut -d" " -f22 $s)";; esac; done'
+  for (const { name, role } of cluster.nodes()) {
+    if (role !== 'control-plane') continue
+    const { stdout } = await cluster.onNode(name, ['sh', '-c', script])
+    for (const line of stdout.trim().split('\n')) {
+      const [program = '', ...identity] = line.split(' ')
+      found.set(`${name}/${program}`, identity.join(' '))
+    }
+  }
+  return found
+}
+
+/** What clients may meet that follow the rules, and those that are meant to fail: the old CA too late. Times are the journal's. */
+function expectations(journal: readonly JournalEntry[]): Expectation[] {
+  const acts = journal.flatMap((entry) =>
+    entry.kind === 'intent' || entry.kind === 'done'
+      ? [{ kind: entry.kind, what: entry.what, phase: entry.phase, at: entry.time }]
+      : [],
+  )
+  const firstIntent = (phase: number, pattern: RegExp) =>
+    acts.find((act) => act.kind === 'intent' && act.phase === phase && pattern.test(act.what))?.at
+  const bridgeGoes = firstIntent(12, /^write .*apiserver\.\w+ \(certificates\)/)
+  const oldGoes = firstIntent(12, /^write /)
+  const restarts = acts.flatMap(({ kind, what, at }) =>
+    kind === 'intent' && /^restart .*\/kubelet/.test(what)
+      ? [
+          {
+            what,
+            from: at,
+            until: acts.find((act) => act.kind === 'done' && act.what === what && act.at > at)?.at,
+          },
+        ]
+      : [],
+  )
+  return [
+    ...(bridgeGoes === undefined
+      ? []
+      : [{ trust: 'old', from: later(bridgeGoes, -500), allow: ['*'], because: 'the bridge is gone' }]),
+    ...(oldGoes === undefined
+      ? []
+      : [
+          {
+            credential: 'old-cert',
+            from: later(oldGoes, -1_000),
+            allow: ['ok', 'unauthorized'],
+            because: 'the old CA is dropped',
+          },
+        ]),
+    // A kubelet that was restarted knows its containers again after some 10 s.
+    ...restarts.flatMap(({ what, from, until }) =>
+      (['logs', 'exec'] as const).map((kind) => ({
+        kind,
+        target: /^restart (\S+)\/kubelet/.exec(what)![1]!,
+        from: later(from, -500),
+        until: later(until ?? from, 15_000),
+        allow: ['ok', 'http', 'refused', 'cut', 'error', 'timeout'],
+        because: what,
+      })),
+    ),
+  ]
+}
+
+function later(time: string, ms: number): string {
+  return new Date(Date.parse(time) + ms).toISOString()
+}
+
+/** The evidence as text: what docs/benchmarks.md shows. */
+export function describeEvidence({
+  verdict,
+  seconds,
+  phases,
+  restarted,
+  notReadySeconds,
+  longestSigningSeconds,
+}: Evidence): string {
+  const groups = Map.groupBy(verdict.unexpected, (sample) =>
+    [sample.kind, sample.endpoint, sample.trust, sample.credential, sample.target, sample.outcome]
+      .filter(Boolean)
+      .join(' '),
+  )
+  const ruled = verdict.cells.filter(({ cell }) => /^api \S+ both (token|new-cert)$/.test(cell))
+  const longest = Math.max(0, ...ruled.map(({ longestGapMs }) => longestGapMs))
+  const byKind = Map.groupBy(verdict.cells, ({ cell }) => cell.split(' ')[0]!)
+  return [
+    'phase  seconds  actions',
+    ...phases.map(
+      ({ number, seconds, actions }) =>
+        `${String(number).padStart(5)}  ${seconds.toFixed(1).padStart(7)}  ${String(actions).padStart(7)}`,
+    ),
+    `whole command             ${seconds.toFixed(1)} s`,
+    `samples                   ${verdict.samples}`,
+    ...[...byKind].map(
+      ([kind, cells]) => `  ${kind.padEnd(24)}${cells.reduce((sum, { samples }) => sum + samples, 0)}`,
+    ),
+    `unexpected                ${verdict.unexpected.length}`,
+    ...[...groups].map(
+      ([name, samples]) =>
+        `  ${name}: ${samples.length}, ${samples[0]!.at} to ${samples.at(-1)!.at}: ${samples[0]!.error ?? ''}`,
+    ),
+    `longest gap, bundle       ${(longest / 1000).toFixed(2)} s`,
+    `restarts, API server/etcd ${restarted.length}${restarted.length > 0 ? ` (${restarted.join(', ')})` : ''}`,
+    `nodes NotReady            ${notReadySeconds.toFixed(1)} s`,
+    `longest signing           ${longestSigningSeconds.toFixed(1)} s`,
+    '',
+  ].join('\n')
+}

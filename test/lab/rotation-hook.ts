@@ -1,0 +1,48 @@
+import { apply, servingSecret, waitForAddons } from './addons.ts'
+import { issue, readPair } from './certificates.ts'
+import { existing } from './cluster.ts'
+import { kubectl } from './kubectl.ts'
+import { hostPath } from './node.ts'
+import { probeFiles } from './prober.ts'
+import { writeWhole } from './state.ts'
+
+// What others than kcert do in a rotation, as a hook of the inventory: after phase 5 clients take up the bundle and certificates of
+// the new CA; after phase 9 the owners of webhook and metrics-server re-issue what they serve with, and clients may trust the new CA alone.
+
+const { spec } = existing()
+const folder = `${spec.flavour === 'plain' ? '/etc/kubernetes/ssl' : '/etc/kubernetes/pki'}/kcert`
+const newCa = readPair(hostPath('cp1', `${folder}/new/ca.crt`), hostPath('cp1', `${folder}/new/ca.key`))
+
+if (process.env.KCERT_PHASE === '5') await takeUpNewCa()
+if (process.env.KCERT_PHASE === '9') {
+  writeWhole(probeFiles.trust('new'), newCa.certificate)
+  if (spec.addons) await reissueAddons()
+}
+
+async function takeUpNewCa(): Promise<void> {
+  const bundle = hostPath('cp1', `${folder}/ca-bundle.crt`)
+  writeWhole(probeFiles.trust('both'), readPair(bundle, bundle).certificate)
+  const request = {
+    commonName: 'lab-prober',
+    organizations: ['system:masters'],
+    usages: ['clientAuth'],
+  } as const
+  const pair = await issue(newCa, request, spec.keys)
+  writeWhole(probeFiles.key('new-cert'), pair.key, 0o600)
+  writeWhole(probeFiles.certificate('new-cert'), pair.certificate)
+}
+
+async function reissueAddons(): Promise<void> {
+  const addons = [
+    ['metrics-server', 'kube-system'],
+    ['webhook', 'lab'],
+  ] as const
+  await apply(
+    await Promise.all(addons.map(([name, namespace]) => servingSecret(name, namespace, newCa, spec))),
+  )
+  for (const [name, namespace] of addons)
+    await kubectl(['-n', namespace, 'rollout', 'restart', `deployment/${name}`])
+  for (const [name, namespace] of addons)
+    await kubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=120s'])
+  await waitForAddons()
+}

@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type JournalEntry, readJournal } from '../../src/rotation/journal.ts'
+import type { RotationRun } from '../../src/rotation/report.ts'
+import type { Cluster } from './fixture.ts'
+import { LabError } from './lab-error.ts'
+import { folders } from './state.ts'
+
+// An operator at a terminal of this machine: the built program, its inventory found by `discover`, its nodes reached by ssh.
+
+export interface Answer {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A command that runs; `killed` ends it at once, as a power cut would. */
+export interface Running {
+  readonly ended: Promise<Answer>
+  kill(): void
+}
+
+const program = resolve(folders.source, '../../bin/run.js')
+const hook = join(folders.source, 'rotation-hook.ts')
+
+/** Works in a folder of its own; whoever opens it closes it. */
+export class RotationOperator {
+  readonly folder = mkdtempSync(join(tmpdir(), 'kcert-operator-'))
+  private readonly cluster: Cluster
+  private readonly tell: (line: string) => void
+
+  private constructor(cluster: Cluster, tell: (line: string) => void) {
+    this.cluster = cluster
+    this.tell = tell
+  }
+
+  /** Returns an operator with an inventory, whose hooks give the prober what a rotation brings and re-issue what is not kcert's. */
+  static async open(
+    cluster: Cluster,
+    tell: (line: string) => void = (line) => process.stderr.write(`${line}\n`),
+  ): Promise<RotationOperator> {
+    const operator = new RotationOperator(cluster, tell)
+    await operator.must(['discover', '--ssh-config', cluster.sshConfig])
+    const file = join(operator.folder, 'kcert.yaml')
+    writeFileSync(file, `${readFileSync(file, 'utf8').trimEnd()}\n${hooks}`)
+    return operator
+  }
+
+  /** Runs `kcert rotate-ca ARGS`; refuses another exit code than 0. */
+  async must(args: readonly string[]): Promise<Answer> {
+    const answer = await this.start(args).ended
+    if (answer.code === 0) return answer
+    throw new LabError(`kcert rotate-ca ${args.join(' ')}: exit ${answer.code}`, {
+      why: `${answer.stderr.slice(-3000)}${answer.stdout.slice(-3000)}`,
+    })
+  }
+
+  /** Runs phases to their end and returns the report. */
+  async run(args: readonly string[]): Promise<RotationRun> {
+    const { stdout } = await this.must([...args, '--yes', '-o', 'json'])
+    return JSON.parse(stdout) as RotationRun
+  }
+
+  start(args: readonly string[]): Running {
+    const place = ['--kubeconfig', this.cluster.kubeconfig]
+    const child = spawn(process.execPath, [program, 'rotate-ca', ...args, ...place], {
+      cwd: this.folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    return { ended: this.ended(child), kill: () => child.kill('SIGKILL') }
+  }
+
+  /** What the journal holds, in its order. */
+  journal(): readonly JournalEntry[] {
+    const path = join(this.folder, 'kcert-rotation.jsonl')
+    return existsSync(path) ? readJournal(readFileSync(path, 'utf8')) : []
+  }
+
+  close(): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  private async ended(child: ChildProcess): Promise<Answer> {
+    const parts = { stdout: '', stderr: '' }
+    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      parts.stdout += text
+    })
+    let rest = ''
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      parts.stderr += text
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) this.tell(`${new Date().toISOString().slice(11, 23)} ${line}`)
+    })
+    const [code] = (await once(child, 'close')) as [number | null]
+    return { code: code ?? 137, ...parts }
+  }
+}
+
+/** A rule-following client takes up the bundle once it is published, and its new certificate once every verifier trusts it. */
+const hooks = `hooks:
+${[5, 9]
+  .map(
+    (phase) => `  - name: lab after phase ${phase}
+    when: after-phase
+    phases: [${phase}]
+    timeoutSeconds: 240
+    argv: ${JSON.stringify([process.execPath, hook])}`,
+  )
+  .join('\n')}
+`
