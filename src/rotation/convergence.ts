@@ -37,12 +37,19 @@ export function isWaived({ id, workload }: PodPicture, { waivers }: Target): boo
   return waivers.has(id) || (workload !== undefined && waivers.has(workload))
 }
 
-/** Returns when every volume that can be seen has held the new CA for as long as the slowest reader takes. */
-export function rereadInstant(pods: readonly PodPicture[]): number {
+/**
+ * Returns when every process that began before its volume held the new CA has had the time to read it again, as the slowest
+ * reader does; 0 when there is none. One that began afterwards knows it from its start, and who is waived is somebody else's care.
+ */
+export function rereadInstant(pods: readonly PodPicture[], target: Target): number {
   // Not spread into Math.max: 100,000 arguments are more than a stack holds.
-  let last = 0
-  for (const { volume } of pods) last = Math.max(last, volume?.changedAtMs ?? 0)
-  return last + rereadMs
+  let last = Number.NEGATIVE_INFINITY
+  for (const pod of pods) {
+    const { volume, startedAtMs } = pod
+    if (volume === undefined || startedAtMs >= volume.changedAtMs || isWaived(pod, target)) continue
+    last = Math.max(last, volume.changedAtMs)
+  }
+  return Math.max(0, last + rereadMs)
 }
 
 function lastPublishedMs({ published }: Seen<'published'>): number {

@@ -2,7 +2,7 @@ import type { JournalEntry } from '../../src/rotation/journal.ts'
 import type { RotationRun } from '../../src/rotation/report.ts'
 import { apply } from './addons.ts'
 import type { Cluster } from './fixture.ts'
-import type { RotationOperator } from './rotation-operator.ts'
+import { type RotationOperator, unrestartedPods } from './rotation-operator.ts'
 import { type Expectation, judge, type Sample, type Verdict } from './verdict.ts'
 import { Watcher } from './watcher.ts'
 
@@ -144,7 +144,15 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
   return [
     ...(bridgeGoes === undefined
       ? []
-      : [{ trust: 'old', from: later(bridgeGoes, -500), allow: ['*'], because: 'the bridge is gone' }]),
+      : [
+          { trust: 'old', from: later(bridgeGoes, -500), allow: ['*'], because: 'the bridge is gone' },
+          ...unrestartedPods.map((id) => ({
+            target: id.slice(id.indexOf('/') + 1),
+            from: later(bridgeGoes, -3_000),
+            allow: ['*'],
+            because: 'nobody restarts it',
+          })),
+        ]),
     ...(oldGoes === undefined
       ? []
       : [

@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type JournalEntry, readJournal } from '../../src/rotation/journal.ts'
 import type { RotationRun } from '../../src/rotation/report.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import type { Cluster } from './fixture.ts'
 import { LabError } from './lab-error.ts'
 import { folders } from './state.ts'
@@ -17,13 +18,10 @@ export interface Answer {
   readonly stderr: string
 }
 
-/** A command that runs; `killed` ends it at once, as a power cut would. */
-export interface Running {
-  readonly ended: Promise<Answer>
-  kill(): void
-}
-
 const program = resolve(folders.source, '../../bin/run.js')
+/** What a shell says of a process that SIGKILL ended. */
+export const killedCode = 137
+
 const hook = join(folders.source, 'rotation-hook.ts')
 
 /** Works in a folder of its own; whoever opens it closes it. */
@@ -51,7 +49,7 @@ export class RotationOperator {
 
   /** Runs `kcert rotate-ca ARGS`; refuses another exit code than 0. */
   async must(args: readonly string[]): Promise<Answer> {
-    const answer = await this.start(args).ended
+    const answer = await this.kcert(args)
     if (answer.code === 0) return answer
     throw new LabError(`kcert rotate-ca ${args.join(' ')}: exit ${answer.code}`, {
       why: `${answer.stderr.slice(-3000)}${answer.stdout.slice(-3000)}`,
@@ -64,13 +62,29 @@ export class RotationOperator {
     return JSON.parse(stdout) as RotationRun
   }
 
-  start(args: readonly string[]): Running {
+  /** Runs a command; it is killed, as a power cut would, once a line of its progress matches `killAt`. */
+  async kcert(args: readonly string[], killAt?: RegExp): Promise<Answer> {
     const place = ['--kubeconfig', this.cluster.kubeconfig]
     const child = spawn(process.execPath, [program, 'rotate-ca', ...args, ...place], {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    return { ended: this.ended(child), kill: () => child.kill('SIGKILL') }
+    const parts = { stdout: '', stderr: '' }
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      parts.stdout += text
+    })
+    let rest = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      parts.stderr += text
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) {
+        this.tell(`${systemClock().toISOString().slice(11, 23)} ${line}`)
+        if (killAt?.test(line)) child.kill('SIGKILL')
+      }
+    })
+    const [code] = (await once(child, 'close')) as [number | null]
+    return { code: code ?? killedCode, ...parts }
   }
 
   /** What the journal holds, in its order. */
@@ -82,26 +96,19 @@ export class RotationOperator {
   close(): void {
     rmSync(this.folder, { recursive: true, force: true })
   }
-
-  private async ended(child: ChildProcess): Promise<Answer> {
-    const parts = { stdout: '', stderr: '' }
-    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-      parts.stdout += text
-    })
-    let rest = ''
-    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-      parts.stderr += text
-      const lines = (rest + text).split('\n')
-      rest = lines.pop()!
-      for (const line of lines) this.tell(`${new Date().toISOString().slice(11, 23)} ${line}`)
-    })
-    const [code] = (await once(child, 'close')) as [number | null]
-    return { code: code ?? 137, ...parts }
-  }
 }
 
+/** Pods that nobody makes again, and that never read the CA anew: their owner lets them lose their connection in phase 12. */
+export const unrestartedPods = ['lab/bare-plain', 'lab/bare-client-go-once']
+
+/** The flags by which the lab's operator answers for them. */
+export const waiversOfLab = unrestartedPods.flatMap((id) => ['--waive', id])
+
 /** A rule-following client takes up the bundle once it is published, and its new certificate once every verifier trusts it. */
-const hooks = `hooks:
+const hooks = `workloads:
+  rereadingCa:
+    - { namespace: lab, name: bare-client-go }
+hooks:
 ${[5, 9]
   .map(
     (phase) => `  - name: lab after phase ${phase}

@@ -37,7 +37,7 @@ export const restartPods = definePhase({
     const stale = states.filter(([, state]) => state === 'stale' || (isUrgent && state === 'rereads'))
     const rereads =
       !isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')
-    const instant = rereadInstant(open)
+    const instant = rereadInstant(open, target)
     const waitsForVolume = open.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
     return [
       ...rollOut(

@@ -31,7 +31,7 @@ export const verify = definePhase({
               (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
             )
             .map(({ id }) => ({ at: `Pod ${id}`, what: 'not known to have read the new CA' }))),
-      ...(change !== undefined && seen.atMs < rereadInstant(seen.pods)
+      ...(change !== undefined && seen.atMs < rereadInstant(seen.pods, target)
         ? [{ at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }]
         : []),
       ...unquiet(seen, target).map(({ id }) => ({
@@ -64,7 +64,7 @@ export const verify = definePhase({
 function podWaits(seen: Seen<Sees>, target: Target): readonly Action[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
-  const instant = rereadInstant(seen.pods)
+  const instant = rereadInstant(seen.pods, target)
   const isLate = seen.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
   const volumes: Action = {
     kind: 'wait',

@@ -74,7 +74,7 @@ export const dropOld = definePhase({
       next: `re-issue it, or take it upon yourself: --waive ${at}`,
     }))
     if (target.isDropping || change === undefined) return presenters
-    const instant = rereadInstant(seen.pods)
+    const instant = rereadInstant(seen.pods, target)
     const stale = seen.pods.filter(
       (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
     )

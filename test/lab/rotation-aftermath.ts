@@ -1,0 +1,106 @@
+import { copyFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Cluster } from './fixture.ts'
+import { probeFiles } from './prober.ts'
+
+// What a rotation leaves behind, asked of nodes and cluster without kcert.
+
+const manifests = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'etcd']
+
+/** The bytes of every static pod's manifest, by node and name. */
+export function staticPods(cluster: Cluster): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const { name, role } of cluster.nodes()) {
+    if (role !== 'control-plane') continue
+    for (const manifest of manifests) {
+      const file = cluster.hostPath(name, `/etc/kubernetes/manifests/${manifest}.yaml`)
+      found[`${name}/${manifest}`] = readFileSync(file, 'utf8')
+    }
+  }
+  return found
+}
+
+/** Every file below /etc/kubernetes and the kubelet's pki of every node, links followed: its bytes and mode. */
+export function nodeFiles(cluster: Cluster): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const { name } of cluster.nodes()) {
+    for (const folder of ['/etc/kubernetes', '/var/lib/kubelet/pki']) {
+      const root = cluster.hostPath(name, folder)
+      for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+        if (!entry.isFile()) continue
+        const path = join(entry.parentPath, entry.name)
+        const mode = (statSync(path).mode & 0o777).toString(8)
+        found[`${name}:${folder}${path.slice(root.length)} ${mode}`] = readFileSync(path, 'latin1')
+      }
+    }
+  }
+  return found
+}
+
+/** Names of files and objects that hold a CA, as PEM or inside base64. */
+export async function holdersOf(cluster: Cluster, certificate: string): Promise<readonly string[]> {
+  const needle = certificate.replaceAll(/-----[^\n]*-----|\s/g, '')
+  const files = Object.entries(nodeFiles(cluster)).filter(([, text]) => holds(text, needle))
+  const kinds = [
+    'configmaps,secrets,validatingwebhookconfigurations,mutatingwebhookconfigurations,apiservices,customresourcedefinitions',
+    '--all-namespaces',
+    '-o',
+    'json',
+  ]
+  const { stdout } = await cluster.kubectl(['get', ...kinds])
+  const { items } = JSON.parse(stdout) as { items: KubeObject[] }
+  const objects = items.filter((object) => texts(object).some((text) => holds(text, needle)))
+  return [
+    ...files.map(([name]) => name),
+    ...objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`),
+  ]
+}
+
+interface KubeObject {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+}
+
+/** Every string in a value. */
+function texts(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(texts) : []
+}
+
+/** True when the text holds this base64 of a certificate, its lines joined, or a base64 word of it that decodes to such a text. */
+function holds(text: string, needle: string): boolean {
+  if (text.replaceAll(/\s/g, '').includes(needle)) return true
+  const words = text.match(/[A-Za-z0-9+/=]{400,}/g) ?? []
+  return words.some((word) =>
+    Buffer.from(word, 'base64').toString('latin1').replaceAll(/\s/g, '').includes(needle),
+  )
+}
+
+/** What each server answers to a client certificate of the old CA, by node and program. */
+export async function answersToOldCertificate(cluster: Cluster): Promise<Record<string, string>> {
+  const answers: Record<string, string> = {}
+  for (const { name, role, address } of cluster.nodes()) {
+    copyFileSync(probeFiles.certificate('old-cert'), cluster.hostPath(name, '/root/old.crt'))
+    copyFileSync(probeFiles.key('old-cert'), cluster.hostPath(name, '/root/old.key'))
+    const servers = [
+      ['kubelet', `${address}:10250/pods`],
+      ...(role === 'control-plane'
+        ? [
+            ['kube-apiserver', `${address}:6443/api/v1/nodes`],
+            ['kube-controller-manager', '127.0.0.1:10257/metrics'],
+            ['kube-scheduler', '127.0.0.1:10259/metrics'],
+          ]
+        : []),
+    ]
+    for (const [server, place] of servers) {
+      const asks = ['-sk', '--cert', '/root/old.crt', '--key', '/root/old.key', '-m', '10']
+      const shows = ['-o', '/dev/null', '-w', '%{http_code}']
+      const { stdout } = await cluster.onNode(name, ['curl', ...asks, ...shows, `https://${place}`], {
+        mayFail: true,
+      })
+      answers[`${name}/${server}`] = stdout
+    }
+    await cluster.onNode(name, ['rm', '/root/old.crt', '/root/old.key'])
+  }
+  return answers
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describeOnCluster, openCluster } from './fixture.ts'
+import { answersToOldCertificate, holdersOf, nodeFiles, staticPods } from './rotation-aftermath.ts'
+import { killedCode, RotationOperator } from './rotation-operator.ts'
+
+// A rotation that does not go through in one piece: taken back from two of its phases, then killed in two, and carried to its end.
+// The tests are one story, in this order, on one cluster.
+
+describeOnCluster('kcert rotate-ca, interrupted', () => {
+  let cluster: Awaited<ReturnType<typeof openCluster>>
+  let operator: RotationOperator
+  let first: { files: Record<string, string>; objects: string; oldCa: string }
+
+  beforeAll(async () => {
+    cluster = await openCluster({ controlPlanes: 1, workers: 1 })
+    operator = await RotationOperator.open(cluster)
+    const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.crt'), 'utf8')
+    first = { files: nodeFiles(cluster), objects: await publicObjects(), oldCa }
+  }, 600_000)
+  afterAll(async () => {
+    operator?.close()
+    await cluster?.close()
+  }, 120_000)
+
+  /** What kcert writes to in the API, without versions. */
+  const publicObjects = async (): Promise<string> => {
+    const parts = await Promise.all(
+      [
+        ['-n', 'kube-public', 'get', 'configmap', 'cluster-info', '-o', 'jsonpath={.data.kubeconfig}'],
+        ['-n', 'kube-system', 'get', 'configmap', 'kubeadm-config', '-o', 'jsonpath={.data}'],
+        ['-n', 'default', 'get', 'configmap', 'kube-root-ca.crt', '-o', 'jsonpath={.data}'],
+      ].map((args) => cluster.kubectl(args)),
+    )
+    return parts.map(({ stdout }) => stdout).join('\n')
+  }
+
+  test.each([5, 9])(
+    'taken back from phase %i, every file has its bytes again',
+    async (phase) => {
+      await operator.run(['--through', String(phase)])
+      expect(nodeFiles(cluster)).not.toEqual(first.files)
+      await operator.must(['rollback', '--to', '0', '--yes'])
+      const now = nodeFiles(cluster)
+      expect(Object.keys(now).filter((name) => now[name] !== first.files[name])).toEqual([])
+      expect(Object.keys(now)).toEqual(Object.keys(first.files))
+      expect(await publicObjects()).toBe(first.objects)
+      await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=30s'])
+    },
+    600_000,
+  )
+
+  test.each([
+    [2, /done write cp1:\/etc\/kubernetes\/manifests\/kube-controller-manager\.yaml/],
+    [9, /done write \S+:\/var\/lib\/kubelet\/pki\//],
+  ])(
+    'killed in phase %i, the same command goes on and ends as if nothing had been',
+    async (phase, at) => {
+      const args = ['--through', String(phase), '--yes']
+      expect((await operator.kcert(args, at)).code).toBe(killedCode)
+      await operator.must(args)
+    },
+    600_000,
+  )
+
+  test('the rest runs to its end, and the cluster is one that kubeadm made', async () => {
+    await operator.run(['--through', '12'])
+    expect(staticPods(cluster)).toEqual(
+      Object.fromEntries(
+        Object.keys(staticPods(cluster)).map((name) => {
+          const [node, manifest] = name.split('/')
+          return [name, first.files[`${node}:/etc/kubernetes/manifests/${manifest}.yaml 600`]]
+        }),
+      ),
+    )
+    expect(Object.keys(nodeFiles(cluster)).filter((name) => name.includes('kcert'))).toEqual([])
+    const kubeadm = await cluster.onNode('cp1', ['kubeadm', 'certs', 'check-expiration'])
+    expect(kubeadm.stdout).not.toMatch(/invalid|MISSING/i)
+  }, 900_000)
+
+  test('a worker joins, and trusts the new CA alone', async () => {
+    await cluster.join('w2')
+    expect(await holdersOf(cluster, first.oldCa)).toEqual([])
+    const answers = await answersToOldCertificate(cluster)
+    expect(Object.entries(answers).filter(([, status]) => status !== '401')).toEqual([])
+    expect(Object.keys(answers)).toContain('w2/kubelet')
+  }, 400_000)
+})

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { describeOnCluster, withCluster } from './fixture.ts'
+import { answersToOldCertificate, holdersOf, staticPods } from './rotation-aftermath.ts'
+import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
+import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
+
+// What the whole of kcert rotate-ca is for: both CAs of a real cluster with three control planes are replaced by one command, and
+// nobody notices who follows the rules. The prober opens a fresh connection every 200 ms for each trust and each credential.
+
+describeOnCluster('kcert rotate-ca --all', () => {
+  test('no client that follows the rules fails, and the old CA is gone', async () => {
+    const request = { controlPlanes: 3, workers: 1, addons: true }
+    await withCluster(request, async (cluster) => {
+      const definitions = staticPods(cluster)
+      const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.crt'), 'utf8')
+      const operator = await RotationOperator.open(cluster)
+      try {
+        const evidence = await rotateUnderWatch(cluster, operator, ['--all', ...waiversOfLab])
+        process.stderr.write(describeEvidence(evidence))
+        const { verdict, phases, restarted, notReadySeconds, seconds } = evidence
+        expect(verdict.unexpected.slice(0, 20)).toEqual([])
+        expect(verdict.samples).toBeGreaterThan(20_000)
+        expect(phases.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+        expect(restarted).toEqual([])
+        expect(notReadySeconds).toBe(0)
+        // On two quiet cores 9 minutes; CI shares its machine.
+        expect(seconds).toBeLessThan(process.env.CI === undefined ? 540 : 900)
+        expect(staticPods(cluster)).toEqual(definitions)
+        expect(await holdersOf(cluster, oldCa)).toEqual([])
+        const answers = await answersToOldCertificate(cluster)
+        expect(Object.entries(answers).filter(([, status]) => status !== '401')).toEqual([])
+      } finally {
+        operator.close()
+      }
+    })
+  }, 1_800_000)
+})
