@@ -79,6 +79,8 @@ function writeConfig(nodes: readonly NodeIdentity[]): void {
       'defaults',
       '  mode tcp',
       '  timeout connect 2s',
+      // A server that refuses is taken out at once; one that answers late on a busy machine is not down.
+      '  timeout check 4s',
       '  timeout client 1h',
       '  timeout server 1h',
     ],

@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Cluster } from './fixture.ts'
 import { probeFiles } from './prober.ts'
@@ -6,6 +6,12 @@ import { probeFiles } from './prober.ts'
 // What a rotation leaves behind, asked of nodes and cluster without kcert.
 
 const manifests = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'etcd']
+
+/** The cluster CA's certificate, as it lies on the first control plane now. */
+export function oldCaOf(cluster: Cluster): string {
+  const file = cluster.spec.flavour === 'plain' ? '/etc/kubernetes/ssl/ca.pem' : '/etc/kubernetes/pki/ca.crt'
+  return readFileSync(cluster.hostPath('cp1', file), 'utf8')
+}
 
 /** The bytes of every static pod's manifest, by node and name. */
 export function staticPods(cluster: Cluster): Record<string, string> {
@@ -26,6 +32,7 @@ export function nodeFiles(cluster: Cluster): Record<string, string> {
   for (const { name } of cluster.nodes()) {
     for (const folder of ['/etc/kubernetes', '/var/lib/kubelet/pki']) {
       const root = cluster.hostPath(name, folder)
+      if (!existsSync(root)) continue
       for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
         if (!entry.isFile()) continue
         const path = join(entry.parentPath, entry.name)

@@ -19,21 +19,21 @@ export interface Evidence {
   readonly table: readonly Expectation[]
 }
 
-/** Rotates by one command, and returns what was seen from before it to after it. */
+/** Rotates by these commands, one after the other, and returns what was seen from before the first to after the last. */
 export async function rotateUnderWatch(
   cluster: Cluster,
   operator: RotationOperator,
-  args: readonly string[] = ['--all'],
+  ...commands: readonly (readonly string[])[]
 ): Promise<Evidence> {
   const before = await processes(cluster)
   const prober = await cluster.probe(await logTargets(cluster))
   const watcher = new Watcher(cluster.nodes(), cluster.spec)
   const began = performance.now()
-  let run: RotationRun | undefined
+  const phases: RotationRun['phases'][number][] = []
   let watched: readonly Sample[] = []
   let seconds = 0
   try {
-    run = await operator.run(args)
+    for (const command of commands) phases.push(...(await operator.run(command)).phases)
   } finally {
     seconds = (performance.now() - began) / 1000
     watched = await watcher.stop()
@@ -43,9 +43,9 @@ export async function rotateUnderWatch(
   const table = expectations(operator.journal())
   const after = await processes(cluster)
   return {
-    verdict: judge([...samples.filter(({ kind }) => kind !== 'counter'), ...watched], table),
+    verdict: judge([...samples.filter(({ kind }) => kind !== 'counter'), ...watched].map(named), table),
     seconds,
-    phases: run.phases.map(({ number, beganAt, endedAt, actions }) => ({
+    phases: phases.map(({ number, beganAt, endedAt, actions }) => ({
       number,
       seconds: (Date.parse(endedAt) - Date.parse(beganAt)) / 1000,
       actions,
@@ -56,6 +56,14 @@ export async function rotateUnderWatch(
       Math.max(...watched.filter(({ kind }) => kind === 'signing').map(({ ms }) => ms)) / 1000,
     table,
   }
+}
+
+/** What an API server says of its own way to a kubelet or a service, when trust is what fails there. */
+function named(sample: Sample): Sample {
+  const isTrust = /x509|certificate|tls: |Unauthorized/i.test(sample.error ?? '')
+  return isTrust && (sample.outcome === 'http' || sample.outcome === 'error')
+    ? { ...sample, outcome: 'untrusted' }
+    : sample
 }
 
 /**
@@ -130,6 +138,9 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
     acts.find((act) => act.kind === 'intent' && act.phase === phase && pattern.test(act.what))?.at
   const bridgeGoes = firstIntent(12, /^write .*apiserver\.\w+ \(certificates\)/)
   const oldGoes = firstIntent(12, /^write /)
+  const kubeletClients = acts.filter(
+    ({ kind, what }) => kind === 'intent' && /^write .*kubelet-client\.\w+ \(reissued\)/.test(what),
+  )
   const restarts = acts.flatMap(({ kind, what, at }) =>
     kind === 'intent' && /^restart .*\/kubelet/.test(what)
       ? [
@@ -163,6 +174,17 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
             because: 'the old CA is dropped',
           },
         ]),
+    // An API server that loads its new client certificate, at most 34 s after the write, closes its connections to kubelets; what
+    // is on its way through them is cut. No handshake fails and nobody is refused.
+    ...kubeletClients.flatMap(({ what, at }) =>
+      (['logs', 'exec'] as const).map((kind) => ({
+        kind,
+        from: at,
+        until: later(at, 45_000),
+        allow: ['ok', 'cut', 'error', 'http'],
+        because: what,
+      })),
+    ),
     // A kubelet that was restarted knows its containers again after some 10 s.
     ...restarts.flatMap(({ what, from, until }) =>
       (['logs', 'exec'] as const).map((kind) => ({

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeOnCluster, openCluster } from './fixture.ts'
-import { answersToOldCertificate, holdersOf, nodeFiles, staticPods } from './rotation-aftermath.ts'
+import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { killedCode, RotationOperator } from './rotation-operator.ts'
 
 // A rotation that does not go through in one piece: taken back from two of its phases, then killed in two, and carried to its end.
@@ -15,7 +14,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     operator = await RotationOperator.open(cluster)
-    const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.crt'), 'utf8')
+    const oldCa = oldCaOf(cluster)
     first = { files: nodeFiles(cluster), objects: await publicObjects(), oldCa }
   }, 600_000)
   afterAll(async () => {

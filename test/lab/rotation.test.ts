@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { describeOnCluster, withCluster } from './fixture.ts'
-import { answersToOldCertificate, holdersOf, staticPods } from './rotation-aftermath.ts'
+import { answersToOldCertificate, holdersOf, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
 import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
 
@@ -13,7 +12,7 @@ describeOnCluster('kcert rotate-ca --all', () => {
     const request = { controlPlanes: 3, workers: 1, addons: true }
     await withCluster(request, async (cluster) => {
       const definitions = staticPods(cluster)
-      const oldCa = readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.crt'), 'utf8')
+      const oldCa = oldCaOf(cluster)
       const operator = await RotationOperator.open(cluster)
       try {
         const evidence = await rotateUnderWatch(cluster, operator, ['--all', ...waiversOfLab])

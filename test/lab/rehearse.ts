@@ -1,0 +1,171 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Cluster, withCluster } from './fixture.ts'
+import { describeError } from './lab-error.ts'
+import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
+import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
+import { killedCode, RotationOperator, waiversOfLab } from './rotation-operator.ts'
+import type { ClusterRequest } from './spec.ts'
+import { folders } from './state.ts'
+
+const usage = `npm run rehearse -- [--full] [--only NAME]   rotations of the lab's cluster, watched, with their evidence
+
+Without flags: three control planes and a worker with all add-ons, RSA, by one command. --full: the variants too, one after the
+other, some two hours on two cores; --only runs the one of that name. Exit code 3 when a rehearsal was not as it must be.
+`
+
+interface Rehearsal {
+  readonly name: string
+  readonly request: ClusterRequest
+  /** Returns the evidence as text. Throws when it is not as it must be. */
+  readonly run: (cluster: Cluster, operator: RotationOperator) => Promise<string>
+}
+
+const large = { controlPlanes: 3, workers: 1, addons: true } as const
+const small = { controlPlanes: 1, workers: 1 } as const
+const all = ['--all', ...waiversOfLab]
+const phases = Array.from({ length: 12 }, (_, index) => index + 1)
+
+const rehearsals: readonly Rehearsal[] = [
+  {
+    name: 'rsa',
+    request: large,
+    run: (cluster, operator) => watched(cluster, operator, [all], ['w2', 'cp4']),
+  },
+  {
+    name: 'ecdsa',
+    request: { ...large, keys: 'ECDSA-P256' },
+    run: (cluster, operator) => watched(cluster, operator, [all]),
+  },
+  {
+    name: 'all-flags',
+    request: { ...large, allFlags: true },
+    run: (cluster, operator) => watched(cluster, operator, [all]),
+  },
+  {
+    name: 'plain',
+    request: { ...small, flavour: 'plain', addons: true },
+    run: (cluster, operator) => watched(cluster, operator, [[...all, '--accept-outage']]),
+  },
+  {
+    name: 'twelve-commands',
+    request: small,
+    run: (cluster, operator) =>
+      watched(
+        cluster,
+        operator,
+        phases.map((phase) => ['--phase', String(phase)]),
+      ),
+  },
+  { name: 'rollbacks', request: small, run: rolledBack },
+  { name: 'kills', request: small, run: killed },
+]
+
+/** The whole rotation, beside prober and watcher; then what is left of the old CA, and nodes that join. */
+async function watched(
+  cluster: Cluster,
+  operator: RotationOperator,
+  commands: readonly (readonly string[])[],
+  joining: readonly string[] = [],
+): Promise<string> {
+  const before = cluster.spec.flavour === 'kubeadm' ? staticPods(cluster) : {}
+  const oldCa = oldCaOf(cluster)
+  const evidence = await rotateUnderWatch(cluster, operator, ...commands)
+  const faults = evidence.verdict.unexpected.length + evidence.restarted.length + evidence.notReadySeconds
+  const text = describeEvidence(evidence)
+  const after = cluster.spec.flavour === 'kubeadm' ? staticPods(cluster) : {}
+  const changed = Object.keys(before).filter((name) => before[name] !== after[name])
+  for (const node of joining) await cluster.join(node)
+  const holders = await holdersOf(cluster, oldCa)
+  const answers = Object.entries(await answersToOldCertificate(cluster))
+  const accepting = answers.filter(([, status]) => status !== '401').map(([server]) => server)
+  const lines = [
+    `manifests that differ      ${named(changed)}`,
+    `who holds the old CA       ${named(holders)}`,
+    `who accepts an old client  ${named(accepting)} (of ${answers.length} asked)`,
+    ...(joining.length > 0 ? [`joined afterwards          ${joining.join(', ')}`] : []),
+  ]
+  const report = `${text}${lines.join('\n')}\n`
+  const allowed = cluster.spec.allFlags || cluster.spec.flavour === 'plain' ? evidence.restarted.length : 0
+  if (faults - allowed + changed.length + holders.length + accepting.length > 0) throw new Error(report)
+  return report
+}
+
+function named(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : names.join(', ')
+}
+
+/** From each phase that has a way back: to it, and all the way back. */
+async function rolledBack(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const first = nodeFiles(cluster)
+  const lines: string[] = []
+  for (const phase of phases.slice(0, 11)) {
+    const began = performance.now()
+    await operator.run(['--through', String(phase)])
+    await operator.must(['rollback', '--to', '0', '--yes'])
+    const now = nodeFiles(cluster)
+    const names = new Set([...Object.keys(first), ...Object.keys(now)])
+    const changed = [...names].filter((name) => first[name] !== now[name])
+    if (changed.length > 0) throw new Error(`rolled back from ${phase}, these differ: ${changed.join(', ')}`)
+    lines.push(`rolled back from ${phase}: every file as it was, ${seconds(began)} there and back`)
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/** Killed once in each phase that does something, and run again; in the end as if nothing had been. */
+async function killed(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const before = staticPods(cluster)
+  const oldCa = oldCaOf(cluster)
+  const lines: string[] = []
+  for (const phase of phases) {
+    const began = performance.now()
+    const args = ['--through', String(phase), '--yes']
+    const { code } = await operator.kcert(args, /^ {2}done /)
+    await operator.must(args)
+    lines.push(
+      `phase ${phase}: ${code === killedCode ? 'killed after its first act' : 'nothing to kill'}, ${seconds(began)}`,
+    )
+  }
+  const after = staticPods(cluster)
+  const changed = Object.keys(before).filter((name) => before[name] !== after[name])
+  const holders = await holdersOf(cluster, oldCa)
+  const report = `${lines.join('\n')}\nmanifests that differ: ${named(changed)}\nwho holds the old CA: ${named(holders)}\n`
+  if (changed.length + holders.length > 0) throw new Error(report)
+  return report
+}
+
+function seconds(began: number): string {
+  return `${((performance.now() - began) / 1000).toFixed(0)} s`
+}
+
+const { values } = parseArgs({
+  options: { full: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
+})
+if (values.help) process.stdout.write(usage)
+else {
+  const chosen = rehearsals.filter(({ name }, index) =>
+    values.only === undefined ? values.full || index === 0 : name === values.only,
+  )
+  if (chosen.length === 0) process.stdout.write(usage)
+  const folder = join(folders.state, 'rehearsals')
+  mkdirSync(folder, { recursive: true })
+  for (const { name, request, run } of chosen) {
+    process.stdout.write(`== ${name}\n`)
+    try {
+      const text = await withCluster(request, async (cluster) => {
+        const operator = await RotationOperator.open(cluster)
+        try {
+          return await run(cluster, operator)
+        } finally {
+          operator.close()
+        }
+      })
+      writeFileSync(join(folder, `${name}.txt`), text)
+      process.stdout.write(text)
+    } catch (error) {
+      process.exitCode = 3
+      process.stdout.write(`NOT AS IT MUST BE\n${describeError(error)}\n`)
+    }
+  }
+}
