@@ -180,8 +180,9 @@ export class Rotation {
         await this.record({ kind: 'phase', phase: number, event: 'begun' })
       }
       await this.performAll(plan.steps)
-      const open = await this.settle(phase)
-      if (open.length > 0 && round === mostRounds) throw unclosed(phase, open)
+      const { open, on } = await this.settle(phase)
+      if (open.length === 0) return this.held(phase, on.seen, on.target)
+      if (round === mostRounds) throw unclosed(phase, open)
     }
   }
 
@@ -222,15 +223,19 @@ export class Rotation {
     await this.record({ kind: 'rotation', changes, wish })
   }
 
-  /** Waits while the picture lags behind what was done; returns what stays open. */
-  private async settle(phase: Phase): Promise<readonly Gap[]> {
+  /** Waits while the picture lags behind what was done; returns what stays open, and the picture that says so. */
+  private async settle(
+    phase: Phase,
+  ): Promise<{ open: readonly Gap[]; on: { seen: Picture; target: Target } }> {
     const { pace } = this.around
     const deadline = pace.now() + settleMs
     for (;;) {
-      const { seen, target } = await this.look(phase)
+      const on = await this.look(phase)
+      const { seen, target } = on
       const open = phase.gaps(seen, target)
       // What a plan can close is the next round's.
-      if (open.length === 0 || pace.now() >= deadline || phase.plan(seen, target).length > 0) return open
+      if (open.length === 0 || pace.now() >= deadline || phase.plan(seen, target).length > 0)
+        return { open, on }
       await pace.sleep(pollMs)
     }
   }
