@@ -73,9 +73,35 @@ kc_open() {
   else kc_block data <&5; fi
 }
 
+# PATH...: as kc_read stat, with one process for all files instead of one or three for each. False when a file was gone in between.
+kc_stats() {
+  n=$# there= i=0
+  for f; do if [ -e "$f" ]; then there=\${there}y; set -- "$@" "$f"; else there=\${there}n; fi; done
+  S=$(shift $n; [ $# -eq 0 ] || exec stat -L -c "%f %u %g %s $kc_mtime" "$@" 2>/dev/null) || return 1
+  M=$(shift $n; [ $# -eq 0 ] || exec stat -c $kc_mtime "$@" 2>/dev/null) || return 1
+  for f; do
+    [ $i -lt $n ] || break
+    echo "file $i"; i=$((i + 1)) s= m=
+    case $there in y*) read -r s <&6; read -r m <&7 ;; esac
+    there=\${there#?}
+    if [ -L "$f" ]; then
+      printf 'link %s\\n' "$(readlink "$f")"
+      if [ "$m" ]; then echo "linked $m"; else stat -c "linked $kc_mtime" "$f"; fi
+    fi
+    if [ "$s" ]; then echo "stat $s"
+    elif ! kc_absent "$f"; then echo 'error this user may not search its folder'; fi
+  done 6<<KC_S 7<<KC_M
+$S
+KC_S
+$M
+KC_M
+  return 0
+}
+
 # LIMIT|sum|stat PATH...
 kc_read() {
   want=$1; shift
+  if [ "$want" = stat ] && kc_stats "$@"; then return; fi
   i=0
   for f; do
     echo "file $i"; i=$((i + 1))

@@ -7,6 +7,7 @@ import { type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
+import { inventoryNode } from '../rotation/inventory.ts'
 import type { ProcessId } from '../rotation/picture.ts'
 import { readCertificates } from '../x509/certificate.ts'
 import { createRequest } from '../x509/issuing.ts'
@@ -169,7 +170,7 @@ export class Probing {
     const users = new Set<string>()
     for (const { node } of await this.planes.apiServers()) {
       const running = await this.running(`${node}/kube-apiserver`)
-      const trust = { ca: own.ca, name: own.serverName }
+      const trust = { ca: own.ca, name: this.nameAt(node, own.serverName) }
       const answer = await this.dial(`${node}/kube-apiserver`, running, {
         ...whoAmI,
         ...(own.client === undefined ? {} : { client: own.client }),
@@ -184,6 +185,17 @@ export class Probing {
       users.add(userIn(answer.body))
     }
     return { ok: users.size > 0, detail: `${id} is ${[...users].join(' and ')} at every API server` }
+  }
+
+  /**
+   * The name that an API server is asked to prove. kubeadm's kubeconfigs of a control plane name their own node's address, which
+   * stands in no other node's certificate: the others are asked for theirs.
+   */
+  private nameAt(node: string, wanted: string): string {
+    const { nodes } = this.site.inventory
+    const named = nodes.find(({ addresses }) => addresses.includes(wanted))
+    if (named === undefined || named.name === node) return wanted
+    return inventoryNode(this.site.inventory, node)?.addresses[0] ?? 'kubernetes'
   }
 
   /** The path from API server to kubelet, in both directions of trust. */

@@ -22,6 +22,7 @@ import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
 import { preflight } from './refusals.ts'
+import { SharedLooks } from './shared-looks.ts'
 import type { Target } from './target.ts'
 import { targetOf, targetSections, type Wish } from './target-reading.ts'
 
@@ -77,9 +78,11 @@ export class Rotation {
   private last: string | undefined
   private entries: JournalEntry[] = []
   private writing: Promise<void> = Promise.resolve()
+  private readonly looks: SharedLooks
 
   private constructor(around: Surroundings) {
     this.around = around
+    this.looks = new SharedLooks(around.observer)
   }
 
   /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED. */
@@ -309,7 +312,7 @@ export class Rotation {
   /** An API server that does not answer for a moment is waited for like anything else. */
   private async missing(until: Condition): Promise<readonly Gap[]> {
     try {
-      const seen = await this.around.observer.observe(sectionsOf(until))
+      const seen = await this.looks.observe(sectionsOf(until))
       return missingFor(until, seen as Picture)
     } catch (error) {
       if (!(error instanceof KcertError) || error.code !== 'KCERT_UNREACHABLE') throw error

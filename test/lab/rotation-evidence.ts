@@ -26,7 +26,7 @@ export async function rotateUnderWatch(
   ...commands: readonly (readonly string[])[]
 ): Promise<Evidence> {
   const before = await processes(cluster)
-  const prober = await cluster.probe(await logTargets(cluster))
+  const prober = await cluster.probe([...(await logTargets(cluster)), '--interval', '500ms'])
   const watcher = new Watcher(cluster.nodes(), cluster.spec)
   const began = performance.now()
   const phases: RotationRun['phases'][number][] = []
@@ -51,7 +51,7 @@ export async function rotateUnderWatch(
       actions,
     })),
     restarted: [...before].flatMap(([name, start]) => (after.get(name) === start ? [] : [name])),
-    notReadySeconds: watched.filter(({ kind, outcome }) => kind === 'node' && outcome !== 'ok').length / 2,
+    notReadySeconds: watched.filter(({ kind, outcome }) => kind === 'node' && outcome !== 'ok').length,
     longestSigningSeconds:
       Math.max(...watched.filter(({ kind }) => kind === 'signing').map(({ ms }) => ms)) / 1000,
     table,

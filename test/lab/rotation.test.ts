@@ -5,7 +5,7 @@ import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
 import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
 
 // What the whole of kcert rotate-ca is for: both CAs of a real cluster with three control planes are replaced by one command, and
-// nobody notices who follows the rules. The prober opens a fresh connection every 200 ms for each trust and each credential.
+// nobody notices who follows the rules. The prober opens a fresh connection every 500 ms for each trust and each credential.
 
 describeOnCluster('kcert rotate-ca --all', () => {
   test('no client that follows the rules fails, and the old CA is gone', async () => {

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
-import { countingPods } from './addons.ts'
 import { issueRequest } from './certificates.ts'
 import { sleep } from './command.ts'
-import { isTrue } from './kubectl.ts'
+import { isTrue, type Pod } from './kubectl.ts'
 import { probeFiles } from './prober.ts'
 import { type NodeIdentity, network } from './spec.ts'
 import type { Sample } from './verdict.ts'
@@ -25,12 +24,12 @@ export class Watcher {
       { name: 'lb', host: network.loadBalancer },
     ]
     const jobs = [
-      this.every(500, () => this.nodes()),
-      this.every(1000, () => this.signing()),
+      this.every(1000, () => this.nodes()),
+      this.every(3000, () => this.signing()),
       ...(options.addons
         ? [
-            ...endpoints.map((endpoint) => this.every(1000, () => this.aggregated(endpoint))),
-            ...endpoints.map((endpoint) => this.every(1000, () => this.webhook(endpoint))),
+            ...endpoints.map((endpoint) => this.every(2000, () => this.aggregated(endpoint))),
+            ...endpoints.map((endpoint) => this.every(2000, () => this.webhook(endpoint))),
             this.every(2000, () => this.counters()),
           ]
         : []),
@@ -145,7 +144,7 @@ export class Watcher {
   }
 
   private async counters(): Promise<void> {
-    const pods = await countingPods().catch(() => [])
+    const pods = await this.countingPods().catch(() => [])
     const counts = await Promise.all(
       pods.map(async ({ name, url }) => {
         const at = new Date().toISOString()
@@ -160,6 +159,14 @@ export class Watcher {
       }),
     )
     this.seen.push(...counts.flatMap((one) => one ?? []))
+  }
+
+  private async countingPods(): Promise<{ name: string; url: string }[]> {
+    const path = '/api/v1/namespaces/lab/pods?labelSelector=lab.local/counts'
+    const { items } = JSON.parse(await this.call({ path })) as { items: Pod[] }
+    return items
+      .filter(({ status }) => status.phase === 'Running' && status.podIP !== undefined)
+      .map(({ metadata, status }) => ({ name: metadata.name, url: `http://${status.podIP}:8080/counts` }))
   }
 
   private call({

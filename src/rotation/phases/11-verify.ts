@@ -64,8 +64,9 @@ export const verify = definePhase({
 function podWaits(seen: Seen<Sees>, target: Target): readonly Action[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
-  const instant = rereadInstant(seen.pods, target)
   const isLate = seen.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
+  // A volume that is still to change does so now at the earliest.
+  const instant = Math.max(rereadInstant(seen.pods, target), isLate ? seen.atMs + rereadMs : 0)
   const volumes: Action = {
     kind: 'wait',
     phase: 11,

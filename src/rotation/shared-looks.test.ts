@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import type { Observer } from './ports.ts'
+import { SharedLooks } from './shared-looks.ts'
+
+/** An observer whose looks end when the test says so; each answers with its number. */
+function slowObserver() {
+  const ends: (() => void)[] = []
+  const observe = () => {
+    const number = ends.length + 1
+    const { promise, resolve } = Promise.withResolvers<{ atMs: number }>()
+    ends.push(() => resolve({ atMs: number }))
+    return promise
+  }
+  return { observer: { observe } as unknown as Observer, ends }
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+test('who asks while a look is under way shares the next one, which begins afterwards', async () => {
+  const { observer, ends } = slowObserver()
+  const looks = new SharedLooks(observer)
+  const first = looks.observe(['pods'])
+  const [second, third] = [looks.observe(['pods']), looks.observe(['pods'])]
+  expect(ends).toHaveLength(1)
+  ends[0]!()
+  expect(await first).toEqual({ atMs: 1 })
+  await settled()
+  expect(ends).toHaveLength(2)
+  ends[1]!()
+  expect(await Promise.all([second, third])).toEqual([{ atMs: 2 }, { atMs: 2 }])
+})
+
+test('other sections are another look, and a look that failed does not stop the next', async () => {
+  const { ends } = slowObserver()
+  let fails = true
+  const observer = {
+    observe: async () => {
+      if (fails) throw new Error('no answer')
+      return { atMs: 1 }
+    },
+  } as unknown as Observer
+  const looks = new SharedLooks(observer)
+  const first = looks.observe(['pods'])
+  const second = looks.observe(['pods'])
+  const other = looks.observe(['leases'])
+  fails = false
+  await expect(first).rejects.toThrow('no answer')
+  await expect(other).rejects.toThrow('no answer')
+  expect(await second).toEqual({ atMs: 1 })
+  expect(await looks.observe(['pods'])).toEqual({ atMs: 1 })
+  expect(ends).toEqual([])
+})
