@@ -19,6 +19,12 @@ export interface Evidence {
   readonly table: readonly Expectation[]
 }
 
+/** Gentle enough for two cores that carry four nodes beside it: each exec starts a process in a container. */
+const probing = ['--interval', '500ms', '--slow-interval', '8s']
+
+/** How long before its end a probe may have begun: the prober's own time limit. */
+const longestProbeMs = 5_000
+
 /** Rotates by these commands, one after the other, and returns what was seen from before the first to after the last. */
 export async function rotateUnderWatch(
   cluster: Cluster,
@@ -26,7 +32,7 @@ export async function rotateUnderWatch(
   ...commands: readonly (readonly string[])[]
 ): Promise<Evidence> {
   const before = await processes(cluster)
-  const prober = await cluster.probe([...(await logTargets(cluster)), '--interval', '500ms'])
+  const prober = await cluster.probe([...(await logTargets(cluster)), ...probing])
   const watcher = new Watcher(cluster.nodes(), cluster.spec)
   const began = performance.now()
   const phases: RotationRun['phases'][number][] = []
@@ -152,7 +158,27 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
         ]
       : [],
   )
+  const event = (phase: number, what: string) =>
+    journal.find((entry) => entry.kind === 'phase' && entry.phase === phase && entry.event === what)?.time
+  // The add-on's only replica is replaced: once by phase 4, once by its owner after phase 9.
+  const replacements = [
+    { from: firstIntent(4, /^roll Deployment kube-system\/metrics-server/), until: event(4, 'held') },
+    { from: event(9, 'held'), until: event(10, 'begun') },
+  ]
   return [
+    ...replacements.flatMap(({ from, until }) =>
+      from === undefined || until === undefined
+        ? []
+        : [
+            {
+              kind: 'aggregated' as const,
+              from: later(from, -longestProbeMs),
+              until,
+              allow: ['ok', 'http', 'timeout'],
+              because: 'the only replica of metrics-server is replaced',
+            },
+          ],
+    ),
     ...(bridgeGoes === undefined
       ? []
       : [
@@ -179,7 +205,7 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
     ...kubeletClients.flatMap(({ what, at }) =>
       (['logs', 'exec'] as const).map((kind) => ({
         kind,
-        from: at,
+        from: later(at, -longestProbeMs),
         until: later(at, 45_000),
         allow: ['ok', 'cut', 'error', 'http'],
         because: what,
@@ -190,7 +216,7 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
       (['logs', 'exec'] as const).map((kind) => ({
         kind,
         target: /^restart (\S+)\/kubelet/.exec(what)![1]!,
-        from: later(from, -500),
+        from: later(from, -longestProbeMs),
         until: later(until ?? from, 15_000),
         allow: ['ok', 'http', 'refused', 'cut', 'error', 'timeout'],
         because: what,

@@ -483,16 +483,22 @@ function remains(seen: Picture, target: Target): Part {
               change: { kind: 'delete' },
             } as const,
           ]),
-      ...files.map(
-        ({ node, path, digest, mode }): WriteFile => ({
-          kind: 'write-file',
-          phase: 12,
-          node,
-          path,
-          replaces: digest,
-          content: { kind: 'nothing' },
-          mode,
-        }),
+      ...together(
+        target.atOnce,
+        [...Map.groupBy(files, ({ node }) => node)].map(([name, own]) => ({
+          name,
+          steps: own.map(
+            ({ node, path, digest, mode }): WriteFile => ({
+              kind: 'write-file',
+              phase: 12,
+              node,
+              path,
+              replaces: digest,
+              content: { kind: 'nothing' },
+              mode,
+            }),
+          ),
+        })),
       ),
     ],
   }
