@@ -24,6 +24,11 @@ export function adviceOn(object: SigningRequest, request: CertificateRequest): A
 }
 
 const advisers: readonly Adviser[] = [
+  function misspelledFields({ unknownFields = [] }) {
+    if (unknownFields.length === 0) return undefined
+    const detail = `no such object has ${listed(unknownFields)}: the API server drops it`
+    return { id: 'unknown-fields', detail, next: 'look for a misspelled name, or leave it out' }
+  },
   function usagesByKey({ usages }, { publicKey: { algorithm } }) {
     const id = 'usages-by-key'
     const enciphers = usages.includes('key encipherment')

@@ -8,6 +8,7 @@ import { factsOfNodes } from './approval/node-list.ts'
 import { builtinPolicies, readPolicies } from './approval/policy-file.ts'
 import { checkRequest } from './check.ts'
 import type { CheckReport } from './check-report.ts'
+import { readSigningRequests } from './manifest-reading.ts'
 import type { SigningRequest } from './signing-request.ts'
 
 const client = 'kubernetes.io/kube-apiserver-client'
@@ -162,6 +163,20 @@ describe('a request that nobody has sent yet', () => {
     ])
     const nameless = await check(draft(ann, 'example.com/serving', ['server auth']))
     expect(nameless.advice.map(({ id }) => id)).toEqual(['server-names'])
+  })
+
+  test('says which fields of a manifest no such object has', async () => {
+    const request = Buffer.from(requestPem(ann)).toString('base64')
+    const spec = { request, signerName: client, usages: ['client auth'], expirationSecond: 900 }
+    const manifest = { kind: 'CertificateSigningRequest', metadata: { name: 'ann', lables: {} }, spec }
+    const [object] = await readSigningRequests(JSON.stringify(manifest))
+    const { advice } = await check(object!)
+    expect(advice.map(({ id, detail }) => [id, detail])).toEqual([
+      [
+        'unknown-fields',
+        'no such object has "metadata.lables", "spec.expirationSecond": the API server drops it',
+      ],
+    ])
   })
 })
 

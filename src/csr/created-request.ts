@@ -1,6 +1,7 @@
 import { writePem } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
 import type { CreatedRequest } from './create-report.ts'
+import { shortestRsaBits } from './key-strength.ts'
 import type { Manifest } from './manifest.ts'
 
 /** Returns a request that was made as the report shows it. */
@@ -27,4 +28,11 @@ export function createdRequest(
     ...(manifest === undefined ? {} : { manifest }),
     files,
   }
+}
+
+/** Returns what is to be said of the key of a request: one that was taken may be weaker than kcert would make it. */
+export function keyNotices({ publicKey: { algorithm, bits } }: CreatedRequest): string[] {
+  return algorithm === 'RSA' && bits !== undefined && bits < shortestRsaBits
+    ? [`the key, RSA ${bits}, is too weak: an approver denies the request`]
+    : []
 }

@@ -59,7 +59,37 @@ export function signingRequestOf(object: Node): SigningRequest {
     extra: Object.fromEntries(entriesOf(at('spec', 'extra')).map(([key, values]) => [key, textsOf(values)])),
     conditions: itemsOf(at('status', 'conditions')).map(conditionOf),
     ...(certificate === undefined || certificate.length === 0 ? {} : { certificate }),
+    ...unknownFields(object),
   }
+}
+
+const fieldsOf: readonly (readonly [path: readonly string[], fields: ReadonlySet<string>])[] = [
+  [[], new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status'])],
+  [
+    ['metadata'],
+    new Set([
+      ...['name', 'generateName', 'namespace', 'selfLink', 'uid', 'resourceVersion', 'generation'],
+      ...['creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations'],
+      ...['ownerReferences', 'finalizers', 'managedFields'],
+    ]),
+  ],
+  [
+    ['spec'],
+    new Set([
+      ...['request', 'signerName', 'expirationSeconds', 'usages', 'username', 'uid', 'groups', 'extra'],
+    ]),
+  ],
+  [['status'], new Set(['conditions', 'certificate'])],
+]
+
+/** k8s.io/api certificates/v1 and k8s.io/apimachinery meta/v1 name these. */
+function unknownFields(object: Node): Pick<SigningRequest, 'unknownFields'> {
+  const unknown = fieldsOf.flatMap(([path, fields]) =>
+    entriesOf(path.length === 0 ? object : valueAt(object, ...path))
+      .filter(([key]) => !fields.has(key))
+      .map(([key]) => [...path, key].join('.')),
+  )
+  return unknown.length === 0 ? {} : { unknownFields: unknown }
 }
 
 function conditionOf(node: Node): RequestCondition {

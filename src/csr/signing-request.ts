@@ -37,6 +37,8 @@ export interface SigningRequest {
   readonly conditions: readonly RequestCondition[]
   /** status.certificate with its base64 undone. */
   readonly certificate?: Uint8Array
+  /** Fields of a manifest that no object of this kind has ("spec.expirationSecond"), which the API server drops. */
+  readonly unknownFields?: readonly string[]
 }
 
 /** True when the object has this condition; one that is not True counts for nothing (pkg/controller/certificates). */

@@ -25,7 +25,7 @@ import {
   wishOf,
 } from '../../cli/request-wish.ts'
 import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
-import { createdRequest } from '../../csr/created-request.ts'
+import { createdRequest, keyNotices } from '../../csr/created-request.ts'
 import { kubeadmRequests } from '../../csr/kubeadm-requests.ts'
 import { type Manifest, manifestOf } from '../../csr/manifest.ts'
 import { shellWord } from '../../csr/quoting.ts'
@@ -146,7 +146,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     }
     const object = isReport(flags.output) ? objectForReport(spec, made.der) : { manifest, notices: [] }
     const created = createdRequest(made.der, files, { row: flags.kubeadm, manifest: object.manifest })
-    await this.tell([created], [...spec.notices, ...object.notices], flags)
+    await this.tell([created], [...spec.notices, ...object.notices, ...keyNotices(created)], flags)
     return exitCodes.done
   }
 

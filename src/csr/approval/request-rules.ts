@@ -1,6 +1,7 @@
 import { nameOfOid } from '../../x509/oids.ts'
 import type { CertificateRequest } from '../../x509/request.ts'
 import { signatureFault } from '../../x509/signature-fault.ts'
+import { shortestRsaBits } from '../key-strength.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Duty, Finding } from '../rule.ts'
 import { isDnsName, isSubdomain } from '../signer-name.ts'
@@ -53,7 +54,6 @@ function possession(request: CertificateRequest): Finding {
       )
 }
 
-const shortestRsaBits = 2048
 const strongCurves: ReadonlySet<string> = new Set(['P-256', 'P-384', 'P-521'])
 
 function keyStrength({ publicKey }: CertificateRequest): Finding {
