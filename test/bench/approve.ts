@@ -14,11 +14,13 @@ import { peer } from './peers.ts'
 import { requestFolder } from './requests.ts'
 
 // Approving and fetching on the API server of a running lab, by kcert and by kubectl. What is approved once cannot be approved
-// again, so that each row has requests of its own, and is measured once: the rows are rates, not times.
+// again, so that each row has requests of its own: the rows are rates, not times. All are measured in turn, and then all once more,
+// and the better of two counts: what the neighbours of a shared machine did to one of them says nothing of the program.
 
 const many = 2_000
 /** kubectl takes minutes for thousands: it lets through 5 calls a second after the first 10, by its own choice. */
-const someAtOnce = 300
+const someAtOnce = 100
+const rounds = 2
 const someInALoop = 60
 const leastTimesFaster = 10
 
@@ -61,9 +63,12 @@ export async function approveTable(folder: string): Promise<{ text: string; isMi
   try {
     const policy = join(at, 'policy.yaml')
     writeFileSync(policy, policyText)
-    const rows: Row[] = []
+    const best = new Map<string, Row>()
     let all: string[] = []
-    for (const contender of contenders(kubectl, policy, at)) {
+    const measured = Array.from({ length: rounds }, (_, round) =>
+      contenders(kubectl, policy, join(at, String(round))),
+    ).flat()
+    for (const contender of measured) {
       if (contender.goesOn !== true) {
         await removeRequests(cluster, all)
         all = await makeRequests(cluster, contender.count)
@@ -76,11 +81,12 @@ export async function approveTable(folder: string): Promise<{ text: string; isMi
       const seconds = (performance.now() - started) / 1000
       const connections = proxy.connections() - before
       await expectApproved(cluster, names)
-      rows.push({ name: contender.name, count: names.length, seconds, connections })
+      const row = { name: contender.name, count: names.length, seconds, connections }
+      if (rate(row) > rate(best.get(row.name))) best.set(row.name, row)
       process.stderr.write(`${contender.name}: ${(names.length / seconds).toFixed(1)}/s\n`)
     }
     await removeRequests(cluster, all)
-    return tableOf(rows)
+    return tableOf([...best.values()])
   } finally {
     cluster.close()
     proxy.close()
@@ -183,8 +189,11 @@ function contenders(kubectl: string, policy: string, folder: string): readonly C
   ]
 }
 
+function rate(row: Row | undefined): number {
+  return row === undefined ? 0 : row.count / row.seconds
+}
+
 function tableOf(rows: readonly Row[]): { text: string; isMissed: boolean } {
-  const rate = ({ count, seconds }: Row): number => count / seconds
   const lines = rows.map(
     (row) =>
       `| ${row.name} | ${row.count.toLocaleString('en')} | ${row.seconds.toFixed(1)} | ${rate(row).toFixed(1)} | ${row.connections} |`,
@@ -201,7 +210,7 @@ ${lines.join('\n')}
 
 kcert lists or reads what is to be judged, reads each request again and then approves it: two calls or three for each. kubectl
 reads and approves, and lets through 5 calls a second by its own choice. What kcert fetches it holds against request and CA, and
-writes into a file of its own.
+writes into a file of its own. Each row is the better of two.
 
 Target: kcert at least ${leastTimesFaster} × the faster of the two: ${isMissed ? 'missed' : 'met'} (${times.toFixed(1)} ×).`
   return { text, isMissed }
