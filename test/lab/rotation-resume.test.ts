@@ -1,3 +1,4 @@
+import { copyFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeOnCluster, openCluster } from './fixture.ts'
 import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
