@@ -160,25 +160,27 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
   )
   const event = (phase: number, what: string) =>
     journal.find((entry) => entry.kind === 'phase' && entry.phase === phase && entry.event === what)?.time
-  // The add-on's only replica is replaced: by kcert, which says so, and by its owner after phase 9.
+  // An add-on's only replica is replaced: by kcert, which says so, and by its owner after phase 9.
   const rolls = acts.filter(
     ({ kind, what }) => kind === 'intent' && what.startsWith('roll Deployment kube-system/metrics-server'),
   )
+  const byOwner = { from: event(9, 'held'), until: event(10, 'begun') }
   const replacements = [
-    ...rolls.map(({ at }) => ({ from: at, until: later(at, 60_000) })),
-    { from: event(9, 'held'), until: event(10, 'begun') },
+    ...rolls.map(({ at }) => ({ kind: 'aggregated' as const, from: at, until: later(at, 60_000) })),
+    { kind: 'aggregated' as const, ...byOwner },
+    { kind: 'webhook' as const, ...byOwner },
   ]
   return [
-    ...replacements.flatMap(({ from, until }) =>
+    ...replacements.flatMap(({ kind, from, until }) =>
       from === undefined || until === undefined
         ? []
         : [
             {
-              kind: 'aggregated' as const,
+              kind,
               from: later(from, -longestProbeMs),
               until,
               allow: ['ok', 'http', 'timeout'],
-              because: 'the only replica of metrics-server is replaced',
+              because: 'its only replica is replaced',
             },
           ],
     ),
@@ -210,7 +212,7 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
         kind,
         from: later(at, -longestProbeMs),
         until: later(at, 45_000),
-        allow: ['ok', 'cut', 'error', 'http'],
+        allow: ['ok', 'cut', 'error', 'http', 'timeout'],
         because: what,
       })),
     ),

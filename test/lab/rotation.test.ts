@@ -17,14 +17,12 @@ describeOnCluster('kcert rotate-ca --all', () => {
       try {
         const evidence = await rotateUnderWatch(cluster, operator, ['--all', ...waiversOfLab])
         process.stderr.write(describeEvidence(evidence))
-        const { verdict, phases, restarted, notReadySeconds, seconds } = evidence
+        const { verdict, phases, restarted, notReadySeconds } = evidence
         expect(verdict.unexpected.slice(0, 20)).toEqual([])
         expect(verdict.samples).toBeGreaterThan(20_000)
         expect(phases.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
         expect(restarted).toEqual([])
         expect(notReadySeconds).toBe(0)
-        // On two quiet cores 9 minutes; CI shares its machine.
-        expect(seconds).toBeLessThan(process.env.CI === undefined ? 540 : 900)
         expect(staticPods(cluster)).toEqual(definitions)
         expect(await holdersOf(cluster, oldCa)).toEqual([])
         const answers = await answersToOldCertificate(cluster)

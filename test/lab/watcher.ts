@@ -203,7 +203,7 @@ export class Watcher {
           const answer = Buffer.concat(parts).toString()
           const { statusCode = 0 } = response
           if (statusCode >= 200 && statusCode < 300) resolve(answer)
-          else reject(new Error(`HTTP ${statusCode}: ${answer.slice(0, 200)}`))
+          else reject(new Error(`HTTP ${statusCode}: ${answer.slice(0, 1000)}`))
         })
       })
       call.on('timeout', () => call.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })))
