@@ -14,9 +14,9 @@ import type { FileFacts, Source, UnreadableSource } from '../inspection/source.t
 
 /**
  * Larger files are not read, so that none, whatever is in it, takes more than 2 s or 512 MiB. A Secret has 1 MiB at most, a bundle
- * of 30,000 certificates 20.
+ * of 20,000 certificates 15.
  */
-export const largestFileBytes = 24 * 1024 * 1024
+export const largestFileBytes = 20 * 1024 * 1024
 
 /** In words, for whoever named it. */
 export const tooLargeDetail = `is larger than ${largestFileBytes / 1024 / 1024} MiB, which is as much as kcert reads of one file`
