@@ -21,6 +21,7 @@ import { discoverySchema } from '../../src/rotation/discovery-report.ts'
 import { inventorySchema } from '../../src/rotation/inventory-schema.ts'
 import {
   rotationPlanSchema,
+  rotationRecoverySchema,
   rotationRunbookSchema,
   rotationRunSchema,
   rotationStatusSchema,
@@ -53,6 +54,7 @@ const kinds: Record<string, GenericSchema> = {
   RotationPlan: rotationPlanSchema,
   RotationRun: rotationRunSchema,
   RotationRunbook: rotationRunbookSchema,
+  RotationRecovery: rotationRecoverySchema,
   RotationVerification: rotationVerificationSchema,
 }
 

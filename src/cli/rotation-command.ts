@@ -1,3 +1,4 @@
+import { KcertError } from '../errors/kcert-error.ts'
 import { KcertCommand } from './base-command.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import type { Context } from './context.ts'
@@ -42,24 +43,43 @@ export abstract class RotationCommand extends KcertCommand {
     const wish = wishOf(flags, given)
     const { pace, yes = false } = flags
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
-    return whileInterruptible((interrupted) =>
-      withOperator(context, interrupted, (operator) =>
-        withRotation(context, flags, { manner, given }, async ({ ports, presets, rollEveryMs, hooks }) => {
-          const options = {
-            wish,
-            presets,
-            yes,
-            pauseBetween: flags['pause-between'],
-            byRunbook: flags['by-runbook'] === true,
-            rollEveryMs: paceMs ?? rollEveryMs,
-            hooks,
-            runHook: hookRunner(context.env, operator.note),
-            command: commandLine('kcert rotate-ca', flags, context),
-          }
-          return act(await RotationSession.open(ports, options, operator))
-        }),
+    return refusingExpired(
+      whileInterruptible((interrupted) =>
+        withOperator(context, interrupted, (operator) =>
+          withRotation(context, flags, { manner, given }, async ({ ports, presets, rollEveryMs, hooks }) => {
+            const options = {
+              wish,
+              presets,
+              yes,
+              pauseBetween: flags['pause-between'],
+              byRunbook: flags['by-runbook'] === true,
+              rollEveryMs: paceMs ?? rollEveryMs,
+              hooks,
+              runHook: hookRunner(context.env, operator.note),
+              command: commandLine('kcert rotate-ca', flags, context),
+            }
+            return act(await RotationSession.open(ports, options, operator))
+          }),
+        ),
       ),
     )
+  }
+}
+
+/** Where certificates have ended nobody gets as far as the cluster: what says so names the way out. */
+async function refusingExpired<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work
+  } catch (error) {
+    const isTrust =
+      error instanceof KcertError &&
+      (error.code === 'KCERT_API_UNTRUSTED' || error.code === 'KCERT_API_UNAUTHORIZED')
+    if (!isTrust || !/ expired at /.test(error.why ?? '')) throw error
+    throw new KcertError(error.code, error.message, {
+      ...(error.why !== undefined && { why: error.why }),
+      next: 'where the CA itself has expired: kcert rotate-ca recover --dry-run; where it has not: kubeadm certs renew all, on each control-plane node',
+      cause: error,
+    })
   }
 }
 

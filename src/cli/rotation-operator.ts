@@ -74,7 +74,8 @@ async function answered(ask: () => Promise<boolean>): Promise<boolean> {
   }
 }
 
-async function choose(context: Context, message: string): Promise<boolean> {
+/** True when the operator says yes. */
+export async function choose(context: Context, message: string): Promise<boolean> {
   const choices = [
     { value: 'no', name: 'no' },
     { value: 'yes', name: 'yes' },

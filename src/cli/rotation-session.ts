@@ -432,7 +432,8 @@ function clusterFirst(what: string, phase: number, command: string): KcertError 
 
 /** Returns the phases that were begun and not taken back since, the last one first. */
 export function begunPhases(history: readonly JournalEntry[], copied: readonly number[]): readonly number[] {
-  const begun = new Set(copied)
+  // 0 is the number of a recovery: no phase, and nothing to take back.
+  const begun = new Set(copied.filter((phase) => phase > 0))
   for (const entry of history) {
     if (entry.kind === 'intent') begun.add(entry.phase)
     if (entry.kind === 'phase' && entry.event === 'undone') begun.delete(entry.phase)

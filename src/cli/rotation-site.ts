@@ -99,7 +99,8 @@ export async function withRotation<Result>(
   })
 }
 
-async function inventoryIn(name: string, context: Context) {
+/** Returns the inventory of that name. Throws KCERT_FILE_NOT_FOUND with what writes one. */
+export async function inventoryIn(name: string, context: Context) {
   const [{ readInput }, { readInventory }] = await Promise.all([
     import('./input.ts'),
     import('../rotation/inventory.ts'),

@@ -89,7 +89,7 @@ function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] 
     .map(({ ca, oldCa }) => ({
       what: `the ${ca} CA has expired: ${new Date(oldCa.notAfterMs).toISOString()}`,
       why: 'nobody accepts anything that it signed, so there is nothing to carry over',
-      next: 'make new leaf certificates and kubeconfigs by hand, from a CA that kcert ca renew has given a new end; rotate it after that',
+      next: 'kcert rotate-ca recover --dry-run, which goes by the files on the nodes alone; rotate after that',
     }))
 }
 

@@ -212,6 +212,21 @@ export const rotationRunbookSchema = v.object({
   next: v.pipe(nextSchema, v.description('once the scripts have been run')),
 })
 
+export const rotationRecoverySchema = v.object({
+  ...header('RotationRecovery'),
+  outcome: v.picklist(['nothing-expired', 'planned', 'declined', 'recovered']),
+  renewed: v.pipe(
+    v.array(v.object({ subject: v.string(), expired: time, until: time })),
+    v.description('CAs that had expired; name and key stay'),
+  ),
+  files: v.array(v.object({ node: v.string(), path: v.string(), what: texts })),
+  restarts: v.pipe(texts, v.description('nodes whose static pods and kubelet start anew')),
+  foreign: v.pipe(
+    v.array(v.object({ node: v.string(), path: v.string(), subject: v.string() })),
+    v.description('certificates that have ended and that no CA on these nodes signed'),
+  ),
+})
+
 export const rotationVerificationSchema = v.object({
   ...header('RotationVerification'),
   holds: v.boolean(),
@@ -233,6 +248,7 @@ export type RotationStatus = v.InferOutput<typeof rotationStatusSchema>
 export type RotationPlan = v.InferOutput<typeof rotationPlanSchema>
 export type RotationRun = v.InferOutput<typeof rotationRunSchema>
 export type RotationRunbook = v.InferOutput<typeof rotationRunbookSchema>
+export type RotationRecovery = v.InferOutput<typeof rotationRecoverySchema>
 export type RotationVerification = v.InferOutput<typeof rotationVerificationSchema>
 export type AuthorityView = v.InferOutput<typeof authoritySchema>
 export type CertificateView = v.InferOutput<typeof certificateSchema>

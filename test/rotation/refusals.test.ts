@@ -72,7 +72,7 @@ test('an expired CA is refused, and what to do about it is named', async () => {
   const [refusal, ...more] = preflight(seen, { ...target, ...expired }, phaseNumbered(1))
   expect(more).toEqual([])
   expect(refusal?.what).toBe(`the cluster CA has expired: ${new Date(seen.atMs).toISOString()}`)
-  expect(refusal?.next).toContain('kcert ca renew')
+  expect(refusal?.next).toContain('kcert rotate-ca recover')
 })
 
 test('a new CA of the old name without key identifiers is refused', async () => {

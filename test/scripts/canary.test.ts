@@ -130,6 +130,10 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--access', 'command:false', '--out', 'key.pem'],
   ],
   'rotate-ca:plan': [[...site], ['--inventory', 'secrets.yaml']],
+  'rotate-ca:recover': [
+    [...site, '--dry-run'],
+    ['--inventory', 'secrets.yaml', '--yes'],
+  ],
   'rotate-ca:rollback': [
     [...site, '--yes'],
     [...site, '--dry-run', '--journal', 'secrets.yaml'],

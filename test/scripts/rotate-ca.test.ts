@@ -7,7 +7,15 @@ import { temporaryFolder } from './temporary-folder.ts'
 // What the commands of rotate-ca say before they reach a cluster. What they do there is in test/rotation and test/lab.
 
 const folder = temporaryFolder('rotate-ca')
-const commands = [[], ['plan'], ['status'], ['verify'], ['rollback'], ['runbook', 'DIR', '--phase', '1']]
+const commands = [
+  [],
+  ['plan'],
+  ['status'],
+  ['verify'],
+  ['rollback'],
+  ['runbook', 'DIR', '--phase', '1'],
+  ['recover'],
+]
 
 function rotateCa(...args: string[]) {
   return kcert(['rotate-ca', ...args], { cwd: folder, env: { KUBECONFIG: join(folder, 'none.conf') } })

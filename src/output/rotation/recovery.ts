@@ -1,0 +1,42 @@
+import type { RotationRecovery } from '../../rotation/report.ts'
+import type { View } from '../inspection/view.ts'
+import { printable } from '../terminal.ts'
+import { counted } from './authorities.ts'
+
+const outcomes = {
+  'nothing-expired': 'no CA on these nodes has expired: nothing is to be recovered',
+  planned: 'planned; nothing has been written',
+  declined: 'declined: nothing has been written',
+  recovered: 'done: the components of these nodes run on certificates that are valid',
+} as const
+
+/** Returns what a recovery did or would do, and what it leaves to others. */
+export function renderRecovery(report: RotationRecovery, { paint }: View): string {
+  const { outcome, renewed, files, restarts, foreign } = report
+  const byNode = Map.groupBy(files, ({ node }) => node)
+  const lines = [
+    ...renewed.map(
+      ({ subject, expired, until }) =>
+        `${paint.heading(printable(subject))} expired ${expired.slice(0, 10)}: renewed until ${until.slice(0, 10)}, name and key as they were`,
+    ),
+    ...[...byNode].flatMap(([node, its]) => [
+      `${printable(node)}: ${counted(its.length, 'file')}`,
+      ...its.map(({ path, what }) => `  ${printable(path)}: ${printable(what.join(', '))}`),
+    ]),
+    ...(restarts.length === 0
+      ? []
+      : [`static pods and kubelet start anew on ${printable(restarts.join(', '))}`]),
+    ...foreign.map(
+      ({ node, path, subject }) =>
+        `${printable(node)}:${printable(path)}: ${printable(subject)} has ended too; whoever signed it signs it anew`,
+    ),
+    outcomes[outcome],
+    ...(outcome === 'planned' || outcome === 'recovered'
+      ? [
+          'then, through the API server: pods that keep the old ca.crt in memory are restarted (kubectl rollout restart); caBundles of webhooks and',
+          'APIServices, and kube-public/cluster-info, get the renewed CA; kubeconfigs of people are exported anew. kcert rotate-ca gives the cluster another key.',
+        ]
+      : []),
+  ]
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,203 @@
+import { type Recovery, recoverFiles } from '../ca/recovery.ts'
+import { drawSerialNumber } from '../ca/serial.ts'
+import type { ObjectsApi } from '../cluster/objects.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
+import { editStaticPod, readStaticPod } from '../pki/static-pod.ts'
+import { type Inventory, restartCommand, unitOf } from '../rotation/inventory.ts'
+import type { Picture } from '../rotation/picture.ts'
+import { rotationAnnotation } from '../rotation/restart.ts'
+import type { RandomOctets } from '../system/random.ts'
+import { Copies } from './copies.ts'
+import { SiteExecutor } from './executor.ts'
+import { SiteObserver } from './observer.ts'
+import type { Site } from './site.ts'
+
+// A cluster whose CA has expired: nobody believes anybody, so everything is done through the nodes and nothing through the API.
+
+/** What is found on the nodes, and what becomes of it. */
+export interface PlannedRecovery extends Recovery {
+  /** As read, by node and path: what a write replaces. */
+  readonly before: ReadonlyMap<string, ReadFile>
+  readonly seen: Pick<Picture, 'components' | 'kubelets' | 'files'>
+  /** Nodes whose processes are older than their files, or will be. */
+  readonly restarts: readonly string[]
+}
+
+/** Lines of progress: what is done, and where. */
+export type Tell = (what: string) => void
+
+/** Under this number in the index of copies: it is no phase, and `rollback` leaves it alone. */
+const recoveryNumber = 0
+
+const patterns = [
+  `${kubeadmFolders.pki}/*.crt`,
+  `${kubeadmFolders.pki}/*.key`,
+  `${kubeadmFolders.pki}/*.pem`,
+  `${kubeadmFolders.pki}/etcd/*.crt`,
+  `${kubeadmFolders.pki}/etcd/*.key`,
+  `${kubeadmFolders.kubernetes}/*.conf`,
+  `${kubeadmFolders.kubernetes}/*.kubeconfig`,
+  `${kubeadmFolders.kubeletPki}/kubelet-*-current.pem`,
+  '/etc/cni/net.d/*kubeconfig*',
+]
+
+/** Objects of a cluster that cannot be asked: its nodes are those of the inventory, and there is nothing else. */
+export function inventoryObjects({ nodes }: Inventory): ObjectsApi {
+  const refuse = (): never => {
+    throw new TypeError('a recovery asks no API server')
+  }
+  return {
+    get: async () => undefined,
+    async *list({ resource }) {
+      if (resource !== 'nodes') return
+      for (const { name, role, addresses } of nodes) {
+        const labels = role === 'control-plane' ? { 'node-role.kubernetes.io/control-plane': '' } : {}
+        const known = addresses.map((address) => ({ type: 'InternalIP', address }))
+        yield { metadata: { name, labels }, status: { addresses: known } }
+      }
+    },
+    create: refuse,
+    replace: refuse,
+    patch: refuse,
+    delete: refuse,
+    watch: refuse,
+  }
+}
+
+/** Reads every node of the inventory. Throws as the nodes do: one that is left out would stay outside for good. */
+export async function planRecovery(site: Site, random: RandomOctets): Promise<PlannedRecovery> {
+  const observer = new SiteObserver(site)
+  const seen = await observer.observe(['components', 'kubelets', 'files'])
+  const read = await Promise.all(site.inventory.nodes.map(({ name }) => filesOn(site, name, seen)))
+  const found = read.flat()
+  const recovery = await recoverFiles(
+    found.map(({ node, file }) => ({ node, path: file.path, content: file.content })),
+    { now: site.clock(), serialNumber: () => drawSerialNumber(random, () => false) },
+  )
+  const before = new Map(found.map(({ node, file }) => [`${node}:${file.path}`, file]))
+  const changed = new Set(recovery.files.map(({ node }) => node))
+  const copies = new Copies((name) => site.node(name)!)
+  const restarts: string[] = []
+  for (const { name } of site.inventory.nodes) {
+    // Where a recovery has been before and was stopped behind its writing, only the restart is left.
+    const wasHere = (await copies.on(name)).some(({ phase }) => phase === recoveryNumber)
+    if (changed.has(name) || (wasHere && isBehind(seen, name, found))) restarts.push(name)
+  }
+  return { ...recovery, before, seen, restarts }
+}
+
+/** Writes what was planned, node by node, and starts everything anew. Comes back when the API servers answer. */
+export async function carryOutRecovery(
+  site: Site,
+  { files, before, seen, restarts }: PlannedRecovery,
+  random: RandomOctets,
+  tell: Tell,
+): Promise<void> {
+  const nodeNamed = (name: string): NodeAccess => site.node(name)!
+  const copies = new Copies(nodeNamed)
+  for (const { node, path, text, what } of files) {
+    const file = before.get(`${node}:${path}`)!
+    await copies.keepFile(node, path, recoveryNumber)
+    await nodeNamed(node).writeFile(path, text, { replaces: { sha256: file.sha256 } })
+    tell(`wrote ${node}:${path} (${what.join(', ')})`)
+  }
+  for (const node of restarts) await restartOn(site, node, seen, copies, tell)
+  const executor = new SiteExecutor({ site, random })
+  for (const component of seen.components.filter(({ node }) => restarts.includes(node))) {
+    tell(`waiting for ${component.id}`)
+    await executor.restart({
+      kind: 'restart',
+      phase: recoveryNumber,
+      process: component.id,
+      ...(component.process && { replaces: component.process.startedAtMs }),
+      how: component.runsAs === 'unit' ? 'service' : 'definition',
+    })
+  }
+}
+
+async function filesOn(site: Site, name: string, seen: Pick<Picture, 'files'>) {
+  const node = site.node(name)
+  if (node === undefined) {
+    throw new KcertError('KCERT_ROTATION_REFUSED', `nothing says how node ${name} is reached`, {
+      next: 'complete kcert.yaml: access',
+    })
+  }
+  const matched = await node.matchPaths(patterns)
+  const known = [...seen.files.values()].flatMap((file) => (file.node === name ? [file.path] : []))
+  const files = await node.readFiles([...new Set([...matched, ...known])].sort())
+  // Of a link and the file that it leads to one is enough; the kubelet's links are what it reads.
+  const linked = new Set(
+    files.flatMap(({ path, linkTarget }) =>
+      linkTarget === undefined
+        ? []
+        : [linkTarget.startsWith('/') ? linkTarget : `${folderOf(path)}/${linkTarget}`],
+    ),
+  )
+  return files.flatMap((file) =>
+    file.found === 'file' && !linked.has(file.path) && !isDated(file.path) ? [{ node: name, file }] : [],
+  )
+}
+
+/** Stopped between writing and restarting: some process is older than a file that holds certificates. */
+function isBehind(
+  { components, kubelets, files }: Pick<Picture, 'components' | 'kubelets' | 'files'>,
+  node: string,
+  found: Awaited<ReturnType<typeof filesOn>>,
+): boolean {
+  const paths = new Set(found.flatMap((one) => (one.node === node ? [one.file.path] : [])))
+  let last = 0
+  for (const file of files.values()) {
+    const holds = file.holds.kind !== 'other' && file.holds.kind !== 'key'
+    if (file.node === node && paths.has(file.path) && holds) last = Math.max(last, file.changedAtMs)
+  }
+  return [...components, ...kubelets].some(
+    (one) => one.node === node && (one.process === undefined || one.process.startedAtMs <= last),
+  )
+}
+
+/** Static pods by their manifests, since a kubelet starts a pod anew only when that changes; then the kubelet itself. */
+async function restartOn(
+  site: Site,
+  name: string,
+  { components }: Pick<Picture, 'components'>,
+  copies: Copies,
+  tell: Tell,
+): Promise<void> {
+  const node = site.node(name)!
+  const manifests = new Set(
+    components.flatMap((one) =>
+      one.node === name && one.runsAs === 'static-pod' ? [folderOf(one.definition)] : [],
+    ),
+  )
+  for (const folder of manifests) {
+    for (const file of await node.readFiles(await node.matchPaths([`${folder}/*.yaml`]))) {
+      if (file.found !== 'file') continue
+      const text = Buffer.from(file.content).toString('utf8')
+      const pod = await readStaticPod(text).catch(() => undefined)
+      if (pod === undefined) continue
+      const program = pod.containers[0]?.program ?? pod.name
+      const count = Number(pod.annotations[rotationAnnotation] ?? '0')
+      const annotations = { [rotationAnnotation]: String(count + 1) }
+      await copies.keepFile(name, file.path, recoveryNumber)
+      const edited = await editStaticPod(text, program, { flags: {}, annotations })
+      await node.writeFile(file.path, edited, { replaces: { sha256: file.sha256 } })
+      tell(`restarting ${pod.name} on ${name}`)
+    }
+  }
+  tell(`restarting kubelet on ${name}`)
+  const command = restartCommand(site.inventory, name, 'kubelet')
+  if (command === undefined)
+    await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), { timeoutMs: 120_000 })
+  else await node.run(command, { timeoutMs: 120_000 })
+}
+
+/** Of a kubelet's store what its links lead to counts; older files beside it are nobody's any more. */
+function isDated(path: string): boolean {
+  return /\/kubelet-(?:client|server)-\d[^/]*\.pem$/.test(path)
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'))
+}

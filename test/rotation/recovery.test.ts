@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest'
+import { type ClusterFile, recoverFiles } from '../../src/ca/recovery.ts'
+import { readDocuments } from '../../src/kubeconfig/documents.ts'
+import { readKubeconfig } from '../../src/kubeconfig/kubeconfig.ts'
+import { type Certificate, readCertificates } from '../../src/x509/certificate.ts'
+import { looksLikePem, readPem } from '../../src/x509/pem.ts'
+import { verifySignature } from '../../src/x509/signature.ts'
+import { controlPlaneTree, workerTree } from '../pki/kubeadm-tree.ts'
+
+// Nodes as kubeadm made them ten years ago: the CAs have ended, and every leaf long before.
+
+const madeAt = new Date('2016-11-01T00:00:00Z')
+const now = new Date('2026-11-21T12:00:00Z')
+let serial = 0x5000
+const issuer = { now, serialNumber: () => (serial++).toString(16) }
+const pki = '/etc/kubernetes/pki'
+
+function filesOf(node: string, tree: ReturnType<typeof controlPlaneTree>): ClusterFile[] {
+  // Of the kubelet's store what its links lead to counts; older files beside it are nobody's any more.
+  const isDated = (path: string): boolean => /kubelet-(?:client|server)-\d|\/kubelet\.(?:crt|key)$/.test(path)
+  return [...tree.files].flatMap(([path, { bytes }]) =>
+    isDated(path) ? [] : [{ node, path, content: bytes }],
+  )
+}
+
+function cluster(): ClusterFile[] {
+  return [
+    ...filesOf('cp1', controlPlaneTree({ madeAt })),
+    ...filesOf('w1', workerTree({ madeAt, nodeName: 'w1' })),
+  ]
+}
+
+/** The files once these were written. */
+function after(
+  files: readonly ClusterFile[],
+  written: readonly { node: string; path: string; text: string }[],
+) {
+  const texts = new Map(written.map(({ node, path, text }) => [`${node}:${path}`, text]))
+  return files.map((file) => {
+    const text = texts.get(`${file.node}:${file.path}`)
+    return text === undefined ? file : { ...file, content: Buffer.from(text) }
+  })
+}
+
+async function certificatesIn({ content }: ClusterFile): Promise<Certificate[]> {
+  if (looksLikePem(content)) return readCertificates(content)
+  const [root] = (await readDocuments(Buffer.from(content).toString('utf8'))).documents
+  const { clusters, users } = readKubeconfig(root!)
+  const pems = [
+    ...clusters.map((one) => one.certificateAuthority?.data),
+    ...users.map((one) => one.clientCertificate?.data),
+  ]
+  return pems.flatMap((data) => (data === undefined ? [] : readCertificates(data)))
+}
+
+const holdsCertificates = ({ content }: ClusterFile): boolean =>
+  /BEGIN CERTIFICATE|certificate-authority-data/.test(Buffer.from(content).toString('utf8'))
+
+const namesOf = ({ subjectAltNames: { dns, ip } }: Certificate) => ({ dns, ip })
+
+test('every CA and every leaf that has ended becomes a valid one, for the same names and keys', async () => {
+  const files = cluster()
+  const { renewed, files: recovered, keyless, foreign } = await recoverFiles(files, issuer)
+  expect([...new Set(renewed.map(({ old }) => old.subject.text))].sort()).toEqual([
+    'CN=etcd-ca',
+    'CN=front-proxy-ca',
+    'CN=kubernetes',
+  ])
+  expect([keyless, foreign]).toEqual([[], []])
+  const result = after(files, recovered)
+  const cas = renewed.map((one) => one.renewed)
+  for (const [index, file] of result.entries()) {
+    if (!holdsCertificates(file)) continue
+    const certificates = await certificatesIn(file)
+    const before = await certificatesIn(files[index]!)
+    expect(certificates.map(({ publicKey }) => publicKey.sha256)).toEqual(
+      before.map(({ publicKey }) => publicKey.sha256),
+    )
+    expect(certificates.map(({ subject }) => subject.text)).toEqual(before.map(({ subject }) => subject.text))
+    for (const one of certificates) {
+      expect([file.path, one.notAfterMs > now.getTime()]).toEqual([file.path, true])
+      const { dns, ip } = one.subjectAltNames
+      expect({ dns, ip }).toEqual(namesOf(before[certificates.indexOf(one)]!))
+      expect(cas.some((ca) => verifySignature(one, ca.publicKey).ok)).toBe(true)
+    }
+  }
+  const touched = recovered.map(({ path }) => path)
+  expect(touched).toContain(`${pki}/etcd/server.crt`)
+  expect(touched).toContain('/etc/kubernetes/admin.conf')
+  expect(touched.filter((path) => /\.key$|\.pub$/.test(path))).toEqual([])
+})
+
+test('keys stay where they are, also in the files that hold them beside their certificate', async () => {
+  const files = cluster()
+  const { files: recovered } = await recoverFiles(files, issuer)
+  const keysIn = (content: Uint8Array | string): string[] =>
+    readPem(Buffer.from(content as string)).blocks.flatMap(({ label, der }) =>
+      label.includes('KEY') ? [Buffer.from(der).toString('hex')] : [],
+    )
+  const pair = recovered.find(({ path }) => path.includes('kubelet-client-current'))!
+  const before = files.find(({ node, path }) => node === pair.node && path === pair.path)!
+  expect(keysIn(pair.text)).toEqual(keysIn(before.content))
+  expect(keysIn(pair.text)).toHaveLength(1)
+})
+
+test('run again there is nothing left; stopped anywhere, the same CAs are taken up', async () => {
+  const files = cluster()
+  const { files: recovered, renewed } = await recoverFiles(files, issuer)
+  expect(await recoverFiles(after(files, recovered), issuer)).toMatchObject({ files: [], keyless: [] })
+  const made = new Set(renewed.map((one) => one.renewed.fingerprintSha256))
+  // What holds CAs is written first.
+  for (const count of [3, 8, recovered.length - 1]) {
+    const again = await recoverFiles(after(files, recovered.slice(0, count)), issuer)
+    expect(again.files).toHaveLength(recovered.length - count)
+    for (const one of again.renewed) expect(made).toContain(one.renewed.fingerprintSha256)
+  }
+})
+
+test('a CA whose key is nowhere is named, and so is a leaf that nobody here can sign', async () => {
+  const files = cluster().filter(({ path }) => path !== `${pki}/ca.key`)
+  const { keyless, foreign } = await recoverFiles(files, issuer)
+  expect(keyless.map(({ subject }) => subject.text)).toEqual(['CN=kubernetes'])
+  expect(foreign).toContainEqual({ node: 'cp1', path: `${pki}/apiserver.crt`, subject: 'CN=kube-apiserver' })
+})
+
+test('what has not ended is left alone', async () => {
+  const young = filesOf('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
+  expect(await recoverFiles(young, issuer)).toEqual({ renewed: [], files: [], keyless: [], foreign: [] })
+})
