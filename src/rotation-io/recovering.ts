@@ -105,14 +105,15 @@ export async function carryOutRecovery(
   }
   for (const node of restarts) await restartOn(site, node, seen, copies, tell)
   const executor = new SiteExecutor({ site, random })
-  for (const component of seen.components.filter(({ node }) => restarts.includes(node))) {
-    tell(`waiting for ${component.id}`)
+  for (const { id, node, process: running, runsAs } of seen.components) {
+    if (!restarts.includes(node)) continue
+    tell(`waiting for ${id}`)
     await executor.restart({
       kind: 'restart',
       phase: recoveryNumber,
-      process: component.id,
-      ...(component.process && { replaces: component.process.startedAtMs }),
-      how: component.runsAs === 'unit' ? 'service' : 'definition',
+      process: id,
+      ...(running && { replaces: running.startedAtMs }),
+      how: runsAs === 'unit' ? 'service' : 'definition',
     })
   }
 }
@@ -153,7 +154,7 @@ function isBehind(
     if (file.node === node && paths.has(file.path) && holds) last = Math.max(last, file.changedAtMs)
   }
   return [...components, ...kubelets].some(
-    (one) => one.node === node && (one.process === undefined || one.process.startedAtMs <= last),
+    ({ node: its, process: running }) => its === node && (running === undefined || running.startedAtMs <= last),
   )
 }
 

@@ -1,10 +1,17 @@
-import type { Recovery } from '../ca/recovery.ts'
+import type { Certificate } from '../x509/certificate.ts'
 import type { RotationRecovery } from './report.ts'
 import { timeOf } from './views.ts'
 
+interface Recovered {
+  readonly renewed: readonly { readonly old: Certificate; readonly renewed: Certificate }[]
+  readonly files: readonly { readonly node: string; readonly path: string; readonly what: readonly string[] }[]
+  readonly foreign: RotationRecovery['foreign']
+  readonly restarts: readonly string[]
+}
+
 /** Returns what a recovery does, or did. */
 export function recoveryReport(
-  { renewed, files, foreign, restarts }: Recovery & { readonly restarts: readonly string[] },
+  { renewed, files, foreign, restarts }: Recovered,
   outcome: RotationRecovery['outcome'],
   now: Date,
 ): RotationRecovery {

@@ -1,6 +1,4 @@
-import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { FileContent, NodeAccess, WriteOptions } from '../../src/pki/node-access.ts'
 import { readInventory } from '../../src/rotation/inventory.ts'
 import { Certificates } from '../../src/rotation-io/certificates.ts'
 import { FileReading } from '../../src/rotation-io/file-reading.ts'
@@ -8,95 +6,14 @@ import { carryOutRecovery, inventoryObjects, planRecovery } from '../../src/rota
 import type { Site } from '../../src/rotation-io/site.ts'
 import { readCertificates } from '../../src/x509/certificate.ts'
 import { controlPlaneTree, workerTree } from '../pki/kubeadm-tree.ts'
+import { digest, MemoryNode, now } from './memory-node.ts'
 
 // Two nodes whose CAs ended years ago, with nothing on them that runs: kcert goes by their files, and no API server is asked.
 
-const now = new Date('2026-11-21T12:00:00Z')
 const madeAt = new Date('2016-11-01T00:00:00Z')
 let drawn = 0
 const random = (count: number): Uint8Array => Buffer.alloc(count, ++drawn)
 const ca = '/etc/kubernetes/pki/ca.crt'
-
-interface StoredFile {
-  readonly content: Buffer
-  readonly mode: number
-  readonly linkTarget?: string
-}
-
-/** A node in memory. `writesLeft` is when it is cut off. */
-class MemoryNode {
-  readonly files = new Map<string, StoredFile>()
-  readonly restarted: string[] = []
-  writesLeft = Number.POSITIVE_INFINITY
-  readonly access: NodeAccess
-
-  constructor(name: string, tree: ReturnType<typeof controlPlaneTree>) {
-    for (const [path, { bytes, mode, linkTarget }] of tree.files) {
-      this.files.set(path, {
-        content: Buffer.from(bytes),
-        mode,
-        ...(linkTarget !== undefined && { linkTarget }),
-      })
-    }
-    const access = {
-      name,
-      readFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
-      statFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
-      matchPaths: async (patterns: readonly string[]) => patterns.flatMap((pattern) => this.match(pattern)),
-      processes: async () => [],
-      clock: async () => ({ at: now, aheadMs: { atLeast: 0, atMost: 0 }, roundTripMs: 0 }),
-      unit: async (unit: string) => ({
-        name: unit,
-        loadState: 'not-found',
-        activeState: 'inactive',
-        mainPid: 0,
-        dropInPaths: [],
-      }),
-      makeFolder: async () => {},
-      writeFile: async (path: string, content: string, options: WriteOptions) =>
-        this.write(path, Buffer.from(content), options),
-      copyFile: async (from: string, to: string, options: WriteOptions) =>
-        this.write(to, this.files.get(this.leads(from))!.content, options),
-      restartUnit: async (unit: string) => this.restarted.push(unit),
-    }
-    this.access = access as unknown as NodeAccess
-  }
-
-  private leads(path: string): string {
-    const to = this.files.get(path)?.linkTarget
-    return to === undefined ? path : to.startsWith('/') ? to : `${path.slice(0, path.lastIndexOf('/'))}/${to}`
-  }
-
-  private read(path: string): FileContent {
-    const own = this.files.get(path)
-    const file = this.files.get(this.leads(path))
-    if (own === undefined || file === undefined) return { path, found: 'absent' }
-    const { content, mode } = file
-    const link = own.linkTarget === undefined ? {} : { linkTarget: own.linkTarget, linkedAt: madeAt }
-    const facts = { mode, uid: 0, gid: 0, sizeBytes: content.length, modifiedAt: madeAt }
-    return { path, found: 'file', ...facts, ...link, content, sha256: digest(content) }
-  }
-
-  private match(pattern: string): string[] {
-    const words = pattern.split('*').map((word) => word.replaceAll(/[.$^+()[\]{}|\\]/g, '\\$&'))
-    const expression = new RegExp(`^${words.join('[^/]*')}$`)
-    return [...this.files.keys()].filter((path) => expression.test(path))
-  }
-
-  private write(path: string, content: Buffer, { replaces, mode }: WriteOptions): void {
-    if (this.writesLeft-- <= 0) throw new Error('cut off')
-    const before = this.read(path)
-    if (typeof replaces === 'object' && 'sha256' in replaces) {
-      expect(before).toMatchObject({ found: 'file', sha256: replaces.sha256 })
-    }
-    const was = this.files.get(this.leads(path))
-    this.files.set(this.leads(path), { content, mode: mode ?? was?.mode ?? 0o600 })
-  }
-}
-
-function digest(content: Uint8Array): string {
-  return createHash('sha256').update(content).digest('hex')
-}
 
 async function cluster() {
   const nodes = new Map([

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto'
+import { expect } from 'vitest'
+import type { FileContent, NodeAccess, WriteOptions } from '../../src/pki/node-access.ts'
+import type { NodeTree } from '../pki/kubeadm-tree.ts'
+
+/** The clock of these nodes, and when their files were made. */
+export const now = new Date('2026-11-21T12:00:00Z')
+
+const made = new Date('2026-11-01T00:00:00Z')
+
+interface StoredFile {
+  readonly content: Buffer
+  readonly mode: number
+  readonly linkTarget?: string
+}
+
+/** A node in memory, on which nothing runs. `writesLeft` is when it is cut off. */
+export class MemoryNode {
+  readonly files = new Map<string, StoredFile>()
+  readonly restarted: string[] = []
+  writesLeft = Number.POSITIVE_INFINITY
+  readonly access: NodeAccess
+
+  constructor(name: string, tree: NodeTree) {
+    for (const [path, { bytes, mode, linkTarget }] of tree.files) {
+      this.files.set(path, {
+        content: Buffer.from(bytes),
+        mode,
+        ...(linkTarget !== undefined && { linkTarget }),
+      })
+    }
+    const access = {
+      name,
+      readFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
+      statFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
+      matchPaths: async (patterns: readonly string[]) => patterns.flatMap((pattern) => this.match(pattern)),
+      processes: async () => [],
+      clock: async () => ({ at: now, aheadMs: { atLeast: 0, atMost: 0 }, roundTripMs: 0 }),
+      unit: async (unit: string) => ({
+        name: unit,
+        loadState: 'not-found',
+        activeState: 'inactive',
+        mainPid: 0,
+        dropInPaths: [],
+      }),
+      makeFolder: async () => {},
+      writeFile: async (path: string, content: string, options: WriteOptions) =>
+        this.write(path, Buffer.from(content), options),
+      copyFile: async (from: string, to: string, options: WriteOptions) =>
+        this.write(to, this.files.get(this.leads(from))!.content, options),
+      restartUnit: async (unit: string) => this.restarted.push(unit),
+    }
+    this.access = access as unknown as NodeAccess
+  }
+
+  private leads(path: string): string {
+    const to = this.files.get(path)?.linkTarget
+    return to === undefined ? path : to.startsWith('/') ? to : `${path.slice(0, path.lastIndexOf('/'))}/${to}`
+  }
+
+  private read(path: string): FileContent {
+    const own = this.files.get(path)
+    const file = this.files.get(this.leads(path))
+    if (own === undefined || file === undefined) return { path, found: 'absent' }
+    const { content, mode } = file
+    const link = own.linkTarget === undefined ? {} : { linkTarget: own.linkTarget, linkedAt: made }
+    const facts = { mode, uid: 0, gid: 0, sizeBytes: content.length, modifiedAt: made }
+    return { path, found: 'file', ...facts, ...link, content, sha256: digest(content) }
+  }
+
+  private match(pattern: string): string[] {
+    const words = pattern.split('*').map((word) => word.replaceAll(/[.$^+()[\]{}|\\]/g, '\\$&'))
+    const expression = new RegExp(`^${words.join('[^/]*')}$`)
+    return [...this.files.keys()].filter((path) => expression.test(path))
+  }
+
+  private write(path: string, content: Buffer, { replaces, mode }: WriteOptions): void {
+    if (this.writesLeft-- <= 0) throw new Error('cut off')
+    const before = this.read(path)
+    if (typeof replaces === 'object' && 'sha256' in replaces) {
+      expect(before).toMatchObject({ found: 'file', sha256: replaces.sha256 })
+    }
+    const was = this.files.get(this.leads(path))
+    this.files.set(this.leads(path), { content, mode: mode ?? was?.mode ?? 0o600 })
+  }
+}
+
+export function digest(content: Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import type { ObjectsApi } from '../../src/cluster/objects.ts'
+import type { NodeAccess } from '../../src/pki/node-access.ts'
+import { readInventory } from '../../src/rotation/inventory.ts'
+import { sectionNames } from '../../src/rotation/picture.ts'
+import { Certificates } from '../../src/rotation-io/certificates.ts'
+import { FileReading } from '../../src/rotation-io/file-reading.ts'
+import { SiteObserver } from '../../src/rotation-io/observer.ts'
+import type { Site } from '../../src/rotation-io/site.ts'
+import { controlPlaneTree, workerTree } from '../pki/kubeadm-tree.ts'
+import { MemoryNode, now } from './memory-node.ts'
+
+// What an observation asks of the API server and of nodes: as much of each node, however many there are.
+
+async function counted(workers: number) {
+  const names = ['cp1', ...Array.from({ length: workers }, (_, index) => `w${index + 1}`)]
+  const calls = { api: 0, node: 0, dials: 0 }
+  const counting = (access: NodeAccess): NodeAccess =>
+    new Proxy(access, {
+      get: (of, name) => {
+        const method = of[name as keyof NodeAccess] as (...args: unknown[]) => unknown
+        if (typeof method !== 'function') return method
+        return (...args: unknown[]) => {
+          calls.node++
+          return method.apply(of, args)
+        }
+      },
+    })
+  const madeAt = new Date('2026-11-01T00:00:00Z')
+  const nodes = new Map(
+    names.map((name) => {
+      const tree = name === 'cp1' ? controlPlaneTree({ madeAt }) : workerTree({ madeAt, nodeName: name })
+      return [name, counting(new MemoryNode(name, tree).access)]
+    }),
+  )
+  const inventory = await readInventory(
+    JSON.stringify({
+      apiVersion: 'kcert/v1',
+      kind: 'Inventory',
+      access: { by: 'command', argv: ['false'] },
+      nodes: names.map((name) => ({
+        name,
+        role: name === 'cp1' ? 'control-plane' : 'worker',
+        addresses: ['192.0.2.1'],
+        layout: 'kubeadm',
+      })),
+    }),
+  )
+  const objects = {
+    get: async () => {
+      calls.api++
+      return undefined
+    },
+    async *list({ resource }) {
+      calls.api++
+      if (resource === 'nodes') for (const name of names) yield { metadata: { name } }
+    },
+  } as Pick<ObjectsApi, 'get' | 'list'> as ObjectsApi
+  const certificates = new Certificates()
+  const site: Site = {
+    inventory,
+    objects,
+    clock: () => now,
+    certificates,
+    reading: new FileReading(certificates),
+    node: (name) => nodes.get(name),
+    dial: () => {
+      calls.dials++
+      throw new Error('nobody answers')
+    },
+    clockAheadMs: async () => 0,
+    startedAtMs: async () => 0,
+    close: async () => {},
+  }
+  const observer = new SiteObserver(site)
+  const first = await observer.observe(sectionNames)
+  const { api, node } = calls
+  await observer.observe(sectionNames)
+  return { nodes: first.nodes.length, files: first.files.size, api, node, again: calls.node - node }
+}
+
+test('an observation asks of each node the same, and of the API server no more, however many nodes there are', async () => {
+  const [few, some, many] = [await counted(2), await counted(12), await counted(32)]
+  expect([few.nodes, some.nodes, many.nodes]).toEqual([3, 13, 33])
+  expect(few.files).toBeGreaterThan(15)
+  // Lists come in pages of 500; here each is one.
+  expect([some.api, many.api]).toEqual([few.api, few.api])
+  const perWorker = (some.node - few.node) / 10
+  expect(perWorker).toBeLessThanOrEqual(12)
+  expect(many.node - some.node).toBe(perWorker * 20)
+  // Where things lie is remembered: looking again asks less.
+  expect((some.again - few.again) / 10).toBeLessThan(perWorker)
+  expect(many.again - some.again).toBe(2 * (some.again - few.again))
+})
