@@ -4,7 +4,7 @@ import type { CaBundlePicture, HandshakePicture } from '../rotation/picture.ts'
 import { shownChain } from '../tls/handshake.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { type EndpointSlice, getOne, listAll, resources, type ServiceObject } from './api-objects.ts'
-import { listenerOf } from './health.ts'
+import { listeningOf } from './control-planes.ts'
 import type { Site } from './site.ts'
 import { serviceNamed } from './workloads.ts'
 
@@ -16,10 +16,7 @@ export async function processHandshake(
   node: string,
   { program, argv }: ProcessFacts,
 ): Promise<HandshakePicture | undefined> {
-  const { host, port } =
-    program === 'kubelet'
-      ? listenerOf(argv, 10_250, 'port', 'address')
-      : listenerOf(argv, 6_443, 'secure-port', 'bind-address')
+  const { host, port } = listeningOf(argv)
   return handshake(site, `${node}/${program}`, node, host, port)
 }
 

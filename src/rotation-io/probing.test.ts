@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { listeningOf } from './control-planes.ts'
+import { healthOf } from './health.ts'
 import { verdictOf } from './probing.ts'
-import { healthOf } from './restarting.ts'
 
 test('a client was believed only when it was refused in its own name', () => {
   expect(verdictOf({ status: 401, body: 'Unauthorized' })).toBe('refused')

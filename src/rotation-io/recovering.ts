@@ -154,7 +154,8 @@ function isBehind(
     if (file.node === node && paths.has(file.path) && holds) last = Math.max(last, file.changedAtMs)
   }
   return [...components, ...kubelets].some(
-    ({ node: its, process: running }) => its === node && (running === undefined || running.startedAtMs <= last),
+    ({ node: its, process: running }) =>
+      its === node && (running === undefined || running.startedAtMs <= last),
   )
 }
 

@@ -1,12 +1,10 @@
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { flagsOf } from '../pki/component-flags.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
-import { type ControlPlanes, isAnyAddress, listeningOf } from './control-planes.ts'
-import { callHttp } from './http-call.ts'
-import { callHttps } from './https-call.ts'
+import type { ControlPlanes } from './control-planes.ts'
+import { healthStatus } from './health.ts'
 import type { Site } from './site.ts'
 
 const pollMs = 200
@@ -58,7 +56,7 @@ export class Restarting {
       const running = (await node.processes([program]).catch(() => []))[0]
       const isGone = action.replaces === undefined || !(await isOld(running))
       if (isGone && !isReleased) isReleased = await this.release(lease!, held!, name, running)
-      if (isGone && running !== undefined && (await this.isHealthy(name, running))) {
+      if (isGone && running !== undefined && (await healthStatus(this.site, name, running)) === 200) {
         await this.awaitQuiet(name, program, running)
         return
       }
@@ -134,17 +132,6 @@ export class Restarting {
     }
   }
 
-  private async isHealthy(node: string, running: ProcessFacts): Promise<boolean> {
-    const { path, port, host, isTls } = healthOf(running)
-    const stream = this.site.dial(node, host, port)
-    try {
-      const { status } = await (isTls ? callHttps : callHttp)({ stream, path, timeoutMs: 3_000 })
-      return status === 200
-    } catch {
-      return false
-    }
-  }
-
   /** A standby with a kubeconfig that leads nowhere answers its health endpoint like any other; its log tells. */
   private async awaitQuiet(name: string, program: ComponentName, running: ProcessFacts): Promise<void> {
     if (program !== 'kube-controller-manager' && program !== 'kube-scheduler') return
@@ -197,33 +184,6 @@ async function holderOf(objects: ObjectsApi, lease: string, node: string): Promi
   })
   const holder = (object as unknown as LeaseObject | undefined)?.spec?.holderIdentity
   return holder?.startsWith(`${node}_`) ? holder : undefined
-}
-
-interface Health {
-  readonly host: string
-  readonly port: number
-  readonly path: string
-  readonly isTls: boolean
-}
-
-/** Returns where a process says that it is well. */
-export function healthOf({ program, argv }: Pick<ProcessFacts, 'program' | 'argv'>): Health {
-  const flags = flagsOf(argv)
-  if (program === 'kubelet') {
-    const port = Number(flags['healthz-port'] ?? 10_248)
-    return { host: '127.0.0.1', port, path: '/healthz', isTls: false }
-  }
-  if (program === 'kube-proxy') {
-    const [, host = '', port = '10256'] = /^(.*):(\d+)$/.exec(flags['healthz-bind-address'] ?? '') ?? []
-    return {
-      host: isAnyAddress(host) ? '127.0.0.1' : host,
-      port: Number(port),
-      path: '/healthz',
-      isTls: false,
-    }
-  }
-  const path = program === 'kube-apiserver' ? '/readyz' : '/healthz'
-  return { ...listeningOf(argv), path, isTls: true }
 }
 
 /** A unit by the control group of its process: "/system.slice/kubelet.service". */

@@ -4,8 +4,12 @@ import { timeOf } from './views.ts'
 
 interface Recovered {
   readonly renewed: readonly { readonly old: Certificate; readonly renewed: Certificate }[]
-  readonly files: readonly { readonly node: string; readonly path: string; readonly what: readonly string[] }[]
-  readonly foreign: RotationRecovery['foreign']
+  readonly files: readonly {
+    readonly node: string
+    readonly path: string
+    readonly what: readonly string[]
+  }[]
+  readonly foreign: readonly Readonly<RotationRecovery['foreign'][number]>[]
   readonly restarts: readonly string[]
 }
 

@@ -88,4 +88,3 @@ export class MemoryNode {
 export function digest(content: Uint8Array): string {
   return createHash('sha256').update(content).digest('hex')
 }
-
