@@ -51,17 +51,25 @@ export interface Cluster {
 
 /** A suite that needs a cluster: runs where CI or KCERT_LAB=1 is set, else it is skipped and says in one line how to have it. */
 export function describeOnCluster(name: string, body: () => void): void {
-  const reason = whyNotHere()
+  describeUnless(whyNotHere(), name, body)
+}
+
+/** The same for a suite of many minutes, which CI leaves out: runs where KCERT_LAB=1 is set. */
+export function describeLongOnCluster(name: string, body: () => void): void {
+  describeUnless(whyNotHere('long'), name, body)
+}
+
+function describeUnless(reason: string | undefined, name: string, body: () => void): void {
   if (reason === undefined) {
     describe(name, body)
     return
   }
-  if (!told) process.stderr.write(`${reason}\n`)
-  told = true
+  if (!told.has(reason)) process.stderr.write(`${reason}\n`)
+  told.add(reason)
   describe.skip(name, body)
 }
 
-let told = false
+const told = new Set<string>()
 
 /**
  * Opens a cluster as a fresh `up` leaves it, and takes it down when `work` ends. The first suite that asks for a kind of

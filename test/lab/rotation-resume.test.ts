@@ -1,13 +1,13 @@
 import { copyFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeOnCluster, openCluster } from './fixture.ts'
+import { describeLongOnCluster, openCluster } from './fixture.ts'
 import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { killedCode, RotationOperator } from './rotation-operator.ts'
 
 // A rotation that does not go through in one piece: taken back from two of its phases, then killed in two, and carried to its end.
 // The tests are one story, in this order, on one cluster.
 
-describeOnCluster('kcert rotate-ca, interrupted', () => {
+describeLongOnCluster('kcert rotate-ca, interrupted', () => {
   let cluster: Awaited<ReturnType<typeof openCluster>>
   let operator: RotationOperator
   let first: { files: Record<string, string>; objects: string; oldCa: string }
