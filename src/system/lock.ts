@@ -31,8 +31,9 @@ export async function withLock<Result>(
   const lock = lockPath(path)
   const mine = JSON.stringify(thisProcess())
   for (let waited = 0; !take(lock, mine, path); waited += retryMs) {
+    // Whoever does not wait takes over from the dead all the same.
+    if (breakIfDead(lock, mine, path)) continue
     if (waited >= waitMs) throw locked(path, lock)
-    breakIfDead(lock, mine, path)
     await new Promise((resolve) => setTimeout(resolve, retryMs))
   }
   try {
@@ -67,15 +68,17 @@ function take(lock: string, content: string, path: string): boolean {
 }
 
 /**
- * Removes the lock of a process that has died. Only who holds the second lock may do so: without it, two who see the same dead
+ * Removes the lock of a process that has died; true when it did. Only who holds the second lock may do so: without it, two who see the same dead
  * holder would remove each other's new lock.
  */
-function breakIfDead(lock: string, mine: string, path: string): void {
-  if (!isDead(contentOf(lock))) return
+function breakIfDead(lock: string, mine: string, path: string): boolean {
+  if (!isDead(contentOf(lock))) return false
   const second = `${lock}.break.kcert-tmp`
-  if (!take(second, mine, path)) return
+  if (!take(second, mine, path)) return false
   try {
-    if (isDead(contentOf(lock))) unlinkSync(lock)
+    const isStillDead = isDead(contentOf(lock))
+    if (isStillDead) unlinkSync(lock)
+    return isStillDead
   } finally {
     removeQuietly(second)
   }
