@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { approveTable } from './approve.ts'
+import { approveTable, clusterTitle } from './approve.ts'
 import { bulkReportSuite, bulkTableSuite, oneProcessAFileSuite } from './bulk.ts'
 import { coldSuite } from './cold.ts'
 import { type Measurement, measure } from './measure.ts'
@@ -51,8 +51,10 @@ try {
     if (approved.isMissed) missed++
   }
   if (process.argv.includes('--write')) {
+    const measuredBefore = clusterSection()
     if (!isClusterAlone) writePage(parts)
-    else if (approved !== undefined) writeSection(approved.text)
+    const ofCluster = approved?.text ?? measuredBefore
+    if (ofCluster !== undefined) writeSection(ofCluster)
   }
   process.exitCode = missed === 0 ? 0 : 1
 } finally {
@@ -109,14 +111,21 @@ function machine(): string {
   return `Measured ${date} on ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${versions.join(', ')}.`
 }
 
-/** Puts a table in the place of the one with its title, or at the end of the page; the others were measured when they were. */
+/** The table that needs a cluster, as the page has it from an earlier run; a run without a lab leaves it as it is. */
+function clusterSection(): string | undefined {
+  return sections().find((section) => section.startsWith(clusterTitle))
+}
+
+/** Puts the cluster's table at the end of the page, in the place of an earlier one. */
 function writeSection(text: string): void {
-  const title = text.slice(0, text.indexOf('\n'))
-  const sections = readFileSync(page, 'utf8')
+  const others = sections().filter((section) => !section.startsWith(clusterTitle))
+  writeFileSync(page, `${[...others, text].join('\n\n')}\n`)
+}
+
+function sections(): string[] {
+  return readFileSync(page, 'utf8')
     .trimEnd()
     .split(/\n\n(?=### )/)
-  const others = sections.filter((section) => !section.startsWith(title))
-  writeFileSync(page, `${[...others, text].join('\n\n')}\n`)
 }
 
 function writePage(parts: readonly string[]): void {
