@@ -68,7 +68,7 @@ test.for(['before', 'after'] as const)(
         await scene.cluster.time.pass(1_000)
       }
     }
-    expect(kills).toBeGreaterThan(200)
+    expect(kills).toBeGreaterThan(180)
     expect(scene.clients.failures).toEqual([])
     expect(scene.remainsOfOldCa()).toEqual([])
     expect(readJournal(scene.journal.text).length).toBeGreaterThan(kills)
