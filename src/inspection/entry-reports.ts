@@ -151,6 +151,10 @@ export class ReportOfCertificate implements CertificateReport {
     return found && { ...placeOf(found), fingerprintSha256: found.certificate.fingerprintSha256 }
   }
 
+  get issuerUnsought(): true | undefined {
+    return this.context.links.isIssuerUnsought(this.of.certificate) ? true : undefined
+  }
+
   get key(): CertificateReport['key'] {
     const found = this.context.links.keyOf(this.of)
     return found && { ...placeOf(found.key), matches: found.matches }
@@ -173,7 +177,7 @@ export class ReportOfCertificate implements CertificateReport {
     const { percentLeft, isCa, pathLength, publicKey, signatureAlgorithm, subjectAltNames, keyUsage } = this
     const { extendedKeyUsage, subjectKeyId, authorityKeyId, fingerprintSha256, caPin, issuerFound } = this
     const { nameConstraints, crlDistributionPoints, authorityInfoAccess, certificatePolicies } = this
-    const { unknownCriticalExtensions, key, kubeletRotation, isReplaced, status } = this
+    const { unknownCriticalExtensions, issuerUnsought, key, kubeletRotation, isReplaced, status } = this
     return {
       source,
       entry,
@@ -202,6 +206,7 @@ export class ReportOfCertificate implements CertificateReport {
       fingerprintSha256,
       caPin,
       issuerFound,
+      issuerUnsought,
       key,
       kubeletRotation,
       isReplaced,

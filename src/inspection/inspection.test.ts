@@ -586,6 +586,22 @@ describe('links', () => {
     expect(report.certificates[2]!.issuerFound!.source).toBe('new')
   })
 
+  test('thousands of CAs with damaged signatures are not all checked, and the report says whose issuer was not sought', async () => {
+    const der = Buffer.from(ca.certificate)
+    const damaged = Array.from({ length: 3_500 }, (_, i) => {
+      const copy = Buffer.from(der)
+      copy.writeUInt16BE(i, copy.length - 2)
+      return writePem('CERTIFICATE', copy)
+    })
+    const { report } = await inspect(now, [named('f', damaged.join('') + certificatePem(leaf))])
+    const { certificates } = JSON.parse(JSON.stringify(report)) as typeof report
+    const unsought = certificates.filter(({ issuerUnsought }) => issuerUnsought)
+    expect(certificates.every(({ issuerFound }) => issuerFound === undefined)).toBe(true)
+    expect(unsought.length).toBeGreaterThan(400)
+    expect(unsought.length).toBeLessThan(3_500)
+    expect(unsought.at(-1)!.subject.commonName).toBe('web')
+  })
+
   test('the certificates come in the order of the reports, and by their report', async () => {
     const { report, certificates, certificateOf } = await inspect(now, [
       named('a', certificatePem(leaf, ca.certificate)),

@@ -83,6 +83,12 @@ export const certificateReportSchema = v.object({
     ),
   ),
   issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
+  issuerUnsought: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description('its signature was not checked: thousands among the inputs are of none of them'),
+    ),
+  ),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
   kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
   isReplaced: v.optional(

@@ -91,7 +91,10 @@ function list(values: readonly string[]): string {
   return values.join(', ')
 }
 
-function issuerText({ issuerFound, fingerprintSha256 }: CertificateReport): string | undefined {
+function issuerText(certificate: CertificateReport): string | undefined {
+  const { issuerFound, issuerUnsought, fingerprintSha256 } = certificate
+  if (issuerUnsought)
+    return "not looked for: thousands of signatures here are nobody's; inspect fewer at once"
   if (!issuerFound) return 'not among the inputs'
   return issuerFound.fingerprintSha256 === fingerprintSha256 ? 'itself (self-signed)' : placeText(issuerFound)
 }
