@@ -56,7 +56,7 @@ export async function holdersOf(cluster: Cluster, certificate: string): Promise<
   ]
   const { stdout } = await cluster.kubectl(['get', ...kinds])
   const { items } = JSON.parse(stdout) as { items: KubeObject[] }
-  const objects = items.filter((object) => texts(object).some((text) => holds(text, needle)))
+  const objects = items.filter((object) => texts(inForce(object)).some((text) => holds(text, needle)))
   return [
     ...files.map(([name]) => name),
     ...objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`),
@@ -65,7 +65,18 @@ export async function holdersOf(cluster: Cluster, certificate: string): Promise<
 
 interface KubeObject {
   readonly kind: string
-  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+}
+
+/** Without what `kubectl apply` remembers of its owner's file: nobody trusts by that. */
+function inForce(object: KubeObject): object {
+  const { 'kubectl.kubernetes.io/last-applied-configuration': _, ...annotations } =
+    object.metadata.annotations ?? {}
+  return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
 /** Every string in a value. */
