@@ -10,7 +10,9 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: ['test/lab/**'],
           globalSetup: ['test/build-once.ts'],
-          testTimeout: 60_000,
+          // What hangs is found; what is slow on a machine with other work is not punished.
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
           // Whole commands are mostly waited for: more of them than cores.
           maxWorkers: 4,
         },

@@ -17,7 +17,7 @@ function watching(cluster: Cluster) {
   })()
   return {
     told,
-    reach: (last: string) => expect.poll(() => told.at(-1), { timeout: 10_000 }).toBe(last),
+    reach: (last: string) => expect.poll(() => told.at(-1), { timeout: 60_000 }).toBe(last),
     stop: async () => {
       end.abort()
       await done

@@ -95,11 +95,11 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
         for await (const change of cluster.objects.watch(configMaps, selection, end.signal))
           changes.push(change)
       })()
-      await expect.poll(() => changes.length, { timeout: 10_000 }).toBe(1)
+      await expect.poll(() => changes.length, { timeout: 60_000 }).toBe(1)
       await cluster.objects.create(configMaps, newMap({}, { [label]: 'yes' }))
       await cluster.objects.create(configMaps, newMap({}, { [label]: 'no' }))
       await cluster.objects.patch(at(first), { data: { a: 'b' } }, 'merge')
-      await expect.poll(() => changes.length, { timeout: 10_000 }).toBe(3)
+      await expect.poll(() => changes.length, { timeout: 60_000 }).toBe(3)
       end.abort()
       await done
       expect(changes.map(({ type }) => type)).toEqual(['ADDED', 'ADDED', 'MODIFIED'])

@@ -316,9 +316,9 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
         const object = await create()
         const name = object.metadata.name!
         const { changes, done } = await collect(name, (seen) => seen.at(-1)?.type === 'DELETED')
-        await expect.poll(() => changes.length, { timeout: 10_000 }).toBe(1)
+        await expect.poll(() => changes.length, { timeout: 60_000 }).toBe(1)
         await cluster.requests.replaceApproval(withConditions(object, approved))
-        await expect.poll(() => changes.length, { timeout: 10_000 }).toBe(2)
+        await expect.poll(() => changes.length, { timeout: 60_000 }).toBe(2)
         await cluster.objects.delete({
           group: 'certificates.k8s.io',
           version: 'v1',

@@ -374,9 +374,9 @@ export function isRunning(argv: readonly string[]): boolean {
 }
 
 export async function until(claim: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 300; tries++) {
+  for (let tries = 0; tries < 1_200; tries++) {
     if (await claim()) return
     await wait(50)
   }
-  throw new Error('it did not become true within 15 s')
+  throw new Error('it did not become true within a minute')
 }

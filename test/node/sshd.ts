@@ -79,7 +79,7 @@ export async function freePort(): Promise<number> {
 }
 
 async function untilListening(port: number, child: ChildProcess, log: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 1_000; tries++) {
     if (child.exitCode !== null) throw new Error(`sshd ended: ${readFileSync(log, 'utf8')}`)
     const isOpen = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1')

@@ -84,7 +84,9 @@ test('the quick start parses as oclif does on its own way', async () => {
   ])
   expect(quick.stdout).toContain('"InspectionReport"')
   expect(slow.stderr).toBe(quick.stderr)
-  expect(slow.stdout).toBe(quick.stdout)
+  // The second in which each was made.
+  const report = (text: string) => text.replace(/"generatedAt": "[^"]+"/, '')
+  expect(report(slow.stdout)).toBe(report(quick.stdout))
   expect(slow.status).toBe(quick.exit)
 })
 
@@ -121,7 +123,7 @@ test('compiled code is cached in the own folder of the user, not where others ca
 test('a cache folder where none can be made stops nothing', () => {
   const run = spawnSync(process.execPath, ['bin/run.js', 'inspect', 'examples/kubelet.kubeconfig'], {
     env: { PATH: process.env.PATH, HOME: '/nonexistent', XDG_CACHE_HOME: '/proc' },
-    timeout: 20_000,
+    timeout: 120_000,
   })
   expect(run.status).toBe(3)
 })
