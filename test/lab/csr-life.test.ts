@@ -80,9 +80,20 @@ describeOnCluster('the life of a request', () => {
       })
     }
     const submit = ['csr', 'submit', at('ann.csr'), '--signer']
-    const ca = ['--ca', at('ca.pem'), '--ca-key', at('ca.key')]
+    const ca = ['--ca', at('rights-ca.pem'), '--ca-key', at('rights-ca.key')]
     expect(
-      (await kcert(['ca', 'init', '--cn', 'x', '--out', at('ca.pem'), '--key-out', at('ca.key')])).exit,
+      (
+        await kcert([
+          'ca',
+          'init',
+          '--cn',
+          'x',
+          '--out',
+          at('rights-ca.pem'),
+          '--key-out',
+          at('rights-ca.key'),
+        ])
+      ).exit,
     ).toBe(0)
     await doAsAnn('csr', 'list')
     await doAsAnn('csr', 'describe', 'ann')
