@@ -293,7 +293,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
     })
 
     test.each(['a timeout', 'a call-off'])('%s ends what was started, with its children', async (how) => {
-      const seconds = `${600_000 + ++count}`
+      const seconds = `6${process.pid}${++count}`
       const stubborn = `trap '' TERM; sleep ${seconds} & wait`
       const controller = new AbortController()
       const running = node.run(
@@ -322,7 +322,7 @@ export function nodeContract(title: string, open: () => Promise<NodeAccess>): vo
 
     test('a process is found by its program, with its arguments and the time of its start', async () => {
       copyFileSync('/bin/sleep', at('kube-controller-manager'))
-      const seconds = `${700_000 + ++count}`
+      const seconds = `7${process.pid}${++count}`
       const started = Date.now()
       const controller = new AbortController()
       const { signal } = controller
