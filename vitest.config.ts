@@ -21,6 +21,7 @@ export default defineConfig({
         test: {
           name: 'lab',
           include: ['test/lab/**/*.test.ts'],
+          globalSetup: ['test/build-once.ts'],
           // One cluster at a time: two would not fit the machine, nor would one beside the other tests.
           fileParallelism: false,
           sequence: { groupOrder: 1 },

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts kcert. Written for any Node that reads modules: the version is checked before anything is imported.
+// Starts kcert. Written for any Node: the version is checked before anything else is loaded.
 const wanted = { major: 24, minor: 15 }
 const [major, minor] = process.versions.node.split('.').map(Number)
 
@@ -15,34 +15,13 @@ if (major < wanted.major || (major === wanted.major && minor < wanted.minor)) {
 }
 
 async function start() {
-  const cache = ownCacheFolder()
-  if (cache) process.getBuiltinModule('node:module').enableCompileCache(cache)
-  await import('../dist/main.js')
-}
-
-// Compiled code is read back as code, so it lies only where no other user can have put it: never in /tmp.
-function ownCacheFolder() {
-  const base = process.env.XDG_CACHE_HOME || (process.env.HOME && `${process.env.HOME}/.cache`)
-  const absolute = typeof base === 'string' && base[0] === '/'
-  if (!absolute || !process.getuid) return undefined
-  const { lstatSync, mkdirSync, statSync } = process.getBuiltinModule('node:fs')
-  const folder = `${base}/kcert`
-  // One level at a time: mkdir's own recursion never ends on /proc, where nothing can be made. And a home that is not there
-  // (/nonexistent of Debian's service accounts) is not made.
-  const levels = process.env.XDG_CACHE_HOME ? [folder] : [base, folder]
-  try {
-    for (const level of levels)
-      if (!statSync(level, { throwIfNoEntry: false })) mkdirSync(level, { mode: 0o700 })
-    const { uid, mode } = lstatSync(folder)
-    const own = uid === process.getuid() && (mode & 0o022) === 0
-    return own ? folder : undefined
-  } catch {
-    return undefined
-  }
+  const root = __dirname.slice(0, -'/bin'.length)
+  const { run } = require(`${root}/dist/main.js`)
+  await run(process.argv.slice(2), root)
 }
 
 function explain(error) {
-  const unbuilt = error.code === 'ERR_MODULE_NOT_FOUND' && /dist\/main\.js/.test(error.message)
+  const unbuilt = error.code === 'MODULE_NOT_FOUND' && /dist\/main\.js/.test(error.message)
   process.stderr.write(
     unbuilt
       ? 'KCERT_USAGE: kcert is not built in this checkout\nnext: npm run build\n'

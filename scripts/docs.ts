@@ -2,6 +2,7 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { dirname } from 'node:path'
 import { Config, Plugin } from '@oclif/core'
 import { commandPages } from './docs/commands.ts'
+import { dependencyPage } from './docs/dependencies.ts'
 import { errorPage } from './docs/errors.ts'
 import { problemPage } from './docs/problems.ts'
 import { refusalPage } from './docs/refusals.ts'
@@ -15,6 +16,7 @@ const manifest = await readManifest()
 const generated = new Map<string, string>([
   ['oclif.manifest.json', `${JSON.stringify(manifest, null, 2)}\n`],
   ...commandPages(manifest.commands),
+  ['docs/dependencies.md', dependencyPage()],
   ['docs/errors.md', errorPage()],
   ['docs/problems.md', problemPage()],
   ['docs/refusals.md', refusalPage()],

@@ -19,6 +19,8 @@ const unreachable = 'throw new Error("not in this bundle: see scripts/lean-clien
 const standIns: Readonly<Record<string, string>> = {
   './gen/index.js': `export function createConfiguration() { ${unreachable} } export class ServerConfiguration {}`,
   './middleware.js': `export function setHeaderMiddleware() { ${unreachable} }`,
+  // src/cluster/exec-credential.ts runs these programs, and client-node's way loads node:child_process for everybody.
+  './exec_auth.js': absent('ExecAuth'),
   './oidc_auth.js': absent('OpenIDConnectAuth'),
   './azure_auth.js': absent('AzureAuth'),
   './gcp_auth.js': absent('GoogleCloudPlatformAuth'),

@@ -4,12 +4,26 @@ import type { Plugin } from 'esbuild'
 
 // A command that runs needs oclif's Command class and its parser, which are small; what they import is ten times larger:
 // plugin loading, help, spinners, colours for debug output. None of it is reached on the way that src/main.ts takes, so the
-// build puts these short modules in its place. test/scripts/launcher.test.ts runs the same command lines both ways.
+// build puts these short modules in its place. test/scripts/starts.test.ts runs the same command lines both ways.
+
+/** The same for the help of one command, which takes more of oclif and, of colours, only bold and underlined. */
+const helpStandIns: Readonly<Record<string, string>> = {
+  ansis: 'exports.strip = require("node:util").stripVTControlCharacters',
+  'config/ts-path': '',
+  'config/util': '',
+  'errors/error': 'exports.error = (text) => { throw new Error(text) }',
+  'module-loader': '',
+  'util/cache-default-value': '',
+  ux: '',
+  'ux/theme': `const styles = { bold: [1, 22], underline: [4, 24] }
+exports.colorize = (style, text) => style && globalThis.kcertHelpIsStyled ? "\\x1b[" + styles[style][0] + "m" + text + "\\x1b[" + styles[style][1] + "m" : text`,
+  screen: 'exports.stdtermwidth = 80',
+}
 
 const library = `${sep}@oclif${sep}core${sep}lib`
 
 /** Module of @oclif/core, or a package that it imports → what stands for it in the bundles of the commands. */
-const standIns: Readonly<Record<string, string>> = {
+const commandStandIns: Readonly<Record<string, string>> = {
   // What is given is taken: the small config of src/cli/oclif-config.ts, or oclif's own.
   config: 'exports.Config = class Config { static async load(config) { return config } }',
   // Deprecated commands and --help are the business of src/cli/help.ts.
@@ -23,8 +37,15 @@ const standIns: Readonly<Record<string, string>> = {
   'errors/handle': 'exports.handle = (error) => { throw error }',
   'errors/errors/pretty-print':
     'exports.default = () => undefined; exports.applyPrettyPrintOptions = (error) => error',
+  // Of its version oclif tells nobody, and Args.file and Args.directory are not used: node:fs/promises stays unloaded.
+  cache:
+    'const one = new Map([["@oclif/core", { name: "@oclif/core", version: "" }]]); exports.__esModule = true; exports.default = { getInstance: () => one }',
+  'util/fs': 'exports.dirExists = exports.fileExists = async (input) => input',
+  // A look at the streams makes them, which costs a fifth of an empty Node.
+  screen: 'exports.stdtermwidth = exports.errtermwidth = 80',
   logger:
     'const silent = () => {}; exports.makeDebug = () => silent; exports.getLogger = () => ({ debug: silent }); exports.setLogger = silent',
+  '#supports-color': 'exports.stdout = exports.stderr = false',
   'clean-stack': 'module.exports = (stack) => stack',
   'wrap-ansi': 'module.exports = (text) => text',
   'indent-string': 'module.exports = (text) => text',
@@ -47,15 +68,20 @@ export function quietOclif(): Plugin {
   }
 }
 
-/** Returns the esbuild plugin that leaves oclif's start-up machinery out of a bundle. */
-export function leanOclif(): Plugin {
+/** Returns the esbuild plugin that leaves oclif's start-up machinery out of a bundle, or all but its help of commands. */
+export function leanOclif(kind: 'command' | 'help' = 'command'): Plugin {
+  const standIns = kind === 'help' ? helpStandIns : commandStandIns
   return {
     name: 'lean-oclif',
     setup(build) {
+      // Whether there is colour is said to chalk each time: it need not look at the streams, for which it loads node:tty.
+      build.onResolve({ filter: /^#supports-color$/ }, ({ path }) => ({ path, namespace: 'lean-oclif' }))
       build.onResolve({ filter: /./ }, ({ path, importer }) => {
         if (!importer.includes(library)) return undefined
         const name = path.startsWith('.') ? moduleName(join(dirname(importer), path)) : path
-        return name in standIns ? { path: name, namespace: 'lean-oclif', sideEffects: false } : undefined
+        return Object.hasOwn(standIns, name)
+          ? { path: name, namespace: 'lean-oclif', sideEffects: false }
+          : undefined
       })
       build.onLoad({ filter: /./, namespace: 'lean-oclif' }, ({ path }) => ({
         contents: standIns[path] ?? '',

@@ -9,7 +9,7 @@ export function nodeBuiltins(): Plugin {
   return {
     name: 'node-builtins',
     setup(build) {
-      build.onResolve({ filter: /^[a-z:_/]+$/ }, ({ path }) =>
+      build.onResolve({ filter: /^[a-z0-9:_/]+$/ }, ({ path }) =>
         isBuiltin(path) ? { path, namespace: 'node-builtins', sideEffects: false } : undefined,
       )
       build.onLoad({ filter: /./, namespace: 'node-builtins' }, ({ path }) => ({

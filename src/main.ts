@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs'
 import type { Config } from '@oclif/core'
 import { commandConfig } from './cli/oclif-config.ts'
+import { type PackageRoot, type ProgramScripts, scriptsOf } from './cli/program-scripts.ts'
 
 // The program: a known command is loaded and run at once; help, versions and mistakes take oclif's longer way.
 
@@ -10,22 +10,34 @@ interface RunnableCommand {
 }
 
 declare const KCERT_VERSION: string
+// Of everything that was built together.
+declare const KCERT_BUILD: string
 
-// By a name that the bundler does not follow: scripts/build.ts makes it apart, with oclif whole.
-const helpBundle: string = new URL('./cli/help.js', import.meta.url).href
+/** Runs a command line with the scripts of `root`/dist. */
+export async function run(argv: readonly string[], root: string): Promise<void> {
+  const scripts = scriptsOf(`${root}/dist/`, KCERT_BUILD)
+  await main(argv, scripts, root)
+  process.once('exit', () => scripts.keepCode())
+}
 
-const argv = process.argv.slice(2)
-const words = argv.slice(0, firstNonWord(argv))
-const known = asksForHelp(argv) ? undefined : longestCommand(words)
-
-if (known) {
-  const { default: Command } = (await import(known.url.href)) as { default: RunnableCommand }
+/** Runs a command line. `root` is where package.json and the manifest of the commands are, or what reads them. */
+export async function main(
+  argv: readonly string[],
+  scripts: ProgramScripts,
+  root: PackageRoot,
+): Promise<void> {
+  const words = argv.slice(0, firstNonWord(argv))
+  const known = asksForHelp(argv) ? undefined : longestCommand(words, scripts)
+  if (known === undefined) {
+    const { quickHelp } = scripts.load('cli/quick-help.js') as typeof import('./cli/quick-help.ts')
+    if (await quickHelp(argv, KCERT_VERSION, scripts)) return
+    const { helpOrMistake } = scripts.load('cli/help.js') as typeof import('./cli/help.ts')
+    return helpOrMistake(argv, root)
+  }
+  const Command = scripts.load(known.script) as RunnableCommand
   Command.id = known.words.join(':')
   const command = new Command(argv.slice(known.words.length), commandConfig(KCERT_VERSION))
   await command._run()
-} else {
-  const { helpOrMistake } = (await import(helpBundle)) as typeof import('./cli/help.ts')
-  await helpOrMistake(argv)
 }
 
 function firstNonWord(args: readonly string[]): number {
@@ -38,11 +50,14 @@ function asksForHelp(args: readonly string[]): boolean {
   return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
 }
 
-function longestCommand(candidates: readonly string[]): { words: readonly string[]; url: URL } | undefined {
+function longestCommand(
+  candidates: readonly string[],
+  scripts: ProgramScripts,
+): { words: readonly string[]; script: string } | undefined {
   for (let count = Math.min(candidates.length, 3); count > 0; count--) {
-    const taken = candidates.slice(0, count)
-    const url = new URL(`./commands/${taken.join('/')}.js`, import.meta.url)
-    if (existsSync(url)) return { words: taken, url }
+    const words = candidates.slice(0, count)
+    const script = `commands/${words.join('/')}.js`
+    if (scripts.has(script)) return { words, script }
   }
   return undefined
 }

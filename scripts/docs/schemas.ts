@@ -1,6 +1,20 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
+import {
+  caPinsSchema,
+  clusterInfoSchema,
+  clusterInfoUpdateSchema,
+  clusterInfoVerificationSchema,
+} from '../../src/bootstrap/cluster-info-report.ts'
+import { bootstrapKubeconfigSchema, bootstrapProgressSchema } from '../../src/bootstrap/progress-report.ts'
+import {
+  createdTokenSchema,
+  deletedTokensSchema,
+  tokenCheckSchema,
+  tokenListSchema,
+} from '../../src/bootstrap/token-report.ts'
 import { signedRequestsSchema } from '../../src/ca/cluster-report.ts'
+import { certificateRenewalSchema } from '../../src/ca/renewal-report.ts'
 import {
   authorityReportSchema,
   bundleReportSchema,
@@ -16,10 +30,18 @@ import { explanationSchema } from '../../src/csr/explain/report.ts'
 import { fetchedManySchema, fetchReportSchema } from '../../src/csr/fetch-report.ts'
 import { requestListSchema } from '../../src/csr/request-report.ts'
 import { submissionReportSchema } from '../../src/csr/submission-report.ts'
+import { errorExplanationSchema } from '../../src/diagnosis/report.ts'
 import { inspectionReportSchema } from '../../src/inspection/report.ts'
+import { createdKubeconfigSchema, kubeconfigEditSchema } from '../../src/kubeconfig/report.ts'
+import { kubeletDiagnosisSchema } from '../../src/kubelet/doctor/report.ts'
+import { forecastSchema } from '../../src/kubelet/forecast-report.ts'
+import { managedCertificateSchema } from '../../src/kubelet/manage-report.ts'
+import { templateSchema } from '../../src/kubelet/template-schema.ts'
+import { probeReportSchema } from '../../src/probe/report.ts'
 import { discoverySchema } from '../../src/rotation/discovery-report.ts'
 import { inventorySchema } from '../../src/rotation/inventory-schema.ts'
 import {
+  rotationOldKeysSchema,
   rotationPlanSchema,
   rotationRecoverySchema,
   rotationRunbookSchema,
@@ -36,6 +58,8 @@ const kinds: Record<string, GenericSchema> = {
   Discovery: discoverySchema,
   InspectionReport: inspectionReportSchema,
   VerificationReport: verificationReportSchema,
+  ProbeReport: probeReportSchema,
+  ErrorExplanation: errorExplanationSchema,
   CreatedRequests: createReportSchema,
   RequestCheck: checkReportSchema,
   RequestList: requestListSchema,
@@ -45,15 +69,33 @@ const kinds: Record<string, GenericSchema> = {
   FetchedCertificate: fetchReportSchema,
   FetchedCertificates: fetchedManySchema,
   RequestDecisions: decisionReportSchema,
+  KubeletForecast: forecastSchema,
+  ManagedCertificate: managedCertificateSchema,
+  CertificateTemplate: templateSchema,
   GeneratedKey: keyReportSchema,
   CertificateAuthority: authorityReportSchema,
   SignedCertificates: signingReportSchema,
   SignedRequests: signedRequestsSchema,
   CaBundle: bundleReportSchema,
+  ClusterInfo: clusterInfoSchema,
+  ClusterInfoVerification: clusterInfoVerificationSchema,
+  ClusterInfoUpdate: clusterInfoUpdateSchema,
+  CaPins: caPinsSchema,
+  TokenList: tokenListSchema,
+  CreatedToken: createdTokenSchema,
+  DeletedTokens: deletedTokensSchema,
+  TokenCheck: tokenCheckSchema,
+  CreatedKubeconfig: createdKubeconfigSchema,
+  KubeconfigEdit: kubeconfigEditSchema,
+  BootstrapProgress: bootstrapProgressSchema,
+  BootstrapKubeconfig: bootstrapKubeconfigSchema,
+  CertificateRenewal: certificateRenewalSchema,
+  KubeletDiagnosis: kubeletDiagnosisSchema,
   RotationStatus: rotationStatusSchema,
   RotationPlan: rotationPlanSchema,
   RotationRun: rotationRunSchema,
   RotationRunbook: rotationRunbookSchema,
+  RotationOldKeys: rotationOldKeysSchema,
   RotationRecovery: rotationRecoverySchema,
   RotationVerification: rotationVerificationSchema,
 }

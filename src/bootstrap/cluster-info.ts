@@ -12,6 +12,8 @@ export type ClusterInfoData = Readonly<Record<string, string>>
 export interface ClusterInfo {
   /** The exact text that the signatures cover. */
   readonly kubeconfig: string
+  /** As its only cluster is called: mostly empty. */
+  readonly clusterName: string
   readonly server: string | undefined
   readonly authorities: readonly Certificate[]
   /** By the id of the token that made it. */
@@ -33,7 +35,10 @@ export interface ClusterInfoFault {
   readonly next: string
 }
 
-const rewrite = 'kcert cluster-info update --ca FILE'
+const newCa = 'kcert cluster-info update --ca FILE'
+// More than the CA has to be written anew: kubeadm makes the whole object of a kubeconfig.
+const rewrite =
+  'on a control-plane node: kubectl -n kube-public delete configmap cluster-info && kubeadm init phase bootstrap-token'
 
 /** Returns what the ConfigMap says. Never throws for what stands in it: it is shown to an operator who has to mend it. */
 export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInfo> {
@@ -46,6 +51,7 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
   if (kubeconfig === undefined)
     return {
       kubeconfig: '',
+      clusterName: '',
       server: undefined,
       authorities: [],
       signatures,
@@ -57,6 +63,7 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
   if (root === undefined)
     return {
       kubeconfig,
+      clusterName: '',
       server: undefined,
       authorities: [],
       signatures,
@@ -85,7 +92,9 @@ async function rootOf(text: string): Promise<Node | undefined> {
     : undefined
 }
 
-function contentOf(kubeconfig: Kubeconfig): Pick<ClusterInfo, 'server' | 'authorities' | 'faults'> {
+function contentOf(
+  kubeconfig: Kubeconfig,
+): Pick<ClusterInfo, 'clusterName' | 'server' | 'authorities' | 'faults'> {
   const { clusters, users } = kubeconfig
   const [cluster] = clusters
   const faults: ClusterInfoFault[] = []
@@ -106,6 +115,7 @@ function contentOf(kubeconfig: Kubeconfig): Pick<ClusterInfo, 'server' | 'author
     faults.push({ id: 'no-server', detail: 'its cluster names no server', next: rewrite })
   const { authorities, fault } = authoritiesOf(cluster)
   return {
+    clusterName: cluster?.name ?? '',
     server: cluster?.server,
     authorities,
     faults: fault === undefined ? faults : [...faults, fault],
@@ -122,11 +132,11 @@ function authoritiesOf(cluster: Kubeconfig['clusters'][number] | undefined): {
       authorities: [],
       fault:
         material?.file === undefined
-          ? { id: 'no-authority', detail: 'its cluster has no CA certificate', next: rewrite }
+          ? { id: 'no-authority', detail: 'its cluster has no CA certificate', next: newCa }
           : {
               id: 'authority-by-path',
               detail: `its cluster names a file, ${material.file}, that newcomers do not have`,
-              next: rewrite,
+              next: newCa,
             },
     }
   try {
@@ -137,5 +147,5 @@ function authoritiesOf(cluster: Kubeconfig['clusters'][number] | undefined): {
 }
 
 function malformedAuthority(detail: string): ClusterInfoFault {
-  return { id: 'authority-malformed', detail: `certificate-authority-data: ${detail}`, next: rewrite }
+  return { id: 'authority-malformed', detail: `certificate-authority-data: ${detail}`, next: newCa }
 }

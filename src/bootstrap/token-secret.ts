@@ -1,3 +1,4 @@
+import { KcertError } from '../errors/kcert-error.ts'
 import { type BootstrapToken, isTokenId } from './token.ts'
 
 // Tokens live in Secrets kube-system/bootstrap-token-<id>, which three controllers read: the authenticator of the API server,
@@ -59,6 +60,15 @@ export function tokenOfSecret(secret: SecretObject): BootstrapToken | undefined 
     : undefined
 }
 
+/** Returns the tokens that kube-controller-manager signs cluster-info with at a time. It does not look at their groups. */
+export function signingTokens(secrets: readonly SecretObject[], now: Date): BootstrapToken[] {
+  return secrets.flatMap((secret) => {
+    const { usages, faults } = readTokenSecret(secret, now)
+    const signs = usages.includes('signing') && faults.every(({ id }) => id === 'auth-extra-groups')
+    return signs ? (tokenOfSecret(secret) ?? []) : []
+  })
+}
+
 /** Returns what can be said of a token's Secret at a time, as Kubernetes judges it. The secret half is in nothing returned. */
 export function readTokenSecret(secret: SecretObject, now: Date): TokenFacts {
   const name = secret.metadata.name ?? ''
@@ -104,6 +114,25 @@ export interface TokenWish {
   readonly expiration?: Date
   readonly usages: readonly TokenUsage[]
   readonly groups: readonly string[]
+}
+
+/** Returns the groups of a new token: kubeadm's where none are named. Throws KCERT_USAGE for what the API server would pass over. */
+export function checkGroups(
+  named: readonly string[] | undefined,
+  usages: readonly TokenUsage[],
+): readonly string[] {
+  if (!usages.includes('authentication')) {
+    if (named === undefined) return []
+    throw new KcertError('KCERT_USAGE', 'a token that does not authenticate has no groups', {
+      next: 'leave --group out, or --usages signing,authentication',
+    })
+  }
+  const wrong = named?.find((group) => !groupPattern.test(group))
+  if (wrong === undefined) return named ?? [kubeadmJoiners]
+  throw new KcertError('KCERT_USAGE', `${JSON.stringify(wrong)} is no group of bootstrap tokens`, {
+    why: 'such a group begins with system:bootstrappers: and goes on in a-z, 0-9, ":" and "-"',
+    next: `--group ${kubeadmJoiners}`,
+  })
 }
 
 /** Returns the Secret of a new token. It holds the secret half: it goes to the API server and nowhere else. */

@@ -56,7 +56,19 @@ test('what has expired is left out and named, and what begins later is named', (
 
 test('a certificate that is no CA is refused, or named where it is allowed', () => {
   const sources = [source('a', pem(one, leaf))]
-  expect(() => bundle(sources, now, false)).toThrow('a: certificate 2 is no CA: CN=leaf')
+  const refusal = (allowNonCa: false | undefined) => {
+    try {
+      bundle(sources, now, allowNonCa)
+    } catch (error) {
+      return error
+    }
+  }
+  expect(refusal(false)).toMatchObject({
+    message: 'a: certificate 2 is no CA: CN=leaf',
+    next: 'name the file of its CA, or add --allow-non-ca',
+  })
+  // Of the commands that take CAs only one has that flag.
+  expect(refusal(undefined)).toMatchObject({ next: 'name the file of its CA' })
   expect(noticesOfBundle(bundle(sources, now, true))).toEqual([
     'no CA, and trusted for itself: CN=leaf (a: certificate 2)',
   ])

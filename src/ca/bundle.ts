@@ -30,9 +30,9 @@ export interface Bundle {
 /**
  * Returns the CA certificates of several files as one trust bundle: each once by its SHA-256 digest, in the order of the files,
  * without the expired. Throws KCERT_X509_MALFORMED for a damaged certificate, for one left out in silence is a CA that is not
- * trusted; KCERT_CA_UNFIT for a certificate that is no CA, unless allowed, and when nothing is left.
+ * trusted; KCERT_CA_UNFIT for a certificate that is no CA, unless allowed (undefined where nobody is asked), and when nothing is left.
  */
-export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: boolean): Bundle {
+export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: boolean | undefined): Bundle {
   const seen = new Set<string>()
   const leftOut: (BundleMember & { reason: LeftOutReason })[] = []
   const members: BundleMember[] = []
@@ -44,7 +44,7 @@ export function bundle(sources: readonly BundleSource[], now: Date, allowNonCa: 
     else leftOut.push({ ...member, reason })
   }
   const notCas = members.filter(({ certificate }) => !certificate.isCa)
-  if (notCas[0] !== undefined && !allowNonCa) throw notCa(notCas[0])
+  if (notCas[0] !== undefined && !allowNonCa) throw notCa(notCas[0], allowNonCa)
   if (members.length === 0) throw nothingLeft()
   return {
     members,
@@ -96,13 +96,13 @@ function malformed(file: string, what: string, why: string, cause?: unknown): Kc
   return new KcertError('KCERT_X509_MALFORMED', what, { why, next, cause })
 }
 
-function notCa({ place, certificate }: BundleMember): KcertError {
+function notCa({ place, certificate }: BundleMember, allowNonCa: false | undefined): KcertError {
   return new KcertError(
     'KCERT_CA_UNFIT',
     `${place} is no CA: ${certificate.subject.text || 'its subject is empty'}`,
     {
       why: 'in a bundle it would be trusted for itself, which is seldom meant',
-      next: 'name the file of its CA, or add --allow-non-ca',
+      next: `name the file of its CA${allowNonCa === undefined ? '' : ', or add --allow-non-ca'}`,
     },
   )
 }

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { errorSchema } from '../errors/json-fields.ts'
 import { timeSchema as time } from '../x509/json-fields.ts'
 import { signedCertificateSchema } from './report.ts'
 
@@ -33,14 +34,7 @@ const signedRequestSchema = v.object({
   usages: v.optional(v.array(v.string())),
   expirationSeconds: v.optional(v.pipe(v.number(), v.description('asked for'))),
   certificate: v.optional(v.object(certificateEntries)),
-  error: v.optional(
-    v.object({
-      code: v.string(),
-      what: v.string(),
-      why: v.optional(v.string()),
-      next: v.optional(v.string()),
-    }),
-  ),
+  error: v.optional(errorSchema),
 })
 
 export const signedRequestsSchema = v.object({

@@ -80,12 +80,16 @@ export function issueBridge(
   )
 }
 
-/** Returns a leaf signed anew by another CA: same subject, names, usages and length of life; the same key unless one is given. */
+/**
+ * Returns a leaf signed anew by a CA: same subject, names, usages and, unless told otherwise, length of life, cut where the CA
+ * ends; the same key unless one is given.
+ */
 export function reissueLeaf(
   leaf: Certificate,
   authority: SigningPair,
   { now, serialNumber }: Issuing,
   publicKey?: KeyObject,
+  ttlMs?: number,
 ): Certificate {
   const ca = authority.certificate
   return issued(
@@ -93,7 +97,7 @@ export function reissueLeaf(
       serialNumber,
       subject: leaf.subject,
       issuer: ca.subject,
-      ...lifetimeOf(leaf, now, ca.notAfter),
+      ...lifetimeOf(leaf, now, ca.notAfter, ttlMs),
       publicKey: publicKey ?? leaf.publicKey,
       ...authorityKeyIdOf(ca),
       // Another key has another identifier.
@@ -119,8 +123,7 @@ export function withCommonName(name: Name, rename: (commonName: string) => strin
   )
 }
 
-function lifetimeOf(like: Certificate, now: Date, limit?: Date) {
-  const ttlMs = like.notAfterMs - like.notBeforeMs
+function lifetimeOf(like: Certificate, now: Date, limit?: Date, ttlMs = like.notAfterMs - like.notBeforeMs) {
   const { notBefore, notAfter } = validityOf(
     { ttlMs, backdateMs: kubernetesBackdateMs, shortMs: 0 },
     now,

@@ -4,6 +4,7 @@ import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
 import { type Context, processContext } from './context.ts'
+import { nearWord } from './near-word.ts'
 import { surviveFailedWrites, writeOut } from './standard-output.ts'
 
 /** What every kcert command is: oclif's class, with one way to answer, one way to fail and one set of exit codes. */
@@ -36,7 +37,7 @@ export abstract class KcertCommand extends Command {
 
   /** Writes the answer to standard output and returns once it is handed over, so that an exit cannot cut it off. */
   protected async answer(text: string): Promise<void> {
-    await writeOut(this.context.stdout, text)
+    await writeOut(text)
   }
 
   /** Writes progress or a warning to standard error, where it never mixes with the answer. */
@@ -51,7 +52,8 @@ export abstract class KcertCommand extends Command {
   }
 
   protected override async catch(error: Error & { oclif?: { exit?: number } }): Promise<void> {
-    const known = asKcertError(error, this.id)
+    const { flags, baseFlags } = this.ctor
+    const known = asKcertError(error, this.id, Object.keys({ ...flags, ...baseFlags }))
     try {
       process.exitCode = await this.fail(known)
     } catch {
@@ -63,7 +65,11 @@ export abstract class KcertCommand extends Command {
 }
 
 /** Returns the error as one that kcert names: its own unchanged, oclif's parse errors as wrong usage, the rest as a defect. */
-export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: string): KcertError {
+function asKcertError(
+  error: Error & { oclif?: { exit?: number } },
+  id: string | undefined,
+  flags: readonly string[],
+): KcertError {
   if (error instanceof KcertError) return error
   if (error.oclif !== undefined) {
     const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
@@ -71,7 +77,16 @@ export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: 
     if (missing !== undefined) {
       const { name, description } = missing
       return new KcertError('KCERT_USAGE', `${name.toUpperCase()} is missing`, {
-        ...(description ? { why: `it is a ${description}` } : {}),
+        ...(description ? { why: `it is ${/^the /.test(description) ? '' : 'a '}${description}` } : {}),
+        next: command,
+        cause: error,
+      })
+    }
+    const [unknown] = unknownFlags(error)
+    if (unknown !== undefined) {
+      const near = unknown.startsWith('--') ? nearWord(unknown.slice(2), flags) : undefined
+      return new KcertError('KCERT_USAGE', `there is no flag ${unknown}`, {
+        ...(near === undefined ? {} : { why: `did you mean "--${near}"?` }),
         next: command,
         cause: error,
       })
@@ -93,6 +108,11 @@ export function asKcertError(error: Error & { oclif?: { exit?: number } }, id?: 
 interface NamedArgument {
   readonly name: string
   readonly description?: string
+}
+
+/** What oclif's NonExistentFlagsError is about. */
+function unknownFlags(error: Error & { flags?: unknown }): readonly string[] {
+  return error.message.startsWith('Nonexistent flag') && Array.isArray(error.flags) ? error.flags : []
 }
 
 /** What oclif's RequiredArgsError says is missing; its own text goes on about the order of flags, which is free here. */

@@ -1,5 +1,5 @@
 import { delimiter, join } from 'node:path'
-import type { Cluster } from '../cluster/cluster.ts'
+import type { Cluster, ConnectionOptions } from '../cluster/cluster.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import type { Context } from './context.ts'
 import { parseDuration } from './instant.ts'
@@ -10,20 +10,34 @@ import { parseDuration } from './instant.ts'
  * Throws KCERT_USAGE, KCERT_KUBECONFIG_UNUSABLE, KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE.
  */
 export async function openClusterOf(context: Context, flags: ClusterFlags): Promise<Cluster> {
-  const requestTimeoutMs = timeoutOf(flags['request-timeout'])
+  const options = connectionOptions(context, flags)
   const { openCluster } = await import('../cluster/cluster.ts')
-  const { clock, random, env, stdinIsTerminal } = context
   return openCluster({
     ...kubeconfigsOf(context, flags.kubeconfig),
     ...(flags.context !== undefined && { context: flags.context }),
-    requestTimeoutMs,
-    surroundings: { env, stdinIsTerminal },
-    clock,
-    random,
+    ...options,
   })
 }
 
-function kubeconfigsOf({ env, home }: Context, named: string | undefined) {
+/** Returns how a cluster is talked to, whichever it is. Throws KCERT_USAGE. */
+export function connectionOptions(
+  context: Context,
+  flags: Pick<ClusterFlags, 'request-timeout'>,
+): ConnectionOptions {
+  const requestTimeoutMs = timeoutOf(flags['request-timeout'])
+  const { clock, random, env } = context
+  const surroundings = {
+    env,
+    // Of interest to plugins alone, and costly to find out.
+    get stdinIsTerminal() {
+      return context.stdinIsTerminal
+    },
+  }
+  return { requestTimeoutMs, surroundings, clock, random }
+}
+
+/** Returns the kubeconfigs that are meant, as kubectl finds them. */
+export function kubeconfigsOf({ env, home }: Context, named: string | undefined) {
   if (named !== undefined) return { files: [named], filesMustExist: true }
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '')
   const files = listed.length > 0 ? listed : home ? [join(home, '.kube', 'config')] : []

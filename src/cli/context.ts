@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { type RandomOctets, systemRandom } from '../system/random.ts'
 
@@ -24,26 +25,50 @@ export interface Context {
 
 /** Returns the context of this process. */
 export function processContext(): Context {
-  const { env, stdout, stderr, stdin } = process
+  const { env } = process
+  const stdoutIsTerminal = isTerminal('stdout')
   return {
     clock: systemClock,
     random: systemRandom,
     env,
     home: env.HOME,
     workingFolder: process.cwd(),
-    stdout,
-    stderr,
+    // Node makes each stream when it is first asked for, and loads its modules for terminals and sockets for that: a fifth of what
+    // an empty program takes. What is asked of none is not made.
+    get stdout() {
+      return process.stdout
+    },
+    get stderr() {
+      return process.stderr
+    },
     get stdin() {
       return process.stdin
     },
-    width: terminalWidth(stdout.columns, env.COLUMNS),
-    stdoutIsTerminal: stdout.isTTY === true,
+    width: terminalWidth(stdoutIsTerminal ? process.stdout.columns : undefined, env.COLUMNS),
+    stdoutIsTerminal,
     get stdinIsTerminal() {
-      return stdin.isTTY === true
+      return isTerminal('stdin')
     },
-    stdoutColor: colorLevel(stdout, env),
-    stderrColor: colorLevel(stderr, env),
+    stdoutColor: colorLevel({ isTTY: stdoutIsTerminal }, env),
+    get stderrColor() {
+      return colorLevel({ isTTY: isTerminal('stderr') }, env)
+    },
   }
+}
+
+// On Linux the first major number is that of /dev/null and its like.
+const memoryDevices = 1
+
+/** True for a terminal. Most streams are seen not to be one without Node's part for terminals. */
+export function isTerminal(name: 'stdin' | 'stdout' | 'stderr'): boolean {
+  try {
+    const stats = fstatSync(['stdin', 'stdout', 'stderr'].indexOf(name))
+    if (!stats.isCharacterDevice() || (process.platform === 'linux' && stats.rdev >> 8 === memoryDevices))
+      return false
+  } catch {
+    // Closed, or of a kind that only Node knows.
+  }
+  return process[name].isTTY === true
 }
 
 function terminalWidth(columns: number | undefined, fromEnv: string | undefined): number {

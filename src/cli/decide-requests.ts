@@ -12,7 +12,7 @@ import { readRequests } from '../csr/many-requests.ts'
 import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
 import type { DecisionWish } from './decision-flags.ts'
@@ -271,6 +271,5 @@ function exitOf({ act, requests }: DecisionReport, wish: DecisionWish): ExitCode
     const isExpected = isNamed || wish.policy === undefined || (act === 'approve' && policy !== undefined)
     return isExpected ? exitCodes.no : exitCodes.done
   })
-  const order: readonly ExitCode[] = [exitCodes.unreachable, exitCodes.refused, exitCodes.no]
-  return order.find((code) => codes.includes(code)) ?? exitCodes.done
+  return worstExit(codes)
 }

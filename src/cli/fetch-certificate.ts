@@ -11,9 +11,9 @@ import type { RequestsApi } from '../csr/requests-api.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { type Wait, waitForCertificate } from '../csr/waiting.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { rfc3339 } from '../pki/rfc3339.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
+import { certificateFacts } from './certificate-facts.ts'
 import { chainPem } from './issued-files.ts'
 import type { KeyAtHand } from './key-file.ts'
 import { noSuchRequest } from './request-names.ts'
@@ -124,7 +124,7 @@ export function fetchReport(
     apiVersion: 'kcert/v1',
     kind: 'FetchedCertificate',
     name: fetched.object.name ?? '',
-    ...certificateFacts(fetched),
+    ...fetchedFacts(fetched),
     pem: chainPem(fetched.chain),
     files,
     notices: [...notices],
@@ -132,23 +132,13 @@ export function fetchReport(
 }
 
 /** Returns what is in a certificate that was fetched, and what it was held against. */
-export function certificateFacts({ object, chain, checks }: Fetched): NonNullable<FetchedOne['certificate']> {
-  const { subject, subjectAltNames, serialNumber, notBefore, notAfter, extendedKeyUsage, fingerprintSha256 } =
-    chain[0]!
-  const { dns, ip, email, uri } = subjectAltNames
-  const { commonName } = subject
+export function fetchedFacts({ object, chain, checks }: Fetched): NonNullable<FetchedOne['certificate']> {
+  const [leaf] = chain as [Certificate]
+  const { fingerprintSha256, ...facts } = certificateFacts(leaf)
   return {
     signerName: object.signerName,
-    subject: {
-      text: subject.text,
-      ...(commonName === undefined ? {} : { commonName }),
-      organization: [...subject.organization],
-    },
-    subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri] },
-    serialNumber,
-    notBefore: rfc3339(notBefore),
-    notAfter: rfc3339(notAfter),
-    extendedKeyUsage: [...(extendedKeyUsage ?? [])],
+    ...facts,
+    extendedKeyUsage: [...(leaf.extendedKeyUsage ?? [])],
     fingerprintSha256,
     checks: checks.map(({ id, ok, detail }) => ({ id, ok, detail })),
   }

@@ -1,15 +1,16 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FetchedMany, FetchedOne } from '../csr/fetch-report.ts'
 import { readRequests } from '../csr/many-requests.ts'
 import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
-import { type ErrorCode, type ExitCode, exitCodes } from '../errors/codes.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { type ErrorCode, type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { errorFields, KcertError } from '../errors/kcert-error.ts'
 import { writeNewFiles } from '../system/new-files.ts'
+import { makeFolders } from '../system/new-folder.ts'
 import { checkFiles } from './command-files.ts'
 import type { Context } from './context.ts'
-import { certificateFacts, type Expected, fitCertificate } from './fetch-certificate.ts'
+import { type Expected, fetchedFacts, fitCertificate } from './fetch-certificate.ts'
 import { chainPem, writeIssued } from './issued-files.ts'
 import { progressOn } from './progress.ts'
 import { noSuchRequest } from './request-names.ts'
@@ -45,7 +46,7 @@ export async function fetchMany(
   context: Context,
 ): Promise<FetchManyAnswer> {
   const gathered = await gather(wish, api, context)
-  makeFolder(wish.folder)
+  makeFolders(wish.folder, 0o777)
   const now = context.clock()
   const results = await written(gathered.map(({ name, object }) => fetchOne(name, object, wish, now)))
   const counts: Record<string, number> = {}
@@ -88,18 +89,6 @@ async function gather(
   return [...found.values()]
 }
 
-function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true })
-  } catch (error) {
-    throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the folder ${folder} could not be made`, {
-      why: (error as Error).message,
-      next: 'name another: --out-dir FOLDER',
-      cause: error,
-    })
-  }
-}
-
 type Result = Omit<FetchedOne, 'error'> & { readonly error?: KcertError }
 
 /** What comes of a request once its file is written; `text` goes into a file that is not there yet. */
@@ -122,7 +111,7 @@ function fetchOne(
       replace: true,
     })
     const text = chainPem(fetched.chain)
-    const done = { name, outcome: 'fetched', file, certificate: certificateFacts(fetched) } as const
+    const done = { name, outcome: 'fetched', file, certificate: fetchedFacts(fetched) } as const
     if (!existsSync(file)) return { ...done, text }
     const isWritten = writeIssued(file, text, { replace, isSecret: false })
     return isWritten ? done : { ...done, outcome: 'present' }
@@ -167,20 +156,10 @@ const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {
   KCERT_FILE_EXISTS: 'refused',
 }
 
-function errorFields({ code, message, why, next }: KcertError): FetchedOne['error'] {
-  return {
-    code,
-    what: message,
-    ...(why === undefined ? {} : { why }),
-    ...(next === undefined ? {} : { next }),
-  }
-}
-
 /** What could not be done beats what is refused beats no. What a selection holds besides certificates is nobody's no. */
 function exitOf(results: readonly Result[], named: ReadonlySet<string>): ExitCode {
   const codes = results.map(({ name, outcome, error }) =>
     outcome === 'not-issued' && !named.has(name) ? exitCodes.done : (error?.exitCode ?? exitCodes.done),
   )
-  const order: readonly ExitCode[] = [exitCodes.unreachable, exitCodes.refused, exitCodes.no]
-  return order.find((code) => codes.includes(code)) ?? exitCodes.done
+  return worstExit(codes)
 }

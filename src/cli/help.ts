@@ -1,16 +1,19 @@
-import { type Command, CommandHelp, Config, Help } from '@oclif/core'
+import { stripVTControlCharacters } from 'node:util'
+import { Config, Plugin } from '@oclif/core'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
+import { KcertHelp } from './command-help.ts'
 import { processContext } from './context.ts'
-import { type Block, descriptionBlocks } from './description.ts'
-import { surviveFailedWrites, writeOut } from './standard-output.ts'
+import { nearWord } from './near-word.ts'
+import { print } from './print.ts'
+import type { PackageRoot } from './program-scripts.ts'
+import { surviveFailedWrites } from './standard-output.ts'
 
 /** Prints help or the version, or says which command was probably meant. Everything that is not a known command ends here. */
-export async function helpOrMistake(argv: readonly string[]): Promise<void> {
+export async function helpOrMistake(argv: readonly string[], root: PackageRoot): Promise<void> {
   surviveFailedWrites()
-  const root = new URL('..', import.meta.url).href
   const args = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv]
-  const config = await Config.load(root)
+  const config = await configOf(root)
   const mistake = unknownCommand(args, config)
   if (mistake) {
     process.stderr.write(formatError(mistake, processContext().stderrColor))
@@ -26,87 +29,31 @@ export async function helpOrMistake(argv: readonly string[]): Promise<void> {
   await print(help.text)
 }
 
-async function print(text: string): Promise<void> {
-  try {
-    await writeOut(process.stdout, text)
-  } catch (error) {
-    if (!(error instanceof KcertError)) throw error
-    process.stderr.write(formatError(error, processContext().stderrColor))
-    process.exitCode = error.exitCode
-  }
+/** oclif's Config: as it reads a package from its folder, or of one that lies in no folder. */
+async function configOf(root: PackageRoot): Promise<Config> {
+  if (typeof root === 'string') return Config.load(root)
+  const pjson = root('package.json') as Plugin['pjson']
+  const manifest = root('oclif.manifest.json') as Plugin['manifest']
+  const plugin = new Plugin({ isRoot: true, pjson, root: '/' })
+  // Not public, and so held by test/scripts/executable.test.ts: the one place where a plugin reads its manifest.
+  Object.assign(plugin, { _manifest: async () => manifest })
+  await plugin.load()
+  plugin.commandIDs = Object.keys(manifest.commands)
+  return Config.load({ root: '/', pjson, plugins: new Map([[plugin.name, plugin]]) })
 }
 
-/** oclif's help of a command with kcert's exit codes behind the flags, and nothing cut where it could not be pasted. */
-class KcertCommandHelp extends CommandHelp {
-  protected override sections() {
-    const sections = super.sections()
-    const examples = sections.findIndex(({ header }) => header === 'EXAMPLES')
-    sections.splice(examples, 0, { header: 'EXIT CODES', generate: () => this.exitCodes() })
-    return sections
-  }
-
-  // oclif's own has a word for every flag, and what excludes what in brackets that it leaves half empty.
-  protected override defaultUsage(): string {
-    const { id, args, flags } = this.command
-    const operands = Object.values(args).map(({ name, required, multiple }) => {
-      const word = `${name.toUpperCase()}${multiple ? '...' : ''}`
-      return required ? word : `[${word}]`
-    })
-    const needed = Object.values(flags).flatMap((flag) =>
-      flag.required && flag.type === 'option' ? [`--${flag.name} ${flag.helpValue ?? 'VALUE'}`] : [],
-    )
-    return [id, ...operands, ...needed, '[FLAGS]'].join(' ')
-  }
-
-  protected override description(): string {
-    // The summary stands above all sections.
-    const blocks = descriptionBlocks(this.command.description ?? '')
-    return blocks.map((block) => this.blockText(block)).join('\n\n')
-  }
-
-  // A shell command with line ends in its quotes is another one, so it is left to the terminal to break it.
-  protected override examples(examples: Command.Example[] | string | undefined): string {
-    const each = typeof examples === 'string' ? [examples] : (examples ?? [])
-    return each
-      .map((example) => {
-        if (typeof example === 'string') return this.render(example)
-        const description = this.wrap(example.description, this.indentSpacing * 2)
-        return `${description}\n\n${this.indent(`$ ${this.render(example.command)}`)}`
-      })
-      .join('\n\n')
-  }
-
-  private exitCodes(): string | undefined {
-    const { exitCodes: codes = {} } = this.command as Command.Cached & { exitCodes?: Record<string, string> }
-    const rows = Object.entries(codes)
-    return rows.length === 0 ? undefined : this.blockText({ kind: 'table', rows }).trimStart()
-  }
-
-  private blockText(block: Block): string {
-    if (block.kind === 'text') return this.wrap(block.text)
-    if (block.kind === 'code') return this.indent(block.lines.join('\n'), 4)
-    const width = Math.max(...block.rows.map(([word]) => word.length)) + 2
-    const lines = block.rows.flatMap(([word, meaning]) =>
-      this.wrap(meaning, this.indentSpacing + width)
-        .split('\n')
-        .map((line, index) => (index === 0 ? word : '').padEnd(width) + line),
-    )
-    return lines.join('\n')
-  }
-}
-
-class KcertHelp extends Help {
-  protected override CommandHelpClass = KcertCommandHelp
-  private readonly texts: string[] = []
-
-  /** All that `showHelp` has shown. */
-  get text(): string {
-    return this.texts.join('')
-  }
-
-  protected override log(...args: string[]): void {
-    this.texts.push(`${args.join(' ')}\n`)
-  }
+/** Returns the help of a command, or without one the list of all, without colours; `userAgent` stands for the versions in it. */
+export async function plainHelp(
+  root: string,
+  words: readonly string[],
+  maxWidth: number,
+  userAgent: string,
+): Promise<string> {
+  const config = await Config.load(root)
+  config.userAgent = userAgent
+  const help = new KcertHelp(config, { maxWidth })
+  await help.showHelp([...words])
+  return stripVTControlCharacters(help.text)
 }
 
 function unknownCommand(args: readonly string[], config: Config): KcertError | undefined {
@@ -123,7 +70,8 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
   const names = [...config.commandIDs, ...topics].map((name) => name.replaceAll(':', ' '))
   const wish = words.slice(0, 2).join(' ').replaceAll(':', ' ')
   const begun = wish.includes(' ') ? names.find((name) => name.startsWith(wish)) : undefined
-  const near = begun ?? nearest(wish, names) ?? nearest(words[0] ?? first, names)
+  const near =
+    words[0] === undefined ? undefined : (begun ?? nearWord(wish, names) ?? nearWord(words[0], names))
   const isFlagFirst = first.startsWith('-') && isCommand
   return new KcertError(
     'KCERT_USAGE',
@@ -137,25 +85,4 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
       next: near ? `kcert ${near} --help` : 'kcert --help',
     },
   )
-}
-
-function nearest(asked: string, names: readonly string[]): string | undefined {
-  const ranked = names
-    .map((name) => ({ name, distance: editDistance(asked, name) }))
-    .sort((a, b) => a.distance - b.distance)
-  const best = ranked[0]
-  return best && best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined
-}
-
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= Math.min(a.length, 64); i++) {
-    const current = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      current[j] = Math.min(previous[j]! + 1, current[j - 1]! + 1, substitution)
-    }
-    previous = current
-  }
-  return previous[b.length]!
 }

@@ -27,7 +27,7 @@ export async function readInput(name: string, context: Context): Promise<Uint8Ar
 /** Returns the first line of a password file, or undefined where none is named. Throws KCERT_USAGE when that line is empty. */
 export async function readPassword(name: string | undefined, context: Context): Promise<string | undefined> {
   if (name === undefined) return undefined
-  const text = Buffer.from(await readSecret(name, context)).toString('utf8')
+  const text = await readSecretText(name, context)
   const password = text.replace(/^\ufeff/, '').split(/\r?\n/, 1)[0]!
   if (password !== '') return password
   throw new KcertError('KCERT_USAGE', `the first line of the password file ${sourceName(name)} is empty`, {
@@ -38,6 +38,11 @@ export async function readPassword(name: string | undefined, context: Context): 
 
 // Long enough for a password manager that asks its owner.
 const patienceMs = 30_000
+
+/** Returns a secret as text, from a file, a FIFO, a pipe of the shell, or standard input ("-"). */
+export async function readSecretText(name: string, context: Context): Promise<string> {
+  return Buffer.from(await readSecret(name, context)).toString('utf8')
+}
 
 /** A password may come from a pipe, as bash's `<(command)` hands it over, or from a FIFO, so that it lies in no file. */
 async function readSecret(name: string, context: Context): Promise<Uint8Array> {
@@ -50,6 +55,8 @@ async function readSecret(name: string, context: Context): Promise<Uint8Array> {
   return isFifo(name) ? readFifo(name, patienceMs) : readInput(name, context)
 }
 
+const wrongPasswordNext = 'name the file that has its password on the first line'
+
 /** Returns what `read` returns; an error of it names the file. */
 export function inFile<Result>(path: string, read: () => Result): Result {
   try {
@@ -59,7 +66,7 @@ export function inFile<Result>(path: string, read: () => Result): Result {
     const { code, message, why, next } = error
     throw new KcertError(code, `${sourceName(path)}: ${message}`, {
       ...(why === undefined ? {} : { why }),
-      next: next ?? `kcert inspect ${path} says more`,
+      next: next ?? (code === 'KCERT_PASSWORD_WRONG' ? wrongPasswordNext : `kcert inspect ${path} says more`),
       cause: error,
     })
   }

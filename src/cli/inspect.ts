@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { Inspection, type InspectionOutcome } from '../inspection/inspection.ts'
 import type { InspectionReport } from '../inspection/report.ts'
 import { type Selection, select } from '../inspection/selection.ts'
+import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { summaryOf } from '../inspection/summary.ts'
 import type { Thresholds } from '../inspection/thresholds.ts'
 import { nagiosUnknown, renderNagios } from '../output/inspection/nagios.ts'
@@ -14,12 +16,24 @@ import type { View } from '../output/inspection/view.ts'
 import { renderWide } from '../output/inspection/wide.ts'
 import { renderJson } from '../output/json.ts'
 import { renderYaml } from '../output/yaml.ts'
+import { prepareForMuch } from '../system/engine.ts'
 import { readFile } from '../system/files.ts'
 import { writePem } from '../x509/pem.ts'
+import type { ClusterFlags } from './cluster-flags.ts'
 import type { Context } from './context.ts'
 import { defaultTargets, listedKubeconfigs, readTargets } from './targets.ts'
 
-export const inspectFormats = ['text', 'wide', 'tree', 'json', 'yaml', 'prometheus', 'nagios', 'pem'] as const
+export const inspectFormats = [
+  'text',
+  'wide',
+  'tree',
+  'json',
+  'yaml',
+  'prometheus',
+  'nagios',
+  'pem',
+  'html',
+] as const
 export type InspectFormat = (typeof inspectFormats)[number]
 
 /** What to inspect and how to judge it. */
@@ -31,6 +45,8 @@ export interface InspectJob {
   readonly selection: Selection
   readonly password?: string
   readonly timeoutMs: number
+  /** Read what this cluster holds besides; then no target means no file but the kubeconfig. */
+  readonly cluster?: ClusterFlags
 }
 
 /** What was found, and which servers did not answer: files that cannot be read are problems in the report. */
@@ -40,6 +56,8 @@ export interface Inspected {
   readonly unreachable: readonly KcertError[]
   /** How many files of the usual places this user may not read; they are no problem there. */
   readonly closed: number
+  /** What is told beside the report. */
+  readonly notes: readonly string[]
 }
 
 /**
@@ -47,8 +65,8 @@ export interface Inspected {
  * nothing to report on.
  */
 export async function inspectTargets(job: InspectJob, context: Context): Promise<Inspected> {
-  const { now, thresholds, password, timeoutMs } = job
-  const isDefault = job.targets.length === 0
+  const { now, thresholds, password, cluster } = job
+  const isDefault = job.targets.length === 0 && cluster === undefined
   const inspection = new Inspection({
     now,
     generatedAt: context.clock(),
@@ -59,20 +77,79 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
   })
   const targets = isDefault ? defaultTargets(context) : job.targets
   const closed = new Set<string>()
-  const { failed, read } = await readTargets(targets, { context, timeoutMs }, (input) => {
+  const visit = (input: Source | UnreadableSource): Promise<void> | void => {
     if (!('reason' in input)) return inspection.add(input)
     if (input.reason === 'permission') closed.add(input.name)
     return inspection.addUnreadable(input)
-  })
+  }
+  const { failed, read, notes } =
+    cluster === undefined
+      ? { ...(await readTargets(targets, { context, timeoutMs: job.timeoutMs }, visit)), notes: [] }
+      : await readWithCluster({ ...job, cluster }, context, inspection, visit)
   if (read === 0 && failed[0]) throw failed[0]
   const { report, certificateOf } = inspection.finish()
-  if (isBlank(report)) throw nothingIn(targets)
+  if (isBlank(report) && failed.length === 0) throw nothingIn(targets)
   return {
     report: select(isDefault ? withoutClosed(report, closed) : report, job.selection),
     certificateOf,
-    unreachable: failed.filter(({ code }) => code === 'KCERT_UNREACHABLE'),
+    unreachable: cluster === undefined ? failed.filter(({ code }) => code === 'KCERT_UNREACHABLE') : failed,
     closed: isDefault ? closed.size : 0,
+    notes,
   }
+}
+
+/** The kubeconfig in use, what API servers serve, the targets that were named besides, then object by object. */
+async function readWithCluster(
+  job: InspectJob & { readonly cluster: ClusterFlags },
+  context: Context,
+  inspection: Inspection,
+  visit: (input: Source | UnreadableSource) => Promise<void> | void,
+) {
+  const { cluster: flags, timeoutMs, targets } = job
+  const [{ withCluster }, { kubeconfigsOf }, { apiServersOf, scanCluster }, { readServed }] =
+    await Promise.all([
+      import('./with-cluster.ts'),
+      import('./cluster.ts'),
+      import('./inspect-cluster.ts'),
+      import('../tls/served.ts'),
+    ])
+  prepareForMuch()
+  return withCluster(context, flags, async (cluster) => {
+    const { own, announced, hidden } = await apiServersOf(cluster)
+    const kubeconfigs = kubeconfigsOf(context, flags.kubeconfig).files.filter((file) => existsSync(file))
+    const isTls = cluster.server.startsWith('https:')
+    const { failed, read } = await readTargets(
+      [...kubeconfigs, ...(isTls ? [own] : []), ...targets],
+      { context, timeoutMs },
+      visit,
+    )
+    const unseen: string[] = []
+    await Promise.all(
+      announced.map(async (endpoint) => {
+        // Behind a load balancer they are often not reached from outside, and nobody named them.
+        const served = await readServed(endpoint, timeoutMs).catch((error: unknown) => {
+          if (error instanceof KcertError) return undefined
+          throw error
+        })
+        if (served === undefined) unseen.push(endpoint.name)
+        else await visit(served)
+      }),
+    )
+    const { failure, notes } = await scanCluster(cluster, inspection)
+    return {
+      failed: failure === undefined ? failed : [failure, ...failed],
+      read,
+      notes: [
+        ...notes,
+        ...(hidden
+          ? ['API servers beside this one were not looked for: listing EndpointSlices is not allowed']
+          : []),
+        ...(unseen.length === 0
+          ? []
+          : [`not reached from here: ${unseen.sort().join(', ')}, where API servers announce themselves`]),
+      ],
+    }
+  })
 }
 
 // Nobody named these files: that an ordinary user may not read the node's keys and kubeconfigs is as it should be.
@@ -103,11 +180,11 @@ function nothingIn(targets: readonly string[]): KcertError {
 }
 
 /** Returns the report in a format, and the exit code that goes with it. */
-export function renderInspected(
+export async function renderInspected(
   { report, certificateOf, unreachable }: Inspected,
   format: InspectFormat,
   view: View,
-): { text: string; exit: ExitCode } {
+): Promise<{ text: string; exit: ExitCode }> {
   const [silent] = unreachable
   if (format === 'nagios') {
     const verdict = renderNagios(report)
@@ -115,7 +192,7 @@ export function renderInspected(
     return { text: line, exit }
   }
   return {
-    text: textOf(report, certificateOf, format, view),
+    text: await textOf(report, certificateOf, format, view),
     exit: silent ? exitCodes.unreachable : exitOf(report),
   }
 }
@@ -124,12 +201,12 @@ function exitOf({ problems }: InspectionReport): ExitCode {
   return problems.some(({ severity }) => severity !== 'info') ? exitCodes.no : exitCodes.done
 }
 
-function textOf(
+async function textOf(
   report: InspectionReport,
   certificateOf: Inspected['certificateOf'],
   format: Exclude<InspectFormat, 'nagios'>,
   view: View,
-): string {
+): Promise<string> {
   switch (format) {
     case 'text':
       return renderText(report, view)
@@ -151,5 +228,9 @@ function textOf(
         })),
         report,
       )
+    case 'html': {
+      const { renderHtml } = await import('../output/inspection/html.ts')
+      return renderHtml(report)
+    }
   }
 }

@@ -36,6 +36,7 @@ test.each([
 test('a duration is given in milliseconds; none, a share and nonsense are wrong usage', () => {
   expect(parseDuration('1m30s', '--timeout')).toBe(90_000)
   expect(parseDuration('0.5s', '--timeout')).toBe(500)
+  expect(parseDuration('1s500ms', '--timeout')).toBe(1500)
   for (const text of ['0s', '5%', '5', '']) {
     expect(() => parseDuration(text, '--timeout')).toThrow(/^--timeout/)
   }

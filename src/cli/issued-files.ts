@@ -49,6 +49,16 @@ export function kubeconfigOf(
   )
 }
 
+/** Returns the kubeconfig of whoever has a bearer token. It holds the token. */
+export function tokenKubeconfig(
+  { clusterName, ...cluster }: Connection,
+  name: string,
+  token: string,
+  namespace: string | undefined,
+): string {
+  return renderYaml(kubeconfigDocument({ name: clusterName, ...cluster }, { name, token, namespace }))
+}
+
 /**
  * Writes a file, unless it holds just this already: a run that was cut off is run again. Returns whether it was written. Throws
  * KCERT_FILE_EXISTS where another file is there and must not be replaced. A secret one gets mode 0600.

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { CreatedRequest } from '../csr/create-report.ts'
 import { createdRequest } from '../csr/created-request.ts'
@@ -7,9 +6,13 @@ import { makeRequest } from '../csr/request-spec.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../kubeconfig/format.ts'
 import { renderYaml } from '../output/yaml.ts'
-import { type OutputChoice, writeKeyFile } from '../system/output-file.ts'
+import { writeKeyPair } from '../system/key-pair-files.ts'
+import { withLock } from '../system/lock.ts'
+import { makeFolders } from '../system/new-folder.ts'
+import type { OutputChoice } from '../system/output-file.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
+import { finishInterruptedPair } from './authority-files.ts'
 import { checkFiles, type NamedFile, type OutputFile } from './command-files.ts'
 
 /** Where kubeadm's files go. */
@@ -24,14 +27,18 @@ export interface KubeadmFolders {
  * Writes key and request of each, and the kubeconfigs with the key in them, as `kubeadm certs generate-csr` does: 0600, in folders
  * that are made 0700. Nothing is written when one of the files is there already and must not be replaced.
  */
-export function writeKubeadmRequests(
+export async function writeKubeadmRequests(
   requests: readonly KubeadmRequest[],
   folders: KubeadmFolders,
   { inputs, ...choice }: OutputChoice & { readonly inputs: readonly NamedFile[] },
-): CreatedRequest[] {
+): Promise<CreatedRequest[]> {
   const planned = requests.map((request) => ({ request, files: filesOf(request, folders) }))
+  for (const { files } of planned) await finishInterruptedPair(files.request)
   checkFiles({ inputs, outputs: planned.flatMap(({ files }) => outputsOf(files)), replace: choice.replace })
-  return planned.map(({ request, files }) => writeOne(request, files, folders.caPem, choice))
+  const created: CreatedRequest[] = []
+  for (const { request, files } of planned)
+    created.push(await writeOne(request, files, folders.caPem, choice))
+  return created
 }
 
 type Files =
@@ -64,20 +71,23 @@ function missingFolder(row: string, flag: string): KcertError {
   })
 }
 
-function writeOne(
+async function writeOne(
   { row, spec, kubeconfig }: KubeadmRequest,
   files: Files,
   caPem: string | undefined,
   choice: OutputChoice,
-): CreatedRequest {
+): Promise<CreatedRequest> {
   const key = generatePrivateKey(spec.keyType)
   const keyPem = writePrivateKey(key, 'kubernetes')
   const der = makeRequest(spec, key)
-  mkdirSync(dirname(files.request), { recursive: true, mode: 0o700 })
-  if ('key' in files) writeKeyFile(files.key, keyPem, choice)
-  else writeKeyFile(files.kubeconfig, kubeconfigText(kubeconfig!, keyPem, caPem), choice)
-  // No secret, but 0600 as kubeadm leaves it.
-  writeKeyFile(files.request, writePem('CERTIFICATE REQUEST', der), choice)
+  makeFolders(dirname(files.request), 0o700)
+  const secret =
+    'key' in files
+      ? { path: files.key, content: keyPem }
+      : { path: files.kubeconfig, content: kubeconfigText(kubeconfig!, keyPem, caPem) }
+  const wanted = { path: files.request, content: writePem('CERTIFICATE REQUEST', der) }
+  // The request is no secret, but 0600 as kubeadm leaves it.
+  await withLock(files.request, () => writeKeyPair(wanted, secret, { ...choice, mode: 0o600 }))
   return createdRequest(der, files, { row })
 }
 

@@ -10,7 +10,12 @@ export function lifetimeFlags(otherwise: string) {
       helpValue: 'DURATION',
       exclusive: ['days'],
     }),
-    days: Flags.integer({ description: 'the same in days', helpValue: 'N', min: 1, max: 100_000 }),
+    days: Flags.integer({
+      description: 'the time of --expiry, in days',
+      helpValue: 'N',
+      min: 1,
+      max: 100_000,
+    }),
   }
 }
 

@@ -3,7 +3,7 @@ import type { Config } from '@oclif/core'
 /**
  * Returns the little of oclif's Config that a command reads while it runs. oclif's own loading reads package.json and
  * the manifest and looks for plugins, which costs more time than most commands; kcert has no plugins. Help, version
- * and unknown commands take oclif's way. test/scripts/launcher.test.ts holds both ways against each other.
+ * and unknown commands take oclif's way. test/scripts/starts.test.ts holds both ways against each other.
  */
 export function commandConfig(version: string): Config {
   const config = {

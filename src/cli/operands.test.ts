@@ -3,7 +3,7 @@ import { splitOperands } from './operands.ts'
 
 const shapes = {
   output: { type: 'option', char: 'o' },
-  warn: { type: 'option' },
+  warn: { type: 'option', aliases: ['warning'] },
   watch: { type: 'boolean', char: 'w' },
 } as const
 const split = (line: string) => splitOperands(line.split(' '), shapes)
@@ -13,6 +13,10 @@ test('operands and flags may stand in any order', () => {
     flags: ['-o', 'json', '--warn', '30d', '-w'],
     operands: ['a', 'b', 'c', '-', 'd'],
   })
+})
+
+test('another name of a flag takes its value, too', () => {
+  expect(split('--warning 30d a')).toEqual({ flags: ['--warning', '30d'], operands: ['a'] })
 })
 
 test('a value that is written together with its flag takes no operand', () => {

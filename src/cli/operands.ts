@@ -2,6 +2,7 @@ interface FlagShape {
   readonly name?: string
   readonly char?: string
   readonly type: 'boolean' | 'option'
+  readonly aliases?: readonly string[]
 }
 
 /** A command line in two: what the flags are, in their order, and what stands between them. */
@@ -22,7 +23,10 @@ export function splitOperands(
   const withValue = new Set(
     Object.entries(shapes)
       .filter(([, { type }]) => type === 'option')
-      .flatMap(([name, { char }]) => (char === undefined ? [`--${name}`] : [`--${name}`, `-${char}`])),
+      .flatMap(([name, { char, aliases = [] }]) => [
+        ...[name, ...aliases].map((one) => `--${one}`),
+        ...(char === undefined ? [] : [`-${char}`]),
+      ]),
   )
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i]!

@@ -2,15 +2,15 @@ import * as Flags from '@oclif/core/flags'
 import { renderJson } from '../output/json.ts'
 import { renderYaml } from '../output/yaml.ts'
 
-const formats = ['text', 'json', 'yaml'] as const
+export const reportFormats = ['text', 'json', 'yaml'] as const
 
-export type ReportFormat = (typeof formats)[number]
+export type ReportFormat = (typeof reportFormats)[number]
 
 /** -o of a command that answers with one report. */
 export const reportFormatFlag = Flags.option({
   char: 'o',
   description: 'how to show what was done',
-  options: formats,
+  options: reportFormats,
   default: 'text',
 })
 

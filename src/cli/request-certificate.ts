@@ -11,10 +11,13 @@ import { kubeletClient } from '../csr/signers.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { differencesOf, submitRequest } from '../csr/submission.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { checkKeyPath, writeKeyFile, writePublicFile } from '../system/output-file.ts'
+import { writeKeyPair } from '../system/key-pair-files.ts'
+import { withLock } from '../system/lock.ts'
+import { checkKeyPath, removeFile, writeKeyFile, writePublicFile } from '../system/output-file.ts'
 import { readCertificates } from '../x509/certificate.ts'
 import { generatePrivateKey, type KeyFormat, writePrivateKey } from '../x509/new-key.ts'
 import { readPem, writePem } from '../x509/pem.ts'
+import { finishInterruptedPair } from './authority-files.ts'
 import type { Context } from './context.ts'
 import { connectionNotices, fetchReport, fitCertificate, settledRequest } from './fetch-certificate.ts'
 import { readInput } from './input.ts'
@@ -51,12 +54,31 @@ interface Work {
   readonly tell: (text: string) => void
 }
 
-/** Does what is not done yet, and returns the certificate. Throws as the steps do; whatever is there stays there. */
+/**
+ * Does what is not done yet, and returns the certificate. Throws as the steps do; whatever is there stays there: what --force makes anew
+ * lies beside it under names of its own until it is issued, and takes its place then, certificate and key as one.
+ */
 export async function requestCertificate(work: Work): Promise<FetchReport> {
+  const { files } = work.wish
+  await finishInterruptedPair(files.certificate)
+  const isRenewal = work.wish.force && files.makesKey && existsSync(files.key)
+  if (!isRenewal) return obtain(work, files)
+  const waiting = { ...files, key: `${files.key}.new`, request: `${files.request}.new` }
+  // Without its key, it is what an earlier run could not remove.
+  if (!existsSync(waiting.key)) removeFile(waiting.request)
+  const report = await obtain({ ...work, wish: { ...work.wish, files: waiting, force: false } }, files)
+  // The key last: with it, the same command finds its way again.
+  for (const file of [waiting.request, waiting.key]) removeFile(file)
+  return report
+}
+
+/** Goes through the steps with the work's own files; what is made of them goes to `places`, which are others where it replaces a pair. */
+async function obtain(work: Work, places: Wish['files']): Promise<FetchReport> {
   const { wish, context, cluster, tell } = work
+  const isRenewal = wish.files !== places
   const key = await keyOf(work)
   const request = await requestOf(work, key)
-  const present = await presentCertificate(work, key, request)
+  const present = isRenewal ? undefined : await presentCertificate(work, key, request)
   const found = present ?? (await issued(work, request))
   const fetched = fitCertificate(found, {
     key,
@@ -64,34 +86,62 @@ export async function requestCertificate(work: Work): Promise<FetchReport> {
     acceptsNames: false,
     now: context.clock(),
   })
-  const { certificate, kubeconfig } = wish.files
-  const choice = { replace: wish.force || present !== undefined, isSecret: false }
-  if (present === undefined) writeIssued(certificate, chainPem(fetched.chain), choice)
-  tell(
-    present === undefined
-      ? `certificate ${certificate} written`
-      : `certificate ${certificate} is there already`,
-  )
+  const { certificate, kubeconfig, key: keyFile, request: requestFile } = places
+  const replace = wish.force || isRenewal
+  if (isRenewal) {
+    await replacePair(wish.files, places, chainPem(fetched.chain), context)
+    tell(`certificate ${certificate} and private key ${keyFile} replaced`)
+  } else if (present === undefined) {
+    writeIssued(certificate, chainPem(fetched.chain), { replace, isSecret: false })
+    tell(`certificate ${certificate} written`)
+  } else tell(`certificate ${certificate} is there already`)
   const notices: string[] = [...wish.spec.notices]
   if (kubeconfig !== undefined) {
     const connection = cluster.connection()
     notices.push(...connectionNotices(connection))
     const { keyByPath, namespace } = wish
     const text = kubeconfigOf(
-      { connection, chain: fetched.chain, key, keyByPath, user: undefined, namespace },
+      {
+        connection,
+        chain: fetched.chain,
+        key: { ...key, file: keyFile },
+        keyByPath,
+        user: undefined,
+        namespace,
+      },
       context,
     )
-    writeIssued(kubeconfig, text, { replace: wish.force, isSecret: true })
+    writeIssued(kubeconfig, text, { replace, isSecret: true })
     tell(`kubeconfig ${kubeconfig} written`)
   }
-  const { key: keyFile, request: requestFile } = wish.files
-  const files = {
+  const written = {
     certificate,
     key: keyFile,
     request: requestFile,
     ...(kubeconfig === undefined ? {} : { kubeconfig }),
   }
-  return fetchReport(fetched, files, notices)
+  return fetchReport(fetched, written, notices)
+}
+
+/** Puts certificate and key in their places as one, and the request after them. */
+async function replacePair(
+  waiting: Wish['files'],
+  { certificate, key, request }: Wish['files'],
+  certificatePem: string,
+  context: Context,
+): Promise<void> {
+  const [keyPem, requestPem] = [
+    await readInput(waiting.key, context),
+    await readInput(waiting.request, context),
+  ]
+  await withLock(certificate, () =>
+    writeKeyPair(
+      { path: certificate, content: certificatePem },
+      { path: key, content: Buffer.from(keyPem).toString('utf8') },
+      { replace: true },
+    ),
+  )
+  writePublicFile(request, Buffer.from(requestPem).toString('utf8'), { replace: true })
 }
 
 /** The key that is there, or a new one; it is on the disk before anything is made with it. */

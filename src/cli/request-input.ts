@@ -127,9 +127,14 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
       next: `kcert inspect ${source} says what it is`,
     })
   }
-  const count = isDer
-    ? 1
-    : readPem(bytes).blocks.filter(({ label }) => /CERTIFICATE REQUEST$/.test(label)).length
+  const labels = isDer ? [] : readPem(bytes).blocks.map(({ label }) => label)
+  const count = isDer ? 1 : labels.filter((label) => /CERTIFICATE REQUEST$/.test(label)).length
+  if (count === 0 && labels.length > 0) {
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
+      why: `it holds: ${labels.slice(0, 3).join(', ')}`,
+      next: 'kcert csr create makes a request from a key',
+    })
+  }
   if (count > 1) {
     throw new KcertError(
       'KCERT_USAGE',
@@ -146,7 +151,7 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
       `${sourceName(source)} is a request without its Kubernetes object: no signer is named`,
       {
         why: 'the rules are those of the signer',
-        next: `kcert csr check ${source} --signer kubernetes.io/kube-apiserver-client --usage "client auth"`,
+        next: 'add --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
       },
     )
   }

@@ -6,6 +6,7 @@ import { withLock } from '../system/lock.ts'
 import { writeKeyFile, writePublicFile } from '../system/output-file.ts'
 import { writePem } from '../x509/pem.ts'
 import type { CommandFiles } from './command-files.ts'
+import { keyBesideReport, printedOnlyByName } from './exposed-key.ts'
 import { type InputFlags, inputsOf } from './request-wish.ts'
 
 // Where a request and its key go. The rule for private keys: into a file that was named, or onto standard output when
@@ -42,9 +43,9 @@ export function isReport(format: OutputChoices['output']): boolean {
 /** Throws KCERT_USAGE or KCERT_KEY_EXPOSED for places that do not go together. */
 export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoices): void {
   if (key === undefined && keyOut === undefined && !(output === 'cfssl' && isFile(out)))
-    throw output === 'cfssl' ? keyInDocument() : keyless()
+    throw output === 'cfssl' ? printedOnlyByName("cfssl's JSON holds the private key", cfsslNext) : keyless()
   if (keyOut !== '-' || isFile(out)) return
-  if (isReport(output)) throw keyInReport(output)
+  if (isReport(output)) throw keyBesideReport('--key-out -', output, 'name a file: --key-out FILE')
   if (output === 'manifest')
     throw new KcertError('KCERT_USAGE', 'a key and an object cannot both go to standard output', {
       why: 'neither could be told from the other',
@@ -106,31 +107,11 @@ function documentOf(
   return format === 'cfssl' ? `${JSON.stringify({ csr: pem, ...(holdsKey ? { key: keyPem } : {}) })}\n` : pem
 }
 
+const cfsslNext = 'kcert csr create … -o cfssl --key-out - | cfssljson -bare server, or --out FILE'
+
 function keyless(): KcertError {
   return new KcertError('KCERT_USAGE', 'it is not said which key the request is for', {
     why: 'a request is signed with the private key of its owner',
     next: 'make one: --key-out FILE, or take one that is there: --key FILE',
   })
-}
-
-function keyInDocument(): KcertError {
-  return new KcertError(
-    'KCERT_KEY_EXPOSED',
-    "cfssl's JSON holds the private key, and would go to standard output",
-    {
-      why: 'what is printed ends in logs and histories, so it is asked for by name',
-      next: 'kcert csr create … -o cfssl --key-out - | cfssljson -bare server, or --out FILE',
-    },
-  )
-}
-
-function keyInReport(format: string): KcertError {
-  return new KcertError(
-    'KCERT_KEY_EXPOSED',
-    `--key-out - prints the key, and -o ${format} a report without it`,
-    {
-      why: 'reports are kept and sent around, so no key is ever in one',
-      next: 'name a file: --key-out FILE',
-    },
-  )
 }

@@ -1,4 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { shellWord } from '../errors/shell-word.ts'
+import type { RotationOldKeys } from '../rotation/report.ts'
 import { KcertCommand } from './base-command.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import type { Context } from './context.ts'
@@ -64,6 +66,37 @@ export abstract class RotationCommand extends KcertCommand {
       ),
     )
   }
+
+  /** Returns what became of the old CA's key: archived in a folder, or destroyed where none is given. */
+  protected async retireKeys(
+    flags: RotationPlaceFlags & { readonly yes: boolean; readonly 'dry-run': boolean },
+    folder: string | undefined,
+    render: (report: RotationOldKeys) => string,
+  ) {
+    const [{ withRotation }, { retireOldKeys }, { withOperator }, { keyArchive }] = await Promise.all([
+      import('./rotation-site.ts'),
+      import('./retire-old-keys.ts'),
+      import('./rotation-operator.ts'),
+      import('./key-archive.ts'),
+    ])
+    const { context } = this
+    const { yes, 'dry-run': dryRun } = flags
+    const wish = {
+      ...(folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }),
+      dryRun,
+      yes,
+      command: commandLine('kcert rotate-ca', flags, context),
+      render,
+    }
+    const manner = { manner: dryRun ? 'reads' : 'acts', given: {}, takesFinished: true } as const
+    return refusingExpired(
+      whileInterruptible((interrupted) =>
+        withOperator(context, interrupted, (operator) =>
+          withRotation(context, flags, manner, ({ ports }) => retireOldKeys(ports, wish, operator)),
+        ),
+      ),
+    )
+  }
 }
 
 /** Where certificates have ended nobody gets as far as the cluster: what says so names the way out. */
@@ -77,7 +110,7 @@ async function refusingExpired<Result>(work: Promise<Result>): Promise<Result> {
     if (!isTrust || !/ expired at /.test(error.why ?? '')) throw error
     throw new KcertError(error.code, error.message, {
       ...(error.why !== undefined && { why: error.why }),
-      next: 'where the CA itself has expired: kcert rotate-ca recover --dry-run; where it has not: kubeadm certs renew all, on each control-plane node',
+      next: 'where the CA itself has expired: kcert rotate-ca recover --dry-run; where it has not: kcert renew --all',
       cause: error,
     })
   }
@@ -93,8 +126,4 @@ function commandLine(command: string, flags: RotationPlaceFlags, { env }: Contex
     ...(context === undefined ? [] : ['--context', context]),
   ]
   return [command, ...words.map(shellWord)].join(' ')
-}
-
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -11,7 +11,8 @@ export const rotationPlaceFlags = {
     default: 'kcert.yaml',
   }),
   journal: Flags.string({
-    description: 'what was intended, done and proven; if not said: kcert-rotation.jsonl beside the inventory',
+    description:
+      'what was intended, done and proven; if not said: kcert-rotation.jsonl beside the inventory. After a rotation that is finished, a new one begins the next',
     helpValue: 'FILE',
   }),
   ...clusterFlags,

@@ -74,16 +74,16 @@ async function answered(ask: () => Promise<boolean>): Promise<boolean> {
   }
 }
 
-/** True when the operator says yes. */
-export async function choose(context: Context, message: string): Promise<boolean> {
+/** True when the operator says yes; whoever leaves the question with Ctrl-C or Ctrl-D has said no. */
+export function choose(context: Context, message: string): Promise<boolean> {
   const choices = [
     { value: 'no', name: 'no' },
     { value: 'yes', name: 'yes' },
   ]
-  return (
-    (await (await terminalAsker(context)).choice({ flag: 'yes', message: printable(message), choices })) ===
-    'yes'
-  )
+  return answered(async () => {
+    const asker = await terminalAsker(context)
+    return (await asker.choice({ flag: 'yes', message: printable(message), choices })) === 'yes'
+  })
 }
 
 async function typed(context: Context, message: string, word: string): Promise<boolean> {

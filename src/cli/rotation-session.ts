@@ -1,12 +1,22 @@
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Action } from '../rotation/action.ts'
-import { choicesIn, describeAction, type JournalEntry, readJournal } from '../rotation/journal.ts'
+import {
+  changesIn,
+  choicesIn,
+  describeAction,
+  isOfFinished,
+  type JournalEntry,
+  readJournal,
+  undoneIn,
+} from '../rotation/journal.ts'
+import type { OldKeyFiles } from '../rotation/old-keys.ts'
 import { type Picture, sectionNames } from '../rotation/picture.ts'
 import { phasePlan, phaseView, wholePlan } from '../rotation/plan-report.ts'
 import { phaseNumbered, playbook } from '../rotation/playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from '../rotation/ports.ts'
 import type {
+  KeptKeys,
   PhasePlanView,
   RotationPlan,
   RotationRun,
@@ -15,8 +25,8 @@ import type {
   RotationVerification,
 } from '../rotation/report.ts'
 import { isNodeAct, type PrepareRunbook, runbookOf } from '../rotation/runbook.ts'
-import { Rotation, type RotationEvent, refused } from '../rotation/runner.ts'
-import { outOfOrder, type PhaseStanding, standingOf } from '../rotation/standing.ts'
+import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../rotation/runner.ts'
+import { outOfOrder, type PhaseStanding, type Standing, standingOf } from '../rotation/standing.ts'
 import { nextOf, statusReport } from '../rotation/status-report.ts'
 import type { Target } from '../rotation/target.ts'
 import { defaultWish, type Wish } from '../rotation/target-reading.ts'
@@ -35,6 +45,8 @@ export interface RotationPorts {
   readonly pace: Pace
   /** Absent where there are no nodes to read, as in some tests. */
   readonly prepareRunbook?: PrepareRunbook
+  /** Absent where there are no nodes to read. */
+  readonly oldKeys?: OldKeyFiles
 }
 
 /** Whoever is asked and shown what happens. */
@@ -155,7 +167,8 @@ export class RotationSession {
         goesOn: (node) => session.goesOnWith(`node ${node}`),
         stop: () => interruption(operator.interrupted, options.command),
         begin: async (action) => {
-          if (options.byRunbook && isNodeAct(action)) throw forRunbook(action, options.command)
+          if (options.byRunbook && isNodeAct(action))
+            throw forRunbook(action, options.command, session.isUndoing)
           await session.hooks?.before(action)
         },
       }),
@@ -166,7 +179,8 @@ export class RotationSession {
 
   async status(): Promise<RotationStatus> {
     const { seen, target } = await this.lookAtAll()
-    return statusReport(seen, target, this.rotation.history, this.options.command)
+    const status = statusReport(seen, target, this.rotation.history, this.options.command)
+    return { ...status, ...(await this.keptKeys(seen, status.state)) }
   }
 
   /** The plan of all phases, and what speaks against beginning. Nothing is written. */
@@ -201,11 +215,38 @@ export class RotationSession {
   async runbook(number: number, folder: string): Promise<RunbookAnswer> {
     const [todo = number] = (await this.beginning([number])).todo
     const plan = await this.rotation.plan(todo)
-    const { seen, target } = await this.lookAtAll()
     const { command } = this.options
+    return this.scripts(plan, await this.lookAtAll(), folder, {
+      next: `${command} --phase ${todo} --by-runbook`,
+      ...(todo < 12 && { back: `${withWords(command, 'runbook', 'DIR')} --phase ${todo} --undo` }),
+    })
+  }
+
+  /** The same of what takes a phase back: the last one that was begun. Throws what a rollback would refuse. */
+  async runbookBack(number: number, folder: string): Promise<RunbookAnswer> {
+    const { command } = this.options
+    const [last] = await this.begun()
+    if (last !== number) throw notLast(number, last, command)
+    const { plan, on } = await this.rotation.planUndo(number)
+    // What kcert has done of it through the API server is not done again before every round of scripts.
+    const done = undoneIn(this.rotation.history, number)
+    const steps = plan.steps.filter((step) => step.kind !== 'patch-object' || !done.has(describeAction(step)))
+    return this.scripts({ ...plan, steps }, on, folder, {
+      next: `${withWords(command, 'rollback')} --to ${number - 1} --by-runbook`,
+    })
+  }
+
+  private async scripts(
+    plan: PlannedPhase,
+    { seen, target }: { readonly seen: Picture; readonly target: Target },
+    folder: string,
+    commands: { readonly next: string; readonly back?: string },
+  ): Promise<RunbookAnswer> {
     const runbook = runbookOf(seen, target, plan.steps)
-    if (runbook.first !== undefined) throw clusterFirst(describeAction(runbook.first), todo, command)
-    const groups = (await this.ports.prepareRunbook?.(runbook, plan)) ?? []
+    if (runbook.first !== undefined) throw clusterFirst(describeAction(runbook.first), commands.next)
+    const { number, title } = plan
+    const prepared = await this.ports.prepareRunbook?.(runbook, { number, title, next: commands.next })
+    const groups = prepared ?? []
     const scripts = runbook.groups.flatMap(({ atOnce, scripts: its }, index) =>
       its.map(({ node, acts }) => ({
         order: index + 1,
@@ -216,7 +257,7 @@ export class RotationSession {
       })),
     )
     const next = {
-      command: `${command} --phase ${todo} --by-runbook`,
+      command: commands.next,
       why:
         scripts.length === 0
           ? 'nothing is to be done on a node before what kcert does itself'
@@ -226,11 +267,12 @@ export class RotationSession {
       apiVersion: 'kcert/v1',
       kind: 'RotationRunbook',
       generatedAt: timeOf(seen.atMs),
-      phase: todo,
-      title: plan.title,
+      phase: number,
+      title,
       folder,
       scripts,
       next,
+      ...(scripts.length > 0 && commands.back !== undefined && { back: commands.back }),
     }
     const files = groups.flatMap((group, index) =>
       group.flatMap(({ node, files: its }) =>
@@ -311,7 +353,8 @@ export class RotationSession {
     }
     const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
     const { seen, target } = await this.lookAtAll()
-    const next = nextOf(standingOf(seen, target), this.options.command)
+    const standing = standingOf(seen, target)
+    const next = nextOf(standing, this.options.command)
     const report: RotationRun = {
       apiVersion: 'kcert/v1',
       kind: 'RotationRun',
@@ -320,8 +363,30 @@ export class RotationSession {
       outcome: isDone ? 'done' : 'declined',
       phases,
       ...(next === undefined ? {} : { next }),
+      ...(await this.keptKeys(seen, standing.state)),
     }
     return { report, exit: isDone ? exitCodes.done : exitCodes.no }
+  }
+
+  /** Where the old CA's key lies after the end: whoever keeps it should know that he does. */
+  private async keptKeys(seen: Picture, state: Standing['state']): Promise<{ oldKeys?: KeptKeys }> {
+    const { ports, options, rotation } = this
+    if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history)) return {}
+    const { findOldKeys } = await import('./find-old-keys.ts')
+    const names = seen.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
+    const olds = changesIn(rotation.history).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
+    // Who may not read these folders learns all the rest all the same.
+    const found = await findOldKeys(ports.oldKeys, seen, names, olds).catch(withoutRefusal)
+    const files = found?.files ?? []
+    if (files.length === 0) return {}
+    const { command } = options
+    return {
+      oldKeys: {
+        files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
+        archive: `${command} --archive-old-key DIR`,
+        destroy: `${command} --destroy-old-key`,
+      },
+    }
   }
 
   /** What hooks began is ended also when the phase stops; then its own error is the one that counts. */
@@ -412,21 +477,51 @@ export class RotationSession {
   }
 }
 
+function withoutRefusal(error: unknown): undefined {
+  if (!(error instanceof KcertError)) throw error
+}
+
 function folderOfScript(order: number, node: string): string {
   return `${String(order).padStart(2, '0')}-${node}`
 }
 
-function forRunbook(action: Action, command: string): KcertError {
+function forRunbook(action: Action, command: string, isUndoing: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `next on a node: ${describeAction(action)}`, {
     why: 'with --by-runbook acts on nodes are done by scripts that people run there',
-    next: `${command.replace('rotate-ca', 'rotate-ca runbook DIR')} --phase ${action.phase}`,
+    next: `${withWords(command, 'runbook', 'DIR')} --phase ${action.phase}${isUndoing ? ' --undo' : ''}`,
   })
 }
 
-function clusterFirst(what: string, phase: number, command: string): KcertError {
+/** The command as it was typed, for a topic below it. */
+function withWords(command: string, ...words: readonly string[]): string {
+  return command.replace('rotate-ca', ['rotate-ca', ...words].join(' '))
+}
+
+function notLast(number: number, last: number | undefined, command: string): KcertError {
+  if (last === undefined || last < number) {
+    return new KcertError(
+      'KCERT_ROTATION_REFUSED',
+      `phase ${number} has changed nothing that could be taken back`,
+      {
+        why: last === undefined ? 'no phase has' : `phase ${last} is the last one that has`,
+        next: withWords(command, 'status'),
+      },
+    )
+  }
+  return new KcertError(
+    'KCERT_ROTATION_REFUSED',
+    `phase ${last} is to be taken back before phase ${number}`,
+    {
+      why: 'phases are taken back from the last one on',
+      next: `${withWords(command, 'runbook', 'DIR')} --phase ${last} --undo`,
+    },
+  )
+}
+
+function clusterFirst(what: string, next: string): KcertError {
   return new KcertError('KCERT_ROTATION_REFUSED', `before anything on a node comes: ${what}`, {
     why: "what is done through the API server is kcert's own",
-    next: `${command} --phase ${phase} --by-runbook`,
+    next,
   })
 }
 
@@ -436,7 +531,10 @@ export function begunPhases(history: readonly JournalEntry[], copied: readonly n
   const begun = new Set(copied.filter((phase) => phase > 0))
   for (const entry of history) {
     if (entry.kind === 'intent') begun.add(entry.phase)
-    if (entry.kind === 'phase' && entry.event === 'undone') begun.delete(entry.phase)
+    if (entry.kind !== 'phase') continue
+    if (entry.event === 'undone') begun.delete(entry.phase)
+    // Begun anew, by scripts of which the journal knows nothing.
+    else if (entry.event === 'begun' && copied.includes(entry.phase)) begun.add(entry.phase)
   }
   return [...begun].sort((a, b) => b - a)
 }
@@ -453,7 +551,8 @@ function interruptible(pace: Pace, interrupted: AbortSignal, command: string): P
   }
 }
 
-function interruption(interrupted: AbortSignal, command: string): void {
+/** Throws KCERT_ROTATION_INTERRUPTED when the operator has pressed Ctrl-C. */
+export function interruption(interrupted: AbortSignal, command: string): void {
   if (!interrupted.aborted) return
   throw new KcertError('KCERT_ROTATION_INTERRUPTED', 'stopped by the operator', {
     why: 'what was in hand has been brought to its end; nothing new was begun',

@@ -1,8 +1,10 @@
 import { dirname, join, resolve } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
+import type { OldKeyFiles } from '../rotation/old-keys.ts'
 import type { Executor, JournalFile, Pace } from '../rotation/ports.ts'
 import type { Wish } from '../rotation/target-reading.ts'
 import type { ClusterGuard } from '../rotation-io/cluster-guard.ts'
+import type { JournalMirror } from '../rotation-io/journal-file.ts'
 import { AppendFile } from '../system/append-file.ts'
 import type { Context } from './context.ts'
 import type { RotationPlaceFlags } from './rotation-command.ts'
@@ -13,7 +15,7 @@ import { withCluster } from './with-cluster.ts'
 
 /** A rotation's cluster, as its inventory leads there. */
 export interface OpenedRotation {
-  readonly ports: RotationPorts
+  readonly ports: RotationPorts & { readonly oldKeys: OldKeyFiles }
   /** What the inventory says of the wish. */
   readonly presets: Partial<Wish>
   readonly rollEveryMs: number
@@ -23,6 +25,8 @@ export interface OpenedRotation {
 interface Manner {
   readonly manner: 'acts' | 'reads'
   readonly given: GivenCas
+  /** True where the mirror of a finished rotation counts as its journal also when that was named and is lost. */
+  readonly takesFinished?: boolean
 }
 
 /**
@@ -32,7 +36,7 @@ interface Manner {
 export async function withRotation<Result>(
   context: Context,
   flags: RotationPlaceFlags,
-  { manner, given }: Manner,
+  { manner, given, takesFinished = false }: Manner,
   act: (opened: OpenedRotation) => Promise<Result>,
 ): Promise<Result> {
   const inventory = await inventoryIn(flags.inventory, context)
@@ -40,14 +44,22 @@ export async function withRotation<Result>(
     context.workingFolder,
     flags.journal ?? join(dirname(flags.inventory), 'kcert-rotation.jsonl'),
   )
-  const [{ openSite }, { withOwnAccess }, { SiteObserver }, { SiteExecutor }, { withJournal }] =
-    await Promise.all([
-      import('../rotation-io/site.ts'),
-      import('../rotation-io/own-access.ts'),
-      import('../rotation-io/observer.ts'),
-      import('../rotation-io/executor.ts'),
-      import('../rotation-io/journal-file.ts'),
-    ])
+  const isNamed = flags.journal !== undefined && !takesFinished
+  const [
+    { openSite },
+    { withOwnAccess },
+    { SiteObserver },
+    { SiteExecutor },
+    { SiteOldKeyFiles },
+    { withJournal },
+  ] = await Promise.all([
+    import('../rotation-io/site.ts'),
+    import('../rotation-io/own-access.ts'),
+    import('../rotation-io/observer.ts'),
+    import('../rotation-io/executor.ts'),
+    import('../rotation-io/old-key-files.ts'),
+    import('../rotation-io/journal-file.ts'),
+  ])
   const { clock, random } = context
   const { cas, workloads } = inventory
   const presets: Partial<Wish> = {
@@ -60,12 +72,18 @@ export async function withRotation<Result>(
     const { objects } = site
     const observer = new SiteObserver(site)
     const executor = new SiteExecutor({ site, random, given })
-    const opened = (journal: JournalFile, guarded: Executor): OpenedRotation => ({
+    const keyFiles = new SiteOldKeyFiles(site)
+    const opened = (
+      journal: JournalFile,
+      guarded: Executor,
+      oldKeys: OldKeyFiles = keyFiles,
+    ): OpenedRotation => ({
       ports: {
         observer,
         executor: guarded,
         journal,
         pace: paceOf(context),
+        oldKeys,
         prepareRunbook: async (runbook, phase) => {
           const { prepareRunbook } = await import('../rotation-io/runbook.ts')
           return prepareRunbook({ site, random, given }, runbook, phase)
@@ -80,15 +98,18 @@ export async function withRotation<Result>(
       if (manner === 'reads') {
         const text = journalText(journalPath)
         return await act(
-          opened(readOnly(text === '' ? await mirrored(() => mirroredJournal(objects)) : text), executor),
+          opened(
+            readOnly(text === '' ? await mirrored(() => mirroredJournal(objects, isNamed)) : text),
+            executor,
+          ),
         )
       }
-      const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath })
+      const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath, isNamed })
       try {
         return await withJournal(
           journalPath,
-          (journal) => act(opened(journal, guardedBy(guard, executor))),
-          guard,
+          (journal) => act(opened(journal, guardedBy(guard, executor), guardedKeys(guard, keyFiles))),
+          takesFinished ? await ofSameRotation(guard, journalText(journalPath)) : guard,
         )
       } finally {
         await guard.release()
@@ -122,7 +143,7 @@ function guardedBy(guard: ClusterGuard, executor: Executor): Executor {
   const held =
     <Action, Result>(perform: (action: Action) => Promise<Result>) =>
     async (action: Action): Promise<Result> => {
-      guard.check()
+      await guard.confirm()
       return perform(action)
     }
   return {
@@ -132,6 +153,27 @@ function guardedBy(guard: ClusterGuard, executor: Executor): Executor {
     roll: held((action) => executor.roll(action)),
     probe: held((action) => executor.probe(action)),
   }
+}
+
+function guardedKeys(guard: ClusterGuard, files: OldKeyFiles): OldKeyFiles {
+  return {
+    find: (...asked) => files.find(...asked),
+    read: (...asked) => files.read(...asked),
+    destroy: async (node, file) => {
+      await guard.confirm()
+      await files.destroy(node, file)
+    },
+    certificate: (digest) => files.certificate(digest),
+    spkiOf: (content) => files.spkiOf(content),
+  }
+}
+
+/** What is mirrored of a later rotation stays when the journal of an earlier one is written on. */
+async function ofSameRotation(guard: ClusterGuard, text: string): Promise<JournalMirror | undefined> {
+  const mirrored = await guard.read()
+  const first = (journal: string): string | undefined => journal.split('\n', 1)[0]
+  const isOther = mirrored !== undefined && text !== '' && first(mirrored) !== first(text)
+  return isOther ? undefined : guard
 }
 
 function journalText(path: string): string {

@@ -14,7 +14,8 @@ import {
 } from '../csr/issuing.ts'
 import { readRequests } from '../csr/many-requests.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { errorFields } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { withLedger } from './authority-files.ts'
 import type { Context } from './context.ts'
@@ -177,14 +178,7 @@ function outcomeOf(
   return {
     outcome: outcome === 'written' ? done : outcome,
     reason: reason === '' ? otherwise : reason,
-    ...(error && {
-      error: {
-        code: error.code,
-        what: error.message,
-        ...(error.why === undefined ? {} : { why: error.why }),
-        ...(error.next === undefined ? {} : { next: error.next }),
-      },
-    }),
+    ...(error && { error: errorFields(error) }),
   }
 }
 
@@ -197,6 +191,5 @@ export function exitOfSigning({ requests }: SignedRequestsReport): ExitCode {
       ? exitCodes.done
       : exitCodes.no
   })
-  const order: readonly ExitCode[] = [exitCodes.unreachable, exitCodes.refused, exitCodes.no]
-  return order.find((code) => codes.includes(code)) ?? exitCodes.done
+  return worstExit(codes)
 }

@@ -1,6 +1,8 @@
 import type { ClusterAddresses } from '../csr/approval/facts.ts'
+import { withoutBrackets } from '../errors/host-port.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { announcedBy, announcedIn, announcements } from './announced-servers.ts'
 import type { ApiObject } from './api-client.ts'
 import type { Cluster } from './cluster.ts'
 import { getReadable, listReadable } from './readable.ts'
@@ -10,12 +12,6 @@ import type { Resource } from './resource.ts'
 // together, and where a source that could say more may not be read, nothing is known.
 
 const serviceCidrs: Resource = { group: 'networking.k8s.io', version: 'v1', resource: 'servicecidrs' }
-const slices: Resource = {
-  group: 'discovery.k8s.io',
-  version: 'v1',
-  resource: 'endpointslices',
-  namespace: 'default',
-}
 const endpoints: Resource = {
   group: '',
   version: 'v1',
@@ -65,12 +61,8 @@ export async function readClusterAddresses(cluster: Cluster): Promise<ClusterAdd
 
 /** Where the Service "kubernetes" leads to: every API server announces itself there. */
 async function endpointAddresses({ objects }: Cluster): Promise<string[] | undefined> {
-  const found = await listReadable(objects, slices, {
-    labelSelector: 'kubernetes.io/service-name=kubernetes',
-  })
-  const addresses = (found ?? []).flatMap((slice) =>
-    listAt(slice, 'endpoints').flatMap((one) => listAt(one, 'addresses').map(String)),
-  )
+  const found = await listReadable(objects, announcements, announcedBy)
+  const addresses = (found ?? []).flatMap(announcedIn).map(({ host }) => host)
   if (addresses.length > 0) return addresses
   const older = await getReadable(objects, endpoints)
   if (older === undefined || older === 'absent') return undefined
@@ -121,14 +113,14 @@ function valuesOf(document: Node | 'absent' | undefined): Node | undefined {
   return document === 'absent' ? undefined : document
 }
 
-/** The host of a URL, of HOST:PORT, or of HOST. */
-function hostOf(text: string | undefined): string | undefined {
+/** Returns the host of a URL, of HOST:PORT, or of HOST; undefined when it is none. */
+export function hostOf(text: string | undefined): string | undefined {
   if (text === undefined || text === '') return undefined
   const isUrl = /^[a-z]+:\/\//i.test(text)
   const isBareIpv6 = !isUrl && (text.match(/:/g) ?? []).length > 1 && !text.startsWith('[')
   if (isBareIpv6) return text
   const host = URL.parse(isUrl ? text : `https://${text}`)?.hostname
-  return host?.replace(/^\[|\]$/g, '')
+  return host === undefined ? undefined : withoutBrackets(host)
 }
 
 function listAt(object: unknown, field: string): unknown[] {

@@ -1,25 +1,36 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { RequestsApi } from '../csr/requests-api.ts'
+import { hostPort } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { type AccessApi, accessOf } from './access.ts'
 import { ApiClient, type Pause } from './api-client.ts'
 import { type Connection, connectionOf } from './connection.ts'
-import { Credentials, describeUser, isReadable, type UserDescription } from './credentials.ts'
+import {
+  type ClientPair,
+  Credentials,
+  describeUser,
+  isReadable,
+  type UserDescription,
+} from './credentials.ts'
 import type { Surroundings } from './exec-credential.ts'
 import { Failures } from './failures.ts'
 import { readKubeconfigs, type SelectedContext, selectContext, unusable } from './kubeconfig-files.ts'
+import { type NodeProxy, nodeProxyOf } from './node-proxy.ts'
 import { type ObjectsApi, objectsOf } from './objects.ts'
 import { requestsOf } from './requests.ts'
 import { Transport } from './transport.ts'
 import { watchOf } from './watch.ts'
 
-export interface ClusterOptions {
+export interface ClusterOptions extends ConnectionOptions {
   /** Kubeconfigs, merged as kubectl does. */
   readonly files: readonly string[]
   /** False for places that are looked at because nobody named one. Without any file, a pod's service account is taken. */
   readonly filesMustExist: boolean
   readonly context?: string
+}
+
+export interface ConnectionOptions {
   /** For one request; 0 for no end. */
   readonly requestTimeoutMs: number
   readonly surroundings: Surroundings
@@ -40,9 +51,12 @@ export interface Cluster {
   readonly user: UserDescription
   /** How others reach it; reads the CA's file where it is one. Throws KCERT_KUBECONFIG_UNUSABLE. */
   connection(): Connection
+  /** Returns the client certificate with its key, to show it to other servers; undefined for a user who has none. */
+  clientPair(): Promise<ClientPair | undefined>
   readonly requests: RequestsApi
   readonly objects: ObjectsApi
   readonly access: AccessApi
+  readonly nodeProxy: NodeProxy
   /** Ends all connections. */
   close(): void
 }
@@ -54,8 +68,34 @@ const serviceAccountToken = '/var/run/secrets/kubernetes.io/serviceaccount/token
  * KCERT_FILE_NOT_FOUND and KCERT_FILE_UNREADABLE. The server is not asked yet.
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  return openSelected(await select(options), options)
+}
+
+/** What of a connection says whom one talks to. */
+export type Place = Pick<Connection, 'server' | 'certificateAuthority' | 'skipsTlsVerify'> &
+  Partial<Pick<Connection, 'tlsServerName' | 'proxyUrl'>>
+
+/** Returns a cluster that no kubeconfig leads to, as whoever holds the bearer token; without one as nobody. */
+export function openPlace(
+  place: Place,
+  bearerToken: string | undefined,
+  options: ConnectionOptions,
+): Cluster {
+  const { server, certificateAuthority: ca, skipsTlsVerify, tlsServerName, proxyUrl } = place
+  const cluster = {
+    server,
+    ...(ca && !skipsTlsVerify ? { 'certificate-authority-data': Buffer.from(ca).toString('base64') } : {}),
+    ...(skipsTlsVerify ? { 'insecure-skip-tls-verify': true } : {}),
+    ...(tlsServerName === undefined ? {} : { 'tls-server-name': tlsServerName }),
+    ...(proxyUrl === undefined ? {} : { 'proxy-url': proxyUrl }),
+  }
+  const names = { contextName: server, clusterName: server, userName: 'bootstrap', source: server }
+  const user = bearerToken === undefined ? {} : { token: bearerToken }
+  return openSelected({ ...names, cluster, user }, options)
+}
+
+function openSelected(selected: SelectedContext | 'service-account', options: ConnectionOptions): Cluster {
   const { surroundings, clock, random, requestTimeoutMs, pause = waiting } = options
-  const selected = await select(options)
   const server = serverOf(selected, surroundings)
   const contextName = selected === 'service-account' ? 'in-cluster' : selected.contextName
   const credentials = new Credentials(server, selected, surroundings, clock)
@@ -80,9 +120,11 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       return user()
     },
     connection: () => connectionOf(selected, server),
+    clientPair: () => credentials.clientPair(),
     requests: requestsOf(objects),
     objects,
     access: accessOf(client),
+    nodeProxy: nodeProxyOf(client),
     close: () => transport.close(),
   }
 }
@@ -107,7 +149,7 @@ async function select({
 function serverOf(selected: SelectedContext | 'service-account', { env }: Surroundings): URL {
   if (selected === 'service-account') {
     const host = env.KUBERNETES_SERVICE_HOST!
-    return new URL(`https://${host.includes(':') ? `[${host}]` : host}:${env.KUBERNETES_SERVICE_PORT}`)
+    return new URL(`https://${hostPort(host, env.KUBERNETES_SERVICE_PORT!)}`)
   }
   const text = String(selected.cluster.server)
   // client-go takes "host:port" for https as well.

@@ -5,6 +5,7 @@ import type { RequestOptions } from 'node:https'
 import { isIP } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { KubeConfig } from '@kubernetes/client-node'
+import { withoutBrackets } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import { loadKubeConfig, loadServiceAccount } from './client-node.ts'
 import { proxyFor } from './environment-proxy.ts'
@@ -44,6 +45,12 @@ export interface UserDescription {
 // client-go reads token files again after a minute, and what a program printed when it says that it expires.
 const keptMs = 60_000
 
+/** A client certificate and its key, as PEM. */
+export interface ClientPair {
+  readonly certificate: string
+  readonly key: string
+}
+
 /** The server, and who one is to it. Files are read again and programs run again when what they gave may be stale. */
 export class Credentials {
   readonly server: URL
@@ -52,7 +59,8 @@ export class Credentials {
   readonly #clock: Clock
   #held: { access: Access; goodUntil: number } | undefined
   #pending: Promise<Access> | undefined
-  #certificate: X509Certificate | undefined
+  #certificate: string | undefined
+  #pair: ClientPair | undefined
   #firstAuthority = 0
 
   constructor(
@@ -96,9 +104,15 @@ export class Credentials {
     return true
   }
 
+  /** Returns the client certificate with its key, to show it to another server; undefined for those who have none. */
+  async clientPair(): Promise<ClientPair | undefined> {
+    await this.access()
+    return this.#pair
+  }
+
   /** The client certificate of the last request, for messages. */
   get certificate(): X509Certificate | undefined {
-    return this.#certificate
+    return this.#certificate === undefined ? undefined : certificateOf(this.#certificate)
   }
 
   async #load(): Promise<Access> {
@@ -143,7 +157,9 @@ export class Credentials {
       throw this.#unusable(error as Error)
     }
     const serverName = String(cluster['tls-server-name'] || bareHost(this.server))
-    this.#certificate = options.cert === undefined ? undefined : certificateOf(options.cert)
+    const { cert, key } = options
+    this.#certificate = cert && String(cert)
+    this.#pair = cert && key ? { certificate: String(cert), key: String(key) } : undefined
     const authorities = this.#authorities(options.ca)
     return {
       headers: this.#headersOf(options, user),
@@ -294,9 +310,9 @@ function impersonationOf(user: Fields): Access['headers'] {
   }
 }
 
-function certificateOf(cert: RequestOptions['cert']): X509Certificate | undefined {
+function certificateOf(pem: string): X509Certificate | undefined {
   try {
-    return new X509Certificate(cert as Buffer)
+    return new X509Certificate(pem)
   } catch {
     return undefined
   }
@@ -309,7 +325,7 @@ function systemRoots(): string[] | undefined {
 
 /** The host of a URL without the brackets of IPv6. */
 export function bareHost({ hostname }: URL): string {
-  const bare = hostname.replace(/^\[|\]$/g, '')
+  const bare = withoutBrackets(hostname)
   return isIP(bare) ? bare : hostname
 }
 

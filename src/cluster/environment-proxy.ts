@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { withoutBrackets } from '../errors/host-port.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -10,7 +11,7 @@ export function proxyFor(server: URL, env: Env): string | undefined {
   const name = server.protocol === 'https:' ? 'https_proxy' : 'http_proxy'
   const proxy = env[name.toUpperCase()] || env[name]
   if (!proxy) return undefined
-  const host = server.hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const host = withoutBrackets(server.hostname).toLowerCase()
   if (host === 'localhost' || host.startsWith('127.') || host === '::1') return undefined
   const exceptions = (env.NO_PROXY || env.no_proxy || '').split(',')
   if (exceptions.some((exception) => covers(exception.trim().toLowerCase(), host, server))) return undefined
@@ -24,7 +25,7 @@ function covers(exception: string, host: string, server: URL): boolean {
   const [, name = exception, port] = /^(.*?):(\d+)$/.exec(isIP(exception) ? '' : exception) ?? []
   if (port !== undefined && port !== (server.port || (server.protocol === 'https:' ? '443' : '80')))
     return false
-  const bare = name.replace(/^\[|\]$/g, '').replace(/^\*(?=\.)/, '')
+  const bare = withoutBrackets(name).replace(/^\*(?=\.)/, '')
   if (isIP(bare)) return bare === host
   // "example.com" covers itself and what is below it, ".example.com" only what is below it.
   return bare.startsWith('.') ? host.endsWith(bare) : host === bare || host.endsWith(`.${bare}`)

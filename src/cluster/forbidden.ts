@@ -1,4 +1,4 @@
-import { shellWord } from '../csr/quoting.ts'
+import { shellWord } from '../errors/shell-word.ts'
 
 // What the API server says where RBAC allows nothing, and where a right on a signer is missing (k8s.io/apiserver
 // .../handlers/responsewriters, k8s.io/kubernetes plugin/pkg/admission/certificates).

@@ -1,4 +1,5 @@
 import {
+  type ClientRequest,
   Agent as HttpAgent,
   type IncomingMessage,
   type RequestOptions,
@@ -15,6 +16,7 @@ import { type Access, bareHost } from './credentials.ts'
 const mostConnections = 64
 // Shorter than the 90 s after which an API server closes what is idle, so that a request seldom meets a connection just closed.
 const idleMs = 30_000
+const lingerMs = 100
 const mostBodyBytes = 512 * 1024 * 1024
 
 export interface Exchange {
@@ -68,10 +70,15 @@ export class Transport {
 
   /** Returns the whole answer. Throws Unanswered. */
   async exchange(exchange: Exchange, access: Access): Promise<Answer> {
-    const aborter = new AbortController()
-    const timer = this.#timeoutMs > 0 ? setTimeout(() => aborter.abort(), this.#timeoutMs) : undefined
+    const { request, answered } = this.#send(exchange, access)
+    let isLate = false
+    const giveUp = (): void => {
+      isLate = true
+      request.destroy()
+    }
+    const timer = this.#timeoutMs > 0 ? setTimeout(giveUp, this.#timeoutMs) : undefined
     try {
-      const { status, retryAfter, chunks } = await this.stream(exchange, access, aborter.signal)
+      const { status, retryAfter, chunks } = await answered
       const body: Buffer[] = []
       let total = 0
       for await (const chunk of chunks) {
@@ -81,7 +88,7 @@ export class Transport {
       }
       return { status, retryAfter, body: body.length === 1 ? body[0]! : Buffer.concat(body) }
     } catch (error) {
-      if (!aborter.signal.aborted) throw error
+      if (!isLate) throw error
       const timedOut = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
       throw new Unanswered(timedOut, error instanceof Unanswered ? error.mayHaveArrived : true)
     } finally {
@@ -91,8 +98,15 @@ export class Transport {
 
   /** Returns the answer once its head is there; its body ends with the connection, or with the signal. Throws Unanswered. */
   stream(exchange: Exchange, access: Access, signal: AbortSignal): Promise<StreamedAnswer> {
+    return this.#send(exchange, access, signal).answered
+  }
+
+  #send(
+    { method, path, headers, body }: Exchange,
+    access: Access,
+    signal?: AbortSignal,
+  ): { request: ClientRequest; answered: Promise<StreamedAnswer> } {
     const { promise, resolve, reject } = Promise.withResolvers<StreamedAnswer>()
-    const { method, path, headers, body } = exchange
     const isTls = access.tls !== undefined
     const options: RequestOptions = {
       method,
@@ -106,7 +120,7 @@ export class Transport {
         ...access.headers,
       } as Record<string, string>,
       agent: this.#agentOf(access),
-      signal,
+      ...(signal && { signal }),
     }
     let mayHaveArrived = false
     const request = (isTls ? requestHttps : requestHttp)(options, (answer) => {
@@ -127,12 +141,17 @@ export class Transport {
     })
     request.on('error', (error) => reject(new Unanswered(error, mayHaveArrived)))
     request.end(body)
-    return promise
+    return { request, answered: promise }
   }
 
-  /** Ends all connections. */
+  /** Ends all connections: those in use at once, idle ones soon. */
   close(): void {
-    for (const agent of this.#agents.values()) agent.destroy()
+    for (const agent of this.#agents.values()) {
+      const isIdle = Object.keys(agent.sockets).length === 0
+      // Idle ones keep no process alive: where it ends now the system closes them, which takes Node much longer.
+      if (isIdle) setTimeout(() => agent.destroy(), lingerMs).unref()
+      else agent.destroy()
+    }
     this.#agents.clear()
   }
 

@@ -1,6 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../cli/base-command.ts'
+import { clusterFlags } from '../cli/cluster-flags.ts'
 import { checkFiles } from '../cli/command-files.ts'
 import { readPassword } from '../cli/input.ts'
 import {
@@ -12,20 +13,22 @@ import {
 } from '../cli/inspect.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { splitOperands } from '../cli/operands.ts'
-import { repeatUntilInterrupted } from '../cli/repeat.ts'
+import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { parseSelectors, type Sorting, selectors, sortings } from '../inspection/selection.ts'
-import { defaultThresholds, parseThreshold, type Thresholds } from '../inspection/thresholds.ts'
+import {
+  defaultThresholds,
+  parseThreshold,
+  parseThresholds,
+  type Thresholds,
+} from '../inspection/thresholds.ts'
 import { formatError } from '../output/error.ts'
 import { nagiosUnknown } from '../output/inspection/nagios.ts'
 import type { View } from '../output/inspection/view.ts'
 import { createPaint } from '../output/paint.ts'
 import { writeFileAtomically } from '../system/atomic-file.ts'
-
-// The cursor goes home and what was there is erased: less flicker than an empty screen in between.
-const clearScreen = '\x1b[H\x1b[J'
 
 const passingCodes: ReadonlySet<string> = new Set([
   'KCERT_FILE_NOT_FOUND',
@@ -46,7 +49,9 @@ export default class Inspect extends KcertCommand {
 
 Without a target: what there is of $KUBECONFIG, ~/.kube/config, /etc/kubernetes and /var/lib/kubelet/pki.
 
-No cluster is asked and no plugin of a kubeconfig is run. A socket is opened only to a server that is named as host:port.
+No cluster is asked and no plugin of a kubeconfig is run, but with --cluster. A socket is opened only to a server that is named as host:port.
+
+With --cluster also what a cluster holds, page by page: the kubeconfig in use, the chains of its API servers, Secrets, ConfigMaps (cluster-info, kube-root-ca.crt, which is shown once where all namespaces have the same, extension-apiserver-authentication), webhooks, APIServices, CRDs, CertificateSigningRequests and ClusterTrustBundles. Sources are named as kubectl takes them: "secret shop/web-tls". What may not be listed is SOURCE_UNREADABLE, and the rest is read. Of a private key its public half is kept, to tell whether it belongs to its certificate.
 
 A problem is info, warning or critical. By default little time is left below the lesser of 30 days and 20 % of the lifetime (warning), and of 7 days and 5 % (critical).
 
@@ -56,7 +61,8 @@ tree        who issued what, over all inputs
 json, yaml  the whole report, as in docs/schemas
 prometheus  for node_exporter's textfile collector
 nagios      one line, and a monitoring plugin's exit codes
-pem         the certificates themselves`
+pem         the certificates themselves
+html        a page in one file: what is wrong, a timeline of what expires when; it needs no network and no script`
 
   static override exitCodes = {
     [exitCodes.done]: 'no problem worse than info',
@@ -83,9 +89,12 @@ pem         the certificates themselves`
       command: '<%= config.bin %> inspect 192.0.2.10:6443',
     },
     {
-      description: 'All TLS Secrets of a cluster',
-      command:
-        'kubectl get secrets -A --field-selector type=kubernetes.io/tls -o json | <%= config.bin %> inspect -',
+      description: 'Everything that a cluster holds, only what needs attention',
+      command: '<%= config.bin %> inspect --cluster --only expired,expiring',
+    },
+    {
+      description: 'The TLS Secrets of one namespace',
+      command: 'kubectl get secrets -n shop -o json | <%= config.bin %> inspect -',
     },
     {
       description: 'What will have expired at the end of next quarter',
@@ -99,6 +108,10 @@ pem         the certificates themselves`
     {
       description: 'As a Nagios plugin',
       command: '<%= config.bin %> inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
+    },
+    {
+      description: 'A page for a colleague, or for the file',
+      command: '<%= config.bin %> inspect --cluster -o html --output-file certificates.html',
     },
   ]
 
@@ -139,7 +152,7 @@ pem         the certificates themselves`
         'warn when less is left: a duration, a share of the lifetime, or both, of which the lesser counts',
       helpValue: '30d,20%',
     }),
-    crit: Flags.string({ description: 'the same for critical', helpValue: '7d,5%' }),
+    crit: Flags.string({ description: 'critical when less is left, as with --warn', helpValue: '7d,5%' }),
     at: Flags.string({
       description: 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d',
       helpValue: 'TIME',
@@ -148,7 +161,13 @@ pem         the certificates themselves`
       description: 'file whose first line opens PKCS#12 keystores and encrypted keys',
       helpValue: 'FILE',
     }),
-    timeout: Flags.string({ description: 'how long to wait for a server', helpValue: 'TIME', default: '5s' }),
+    timeout: Flags.string({
+      description: 'how long to wait for a server',
+      helpValue: 'DURATION',
+      default: '5s',
+    }),
+    cluster: Flags.boolean({ description: 'read what the cluster of the kubeconfig holds' }),
+    ...clusterFlags,
     watch: Flags.boolean({ description: 'inspect again and again until Ctrl-C', char: 'w' }),
     every: Flags.string({
       description: 'how often, with --watch; 10s if nothing is said',
@@ -175,12 +194,14 @@ pem         the certificates themselves`
       outputs: [{ by: '--output-file', path: flags['output-file'], holds: 'public' }],
       replace: true,
     })
+    refuseClusterFlags(flags)
     const password = await readPassword(flags['password-file'], this.context)
     const job = {
       targets: operands,
       thresholds: thresholdsOf(flags.warn, flags.crit),
       selection: { only: (flags.only ?? []).flatMap(parseSelectors), sort: flags.sort as Sorting },
       timeoutMs: parseDuration(flags.timeout, '--timeout'),
+      ...(flags.cluster && { cluster: flags }),
       ...(password === undefined ? {} : { password }),
     }
     const inspectNow = (): InspectJob => ({ ...job, now: this.timeOf(flags.at) })
@@ -190,7 +211,7 @@ pem         the certificates themselves`
     const exit = await repeatUntilInterrupted(
       parseDuration(every, '--every'),
       () => this.watchOnce(inspectNow(), showing, every),
-      () => isReaderGone(this.context.stdout),
+      isReaderGone,
     )
     // The terminal has echoed ^C: what comes next begins a line of its own.
     if (this.context.stdoutIsTerminal) await this.answer('\n')
@@ -216,32 +237,28 @@ pem         the certificates themselves`
         error instanceof KcertError &&
         (error.code === 'KCERT_UNREACHABLE' || (this.hasSeenAll && passingCodes.has(error.code)))
       if (!passes) throw error
-      if (this.context.stdoutIsTerminal) await this.answer(this.frame('', job.now, every))
+      if (this.context.stdoutIsTerminal) await this.answer(watchFrame(this.context, '', job.now, every))
       return this.fail(error)
     }
   }
 
   private async inspect(job: InspectJob, { format, outputFile }: Showing, every?: string): Promise<ExitCode> {
     const inspected = await inspectTargets(job, this.context)
-    const { text, exit } = renderInspected(inspected, format, await this.view(outputFile))
+    const { text, exit } = await renderInspected(inspected, format, await this.view(outputFile))
     if (outputFile !== undefined) writeFileAtomically(outputFile, text, { mode: 0o644 })
-    else await this.answer(every === undefined ? text : this.frame(text, job.now, every))
+    else await this.answer(every === undefined ? text : watchFrame(this.context, text, job.now, every))
     for (const error of inspected.unreachable) this.notice(formatError(error, this.context.stderrColor))
+    for (const note of inspected.notes) this.notice(`note: ${note}\n`)
     if (inspected.closed > 0) this.notice(closedNotice(inspected.closed))
     return exit
   }
 
-  private frame(text: string, now: Date, every: string): string {
-    const { stdoutIsTerminal } = this.context
-    if (!stdoutIsTerminal) return text
-    return `${clearScreen}every ${every}, now ${now.toISOString().slice(0, 19).replace('T', ' ')} UTC, Ctrl-C ends\n\n${text}`
-  }
-
   private async view(outputFile: string | undefined): Promise<View> {
-    const { stdout, stdoutIsTerminal, stdoutColor, width, env } = this.context
+    const { stdoutIsTerminal, stdoutColor, width, env } = this.context
     const isFree = outputFile !== undefined || (!stdoutIsTerminal && env.COLUMNS === undefined)
     // A terminal may have been resized since the start.
-    const columns = env.COLUMNS === undefined ? (stdout.columns ?? width) : width
+    const isResizable = stdoutIsTerminal && env.COLUMNS === undefined
+    const columns = isResizable ? (this.context.stdout.columns ?? width) : width
     return {
       width: isFree ? Number.POSITIVE_INFINITY : columns,
       paint: await createPaint(outputFile === undefined ? stdoutColor : 0),
@@ -254,8 +271,27 @@ pem         the certificates themselves`
   }
 }
 
+/** A kubeconfig to be looked at is a target; as a flag it says which cluster to ask. */
+function refuseClusterFlags(flags: {
+  cluster: boolean
+  kubeconfig?: string | undefined
+  context?: string | undefined
+}) {
+  const named = flags.kubeconfig === undefined ? flags.context : flags.kubeconfig
+  if (flags.cluster || named === undefined) return
+  const flag = flags.kubeconfig === undefined ? '--context' : '--kubeconfig'
+  throw new KcertError('KCERT_USAGE', `${flag} goes with --cluster`, {
+    why: 'without it no cluster is asked',
+    next:
+      flag === '--kubeconfig'
+        ? `kcert inspect ${named}, or kcert inspect --cluster --kubeconfig ${named}`
+        : 'kcert inspect --cluster --help',
+  })
+}
+
 function thresholdsOf(warn: string | undefined, crit: string | undefined): Thresholds {
   if (warn === undefined && crit === undefined) return defaultThresholds
+  if (warn !== undefined && crit !== undefined) return parseThresholds(warn, crit)
   return {
     warn: warn === undefined ? defaultThresholds.warn : parseThreshold(warn),
     crit: crit === undefined ? defaultThresholds.crit : parseThreshold(crit),

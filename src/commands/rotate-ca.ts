@@ -5,6 +5,12 @@ import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../
 import { stdoutView } from '../cli/view.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 
+// soak and trust-reloading-clients have a value also where nobody names them.
+const phaseFlags = [
+  ...['phase', 'through', 'all', 'by-runbook', 'pause-between'],
+  ...Object.keys(rotationWishFlags).filter((name) => name !== 'soak' && name !== 'trust-reloading-clients'),
+]
+
 export default class RotateCa extends RotationCommand {
   static override summary =
     "Rotate a cluster's CAs by the twelve steps of Kubernetes' own page, without one failed request."
@@ -19,7 +25,11 @@ refused while one that must come before it does not hold. All phases up to 11 ha
 which drops the old CA, has none.
 
 What is chosen in phase 1 (--ca, --no-bridge, --reason, --new-keys) is in the journal and holds for the commands after it. The journal
-has digests and paths, never keys. One rotation at a time: a lock on this machine, a Lease in the cluster.`
+has digests and paths, never keys. One rotation at a time: a lock on this machine, a Lease in the cluster.
+
+After the end the key of the old CA still lies among the copies on control-plane nodes, for root alone. It stays until --archive-old-key
+or --destroy-old-key. Files are overwritten where they lie and then removed; on SSDs and copy-on-write disks bytes may remain all the
+same, and backups of nodes, snapshots of disks and etcd, and folders of rotate-ca runbook are yours to look after.`
 
   static override exitCodes = {
     [exitCodes.done]: 'the phases hold, or it was said where the rotation stands',
@@ -54,6 +64,14 @@ has digests and paths, never keys. One rotation at a time: a lock on this machin
       description: 'The cluster CA alone, with a CA of your own',
       command: '<%= config.bin %> rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
     },
+    {
+      description: "After the end: which nodes still have the old CA's key",
+      command: '<%= config.bin %> rotate-ca --destroy-old-key --dry-run',
+    },
+    {
+      description: 'Away from the nodes with it, into a folder of this machine',
+      command: '<%= config.bin %> rotate-ca --archive-old-key /media/vault/old-ca',
+    },
   ]
 
   static override flags = {
@@ -70,6 +88,16 @@ has digests and paths, never keys. One rotation at a time: a lock on this machin
       exclusive: ['phase', 'all'],
     }),
     all: Flags.boolean({ description: 'all twelve phases', exclusive: ['phase', 'through'] }),
+    'archive-old-key': Flags.string({
+      description:
+        "after phase 12: write the old CA's key into this folder of this machine (0600, beside its certificate), read it back, and remove it from the nodes",
+      helpValue: 'DIR',
+      exclusive: [...phaseFlags, 'destroy-old-key'],
+    }),
+    'destroy-old-key': Flags.boolean({
+      description: "after phase 12: overwrite and remove the old CA's key on every node",
+      exclusive: [...phaseFlags, 'archive-old-key'],
+    }),
     ...rotationConsentFlags,
     'by-runbook': Flags.boolean({
       description: 'do nothing on nodes: say which scripts of `rotate-ca runbook` come next, and do the rest',
@@ -82,9 +110,22 @@ has digests and paths, never keys. One rotation at a time: a lock on this machin
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateCa)
     const { phasesOf } = await import('../cli/rotation-wish.ts')
+    const { 'archive-old-key': folder, 'destroy-old-key': destroys } = flags
+    if (folder !== undefined || destroys) return this.retireOldKeys(flags, folder)
     const phases = phasesOf(flags)
     if (phases === undefined) return this.standing(flags)
     return flags['dry-run'] ? this.dryRun(flags, phases) : this.runPhases(flags, phases)
+  }
+
+  private async retireOldKeys(
+    flags: Parsed & { readonly yes: boolean; readonly 'dry-run': boolean },
+    folder: string | undefined,
+  ): Promise<ExitCode> {
+    const { renderOldKeys } = await import('../output/rotation/old-keys.ts')
+    const view = await stdoutView(this.context)
+    const { report, exit } = await this.retireKeys(flags, folder, (plan) => renderOldKeys(plan, view))
+    await this.answer(renderReport(flags.output, report, () => renderOldKeys(report, view)))
+    return exit
   }
 
   private async standing(flags: Parsed): Promise<ExitCode> {

@@ -32,7 +32,7 @@ Revocation is not looked at, as Kubernetes does not look at it. No socket is ope
 
 The leaf is the first certificate of its file; those behind it are intermediates, as a server sends them along. Each input may be
 PEM, DER, PKCS#7, a Secret or ConfigMap, or a kubeconfig: as roots its cluster's certificate-authority, as leaf its client certificate,
-which without --roots is held against the CA of the same file. Where Go reads PEM and finds none (DER, PKCS#7, a byte order mark), a
+which is held against the key beside it and, without --roots, against the CA of the same file. Where Go reads PEM and finds none (DER, PKCS#7, a byte order mark), a
 file of roots or intermediates counts for nothing, as in Go, and that is said.
 
   server  what a TLS client does with a server's certificate; with --name also whether it is valid for that name
@@ -42,7 +42,7 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
   static override exitCodes = {
     [exitCodes.done]: 'trusted',
     [exitCodes.usage]: 'wrong usage, or an input that cannot be read',
-    [exitCodes.no]: 'not trusted, or the leaf is malformed',
+    [exitCodes.no]: 'not trusted, the leaf is malformed, or a kubeconfig has another key beside it',
     [exitCodes.unreachable]: 'a server was not reached',
   }
 
@@ -55,7 +55,7 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     {
       description:
         "Would the API server accept the client certificate of a kubeconfig, by that file's own CA?",
-      command: '<%= config.bin %> verify ~/.kube/config',
+      command: '<%= config.bin %> verify ~/.kube/config --context production',
     },
     {
       description: 'Would an API server accept this client certificate, and as whom?',
@@ -97,6 +97,10 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
       multiple: true,
       multipleNonGreedy: true,
     }),
+    context: Flags.string({
+      description: 'which context of a kubeconfig is meant; if not said: its current-context',
+      helpValue: 'NAME',
+    }),
     at: Flags.string({
       description: 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d',
       helpValue: 'TIME',
@@ -115,7 +119,11 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
       options: [...formats],
       default: 'text',
     }),
-    timeout: Flags.string({ description: 'how long to wait for a server', default: '5s' }),
+    timeout: Flags.string({
+      description: 'how long to wait for a server',
+      helpValue: 'DURATION',
+      default: '5s',
+    }),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -126,12 +134,18 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     const { roots: rootFiles = [], intermediates: intermediateFiles = [] } = flags
     refuseSecondStandardInput([args.leaf, ...rootFiles, ...intermediateFiles])
 
+    const { context } = flags
     const leafSource = await this.leafSource(args.leaf, parseDuration(flags.timeout, '--timeout'))
-    const leaf = await this.read(leafSource, 'leaf')
+    const leaf = await this.read(leafSource, 'leaf', context)
     if (rootFiles.length === 0 && !leaf.isKubeconfig) throw noRoots(args.leaf)
     const roots =
-      rootFiles.length === 0 ? [await this.read(leafSource, 'roots')] : await this.readAll(rootFiles, 'roots')
-    const intermediates = await this.readAll(intermediateFiles, 'intermediates')
+      rootFiles.length === 0
+        ? [await this.read(leafSource, 'roots', context)]
+        : await this.readAll(rootFiles, 'roots', context)
+    const intermediates = await this.readAll(intermediateFiles, 'intermediates', context)
+
+    const isOneKubeconfig = [leaf, ...roots, ...intermediates].some(({ isKubeconfig }) => isKubeconfig)
+    if (context !== undefined && !isOneKubeconfig) throw noKubeconfig(context)
 
     const purpose = (flags.purpose as Purpose | undefined) ?? (leaf.isKubeconfig ? 'client' : 'server')
     const report = verify({ leaf, roots, intermediates }, { now, at, purpose, name: flags.name })
@@ -139,15 +153,20 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     return report.trusted ? exitCodes.done : exitCodes.no
   }
 
-  private async readAll(names: readonly string[], role: InputRole): Promise<CertificateInput[]> {
+  private async readAll(
+    names: readonly string[],
+    role: InputRole,
+    context: string | undefined,
+  ): Promise<CertificateInput[]> {
     const inputs: CertificateInput[] = []
-    for (const name of names) inputs.push(await this.read(await this.source(name), role))
+    for (const name of names) inputs.push(await this.read(await this.source(name), role, context))
     return inputs
   }
 
-  private read(source: Source, role: InputRole): Promise<CertificateInput> {
+  private read(source: Source, role: InputRole, context: string | undefined): Promise<CertificateInput> {
     if (isMuch(source.bytes)) prepareForMuch()
-    return readCertificateInput(source, role, readFile)
+    const options = { readReferencedFile: readFile, context, contextFlag: '--context' }
+    return readCertificateInput(source, role, options)
   }
 
   private async source(name: string): Promise<Source> {
@@ -187,6 +206,13 @@ function noRoots(leaf: string): KcertError {
   return new KcertError('KCERT_USAGE', 'which roots are trusted? --roots is missing', {
     why: 'a chain is judged against the CAs of a cluster, never against those of this machine',
     next: `kcert verify ${leaf} --roots /etc/kubernetes/pki/ca.crt`,
+  })
+}
+
+function noKubeconfig(context: string): KcertError {
+  return new KcertError('KCERT_USAGE', `--context ${JSON.stringify(context)} is given, and no kubeconfig`, {
+    why: 'only a kubeconfig has contexts',
+    next: 'name the kubeconfig as LEAF or with --roots, or leave --context out',
   })
 }
 

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { errorSchema } from '../errors/json-fields.ts'
 import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and FetchedCertificates.json
@@ -51,14 +52,7 @@ const fetchedOneSchema = v.object({
   ),
   file: path('where the certificate is'),
   certificate: v.optional(v.object(certificateEntries)),
-  error: v.optional(
-    v.object({
-      code: v.string(),
-      what: v.string(),
-      why: v.optional(v.string()),
-      next: v.optional(v.string()),
-    }),
-  ),
+  error: v.optional(errorSchema),
 })
 
 export const fetchedManySchema = v.object({

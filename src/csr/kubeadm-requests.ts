@@ -1,3 +1,4 @@
+import { hostPort } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
   type KubeadmKubeconfig,
@@ -213,7 +214,7 @@ function serverOf(row: KubeadmKubeconfig, settings: KubeadmSettings): string {
 }
 
 function url(host: string, port: string): string {
-  return `https://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return `https://${hostPort(host, port)}`
 }
 
 /** "lb.example.com:6443", "10.0.0.1", "[fd00::1]:6443", "fd00::1" */

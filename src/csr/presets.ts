@@ -96,7 +96,7 @@ export function serviceSpec(service: string, clusterDomain: string, altNames: Na
     throw refuse(
       `--service ${quoted(service)}`,
       'it is not NAME.NAMESPACE',
-      rest[0] === 'svc' ? `--service ${name}.${namespace}` : undefined,
+      serviceAdvice(name, namespace, rest),
     )
   const host = `${name}.${namespace}.svc`
   const own = { ...noAltNames, dns: [`${host}.${clusterDomain}`, host, `${name}.${namespace}`, name] }
@@ -109,6 +109,11 @@ export function serviceSpec(service: string, clusterDomain: string, altNames: Na
     purpose: 'server auth',
     notices: [],
   }
+}
+
+function serviceAdvice(name: string, namespace: string, rest: readonly string[]): string | undefined {
+  if (rest[0] === 'svc') return `--service ${name}.${namespace}`
+  return namespace === '' && isSubdomain(name) ? `--service ${name}.NAMESPACE` : undefined
 }
 
 function refuse(what: string, why: string, next?: string): KcertError {

@@ -14,8 +14,3 @@ export function listed(values: readonly string[]): string {
   const shown = values.slice(0, mostValues).map(quoted).join(', ')
   return values.length <= mostValues ? shown : `${shown} and ${values.length - mostValues} more`
 }
-
-/** Returns a word as a POSIX shell takes it, so that a command of a message can be pasted whatever its names are. */
-export function shellWord(word: string): string {
-  return /^[A-Za-z0-9_.,:=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-}

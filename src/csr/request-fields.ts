@@ -1,4 +1,5 @@
 import type { InferOutput } from 'valibot'
+import { nameFields } from '../x509/name.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { requestSchema } from './check-report.ts'
 
@@ -13,13 +14,8 @@ export function requestFields({
 }: CertificateRequest): RequestFields {
   const { dns, ip, email, uri, other } = subjectAltNames
   const { algorithm, bits, curve, sha256 } = publicKey
-  const { commonName } = subject
   return {
-    subject: {
-      text: subject.text,
-      ...(commonName === undefined ? {} : { commonName }),
-      organization: [...subject.organization],
-    },
+    subject: nameFields(subject),
     subjectAltNames: { dns: [...dns], ip: [...ip], email: [...email], uri: [...uri], other: [...other] },
     publicKey: {
       algorithm,

@@ -1,4 +1,5 @@
-import { quoted, shellWord } from './quoting.ts'
+import { shellWord } from '../errors/shell-word.ts'
+import { quoted } from './quoting.ts'
 
 // The API server takes any name that is one segment of a path, so a slash ends the kind that kubectl writes before it.
 const kind = /^(?:csr|certificatesigningrequests?)(?:\.(?:v1\.)?certificates\.k8s\.io)?\//i

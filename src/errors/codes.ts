@@ -10,6 +10,12 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
+/** Returns the exit code of a run with several outcomes: unreachable beats refused beats no. */
+export function worstExit(codes: readonly ExitCode[]): ExitCode {
+  const order: readonly ExitCode[] = [exitCodes.unreachable, exitCodes.refused, exitCodes.no]
+  return order.find((code) => codes.includes(code)) ?? exitCodes.done
+}
+
 interface ErrorEntry {
   readonly exit: ExitCode
   /** One sentence for docs/errors.md, in the operator's words. */
@@ -109,6 +115,24 @@ export const errorCodes = {
 
   // bootstrap
   KCERT_TOKEN_MALFORMED: { exit: usage, summary: 'A text that should be a bootstrap token is none.' },
+  KCERT_CLUSTER_INFO_UNSIGNED: {
+    exit: unreachable,
+    summary: 'cluster-info is changed, and in the time to wait it was not signed for every token.',
+  },
+  KCERT_CLUSTER_INFO_UNPROVEN: {
+    exit: no,
+    summary:
+      'Nothing proves that cluster-info is of the cluster that is meant: the token or the pin does not fit.',
+  },
+  KCERT_TRUST_LOST: {
+    exit: refused,
+    summary: 'A change would take away the trust in a certificate that is served right now.',
+  },
+  KCERT_UNCONFIRMED: {
+    exit: refused,
+    summary:
+      'Something would be changed, and nobody can be asked: there is no terminal, and --yes was not given.',
+  },
 
   // the network
   KCERT_UNREACHABLE: {
@@ -175,6 +199,39 @@ export const errorCodes = {
   KCERT_NODE_COMMAND_FAILED: {
     exit: unreachable,
     summary: 'A command on a node ended with an error.',
+  },
+
+  // certificates that are kept
+  KCERT_PAIR_UNFIT: {
+    exit: no,
+    summary: 'A file that should hold a certificate and its private key does not, or they do not match.',
+  },
+  KCERT_PAIR_STORE: {
+    exit: refused,
+    summary:
+      "A file stands where a kubelet's folder of certificates has a symbolic link, so none is replaced.",
+  },
+  KCERT_TEMPLATE_INVALID: {
+    exit: usage,
+    summary: 'A file that says what certificate to keep has a field or a value that cannot stand there.',
+  },
+  KCERT_HOOK_FAILED: {
+    exit: no,
+    summary: 'A command or signal after a renewal failed; the new certificate is in its place all the same.',
+  },
+
+  // renewal of leaves
+  KCERT_RENEWAL_REFUSED: {
+    exit: refused,
+    summary:
+      'Certificates are not renewed: their CA has expired, or nobody can be asked and --yes was not given.',
+  },
+
+  // the kubelet's doctor
+  KCERT_DOCTOR_UNCONFIRMED: {
+    exit: refused,
+    summary:
+      'Files of a node would be mended, and nobody can be asked: there is no terminal, and --yes was not given.',
   },
 
   // the rotation

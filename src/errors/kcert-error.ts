@@ -9,6 +9,24 @@ export interface ErrorAdvice {
   readonly cause?: unknown
 }
 
+/** An error in a report. */
+export interface ErrorFields {
+  code: ErrorCode
+  what: string
+  why?: string
+  next?: string
+}
+
+/** Returns what a report says of an error. */
+export function errorFields({ code, message, why, next }: KcertError): ErrorFields {
+  return {
+    code,
+    what: message,
+    ...(why === undefined ? {} : { why }),
+    ...(next === undefined ? {} : { next }),
+  }
+}
+
 /** An error whose reason is known: what, why, next, and a stable code that decides the exit code. */
 export class KcertError extends Error {
   override readonly name = 'KcertError'

@@ -15,6 +15,8 @@ export interface Origin {
   readonly source: string
   readonly file?: FileFacts | undefined
   readonly root?: string | undefined
+  /** True for an object of a cluster: `source` says which. */
+  readonly isObject?: true
   /** True for a file that was read because a kubeconfig names it; `source` is then the kubeconfig. */
   readonly isReferenced?: true
   /** Set when all sources are there: what the file is in kubeadm's or the kubelet's folder. */

@@ -362,6 +362,40 @@ users:
     })
   })
 
+  test('among settings in a Secret or ConfigMap are read: in base64 or as they stand, and no key of theirs', async () => {
+    const pem = certificatePem(ca.certificate)
+    const argo = JSON.stringify({
+      tlsClientConfig: {
+        caData: base64(pem),
+        certData: base64(certificatePem(client)),
+        keyData: base64(keyPem(key)),
+      },
+    })
+    const lines = pem.trimEnd().replaceAll('\n', '\n          ')
+    const manifest = `kind: Secret
+metadata: {name: prod, namespace: argocd}
+data:
+  config: ${base64(argo)}
+---
+kind: ConfigMap
+metadata: {name: scrape, namespace: monitoring}
+data:
+  a.yaml: |
+    jobs:
+      - ca: |
+          ${lines}
+  b.yaml: "jobs: [{ca: LS0tLS1CRUdJTiBDRVJUSUZJQ0FUR but not one}]"
+`
+    const { report } = await inspect(now, [named('f', manifest)])
+    expect(places(report.certificates)).toEqual([
+      'f Secret argocd/prod data[config] tlsClientConfig.caData',
+      'f Secret argocd/prod data[config] tlsClientConfig.certData',
+      'f ConfigMap monitoring/scrape data[a.yaml] jobs[0].ca',
+    ])
+    expect(report.keys).toEqual([])
+    expect(report.problems).toEqual([])
+  })
+
   test('in a Secret or ConfigMap is read, and the files it names are those of a pod', async () => {
     const secret = `kind: Secret\nmetadata: {name: c-kubeconfig, namespace: capi}\ndata:\n  value: ${base64(config(inline))}\n`
     const map = `kind: ConfigMap\nmetadata: {name: kube-proxy, namespace: kube-system}\ndata:\n  kubeconfig.conf: |\n${config('{tokenFile: /var/run/token}', 'certificate-authority: /var/run/ca.crt').replace(/^/gm, '    ')}`

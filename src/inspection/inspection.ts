@@ -1,4 +1,6 @@
+import type { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
+import type { Node } from '../kubeconfig/node.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { utf8Of } from '../x509/pem.ts'
@@ -10,8 +12,10 @@ import type { CertificateEntry, Group, Origin } from './entries.ts'
 import { keyReport, kubeconfigReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
 import { Links } from './links.ts'
 import { nothingFound } from './nothing-found.ts'
+import { objectNode } from './object-node.ts'
+import { nameText } from './problems.ts'
 import { collectKubeconfig, isKubeconfig } from './read-kubeconfig.ts'
-import { collectManifest } from './read-manifest.ts'
+import { collectManifest, type ManifestContext } from './read-manifest.ts'
 import { type MaterialOptions, readDerMaterial, readPemMaterial } from './read-material.ts'
 import type { CertificateReport, InspectionReport } from './report.ts'
 import { roleOf } from './roles.ts'
@@ -94,6 +98,35 @@ export class Inspection {
     return undefined
   }
 
+  /**
+   * Reads one object of a cluster, as the API server gives it. One that holds nothing of interest leaves no trace.
+   * @param name its source in the report: "secret shop/web-tls"
+   */
+  async addObject(name: string, object: object, kind: string): Promise<void> {
+    const { collection } = this
+    const origin: Origin = { source: name, isObject: true, treePlace: undefined }
+    const before = collection.size
+    try {
+      await collectManifest(this.manifestContext(0), origin, objectNode({ ...object }, kind))
+    } catch (error) {
+      this.addFailed(name, error)
+    }
+    if (collection.size !== before) collection.origins.push(origin)
+  }
+
+  /** What was found so far, each with its place in its source; nothing of it is linked or checked yet. */
+  get found(): readonly Pick<CertificateEntry, 'entry' | 'certificate'>[] {
+    return this.collection.certificates
+  }
+
+  /** Notes what the cluster does not allow to be read. */
+  addRefused(name: string, { message, why, next }: KcertError): void {
+    this.collection.addProblem({ source: name, entry: '' }, 'SOURCE_UNREADABLE', {
+      message: why === undefined ? message : `${message}: ${why}`,
+      next: next ?? 'ask whoever may give the right to list them',
+    })
+  }
+
   /** Notes a source that could not be read. */
   addUnreadable(unreadable: UnreadableSource): void {
     this.unreadable.push(unreadable)
@@ -112,7 +145,11 @@ export class Inspection {
       ...this.unreadable.flatMap(
         (one) => unreadableProblem(one, treePlaceOf(one, trees), store.isTargetHere(one)) ?? [],
       ),
-      ...missing.map(({ source, file }) => missingProblem(source, file)),
+      ...missing.map(({ source, file }) =>
+        missingProblem(source, file, {
+          isThere: collection.origins.some((origin) => origin.file?.path === file.path),
+        }),
+      ),
       ...problemsOf(picture),
     ]
     const parts = {
@@ -209,16 +246,16 @@ export class Inspection {
           document,
         )
       } else if (!isEmbedded) {
-        await collectManifest(
-          {
-            collection,
-            readValue: (at, value) => this.readValue(at, value, depth + 1),
-            readPem: (at, value, onRequest) => this.readPem(at, value, onRequest),
-          },
-          origin,
-          document,
-        )
+        await collectManifest(this.manifestContext(depth), origin, document)
       }
+    }
+  }
+
+  private manifestContext(depth: number): ManifestContext {
+    return {
+      collection: this.collection,
+      readValue: (at, value) => this.readValue(at, value, depth + 1),
+      readPem: (at, value, onRequest) => this.readPem(at, value, onRequest),
     }
   }
 
@@ -245,8 +282,27 @@ export class Inspection {
     const shape = shapeOf(bytes)
     if (shape === 'pem') return this.readPem(spot, bytes)
     if (shape === 'der') return readDerMaterial(this.collection, spot, bytes, { password, isGuess: true })
-    if (shape === 'document' && isPlainlyKubeconfig(bytes)) await this.readDocuments(spot, bytes, depth)
+    if (shape !== 'document') return undefined
+    if (isPlainlyKubeconfig(bytes)) await this.readDocuments(spot, bytes, depth)
+    else if (holdsCertificateText(bytes)) await this.readSettings(spot, bytes)
     return undefined
+  }
+
+  /** Certificates among the fields of somebody's settings: `caData` of an Argo CD cluster, `ca` of a monitoring configuration. */
+  private async readSettings(spot: Spot, bytes: Uint8Array): Promise<void> {
+    const { documents } = await readDocuments(Buffer.from(bytes).toString('utf8'))
+    for (const document of documents) {
+      for (const { path, text } of textsIn(document)) {
+        const value = Buffer.from(text, text.startsWith(encodedCertificate) ? 'base64' : 'utf8')
+        if (shapeOf(value) !== 'pem') continue
+        const at = { ...spot, entry: `${spot.entry} ${path}`.trimStart() }
+        readPemMaterial(this.collection, at, value, {
+          password: undefined,
+          wanted: 'certificate',
+          isGuess: true,
+        })
+      }
+    }
   }
 
   private readReferenced(path: string): Source | UnreadableSource {
@@ -360,6 +416,28 @@ const certificateName = /\.(?:crt|cer|cert|pem|der|key|pub|p12|pfx|p7b|p7c|csr)$
 /** In a walked folder a file may be anything; its name says whether it means to be a certificate. */
 function isForeign({ origin }: Spot): boolean {
   return origin.root !== undefined && !certificateName.test(origin.source)
+}
+
+// "-----BEGIN CERTIFICATE" and its base64, as far as three octets make four letters.
+const certificateArmour = '-----BEGIN CERTIFICATE'
+const encodedCertificate = Buffer.from(certificateArmour.slice(0, 21)).toString('base64')
+
+function holdsCertificateText(bytes: Uint8Array): boolean {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return [certificateArmour, encodedCertificate].some((text) => buffer.includes(text, 0, 'latin1'))
+}
+
+/** Every text in a document that holds a certificate, with its path: "tlsClientConfig.caData". */
+function* textsIn(node: Node, path = ''): Generator<{ readonly path: string; readonly text: string }> {
+  if (node.kind === 'scalar') {
+    if (node.text.startsWith(encodedCertificate) || node.text.includes(certificateArmour))
+      yield { path, text: node.text }
+  } else if (node.kind === 'list') {
+    for (const [index, item] of node.items.entries()) yield* textsIn(item, `${path}[${index}]`)
+  } else {
+    for (const [key, { value }] of node.entries)
+      yield* textsIn(value, path === '' ? nameText(key) : `${path}.${nameText(key)}`)
+  }
 }
 
 function isPlainlyKubeconfig(bytes: Uint8Array): boolean {

@@ -234,11 +234,46 @@ describe('what is missing', () => {
     expect(await missing('/etc/kubernetes/admin.conf')).toMatchObject({ severity: 'warning' })
   })
 
+  test('is not called missing where an empty file lies, as a full disk leaves it', async () => {
+    const path = '/etc/kubernetes/controller-manager.conf'
+    const emptied = new Map(files).set(path, { ...files.get(path)!, bytes: Buffer.alloc(0) })
+    const { report } = await inspectNode(now, { files: emptied })
+    expect(report.problems.find(({ code }) => code === 'KUBEADM_FILE_MISSING')).toMatchObject({
+      severity: 'critical',
+      message: 'the file is there, and no kubeconfig is in it',
+    })
+    expect((await missing(path)).message).toBe('controller-manager.conf is missing')
+  })
+
   test('of sa.pub is made again from sa.key, and nothing becomes invalid', async () => {
     expect(await missing('/etc/kubernetes/pki/sa.pub')).toMatchObject({
       severity: 'critical',
       next: 'on the node itself: openssl pkey -in /etc/kubernetes/pki/sa.key -pubout -out /etc/kubernetes/pki/sa.pub',
     })
+  })
+})
+
+describe('the keys of service accounts', () => {
+  const { files } = controlPlaneTree({ madeAt, algorithm: 'RSA' })
+  const path = '/etc/kubernetes/pki/sa.pub'
+  const other = controlPlaneTree({ madeAt, algorithm: 'ECDSA' }).files.get(path)!
+  const own = files.get(path)!
+  const withPublic = (bytes: Uint8Array) => ({
+    files: new Map([...files, [path, { ...own, bytes }] as const]),
+  })
+
+  test('that are no pair are critical, for every token is refused', async () => {
+    const outcome = await inspectNode(now, withPublic(other.bytes))
+    expect(troubles(outcome)).toEqual(['KEY_MISMATCH /etc/kubernetes/pki/sa.key'])
+    expect(outcome.report.problems[0]).toMatchObject({
+      severity: 'critical',
+      message: `${path} does not have its public half: tokens of service accounts that are signed here are refused here`,
+    })
+  })
+
+  test('of before and after their own rotation may stand in sa.pub together', async () => {
+    const both = Buffer.concat([other.bytes, own.bytes])
+    expect(troubles(await inspectNode(now, withPublic(both)))).toEqual([])
   })
 })
 

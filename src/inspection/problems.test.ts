@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -533,11 +534,13 @@ describe('what is in it', () => {
     expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
   })
 
-  test('of a curve that Go does not know nobody says to fetch the file anew', async () => {
+  test('of a curve or a serial number that Go refuses nobody says to fetch the file anew', async () => {
     const secp256k1 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey
-    const text = writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) }))
-    expect(only(await problemsOf(named('f', text)), 'CERT_UNREADABLE').next).toContain(
-      'P-256, P-384 or P-521',
+    const nextOf = async (der: Uint8Array) =>
+      only(await problemsOf(named('f', writePem('CERTIFICATE', der))), 'CERT_UNREADABLE').next
+    expect(await nextOf(craft({ spki: spkiOf(secp256k1) }))).toContain('P-256, P-384 or P-521')
+    expect(await nextOf(craft({ serialNumber: Uint8Array.of(0x02, 0x01, 0xfb) }))).toContain(
+      'a positive serial number',
     )
   })
 
@@ -745,6 +748,30 @@ describe('files', () => {
     )
   })
 
+  test.runIf(existsSync(keystore))('a keystore that its password guards may be read by others', async () => {
+    const file = named('f', readFileSync(keystore), 0o644)
+    const { report } = await inspect(now, [file], { password: 'password' })
+    expect(report.keys).toMatchObject([{ encrypted: true, publicKey: { sha256: expect.any(String) } }])
+    expect(report.problems.map(({ code }) => code)).not.toContain('KEY_READABLE_BY_OTHERS')
+  })
+
+  test('blocks that are glued together, indented, on one line or escaped: the command that is told mends them', async () => {
+    const two = pem() + pem({ commonName: 'other' })
+    const spoilt = [
+      two.replaceAll('-----\n-----', '----------'),
+      two.replaceAll(/^/gm, '  '),
+      two.replaceAll(/(?<!-----)\n/g, '').replaceAll('CERTIFICATE-----\n', 'CERTIFICATE-----'),
+      two.replaceAll('\n', '\\n'),
+    ]
+    for (const text of spoilt) {
+      const bad = (await problemsOf(named('f', text))).filter(({ code }) => code === 'PEM_BLOCK_BAD')
+      const command = /sed -E .* FILE \| grep \./.exec(bad[0]!.next)![0].replace('FILE', '-')
+      const { stdout } = spawnSync('sh', ['-c', command], { input: text, encoding: 'utf8' })
+      const { report } = await inspect(now, [named('f', stdout)])
+      expect([report.certificates.length, report.problems], text).toEqual([2, []])
+    }
+  })
+
   test('a bad block among good ones loses none of them', async () => {
     const broken = pem().replace('-----END CERTIFICATE-----', '-----END CERT-----')
     const { report } = await inspect(now, [named('f', certificatePem(ca.certificate) + broken + pem())])
@@ -808,6 +835,23 @@ describe('files', () => {
       entry: 'Secret s data[tls.crt]',
       message: expect.stringContaining('not base64'),
     })
+  })
+
+  test.each([
+    ['', 'empty'],
+    [base64('hello'), 'no certificate in PEM'],
+    [base64(keyPem(key)), 'no certificate in PEM'],
+    [base64(base64(pem())), 'base64 once more'],
+  ])('a TLS Secret without a certificate is broken: %#', async (value, reason) => {
+    const data = `data: {tls.crt: "${value}", tls.key: ${base64(keyPem(key))}}`
+    const secret = `kind: Secret\nmetadata: {name: s}\ntype: kubernetes.io/tls\n${data}\n`
+    expect(only(await problemsOf(named('f', secret)), 'FIELD_MALFORMED')).toMatchObject({
+      entry: 'Secret s data[tls.crt]',
+      message: `data[tls.crt]: ${reason}, in a Secret of type kubernetes.io/tls`,
+      next: expect.stringContaining('kubectl create secret tls'),
+    })
+    // What another Secret holds under this name is its own affair.
+    expect(await problemsOf(named('f', secret.replace('kubernetes.io/tls', 'Opaque')))).toEqual([])
   })
 
   test.each([
@@ -904,13 +948,23 @@ describe('kubeconfigs', () => {
     expect(broken.message).toContain('character 4')
     const empty = only(
       await problemsOf(
-        named('f', `clusters:\n- name: k\n  cluster: {certificate-authority-data: ${base64('CADATA')}}\n`),
+        named(
+          'f',
+          `clusters:\n- name: k\n  cluster: {server: "https://x", certificate-authority-data: ${base64('CADATA')}}\n`,
+        ),
       ),
       'KUBECONFIG_FIELD_MALFORMED',
     )
     expect(empty).toMatchObject({
       entry: 'cluster k: certificate-authority-data',
       message: 'certificate-authority-data holds no certificate in PEM',
+    })
+    // A letter that is missing in a field's name, and kubectl asks localhost:8080.
+    const serverless = 'clusters:\n- name: k\n  cluster: {sever: "https://x"}\n'
+    expect(only(await problemsOf(named('f', serverless)), 'KUBECONFIG_FIELD_MALFORMED')).toMatchObject({
+      severity: 'warning',
+      entry: 'clusters[k].server',
+      message: expect.stringContaining('localhost:8080'),
     })
   })
 
@@ -956,7 +1010,7 @@ describe('kubeconfigs', () => {
   test('files of one $KUBECONFIG are judged as the one that kubectl makes of them: the first of a name counts', async () => {
     const other = testCa('elsewhere', testKey('stranger'), notBefore)
     const cluster = (signer: TestCa) =>
-      `- name: k\n  cluster: {certificate-authority-data: ${base64(certificatePem(signer.certificate))}}\n`
+      `- name: k\n  cluster: {server: "https://x", certificate-authority-data: ${base64(certificatePem(signer.certificate))}}\n`
     const user = `users:\n- name: u\n  user: {client-certificate-data: ${base64(pem())}, client-key-data: ${base64(keyPem(key))}}\n`
     const context = 'contexts:\n- name: c\n  context: {cluster: k, user: u}\ncurrent-context: c\n'
     const merged = async (...texts: string[]) => {

@@ -41,7 +41,8 @@ export const problemCodes = {
   // what belongs together
   KEY_MISMATCH: {
     severity: 'critical',
-    summary: 'The private key that belongs to the certificate is that of another.',
+    summary:
+      'The private key that belongs to the certificate is that of another, or sa.pub is not of sa.key.',
   },
   CA_NOT_IN_BUNDLE: {
     severity: 'critical',

@@ -4,6 +4,7 @@ import type { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.ts'
 import { nameText } from './problems.ts'
+import { shapeOf } from './sniff.ts'
 
 /** What reading a manifest needs from the inspection around it. */
 export interface ManifestContext {
@@ -58,7 +59,7 @@ export async function collectManifest(
 }
 
 /** Secrets that hold nothing but a token, or a packed release, and never a certificate. */
-const passedOverTypes = new Set([
+export const passedOverTypes: ReadonlySet<string> = new Set([
   'bootstrap.kubernetes.io/token',
   'helm.sh/release.v1',
   'kubernetes.io/dockercfg',
@@ -67,6 +68,14 @@ const passedOverTypes = new Set([
   'kubernetes.io/ssh-auth',
 ])
 
+const tlsType = 'kubernetes.io/tls'
+
+/** What the two values of a TLS Secret are there for. The API server asks for both keys, and for nothing in them. */
+const tlsFields: Readonly<Record<string, { readonly of: 'certificates' | 'keys'; readonly name: string }>> = {
+  'tls.crt': { of: 'certificates', name: 'certificate' },
+  'tls.key': { of: 'keys', name: 'private key' },
+}
+
 class ManifestReader {
   private readonly context: ManifestContext
   private readonly origin: Origin
@@ -74,7 +83,7 @@ class ManifestReader {
   private readonly namespace: string | undefined
   private readonly kind: string
   private readonly name: string
-  /** "Secret kube-system/x" */
+  /** "Secret kube-system/x"; empty where the source is just this object. */
   private readonly title: string
 
   constructor(context: ManifestContext, origin: Origin, kind: string, node: Node) {
@@ -86,7 +95,9 @@ class ManifestReader {
     const generated = textOf(valueAt(node, 'metadata', 'generateName'))
     this.name =
       textOf(valueAt(node, 'metadata', 'name')) ?? (generated === undefined ? '(no name)' : `${generated}*`)
-    this.title = `${kind} ${this.namespace === undefined ? '' : `${nameText(this.namespace)}/`}${nameText(this.name)}`
+    this.title = origin.isObject
+      ? ''
+      : `${kind} ${this.namespace === undefined ? '' : `${nameText(this.namespace)}/`}${nameText(this.name)}`
   }
 
   async values(kind: 'Secret' | 'ConfigMap'): Promise<void> {
@@ -105,7 +116,8 @@ class ManifestReader {
     const encoded = kind === 'Secret' ? 'data' : 'binaryData'
     const plain = kind === 'Secret' ? 'stringData' : 'data'
     for (const [key, value] of entriesOf(valueAt(this.node, encoded))) {
-      const bytes = this.decoded(`${encoded}[${nameText(key)}]`, value)
+      const isEmpty = textOf(value) === ''
+      const bytes = isEmpty ? Buffer.alloc(0) : this.decoded(`${encoded}[${nameText(key)}]`, value)
       if (bytes !== undefined) await this.value(object, encoded, key, bytes)
     }
     for (const [key, value] of entriesOf(valueAt(this.node, plain))) {
@@ -116,11 +128,20 @@ class ManifestReader {
   }
 
   private async value(object: ObjectEntry, field: string, key: string, bytes: Uint8Array): Promise<void> {
-    const group = await this.context.readValue(
-      this.spot(`${field}[${nameText(key)}]`, { kind: 'value', object, key }),
-      bytes,
-    )
+    const path = `${field}[${nameText(key)}]`
+    const { problems } = this.context.collection
+    const before = problems.length
+    const group = await this.context.readValue(this.spot(path, { kind: 'value', object, key }), bytes)
     if (group !== undefined) object.groups.push(group)
+    const wanted = object.type === tlsType ? tlsFields[key] : undefined
+    if (wanted === undefined || problems.length > before || (group?.[wanted.of].length ?? 0) > 0) return
+    const isTwice = shapeOf(bytes) === 'base64'
+    const found = bytes.length === 0 ? 'empty' : isTwice ? 'base64 once more' : `no ${wanted.name} in PEM`
+    this.malformed(path, `${found}, in a Secret of type ${tlsType}`, {
+      next: isTwice
+        ? 'write it in base64 once: kubectl create secret tls NAME --cert FILE --key FILE --dry-run=client -o yaml'
+        : 'put certificate and key there again: kubectl create secret tls NAME --cert FILE --key FILE --dry-run=client -o yaml',
+    })
   }
 
   signingRequest(): void {
@@ -147,7 +168,7 @@ class ManifestReader {
         context.collection.requests.push(request)
       })
       if (request === undefined && context.collection.problems.length === before) {
-        this.malformed('spec.request', 'no CERTIFICATE REQUEST in PEM', 'REQUEST_UNREADABLE')
+        this.malformed('spec.request', 'no CERTIFICATE REQUEST in PEM', { code: 'REQUEST_UNREADABLE' })
       }
     }
     const issued = valueAt(node, 'status', 'certificate')
@@ -172,7 +193,7 @@ class ManifestReader {
     const insecure = valueAt(this.node, 'spec', 'insecureSkipTLSVerify')
     if (textOf(insecure) === 'true') {
       this.context.collection.addProblem(
-        { source: this.origin.source, entry: `${this.title} spec.insecureSkipTLSVerify` },
+        { source: this.origin.source, entry: this.entry('spec.insecureSkipTLSVerify') },
         'KUBECONFIG_INSECURE',
         {
           message: 'insecureSkipTLSVerify is set: the API server does not check who answers for this API',
@@ -200,8 +221,12 @@ class ManifestReader {
     if (group === undefined) this.malformed(path, 'no certificate in PEM')
   }
 
+  private entry(path: string): string {
+    return this.title === '' ? path : `${this.title} ${path}`
+  }
+
   private spot(path: string, owner: Owner): Spot {
-    return { origin: this.origin, entry: `${this.title} ${path}`, owner }
+    return { origin: this.origin, entry: this.entry(path), owner }
   }
 
   /** Octets of a field in base64; undefined when there are none, or it is no base64, which is then said. */
@@ -226,12 +251,11 @@ class ManifestReader {
   private malformed(
     path: string,
     reason: string,
-    code: 'FIELD_MALFORMED' | 'REQUEST_UNREADABLE' = 'FIELD_MALFORMED',
+    more: { readonly code?: 'REQUEST_UNREADABLE'; readonly next?: string } = {},
   ): void {
-    this.context.collection.addProblem({ source: this.origin.source, entry: `${this.title} ${path}` }, code, {
-      message: `${path}: ${reason}`,
-      next: this.fetchAdvice(),
-    })
+    const { code = 'FIELD_MALFORMED', next = this.fetchAdvice() } = more
+    const place = { source: this.origin.source, entry: this.entry(path) }
+    this.context.collection.addProblem(place, code, { message: `${path}: ${reason}`, next })
   }
 }
 

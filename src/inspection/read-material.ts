@@ -11,6 +11,7 @@ import {
 } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 import { CertificateRequest } from '../x509/request.ts'
+import { reissueAdvice } from './advice.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, KeyEntry, UnseenForm } from './entries.ts'
 import type { ProblemCode } from './problems.ts'
@@ -216,6 +217,12 @@ function privateKey(input: PemBlock | Uint8Array, password: string | undefined):
   }
 }
 
+/** The keystore is open: its password has nothing more to do. */
+function keyOfKeystore(der: Uint8Array, encrypted: boolean): Thing {
+  const { format, publicKey } = readPrivateKey(der)
+  return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey } }
+}
+
 function publicKey(input: PemBlock | Uint8Array): Thing {
   const format =
     input instanceof Uint8Array || input.label === 'PUBLIC KEY' ? 'SubjectPublicKeyInfo' : 'PKCS#1'
@@ -300,7 +307,8 @@ async function thingsOfPkcs12(bytes: Uint8Array, password: string | undefined): 
         })),
       )
     }
-    for (const { der } of keys) things.push(attempt('key', 'keystore', () => privateKey(der, password)))
+    for (const { der, encrypted } of keys)
+      things.push(attempt('key', 'keystore', () => keyOfKeystore(der, encrypted)))
   } catch (error) {
     const isLocked =
       error instanceof KcertError &&
@@ -390,7 +398,7 @@ function addThings(
       case 'bad-block':
         collection.addProblem(place, 'PEM_BLOCK_BAD', {
           message: `${thing.where}: ${thing.reason}`,
-          next: 'mend or remove the block: Kubernetes drops it in silence',
+          next: nextForBadBlock(thing.reason),
           ...(thing.severity && { severity: thing.severity }),
         })
         break
@@ -408,13 +416,23 @@ function addThings(
   return group
 }
 
+// What editors, shells and JSON make of PEM: blocks glued together or indented, a block on one line, "\n" spelt out.
+const glued =
+  /"-----(?:BEGIN|END)" does not start its line|no line break after the END line|goes on after its dashes/
+const unglue =
+  "put BEGIN and END on lines of their own: sed -E 's/^ +//; s/\\\\n/\\n/g; s/-----(BEGIN|END) [A-Z0-9 ]+-----/\\n&\\n/g' FILE | grep . > NEW"
+
+function nextForBadBlock(reason: string): string {
+  return glued.test(reason)
+    ? `${unglue}; Kubernetes drops such a block in silence`
+    : 'mend or remove the block: Kubernetes drops it in silence'
+}
+
 const ownPassword = 'name the file that holds its own password with --password-file'
 
 function nextFor({ of, error }: Extract<Thing, { kind: 'failed' }>, hasOthers: boolean): string {
-  // The file is whole; another copy of it would be no better.
-  if (error instanceof KcertError && error.message.includes('unsupported curve'))
-    return 'issue it anew with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve'
-  return hasOthers ? nextForBroken.among[of] : nextForBroken.alone[of]
+  const anew = error instanceof KcertError ? reissueAdvice(error.message) : undefined
+  return anew ?? (hasOthers ? nextForBroken.among[of] : nextForBroken.alone[of])
 }
 
 const nextForBroken = {

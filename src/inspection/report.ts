@@ -7,7 +7,12 @@ import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 
 const place = {
-  source: v.pipe(v.string(), v.description('the file, "-" for standard input, or host:port')),
+  source: v.pipe(
+    v.string(),
+    v.description(
+      'the file, "-" for standard input, host:port, or, with --cluster, an object: "secret shop/web-tls"',
+    ),
+  ),
   entry: v.pipe(
     v.string(),
     v.description(

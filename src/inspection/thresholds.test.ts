@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { KcertError } from '../errors/kcert-error.ts'
-import { defaultThresholds, parseThreshold, thresholdMs } from './thresholds.ts'
+import { defaultThresholds, parseThreshold, parseThresholds, thresholdMs } from './thresholds.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
@@ -29,6 +29,25 @@ describe('parseThreshold', () => {
       expect(() => parseThreshold(text)).toThrow(/is not understood/)
     },
   )
+})
+
+describe('parseThresholds', () => {
+  test.each([
+    ['7d', '30d'],
+    ['5%', '20%'],
+    ['7d,5%', '30d,20%'],
+  ])('refuses warnings that begin after what is critical: %s, %s', (warn, crit) => {
+    expect(() => parseThresholds(warn, crit)).toThrow(`--warn ${warn} comes later than --crit ${crit}`)
+  })
+
+  test.each([
+    ['30d', '7d'],
+    ['30d', '30d'],
+    ['7d', '20%'],
+    ['7d,20%', '30d,5%'],
+  ])('takes %s and %s: there are lives in which a warning comes first', (warn, crit) => {
+    expect(parseThresholds(warn, crit)).toEqual({ warn: parseThreshold(warn), crit: parseThreshold(crit) })
+  })
 })
 
 describe('the default', () => {

@@ -26,6 +26,7 @@ export const defaultThresholds: Thresholds = {
 }
 
 const unitMs: Readonly<Record<string, number>> = {
+  ms: 1,
   s: 1000,
   m: minute,
   h: hour,
@@ -33,7 +34,7 @@ const unitMs: Readonly<Record<string, number>> = {
   w: 7 * day,
   y: 365 * day,
 }
-const partPattern = /(\d{1,9}(?:\.\d{1,6})?)(s|m|h|d|w|y)/y
+const partPattern = /(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d|w|y)/y
 const percentPattern = /^(\d{1,3}(?:\.\d{1,6})?)\s*%$/
 
 /**
@@ -44,6 +45,21 @@ export function parseThreshold(text: string): Threshold {
   let threshold: Threshold = {}
   for (const part of text.split(',')) threshold = least(threshold, parsePart(part.trim(), text))
   return threshold
+}
+
+/** Returns both thresholds that an operator named. Throws KCERT_USAGE where nothing could ever be a warning. */
+export function parseThresholds(warn: string, crit: string): Thresholds {
+  const parsed = { warn: parseThreshold(warn), crit: parseThreshold(crit) }
+  const shared = (['durationMs', 'percent'] as const).filter(
+    (unit) => parsed.warn[unit] !== undefined && parsed.crit[unit] !== undefined,
+  )
+  if (shared.length > 0 && shared.every((unit) => parsed.warn[unit]! < parsed.crit[unit]!)) {
+    throw new KcertError('KCERT_USAGE', `--warn ${warn} comes later than --crit ${crit}`, {
+      why: 'what has so little left is critical already, so nothing would ever be a warning',
+      next: `--warn ${crit} --crit ${warn}`,
+    })
+  }
+  return parsed
 }
 
 function parsePart(part: string, text: string): Threshold {

@@ -60,9 +60,14 @@ const reasons: Readonly<Record<UnreadableSource['reason'], { message: string; ne
 }
 
 /** Returns the problem that a missing file of kubeadm's or the kubelet's is. */
-export function missingProblem(source: string, missing: MissingFile): Problem {
+export function missingProblem(
+  source: string,
+  missing: MissingFile,
+  { isThere }: { readonly isThere: boolean },
+): Problem {
   return problemAt({ source, entry: '' }, 'KUBEADM_FILE_MISSING', {
-    message: `${missing.role} is missing`,
+    // A disk that was full leaves empty files, and whoever looks for a missing one finds it there.
+    message: isThere ? 'the file is there, and no kubeconfig is in it' : `${missing.role} is missing`,
     next: missingAdvice(missing),
     ...(isNeededToStart(missing) && { severity: 'critical' }),
   })

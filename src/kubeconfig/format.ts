@@ -9,17 +9,20 @@ export interface ClusterEntry {
   readonly proxyUrl?: string | undefined
 }
 
-/** Who asks, by a client certificate. */
-export interface UserEntry {
+/** Who asks, by a client certificate or a bearer token. */
+export type UserEntry = {
   readonly name: string
-  /** PEM; undefined where it is filled in later. */
-  readonly certificate?: string
+  readonly namespace?: string | undefined
+} & (ClientCertificate | { readonly token: string })
+
+interface ClientCertificate {
+  /** PEM, or where it lies, like the key; undefined where it is filled in later. */
+  readonly certificate?: string | { readonly file: string }
   /** PEM, or where it lies: an absolute path, because others are taken from the kubeconfig's own folder. */
   readonly key: { readonly pem: string } | { readonly file: string }
-  readonly namespace?: string | undefined
 }
 
-/** Returns a kubeconfig with one context, in the order and with the names that kubeadm writes. It holds the key where that is given as PEM. */
+/** Returns a kubeconfig with one context, in the order and with the names that kubeadm writes. It holds the key where that is given as PEM, and the token. */
 export function kubeconfigDocument(cluster: ClusterEntry, user: UserEntry): object {
   const context = `${user.name}@${cluster.name}`
   const { certificateAuthority: ca, tlsServerName, skipsTlsVerify = false, proxyUrl } = cluster
@@ -53,15 +56,24 @@ export function kubeconfigDocument(cluster: ClusterEntry, user: UserEntry): obje
     users: [
       {
         name: user.name,
-        user: {
-          ...(user.certificate === undefined ? {} : { 'client-certificate-data': base64(user.certificate) }),
-          ...('pem' in user.key
-            ? { 'client-key-data': base64(user.key.pem) }
-            : { 'client-key': user.key.file }),
-        },
+        user: 'token' in user ? { token: user.token } : certificateFields(user),
       },
     ],
   }
+}
+
+function certificateFields({ certificate, key }: ClientCertificate): object {
+  return {
+    ...certificateField(certificate),
+    ...('pem' in key ? { 'client-key-data': base64(key.pem) } : { 'client-key': key.file }),
+  }
+}
+
+function certificateField(certificate: ClientCertificate['certificate']): object {
+  if (certificate === undefined) return {}
+  return typeof certificate === 'string'
+    ? { 'client-certificate-data': base64(certificate) }
+    : { 'client-certificate': certificate.file }
 }
 
 function base64(content: Uint8Array | string): string {

@@ -100,7 +100,7 @@ contexts:
 
   test('data counts before the file, as client-go says when it refuses both', async () => {
     const config = await read(
-      'clusters:\n- name: k\n  cluster: {certificate-authority: x, certificate-authority-data: QQ==}\n',
+      'clusters:\n- name: k\n  cluster: {server: s, certificate-authority: x, certificate-authority-data: QQ==}\n',
     )
     expect(config.clusters[0]!.certificateAuthority).toEqual({
       field: 'certificate-authority-data',

@@ -147,9 +147,14 @@ class KubeconfigReader {
     if (skips !== undefined && !isNull(skips) && (skips.kind !== 'scalar' || skips.type !== 'boolean')) {
       this.refuse(`${path}.insecure-skip-tls-verify`, 'neither true nor false')
     }
+    const server = this.text(node, 'server', `${path}.server`) || undefined
+    if (server === undefined) {
+      const reason = 'missing or empty: clients refuse the context, and kubectl asks localhost:8080'
+      this.defects.push({ field: `${path}.server`, reason, isFatal: false })
+    }
     return {
       ...named,
-      server: this.text(node, 'server', `${path}.server`) || undefined,
+      server,
       tlsServerName: this.text(node, 'tls-server-name', `${path}.tls-server-name`) || undefined,
       skipsTlsVerify: isTrue(skips),
       certificateAuthority: this.material(node, 'certificate-authority', path),

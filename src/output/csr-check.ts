@@ -1,11 +1,12 @@
 import type { CheckReport } from '../csr/check-report.ts'
+import { markedLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
 import type { View } from './inspection/view.ts'
 import { altNameList, keyText } from './names.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
-import { padded, wrapped } from './width.ts'
+import { wrapped } from './width.ts'
 
 type Question = CheckReport['rules'][number]['question']
 
@@ -56,23 +57,13 @@ function questionLines(report: CheckReport, question: Question, view: View): str
   const marked = [
     ...report.rules
       .filter((rule) => rule.question === question)
-      .map((rule) => ({ ...rule, mark: rule.ok ? 'ok' : 'NO' })),
-    ...report.open.filter((rule) => rule.question === question).map((rule) => ({ ...rule, mark: '?' })),
+      .map((rule) => ({ ...rule, mark: rule.ok ? ('ok' as const) : ('NO' as const) })),
+    ...report.open
+      .filter((rule) => rule.question === question)
+      .map((rule) => ({ ...rule, mark: '?' as const })),
   ]
   if (marked.length === 0 && question !== 'approval') return []
-  const widest = Math.max(0, ...marked.map(({ id }) => id.length))
-  return [
-    `${view.paint.heading(questionText[question])} ${answer}`,
-    ...marked.flatMap(({ mark, id, detail, next }) => {
-      const indent = ' '.repeat(widest + 8)
-      const [first = '', ...rest] = wrapped(printable(detail), view.width - indent.length)
-      return [
-        `  ${strokeOf(mark, view.paint)(padded(mark, 2))}  ${padded(id, widest)}  ${first}`,
-        ...rest.map((line) => indent + line),
-        ...(mark === 'ok' || next === undefined ? [] : [`${indent}next: ${printable(next)}`]),
-      ]
-    }),
-  ]
+  return [`${view.paint.heading(questionText[question])} ${answer}`, ...markedLines(marked, view)]
 }
 
 function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question, paint: Paint): string {
@@ -95,11 +86,6 @@ function approvalStroke(
   { status, severity }: Paint,
 ): (text: string) => string {
   return { approve: status.ok, ignore: status.warning, deny: severity.critical }[decision]
-}
-
-function strokeOf(mark: string, { status, severity }: Paint): (text: string) => string {
-  if (mark === 'ok') return status.ok
-  return mark === '?' ? status.warning : severity.critical
 }
 
 function adviceLines({ advice }: CheckReport, { paint, width }: View): string[] {

@@ -1,10 +1,10 @@
 import type { FetchedMany, FetchedOne } from '../csr/fetch-report.ts'
 import type { View } from './inspection/view.ts'
-import { altNameList, shortName } from './names.ts'
+import { issuedColumns } from './issued-columns.ts'
+import { shortName } from './names.ts'
 import { joinSections } from './sections.ts'
 import { tableLines } from './table.ts'
 import { printable } from './terminal.ts'
-import { minuteOf } from './time.ts'
 
 const outcomeText: Readonly<Record<FetchedOne['outcome'], string>> = {
   fetched: 'fetched',
@@ -43,17 +43,7 @@ export function renderFetchedMany({ folder, counts, requests }: FetchedMany, vie
               cell: ({ certificate }) => (certificate ? shortName(certificate.subject) : ''),
               shrinkTo: 16,
             },
-            {
-              title: 'NAMES',
-              cell: ({ certificate }) =>
-                certificate ? altNameList(certificate.subjectAltNames).join(',') : '',
-              shrinkTo: 12,
-              dropRank: 1,
-            },
-            {
-              title: 'EXPIRES',
-              cell: ({ certificate }) => (certificate ? minuteOf(certificate.notAfter) : ''),
-            },
+            ...issuedColumns,
           ],
           requests,
           width,

@@ -28,7 +28,7 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
     {
       title: 'PROOF',
       cell: ({ proof }) => proofText(proof),
-      paint: ({ proof }, cell) => (proof.writes ? paint.status.ok(cell) : paint.severity.critical(cell)),
+      paint: ({ proof }, cell) => (isProven(proof) ? paint.status.ok(cell) : paint.severity.critical(cell)),
     },
   ]
   const faults = nodes.flatMap(({ name, proof }) =>
@@ -52,11 +52,17 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
   ])
 }
 
+/** With --read-only nobody asks whether a node can be written. */
+function isProven({ reached, writes }: NodeProof): boolean {
+  return reached && writes !== false
+}
+
 function proofText({ reached, reads, writes, clockSkewMs }: NodeProof): string {
   if (!reached) return 'NOT REACHED'
-  if (!writes) return reads ? 'NOT WRITTEN' : 'NOT READ'
+  if (writes === false) return reads ? 'NOT WRITTEN' : 'NOT READ'
+  const proven = writes ? 'read and written' : 'read'
   const skew = Math.abs(clockSkewMs ?? 0)
-  return skew < 1_000 ? 'read and written' : `read and written, clock off by ${Math.round(skew / 1000)} s`
+  return skew < 1_000 ? proven : `${proven}, clock off by ${Math.round(skew / 1000)} s`
 }
 
 /** Flags that kubeadm leaves out and that make a difference: most clusters have none. */
@@ -69,8 +75,7 @@ function flagLines({ components }: Discovery, view: View): string[] {
 }
 
 function nextLines({ refusals, nodes }: Discovery, written: string | undefined): string[] {
-  const isProven = nodes.every(({ proof }) => proof.writes)
   const where = written === undefined ? [] : [`written to ${printable(written)}`]
-  if (refusals.length > 0 || !isProven) return where
+  if (refusals.length > 0 || !nodes.every(({ proof }) => isProven(proof))) return where
   return [...where, 'next: complete it, then kcert rotate-ca plan']
 }

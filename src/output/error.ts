@@ -1,12 +1,18 @@
-import { Chalk } from 'chalk'
 import type { KcertError } from '../errors/kcert-error.ts'
 import { printable } from './terminal.ts'
 
 /** Returns an error as the operator reads it: code and what, then why, then what to do next. Ends with a newline. */
 export function formatError(error: KcertError, color: 0 | 1 | 2 | 3): string {
-  const chalk = new Chalk({ level: color })
-  const lines = [`${chalk.red.bold(error.code)}: ${printable(error.message)}`]
-  if (error.why) lines.push(`${chalk.bold('why:')} ${printable(error.why)}`)
-  if (error.next) lines.push(`${chalk.bold('next:')} ${printable(error.next)}`)
+  const lines = [`${stroke(color, red, stroke(color, bold, error.code))}: ${printable(error.message)}`]
+  if (error.why) lines.push(`${stroke(color, bold, 'why:')} ${printable(error.why)}`)
+  if (error.next) lines.push(`${stroke(color, bold, 'next:')} ${printable(error.next)}`)
   return `${lines.join('\n')}\n`
+}
+
+// Every command loads this, and hardly any needs it: two of ECMA-48's SGR codes, as chalk writes them, in the place of chalk.
+const bold = [1, 22] as const
+const red = [31, 39] as const
+
+function stroke(color: 0 | 1 | 2 | 3, [on, off]: readonly [number, number], text: string): string {
+  return color === 0 ? text : `\x1b[${on}m${text}\x1b[${off}m`
 }

@@ -1,10 +1,9 @@
 import type { SignedRequest, SignedRequestsReport } from '../ca/cluster-report.ts'
 import type { View } from './inspection/view.ts'
-import { altNameList } from './names.ts'
+import { issuedColumns } from './issued-columns.ts'
 import { joinSections } from './sections.ts'
 import { tableLines } from './table.ts'
 import { printable } from './terminal.ts'
-import { minuteOf } from './time.ts'
 
 const outcomeText: Readonly<Record<SignedRequest['outcome'], string>> = {
   signed: 'signed',
@@ -39,17 +38,7 @@ export function renderSignedRequests(
             },
             { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, dropRank: 2 },
             { title: 'SUBJECT', cell: ({ certificate }) => certificate?.subject ?? '', shrinkTo: 16 },
-            {
-              title: 'NAMES',
-              cell: ({ certificate }) =>
-                certificate ? altNameList(certificate.subjectAltNames).join(',') : '',
-              shrinkTo: 12,
-              dropRank: 1,
-            },
-            {
-              title: 'EXPIRES',
-              cell: ({ certificate }) => (certificate ? minuteOf(certificate.notAfter) : ''),
-            },
+            ...issuedColumns,
           ],
           requests,
           width,

@@ -22,8 +22,6 @@ const wide: readonly (readonly [first: number, last: number])[] = [
   [0x1f200, 0x1f2ff],
   [0x20000, 0x3fffd],
 ]
-const emoji = /\p{Emoji_Presentation}/u
-const onTop = /[\p{Mn}\p{Me}]/u
 const ascii = /^[\x20-\x7e]*$/
 
 /** Returns the number of terminal cells: East Asian wide characters and emoji take two, combining marks none. */
@@ -37,14 +35,19 @@ export function displayWidth(text: string): number {
 function characterWidth(character: string): 0 | 1 | 2 {
   const point = character.codePointAt(0)!
   if (point < 0x300) return 1
-  if (onTop.test(character)) return 0
+  if (isOnTop(character)) return 0
   // vowels and final consonants of decomposed Hangul join the syllable that began before them
   if (point >= 0x1160 && point <= 0x11ff) return 0
   for (const [first, last] of wide) {
     if (point < first) break
     if (point <= last) return 2
   }
-  return emoji.test(character) ? 2 : 1
+  return /\p{Emoji_Presentation}/u.test(character) ? 2 : 1
+}
+
+// Within a function, for V8 reads such a class when it comes to it, and texts of ASCII never do.
+function isOnTop(character: string): boolean {
+  return /[\p{Mn}\p{Me}]/u.test(character)
 }
 
 /** Returns the text filled with spaces up to the width; longer text comes back as it is. */
@@ -85,7 +88,7 @@ function tail(characters: string[], width: number): string {
     cells += characterWidth(characters[start]!)
   }
   // a mark that lost its letter would sit on the "…"
-  while (start < characters.length && onTop.test(characters[start]!)) start++
+  while (start < characters.length && isOnTop(characters[start]!)) start++
   return characters.slice(start).join('')
 }
 

@@ -36,6 +36,16 @@ export function flagWords(words: readonly string[]): FlagWord[] {
   return found
 }
 
+/** Returns flags, or annotations, with what becomes of them. */
+export function withChanges(now: Flags, changes: FlagChanges): Record<string, string> {
+  const flags = { ...now }
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) delete flags[name]
+    else flags[name] = value
+  }
+  return flags
+}
+
 /** Returns the flags of a command line: program first, then its words. */
 export function flagsOf(argv: readonly string[]): Flags {
   return Object.fromEntries(flagWords(argv.slice(1)).map(({ name, value }) => [name, value]))

@@ -14,6 +14,12 @@ export interface KubeletConfiguration {
   readonly tlsCertFile?: string
   readonly tlsPrivateKeyFile?: string
   readonly staticPodPath?: string
+  /** Where it serves: an address of the node, or all of them; port 10250 unless set. */
+  readonly address?: string
+  readonly port?: number
+  /** Where it says that it is well, without TLS: 127.0.0.1 and 10248 unless set. */
+  readonly healthzBindAddress?: string
+  readonly healthzPort?: number
   readonly featureGates: Readonly<Record<string, boolean>>
 }
 
@@ -40,6 +46,10 @@ export async function readKubeletConfiguration(text: string): Promise<KubeletCon
     const value = valueAt(root, ...path)
     return value?.kind === 'scalar' && value.type === 'boolean' ? isTrue(value) : undefined
   }
+  const number = (...path: string[]): number | undefined => {
+    const text = file(...path)
+    return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
+  }
   return defined({
     clientCaFile: file(...places.clientCaFile),
     rotateCertificates: flag(...places.rotateCertificates),
@@ -47,6 +57,10 @@ export async function readKubeletConfiguration(text: string): Promise<KubeletCon
     tlsCertFile: file('tlsCertFile'),
     tlsPrivateKeyFile: file('tlsPrivateKeyFile'),
     staticPodPath: file('staticPodPath'),
+    address: file('address'),
+    port: number('port'),
+    healthzBindAddress: file('healthzBindAddress'),
+    healthzPort: number('healthzPort'),
     featureGates: Object.fromEntries(
       entriesOf(valueAt(root, 'featureGates')).map(([name, value]) => [name, isTrue(value)]),
     ),

@@ -35,6 +35,12 @@ export function currentLinkName(role: KubeletFile['role']): string {
   return role === 'kubelet-client' ? 'kubelet-client-current.pem' : 'kubelet-server-current.pem'
 }
 
+/** Returns the name of a dated file of the store: "kubelet-client-2026-11-21-22-05-00.pem". The kubelet takes its local time, kcert UTC. */
+export function datedFileName(role: KubeletFile['role'], at: Date): string {
+  const stamp = at.toISOString().slice(0, 19).replace(/[T:]/g, '-')
+  return currentLinkName(role).replace('current', stamp)
+}
+
 export const nodeUserPrefix = 'system:node:'
 export const nodeGroup = 'system:nodes'
 

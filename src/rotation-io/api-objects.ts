@@ -19,6 +19,7 @@ export interface Metadata {
     readonly controller?: boolean
   }[]
   readonly managedFields?: readonly {
+    readonly manager?: string
     readonly time?: string
     readonly subresource?: string
     readonly fieldsV1?: Readonly<Record<string, unknown>>

@@ -10,7 +10,7 @@ import { nextName } from '../rotation/target-reading.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
-import { generatePrivateKey, type KeyType } from '../x509/new-key.ts'
+import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
 import type { ApiServer, ControlPlanes } from './control-planes.ts'
 import { copyLines } from './copies.ts'
 import type { Site } from './site.ts'
@@ -144,7 +144,7 @@ export class Authorities {
     if (given !== undefined) return given
     const { certificate: old } = await this.authority(ca, 'old')
     // A run that was killed between the two has left a key without its certificate: that key is certified.
-    const key = orphan ?? generatePrivateKey(keyTypeOf(old))
+    const key = orphan ?? generatePrivateKey(keyTypeLike(old.publicKey))
     const rename = (commonName: string): string => nextName(`CN=${commonName}`, ca).slice('CN='.length)
     const certificate = issueSuccessor(old, withCommonName(old.subject, rename), key, this.issuing())
     return { certificate, key }
@@ -216,14 +216,6 @@ function pairOf(
     if (key !== undefined) return { certificate, key }
   }
   return undefined
-}
-
-function keyTypeOf({ publicKey }: Certificate): KeyType {
-  const { algorithm, bits, curve } = publicKey
-  if (algorithm === 'ECDSA' && curve !== undefined && curve !== 'P-224')
-    return { algorithm, curve: curve as 'P-256' | 'P-384' | 'P-521' }
-  if (algorithm === 'Ed25519') return { algorithm }
-  return { algorithm: 'RSA', bits: Math.min(4096, Math.max(2048, bits ?? 2048)) }
 }
 
 function noKey(ca: CaName, generation: Generation): KcertError {

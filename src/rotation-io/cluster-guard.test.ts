@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import type { ApiObject } from '../cluster/api-client.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { journalLine } from '../rotation/journal.ts'
 import { systemRandom } from '../system/random.ts'
-import { ClusterGuard } from './cluster-guard.ts'
+import { ClusterGuard, mirroredJournal } from './cluster-guard.ts'
 
 const now = new Date('2026-11-21T12:00:00Z')
 const options = (objects: ObjectsApi, journalPath = '/a/kcert.jsonl') => ({
@@ -41,6 +42,44 @@ test('a Lease that somebody else renews is left alone', async () => {
   }
 })
 
+test('after a sleep longer than the Lease it is renewed before anything is done, and left to who has it by then', async () => {
+  const { objects, holder, renewBySomebody } = memory()
+  let time = now.getTime()
+  const given = {
+    ...options(objects),
+    clock: () => new Date(time),
+    sleep: async (ms: number) => (time += ms),
+  }
+  const guard = await ClusterGuard.acquire(given)
+  await guard.confirm()
+  time += 3_600_000
+  await guard.confirm()
+  expect(holder()).toMatch(/_[0-9a-f]{12}$/)
+  time += 3_600_000
+  renewBySomebody('somebody else')
+  await expect(guard.confirm()).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
+  expect(holder()).toBe('somebody else')
+})
+
+test('where no API server answers that nobody else has the Lease, nothing is done', async () => {
+  const { objects } = memory()
+  let time = now.getTime()
+  const given = {
+    ...options(objects),
+    clock: () => new Date(time),
+    sleep: async (ms: number) => (time += ms),
+  }
+  const guard = await ClusterGuard.acquire(given)
+  time += 60_000
+  objects.get = async () => {
+    throw new KcertError('KCERT_UNREACHABLE', 'nobody answers')
+  }
+  await expect(guard.confirm()).rejects.toMatchObject({
+    code: 'KCERT_UNREACHABLE',
+    message: 'the Lease kube-system/kcert-rotation could not be renewed',
+  })
+})
+
 test('the mirror has the last line once the Lease is given back, and is read only when it is whole', async () => {
   const { objects, stored } = memory()
   const guard = await ClusterGuard.acquire(options(objects))
@@ -52,6 +91,17 @@ test('the mirror has the last line once the Lease is given back, and is read onl
   expect(await guard.read()).toBe(`${first}{"a":1}\n`)
   stored('kcert-rotation', { 'journal.jsonl': '{"previous":"ab"}\n' })
   expect(await guard.read()).toBeUndefined()
+})
+
+test('of a rotation that came to its end the mirror is passed over where another journal is named', async () => {
+  const { objects, stored } = memory()
+  const first = journalLine({ kind: 'phase', phase: 12, event: 'begun' }, now.getTime(), undefined)
+  const last = journalLine({ kind: 'phase', phase: 12, event: 'held' }, now.getTime(), first)
+  stored('kcert-rotation', { 'journal.jsonl': `${first}\n` })
+  expect(await mirroredJournal(objects, true)).toBe(`${first}\n`)
+  stored('kcert-rotation', { 'journal.jsonl': `${first}\n${last}\n` })
+  expect(await mirroredJournal(objects, false)).toBe(`${first}\n${last}\n`)
+  expect(await mirroredJournal(objects, true)).toBeUndefined()
 })
 
 /** One Lease and one ConfigMap, with versions that count. */
@@ -77,7 +127,11 @@ function memory() {
   return {
     objects: api,
     holder: () => (objects.get(lease)!.spec as { holderIdentity: string }).holderIdentity,
-    renewBySomebody: () => put(lease, objects.get(lease)!),
+    renewBySomebody: (holderIdentity?: string) => {
+      const object = objects.get(lease)!
+      const spec = holderIdentity === undefined ? object.spec : { ...(object.spec as object), holderIdentity }
+      return put(lease, { ...object, spec })
+    },
     stored: (name: string, data: Record<string, string>) =>
       put(`configmaps/${name}`, { metadata: { name }, data }),
   }

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ApiObject } from '../cluster/api-client.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { isOfFinished, readJournal } from '../rotation/journal.ts'
 import type { Clock } from '../system/clock.ts'
+import { bootId, processNamespace } from '../system/process-identity.ts'
 import type { RandomOctets } from '../system/random.ts'
 import type { JournalMirror } from './journal-file.ts'
 
@@ -16,6 +19,8 @@ const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases'
 const configMaps = { group: '', version: 'v1', resource: 'configmaps', namespace } as const
 
 const durationSeconds = 30
+// A single API server that is restarted is away for some 40 s.
+const patienceMs = 60_000
 const renewMs = 10_000
 const mirrorMs = 3_000
 // An object may have 1.5 MiB in etcd.
@@ -27,14 +32,25 @@ export interface GuardOptions {
   readonly random: RandomOctets
   /** Of the journal: whoever holds its lock knows that an earlier holder with the same one is dead. */
   readonly journalPath: string
+  /** True when the operator named it. */
+  readonly isNamed?: boolean
+  /** Waits so many milliseconds; the real time if not said. */
+  readonly sleep?: (ms: number) => Promise<unknown>
 }
 
-/** Returns the journal as it was mirrored last; undefined when there is none that is whole. */
-export async function mirroredJournal(objects: Pick<ObjectsApi, 'get'>): Promise<string | undefined> {
+/**
+ * Returns the journal as it was mirrored last; undefined when there is none that is whole. One of a rotation that came to its end
+ * is passed over where another journal is named: the next rotation begins with it.
+ */
+export async function mirroredJournal(
+  objects: Pick<ObjectsApi, 'get'>,
+  isNamed = false,
+): Promise<string | undefined> {
   const object = await objects.get({ ...configMaps, name })
   const text = (object?.data as Readonly<Record<string, string>> | undefined)?.['journal.jsonl']
   // What is cut in front cannot be held against its chain of digests.
-  return text?.split('\n', 1)[0]?.includes(`"previous":"${'0'.repeat(64)}"`) ? text : undefined
+  if (!text?.split('\n', 1)[0]?.includes(`"previous":"${'0'.repeat(64)}"`)) return undefined
+  return isNamed && isOfFinished(readJournal(text)) ? undefined : text
 }
 
 interface LeaseSpec {
@@ -53,11 +69,14 @@ export class ClusterGuard implements JournalMirror {
   private mirroring: Promise<void> | undefined
   private wanted: string | undefined
   private lost: KcertError | undefined
+  private renewedAtMs = 0
 
   private constructor(options: GuardOptions) {
     this.options = options
-    const path = createHash('sha256').update(options.journalPath).digest('hex').slice(0, 8)
-    this.place = `${hostname()}_${path}_`
+    // Of two machines, or containers, that have one name, neither knows of the other's processes.
+    const machine = `${bootId()} ${processNamespace() ?? ''}`
+    const digest = createHash('sha256').update(`${machine} ${options.journalPath}`).digest('hex').slice(0, 8)
+    this.place = `${hostname()}_${digest}_`
     this.identity = `${this.place}${Buffer.from(options.random(6)).toString('hex')}`
   }
 
@@ -78,13 +97,30 @@ export class ClusterGuard implements JournalMirror {
     if (this.lost !== undefined) throw this.lost
   }
 
+  /**
+   * Comes back when this run holds the Lease for certain: where it has not been renewed for its duration, as after a laptop's sleep,
+   * somebody else may have taken it. Throws KCERT_LOCKED, and KCERT_UNREACHABLE when nobody can tell.
+   */
+  async confirm(): Promise<void> {
+    const { sleep = pause } = this.options
+    const begun = this.now()
+    while (this.lost === undefined && this.now() - this.renewedAtMs >= durationSeconds * 1000) {
+      await this.renew()
+      if (this.lost !== undefined || this.now() - this.renewedAtMs < durationSeconds * 1000) break
+      if (this.now() - begun >= patienceMs) throw unconfirmed()
+      await sleep(1_000)
+    }
+    this.check()
+  }
+
   follow(text: string): void {
     this.wanted = text
     this.mirroring ??= this.mirror()
   }
 
   read(): Promise<string | undefined> {
-    return mirroredJournal(this.options.objects)
+    const { objects, isNamed = false } = this.options
+    return mirroredJournal(objects, isNamed)
   }
 
   /** Gives the Lease back, and waits until the mirror has the last line. */
@@ -101,7 +137,7 @@ export class ClusterGuard implements JournalMirror {
   }
 
   private async take(): Promise<void> {
-    const { objects } = this.options
+    const { objects, sleep = pause } = this.options
     const begun = this.now()
     let seen: string | undefined
     for (;;) {
@@ -137,6 +173,7 @@ export class ClusterGuard implements JournalMirror {
         const kind = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name, namespace } }
         await objects.create(leases, { ...kind, spec })
       } else await objects.replace({ ...leases, name }, { ...object, spec })
+      this.renewedAtMs = this.now()
       return true
     } catch (error) {
       if (error instanceof KcertError && error.code === 'KCERT_API_CONFLICT') return false
@@ -155,12 +192,12 @@ export class ClusterGuard implements JournalMirror {
       }
       await this.write(object)
     } catch {
-      // An API server that restarts: the next one renews it, and nobody can take it meanwhile either.
+      // An API server that restarts: the next one renews it. Until then no act is begun once its time has run out.
     }
   }
 
   private async mirror(): Promise<void> {
-    await sleep(mirrorMs)
+    await pause(mirrorMs)
     const text = this.wanted
     this.wanted = undefined
     try {
@@ -174,6 +211,8 @@ export class ClusterGuard implements JournalMirror {
   }
 
   private async writeMirror(text: string): Promise<void> {
+    // By now it is the journal of whoever has the Lease.
+    if (this.lost !== undefined) return
     const { objects } = this.options
     const cut =
       text.length > mostMirrored ? text.slice(text.indexOf('\n', text.length - mostMirrored) + 1) : text
@@ -195,13 +234,16 @@ function specOf(object: ApiObject | undefined): LeaseSpec {
   return (object?.spec ?? {}) as LeaseSpec
 }
 
+function unconfirmed(): KcertError {
+  return new KcertError('KCERT_UNREACHABLE', `the Lease ${namespace}/${name} could not be renewed`, {
+    why: `no API server answered for ${patienceMs / 1000} s, and another kcert may have taken it by now`,
+    next: 'run the same command again when the cluster can be reached: it goes on where it stands',
+  })
+}
+
 function held(holder: string): KcertError {
   return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
     why: `the Lease ${namespace}/${name} is held by ${holder} and renewed`,
     next: `wait for it; if it is gone, its Lease runs out after ${durationSeconds} s: kubectl -n ${namespace} get lease ${name}`,
   })
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

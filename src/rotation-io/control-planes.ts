@@ -1,8 +1,8 @@
 import type { ApiObject } from '../cluster/api-client.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
-import type { ComponentName, NodeAccess } from '../pki/node-access.ts'
+import { type Flags, flagsOf } from '../pki/component-flags.ts'
+import type { NodeAccess } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
 import type { Site } from './site.ts'
 
@@ -84,34 +84,6 @@ export class ControlPlanes {
     const pod = await readStaticPod(Buffer.from(file.content).toString('utf8'))
     return pod.containers.find(({ program }) => program === 'kube-apiserver')?.flags
   }
-}
-
-/** The port that a component listens at, and the address by which its own node reaches it. */
-export interface Listening {
-  readonly host: string
-  readonly port: number
-}
-
-const defaultPorts: Readonly<Partial<Record<ComponentName, number>>> = {
-  'kube-apiserver': 6443,
-  'kube-controller-manager': 10257,
-  'kube-scheduler': 10259,
-  'cloud-controller-manager': 10258,
-  kubelet: 10250,
-}
-
-/** Returns where a component serves TLS, from its command line. */
-export function listeningOf(argv: readonly string[]): Listening {
-  const flags = flagsOf(argv)
-  const name = programOf(argv) as ComponentName
-  const port = Number(flags['secure-port'] ?? flags.port ?? defaultPorts[name] ?? 0)
-  const bound = flags['bind-address'] ?? flags.address ?? ''
-  return { host: isAnyAddress(bound) ? '127.0.0.1' : bound, port }
-}
-
-/** An address that means every address of the node. */
-export function isAnyAddress(text: string): boolean {
-  return text === '' || text === '0.0.0.0' || text === '::'
 }
 
 function addressOf(object: ApiObject): string | undefined {

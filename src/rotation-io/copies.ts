@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ApiObject } from '../cluster/api-client.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, FileContent, NodeAccess, Sha256 } from '../pki/node-access.ts'
-import { copiesFolder, copiesIndex, copyPath } from '../rotation/material.ts'
+import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/material.ts'
 import type { CopyPicture, ObjectReference } from '../rotation/picture.ts'
 
 // What a rotation replaces lies on the node that had it: the bytes under their digest, and a line in the index for each phase
@@ -80,6 +80,18 @@ export class Copies {
       await this.makeFolder(this.nodeNamed(node))
       await this.nodeNamed(node).writeFile(copyPath(digest), text, { replaces: 'anything', mode: 0o600 })
       await this.add(node, index, { phase, node, of, digest })
+    })
+  }
+
+  /** Gives the index another name: the copies stay, and are no longer what was before a phase. */
+  putAside(node: string): Promise<void> {
+    return this.inTurn(node, async () => {
+      const access = this.nodeNamed(node)
+      const [file] = await access.statFiles([copiesIndex], { sha256: true })
+      if (file?.found !== 'file' || file.sha256 === undefined) return
+      const { sha256 } = file
+      await access.copyFile(copiesIndex, pastIndex(sha256), { replaces: 'anything', sha256, mode: 0o600 })
+      await access.removeFile(copiesIndex, { holds: { sha256 } })
     })
   }
 

@@ -25,7 +25,9 @@ export interface Definition {
 }
 
 /** Returns the components that static pods define. What is no pod is passed over, as the kubelet does. */
-export async function staticPodDefinitions(files: readonly NodeFile[]): Promise<Definition[]> {
+export async function staticPodDefinitions(
+  files: readonly { readonly picture: { readonly path: string }; readonly text?: string }[],
+): Promise<Definition[]> {
   const found = await Promise.all(
     files.map(async ({ picture, text }) => {
       const pod = await readStaticPod(text ?? '').catch(() => undefined)

@@ -37,11 +37,13 @@ export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
   readonly access: Access
   /** Name of the node that is this machine; undefined: none, unless one is called as this machine is. */
   readonly local?: string
+  /** For a rotation by runbook: nodes are read, and nothing is written to prove that it could be. */
+  readonly readOnly?: boolean
 }
 
 /**
  * Returns what is found of a cluster: its nodes, whether each can be read and written, its components, and what speaks against a
- * rotation. Nothing of the cluster is changed; on each node a file is written and removed again.
+ * rotation. Nothing of the cluster is changed; on each node a file is written and removed again, unless `readOnly`.
  */
 export async function discover(options: DiscoverOptions): Promise<Discovery> {
   const { objects, clock } = options
@@ -57,12 +59,16 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
     })
   }
   const first = inventoryOf(
-    nodes.map((node) => foundNode(node, 'plain', here)),
+    nodes.map((node) => foundNode(node, 'plain', here, isControlPlane(node) ? 'control-plane' : 'worker')),
     options.access,
   )
   const site = openSite({ inventory: first, objects, clock })
   try {
-    const found = await pMap(nodes, (node) => examine(site, node, here), { concurrency: nodesAtOnce })
+    const examined = await pMap(nodes, (node) => examine(site, node, options, here), {
+      concurrency: nodesAtOnce,
+    })
+    const isWorker = ({ node }: { readonly node: FoundNode }): number => Number(node.role === 'worker')
+    const found = examined.toSorted((a, b) => isWorker(a) - isWorker(b))
     const inventory = inventoryOf(
       found.map(({ node }) => node),
       options.access,
@@ -77,14 +83,19 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
   }
 }
 
-function foundNode(object: NodeObject, layout: string, here: string | undefined): FoundNode {
+function foundNode(
+  object: NodeObject,
+  layout: string,
+  here: string | undefined,
+  role: FoundNode['role'],
+): FoundNode {
   const { name } = object.metadata
   const addresses = (object.status?.addresses ?? []).flatMap(({ type, address }) =>
     type === 'InternalIP' || type === 'ExternalIP' ? [address] : [],
   )
   return {
     name,
-    role: isControlPlane(object) ? 'control-plane' : 'worker',
+    role,
     addresses: addresses.length > 0 ? addresses : [name],
     layout,
     ...(name === here && { access: { by: 'local' } as const }),
@@ -94,13 +105,18 @@ function foundNode(object: NodeObject, layout: string, here: string | undefined)
 async function examine(
   site: Site,
   object: NodeObject,
+  { readOnly = false }: DiscoverOptions,
   here: string | undefined,
 ): Promise<{ readonly node: FoundNode; readonly report: DiscoveredNode }> {
   const { name } = object.metadata
   const access = site.node(name)!
-  const [marks, proof] = await Promise.all([marksOf(access), prove(access)])
+  const [marks, proof, role] = await Promise.all([
+    marksOf(access),
+    prove(access, readOnly),
+    roleOf(object, access),
+  ])
   const layout = layoutOf(object, marks === undefined || marks.length > 0 ? 'kubeadm' : 'plain')
-  const node = foundNode(object, layout, here)
+  const node = foundNode(object, layout, here, role)
   return {
     node,
     report: {
@@ -112,6 +128,18 @@ async function examine(
       access: accessText(accessOf(site.inventory, name)),
       proof,
     },
+  }
+}
+
+/** Only kubeadm's nodes carry labels for certain: where there is none, an API server that runs says it. */
+export async function roleOf(object: NodeObject, node: NodeAccess): Promise<FoundNode['role']> {
+  if (isControlPlane(object)) return 'control-plane'
+  try {
+    const running = await node.processes(['kube-apiserver'], call)
+    return running.length > 0 ? 'control-plane' : 'worker'
+  } catch (error) {
+    if (error instanceof KcertError) return 'worker'
+    throw error
   }
 }
 
@@ -127,8 +155,8 @@ async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined>
   }
 }
 
-/** Reads and writes what a rotation will read and write, and tells what does not go. */
-async function prove(node: NodeAccess): Promise<NodeProof> {
+/** Reads and writes what a rotation will read and write, and returns what does not go; writes nothing when `readOnly`. */
+export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodeProof> {
   try {
     const { isRoot, maySudo } = await node.identity(call)
     const clock = await node.clock(call)
@@ -146,6 +174,7 @@ async function prove(node: NodeAccess): Promise<NodeProof> {
       const fault = `${kubeadmFolders.kubernetes} cannot be read: ${pki.found}`
       return { ...known, freeBytes: availableBytes, reads: false, writes: false, fault }
     }
+    if (readOnly) return { ...known, reads: true, freeBytes: availableBytes }
     await proveWriting(node, copiesFolder)
     await proveWriting(node, kubeadmFolders.kubernetes)
     return { ...known, reads: true, writes: true, freeBytes: availableBytes }

@@ -41,8 +41,9 @@ export class SiteExecutor implements Executor {
     this.probes = new Probing(site, planes, authorities, identity, copies)
   }
 
-  write(action: WriteFile): Promise<void> {
-    return this.files.write(action)
+  async write(action: WriteFile): Promise<void> {
+    await this.files.write(action)
+    this.restarts.wrote(action.node)
   }
 
   patch(action: PatchObject): Promise<void> {

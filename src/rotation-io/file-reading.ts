@@ -66,12 +66,22 @@ export class FileReading {
     const user = users.find(({ name }) => name === context?.user) ?? users[0]
     const caData = this.digestsOf(cluster?.certificateAuthority)
     const [client] = this.digestsOf(user?.clientCertificate)
+    const others = [
+      ...clusters.flatMap((one) => (one === cluster ? [] : this.digestsOf(one.certificateAuthority))),
+      ...users.flatMap((one) => (one === user ? [] : this.digestsOf(one.clientCertificate).slice(0, 1))),
+    ]
+    const besides = [...new Set(others)]
     const refersTo = {
       ...(cluster?.certificateAuthority?.file && { ca: cluster.certificateAuthority.file }),
       ...(user?.clientCertificate?.file && { client: user.clientCertificate.file }),
     }
     return {
-      holds: { kind: 'kubeconfig', caData, ...(client === undefined ? {} : { client }) },
+      holds: {
+        kind: 'kubeconfig',
+        caData,
+        ...(client === undefined ? {} : { client }),
+        ...(besides.length > 0 && { besides }),
+      },
       ...(Object.keys(refersTo).length > 0 && { refersTo }),
     }
   }

@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto'
 import { reissueLeaf } from '../ca/successor.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
@@ -10,11 +9,11 @@ import { editStaticPod, readStaticPod } from '../pki/static-pod.ts'
 import { editUnit, unitCommands } from '../pki/systemd-unit.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
 import type { Digest } from '../rotation/certificate-record.ts'
-import { copyPath, keyBeside } from '../rotation/material.ts'
+import { copyPath } from '../rotation/material.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
-import { generatePrivateKey, type KeyType, writePrivateKey } from '../x509/new-key.ts'
+import { generatePrivateKey, keyTypeLike, writePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { Authorities } from './authorities.ts'
@@ -56,6 +55,7 @@ export class FileWriting {
   async write(action: WriteFile): Promise<void> {
     const { node: name, path, content, mode, phase } = action
     const node = this.planes.node(name)
+    if (content.kind === 'copies-over') return this.copies.putAside(name)
     if (content.kind === 'copies') return this.copies.keepFiles(name, content.of, phase)
     const [now] = await node.readFiles([path])
     if (
@@ -114,7 +114,7 @@ export class FileWriting {
         return { text: writePrivateKey(key, 'kubernetes') }
       }
       case 'reissued':
-        return this.reissued(action, content)
+        return this.reissued(content)
       case 'kubeconfig':
         return this.kubeconfig(content, present(action, now), node)
       case 'definition':
@@ -132,18 +132,14 @@ export class FileWriting {
     return pemOf(certificates)
   }
 
-  private async reissued({ path }: WriteFile, content: ContentOf<'reissued'>): Promise<Prepared> {
-    const { ca, chain, newKey } = content
-    const leaf = await this.authorities.certificate(content.leaf)
+  private async reissued({ ca, chain, leaf: replaced, newKey }: ContentOf<'reissued'>): Promise<Prepared> {
+    const leaf = await this.authorities.certificate(replaced)
     const authority = await this.authorities.authority(ca, 'new')
-    const key = newKey ? keyLike(leaf) : undefined
+    const key = newKey === undefined ? undefined : generatePrivateKey(keyTypeLike(leaf.publicKey))
     const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
     const text = `${pemOf([reissued])}${await this.bundle(chain)}`
-    if (key === undefined) return { text }
-    return {
-      text,
-      besides: [{ path: keyBeside(path), text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }],
-    }
+    if (key === undefined || newKey === undefined) return { text }
+    return { text, besides: [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
   }
 
   /** Certificates that stand in files of their own stay there: the kubelet's is its store's to change, others go beside. */
@@ -167,7 +163,7 @@ export class FileWriting {
     }
     const leaf = await this.authorities.certificate(reissue)
     const authority = await this.authorities.authority('cluster', 'new')
-    const key = newKey ? keyLike(leaf) : undefined
+    const key = newKey ? generatePrivateKey(keyTypeLike(leaf.publicKey)) : undefined
     const reissued = pemOf([reissueLeaf(leaf, authority, this.authorities.issuing(), key)])
     const keyText = key === undefined ? undefined : writePrivateKey(key, 'kubernetes')
     const keyFile = user.clientKey?.file
@@ -331,17 +327,6 @@ function beside(kubeconfig: string, file: string): string {
 function programOfUnit(path: string, text: string): string {
   const programs = unitCommands([{ path, text }]).map(({ argv }) => programOf(argv))
   return programs.find((program) => /^(kube|cloud)/.test(program)) ?? programs[0] ?? path
-}
-
-function keyLike({ publicKey }: Certificate): KeyObject {
-  const { algorithm, bits, curve } = publicKey
-  const type: KeyType =
-    algorithm === 'ECDSA'
-      ? { algorithm, curve: (curve ?? 'P-256') as 'P-256' }
-      : algorithm === 'Ed25519'
-        ? { algorithm }
-        : { algorithm: 'RSA', bits: Math.max(2048, bits ?? 2048) }
-  return generatePrivateKey(type)
 }
 
 async function makeFolderOf(node: NodeAccess, path: string): Promise<void> {

@@ -1,10 +1,12 @@
 import { isIP } from 'node:net'
+import type { ObjectsApi } from '../cluster/objects.ts'
+import { withoutBrackets } from '../errors/host-port.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
 import type { CaBundlePicture, HandshakePicture } from '../rotation/picture.ts'
 import { shownChain } from '../tls/handshake.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { type EndpointSlice, getOne, listAll, resources, type ServiceObject } from './api-objects.ts'
-import { listeningOf } from './control-planes.ts'
+import { configurationOf, listeningOf } from './listening.ts'
 import type { Site } from './site.ts'
 import { serviceNamed } from './workloads.ts'
 
@@ -14,10 +16,10 @@ const timeoutMs = 5_000
 export async function processHandshake(
   site: Site,
   node: string,
-  { program, argv }: ProcessFacts,
+  running: ProcessFacts,
 ): Promise<HandshakePicture | undefined> {
-  const { host, port } = listeningOf(argv)
-  return handshake(site, `${node}/${program}`, node, host, port)
+  const { host, port } = listeningOf(running.argv, await configurationOf(site.node(node), running))
+  return handshake(site, `${node}/${running.program}`, node, host, port)
 }
 
 /** Returns what those show whom API servers verify by a caBundle; each distinct chain of a service's endpoints. */
@@ -29,7 +31,7 @@ export async function serviceHandshakes(
   const servers = [...new Set(bundles.map(({ server }) => server))]
   const found = await Promise.all(
     servers.map(async (server) => {
-      const addresses = await addressesOf(site, server)
+      const addresses = await addressesOf(site.objects, server)
       const shown = await Promise.all(
         addresses.map(({ host, port, name }) => handshake(site, server, from, host, port, name)),
       )
@@ -40,20 +42,23 @@ export async function serviceHandshakes(
   return found.flat()
 }
 
-interface Address {
+export interface ServerAddress {
   readonly host: string
   readonly port: number
   /** For SNI, as API servers send it. */
   readonly name: string
 }
 
-/** API servers dial the service; its endpoints are dialled here, since each has a certificate of its own in memory. */
-async function addressesOf({ objects }: Site, server: string): Promise<Address[]> {
+/**
+ * Returns where a presenter behind a caBundle listens. API servers dial the service; its endpoints are dialled here, since each
+ * has a certificate of its own in memory.
+ */
+export async function addressesOf(objects: ObjectsApi, server: string): Promise<ServerAddress[]> {
   const service = serviceNamed(server)
   if (service === undefined) {
     const url = URL.parse(server)
     if (url === null || url.protocol !== 'https:') return []
-    const host = url.hostname.replace(/^\[|\]$/g, '')
+    const host = withoutBrackets(url.hostname)
     return [{ host, port: Number(url.port || 443), name: host }]
   }
   const { namespace, name, port } = service

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isKeyOf } from '../ca/authority.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { actOn } from '../csr/approval/acting.ts'
@@ -7,7 +8,9 @@ import { kubeletClientPolicy } from '../csr/approval/kubelet-client.ts'
 import { kubeletServingPolicy } from '../csr/approval/kubelet-serving.ts'
 import { factsOfNodes } from '../csr/approval/node-list.ts'
 import type { RequestObject } from '../csr/requests-api.ts'
+import { kubeletClient, kubeletServing, usagesForSigner } from '../csr/signers.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { nodeGroup, nodeUserPrefix } from '../pki/kubelet.ts'
 import type { Content } from '../rotation/action.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { createRequest } from '../x509/issuing.ts'
@@ -20,15 +23,7 @@ import type { Site } from './site.ts'
 
 type Requested = Extract<Content, { readonly kind: 'requested' }>
 
-const signers = {
-  client: 'kubernetes.io/kube-apiserver-client-kubelet',
-  serving: 'kubernetes.io/kubelet-serving',
-} as const
-
-const usages = {
-  client: ['digital signature', 'client auth'],
-  serving: ['digital signature', 'server auth'],
-} as const
+const signers = { client: kubeletClient, serving: kubeletServing } as const
 
 // kube-controller-manager approves a kubelet's own client request within some 100 ms, where it does at all.
 const approvalPatienceMs = 2_000
@@ -57,7 +52,7 @@ export class KubeletRequests {
     const { dns, ip } = before.subjectAltNames
     const der = createRequest(
       {
-        subject: { organization: ['system:nodes'], commonName: `system:node:${node}` },
+        subject: { organization: [nodeGroup], commonName: nodeUserPrefix + node },
         ...(usage === 'serving' ? { subjectAltNames: { dns, ip } } : {}),
       },
       key,
@@ -85,7 +80,7 @@ export class KubeletRequests {
     const { status, body } = await this.identity.callAny({
       method: 'POST',
       path: '/apis/certificates.k8s.io/v1/certificatesigningrequests',
-      headers: { 'Impersonate-User': `system:node:${node}`, 'Impersonate-Group': 'system:nodes' },
+      headers: { 'Impersonate-User': nodeUserPrefix + node, 'Impersonate-Group': nodeGroup },
       body: {
         apiVersion: 'certificates.k8s.io/v1',
         kind: 'CertificateSigningRequest',
@@ -93,7 +88,7 @@ export class KubeletRequests {
         spec: {
           request: Buffer.from(writePem('CERTIFICATE REQUEST', der)).toString('base64'),
           signerName: signers[usage],
-          usages: usages[usage],
+          usages: usagesForSigner(signers[usage], 'ECDSA'),
         },
       },
     })
@@ -123,7 +118,7 @@ export class KubeletRequests {
       if (!isApproved && (usage === 'serving' || waitedMs > approvalPatienceMs))
         await this.approve(object, before)
       if (waitedMs > issuePatienceMs) throw unfit(name, 'nobody has signed it within a minute')
-      await new Promise((resolve) => setTimeout(resolve, pollMs))
+      await sleep(pollMs)
     }
   }
 

@@ -25,6 +25,7 @@ import {
   unitDefinition,
 } from './definitions.ts'
 import { isHealthy } from './health.ts'
+import type { ListeningConfiguration } from './listening.ts'
 import { absolute, type NodeFile, NodeFiles } from './node-files.ts'
 import type { Site } from './site.ts'
 
@@ -212,6 +213,11 @@ export class NodeWatch {
     const clientCurrent = referred?.endsWith('-current.pem') ? absolute(referred, kubeconfig) : undefined
     const asksForServing = configuration.serverTlsBootstrap ?? flags['rotate-server-certificates'] === 'true'
     const servingCurrent = asksForServing ? `${folder}/kubelet-server-current.pem` : undefined
+    const servingFile = asksForServing ? undefined : (configuration.tlsCertFile ?? flags['tls-cert-file'])
+    const servingKeyFile =
+      servingFile === undefined
+        ? undefined
+        : (configuration.tlsPrivateKeyFile ?? flags['tls-private-key-file'])
     const picture: KubeletPicture = {
       id: `${this.name}/kubelet`,
       node: this.name,
@@ -219,9 +225,11 @@ export class NodeWatch {
       kubeconfig,
       ...(clientCurrent === undefined ? {} : { clientCurrent }),
       ...(servingCurrent === undefined ? {} : { servingCurrent }),
-      ...(running && { process: await this.processPicture(running, flags) }),
+      ...(servingFile === undefined ? {} : { servingFile }),
+      ...(servingKeyFile === undefined ? {} : { servingKeyFile }),
+      ...(running && { process: await this.processPicture(running, flags, configuration) }),
     }
-    const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent]
+    const paths = [configPath, clientCaFile, kubeconfig, clientCurrent, servingCurrent, servingFile]
     return {
       picture,
       folder,
@@ -234,10 +242,11 @@ export class NodeWatch {
   private async processPicture(
     running: ProcessFacts,
     flags: Readonly<Record<string, string>>,
+    configuration: ListeningConfiguration = {},
   ): Promise<ProcessPicture> {
     const [startedAtMs, healthy] = await Promise.all([
       this.site.startedAtMs(this.name, running),
-      isHealthy(this.site, this.name, running),
+      isHealthy(this.site, this.name, running, configuration),
     ])
     return { startedAtMs, flags, isHealthy: healthy }
   }
@@ -296,5 +305,5 @@ function withReferences({ picture, refersTo }: NodeFile, read: ReadonlyMap<strin
   }
   const client = holds.client ?? certificates(refersTo.client)[0]
   const caData = holds.caData.length > 0 ? holds.caData : certificates(refersTo.ca)
-  return { ...picture, holds: { kind: 'kubeconfig', caData, ...(client === undefined ? {} : { client }) } }
+  return { ...picture, holds: { ...holds, caData, ...(client === undefined ? {} : { client }) } }
 }

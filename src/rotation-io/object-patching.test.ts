@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
-import { withExtraArgs, withField } from './object-patching.ts'
+import type { ObjectsApi } from '../cluster/objects.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { PatchObject } from '../rotation/action.ts'
+import { withExtraArgs } from './extra-args.ts'
+import { contentVersion } from './object-content.ts'
+import { ObjectPatching, withField } from './object-patching.ts'
 
 const own = `apiServer: {}
 apiVersion: kubeadm.k8s.io/v1beta4
@@ -41,4 +46,75 @@ test('a field is set by its name in the picture, and nothing else', () => {
   })
   expect(object.webhooks[1]!.clientConfig!.caBundle).toBe('old')
   expect(() => withField(object, 'spec.conversion.caBundle', 'new')).toThrow('no field')
+})
+
+/** kubeadm-config, which a controller writes into just before each of the first `conflicts` writes. */
+function clusterWith(conflicts: number) {
+  let now = {
+    metadata: { name: 'kubeadm-config', resourceVersion: '1' },
+    data: { ClusterConfiguration: own },
+  }
+  const objects = {
+    get: async () => structuredClone(now),
+    replace: async (_: unknown, wanted: typeof now) => {
+      if (conflicts > 0) {
+        conflicts -= 1
+        now = {
+          ...now,
+          metadata: { ...now.metadata, resourceVersion: `${Number(now.metadata.resourceVersion) + 1}` },
+        }
+        throw new KcertError('KCERT_API_CONFLICT', 'the object was changed')
+      }
+      now = wanted
+      return now
+    },
+  } as unknown as ObjectsApi
+  const patching = new ObjectPatching(
+    objects,
+    { names: async () => ['cp1'] } as never,
+    { keepObject: async () => {} } as never,
+    {} as never,
+  )
+  const action = (flags: Record<string, string>, version = contentVersion(now)): PatchObject => ({
+    kind: 'patch-object',
+    phase: 2,
+    object: { kind: 'ConfigMap', namespace: 'kube-system', name: 'kubeadm-config' },
+    version,
+    change: { kind: 'extra-args', component: 'controllerManager', flags },
+  })
+  return {
+    patching,
+    action,
+    text: () => now.data.ClusterConfiguration,
+    edit: (text: string) => {
+      now = { ...now, data: { ClusterConfiguration: text } }
+    },
+  }
+}
+
+test('a controller that writes at the same moment is given way to', async () => {
+  const { patching, action, text } = clusterWith(2)
+  await patching.patch(action({ v: '2' }))
+  expect(text()).toContain('"name":"v","value":"2"')
+})
+
+test('two acts of one plan change one object, one after the other', async () => {
+  const { patching, action, text } = clusterWith(0)
+  const planned = [action({ v: '2' }), action({ 'root-ca-file': '/b.crt' })]
+  for (const one of planned) await patching.patch(one)
+  expect(text()).toMatch(/"name":"v".*\n?.*"name":"root-ca-file"/)
+})
+
+test("somebody's edit between plan and act is drift, and stays", async () => {
+  const { patching, action, text, edit } = clusterWith(0)
+  const planned = action({ v: '2' })
+  edit(`${own}networking: {}\n`)
+  await expect(patching.patch(planned)).rejects.toMatchObject({ code: 'KCERT_ROTATION_DRIFT' })
+  expect(text()).toBe(`${own}networking: {}\n`)
+})
+
+test('a conflict that does not end is drift', async () => {
+  const { patching, action, text } = clusterWith(99)
+  await expect(patching.patch(action({ v: '2' }))).rejects.toMatchObject({ code: 'KCERT_ROTATION_DRIFT' })
+  expect(text()).toBe(own)
 })

@@ -4,15 +4,16 @@ import type { Resource } from '../cluster/resource.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
-import { editYaml, type YamlEdit } from '../kubeconfig/edit-yaml.ts'
 import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
-import { entriesOf, itemsOf, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { ObjectChange, PatchObject } from '../rotation/action.ts'
 import type { ObjectReference } from '../rotation/picture.ts'
 import type { Authorities } from './authorities.ts'
 import type { ControlPlanes } from './control-planes.ts'
 import type { Copies } from './copies.ts'
+import { withExtraArgs } from './extra-args.ts'
 import { pemOf } from './file-writing.ts'
+import { contentVersion } from './object-content.ts'
+import { restored } from './object-restoring.ts'
 
 const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resource'>>> = {
   ConfigMap: { group: '', version: 'v1', resource: 'configmaps' },
@@ -37,6 +38,9 @@ const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resou
 
 type Fields = Record<string, unknown>
 
+/** Enough for every writer of cluster-info; who writes more often than that does nothing else. */
+const mostTries = 5
+
 /** Changes objects of the cluster at the version that was planned for; what they were is copied first. */
 export class ObjectPatching {
   private readonly objects: ObjectsApi
@@ -53,7 +57,20 @@ export class ObjectPatching {
     this.authorities = authorities
   }
 
+  /** A controller that notes something in the object at the same moment is given way to; somebody who changes it is drift. */
   async patch(action: PatchObject): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.patchOnce(action)
+      } catch (error) {
+        const isConflict = error instanceof KcertError && error.code === 'KCERT_API_CONFLICT'
+        if (!isConflict) throw error
+        if (tries === mostTries) throw drift(action, error)
+      }
+    }
+  }
+
+  private async patchOnce(action: PatchObject): Promise<void> {
     const { object, change, phase } = action
     const resource = resourceOf(object)
     const now = await this.objects.get(resource)
@@ -72,26 +89,22 @@ export class ObjectPatching {
       if (!isGone && (await this.objects.get(resource)) !== undefined) throw drift(action)
       return
     }
-    const wanted = await this.changed(first!, now, change)
-    try {
-      const written =
-        now === undefined
-          ? await this.objects.create({ ...resource, name: undefined as never }, wanted)
-          : await this.objects.replace(resource, wanted)
-      this.successors.set(`${keyOf(object)} ${action.version}`, String(metadataOf(written).resourceVersion))
-    } catch (error) {
-      if (error instanceof KcertError && error.code === 'KCERT_API_CONFLICT') throw drift(action, error)
-      throw error
-    }
+    const wanted = await this.changed(first!, object, now, change)
+    const written =
+      now === undefined
+        ? await this.objects.create({ ...resource, name: undefined as never }, wanted)
+        : await this.objects.replace(resource, wanted)
+    this.successors.set(`${keyOf(object)} ${action.version}`, versionOf(written))
   }
 
   private isMeant({ object, version }: PatchObject, now: ApiObject): boolean {
-    const current = String(metadataOf(now).resourceVersion)
+    const current = versionOf(now)
     return current === version || current === this.successors.get(`${keyOf(object)} ${version}`)
   }
 
   private async changed(
     first: string,
+    object: ObjectReference,
     now: ApiObject | undefined,
     change: Exclude<ObjectChange, { kind: 'delete' }>,
   ): Promise<ApiObject> {
@@ -108,7 +121,7 @@ export class ObjectPatching {
         )
       case 'copy': {
         const text = Buffer.from(await this.copies.bytes(first, change.digest!)).toString('utf8')
-        return restored(now, JSON.parse(text) as ApiObject)
+        return restored(object, now, JSON.parse(text) as ApiObject)
       }
     }
   }
@@ -126,6 +139,10 @@ function resourceOf({ kind, namespace, name }: ObjectReference): Resource {
   return { ...known, name, ...(namespace === undefined ? {} : { namespace }) }
 }
 
+function versionOf(object: ApiObject): string {
+  return contentVersion({ ...object, metadata: metadataOf(object) })
+}
+
 function keyOf({ kind, namespace = '', name }: ObjectReference): string {
   return `${kind} ${namespace}/${name}`
 }
@@ -135,12 +152,6 @@ function restorable(object: ApiObject): ApiObject {
   const { status: _, ...rest } = object
   const { name, namespace, labels, annotations } = metadataOf(object)
   return { ...rest, metadata: { name, namespace, labels, annotations } }
-}
-
-function restored(now: ApiObject | undefined, copy: ApiObject): ApiObject {
-  if (now === undefined) return copy
-  const { labels, annotations } = metadataOf(copy)
-  return { ...now, ...copy, metadata: { ...metadataOf(now), labels, annotations } }
 }
 
 /** Sets a field that is named as in a picture: "spec.caBundle", "webhooks[0].clientConfig.caBundle". */
@@ -175,49 +186,6 @@ async function withCaData(text: string, pem: string): Promise<string> {
   return editKubeconfig(text, {
     clusters: clusters.map(({ name }) => ({ name, certificateAuthority: { data: Buffer.from(pem) } })),
   })
-}
-
-/** kubeadm.k8s.io/v1beta3 has a map of flags, v1beta4 a list of names and values. */
-export async function withExtraArgs(
-  text: string,
-  component: string,
-  flags: Readonly<Record<string, string | null>>,
-): Promise<string> {
-  let now = text
-  for (const [name, value] of Object.entries(flags)) now = await withExtraArg(now, component, name, value)
-  return now
-}
-
-async function withExtraArg(
-  text: string,
-  component: string,
-  name: string,
-  value: string | null,
-): Promise<string> {
-  const [root] = (await readDocuments(text)).documents
-  const path = [component, 'extraArgs'] as const
-  const args = root && valueAt(root, ...path)
-  const isList = args?.kind === 'list' || (args?.kind !== 'map' && /\/v1beta4$/m.test(apiVersionOf(root)))
-  const edits: YamlEdit[] = []
-  if (isList) {
-    const items = itemsOf(args)
-    const at = items.findLastIndex((item) => textOf(valueAt(item, 'name')) === name)
-    if (value === null) {
-      if (at >= 0) edits.push({ do: 'remove', path: items.length === 1 ? path : [...path, at] })
-    } else if (at >= 0) edits.push({ do: 'set', path: [...path, at, 'value'], value })
-    else if (items.length > 0) edits.push({ do: 'append', path, value: { name, value } })
-    else edits.push({ do: 'set', path, value: [{ name, value }] })
-  } else if (value !== null) {
-    edits.push({ do: 'set', path: [...path, name], value })
-  } else {
-    const names = entriesOf(args).map(([key]) => key)
-    if (names.includes(name)) edits.push({ do: 'remove', path: names.length === 1 ? path : [...path, name] })
-  }
-  return editYaml(text, edits)
-}
-
-function apiVersionOf(root: Parameters<typeof valueAt>[0]): string {
-  return textOf(valueAt(root, 'apiVersion')) ?? ''
 }
 
 function drift({ object, phase }: PatchObject, cause?: unknown): KcertError {

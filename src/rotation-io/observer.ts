@@ -1,6 +1,7 @@
 import pMap from 'p-map'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
+import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
 import { copiesFolder } from '../rotation/material.ts'
 import type {
@@ -26,6 +27,7 @@ import {
   publishedTrust,
 } from './published.ts'
 import type { Site } from './site.ts'
+import { authoritiesIn, StoredWatch } from './stored.ts'
 import { caBundles, workloads } from './workloads.ts'
 
 const nodesAtOnce = 24
@@ -37,15 +39,23 @@ export class SiteObserver implements Observer {
   private readonly site: Site
   private readonly watches = new Map<string, NodeWatch>()
   private readonly podWatch: PodWatch
+  private readonly storedWatch: StoredWatch
 
   constructor(site: Site) {
     this.site = site
     this.podWatch = new PodWatch(site)
+    this.storedWatch = new StoredWatch(site)
   }
 
-  async observe<Section extends SectionName>(sections: readonly Section[]): Promise<Seen<Section>> {
+  async observe<Section extends SectionName>(
+    sections: readonly Section[],
+    remembered: readonly CertificateRecord[] = [],
+  ): Promise<Seen<Section>> {
     const { site } = this
-    const look = new Look(site, this.podWatch, (node) => this.watchOf(node))
+    const spkis = remembered.map(({ spki }) => spki)
+    const look = new Look(site, this.podWatch, (node) => this.watchOf(node), {
+      stored: (looks) => this.storedWatch.stored(authoritiesIn(looks, site), spkis),
+    })
     const atMs = site.clock().getTime()
     const seen = await Promise.all(
       sections.map(async (section) => [section, await look[section as SectionName]()] as const),
@@ -64,24 +74,31 @@ export class SiteObserver implements Observer {
   }
 }
 
+/** What is told of objects by what was seen on nodes. */
+interface OfLooks {
+  readonly stored: (looks: readonly NodeLook[]) => Promise<Sections['stored']>
+}
+
 /** One observation: what several sections need is fetched once. */
 class Look implements Record<SectionName, () => Promise<unknown>> {
   private readonly site: Site
   private readonly podWatch: PodWatch
   private readonly watchOf: (node: NodeAccess) => NodeWatch
+  private readonly ofLooks: OfLooks
   private readonly fetched = new Map<string, Promise<unknown>>()
 
-  constructor(site: Site, podWatch: PodWatch, watchOf: (node: NodeAccess) => NodeWatch) {
+  constructor(site: Site, podWatch: PodWatch, watchOf: (node: NodeAccess) => NodeWatch, ofLooks: OfLooks) {
     this.site = site
     this.podWatch = podWatch
     this.watchOf = watchOf
+    this.ofLooks = ofLooks
   }
 
   async nodes(): Promise<Sections['nodes']> {
     return this.onEach(await this.nodeObjects(), async (object): Promise<NodePicture> => {
       const { name } = object.metadata
       const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
-      const reached = await this.reach(name)
+      const reached = await this.reach(object)
       return {
         name,
         isControlPlane: this.isControlPlane(object),
@@ -133,6 +150,10 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
 
   caBundles(): Promise<Sections['caBundles']> {
     return this.once('caBundles', () => caBundles(this.site))
+  }
+
+  async stored(): Promise<Sections['stored']> {
+    return this.ofLooks.stored(await this.looks())
   }
 
   clusterInfo(): Promise<Sections['clusterInfo']> {
@@ -214,8 +235,8 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
     })
   }
 
-  private async reach(name: string): Promise<Pick<NodePicture, 'unreachable' | 'clockSkewMs'>> {
-    const node = this.site.node(name)
+  private async reach(object: NodeObject): Promise<Pick<NodePicture, 'unreachable' | 'clockSkewMs'>> {
+    const node = this.open(object)
     if (node === undefined) return { unreachable: 'kcert.yaml does not say how it is reached' }
     try {
       const { aheadMs } = await node.clock({ timeoutMs: 10_000 })

@@ -5,9 +5,10 @@ import { issueCertificate } from '../x509/issuing.ts'
 import type { NameInput } from '../x509/name-encoding.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
 import type { Authorities, Generation } from './authorities.ts'
-import { type ControlPlanes, listeningOf } from './control-planes.ts'
+import type { ControlPlanes } from './control-planes.ts'
 import { pemOf } from './file-writing.ts'
 import { callHttps, type HttpsAnswer } from './https-call.ts'
+import { listeningOf } from './listening.ts'
 import type { Site } from './site.ts'
 
 /** A client certificate with its key, in PEM; the key is in this process's memory alone. */

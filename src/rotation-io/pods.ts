@@ -1,3 +1,4 @@
+import { flagsOf } from '../pki/component-flags.ts'
 import type { FileFacts, NodeAccess } from '../pki/node-access.ts'
 import { isSelected } from '../rotation/inventory.ts'
 import type { PodPicture, PublishedTrust, Trust } from '../rotation/picture.ts'
@@ -17,7 +18,7 @@ const newbornDelayMs = 5_000
 interface Mounting {
   readonly pod: PodObject
   readonly node: string
-  /** Of the file on its node. */
+  /** Of the file on its node, below the kubelet's --root-dir. */
   readonly path: string
   readonly startedAtMs: number
 }
@@ -41,6 +42,7 @@ interface KnownFile {
 export class PodWatch {
   private readonly site: Site
   private readonly known = new Map<string, KnownFile>()
+  private readonly roots = new Map<string, string>()
 
   constructor(site: Site) {
     this.site = site
@@ -55,11 +57,12 @@ export class PodWatch {
       look: (name: string) => Promise<Result>,
     ) => Promise<Result[]>,
   ): Promise<readonly PodPicture[]> {
+    const lookedAtMs = this.site.clock().getTime()
     const found = await listAll<PodObject>(this.site.objects, resources.pods, {
       fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
     })
     const tokenSecrets = new Set(published.flatMap(({ kind, name }) => (kind === 'Secret' ? [name] : [])))
-    const mounting = found.flatMap((pod) => mountingOf(pod, tokenSecrets) ?? [])
+    const mounting = found.flatMap((pod) => mountingOf(pod, tokenSecrets, lookedAtMs) ?? [])
     const byNode = Map.groupBy(mounting, ({ node }) => node)
     const volumes = new Map<string, Volume>()
     await eachNode([...byNode.keys()], async (name) => {
@@ -78,9 +81,12 @@ export class PodWatch {
     into: Map<string, Volume>,
   ): Promise<void> {
     const aheadMs = await this.site.clockAheadMs(node.name)
-    const paths = mounting.map(({ path }) => path)
+    const root = await this.rootOf(node)
+    const paths = mounting.map(({ path }) => `${root}${path}`)
     const facts = await node.statFiles(paths, call)
-    const changed = paths.filter((path, index) => !this.isKnown(node.name, path, facts[index]))
+    const changed = paths.filter(
+      (path, index) => !this.isKnown(node.name, path.slice(root.length), facts[index]),
+    )
     const contents = changed.length === 0 ? [] : await node.readFiles(changed, call)
     for (const file of contents) {
       if (file.found !== 'file') continue
@@ -88,7 +94,7 @@ export class PodWatch {
       const modifiedMs = file.modifiedAt.getTime()
       // The kubelet writes the content first and then the name that leads to it; later it changes the content alone.
       const isOriginal = file.linkedAt !== undefined && file.linkedAt.getTime() >= modifiedMs
-      const key = `${node.name}:${file.path}`
+      const key = `${node.name}:${file.path.slice(root.length)}`
       const before = this.known.get(key)
       // A kubelet that was restarted writes every volume anew.
       this.known.set(
@@ -104,6 +110,16 @@ export class PodWatch {
       const { trust, isOriginal, changedMs } = known
       into.set(keyOf(one), { trust, isOriginal, changedAtMs: changedMs - aheadMs })
     }
+  }
+
+  /** Where the kubelet keeps what is of pods, asked once. */
+  private async rootOf(node: NodeAccess): Promise<string> {
+    const known = this.roots.get(node.name)
+    if (known !== undefined) return known
+    const [kubelet] = await node.processes(['kubelet'], call)
+    const root = flagsOf(kubelet?.argv ?? [])['root-dir']?.replace(/\/+$/, '') ?? '/var/lib/kubelet'
+    if (kubelet !== undefined) this.roots.set(node.name, root)
+    return root
   }
 
   private isKnown(node: string, path: string, facts: FileFacts | undefined): boolean {
@@ -179,7 +195,11 @@ function isReloadingProxy(image: string): boolean {
 }
 
 /** Where the kubelet lays out a pod's CA; undefined for a pod that mounts none, or is on no node yet. */
-function mountingOf(pod: PodObject, tokenSecrets: ReadonlySet<string>): Mounting | undefined {
+function mountingOf(
+  pod: PodObject,
+  tokenSecrets: ReadonlySet<string>,
+  lookedAtMs: number,
+): Mounting | undefined {
   const { nodeName: node, volumes = [], containers = [], initContainers = [] } = pod.spec ?? {}
   const { uid, namespace } = pod.metadata
   if (node === undefined || uid === undefined) return undefined
@@ -196,15 +216,18 @@ function mountingOf(pod: PodObject, tokenSecrets: ReadonlySet<string>): Mounting
     return {
       pod,
       node,
-      path: `/var/lib/kubelet/pods/${uid}/volumes/${plugin}/${name}/${file}`,
-      startedAtMs: startOf(pod, new Set(mounts)),
+      path: `/pods/${uid}/volumes/${plugin}/${name}/${file}`,
+      startedAtMs: startOf(pod, new Set(mounts), lookedAtMs),
     }
   }
   return undefined
 }
 
-/** When the oldest process that has the volume was started; of a pod that is still being made, when that was asked for. */
-function startOf({ metadata, status }: PodObject, containers: ReadonlySet<string>): number {
+/**
+ * When the oldest process that has the volume was started. One that waits for its image, or for a Secret that is not there, has read
+ * nothing yet: it begins now at the earliest, with what its volume holds by then.
+ */
+function startOf({ status }: PodObject, containers: ReadonlySet<string>, lookedAtMs: number): number {
   const all = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].filter(
     ({ name }) => containers.has(name),
   )
@@ -213,10 +236,7 @@ function startOf({ metadata, status }: PodObject, containers: ReadonlySet<string
     ({ state, lastState }) => state?.terminated?.startedAt ?? lastState?.terminated?.startedAt ?? [],
   )
   const starts = running.length > 0 ? running : ended
-  const times = (starts.length > 0 ? starts : [metadata.creationTimestamp ?? '']).map(
-    (time) => Date.parse(time) || 0,
-  )
-  return Math.min(...times)
+  return Math.min(lookedAtMs, ...starts.map((time) => Date.parse(time) || 0))
 }
 
 /** "Deployment default/web"; of a ReplicaSet without a Deployment, a Job or another kind the owner itself. */

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { listeningOf } from './control-planes.ts'
-import { healthOf } from './health.ts'
-import { verdictOf } from './probing.ts'
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { tokenIn, verdictOf } from './probing.ts'
 
 test('a client was believed only when it was refused in its own name', () => {
   expect(verdictOf({ status: 401, body: 'Unauthorized' })).toBe('refused')
@@ -14,30 +13,20 @@ test('a client was believed only when it was refused in its own name', () => {
   expect(verdictOf({ status: 500, body: 'kcert-rotation-probe' })).toBeUndefined()
 })
 
-test('where a component listens is what its command line says', () => {
-  expect(listeningOf(['kube-controller-manager', '--bind-address=127.0.0.1'])).toEqual({
-    host: '127.0.0.1',
-    port: 10257,
-  })
-  expect(listeningOf(['/usr/bin/kube-apiserver', '--secure-port', '8443', '--bind-address=0.0.0.0'])).toEqual(
-    {
-      host: '127.0.0.1',
-      port: 8443,
-    },
+test('the token tried is that of the current context, not of whoever stands first', async () => {
+  const text = `apiVersion: v1
+kind: Config
+users:
+- name: first
+  user: { token: one }
+- name: second
+  user: { token: two }
+- name: third
+  user: {}
+`
+  const [document] = (await readDocuments(text)).documents
+  const tokens = await Promise.all(
+    ['first', 'second', 'third', undefined].map((name) => tokenIn(document!, name)),
   )
-  expect(listeningOf(['kube-scheduler', '--bind-address=10.0.0.5'])).toEqual({
-    host: '10.0.0.5',
-    port: 10259,
-  })
-})
-
-test('each component says in its own place that it is well', () => {
-  const health = (
-    program: 'kubelet' | 'kube-proxy' | 'kube-apiserver' | 'kube-scheduler',
-    ...flags: string[]
-  ) => healthOf({ program, argv: [program, ...flags] })
-  expect(health('kubelet')).toEqual({ host: '127.0.0.1', port: 10248, path: '/healthz', isTls: false })
-  expect(health('kube-proxy', '--healthz-bind-address=10.0.0.5:10300').port).toBe(10300)
-  expect(health('kube-apiserver')).toMatchObject({ path: '/readyz', port: 6443, isTls: true })
-  expect(health('kube-scheduler')).toMatchObject({ path: '/healthz', port: 10259, isTls: true })
+  expect(tokens).toEqual(['one', 'two', undefined, undefined])
 })

@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiObject } from '../cluster/api-client.ts'
+import { hostOf } from '../cluster/cluster-addresses.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
-import { flagsOf } from '../pki/component-flags.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
@@ -15,10 +16,11 @@ import { generatePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { Authorities } from './authorities.ts'
-import { type ControlPlanes, type Listening, listeningOf } from './control-planes.ts'
+import type { ControlPlanes } from './control-planes.ts'
 import type { Copies } from './copies.ts'
 import { pemOf } from './file-writing.ts'
 import { callHttps, type HttpsAnswer } from './https-call.ts'
+import { configurationOf, listeningOf } from './listening.ts'
 import { type OwnIdentity, probeName } from './own-identity.ts'
 import type { Site } from './site.ts'
 
@@ -280,21 +282,8 @@ export class Probing {
     call: Omit<Parameters<typeof callHttps>[0], 'stream'>,
   ): Promise<HttpsAnswer> {
     const [node = ''] = at.split('/')
-    const { host, port } = await this.listening(node, running)
+    const { host, port } = listeningOf(running.argv, await configurationOf(this.planes.node(node), running))
     return callHttps({ stream: this.site.dial(node, host, port), ...call })
-  }
-
-  private async listening(node: string, running: ProcessFacts): Promise<Listening> {
-    if (running.program !== 'kubelet') return listeningOf(running.argv)
-    const path = flagsOf(running.argv).config
-    if (path === undefined) return listeningOf(running.argv)
-    const [file] = await this.planes.node(node).readFiles([path])
-    const text = file?.found === 'file' ? Buffer.from(file.content).toString('utf8') : ''
-    const { host, port } = listeningOf(running.argv)
-    const bound = /^address:\s*"?([\d.:a-fA-F]+)"?\s*$/m.exec(text)?.[1]
-    const configured = /^port:\s*(\d+)\s*$/m.exec(text)?.[1]
-    const isBound = bound !== undefined && bound !== '0.0.0.0' && bound !== '::'
-    return { host: isBound ? bound : host, port: configured === undefined ? port : Number(configured) }
   }
 
   private async frontProxyName(): Promise<string> {
@@ -326,11 +315,11 @@ export class Probing {
       textOf(user?.clientCertificate),
       textOf(user?.clientKey),
     ])
-    const token = await tokenIn(document)
+    const token = await tokenIn(document, user?.name)
     if (ca === undefined) return undefined
     const client = certificate !== undefined && key !== undefined ? { certificate, key } : undefined
     if (client === undefined && token === undefined) return undefined
-    const serverName = cluster?.tlsServerName ?? hostOf(cluster?.server)
+    const serverName = cluster?.tlsServerName ?? hostOf(cluster?.server) ?? 'kubernetes'
     return { ca, client, token, serverName }
   }
 
@@ -387,25 +376,18 @@ function userIn(body: string): string {
   }
 }
 
-/** The user's token, which the reader of kubeconfigs does not keep. */
-async function tokenIn(document: Parameters<typeof readKubeconfig>[0]): Promise<string | undefined> {
+/** The token of a user, which the reader of kubeconfigs does not keep. */
+export async function tokenIn(
+  document: Parameters<typeof readKubeconfig>[0],
+  name: string | undefined,
+): Promise<string | undefined> {
   const { itemsOf, textOf, valueAt } = await import('../kubeconfig/node.ts')
-  const [user] = itemsOf(valueAt(document, 'users'))
-  return textOf(valueAt(valueAt(user, 'user'), 'token')) || undefined
-}
-
-function hostOf(server: string | undefined): string {
-  const url =
-    server === undefined ? null : URL.parse(/^[a-z]+:\/\//i.test(server) ? server : `https://${server}`)
-  return (url?.hostname ?? 'kubernetes').replace(/^\[|\]$/g, '')
+  const user = itemsOf(valueAt(document, 'users')).find((one) => textOf(valueAt(one, 'name')) === name)
+  return textOf(valueAt(user, 'user', 'token')) || undefined
 }
 
 function wordsOf(error: unknown): string {
   if (error instanceof KcertError)
     return error.why === undefined ? error.message : `${error.message}: ${error.why}`
   return error instanceof Error ? error.message : String(error)
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

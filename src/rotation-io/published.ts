@@ -1,5 +1,5 @@
 import { readClusterInfo, signatureStates } from '../bootstrap/cluster-info.ts'
-import { readTokenSecret, tokenOfSecret, tokenSecretType } from '../bootstrap/token-secret.ts'
+import { signingTokens, tokenSecretType } from '../bootstrap/token-secret.ts'
 import type { PublishedTrust, Sections, Trust } from '../rotation/picture.ts'
 import {
   type ClusterTrustBundle,
@@ -13,6 +13,7 @@ import {
   type Secret,
 } from './api-objects.ts'
 import { extraArgsOf } from './definitions.ts'
+import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
 
 // What the cluster itself says of its CAs, in ConfigMaps, Secrets and bundles.
@@ -79,13 +80,9 @@ export async function clusterInfo({ objects, certificates, clock }: Site): Promi
   ])
   if (object === undefined) return undefined
   const info = await readClusterInfo(object.data ?? {})
-  const now = clock()
-  const tokens = secrets.flatMap((secret) => {
-    const { usages, faults } = readTokenSecret(secret, now)
-    return usages.includes('signing') && faults.length === 0 ? (tokenOfSecret(secret) ?? []) : []
-  })
+  const tokens = signingTokens(secrets, clock())
   return {
-    version: object.metadata.resourceVersion ?? '',
+    version: contentVersion(object),
     trust: certificates.addAll(info.authorities),
     signatures: signatureStates(info, tokens).map(({ id, state }) => ({
       tokenId: id,
@@ -107,7 +104,7 @@ export async function extensionAuthentication({
   if (object === undefined) return undefined
   const { data = {} } = object
   return {
-    version: object.metadata.resourceVersion ?? '',
+    version: contentVersion(object),
     changedAtMs: dataChangedAtMs(object),
     client: reading.trustOf(data['client-ca-file']),
     requestheader: reading.trustOf(data['requestheader-client-ca-file']),
@@ -134,9 +131,9 @@ export async function kubeadmConfiguration({ objects }: Site): Promise<Sections[
   ])
   if (object === undefined) return undefined
   return {
-    version: object.metadata.resourceVersion ?? '',
+    version: contentVersion(object),
     extraArgs: await extraArgsOf(object.data?.ClusterConfiguration ?? ''),
-    ...(secret && { certsSecret: secret.metadata.resourceVersion ?? '' }),
+    ...(secret && { certsSecret: contentVersion(secret) }),
   }
 }
 

@@ -2,15 +2,14 @@ import { type Recovery, recoverFiles } from '../ca/recovery.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
-import { editStaticPod, readStaticPod } from '../pki/static-pod.ts'
-import { type Inventory, restartCommand, unitOf } from '../rotation/inventory.ts'
+import type { Inventory } from '../rotation/inventory.ts'
 import type { Picture } from '../rotation/picture.ts'
-import { rotationAnnotation } from '../rotation/restart.ts'
 import type { RandomOctets } from '../system/random.ts'
+import { certificatePatterns, folderOf, readCertificateFiles } from './certificate-files.ts'
 import { Copies } from './copies.ts'
 import { SiteExecutor } from './executor.ts'
+import { restartKubelet, restartStaticPod, staticPodsIn } from './node-restarts.ts'
 import { SiteObserver } from './observer.ts'
 import type { Site } from './site.ts'
 
@@ -30,18 +29,6 @@ export type Tell = (what: string) => void
 
 /** Under this number in the index of copies: it is no phase, and `rollback` leaves it alone. */
 const recoveryNumber = 0
-
-const patterns = [
-  `${kubeadmFolders.pki}/*.crt`,
-  `${kubeadmFolders.pki}/*.key`,
-  `${kubeadmFolders.pki}/*.pem`,
-  `${kubeadmFolders.pki}/etcd/*.crt`,
-  `${kubeadmFolders.pki}/etcd/*.key`,
-  `${kubeadmFolders.kubernetes}/*.conf`,
-  `${kubeadmFolders.kubernetes}/*.kubeconfig`,
-  `${kubeadmFolders.kubeletPki}/kubelet-*-current.pem`,
-  '/etc/cni/net.d/*kubeconfig*',
-]
 
 /** Objects of a cluster that cannot be asked: its nodes are those of the inventory, and there is nothing else. */
 export function inventoryObjects({ nodes }: Inventory): ObjectsApi {
@@ -125,20 +112,9 @@ async function filesOn(site: Site, name: string, seen: Pick<Picture, 'files'>) {
       next: 'complete kcert.yaml: access',
     })
   }
-  const matched = await node.matchPaths(patterns)
   const known = [...seen.files.values()].flatMap((file) => (file.node === name ? [file.path] : []))
-  const files = await node.readFiles([...new Set([...matched, ...known])].sort())
-  // Of a link and the file that it leads to one is enough; the kubelet's links are what it reads.
-  const linked = new Set(
-    files.flatMap(({ path, linkTarget }) =>
-      linkTarget === undefined
-        ? []
-        : [linkTarget.startsWith('/') ? linkTarget : `${folderOf(path)}/${linkTarget}`],
-    ),
-  )
-  return files.flatMap((file) =>
-    file.found === 'file' && !linked.has(file.path) && !isDated(file.path) ? [{ node: name, file }] : [],
-  )
+  const files = await readCertificateFiles(node, certificatePatterns(), known)
+  return files.map((file) => ({ node: name, file }))
 }
 
 /** Stopped between writing and restarting: some process is older than a file that holds certificates. */
@@ -174,32 +150,11 @@ async function restartOn(
     ),
   )
   for (const folder of manifests) {
-    for (const file of await node.readFiles(await node.matchPaths([`${folder}/*.yaml`]))) {
-      if (file.found !== 'file') continue
-      const text = Buffer.from(file.content).toString('utf8')
-      const pod = await readStaticPod(text).catch(() => undefined)
-      if (pod === undefined) continue
-      const program = pod.containers[0]?.program ?? pod.name
-      const count = Number(pod.annotations[rotationAnnotation] ?? '0')
-      const annotations = { [rotationAnnotation]: String(count + 1) }
-      await copies.keepFile(name, file.path, recoveryNumber)
-      const edited = await editStaticPod(text, program, { flags: {}, annotations })
-      await node.writeFile(file.path, edited, { replaces: { sha256: file.sha256 } })
-      tell(`restarting ${pod.name} on ${name}`)
+    for (const pod of await staticPodsIn(node, folder)) {
+      await restartStaticPod(node, pod, (path) => copies.keepFile(name, path, recoveryNumber))
+      tell(`restarting ${pod.pod.name} on ${name}`)
     }
   }
   tell(`restarting kubelet on ${name}`)
-  const command = restartCommand(site.inventory, name, 'kubelet')
-  if (command === undefined)
-    await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), { timeoutMs: 120_000 })
-  else await node.run(command, { timeoutMs: 120_000 })
-}
-
-/** Of a kubelet's store what its links lead to counts; older files beside it are nobody's any more. */
-function isDated(path: string): boolean {
-  return /\/kubelet-(?:client|server)-\d[^/]*\.pem$/.test(path)
-}
-
-function folderOf(path: string): string {
-  return path.slice(0, path.lastIndexOf('/'))
+  await restartKubelet(site, name)
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
@@ -32,10 +33,17 @@ interface LeaseObject {
 export class Restarting {
   private readonly site: Site
   private readonly planes: ControlPlanes
+  /** When this run last wrote on a node, by kcert's clock: who started before may not have read it. */
+  private readonly wroteAtMs = new Map<string, number>()
 
   constructor(site: Site, planes: ControlPlanes) {
     this.site = site
     this.planes = planes
+  }
+
+  /** Says that a file of the node was written just now. */
+  wrote(node: string): void {
+    this.wroteAtMs.set(node, this.now())
   }
 
   async restart(action: RestartComponent): Promise<void> {
@@ -43,10 +51,14 @@ export class Restarting {
     const [name, program] = id.split('/') as [string, ComponentName]
     const node = this.planes.node(name)
     const held = lease === undefined ? undefined : await holderOf(this.site.objects, lease, name)
-    const isOld = async (running: ProcessFacts | undefined): Promise<boolean> =>
-      running !== undefined &&
-      action.replaces !== undefined &&
-      Math.abs((await this.site.startedAtMs(name, running)) - action.replaces) < sameStartMs
+    // A process that came back by itself between plan and write is another one, and still has what it read then. A static pod is
+    // replaced by its kubelet in any case.
+    const wroteAt = how === 'service' ? (this.wroteAtMs.get(name) ?? 0) : 0
+    const isOld = async (running: ProcessFacts | undefined): Promise<boolean> => {
+      if (running === undefined || action.replaces === undefined) return false
+      const startedAt = await this.site.startedAtMs(name, running)
+      return Math.abs(startedAt - action.replaces) < sameStartMs || startedAt < wroteAt - sameStartMs
+    }
     const [before] = await node.processes([program])
     if (how === 'service' && (before === undefined || (await isOld(before))))
       await this.begin(node, program, before)
@@ -215,8 +227,4 @@ function late(id: string, node: string, program: string, isRunning: boolean): Kc
     why: isRunning ? 'its process runs and is not healthy' : 'no process of it was seen on its node',
     next: `look at it on ${node}: crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet; then run the same command again`,
   })
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

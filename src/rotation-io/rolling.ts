@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiObject } from '../cluster/api-client.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
@@ -83,7 +84,7 @@ export class Rolling {
             cause: error,
           })
         }
-        await new Promise((resolve) => setTimeout(resolve, evictionPauseMs))
+        await sleep(evictionPauseMs)
       }
     }
   }

@@ -22,6 +22,8 @@ export type ScriptedChange = RecordedChange | ScriptedRestart
 export interface ScriptFacts {
   readonly phase: number
   readonly title: string
+  /** The command that comes when all scripts have been run. */
+  readonly next: string
   readonly node: string
   /** As `uname -n` says it there; absent where it was not asked. */
   readonly hostname?: string
@@ -71,7 +73,7 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
     '',
     ...steps,
     ...(privates.length === 0 ? [] : [`forget ${privates.join(' ')}`]),
-    `finish ${words([String(facts.phase)])}`,
+    `finish ${words([facts.next])}`,
     '',
   ]
   return [
@@ -274,6 +276,6 @@ restart() {
   await_start "$g" "$o"
 }
 
-# PHASE
-finish() { say "done here. Where the rotation stands, from the machine with kcert.yaml: kcert rotate-ca --phase $1 --by-runbook"; }
+# COMMAND
+finish() { say "done here. When all nodes are, from the machine with kcert.yaml: $1"; }
 `

@@ -1,7 +1,7 @@
 import type { NodeAccess } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
-import type { NodeScript, PreparedScript, Runbook } from '../rotation/runbook.ts'
+import type { NodeScript, PreparedScript, Runbook, RunbookPhase } from '../rotation/runbook.ts'
 import { type ExecutorOptions, SiteExecutor } from './executor.ts'
 import { type RecordingNode, recordingNode } from './recording-node.ts'
 import { nodeRunbook, type ScriptedChange, type ScriptedRestart } from './runbook-script.ts'
@@ -14,7 +14,7 @@ import type { Site } from './site.ts'
 export async function prepareRunbook(
   { site, ...options }: ExecutorOptions,
   { groups }: Runbook,
-  phase: { readonly number: number; readonly title: string },
+  phase: RunbookPhase,
 ): Promise<readonly (readonly PreparedScript[])[]> {
   const nodes = new Map<string, RecordingNode>()
   const recorded = recordedSite(site, nodes)
@@ -25,7 +25,8 @@ export async function prepareRunbook(
     for (const script of scripts) {
       const changes = await changesOf(site, executor, nodes, script)
       const { hostname } = await recorded.node(script.node)!.identity()
-      const facts = { phase: phase.number, title: phase.title, node: script.node, hostname }
+      const { number, title, next } = phase
+      const facts = { phase: number, title, next, node: script.node, hostname }
       group.push({ node: script.node, files: nodeRunbook(facts, changes) })
     }
     prepared.push(group)

@@ -7,16 +7,21 @@ import {
   type CustomResourceDefinition,
   getOne,
   listAll,
+  type Metadata,
   type Named,
   resources,
   type ServiceObject,
   type WebhookConfiguration,
   type WorkloadObject,
 } from './api-objects.ts'
+import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
 
 /** Returns the fields by which API servers verify those whom they call. What has no field for a CA is left out. */
-export async function caBundles({ objects, reading }: Site): Promise<Sections['caBundles']> {
+export async function caBundles({
+  objects,
+  reading,
+}: Pick<Site, 'objects' | 'reading'>): Promise<Sections['caBundles']> {
   const [apiServices, validating, mutating, definitions] = await Promise.all([
     listAll<ApiServiceObject>(objects, resources.apiServices),
     listAll<WebhookConfiguration>(objects, resources.validating),
@@ -25,18 +30,31 @@ export async function caBundles({ objects, reading }: Site): Promise<Sections['c
   ])
   const bundle = (
     kind: string,
-    { metadata }: Named,
+    object: Named,
     field: string,
     config: ClientConfig | undefined,
     { place = '', isAvailable = true } = {},
   ): CaBundlePicture[] => {
     const server = serverOf(config)
     if (server === undefined) return []
-    const { name, resourceVersion = '' } = metadata
+    const { metadata } = object
+    const { name } = metadata
     const pem = config?.caBundle === undefined ? undefined : Buffer.from(config.caBundle, 'base64')
     const id = `${kind} ${name}${place === '' ? '' : ` ${place}`}`
     const trust = reading.trustOf(pem)
-    return [{ id, object: { kind, name }, field, version: resourceVersion, trust, server, isAvailable }]
+    const applied = appliedBundles(metadata).flatMap((one) => reading.trustOf(Buffer.from(one, 'base64')))
+    return [
+      {
+        id,
+        object: { kind, name },
+        field,
+        version: contentVersion(object),
+        trust,
+        ...(applied.length === 0 ? {} : { applied: [...new Set(applied)] }),
+        server,
+        isAvailable,
+      },
+    ]
   }
   const webhooks = (kind: string, found: readonly WebhookConfiguration[]) =>
     found.flatMap((object) =>
@@ -63,6 +81,23 @@ export async function caBundles({ objects, reading }: Site): Promise<Sections['c
       )
     }),
   ]
+}
+
+/** Returns each caBundle in what `kubectl apply` wrote down of an object, wherever in it; webhooks may stand in another order there. */
+export function appliedBundles({ annotations }: Metadata): readonly string[] {
+  const found: string[] = []
+  try {
+    JSON.parse(
+      annotations?.['kubectl.kubernetes.io/last-applied-configuration'] ?? '{}',
+      (key, value: unknown) => {
+        if (key === 'caBundle' && typeof value === 'string') found.push(value)
+        return value
+      },
+    )
+  } catch {
+    // Somebody else's text: then nothing is known of it.
+  }
+  return found
 }
 
 /** "service/kube-system/metrics-server", with its port where that is not 443; or the URL. */

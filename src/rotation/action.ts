@@ -11,14 +11,14 @@ export type Content =
   | { readonly kind: 'ca-key'; readonly ca: CaName; readonly generation: 'old' | 'new' }
   /**
    * The leaf of the file that is replaced, signed anew by the new CA for the same names; `chain` follows it. The key is kept,
-   * so that one file changes, or, with `newKey`, made anew and written beside it by the same act.
+   * so that one file changes, or made anew and written by the same act to the path that `newKey` says.
    */
   | {
       readonly kind: 'reissued'
       readonly leaf: Digest
       readonly ca: CaName
       readonly chain: readonly Digest[]
-      readonly newKey?: true
+      readonly newKey?: string
     }
   /** The kubeconfig that is replaced with other CA data, and its client certificate signed anew by the new cluster CA. */
   | { readonly kind: 'kubeconfig'; readonly caData: Trust; readonly reissue?: Digest; readonly newKey?: true }
@@ -32,6 +32,8 @@ export type Content =
   | { readonly kind: 'requested'; readonly usage: 'client' | 'serving'; readonly replaces: Digest }
   /** Copies of these files, and lines in the index that say where each belongs. The index only grows: `replaces` is not compared. */
   | { readonly kind: 'copies'; readonly of: readonly CopiedFile[] }
+  /** The index of the copies under another name: what they are of is over, and the next rotation makes its own. */
+  | { readonly kind: 'copies-over' }
   /** The bytes that a copy on the same node holds. */
   | { readonly kind: 'copy'; readonly digest: Digest }
   | { readonly kind: 'link'; readonly to: string }
@@ -72,7 +74,7 @@ export interface PatchObject {
   readonly kind: 'patch-object'
   readonly phase: number
   readonly object: ObjectReference
-  /** The resourceVersion that is changed: another one there, and nothing is written. */
+  /** The content that is changed, by its name in the picture: other content there, and nothing is written. */
   readonly version: string
   readonly change: ObjectChange
 }
@@ -88,7 +90,7 @@ export interface RestartComponent {
   readonly replaces?: number
   /** A static pod is started anew by its kubelet because its definition changed; everything else by the service manager. */
   readonly how: 'definition' | 'service'
-  /** The Lease to hand over by hand once the process that holds it is seen gone: 17 s without a leader become 2. */
+  /** The Lease to hand over by hand if this process holds it, once it is seen gone: 17 s without a leader become 2. */
   readonly lease?: string
 }
 
@@ -114,7 +116,13 @@ export type Condition =
       readonly bridged?: boolean
     }
   | { readonly kind: 'cluster-info-signed'; readonly trust: Trust }
-  | { readonly kind: 'extension-authentication'; readonly client: Trust; readonly requestheader: Trust }
+  /** What each list must hold, whatever else API servers know, and what neither may. */
+  | {
+      readonly kind: 'extension-authentication'
+      readonly client: Trust
+      readonly requestheader: Trust
+      readonly lacks: Trust
+    }
   | { readonly kind: 'leader'; readonly lease: string }
   | { readonly kind: 'available'; readonly bundle: string }
   | { readonly kind: 'node-ready'; readonly node: string }

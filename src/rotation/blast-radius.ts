@@ -4,6 +4,7 @@ import { leafIn } from './leaves.ts'
 import { fileAt, type Picture } from './picture.ts'
 import type { RotationPlan } from './report.ts'
 import { componentsNamed } from './restart.ts'
+import { storingOld } from './stored.ts'
 import { changeOf, type Target } from './target.ts'
 import { certificateView, certificateViews } from './views.ts'
 
@@ -17,6 +18,16 @@ export function blastRadiusOf(seen: Picture, target: Target): RotationPlan['blas
   return {
     caBundles:
       change === undefined ? [] : bundlesWithOldCa(seen, change).map(({ id, server }) => ({ id, server })),
+    appliedBundles:
+      change === undefined
+        ? []
+        : [
+            ...new Set(
+              seen.caBundles.flatMap(({ object: { kind, name }, applied }) =>
+                applied?.includes(change.oldCa.digest) ? [`${kind} ${name}`] : [],
+              ),
+            ),
+          ],
     kubeconfigs: seen.kubeconfigs.map(({ id, at, exported }) => {
       const leaf =
         at === undefined
@@ -31,6 +42,12 @@ export function blastRadiusOf(seen: Picture, target: Target): RotationPlan['blas
       if (!isOld || ours.has(presenter)) return []
       return [{ presenter, leaf: certificateViews(chain.slice(0, 1), seen.certificates, target)[0]! }]
     }),
+    stored: storingOld(seen, target).map(({ at, what, stored: { owner } }) => ({
+      object: at,
+      what,
+      ...(owner === undefined ? {} : { owner }),
+    })),
+    storedUnread: [...seen.stored.unread],
     barePods: seen.pods.filter(({ workload }) => workload === undefined).map(({ id }) => id),
     pods: seen.pods.length,
   }

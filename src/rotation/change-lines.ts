@@ -52,6 +52,8 @@ function fileLines(action: WriteFile, seen: Picture, target: Target): readonly s
       return [`+ ${content.usage} certificate that the cluster signs for the node`]
     case 'copies':
       return [`+ copies of ${content.of.length} files`]
+    case 'copies-over':
+      return ['the copies stay; the next rotation makes its own']
     case 'copy':
       return [`+ what it was: sha256 ${content.digest.slice(0, 12)}`]
     case 'link':
@@ -117,7 +119,7 @@ function leafLines(
   seen: Picture,
   file: FilePicture | undefined,
   newCa: string,
-  newKey?: true,
+  newKey?: true | string,
 ): readonly string[] {
   const leaf = leafIn(seen, file)
   if (leaf === undefined) return []

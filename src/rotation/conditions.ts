@@ -78,9 +78,11 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
       const now = seen.extensionAuthentication
       const at = 'ConfigMap kube-system/extension-apiserver-authentication'
       if (now === undefined) return [gap(at, 'not there')]
-      const isSame =
-        areSame(now.client, condition.client) && areSame(now.requestheader, condition.requestheader)
-      return isSame ? [] : [gap(at, 'of other content')]
+      const { client, requestheader, lacks } = condition
+      const isSo =
+        isTrust(now.client, { holds: client, lacks }) &&
+        isTrust(now.requestheader, { holds: requestheader, lacks })
+      return isSo ? [] : [gap(at, 'of other content')]
     }
     case 'leader': {
       const lease = seen.leases.find(({ name }) => name === condition.lease)
@@ -111,9 +113,4 @@ function isTrust(trust: Trust | undefined, { holds, lacks }: { holds: Trust; lac
     holds.every((digest) => trust.includes(digest)) &&
     !lacks.some((digest) => trust.includes(digest))
   )
-}
-
-/** What API servers publish is a set: its order is theirs. */
-function areSame(a: Trust, b: Trust): boolean {
-  return a.length === b.length && a.every((digest) => b.includes(digest))
 }

@@ -1,4 +1,4 @@
-import type { PodPicture, Seen } from './picture.ts'
+import { byNode, type PodPicture, type Seen } from './picture.ts'
 import type { CaChange, Target } from './target.ts'
 
 // Whether a pod's process knows what its service account's ca.crt says: the volume follows the ConfigMap after up to 80 s, and
@@ -25,7 +25,7 @@ export function convergenceOf(
   pod: PodPicture,
 ): Convergence {
   const { volume, startedAtMs } = pod
-  if (volume === undefined) return startedAtMs >= lastPublishedMs(seen) + blindDelayMs ? 'converged' : 'stale'
+  if (volume === undefined) return startedAtMs >= blindInstant(seen, pod) ? 'converged' : 'stale'
   const holds = volume.trust.includes(newCa.digest)
   if (holds && startedAtMs >= volume.changedAtMs) return 'converged'
   if (!pod.rereads || !target.trustsReloadingClients) return 'stale'
@@ -52,8 +52,9 @@ export function rereadInstant(pods: readonly PodPicture[], target: Target): numb
   return Math.max(0, last + rereadMs)
 }
 
-function lastPublishedMs({ published }: Seen<'published'>): number {
-  let last = 0
-  for (const { changedAtMs } of published) last = Math.max(last, changedAtMs)
-  return last
+/** Returns from when on a pod may start and is known to have what its namespace publishes, though its volume is not seen. */
+export function blindInstant({ published }: Seen<'published'>, { id }: PodPicture): number {
+  const namespace = id.slice(0, id.indexOf('/'))
+  const its = byNode(published, ({ name }) => name).get(`${namespace}/kube-root-ca.crt`)
+  return (its?.[0]?.changedAtMs ?? 0) + blindDelayMs
 }

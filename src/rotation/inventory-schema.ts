@@ -73,7 +73,10 @@ export const kubeconfigSchema = described(
     v.strictObject({ node: text, path }),
     v.strictObject({
       name: described(text, 'whose it is, or what it is for'),
-      file: optional(text, 'a copy of it on this machine, which is exported anew in phase 7'),
+      file: optional(
+        text,
+        'a copy of it on this machine: kcert leaves it alone, and phase 7 asks whether its owner has a new one',
+      ),
     }),
   ]),
   'one that kcert does not find by itself: on a node, or somewhere else in the world',

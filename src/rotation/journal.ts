@@ -103,6 +103,18 @@ function digestOf(text: string): Digest {
   return hash('sha256', text, 'hex')
 }
 
+/** Returns the entries of the rotation that is under way: what was proven and waived before it was all taken back is of no account. */
+export function sinceTakenBack(entries: readonly JournalEntry[]): readonly JournalEntry[] {
+  const last = entries.findLastIndex((entry) => entry.kind === 'phase' && isTakenBack(entry))
+  return entries.slice(last + 1)
+}
+
+/** True when the journal is of a rotation that came to its end. */
+export function isOfFinished(entries: readonly JournalEntry[]): boolean {
+  const last = entries.findLast((entry) => entry.kind === 'phase')
+  return last?.kind === 'phase' && last.phase === 12 && last.event === 'held'
+}
+
 /** Returns what probes said last, by key. */
 export function evidenceIn(entries: readonly JournalEntry[]): ReadonlyMap<string, EvidencePicture> {
   const evidence = new Map<string, EvidencePicture>()
@@ -159,6 +171,18 @@ function isTakenBack({ phase, event }: PhaseEntry): boolean {
   return phase === 1 && event === 'undone'
 }
 
+/** What is written beside the beginning of an undo. */
+export const undoing = 'undo'
+
+/** Returns the acts of a phase, in words, that its undo has done since it was begun. */
+export function undoneIn(entries: readonly JournalEntry[], number: number): ReadonlySet<string> {
+  const its = entries.filter((entry) => 'phase' in entry && entry.phase === number)
+  const begun = its.findLastIndex(
+    (entry) => entry.kind === 'phase' && entry.event !== 'stopped' && entry.detail !== undoing,
+  )
+  return new Set(its.slice(begun + 1).flatMap((entry) => (entry.kind === 'done' ? [entry.what] : [])))
+}
+
 export function actionDigest(action: Action): Digest {
   return digestOf(JSON.stringify(action))
 }
@@ -169,6 +193,7 @@ export function describeAction(action: Action): string {
     case 'write-file': {
       const { content, node, path } = action
       if (content.kind === 'nothing') return `remove ${node}:${path}`
+      if (content.kind === 'copies-over') return `put aside ${node}:${path}`
       return `write ${node}:${path} (${content.kind})`
     }
     case 'patch-object': {

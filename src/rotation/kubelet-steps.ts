@@ -1,9 +1,19 @@
+import { datedFileName } from '../pki/kubelet.ts'
 import type { Action, RestartComponent } from './action.ts'
-import type { Digest } from './certificate-record.ts'
+import { type Digest, isSignedByCa } from './certificate-record.ts'
 import { rewritingKubeconfig } from './kubeconfig-files.ts'
-import { isOfOldCa, leafIn } from './leaves.ts'
+import { isOfOldCa, leafIn, reissuingFile } from './leaves.ts'
 import type { Gap } from './phase.ts'
-import { byNode, fileAt, hasStartedSince, type KubeletPicture, type Seen } from './picture.ts'
+import {
+  byNode,
+  clientPathOf,
+  type FilePicture,
+  fileAt,
+  hasStartedSince,
+  type KubeletPicture,
+  type Seen,
+  servingPathOf,
+} from './picture.ts'
 import { isProven, probe } from './proof.ts'
 import type { CaChange, Target } from './target.ts'
 
@@ -57,11 +67,12 @@ export function kubeletSteps(
     ...(isOfOldCa(seen, files.serving, change)
       ? requesting(seen, phase, node, servingCurrent, 'serving')
       : []),
+    ...(servingCurrent === undefined ? reissuingServing(seen, phase, kubelet, change, target) : []),
     ...rewritingKubeconfig(seen, phase, files.kubeconfig, change, target, caDataOf),
   ]
   const restarts = writes.length > 0 || !hasReadAll(seen, kubelet) ? [kubeletRestart(phase, kubelet)] : []
   const waits: Action[] =
-    servingCurrent === undefined
+    servingCurrent === undefined && !isOfEither(seen, files.serving, change)
       ? []
       : [
           {
@@ -73,6 +84,24 @@ export function kubeletSteps(
           },
         ]
   return [...writes, ...restarts, awaitReady(phase, node), ...waits, provingLogs(phase, node)]
+}
+
+/** Laid out by hand, it is nobody's to ask for: signed anew here, where the CA is. */
+function reissuingServing(
+  seen: Seen<'files'>,
+  phase: number,
+  kubelet: KubeletPicture,
+  change: CaChange,
+  target: Target,
+): readonly Action[] {
+  const files = { certificate: filesOf(seen, kubelet).serving, key: kubelet.servingKeyFile }
+  return reissuingFile(seen, phase, files, change, target)
+}
+
+/** What a kubelet serves that another CA signed, or nobody, does not change. */
+function isOfEither(seen: Seen<'files'>, file: FilePicture | undefined, { oldCa, newCa }: CaChange): boolean {
+  const leaf = leafIn(seen, file)
+  return isSignedByCa(leaf, oldCa) || isSignedByCa(leaf, newCa)
 }
 
 function isReady({ nodes }: Seen<'nodes'>, node: string): boolean {
@@ -99,11 +128,12 @@ export function kubeletRestart(phase: number, { id, process: running }: KubeletP
   return { kind: 'restart', phase, process: id, ...replaces, how: 'service' }
 }
 
-function filesOf(seen: Seen<'files'>, { node, kubeconfig, clientCurrent, servingCurrent }: KubeletPicture) {
+function filesOf(seen: Seen<'files'>, kubelet: KubeletPicture) {
+  const { node, kubeconfig } = kubelet
   return {
     kubeconfig: fileAt(seen, node, kubeconfig),
-    client: fileAt(seen, node, clientCurrent),
-    serving: fileAt(seen, node, servingCurrent),
+    client: fileAt(seen, node, clientPathOf(kubelet)),
+    serving: fileAt(seen, node, servingPathOf(kubelet)),
   }
 }
 
@@ -122,7 +152,8 @@ function requesting(
   const link = fileAt(seen, node, current)
   const leaf = leafIn(seen, link)
   if (current === undefined || link === undefined || leaf === undefined) return []
-  const dated = current.replace('current', storeDate(seen.atMs))
+  const role = usage === 'client' ? 'kubelet-client' : 'kubelet-serving'
+  const dated = `${current.slice(0, current.lastIndexOf('/'))}/${datedFileName(role, new Date(seen.atMs))}`
   return [
     {
       kind: 'write-file',
@@ -143,9 +174,4 @@ function requesting(
       mode: 0o600,
     },
   ]
-}
-
-/** As client-go's certificate store dates its files. */
-function storeDate(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 19).replace(/[T:]/g, '-')
 }

@@ -1,15 +1,20 @@
 import type { WriteFile } from './action.ts'
 import { type CertificateRecord, type Digest, isSignedByCa } from './certificate-record.ts'
+import { keyBeside } from './material.ts'
 import { type ComponentPicture, certificatesIn, type FilePicture, fileAt, type Seen } from './picture.ts'
 import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
 
 // Leaf certificates of API servers: one serves, one goes to kubelets, one goes to aggregated API servers.
 
 export const leafFlags = {
-  serving: { flag: 'tls-cert-file', ca: 'cluster' },
-  'kubelet-client': { flag: 'kubelet-client-certificate', ca: 'cluster' },
-  'front-proxy-client': { flag: 'proxy-client-cert-file', ca: 'front-proxy' },
-} as const satisfies Record<string, { flag: string; ca: CaName }>
+  serving: { flag: 'tls-cert-file', key: 'tls-private-key-file', ca: 'cluster' },
+  'kubelet-client': { flag: 'kubelet-client-certificate', key: 'kubelet-client-key', ca: 'cluster' },
+  'front-proxy-client': {
+    flag: 'proxy-client-cert-file',
+    key: 'proxy-client-key-file',
+    ca: 'front-proxy',
+  },
+} as const satisfies Record<string, { flag: string; key: string; ca: CaName }>
 
 export type LeafRole = keyof typeof leafFlags
 
@@ -20,6 +25,12 @@ export function leafFile(
   role: LeafRole,
 ): FilePicture | undefined {
   return fileAt(seen, api.node, api.flags[leafFlags[role].flag])
+}
+
+/** True when an API server serves, and goes to kubelets, with one certificate, as many installations by hand have it. */
+export function hasOneLeaf({ flags }: ComponentPicture): boolean {
+  const path = flags[leafFlags.serving.flag]
+  return path !== undefined && path === flags[leafFlags['kubelet-client'].flag]
 }
 
 /** Returns the first certificate of a file. */
@@ -42,14 +53,29 @@ export function reissuing(
   target: Target,
   chain: readonly Digest[] = [],
 ): readonly WriteFile[] {
-  const { ca } = leafFlags[role]
+  const { ca, key } = leafFlags[role]
   const change = changeOf(target, ca)
-  const file = leafFile(seen, api, role)
+  const files = { certificate: leafFile(seen, api, role), key: api.flags[key] }
+  return change === undefined ? [] : reissuingFile(seen, phase, files, change, target, chain)
+}
+
+/** Returns the writing that replaces the leaf in a file by one of the new CA for the same names; nothing when it is none of the old one. */
+export function reissuingFile(
+  seen: Seen<'files'>,
+  phase: number,
+  {
+    certificate: file,
+    key,
+  }: { readonly certificate: FilePicture | undefined; readonly key: string | undefined },
+  change: CaChange,
+  target: Target,
+  chain: readonly Digest[] = [],
+): readonly WriteFile[] {
   const leaf = leafIn(seen, file)
-  if (change === undefined || file === undefined || leaf === undefined) return []
-  if (!isSignedByCa(leaf, change.oldCa)) return []
+  if (file === undefined || leaf === undefined || !isSignedByCa(leaf, change.oldCa)) return []
+  const { ca } = change
   const { node, path, digest, mode } = file
-  const newKey = target.newKeys ? ({ newKey: true } as const) : {}
+  const newKey = target.newKeys ? { newKey: key ?? keyBeside(path) } : {}
   const content = { kind: 'reissued', leaf: leaf.digest, ca, chain, ...newKey } as const
   return [{ kind: 'write-file', phase, node, path, replaces: digest, content, mode }]
 }

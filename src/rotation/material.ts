@@ -19,6 +19,11 @@ export function folderBeside(clientCaFile = '/etc/kubernetes/pki/ca.crt'): strin
 /** The index of the copies: a CopyPicture in JSON on each line. */
 export const copiesIndex = '/var/lib/kcert/copies/index.jsonl'
 
+/** Where the index of these bytes lies once what it is of is over. */
+export function pastIndex(digest: string): string {
+  return `${copiesFolder}/index-${digest.slice(0, 12)}.jsonl`
+}
+
 /** Where the bytes of a copy lie. */
 export function copyPath(digest: string): string {
   return `${copiesFolder}/by-digest/${digest}`

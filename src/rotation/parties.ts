@@ -1,6 +1,13 @@
 import type { Digest } from './certificate-record.ts'
-import { type LeafRole, leafFile, leafFlags } from './leaves.ts'
-import { certificatesIn, type FilePicture, fileAt, type Picture } from './picture.ts'
+import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
+import {
+  certificatesIn,
+  clientPathOf,
+  type FilePicture,
+  fileAt,
+  type Picture,
+  servingPathOf,
+} from './picture.ts'
 import type { RotationPlan } from './report.ts'
 import { componentsNamed } from './restart.ts'
 import type { Target } from './target.ts'
@@ -98,13 +105,15 @@ export function presentersOf(seen: Picture, target: Target): readonly Presenter[
       ]
     }),
   )
-  const ofKubelets = seen.kubelets.flatMap(({ id, node, clientCurrent, servingCurrent }) => {
-    const client = fileAt(seen, node, clientCurrent)
-    const serving = fileAt(seen, node, servingCurrent)
+  const ofKubelets = seen.kubelets.flatMap((kubelet) => {
+    const { id, node } = kubelet
+    const client = fileAt(seen, node, clientPathOf(kubelet))
+    const serving = fileAt(seen, node, servingPathOf(kubelet))
+    const leaf = leafIn(seen, client)
     return [
-      ...(client === undefined
+      ...(client === undefined || leaf === undefined
         ? []
-        : [{ who: id, where: `${client.path} (client)`, certificates: views(certificatesIn(client)) }]),
+        : [{ who: id, where: `${client.path} (client)`, certificates: views([leaf.digest]) }]),
       ...(serving === undefined
         ? []
         : [

@@ -67,8 +67,12 @@ export interface KubeletPicture {
   readonly kubeconfig: string
   /** Path of kubelet-client-current.pem; absent when its client certificate stands in the kubeconfig. */
   readonly clientCurrent?: string
-  /** Path of kubelet-server-current.pem; absent without serverTLSBootstrap: then what it serves chains to no CA. */
+  /** Path of kubelet-server-current.pem; absent without serverTLSBootstrap. */
   readonly servingCurrent?: string
+  /** tlsCertFile, where nothing is asked from the cluster; with neither of the two, what it serves chains to no CA. */
+  readonly servingFile?: string
+  /** tlsPrivateKeyFile of the same. */
+  readonly servingKeyFile?: string
   readonly process?: ProcessPicture
 }
 
@@ -77,7 +81,13 @@ export type FileHolds =
   | { readonly kind: 'key'; readonly spki: Digest }
   /** The kubelet's store form: certificates and the key of the first. */
   | { readonly kind: 'pair'; readonly certificates: readonly Digest[]; readonly spki: Digest }
-  | { readonly kind: 'kubeconfig'; readonly caData: Trust; readonly client?: Digest }
+  /** Of the current context. `besides`: CAs and client certificates that other contexts of the file name. */
+  | {
+      readonly kind: 'kubeconfig'
+      readonly caData: Trust
+      readonly client?: Digest
+      readonly besides?: readonly Digest[]
+    }
   | { readonly kind: 'other' }
 
 export interface FilePicture {
@@ -151,6 +161,8 @@ export interface CaBundlePicture {
   readonly field: string
   readonly version: string
   readonly trust: Trust
+  /** CAs in what `kubectl apply` wrote down of the object: it would bring them back. Absent where nobody applied one. */
+  readonly applied?: Trust
   /** "service/kube-system/metrics-server": a presenter. */
   readonly server: string
   /** False while the API server says that it is not available. */
@@ -162,6 +174,32 @@ export interface ObjectReference {
   readonly kind: string
   readonly namespace?: string
   readonly name: string
+}
+
+/** A ConfigMap or Secret of somebody else that holds a CA of the cluster, or what one signed. Of its keys nothing is known. */
+export interface StoredPicture {
+  /** "ConfigMap shop/ca", "Secret argocd/cluster-prod" */
+  readonly id: string
+  /** The CAs that it holds, whatever certificate they have. */
+  readonly authorities: readonly StoredKey[]
+  /** The CAs that signed leaves in it. */
+  readonly signers: readonly StoredKey[]
+  /** Who made it, as far as it says: "Certificate web-tls", "argocd-controller". */
+  readonly owner?: string
+}
+
+/** The key of a CA (SHA-256 of the SubjectPublicKeyInfo), and where it is first met: "data[ca.crt]". */
+export interface StoredKey {
+  readonly spki: Digest
+  readonly at: string
+}
+
+export interface StoredSection {
+  /** How many objects were read; only those are kept that hold something. */
+  readonly lookedAt: number
+  readonly objects: readonly StoredPicture[]
+  /** Kinds that kcert may not list: of these nothing is known. */
+  readonly unread: readonly ('ConfigMap' | 'Secret')[]
 }
 
 export interface ClusterInfoPicture {
@@ -247,6 +285,8 @@ export interface Sections {
   readonly pods: readonly PodPicture[]
   readonly workloads: readonly WorkloadPicture[]
   readonly caBundles: readonly CaBundlePicture[]
+  /** Without what `published`, `clusterInfo` and `extensionAuthentication` tell of. */
+  readonly stored: StoredSection
   /** Undefined when the cluster has none. */
   readonly clusterInfo: ClusterInfoPicture | undefined
   readonly extensionAuthentication: ExtensionAuthenticationPicture | undefined
@@ -278,6 +318,7 @@ export const sectionNames = [
   'pods',
   'workloads',
   'caBundles',
+  'stored',
   'clusterInfo',
   'extensionAuthentication',
   'kubeadm',
@@ -317,6 +358,16 @@ function filesByNode(files: Sections['files']): ReadonlyMap<string, ReadonlyMap<
     byNodeAndPath.set(files, index)
   }
   return index
+}
+
+/** Returns the path of what a kubelet shows to API servers as a client. */
+export function clientPathOf({ clientCurrent, kubeconfig }: KubeletPicture): string {
+  return clientCurrent ?? kubeconfig
+}
+
+/** Returns the path of what a kubelet serves; undefined when it is made at its start and signed by nobody. */
+export function servingPathOf({ servingCurrent, servingFile }: KubeletPicture): string | undefined {
+  return servingCurrent ?? servingFile
 }
 
 /** Returns the certificates of a file, in its order; none when it holds none. */

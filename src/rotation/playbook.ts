@@ -24,7 +24,7 @@ export const playbook: readonly Phase[] = [
   restartPods, //            4  pods with in-cluster configuration know both CAs
   trustBoth, //              5  API servers and kubelets accept clients of both CAs, and whoever joins trusts both
   schedulerTrustsBoth, //    6  schedulers and controller-managers accept clients of both CAs
-  renewKubeconfigs, //       7  kubeconfigs hold both CAs and a client certificate of the new one
+  renewKubeconfigs, //       7  kubeconfigs hold both CAs and a new client certificate; controller-managers sign with the new CA
   cloudControllerManager, // 8  cloud-controller-managers publish both CAs
   presentNew, //             9  whoever presents a certificate of the old CA presents one of the new CA
   clusterInfo, //           10  whoever joins meets the new CA first, with an old pin or a new one

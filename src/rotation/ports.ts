@@ -1,4 +1,5 @@
 import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from './action.ts'
+import type { CertificateRecord } from './certificate-record.ts'
 import type { SectionName, Seen } from './picture.ts'
 
 // What the rotation needs of the world. src/rotation-io/ and test/fakes/simulated-cluster* implement it; one contract suite holds for both.
@@ -8,8 +9,14 @@ import type { SectionName, Seen } from './picture.ts'
  * KcertError when no API server answers.
  */
 export interface Observer {
-  /** Fetches these sections and no others; `evidence` and `intents` are the journal's and are left to the runner. */
-  observe<Section extends SectionName>(sections: readonly Section[]): Promise<Seen<Section>>
+  /**
+   * Fetches these sections and no others; `evidence` and `intents` are the journal's and are left to the runner. `remembered`: CAs
+   * of the rotation that no node may have any more, for `stored`.
+   */
+  observe<Section extends SectionName>(
+    sections: readonly Section[],
+    remembered?: readonly CertificateRecord[],
+  ): Promise<Seen<Section>>
 }
 
 /**

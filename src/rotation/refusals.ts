@@ -1,9 +1,11 @@
-import { caFileOf, keyBeside } from './material.ts'
+import type { CertificateRecord } from './certificate-record.ts'
+import { caFileOf, folderBeside, keyBeside } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
 import type { Picture, Seen } from './picture.ts'
-import { fileAt } from './picture.ts'
-import type { Target } from './target.ts'
+import { fileAt, onNode } from './picture.ts'
+import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
+import { movedFlags } from './touched-files.ts'
 
 // What kcert does not rotate, said before anything is done.
 
@@ -23,8 +25,10 @@ export function preflight(
     ...withoutApiServer(seen),
     ...sharedCas(seen, target),
     ...expiredCas(seen, target),
+    ...intermediates(target),
     ...unlikeNames(target),
     ...sameKeys(target),
+    ...filesApart(seen, target),
     ...(number === 1 ? keysElsewhere(seen, target) : []),
     ...otherSigners(seen),
     ...anyFrontProxy(seen, target),
@@ -93,6 +97,31 @@ function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] 
     }))
 }
 
+/** What trusts the CA above goes on to trust what the rotated one signed; and OpenSSL ends no path at a CA that another one signed. */
+function intermediates({ changes }: Target): readonly Refusal[] {
+  const isBelow = ({ subject, issuer }: CertificateRecord): boolean => subject !== issuer
+  return changes.flatMap(({ ca, oldCa, newCa }) => [
+    ...(isBelow(oldCa)
+      ? [
+          {
+            what: `the ${ca} CA is an intermediate: ${oldCa.subject}, signed by ${oldCa.issuer}`,
+            why: 'whoever trusts the CA above it would go on to accept its certificates after phase 12',
+            next: "a CA below another one is rotated by hand, by the twelve steps of Kubernetes' page",
+          },
+        ]
+      : []),
+    ...(isBelow(newCa)
+      ? [
+          {
+            what: `the new ${ca} CA is an intermediate: ${newCa.subject}, signed by ${newCa.issuer}`,
+            why: 'clients with OpenSSL accept no path that ends at it, and cluster-info and kubeconfigs hold nothing above it',
+            next: 'bring a CA that signed itself: kcert ca init makes one; or leave --ca-cert out, and phase 1 makes one',
+          },
+        ]
+      : []),
+  ])
+}
+
 /** Of two CAs of one name OpenSSL takes the first that it finds, unless both say which key they have. */
 function unlikeNames({ changes }: Target): readonly Refusal[] {
   return changes
@@ -118,6 +147,35 @@ function sameKeys({ changes }: Target): readonly Refusal[] {
       next: 'kcert ca init makes a CA with a key of its own; or leave --ca-cert out, and phase 1 makes one',
     }))
 }
+
+/**
+ * At the end controller-managers get their own flags back, which then must lead to the new CA. Only what API servers know clients by
+ * is written there: a file beside it would go on with the old CA, or with others that the bundle of phase 2 does not have.
+ */
+function filesApart({ components }: Seen<'components'>, target: Target): readonly Refusal[] {
+  if (changeOf(target, 'cluster') === undefined) return []
+  const found = components.flatMap(({ id, node, name, flags }) => {
+    const api = onNode(components, node).find((one) => one.name === 'kube-apiserver')
+    const certificate = api && caFileOf(api, 'cluster')
+    if (api === undefined || certificate === undefined || !movers.has(name)) return []
+    const own = { key: keyBeside(certificate), folder: `${folderBeside(certificate)}/` }
+    return movedFlags.flatMap((flag) => {
+      const path = flags[flag]
+      const isCommon = path === (flag === 'cluster-signing-key-file' ? own.key : certificate)
+      return path === undefined || isCommon || path.startsWith(own.folder) ? [] : [`${id} --${flag}=${path}`]
+    })
+  })
+  if (found.length === 0) return []
+  return [
+    {
+      what: `files of their own beside the API server's --client-ca-file: ${found.join(', ')}`,
+      why: 'at the end they would still hold the old CA, and be published or signed with; this was not tried',
+      next: "lead these flags to the API server's --client-ca-file, and to the key beside it, first",
+    },
+  ]
+}
+
+const movers: ReadonlySet<string> = new Set(['kube-controller-manager', 'cloud-controller-manager'])
 
 function keysElsewhere(seen: Seen<'components' | 'files'>, { changes }: Target): readonly Refusal[] {
   const api = seen.components.find(({ name }) => name === 'kube-apiserver')

@@ -62,6 +62,19 @@ const runSchema = v.object({
   detail: v.optional(v.string()),
 })
 
+const keyFileSchema = v.object({
+  node: v.string(),
+  path: v.string(),
+  ca: v.optional(v.pipe(v.string(), v.description('absent where the key is overwritten already'))),
+})
+
+const keptKeysSchema = v.pipe(
+  v.object({ files: v.array(keyFileSchema), archive: v.string(), destroy: v.string() }),
+  v.description(
+    "where the old CA's key still lies after the end, as far as nodes answer, and the commands that end that",
+  ),
+)
+
 export const rotationStatusSchema = v.object({
   ...header('RotationStatus'),
   state: v.picklist(['not-begun', 'under-way', 'finished']),
@@ -100,6 +113,7 @@ export const rotationStatusSchema = v.object({
     }),
   ),
   blockers: v.array(refusalSchema),
+  oldKeys: v.optional(keptKeysSchema),
 })
 
 const stepSchema = v.object({
@@ -159,6 +173,12 @@ export const rotationPlanSchema = v.object({
       v.array(v.object({ id: v.string(), server: v.string() })),
       v.description('webhooks, APIServices and CRD conversions verified by the old CA'),
     ),
+    appliedBundles: v.pipe(
+      texts,
+      v.description(
+        'objects whose annotation of kubectl apply holds the old CA: the same manifest brings it back',
+      ),
+    ),
     kubeconfigs: v.array(
       v.object({ id: v.string(), onNode: v.boolean(), client: v.optional(certificateSchema) }),
     ),
@@ -167,6 +187,11 @@ export const rotationPlanSchema = v.object({
       v.array(v.object({ presenter: v.string(), leaf: certificateSchema })),
       v.description('certificates of others that the old CA signed: their owners re-issue them'),
     ),
+    stored: v.pipe(
+      v.array(v.object({ object: v.string(), what: v.string(), owner: v.optional(v.string()) })),
+      v.description('ConfigMaps and Secrets of others that hold the old CA, or a certificate that it signed'),
+    ),
+    storedUnread: v.pipe(texts, v.description('kinds that may not be listed: of these nothing is known')),
     barePods: v.pipe(texts, v.description('pods that nobody would make again')),
     pods: v.pipe(v.number(), v.description('all pods with a service account')),
   }),
@@ -190,6 +215,35 @@ export const rotationRunSchema = v.object({
     }),
   ),
   next: v.optional(nextSchema),
+  oldKeys: v.optional(keptKeysSchema),
+})
+
+export const rotationOldKeysSchema = v.object({
+  ...header('RotationOldKeys'),
+  way: v.picklist(['archive', 'destroy']),
+  outcome: v.pipe(
+    v.picklist(['nothing-left', 'planned', 'declined', 'done', 'incomplete']),
+    v.description('incomplete: a node did not answer, and may have more'),
+  ),
+  oldCas: v.array(
+    v.object({
+      ca: v.string(),
+      subject: v.string(),
+      keySha256: v.pipe(hex, v.description('of the SubjectPublicKeyInfo')),
+    }),
+  ),
+  files: v.pipe(
+    v.array(
+      v.object({
+        ...keyFileSchema.entries,
+        sha256: v.pipe(hex, v.description('of the file')),
+        state: v.pipe(v.picklist(['there', 'removed']), v.description('when the command ended')),
+      }),
+    ),
+    v.description("in kcert's own folders"),
+  ),
+  archived: v.pipe(texts, v.description('files of this machine, each read back')),
+  unreachable: v.array(v.object({ node: v.string(), why: v.string() })),
 })
 
 export const rotationRunbookSchema = v.object({
@@ -210,6 +264,9 @@ export const rotationRunbookSchema = v.object({
     v.description('empty where nothing is to be done on a node before the next command'),
   ),
   next: v.pipe(nextSchema, v.description('once the scripts have been run')),
+  back: v.optional(
+    v.pipe(v.string(), v.description('the command that writes scripts which take these back')),
+  ),
 })
 
 export const rotationRecoverySchema = v.object({
@@ -247,6 +304,8 @@ export const rotationVerificationSchema = v.object({
 export type RotationStatus = v.InferOutput<typeof rotationStatusSchema>
 export type RotationPlan = v.InferOutput<typeof rotationPlanSchema>
 export type RotationRun = v.InferOutput<typeof rotationRunSchema>
+export type RotationOldKeys = v.InferOutput<typeof rotationOldKeysSchema>
+export type KeptKeys = v.InferOutput<typeof keptKeysSchema>
 export type RotationRunbook = v.InferOutput<typeof rotationRunbookSchema>
 export type RotationRecovery = v.InferOutput<typeof rotationRecoverySchema>
 export type RotationVerification = v.InferOutput<typeof rotationVerificationSchema>

@@ -101,20 +101,20 @@ function editing(
   }
 }
 
-/** Returns the restart of a component; of the leader with the Lease that it leaves behind. */
+/** Returns the restart of a component; where one leads, with the Lease: who leads by then is seen when it is done. */
 export function restartOf(
   seen: Seen<'leases'>,
   phase: number,
-  { id, node, name, process: running, runsAs }: ComponentPicture,
+  { id, name, process: running, runsAs }: ComponentPicture,
 ): RestartComponent {
-  const isLeader = seen.leases.some((lease) => lease.name === name && lease.holder === node)
+  const isElected = seen.leases.some((lease) => lease.name === name)
   return {
     kind: 'restart',
     phase,
     process: id,
     ...(running === undefined ? {} : { replaces: running.startedAtMs }),
     how: runsAs === 'static-pod' ? 'definition' : 'service',
-    ...(isLeader ? { lease: name } : {}),
+    ...(isElected ? { lease: name } : {}),
   }
 }
 

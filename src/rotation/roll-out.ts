@@ -7,10 +7,11 @@ import { type CaChange, type Target, wantedTrust } from './target.ts'
 
 /**
  * Returns the steps that replace these pods: their workloads rolled, so many at a time; and a question for each that nobody would
- * make again. The annotation names phase and CA, so that a second run does not roll what the first one rolled.
+ * make again. The annotation names phase, CA and when it was published there, so that a second run does not roll what the first one
+ * rolled, and one after a way back does.
  */
 export function rollOut(
-  seen: Seen<'workloads'>,
+  seen: Seen<'workloads' | 'published'>,
   phase: number,
   pods: readonly PodPicture[],
   change: CaChange,
@@ -24,13 +25,30 @@ export function rollOut(
     else if (workload === undefined) asks.push(askForPod(phase, id))
     else workloads.add(workload)
   }
-  const annotation = `${phase}-${change.newCa.digest.slice(0, 8)}`
+  const publishedAt = new Map(seen.published.map(({ name, changedAtMs }) => [name, changedAtMs]))
+  const annotationOf = (workload: string): string =>
+    annotationFor(phase, change, publishedAt.get(`${namespaceOf(workload)}/kube-root-ca.crt`))
   const lanes = [...workloads].flatMap((workload) =>
     rollable.has(workload)
-      ? [{ name: workload, steps: roll(phase, workload, annotation, wantedTrust(target, change)) }]
+      ? [
+          {
+            name: workload,
+            steps: roll(phase, workload, annotationOf(workload), wantedTrust(target, change)),
+          },
+        ]
       : [{ name: workload, steps: [askForWorkload(phase, workload)] }],
   )
   return [...together(target.atOnce, lanes), ...asks]
+}
+
+/** Returns the value by which a workload is rolled once for what its pods are to read: the CA, and since when it is there. */
+export function annotationFor(phase: number, { newCa }: CaChange, sinceMs = 0): string {
+  return `${phase}-${newCa.digest.slice(0, 8)}-${Math.floor(sinceMs / 1000).toString(36)}`
+}
+
+/** "Deployment default/web" → "default" */
+function namespaceOf(workload: string): string {
+  return workload.slice(workload.indexOf(' ') + 1, workload.lastIndexOf('/'))
 }
 
 function roll(phase: number, workload: string, annotation: string, holds: readonly string[]): Action[] {

@@ -7,8 +7,10 @@ import type {
   Together,
   WriteFile,
 } from './action.ts'
+import { leafFlags } from './leaves.ts'
 import { checkPlan } from './model/check.ts'
-import type { Picture } from './picture.ts'
+import { fileKey, type Picture } from './picture.ts'
+import { componentsNamed } from './restart.ts'
 import type { Target } from './target.ts'
 
 // What of a phase's plan is done on nodes, gathered so that each node has one script where that is safe. Which acts there are and
@@ -47,10 +49,17 @@ export interface PreparedScript {
   readonly files: readonly ScriptFile[]
 }
 
+/** What a runbook is of, and the command that comes when its scripts have been run. */
+export interface RunbookPhase {
+  readonly number: number
+  readonly title: string
+  readonly next: string
+}
+
 /** Returns the scripts of a runbook, group by group: content filled in, nothing changed on a node. */
 export type PrepareRunbook = (
   runbook: Runbook,
-  phase: { readonly number: number; readonly title: string },
+  phase: RunbookPhase,
 ) => Promise<readonly (readonly PreparedScript[])[]>
 
 /** True for what is done on a node. */
@@ -61,10 +70,17 @@ export function isNodeAct(action: Action): action is NodeAct {
 /** Returns the acts on nodes that come next: up to the first act on the cluster behind them, or to a wait that they need. */
 export function runbookOf(seen: Picture, target: Target, steps: readonly Step[]): Runbook {
   const { groups, cuts, first } = gathered(steps)
+  const apis = componentsNamed(seen, 'kube-apiserver')
+  const leaves = new Set(
+    apis.map((api) => fileKey(api.node, api.flags[leafFlags['kubelet-client'].flag] ?? '')),
+  )
   for (const end of [groups.length, ...cuts.toReversed()]) {
     const some = groups.slice(0, end)
     const together = oneScriptEach(some)
-    const ways = restartsKubeletsLast(together) || !restartsKubeletsLast(some) ? [together, some] : [some]
+    const ways =
+      restartsKubeletsLast(together, leaves) || !restartsKubeletsLast(some, leaves)
+        ? [together, some]
+        : [some]
     const safe = ways.find((way) => checkPlan(seen, target, way.map(stepOf)) === undefined)
     if (safe !== undefined) return { groups: safe, ...(first && { first }) }
   }
@@ -93,7 +109,10 @@ function gathered(steps: readonly Step[]) {
 }
 
 function isRemoval(action: Action): boolean {
-  return action.kind === 'write-file' && action.content.kind === 'nothing'
+  return (
+    action.kind === 'write-file' &&
+    (action.content.kind === 'nothing' || action.content.kind === 'copies-over')
+  )
 }
 
 function sideBySide({ atOnce, lanes }: Together): ScriptGroup {
@@ -139,23 +158,18 @@ function oneScriptEach(groups: readonly ScriptGroup[]): readonly ScriptGroup[] {
 }
 
 /**
- * True when no API server gets another leaf once a kubelet was restarted: it would keep the older one on its connection to that
- * kubelet for 5 minutes, and phase 12 would have to wait for that.
+ * True when no API server gets another client certificate once a kubelet was restarted: it would keep the one before on its
+ * connection to that kubelet for 5 minutes, on the way there and on the way back.
  */
-function restartsKubeletsLast(groups: readonly ScriptGroup[]): boolean {
+function restartsKubeletsLast(groups: readonly ScriptGroup[], leaves: ReadonlySet<string>): boolean {
   let isRestarted = false
   for (const { scripts } of groups) {
     for (const act of scripts.flatMap(({ acts }) => acts)) {
       if (act.kind === 'restart') isRestarted ||= act.how === 'service' && programOf(act) === 'kubelet'
-      else if (isRestarted && act.content.kind === 'reissued' && !isServing(act)) return false
+      else if (isRestarted && leaves.has(fileKey(act.node, act.path))) return false
     }
   }
   return true
-}
-
-/** A serving leaf is met by whoever connects, and kept by nobody: the chain behind it tells it from client leaves. */
-function isServing({ content, path }: WriteFile): boolean {
-  return content.kind === 'reissued' && (content.chain.length > 0 || !path.includes('client'))
 }
 
 function stepOf({ atOnce, scripts }: ScriptGroup): Step {

@@ -13,17 +13,20 @@ import {
   type JournalRecord,
   journalLine,
   readJournal,
+  sinceTakenBack,
+  undoing,
   waiversIn,
 } from './journal.ts'
+import { isOfCluster } from './kubeconfig-files.ts'
 import { checkPlan, modelSections, refusalOf } from './model/check.ts'
 import type { Gap, Phase, Refusal, Risk, Undo } from './phase.ts'
-import { type Picture, type SectionName, sectionNames } from './picture.ts'
+import { fileAt, type Picture, type SectionName, sectionNames } from './picture.ts'
 import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
 import { preflight } from './refusals.ts'
 import { SharedLooks } from './shared-looks.ts'
-import type { Target } from './target.ts'
+import { changeOf, type Target } from './target.ts'
 import { targetOf, targetSections, type Wish } from './target-reading.ts'
 
 // observe → plan → confirm → act → observe, until nothing separates the cluster from the phase. Running again is the resume:
@@ -142,6 +145,8 @@ export class Rotation {
   async undo(number: number): Promise<PhaseOutcome> {
     const { plan, on } = await this.planUndo(number)
     if (plan.steps.length > 0 && !(await this.around.confirm(plan, on))) return 'declined'
+    if (plan.steps.length > 0)
+      await this.record({ kind: 'phase', phase: number, event: 'begun', detail: undoing })
     await this.performAll(plan.steps)
     await this.record({ kind: 'phase', phase: number, event: 'undone' })
     return 'held'
@@ -153,20 +158,18 @@ export class Rotation {
     sections: readonly SectionName[] = phase.sees,
   ): Promise<{ seen: Picture; target: Target }> {
     const wanted = [...new Set([...sections, ...targetSections])]
-    const observed = (await this.around.observer.observe(wanted)) as Picture
-    const seen: Picture = {
-      ...observed,
-      evidence: evidenceIn(this.entries),
-      intents: intentsIn(this.entries),
-    }
+    const remembered = changesIn(this.entries).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
+    const observed = (await this.around.observer.observe(wanted, remembered)) as Picture
+    const entries = sinceTakenBack(this.entries)
+    const seen: Picture = { ...observed, evidence: evidenceIn(entries), intents: intentsIn(entries) }
     const { wish } = this.around
-    const waivers = new Set([...wish.waivers, ...waiversIn(this.entries)])
+    const waivers = new Set([...wish.waivers, ...waiversIn(entries)])
     const target = targetOf(seen, { ...wish, waivers }, changesIn(this.entries))
     const certificates = new Map(seen.certificates)
     for (const { oldCa, newCa, bridge } of target.changes) {
       for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
     }
-    return { seen: { ...seen, certificates }, target }
+    return { seen: ofThisCluster({ ...seen, certificates }, target), target }
   }
 
   private async carryOut(phase: Phase): Promise<PhaseOutcome> {
@@ -362,6 +365,16 @@ export class Rotation {
     this.writing = written.catch(() => {})
     return written
   }
+}
+
+/** Returns the picture without kubeconfigs on nodes that are of another cluster, or of no cluster. */
+function ofThisCluster(seen: Picture, target: Target): Picture {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined || seen.kubeconfigs === undefined) return seen
+  const kubeconfigs = seen.kubeconfigs.filter(
+    ({ at }) => at === undefined || isOfCluster(seen, fileAt(seen, at.node, at.path), change),
+  )
+  return { ...seen, kubeconfigs }
 }
 
 /** Throws KCERT_ROTATION_REFUSED when the steps would break a connection, in whatever order they come to be done or stop. */

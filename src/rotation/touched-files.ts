@@ -1,6 +1,6 @@
 import type { CopiedFile } from './action.ts'
 import { caFileOf, keyBeside } from './material.ts'
-import { byNode, fileAt, onNode, type Seen } from './picture.ts'
+import { byNode, fileAt, onNode, type Seen, servingPathOf } from './picture.ts'
 import { caNames } from './target.ts'
 import { trustFlags } from './trust-files.ts'
 
@@ -40,10 +40,14 @@ export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly Copied
     }
   }
   for (const kubelet of onNode(seen.kubelets, node)) {
-    for (const path of [kubelet.clientCaFile, kubelet.kubeconfig, kubelet.clientCurrent]) {
+    for (const path of [
+      kubelet.clientCaFile,
+      kubelet.kubeconfig,
+      kubelet.clientCurrent,
+      servingPathOf(kubelet),
+    ]) {
       if (path !== undefined) paths.add(path)
     }
-    if (kubelet.servingCurrent !== undefined) paths.add(kubelet.servingCurrent)
   }
   const kubeconfigs = byNode(seen.kubeconfigs, ({ at }) => at?.node ?? '').get(node) ?? []
   for (const { at } of kubeconfigs) if (at !== undefined) paths.add(at.path)

@@ -1,13 +1,14 @@
 import type { WriteFile } from './action.ts'
 import {
   type ComponentName,
+  type ComponentPicture,
   certificatesIn,
   type FilePicture,
   fileAt,
   type ProcessId,
   type Seen,
 } from './picture.ts'
-import { type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
+import { type CaChange, type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
 
 // Files of CAs by which a process verifies those who come to it, or whom it goes to.
 
@@ -27,6 +28,7 @@ interface TrustFlag {
   readonly reload: TrustFile['reload']
 }
 
+const kubeletCaFlag = 'kubelet-certificate-authority'
 const clientCa: TrustFlag = { flag: 'client-ca-file', ca: 'cluster', reload: 'hot' }
 const requestheaderCa: TrustFlag = {
   flag: 'requestheader-client-ca-file',
@@ -40,7 +42,7 @@ export const trustFlags = {
     clientCa,
     requestheaderCa,
     // The connection to kubelets is made once; its CAs are never read again.
-    { flag: 'kubelet-certificate-authority', ca: 'cluster', reload: 'start' },
+    { flag: kubeletCaFlag, ca: 'cluster', reload: 'start' },
   ],
   'kube-controller-manager': [clientCa, requestheaderCa],
   'kube-scheduler': [clientCa, requestheaderCa],
@@ -80,10 +82,34 @@ export function distinctFiles(files: readonly TrustFile[]): readonly TrustFile[]
   return [...new Map(files.map((file) => [`${file.node}:${file.path}`, file])).values()]
 }
 
-/** True when the file holds the new CA of its kind. */
-export function holdsNew(seen: Seen<'files'>, { node, path, ca }: TrustFile, target: Target): boolean {
-  const change = changeOf(target, ca)
-  return change === undefined || certificatesIn(fileAt(seen, node, path)).includes(change.newCa.digest)
+/** True when the file holds the new CA of its kind, or is none of this rotation's. */
+export function holdsNew(seen: Seen<'files'>, file: TrustFile, target: Target): boolean {
+  const change = changeOf(target, file.ca)
+  const certificates = certificatesIn(fileAt(seen, file.node, file.path))
+  return (
+    change === undefined ||
+    certificates.includes(change.newCa.digest) ||
+    (file.flag === kubeletCaFlag && verifiesByOthers(certificates, change))
+  )
+}
+
+/** Kubelets may serve certificates of a CA of their own: whoever verifies them by that one alone learns of no other. */
+function verifiesByOthers(certificates: readonly string[], { oldCa, newCa }: CaChange): boolean {
+  return (
+    certificates.length > 0 && !certificates.includes(oldCa.digest) && !certificates.includes(newCa.digest)
+  )
+}
+
+/** Returns the file by which an API server verifies kubelets, where it is the rotated CA's. It is read once. */
+export function kubeletCaFileOf(
+  seen: Seen<'files'>,
+  { node, flags }: ComponentPicture,
+  target: Target,
+): string | undefined {
+  const change = changeOf(target, 'cluster')
+  const path = flags[kubeletCaFlag]
+  if (change === undefined || path === undefined) return undefined
+  return verifiesByOthers(certificatesIn(fileAt(seen, node, path)), change) ? undefined : path
 }
 
 /** True when the file still holds the old CA of its kind. */

@@ -1,4 +1,5 @@
 import type { PatchObject, WriteFile } from './action.ts'
+import { copiesIndex } from './material.ts'
 import type { Before } from './phase.ts'
 import { type CopyPicture, fileAt, type Seen } from './picture.ts'
 
@@ -31,6 +32,21 @@ function restoreFile(phase: number, copy: FileCopy, now: Seen<'files'>): WriteFi
         ? { kind: 'nothing' }
         : { kind: 'copy', digest }
   return [{ kind: 'write-file', phase, node, path, replaces: file?.digest ?? 'absent', content, mode }]
+}
+
+/** Returns the writings that put the copies of these nodes aside, so that no later rotation takes them for what was before it. */
+export function puttingCopiesAside(phase: number, { copies }: Seen<'copies'>): WriteFile[] {
+  const nodes = new Set(copies.map(({ node }) => node))
+  const content = { kind: 'copies-over' } as const
+  return [...nodes].map((node) => ({
+    kind: 'write-file',
+    phase,
+    node,
+    path: copiesIndex,
+    replaces: 'absent',
+    content,
+    mode: 0o600,
+  }))
 }
 
 /** Returns the patches that restore copied objects of these kinds; `versionOf` tells what is there now. */

@@ -7,12 +7,22 @@ import { evidenceIn } from './journal.ts'
 import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
 import type { Gap } from './phase.ts'
 import { presentersOfOldCa } from './phases/11-verify.ts'
-import { type FilePicture, fileAt, type Picture, type PodPicture } from './picture.ts'
+import {
+  clientPathOf,
+  type FilePicture,
+  fileAt,
+  type Picture,
+  type PodPicture,
+  servingPathOf,
+} from './picture.ts'
 import type { RotationVerification } from './report.ts'
 import { componentsNamed } from './restart.ts'
+import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { holdsNew, holdsOld, kubeletTrustFiles, trustFilesOf } from './trust-files.ts'
 import { authorityViews, certificateViews, evidenceView, timeOf } from './views.ts'
+
+const rightToList = 'ask for the right to list configmaps and secrets in all namespaces'
 
 type Check = RotationVerification['checks'][number]
 
@@ -79,6 +89,10 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
         .filter(({ file, ca }) => isOld(seen, target, file, ca))
         .map(({ at }) => gap(at, 'signed by the old CA')),
     ),
+    check('stored', 'no ConfigMap or Secret of others goes by the old CA alone', seen.stored.lookedAt, [
+      ...storingOldAlone(seen, target).map((one) => gap(one.at, one.what, cureOfStored(one))),
+      ...unreadKinds(seen).map((what) => gap('API server', what, rightToList)),
+    ]),
     check(
       'verifiers',
       'every verifier trusts the new CA',
@@ -194,9 +208,9 @@ function ownLeaves(seen: Picture): readonly OwnLeaf[] {
         return file === undefined ? [] : leaf(api.node, file.path, leafFlags[role].ca)
       }),
     ),
-    ...seen.kubelets.flatMap(({ node, clientCurrent, servingCurrent }) => [
-      ...leaf(node, clientCurrent, 'cluster'),
-      ...leaf(node, servingCurrent, 'cluster'),
+    ...seen.kubelets.flatMap((kubelet) => [
+      ...leaf(kubelet.node, clientPathOf(kubelet), 'cluster'),
+      ...leaf(kubelet.node, servingPathOf(kubelet), 'cluster'),
     ]),
     ...seen.kubeconfigs.flatMap(({ at }) => (at === undefined ? [] : leaf(at.node, at.path, 'cluster'))),
   ]

@@ -1,7 +1,8 @@
 import type { Action, Probe, ProbeSubject } from './action.ts'
-import { fileAt, type ProcessId, type Seen } from './picture.ts'
+import type { Digest } from './certificate-record.ts'
+import { type ComponentPicture, fileAt, type Seen } from './picture.ts'
 import { isProven, probe } from './proof.ts'
-import { changeOf, type Target } from './target.ts'
+import { type CaName, changeOf, type Target } from './target.ts'
 import type { TrustFile } from './trust-files.ts'
 
 // Proof that a verifier of client certificates has read its file: a certificate sent by force.
@@ -39,11 +40,12 @@ export function provingAll(phase: number, files: readonly TrustFile[], target: T
     .flatMap((file) => clientSubjects(file, target).map((subject) => probe(phase, subject)))
 }
 
-/** Schedulers without flags of their own know clients by what API servers publish in extension-apiserver-authentication. */
-export function schedulersByConfigMap(seen: Seen<'components'>): readonly ProcessId[] {
-  return seen.components
-    .filter(({ name, flags }) => name === 'kube-scheduler' && flags['client-ca-file'] === undefined)
-    .map(({ id }) => id)
+/** True for those that know clients by what API servers publish in extension-apiserver-authentication. */
+export function knowsByConfigMap({ name, flags }: ComponentPicture): boolean {
+  const isOne = name === 'kube-scheduler' || name === 'kube-controller-manager'
+  if (!isOne || flags['client-ca-file'] !== undefined) return false
+  // Without a kubeconfig to look it up by, they take every client for anonymous, whatever certificate it shows.
+  return flags['authentication-kubeconfig'] !== undefined && flags['authentication-skip-lookup'] !== 'true'
 }
 
 export function unprovenSchedulers(
@@ -52,21 +54,36 @@ export function unprovenSchedulers(
 ): readonly ProbeSubject[] {
   if (changeOf(target, 'cluster') === undefined) return []
   const since = seen.extensionAuthentication?.changedAtMs ?? 0
-  return schedulersByConfigMap(seen).flatMap((process) =>
-    clientSubjects({ process, ca: 'cluster' }, target).filter((subject) => !isProven(seen, subject, since)),
-  )
+  return seen.components
+    .filter(knowsByConfigMap)
+    .flatMap(({ id }) =>
+      clientSubjects({ process: id, ca: 'cluster' }, target).filter(
+        (subject) => !isProven(seen, subject, since),
+      ),
+    )
 }
 
-/** Returns the wait until API servers publish what they hold, and nothing else. */
+/**
+ * Returns the wait until API servers publish these generations of the CAs that are rotated, and no other of the two. What else their
+ * files hold, or an earlier rotation left in the ConfigMap, is not asked for.
+ */
 export function awaitExtension(
   phase: number,
-  client: readonly string[],
-  requestheader: readonly string[],
+  target: Target,
+  generations: readonly ('oldCa' | 'newCa')[],
 ): Action {
+  const held = (ca: CaName): readonly Digest[] => {
+    const change = changeOf(target, ca)
+    return change === undefined ? [] : generations.map((generation) => change[generation].digest)
+  }
+  const [client, requestheader] = [held('cluster'), held('front-proxy')]
+  const lacks = target.changes
+    .flatMap(({ oldCa, newCa }) => [oldCa.digest, newCa.digest])
+    .filter((digest) => !client.includes(digest) && !requestheader.includes(digest))
   return {
     kind: 'wait',
     phase,
-    until: { kind: 'extension-authentication', client, requestheader },
+    until: { kind: 'extension-authentication', client, requestheader, lacks },
     because: 'API servers publish their client CAs in extension-apiserver-authentication',
     deadlineMs: 120_000,
   }

@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
+import { syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
 
 /** A file that grows at its end. Whoever uses it holds its lock. */
@@ -23,9 +24,11 @@ export class AppendFile {
 
   /** Adds octets and returns once they are on the disk: all of them, or none and KCERT_FILE_NOT_WRITTEN. */
   append(octets: Uint8Array): void {
-    const isNew = !fs.existsSync(this.name)
+    let isNew = false
     this.write(fs.constants.O_WRONLY | fs.constants.O_CREAT, (descriptor) => {
       const { size } = fs.fstatSync(descriptor)
+      // An empty one is what a process has left that ended before its folder was durable.
+      isNew = size === 0
       try {
         for (let at = 0; at < octets.length; )
           at += fs.writeSync(descriptor, octets, at, octets.length - at, size + at)
@@ -35,7 +38,7 @@ export class AppendFile {
         throw error
       }
     })
-    if (isNew) this.syncFolder()
+    if (isNew) syncFolder(this.name, dirname(this.name), fs)
     noteChange(`${this.name} has a new line`)
   }
 
@@ -69,15 +72,6 @@ export class AppendFile {
     try {
       if (!fs.fstatSync(descriptor).isFile()) throw new Error('it is not a regular file')
       return act(descriptor)
-    } finally {
-      fs.closeSync(descriptor)
-    }
-  }
-
-  private syncFolder(): void {
-    const descriptor = fs.openSync(dirname(this.name), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)
-    try {
-      fs.fsyncSync(descriptor)
     } finally {
       fs.closeSync(descriptor)
     }

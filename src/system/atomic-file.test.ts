@@ -144,8 +144,14 @@ test('what cannot be written says why and what to do', () => {
   const error = errorOf(() => writeFileAtomically(join(folder, 'none/x.prom'), 'x', { mode: 0o644 }))
   expect([error.code, error.exitCode]).toEqual(['KCERT_FILE_NOT_WRITTEN', 4])
   expect(error.message).toBe(`${folder}/none/x.prom could not be written; what was there is untouched`)
-  expect(error.why).toMatch(/^ENOENT/)
-  expect(error.next).toContain(`df ${folder}/none`)
+  expect([error.why, error.next]).toEqual([`there is no folder ${folder}/none`, `mkdir -p ${folder}/none`])
+  const full = callsWith((name) => {
+    if (name !== 'writeSync') return
+    throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+  })
+  const other = errorOf(() => writeFileAtomically(join(folder, 'y.prom'), 'x', { mode: 0o644 }, full))
+  expect(other.why).toMatch(/^ENOSPC/)
+  expect(other.next).toContain(`df ${folder}`)
 })
 
 describe('whatever fails', () => {

@@ -98,21 +98,26 @@ function writeTemporary(
   before: fs.Stats | undefined,
   calls: FileCalls,
 ): void {
-  // Nobody else can open it before it has its owner and mode, and there is nothing in it until then.
-  const descriptor = calls.openSync(
-    path,
-    fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
-    0o600,
-  )
+  const descriptor = openTemporary(path, calls)
   try {
     if (before) keepOwner(descriptor, before, calls)
-    calls.fchmodSync(descriptor, before ? before.mode & 0o7777 : newMode)
-    writeAll(descriptor, bytes, calls)
+    fill(descriptor, bytes, before ? before.mode & 0o7777 : newMode, calls)
     calls.fsyncSync(descriptor)
     checkWritten(descriptor, bytes, calls)
   } finally {
     calls.closeSync(descriptor)
   }
+}
+
+/** Returns the descriptor of a new file. Nobody else can open it before it has its owner and mode, and there is nothing in it until then. */
+export function openTemporary(path: string, calls: FileCalls): number {
+  return calls.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600)
+}
+
+/** Gives a new file its mode, then its content. */
+export function fill(descriptor: number, bytes: Uint8Array, mode: number, calls: FileCalls): void {
+  calls.fchmodSync(descriptor, mode)
+  writeAll(descriptor, bytes, calls)
 }
 
 function keepOwner(descriptor: number, { uid, gid }: fs.Stats, calls: FileCalls): void {
@@ -130,7 +135,8 @@ function writeAll(descriptor: number, bytes: Uint8Array, calls: FileCalls): void
   }
 }
 
-function checkWritten(descriptor: number, bytes: Uint8Array, calls: FileCalls): void {
+/** Throws where a file does not hold what was written. */
+export function checkWritten(descriptor: number, bytes: Uint8Array, calls: FileCalls): void {
   // One byte more than was written, to see that nothing follows.
   const found = Buffer.alloc(bytes.length + 1)
   let total = 0
@@ -198,13 +204,17 @@ function linked(path: string): KcertError {
 }
 
 /** Returns the error of a write that failed and changed nothing. */
-export function notWritten(path: string, cause: Error): KcertError {
+export function notWritten(path: string, cause: NodeJS.ErrnoException): KcertError {
+  const folder = dirname(path)
+  const isNowhere = cause.code === 'ENOENT' && !fs.existsSync(folder)
   return new KcertError(
     'KCERT_FILE_NOT_WRITTEN',
     `${path} could not be written; what was there is untouched`,
     {
-      why: cause.message,
-      next: `look at the folder and its space: ls -ld ${dirname(path)}; df ${dirname(path)}`,
+      why: isNowhere ? `there is no folder ${folder}` : cause.message,
+      next: isNowhere
+        ? `mkdir -p ${folder}`
+        : `look at the folder and its space: ls -ld ${folder}; df ${folder}`,
       cause,
     },
   )

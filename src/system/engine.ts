@@ -13,6 +13,7 @@ export function isMuch({ length }: Uint8Array): boolean {
  * where it would cost more than it saves.
  */
 export function prepareForMuch(): void {
+  globalThis.kcertEngineIsTuned = true
   // A young generation that grows only holds twice what lives on: 10,000 certificates take a third less memory this way.
   setFlagsFromString('--semi-space-growth-factor=1')
   // So small a one is collected before a second thread is awake.

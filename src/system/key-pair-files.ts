@@ -17,31 +17,34 @@ interface Note {
   readonly certificate: string
   readonly keyPath: string
   readonly keySha256: string
+  /** Of the certificate's file, where there was none. */
+  readonly mode: number
 }
 
 /**
- * Writes a certificate and its private key so that after any crash, once `finishKeyPair` has run, both are old or both new.
+ * Writes a certificate, or a request, and its private key so that after any crash, once `finishKeyPair` has run, both are old or both new.
  * When it fails, both are as they were. The caller holds the lock of the certificate's path.
  */
 export function writeKeyPair(
   certificate: FileContent,
   key: FileContent,
-  choice: OutputChoice,
+  choice: OutputChoice & { readonly mode?: number },
   calls: FileCalls = fs,
 ): void {
+  const { mode = 0o644 } = choice
   checkKeyPath(key.path, choice)
   checkOutputPath(certificate.path, choice)
   const note = notePath(certificate.path)
   const before = { certificate: contentOf(certificate.path), key: contentOf(key.path) }
-  writeFileAtomically(note, noteOf(certificate, key), { mode: 0o600 }, calls)
+  writeFileAtomically(note, noteOf(certificate, key, mode), { mode: 0o600 }, calls)
   try {
     writeKeyFile(key.path, key.content, choice, calls)
     const exclusive = !choice.replace
-    writeFileAtomically(certificate.path, certificate.content, { mode: 0o644, exclusive }, calls)
+    writeFileAtomically(certificate.path, certificate.content, { mode, exclusive }, calls)
   } catch (error) {
     // The certificate first: where the key cannot be put back, the note still knows how to finish the pair.
     const isRestored =
-      restore(certificate.path, before.certificate, { mode: 0o644 }, calls) &&
+      restore(certificate.path, before.certificate, { mode }, calls) &&
       restore(key.path, before.key, { mode: 0o600, secret: true }, calls)
     if (isRestored) removeQuietly(note, calls)
     throw error
@@ -60,7 +63,7 @@ export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten'
   const note = readNote(text)
   const key = note && contentOf(note.keyPath)
   const isFinished = key !== undefined && sha256(key) === note!.keySha256
-  if (isFinished) writeFileAtomically(certificatePath, note!.certificate, { mode: 0o644 })
+  if (isFinished) writeFileAtomically(certificatePath, note!.certificate, { mode: note!.mode })
   fs.unlinkSync(path)
   return isFinished ? 'finished' : 'forgotten'
 }
@@ -77,11 +80,12 @@ function notePath(certificatePath: string): string {
   )
 }
 
-function noteOf(certificate: FileContent, key: FileContent): string {
+function noteOf(certificate: FileContent, key: FileContent, mode: number): string {
   const note: Note = {
     certificate: certificate.content,
     keyPath: resolve(key.path),
     keySha256: sha256(key.content),
+    mode,
   }
   return JSON.stringify(note)
 }
@@ -92,7 +96,7 @@ function readNote(text: string): Note | undefined {
     const isNote = [note.certificate, note.keyPath, note.keySha256].every(
       (member) => typeof member === 'string',
     )
-    return isNote ? note : undefined
+    return isNote ? { ...note, mode: note.mode ?? 0o644 } : undefined
   } catch {
     return undefined
   }

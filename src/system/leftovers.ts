@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readdirSync, readlinkSync, unlinkSync } from 'node:fs'
+import { readdirSync, unlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { bootId, startedTicksOf } from './process-identity.ts'
+import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
 
 // A process that is killed between writing a temporary file and putting it in place leaves it behind, with the private key that
 // may be in it. Its name says whose it is, so that the next kcert can tell it from the file of a living one.
@@ -14,6 +14,11 @@ const swept = new Set<string>()
 /** Returns whether a file name is one of kcert's own unfinished writes. */
 export function isTemporaryName(name: string): boolean {
   return name.startsWith('.') && name.endsWith(suffix)
+}
+
+/** Returns whether a file name is that of a temporary file whose process is alive, or cannot be asked about from here. */
+export function isOfLiving(name: string): boolean {
+  return isTemporaryName(name) && owned.test(name) && !isLeftover(name)
 }
 
 /** Returns a new name for a temporary file of this process beside the file of that name. */
@@ -46,15 +51,7 @@ function isLeftover(name: string): boolean {
 
 /** Tells the machine, and the container on it, from others: process ids mean something there alone. */
 function machine(): string {
-  return short(`${hostname()} ${processNamespace()}`)
-}
-
-function processNamespace(): string {
-  try {
-    return readlinkSync('/proc/self/ns/pid')
-  } catch {
-    return ''
-  }
+  return short(`${hostname()} ${processNamespace() ?? ''}`)
 }
 
 function short(text: string): string {

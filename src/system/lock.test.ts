@@ -4,6 +4,9 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { lockPath, withLock } from './lock.ts'
+import { processNamespace } from './process-identity.ts'
+
+const namespace = processNamespace()
 
 function pathIn(): string {
   const folder = fs.mkdtempSync(join(tmpdir(), 'kcert-lock-'))
@@ -58,13 +61,24 @@ test('the lock of a process that was killed is taken over', async () => {
 test('a process id that is used again does not keep a dead lock alive', async () => {
   const path = pathIn()
   const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  const holder = { pid: process.pid, host: hostname(), bootId, startedTicks: '1', token: 'x' }
+  const holder = { pid: process.pid, host: hostname(), namespace, bootId, startedTicks: '1', token: 'x' }
   fs.writeFileSync(lockPath(path), JSON.stringify(holder))
   expect(await withLock(path, () => 'ours', 5000)).toBe('ours')
 })
 
 test.each([
   ['another machine', JSON.stringify({ pid: 1, host: 'elsewhere', bootId: '', startedTicks: '', token: '' })],
+  [
+    'a container that has the name of this machine',
+    JSON.stringify({
+      pid: 2 ** 30,
+      host: hostname(),
+      namespace: 'pid:[1]',
+      bootId: '',
+      startedTicks: '1',
+      token: '',
+    }),
+  ],
   ['nobody who can be read', 'nonsense'],
 ])('the lock of %s is left alone, with the command that removes it', async (_, content) => {
   const path = pathIn()
@@ -83,7 +97,7 @@ test('many processes that find the same dead lock count to the same number', () 
   const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   fs.writeFileSync(
     lockPath(path),
-    JSON.stringify({ pid: 2 ** 30, host: hostname(), bootId, startedTicks: '1', token: 'x' }),
+    JSON.stringify({ pid: 2 ** 30, host: hostname(), namespace, bootId, startedTicks: '1', token: 'x' }),
   )
   const script = `import { readFileSync, writeFileSync } from 'node:fs'
     import { withLock } from ${JSON.stringify(join(import.meta.dirname, 'lock.ts'))}
@@ -97,6 +111,28 @@ test('many processes that find the same dead lock count to the same number', () 
   const { status, stderr } = spawnSync('sh', ['-c', `${command} wait`], { encoding: 'utf8' })
   expect([status, stderr]).toEqual([0, ''])
   expect(fs.readFileSync(counter, 'utf8')).toBe('60')
+})
+
+test('a process that died while it took over from a dead one keeps nobody out', async () => {
+  const path = pathIn()
+  const bootId = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  const dead = { pid: 2 ** 30, host: hostname(), namespace, bootId, startedTicks: '1', token: 'x' }
+  fs.writeFileSync(lockPath(path), JSON.stringify(dead))
+  const script = `import { withLock } from ${JSON.stringify(join(import.meta.dirname, 'lock.ts'))}
+    await withLock(${JSON.stringify(path)}, () => {})`
+  // Killed in the call that would take the dead lock away: its claim lies there.
+  const preload = `${path}.cjs`
+  fs.writeFileSync(
+    preload,
+    `const fs = require('node:fs')
+    const unlinkSync = fs.unlinkSync
+    fs.unlinkSync = (name) => (name.endsWith('.lock.kcert-tmp') ? process.kill(process.pid, 'SIGKILL') : unlinkSync(name))
+    require('node:module').syncBuiltinESMExports()`,
+  )
+  const { signal } = spawnSync(process.execPath, ['-r', preload, '--input-type=module', '-e', script])
+  expect(signal).toBe('SIGKILL')
+  expect(fs.readdirSync(join(path, '..')).filter((name) => name.startsWith('.claim-'))).toHaveLength(1)
+  expect(await withLock(path, () => 'ours', 0)).toBe('ours')
 })
 
 test('a folder where no file can be made is said', async () => {

@@ -1,9 +1,10 @@
-import { randomBytes } from 'node:crypto'
-import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { linkSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
-import { bootId, startedTicksOf } from './process-identity.ts'
+import { isOfLiving, temporaryName } from './leftovers.ts'
+import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
 
 // One kcert at a time on a file: a lock file beside it, that names the process which holds it. It guards one machine only:
 // of a holder on another machine, or in another container, nobody here can tell whether it still runs.
@@ -11,6 +12,8 @@ import { bootId, startedTicksOf } from './process-identity.ts'
 interface Holder {
   readonly pid: number
   readonly host: string
+  /** Of its process id: a container may have the name of its machine. */
+  readonly namespace?: string | undefined
   /** Of this start of the machine, and of the process in it: process ids are used again. */
   readonly bootId: string
   readonly startedTicks: string
@@ -18,6 +21,9 @@ interface Holder {
 }
 
 const retryMs = 25
+
+/** How often those who see the same dead holder at once may get in each other's way before it counts as waiting. */
+const mostWithdrawals = 200
 
 /**
  * Returns what `act` returns, done while no other kcert works on the file. A lock whose process has died is taken over.
@@ -30,16 +36,24 @@ export async function withLock<Result>(
 ): Promise<Result> {
   const lock = lockPath(path)
   const mine = JSON.stringify(thisProcess())
-  for (let waited = 0; !take(lock, mine, path); waited += retryMs) {
+  let withdrawals = 0
+  for (let waited = 0; !take(lock, mine, path); ) {
     // Whoever does not wait takes over from the dead all the same.
-    if (breakIfDead(lock, mine, path)) continue
+    const outcome = breakIfDead(lock, mine, path)
+    if (outcome === 'broken') continue
+    if (outcome === 'withdrawn' && withdrawals++ < mostWithdrawals) {
+      await pause(randomInt(retryMs))
+      continue
+    }
     if (waited >= waitMs) throw locked(path, lock)
-    await new Promise((resolve) => setTimeout(resolve, retryMs))
+    await pause(retryMs)
+    waited += retryMs
   }
   try {
     return await act()
   } finally {
-    if (contentOf(lock) === mine) unlinkSync(lock)
+    // What was done is done: where the lock cannot be taken away, it is that of a dead process soon.
+    if (contentOf(lock) === mine) removeQuietly(lock)
   }
 }
 
@@ -50,43 +64,49 @@ export function lockPath(path: string): string {
 
 /** True when the lock is ours now. Its content is there from the first moment, for it is linked into place. */
 function take(lock: string, content: string, path: string): boolean {
-  const prepared = `${lock}.${randomBytes(6).toString('hex')}.kcert-tmp`
+  const prepared = join(dirname(lock), temporaryName('lock'))
   try {
     writeFileSync(prepared, content, { mode: 0o600, flag: 'wx' })
     linkSync(prepared, lock)
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} cannot be locked`, {
-      why: (error as Error).message,
-      next: `ls -ld ${dirname(path)}`,
-      cause: error,
-    })
+    throw notLocked(path, error as Error)
   } finally {
     removeQuietly(prepared)
   }
 }
 
 /**
- * Removes the lock of a process that has died; true when it did. Only who holds the second lock may do so: without it, two who see the same dead
- * holder would remove each other's new lock.
+ * Removes the lock of a process that has died. Two who see the same dead holder must not both remove it, for the second would take away
+ * the lock of whoever came in between. So each first lays down a claim under a name of its own and then looks for others': of two, one at
+ * least sees the other and withdraws. A claim of a process that died in this is told by its name, and counts no more.
  */
-function breakIfDead(lock: string, mine: string, path: string): boolean {
-  if (!isDead(contentOf(lock))) return false
-  const second = `${lock}.break.kcert-tmp`
-  if (!take(second, mine, path)) return false
+function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'withdrawn' | 'alive' {
+  if (!isDead(contentOf(lock))) return 'alive'
+  const about = `claim-${createHash('sha256').update(basename(lock)).digest('hex').slice(0, 16)}`
+  const claim = temporaryName(about)
   try {
-    const isStillDead = isDead(contentOf(lock))
-    if (isStillDead) unlinkSync(lock)
-    return isStillDead
+    writeFileSync(join(dirname(lock), claim), mine, { mode: 0o600, flag: 'wx' })
+    const others = readdirSync(dirname(lock)).filter(
+      (name) => name.startsWith(`.${about}.`) && name !== claim && isOfLiving(name),
+    )
+    if (others.length > 0) return 'withdrawn'
+    // Somebody may have been here before this claim was laid down.
+    if (!isDead(contentOf(lock))) return 'alive'
+    unlinkSync(lock)
+    return 'broken'
+  } catch (error) {
+    throw notLocked(path, error as Error)
   } finally {
-    removeQuietly(second)
+    removeQuietly(join(dirname(lock), claim))
   }
 }
 
 function isDead(content: string | undefined): boolean {
   const holder = content === undefined ? undefined : holderOf(content)
-  if (holder === undefined || holder.host !== hostname()) return false
+  if (holder === undefined || holder.host !== hostname() || holder.namespace !== processNamespace())
+    return false
   return holder.bootId !== bootId() || startedTicksOf(holder.pid) !== holder.startedTicks
 }
 
@@ -103,6 +123,7 @@ function thisProcess(): Holder {
   return {
     pid: process.pid,
     host: hostname(),
+    namespace: processNamespace(),
     bootId: bootId(),
     startedTicks: startedTicksOf(process.pid),
     token: randomBytes(8).toString('hex'),
@@ -123,6 +144,18 @@ function removeQuietly(path: string): void {
   } catch {
     // It was never made.
   }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+function notLocked(path: string, cause: Error): KcertError {
+  return new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} cannot be locked`, {
+    why: cause.message,
+    next: `ls -ld ${dirname(path)}`,
+    cause,
+  })
 }
 
 function locked(path: string, lock: string): KcertError {

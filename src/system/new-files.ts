@@ -1,12 +1,23 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { KcertError } from '../errors/kcert-error.ts'
-import { alreadyThere, notWritten, removeQuietly, syncFolder } from './atomic-file.ts'
+import {
+  alreadyThere,
+  checkWritten,
+  fill,
+  notWritten,
+  openTemporary,
+  removeQuietly,
+  syncFolder,
+} from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
 import { removeLeftovers, temporaryName } from './leftovers.ts'
 
-const syncFile = promisify(fs.fsync)
+function syncFile(descriptor: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fs.fsync(descriptor, (error) => (error ? reject(error) : resolve()))
+  })
+}
 
 /** Few systems let a process open fewer. */
 const openAtOnce = 128
@@ -24,7 +35,7 @@ export interface NewFile {
 export async function writeNewFiles(files: readonly NewFile[]): Promise<(KcertError | undefined)[]> {
   const failures: (KcertError | undefined)[] = []
   for (let start = 0; start < files.length; start += openAtOnce) {
-    const opened = files.slice(start, start + openAtOnce).map(openTemporary)
+    const opened = files.slice(start, start + openAtOnce).map(begin)
     const synced = await Promise.all(opened.map(toDisk))
     failures.push(...synced.map(giveName))
   }
@@ -34,32 +45,37 @@ export async function writeNewFiles(files: readonly NewFile[]): Promise<(KcertEr
 /** A file under its temporary name, and why it is not to get its own. */
 interface Unnamed {
   readonly path: string
+  readonly bytes: Uint8Array
   readonly temporary: string
   readonly descriptor: number | undefined
   readonly failure: KcertError | undefined
 }
 
-function openTemporary({ path, text }: NewFile): Unnamed {
+function begin({ path, text }: NewFile): Unnamed {
   const temporary = join(dirname(path), temporaryName(basename(path)))
+  const bytes = Buffer.from(text)
   let descriptor: number | undefined
   removeLeftovers(dirname(path))
   unfinished.add(temporary)
   try {
-    descriptor = fs.openSync(temporary, 'wx', 0o600)
-    fs.fchmodSync(descriptor, 0o644)
-    fs.writeFileSync(descriptor, text)
-    return { path, temporary, descriptor, failure: undefined }
+    descriptor = openTemporary(temporary, fs)
+    fill(descriptor, bytes, 0o644, fs)
+    return { path, bytes, temporary, descriptor, failure: undefined }
   } catch (error) {
-    return { path, temporary, descriptor, failure: notWritten(path, error as Error) }
+    return { path, bytes, temporary, descriptor, failure: notWritten(path, error as Error) }
   }
 }
 
 async function toDisk(file: Unnamed): Promise<Unnamed> {
-  const { path, descriptor, failure } = file
+  const { path, bytes, descriptor, failure } = file
   if (descriptor === undefined) return file
   try {
-    await syncFile(descriptor)
-    fs.closeSync(descriptor)
+    try {
+      await syncFile(descriptor)
+      if (failure === undefined) checkWritten(descriptor, bytes, fs)
+    } finally {
+      fs.closeSync(descriptor)
+    }
     return file
   } catch (error) {
     return { ...file, failure: failure ?? notWritten(path, error as Error) }

@@ -1,13 +1,44 @@
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
-import { writeFileAtomically } from './atomic-file.ts'
+import { removeQuietly, syncFolder, writeFileAtomically } from './atomic-file.ts'
+import { isTemporaryName } from './leftovers.ts'
 
-/** Makes a folder that its owner alone can look into. Throws KCERT_FILE_EXISTS when something is there that is no empty folder. */
+/**
+ * Makes a folder, and those above it that are missing; it is there after a power failure too. Throws KCERT_FILE_NOT_WRITTEN.
+ * One level at a time: Node's own way to make folders above a folder never ends in /proc.
+ */
+export function makeFolders(path: string, mode: number): void {
+  // What lies at the path, be it a file, is for the first write into it to tell.
+  if (fs.existsSync(path)) return
+  const above = dirname(path)
+  if (above !== path) makeFolders(above, mode)
+  try {
+    fs.mkdirSync(path, { mode })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the folder ${path} cannot be made`, {
+      why: (error as Error).message,
+      next: `name another, or look at the one above: ls -ld ${above}`,
+      cause: error,
+    })
+  }
+  syncFolder(path, above, fs)
+}
+
+// Lies in a folder as long as files are written into it, and names them.
+const unfinished = '.unfinished.kcert-tmp'
+
+/**
+ * Makes a folder that its owner alone can look into; what a run of `writeInto` that was stopped has left there is removed. Throws
+ * KCERT_FILE_EXISTS when something is there that is no empty folder.
+ */
 export function newFolder(path: string): void {
   try {
-    fs.mkdirSync(path, { recursive: true, mode: 0o700 })
-    if (fs.readdirSync(path).length > 0) throw exists(path, 'it is not empty')
+    makeFolders(path, 0o700)
+    removeUnfinished(path)
+    // What was killed in its first write is swept up by the next one.
+    if (fs.readdirSync(path).some((name) => !isTemporaryName(name))) throw exists(path, 'it is not empty')
     fs.chmodSync(path, 0o700)
   } catch (error) {
     if (error instanceof KcertError) throw error
@@ -17,19 +48,40 @@ export function newFolder(path: string): void {
   }
 }
 
-/** Writes files below a folder of `newFolder`, readable by their owner alone; each is whole or not there. */
+/**
+ * Writes files below a folder of `newFolder`, readable by their owner alone; each is whole or not there, and a folder that lacks one says so
+ * by a file of its own, for the next `newFolder`.
+ */
 export function writeInto(
   folder: string,
   files: readonly { readonly path: string; readonly content: Uint8Array | string }[],
 ): void {
-  const made = new Set<string>()
+  const marker = join(folder, unfinished)
+  const names = files.map(({ path }) => path)
+  writeFileAtomically(marker, JSON.stringify(names), { mode: 0o600, exclusive: true })
   for (const { path, content } of files) {
     const whole = join(folder, path)
-    const parent = dirname(whole)
-    if (!made.has(parent)) fs.mkdirSync(parent, { recursive: true, mode: 0o700 })
-    made.add(parent)
+    makeFolders(dirname(whole), 0o700)
     writeFileAtomically(whole, content, { mode: 0o600, exclusive: true, secret: true })
   }
+  removeQuietly(marker, fs)
+}
+
+/** Removes what is named as unfinished, and nothing else: whoever put the file there, a folder of somebody's stays as it is. */
+function removeUnfinished(folder: string): void {
+  const marker = join(folder, unfinished)
+  if (!fs.existsSync(marker)) return
+  const names: unknown = JSON.parse(fs.readFileSync(marker, 'utf8'))
+  if (!Array.isArray(names)) return
+  const files = names.filter((name) => typeof name === 'string' && !name.split('/').includes('..'))
+  const folders = new Set(files.map((name) => dirname(join(folder, name))).filter((path) => path !== folder))
+  for (const name of files) fs.rmSync(join(folder, name), { force: true })
+  for (const path of folders) {
+    for (const name of fs.existsSync(path) ? fs.readdirSync(path).filter(isTemporaryName) : [])
+      fs.unlinkSync(join(path, name))
+    if (fs.existsSync(path)) fs.rmdirSync(path)
+  }
+  for (const name of fs.readdirSync(folder).filter(isTemporaryName)) fs.unlinkSync(join(folder, name))
 }
 
 function exists(path: string, why: string): KcertError {

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import { type FileCalls, removeQuietly, writeFileAtomically } from './atomic-file.ts'
 
 export interface OutputChoice {
   /** --force: a file that is there is replaced. */
@@ -44,6 +44,11 @@ export function writePublicFile(path: string, text: string, choice: OutputChoice
   writeFileAtomically(path, text, { mode: 0o644, exclusive: !choice.replace }, calls)
 }
 
+/** Removes what is needed no more; what cannot be removed stays, and does no harm. */
+export function removeFile(path: string, calls: FileCalls = fs): void {
+  removeQuietly(path, calls)
+}
+
 /**
  * Replaces a file that everybody may read and returns where its old content is kept: `FILE.20261121T085731Z.bak` for this time,
  * `FILE.20261121T085731Z.2.bak` for the second of that time, with the mode that the file had. Undefined when there was no file.
@@ -56,15 +61,18 @@ export function replaceKeepingBackup(
 ): string | undefined {
   const found = lookAt(path)
   const backup =
-    found?.isFile() || found?.isSymbolicLink()
-      ? freeName(`${path}.${now.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`)
-      : undefined
+    found?.isFile() || found?.isSymbolicLink() ? freeName(`${path}.${fileStamp(now)}`) : undefined
   if (backup !== undefined) {
     const mode = fs.statSync(path).mode & 0o777
     writeFileAtomically(backup, fs.readFileSync(path), { mode, exclusive: true }, calls)
   }
   writePublicFile(path, text, { replace: true }, calls)
   return backup
+}
+
+/** Returns a time as it stands in the names of copies: 20261121T085731Z. */
+export function fileStamp(at: Date): string {
+  return at.toISOString().replaceAll(/[-:]|\.\d+/g, '')
 }
 
 function freeName(stem: string): string {

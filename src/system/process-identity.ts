@@ -1,10 +1,22 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 
 // Which process it was: ids are used again, so they count with the start of the machine and of the process.
 
 /** Returns what is another at each start of the machine; empty where the system does not say. */
 export function bootId(): string {
   return contentOf('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
+}
+
+/**
+ * Returns what tells this machine's processes, and those of a container on it, from others': process ids mean something there alone, and a
+ * container may have the name of its machine. Undefined where there is no /proc.
+ */
+export function processNamespace(): string | undefined {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return undefined
+  }
 }
 
 /** Returns when the process began; empty when there is none. Where there is no /proc, whether it is there at all. */

@@ -1,10 +1,58 @@
+import { type IncomingMessage, request } from 'node:http'
 import { isIP } from 'node:net'
 import { Duplex } from 'node:stream'
-import { connect as connectTls, type DetailedPeerCertificate, type TLSSocket } from 'node:tls'
-import { certificateList } from './certificate-list.ts'
+import {
+  connect as connectTls,
+  createSecureContext,
+  type DetailedPeerCertificate,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls'
+import { type ServerFlight, serverFlight } from './server-flight.ts'
 
 // A handshake's answer is a few KiB; a server that talks more is no server to listen to.
 const mostBytesKept = 1024 * 1024
+const mostOfAnswer = 64 * 1024
+
+export type TlsVersion = 'TLSv1.2' | 'TLSv1.3'
+
+export interface HandshakeOptions {
+  /** What SNI says when it is a name. */
+  readonly host: string
+  /** For all of it, the answer to a request included. */
+  readonly timeoutMs: number
+  /** This version and no other. */
+  readonly version?: TlsVersion | undefined
+  /** PEM; shown to a server that asks for one, of whatever CA. */
+  readonly client?: { readonly certificate: string; readonly key: string } | undefined
+  /** Asked where a client certificate was shown: with TLS 1.3 a server refuses it after the handshake only. */
+  readonly ask?: HttpQuestion | undefined
+}
+
+export interface HttpQuestion {
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+export interface Handshake {
+  /** DER, in the order that it was sent; there is at least one. */
+  readonly chain: readonly Buffer[]
+  /** Names (DER) of the CAs that the server takes client certificates of; undefined when it asks for none. */
+  readonly clientAuthorities: readonly Buffer[] | undefined
+  readonly version: TlsVersion | undefined
+  /** As IANA names it, "TLS_AES_128_GCM_SHA256". */
+  readonly cipher: string | undefined
+  /** Until the TCP connection stood; undefined where somebody else made it. */
+  readonly connectMs: number | undefined
+  /** From there until the server's part was seen. */
+  readonly handshakeMs: number
+  /** What was answered; undefined when nothing was asked. */
+  readonly answer: { readonly status: number; readonly body: string } | undefined
+  /** What ended it after the chain was seen: the server's alert, or the time. */
+  readonly fault: Error | undefined
+}
 
 /**
  * Returns the chain that a server shows over a connection, as DER in the order that it was sent. Trusts nobody and sends nothing:
@@ -12,44 +60,145 @@ const mostBytesKept = 1024 * 1024
  * `host` is what SNI says when it is a name. Throws the error of the connection when no chain was seen within the time; the
  * connection is ended either way.
  */
-export function shownChain(connection: Duplex, host: string, timeoutMs: number): Promise<Buffer[]> {
+export async function shownChain(connection: Duplex, host: string, timeoutMs: number): Promise<Buffer[]> {
+  const { chain } = await handshake(connection, { host, timeoutMs })
+  return [...chain]
+}
+
+/**
+ * Returns what a server shows over a connection and what it says to a client certificate. Trusts nobody: no certificate of a
+ * server is refused here. Throws the error of the connection when no chain was seen within the time; the connection is ended
+ * either way.
+ */
+export function handshake(connection: Duplex, options: HandshakeOptions): Promise<Handshake> {
+  const { host, timeoutMs, version, client, ask } = options
   return new Promise((resolve, reject) => {
+    const began = performance.now()
+    let connected: number | undefined
+    let shaken: number | undefined
+    connection.once('connect', () => {
+      connected = performance.now()
+    })
     const tap = new Tap(connection)
     const tls = connectTls({
       socket: tap,
       rejectUnauthorized: false,
-      // Without a store of its own OpenSSL cannot complete the chain from it with what was not sent.
-      ca: [],
-      // Also the weakest key has to be seen to be reported; nothing is sent that would need protection.
-      ciphers: 'DEFAULT:@SECLEVEL=0',
-      minVersion: 'TLSv1.2',
+      secureContext: contextOf(version, client),
       ...(isIP(host) ? {} : { servername: host.replace(/\.$/, '') }),
     })
     let finished = false
     let secret: Buffer | undefined
-    const timer = setTimeout(() => finish(timedOut()), timeoutMs)
+    const timer = setTimeout(() => finish({ fault: timedOut() }), timeoutMs)
 
     tls.on('keylog', (line: Buffer) => {
       secret ??= handshakeSecret(line)
     })
-    tls.on('secureConnect', () => finish())
-    tls.on('error', finish)
-    tls.on('close', () =>
-      finish(Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' })),
-    )
-    connection.on('error', finish)
+    tls.on('secureConnect', () => {
+      shaken = performance.now()
+      if (client === undefined || ask === undefined) return finish({})
+      if (serverFlight(tap.received(), secret)?.clientAuthorities === undefined) return finish({})
+      answerOf(tls, ask).then(
+        (answer) => finish({ answer }),
+        (fault: Error) => finish({ fault }),
+      )
+    })
+    const fail = (fault: Error): void => finish({ fault })
+    tls.on('error', fail)
+    tls.on('close', () => fail(closed()))
+    connection.on('error', fail)
 
-    function finish(error?: Error): void {
+    function finish({ fault, answer }: { fault?: Error; answer?: NonNullable<Handshake['answer']> }): void {
       if (finished) return
       finished = true
       clearTimeout(timer)
-      const chain = certificateList(tap.received(), secret) ?? orderedChain(tls)
+      const flight = serverFlight(tap.received(), secret)
+      const chain = flight?.certificates ?? orderedChain(tls)
+      const cipher = flight === undefined ? undefined : cipherOf(flight, tls)
       tls.destroy()
       connection.destroy()
-      if (chain.length > 0) resolve(chain)
-      else reject(error ?? new Error('the server showed no certificate'))
+      if (chain.length === 0) {
+        reject(fault ?? new Error('the server showed no certificate'))
+        return
+      }
+      resolve({
+        chain,
+        clientAuthorities: flight?.clientAuthorities,
+        version: flight && (flight.isTls13 ? 'TLSv1.3' : 'TLSv1.2'),
+        cipher,
+        connectMs: connected === undefined ? undefined : connected - began,
+        handshakeMs: (shaken ?? performance.now()) - (connected ?? began),
+        answer,
+        fault,
+      })
     }
   })
+}
+
+const contexts = new Map<TlsVersion | undefined, SecureContext>()
+
+/** Making one takes as long as the handshake itself, so that those who show no client certificate share them. */
+function contextOf(version: TlsVersion | undefined, client: HandshakeOptions['client']): SecureContext {
+  const known = client === undefined ? contexts.get(version) : undefined
+  if (known !== undefined) return known
+  const made = createSecureContext({
+    // Without a store of its own OpenSSL cannot complete the chain from it with what was not sent.
+    ca: [],
+    // Also the weakest key has to be seen to be reported; nothing is sent that would need protection.
+    ciphers: 'DEFAULT:@SECLEVEL=0',
+    minVersion: version ?? 'TLSv1.2',
+    ...(version === undefined ? {} : { maxVersion: version }),
+    ...(client === undefined ? {} : { cert: client.certificate, key: client.key }),
+  })
+  if (client === undefined) contexts.set(version, made)
+  return made
+}
+
+// RFC 8446, B.4: where the handshake does not come to an end OpenSSL does not name the suite.
+const tls13Suites: ReadonlyMap<number, string> = new Map([
+  [0x1301, 'TLS_AES_128_GCM_SHA256'],
+  [0x1302, 'TLS_AES_256_GCM_SHA384'],
+  [0x1303, 'TLS_CHACHA20_POLY1305_SHA256'],
+])
+
+function cipherOf({ suite }: ServerFlight, tls: TLSSocket): string {
+  const known = tls13Suites.get(suite)
+  if (known !== undefined) return known
+  const { standardName } = (tls.getCipher() ?? {}) as { standardName?: string }
+  return standardName ?? `0x${suite.toString(16).padStart(4, '0')}`
+}
+
+function answerOf(tls: TLSSocket, question: HttpQuestion): Promise<{ status: number; body: string }> {
+  const { method, path, headers = {}, body } = question
+  return new Promise((resolve, reject) => {
+    const asked = request({
+      method,
+      path,
+      createConnection: () => tls,
+      headers: {
+        Host: 'localhost',
+        'User-Agent': 'kcert',
+        Connection: 'close',
+        ...(body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }),
+        ...headers,
+      },
+    })
+    asked.on('error', reject)
+    asked.on('response', (answer) => {
+      beginningOf(answer).then((text) => resolve({ status: answer.statusCode ?? 0, body: text }), reject)
+    })
+    asked.end(body)
+  })
+}
+
+async function beginningOf(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of answer) {
+    chunks.push(chunk as Buffer)
+    size += (chunk as Buffer).length
+    if (size > mostOfAnswer) break
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** Stands between the socket and TLS and keeps a copy of what the server sends. */
@@ -105,4 +254,8 @@ function orderedChain(tls: TLSSocket): Buffer[] {
 
 function timedOut(): Error {
   return Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' })
+}
+
+function closed(): Error {
+  return Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' })
 }

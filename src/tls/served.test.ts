@@ -1,44 +1,19 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { createServer, type TlsOptions } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
+import { type TlsPair, tlsPair } from '../../test/pki/tls-pair.ts'
 import type { KcertError } from '../errors/kcert-error.ts'
-import { issueCertificate } from '../x509/issuing.ts'
-import { readPem, writePem } from '../x509/pem.ts'
+import { readPem } from '../x509/pem.ts'
 import type { Endpoint } from './endpoint.ts'
 import { readServed } from './served.ts'
 
-interface Pair {
-  readonly name: string
-  readonly der: Uint8Array
-  readonly key: KeyObject
-}
+const oldCa = tlsPair('kubernetes')
+const leaf = tlsPair('localhost', oldCa)
+const newCa = tlsPair('kubernetes')
+const stranger = tlsPair('stranger')
 
-function pair(name: string, issuer?: Pair): Pair {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const der = issueCertificate(
-    {
-      serialNumber: '01',
-      subject: { commonName: name },
-      issuer: { commonName: issuer?.name ?? name },
-      notBefore: new Date('2026-01-01T00:00:00Z'),
-      notAfter: new Date('2036-01-01T00:00:00Z'),
-      publicKey,
-      basicConstraints: { ca: true },
-      subjectAltNames: { dns: [name] },
-    },
-    issuer?.key ?? privateKey,
-  )
-  return { name, der, key: privateKey }
-}
-
-const oldCa = pair('kubernetes')
-const leaf = pair('localhost', oldCa)
-const newCa = pair('kubernetes')
-const stranger = pair('stranger')
-
-const pem = (...of: Pair[]) => of.map(({ der }) => writePem('CERTIFICATE', der)).join('')
-const keyPem = ({ key }: Pair) => key.export({ format: 'pem', type: 'pkcs8' })
+const pem = (...of: TlsPair[]) => of.map(({ certificate }) => certificate).join('')
 
 const servers: Server[] = []
 afterEach(() => {
@@ -52,8 +27,8 @@ async function listening(server: Server, host = '127.0.0.1'): Promise<Endpoint> 
   return { name: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`, host, port }
 }
 
-function serving(chain: readonly Pair[], options: TlsOptions = {}): Server {
-  const server = createServer({ cert: pem(...chain), key: keyPem(chain[0]!), ...options })
+function serving(chain: readonly TlsPair[], options: TlsOptions = {}): Server {
+  const server = createServer({ cert: pem(...chain), key: chain[0]!.keyPem, ...options })
   // A client that leaves after the handshake is no fault of the server's.
   server.on('secureConnection', (socket) => socket.on('error', () => {}))
   server.on('tlsClientError', () => {})
@@ -66,7 +41,7 @@ async function servedBy(endpoint: Endpoint, timeoutMs = 5000): Promise<Buffer[]>
   return readPem(bytes).blocks.map(({ der }) => Buffer.from(der))
 }
 
-const ders = (...of: Pair[]) => of.map(({ der }) => Buffer.from(der))
+const ders = (...of: TlsPair[]) => of.map(({ der }) => Buffer.from(der))
 
 describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
   const only = { minVersion: version, maxVersion: version }
@@ -101,7 +76,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('%s', (version) => {
   })
 
   test('a chain longer than a record comes whole', async () => {
-    const chain = [leaf, ...Array<Pair>(60).fill(stranger)]
+    const chain = [leaf, ...Array<TlsPair>(60).fill(stranger)]
     expect(await servedBy(await listening(serving(chain, only)))).toEqual(ders(...chain))
   })
 
@@ -131,19 +106,7 @@ test('IPv6 addresses are reached', async () => {
 })
 
 test('a weak key is shown, not refused', async () => {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
-  const der = issueCertificate(
-    {
-      serialNumber: '02',
-      subject: { commonName: 'weak' },
-      issuer: { commonName: 'weak' },
-      notBefore: new Date('2026-01-01T00:00:00Z'),
-      notAfter: new Date('2027-01-01T00:00:00Z'),
-      publicKey,
-    },
-    privateKey,
-  )
-  const weak = { name: 'weak', der, key: privateKey }
+  const weak = tlsPair('weak', undefined, generateKeyPairSync('rsa', { modulusLength: 1024 }))
   expect(await servedBy(await listening(serving([weak], { ciphers: 'DEFAULT:@SECLEVEL=0' })))).toEqual(
     ders(weak),
   )
@@ -177,6 +140,19 @@ describe('no certificate, exit 4, and why:', () => {
       createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
     )
     expect(await refusal(endpoint)).toBe('what answers there does not speak TLS')
+  })
+
+  test('it speaks other versions of TLS', async () => {
+    // Alert 70 (RFC 8446 section 6), fatal.
+    const alert = Buffer.from([0x15, 3, 1, 0, 2, 2, 70])
+    const endpoint = await listening(
+      createTcpServer((socket) => socket.once('data', () => socket.end(alert))),
+    )
+    expect(await refusal(endpoint)).toBe(
+      'it ends the handshake without showing a certificate (TLS alert: protocol version)',
+    )
+    const error: KcertError = await readServed(endpoint, 5000).catch((cause) => cause)
+    expect(error.next).toContain(`no TLS 1.2 and no TLS 1.3`)
   })
 
   test('it hangs up', async () => {

@@ -1,6 +1,7 @@
 import { connect as connectTcp } from 'node:net'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
+import { Certificate } from '../x509/certificate.ts'
 import { writePem } from '../x509/pem.ts'
 import type { Endpoint } from './endpoint.ts'
 import { shownChain } from './handshake.ts'
@@ -16,6 +17,11 @@ export async function readServed(endpoint: Endpoint, timeoutMs: number): Promise
   return { name: endpoint.name, bytes: Buffer.from(pem) }
 }
 
+/** Returns the same chain as certificates. Throws as readServed does, and KCERT_X509_MALFORMED. */
+export async function servedCertificates(endpoint: Endpoint, timeoutMs: number): Promise<Certificate[]> {
+  return (await servedChain(endpoint, timeoutMs)).map((der) => Certificate.parse(der))
+}
+
 async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffer[]> {
   const { host, port } = endpoint
   try {
@@ -28,12 +34,13 @@ async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffe
 function unreachable({ name, host, port }: Endpoint, error: Error, timeoutMs: number): KcertError {
   return new KcertError('KCERT_UNREACHABLE', `${name} showed no certificate`, {
     why: reasonOf(error, timeoutMs),
-    next: `nc -vz ${host} ${port}`,
+    next: nextAfter(error, { host, port }),
     cause: error,
   })
 }
 
-function reasonOf(error: Error, timeoutMs: number): string {
+/** Returns why no chain was seen, in words. */
+export function reasonOf(error: Error, timeoutMs: number): string {
   const first = error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
   const { code } = first as NodeJS.ErrnoException
   switch (code) {
@@ -54,7 +61,33 @@ function reasonOf(error: Error, timeoutMs: number): string {
     case 'ERR_SSL_WRONG_VERSION_NUMBER':
     case 'ERR_SSL_PACKET_LENGTH_TOO_LONG':
       return 'what answers there does not speak TLS'
-    default:
+    default: {
+      const alert = alertOf(code)
+      if (alert !== undefined)
+        return `it ends the handshake without showing a certificate (TLS alert: ${alert})`
       return code === undefined ? first.message : `${first.message} (${code})`
+    }
   }
+}
+
+function alertOf(code = ''): string | undefined {
+  return /^ERR_SSL_\w*?ALERT_(\w+)$/.exec(code)?.[1]?.toLowerCase().replaceAll('_', ' ')
+}
+
+/** Returns what to do when no chain was seen. A port that answers is no matter of the network. */
+export function nextAfter(
+  error: NodeJS.ErrnoException,
+  { host, port }: Pick<Endpoint, 'host' | 'port'>,
+): string {
+  const { code = '' } = error
+  if (alertOf(code) === 'protocol version')
+    return `it speaks no TLS 1.2 and no TLS 1.3, and no client of Kubernetes gets in: openssl s_client -connect ${hostPort(host, port)}`
+  if (alertOf(code) !== undefined)
+    return `openssl s_client -connect ${hostPort(host, port)} shows the handshake`
+  if (code.startsWith('ERR_SSL')) return `is it the right port? on the server: ss -ltnp | grep :${port}`
+  return `nc -vz ${host} ${port}`
+}
+
+function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -15,13 +15,11 @@ async function read(
   content: string | Uint8Array,
   role: InputRole = 'roots',
   readReferencedFile: ReadReferencedFile = noFiles,
+  context?: string,
 ): Promise<{ found: string[]; unreadable: string[]; isKubeconfig: boolean }> {
   const source = { name: 'in', bytes: Buffer.from(content), file: { path: '/home/me/in', mode: 0o600 } }
-  const { certificates, unreadable, isKubeconfig } = await readCertificateInput(
-    source,
-    role,
-    readReferencedFile,
-  )
+  const options = { readReferencedFile, context, contextFlag: '--context' }
+  const { certificates, unreadable, isKubeconfig } = await readCertificateInput(source, role, options)
   return {
     found: certificates.map(
       ({ entry, certificate }) => `${entry || 'all'}: ${certificate.subject.commonName}`,
@@ -31,8 +29,8 @@ async function read(
   }
 }
 
-const refusal = (content: string | Uint8Array, role?: InputRole): Promise<KcertError> =>
-  read(content, role).then(
+const refusal = (content: string | Uint8Array, role?: InputRole, context?: string): Promise<KcertError> =>
+  read(content, role, noFiles, context).then(
     () => expect.fail('it was read'),
     (error: KcertError) => error,
   )
@@ -81,6 +79,21 @@ describe('certificates are read', () => {
       isKubeconfig: true,
     })
     expect((await read(whole, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
+  })
+
+  test('from the context of a kubeconfig that is asked for', async () => {
+    expect((await read(whole, 'roots', noFiles, 'y')).found).toEqual([
+      'cluster elsewhere: certificate-authority-data: other',
+    ])
+  })
+
+  test('from a kubeconfig with the key of its certificate, or with one that cannot be read', async () => {
+    for (const key of [`client-key-data: ${base64(admin.keyPem)}`, 'client-key: /nowhere.key', '']) {
+      const user = [`client-certificate-data: ${base64(admin.pem)}`, key].filter(Boolean).join(', ')
+      expect((await read(kubeconfig(user, ''), 'leaf')).found).toEqual([
+        'user u: client-certificate-data: admin',
+      ])
+    }
   })
 
   test('from the files that a kubeconfig refers to, relative to its folder', async () => {
@@ -179,6 +192,29 @@ describe('it is refused', () => {
     expect(error.code).toBe(code)
     expect(error.message).toMatch(message)
     expect([error.why, error.next]).toEqual([expect.any(String), expect.any(String)])
+  })
+
+  test('when a kubeconfig has no such context, or does not say which: its contexts are named', async () => {
+    expect(await refusal(whole, 'leaf', 'z')).toMatchObject({
+      code: 'KCERT_USAGE',
+      message: 'in: there is no context "z"',
+      why: 'its contexts: "y", "x"',
+    })
+    expect(await refusal(kubeconfig('', '', 'none'), 'leaf')).toMatchObject({
+      message: 'in: which user is meant?',
+      next: 'name one with --context: "y", "x"',
+    })
+  })
+
+  test('when the key of a kubeconfig is that of another certificate', async () => {
+    const other = client('bob', ca)
+    const user = `client-certificate-data: ${base64(admin.pem)}, client-key-data: ${base64(other.keyPem)}`
+    const error = await refusal(kubeconfig(user, ''), 'leaf')
+    expect(error).toMatchObject({
+      code: 'KCERT_PAIR_UNFIT',
+      message: 'in: client-key-data is not the key of user u: client-certificate-data',
+    })
+    expect(JSON.stringify([error.message, error.why, error.next])).not.toContain(base64(other.keyPem))
   })
 
   test('a token is never repeated', async () => {

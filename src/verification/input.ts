@@ -1,16 +1,32 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { reissueAdvice } from '../inspection/advice.ts'
 import type { UnseenForm } from '../inspection/entries.ts'
 import { mapReference } from '../inspection/references.ts'
 import { shapeOf } from '../inspection/sniff.ts'
 import type { ReadReferencedFile, Source } from '../inspection/source.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { isKubeconfig, type Kubeconfig, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import {
+  isKubeconfig,
+  type Kubeconfig,
+  type KubeconfigContext,
+  type Material,
+  readKubeconfig,
+} from '../kubeconfig/kubeconfig.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import { readPrivateKeyFile } from '../x509/keys.ts'
 import { isCertificateLabel, readPem, unseenByGo, utf8Of } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 
 /** What certificates are read for: it decides which of a kubeconfig or a Secret are meant. */
 export type InputRole = 'leaf' | 'roots' | 'intermediates'
+
+export interface InputOptions {
+  readonly readReferencedFile: ReadReferencedFile
+  /** Which context of a kubeconfig is meant; its current-context if not said. */
+  readonly context?: string | undefined
+  /** The flag by which it can be said. */
+  readonly contextFlag?: string
+}
 
 export interface LocatedCertificate {
   readonly source: string
@@ -43,13 +59,13 @@ type Member =
 
 /**
  * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig, of which
- * the current context's client certificate is the leaf and its cluster's CA the root. Throws KCERT_USAGE when there is none,
- * and KCERT_X509_MALFORMED when the leaf, or everything, is damaged.
+ * the context's client certificate is the leaf and its cluster's CA the root. Throws KCERT_USAGE when there is none,
+ * KCERT_X509_MALFORMED when the leaf, or everything, is damaged, and KCERT_PAIR_UNFIT when the kubeconfig has another key beside it.
  */
 export async function readCertificateInput(
   source: Source,
   role: InputRole,
-  readReferencedFile: ReadReferencedFile,
+  options: InputOptions,
 ): Promise<CertificateInput> {
   const { name, bytes } = source
   switch (shapeOf(bytes)) {
@@ -58,15 +74,11 @@ export async function readCertificateInput(
     case 'der':
       return located(name, '', await membersOfDer(name, bytes), role)
     case 'base64': {
-      const input = await readCertificateInput(
-        { ...source, bytes: fromBase64(bytes) },
-        role,
-        readReferencedFile,
-      )
+      const input = await readCertificateInput({ ...source, bytes: fromBase64(bytes) }, role, options)
       return { ...input, certificates: input.certificates.map((one) => ({ ...one, form: 'base64' })) }
     }
     case 'document':
-      return readDocument(source, role, readReferencedFile)
+      return readDocument(source, role, options)
     default:
       throw noCertificate(name, bytes.length === 0 ? 'it is empty' : 'it is neither PEM, DER nor YAML')
   }
@@ -160,7 +172,7 @@ function located(
 function malformed({ source, entry, reason }: UnreadableCertificate): KcertError {
   return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
     why: 'no component reads such a certificate, so none would accept it',
-    next: `fetch the file anew from where it was made; what is in it: kcert inspect ${source}`,
+    next: `${reissueAdvice(reason) ?? 'fetch the file anew from where it was made'}; what is in it: kcert inspect ${source}`,
   })
 }
 
@@ -181,17 +193,24 @@ function noCertificate(source: string, why: string): KcertError {
 async function readDocument(
   source: Source,
   role: InputRole,
-  readReferencedFile: ReadReferencedFile,
+  options: InputOptions,
 ): Promise<CertificateInput> {
+  const { readReferencedFile } = options
   const { documents } = await readDocuments(utf8Of(source.bytes).toString('utf8'))
   const node = documents.find(isKubeconfig)
   if (node === undefined) return readManifest(source, role, readReferencedFile)
-  const { entry, material } = materialOf(readKubeconfig(node), source.name, role)
+  const { entry, material, key } = materialOf(readKubeconfig(node), source.name, role, options)
   const pem = material.data ?? readReference(source, material.file ?? '', readReferencedFile)
-  return {
-    ...located(source.name, `${entry}: ${material.field}`, membersOfPem(pem), role),
-    isKubeconfig: true,
-  }
+  const input = located(source.name, `${entry}: ${material.field}`, membersOfPem(pem), role)
+  if (key !== undefined) checkKey(key, input.certificates[0]!, source, readReferencedFile)
+  return { ...input, isKubeconfig: true }
+}
+
+interface ChosenMaterial {
+  readonly entry: string
+  readonly material: Material
+  /** The private key beside a client certificate. */
+  readonly key?: Material | undefined
 }
 
 /** The one certificate of a kubeconfig that a client with this file would use. */
@@ -199,18 +218,32 @@ function materialOf(
   kubeconfig: Kubeconfig,
   source: string,
   role: InputRole,
-): { entry: string; material: Material } {
-  const { contexts, currentContext, clusters, users } = kubeconfig
-  const context =
-    contexts.find(({ name }) => name === currentContext) ?? (contexts.length === 1 ? contexts[0] : undefined)
-  const refuse = (what: string, why: string): never => {
-    throw new KcertError('KCERT_USAGE', `${source}: ${what}`, { why, next: `kcert inspect ${source}` })
+  { context: wanted, contextFlag }: InputOptions,
+): ChosenMaterial {
+  const { contexts, clusters, users } = kubeconfig
+  const refuse = (what: string, why: string, next = `kcert inspect ${source}`): never => {
+    throw new KcertError('KCERT_USAGE', `${source}: ${what}`, { why, next })
   }
+  const names = contexts.map(({ name }) => JSON.stringify(name)).join(', ')
+  const context = contextOf(kubeconfig, wanted)
+  if (context === undefined && wanted !== undefined) {
+    return refuse(
+      `there is no context ${JSON.stringify(wanted)}`,
+      names === '' ? 'there is none at all' : `its contexts: ${names}`,
+    )
+  }
+  const chooseContext =
+    contextFlag !== undefined && contexts.length > 0 ? `name one with ${contextFlag}: ${names}` : undefined
   if (role === 'leaf') {
     const user =
       users.find(({ name }) => name === context?.user) ?? (users.length === 1 ? users[0] : undefined)
-    if (user === undefined)
-      return refuse('which user is meant?', 'there is no current context with a user of this file')
+    if (user === undefined) {
+      return refuse(
+        'which user is meant?',
+        'there is no current context with a user of this file',
+        chooseContext,
+      )
+    }
     if (user.clientCertificate === undefined) {
       const kinds = user.credentials.map(({ kind }) => kind).join(', ')
       return refuse(
@@ -218,13 +251,17 @@ function materialOf(
         kinds === '' ? 'it has no credentials' : `it has: ${kinds}`,
       )
     }
-    return { entry: `user ${user.name}`, material: user.clientCertificate }
+    return { entry: `user ${user.name}`, material: user.clientCertificate, key: user.clientKey }
   }
   const cluster =
     clusters.find(({ name }) => name === context?.cluster) ??
     (clusters.length === 1 ? clusters[0] : undefined)
   if (cluster === undefined) {
-    return refuse('which cluster is meant?', 'there is no current context with a cluster of this file')
+    return refuse(
+      'which cluster is meant?',
+      'there is no current context with a cluster of this file',
+      chooseContext,
+    )
   }
   if (cluster.certificateAuthority === undefined) {
     return refuse(
@@ -233,6 +270,43 @@ function materialOf(
     )
   }
   return { entry: `cluster ${cluster.name}`, material: cluster.certificateAuthority }
+}
+
+function contextOf(
+  { contexts, currentContext }: Kubeconfig,
+  wanted: string | undefined,
+): KubeconfigContext | undefined {
+  const named = contexts.find(({ name }) => name === (wanted ?? currentContext))
+  return named ?? (wanted === undefined && contexts.length === 1 ? contexts[0] : undefined)
+}
+
+/** No handshake gets anywhere with the key of another certificate. A key that cannot be read here proves nothing. */
+function checkKey(
+  material: Material,
+  { entry, certificate }: LocatedCertificate,
+  source: Source,
+  readReferencedFile: ReadReferencedFile,
+): void {
+  const key = publicKeyOf(material, source, readReferencedFile)
+  if (key === undefined || key === certificate.publicKey.sha256) return
+  throw new KcertError('KCERT_PAIR_UNFIT', `${source.name}: ${material.field} is not the key of ${entry}`, {
+    why: 'a client with this file gets no TLS connection, whoever signed its certificate',
+    next: `kcert inspect ${source.name}`,
+  })
+}
+
+function publicKeyOf(
+  { data, file }: Material,
+  source: Source,
+  readReferencedFile: ReadReferencedFile,
+): string | undefined {
+  try {
+    const bytes = data ?? readReference(source, file ?? '', readReferencedFile)
+    return readPrivateKeyFile(bytes).publicKey?.sha256
+  } catch (error) {
+    if (error instanceof KcertError) return undefined
+    throw error
+  }
 }
 
 function readReference(source: Source, file: string, readReferencedFile: ReadReferencedFile): Uint8Array {

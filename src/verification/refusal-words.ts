@@ -124,11 +124,11 @@ function hostWords(certificate: Certificate, host: string): RefusalWords {
     all.length > 20 ? `${all.slice(0, 20).join(', ')} and ${all.length - 20} more` : all.join(', ')
   const valid =
     all.length === 0
-      ? 'has no host name or address among its subject alternative names'
-      : `is valid for ${shown}`
+      ? `has no host name or address among its subject alternative names, so it is not valid for ${host}`
+      : `is valid for ${shown}, not for ${host}`
   const byCommonName = !isAddress && certificate.subject.commonName === host
   return {
-    reason: `the leaf ${name(certificate)} ${valid}, not for ${host}${byCommonName ? '; the common name does not count' : ''}`,
+    reason: `the leaf ${name(certificate)} ${valid}${byCommonName ? '; the common name does not count' : ''}`,
     next: `connect by a name that it has, or issue it again with ${host} (kubeadm: certSANs of the API server, then kubeadm init phase certs apiserver)`,
   }
 }

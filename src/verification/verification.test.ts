@@ -219,7 +219,7 @@ describe('the words of a refusal', () => {
     ],
     [
       'HOST_NAME_MISMATCH',
-      /has no host name or address among its subject alternative names, not for x; the common name does not count$/,
+      /has no host name or address among its subject alternative names, so it is not valid for x; the common name does not count$/,
       /connect by a name/,
       () => words(leafOf({ subject: { commonName: 'x' } }), [ca], { name: 'x' }),
     ],

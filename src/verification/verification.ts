@@ -1,3 +1,4 @@
+import { shellWord } from '../errors/shell-word.ts'
 import { unseenForms } from '../inspection/checks/plain-pem.ts'
 import type { UnseenForm } from '../inspection/entries.ts'
 import { timeText } from '../inspection/spans.ts'
@@ -5,7 +6,7 @@ import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
 import { type Chain, type ChainQuestion, type Purpose, verifyChain } from '../x509/chain.ts'
 import { goError } from '../x509/go-words.ts'
-import type { Name } from '../x509/name.ts'
+import { nameFields } from '../x509/name.ts'
 import { askOtherVerifiers, type OtherVerdict } from '../x509/other-verifiers.ts'
 import type { CertificateInput, LocatedCertificate } from './input.ts'
 import { refusalWords } from './refusal-words.ts'
@@ -230,11 +231,6 @@ function unreadableWarnings(
 
 type Unreadable = CertificateInput['unreadable'][number]
 
-/** The text as one word of a command line. */
-function shellWord(text: string): string {
-  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
-}
-
 /** Where each certificate was found. One may be at several places: a root among the roots first, any other where it was sent. */
 class Places {
   private readonly byFingerprint = new Map<string, LocatedCertificate>()
@@ -267,8 +263,8 @@ class Places {
   report(certificate: Certificate, isRoot = false): VerifiedCertificate {
     return {
       ...this.of(certificate, isRoot),
-      subject: nameReport(certificate.subject),
-      issuer: nameReport(certificate.issuer),
+      subject: nameFields(certificate.subject),
+      issuer: nameFields(certificate.issuer),
       serialNumber: certificate.serialNumber,
       notBefore: timeText(certificate.notBefore),
       notAfter: timeText(certificate.notAfter),
@@ -280,9 +276,4 @@ class Places {
   reportChain(chain: Chain): VerifiedCertificate[] {
     return chain.map((certificate, i) => this.report(certificate, i === chain.length - 1))
   }
-}
-
-function nameReport(subject: Name): VerifiedCertificate['subject'] {
-  const { text, commonName, organization } = subject
-  return { text, ...(commonName !== undefined && { commonName }), organization: [...organization] }
 }

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
   asBuffer,
@@ -27,6 +26,7 @@ import { type Name, readName, readRepeatedName } from './name.ts'
 import { nameOfOid } from './oids.ts'
 import { isCertificateLabel, looksLikePem, readPem } from './pem.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
+import { sha256Hex } from './sha256.ts'
 import { verifySignature } from './signature.ts'
 import { readTime } from './time.ts'
 
@@ -286,7 +286,7 @@ export class Certificate {
 
   /** SHA-256 of the whole certificate in hexadecimal. */
   get fingerprintSha256(): string {
-    this.cachedFingerprint ??= hash('sha256', this.der, 'hex')
+    this.cachedFingerprint ??= sha256Hex(this.der)
     return this.cachedFingerprint
   }
 

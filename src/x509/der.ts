@@ -263,6 +263,16 @@ export class DerReader {
     return shifted
   }
 
+  /** A reader at the same place of a copy in which the BIT STRING that was just read is right-aligned. */
+  rightAlignedFork(unused: number): DerReader {
+    const copy = Buffer.from(this.bytes)
+    copy.set(this.rightAligned(unused), this.start)
+    copy[this.start - 1] = 0
+    const fork = new DerReader(copy, this.document, copy.length)
+    const { offset, end, header, start, stop, path, depth } = this
+    return Object.assign(fork, { offset, end, header, start, stop, path, depth })
+  }
+
   /** Reads an OBJECT IDENTIFIER, dotted. Arcs above 2^31 are refused, as Go does outside certificate policies. */
   oid(field: string): string {
     this.read(tags.oid, field)

@@ -99,6 +99,18 @@ export class Name {
   }
 }
 
+/** A name as reports show it. */
+export interface NameFields {
+  text: string
+  commonName?: string
+  organization: string[]
+}
+
+/** Returns what reports show of a name. */
+export function nameFields({ text, commonName, organization }: Name): NameFields {
+  return { text, ...(commonName === undefined ? {} : { commonName }), organization: [...organization] }
+}
+
 /**
  * Reads a Name (RFC 5280 section 4.1.2.4). Attribute values are character strings, as Go wants them in certificates;
  * `anyValue` also takes other types, as it does in requests.
@@ -111,6 +123,11 @@ export function readName(reader: DerReader, field: string, anyValue = false): Na
   reader.path = path
   reader.leave(outer)
   return name
+}
+
+/** Returns a name that stands alone, as servers send those of their clients' CAs. Throws KCERT_X509_MALFORMED. */
+export function parseName(der: Uint8Array): Name {
+  return readName(new DerReader(der, 'name'), 'name', true)
 }
 
 const repeatedNames = new Repeated((reader) => new Name(reader, false))

@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { integer, nullElement, octetString, oid, sequence } from './der-writer.ts'
 import { oidOf } from './oids.ts'
 import { writePem } from './pem.ts'
+import type { PublicKeyInfo } from './public-key.ts'
 
 // Makes private keys and writes them. Reading is keys.ts.
 
@@ -51,6 +52,14 @@ export function isRsaLength(bits: number, atMost: number): boolean {
 export function keyTypeName(type: KeyType): string {
   if (type.algorithm === 'RSA') return `RSA-${type.bits}`
   return type.algorithm === 'ECDSA' ? `ECDSA-${type.curve.replace('-', '')}` : 'Ed25519'
+}
+
+/** Returns the type of a new key that takes the place of another; where kcert makes none of that type, RSA of 2048 bits. */
+export function keyTypeLike({ algorithm, bits, curve }: PublicKeyInfo): KeyType {
+  if (algorithm === 'ECDSA' && (curve === 'P-256' || curve === 'P-384' || curve === 'P-521'))
+    return { algorithm, curve }
+  if (algorithm === 'Ed25519') return { algorithm }
+  return { algorithm: 'RSA', bits: Math.min(4096, Math.max(2048, bits ?? 2048)) }
 }
 
 /** Returns a new private key. An RSA key of 4096 bits may take some seconds. */

@@ -168,24 +168,31 @@ const accessMethods = {
   '1.3.6.1.5.5.7.48.2': 'caIssuers',
 } as const
 
-const names = {
-  ...attributeTypes,
-  ...extensions,
-  ...extendedKeyUsages,
-  ...signatureAlgorithms,
-  ...keyAlgorithms,
-  ...curves,
-  ...hashes,
-  ...containers,
-  ...accessMethods,
-} as const
+const tables = [
+  attributeTypes,
+  extensions,
+  extendedKeyUsages,
+  signatureAlgorithms,
+  keyAlgorithms,
+  curves,
+  hashes,
+  containers,
+  accessMethods,
+] as const
 
-export type OidName = (typeof names)[keyof typeof names]
+type ValueOf<Table> = Table extends unknown ? Table[keyof Table] : never
+export type OidName = ValueOf<(typeof tables)[number]>
 
-const nameByOid = new Map<string, OidName>(Object.entries(names) as [string, OidName][])
 const attributeTypeByOid = new Map<string, string>(Object.entries(attributeTypes))
 const usageByOid = new Map<string, string>(Object.entries(extendedKeyUsages))
-const oidByName = new Map<OidName, string>([...nameByOid].map(([oid, name]) => [name, oid]))
+const nameByOid = new Map<string, OidName>()
+const oidByName = new Map<OidName, string>()
+for (const table of tables) {
+  for (const [oid, name] of Object.entries(table) as [string, OidName][]) {
+    nameByOid.set(oid, name)
+    oidByName.set(name, oid)
+  }
+}
 
 /** Name of an object identifier in the RFC that defines it; undefined when kcert does not know it. */
 export function nameOfOid(oid: string): OidName | undefined {
@@ -215,22 +222,47 @@ interface EncodedOid {
 /** Content octets of a dotted object identifier; arcs of any size. */
 export function encodeOid(oid: string): number[] {
   const [first = '', second = '', ...rest] = oid.split('.')
-  const packed = BigInt(first) * 40n + BigInt(second)
-  return [packed, ...rest.map(BigInt)].flatMap(encodeArc)
+  const content: number[] = []
+  const root = integerOf(first)
+  const below = integerOf(second)
+  if (typeof root === 'number' && typeof below === 'number') pushArc(content, root * 40 + below)
+  else pushArc(content, BigInt(root) * 40n + BigInt(below))
+  for (const arc of rest) pushArc(content, integerOf(arc))
+  return content
 }
 
-function encodeArc(arc: bigint): number[] {
-  const groups = [Number(arc & 0x7fn)]
-  for (let left = arc >> 7n; left > 0n; left >>= 7n) groups.unshift(Number(left & 0x7fn) | 0x80)
-  return groups
+/** A number where it fits into 31 bits even as a first arc: the whole table does, and is encoded when the first certificate is read. */
+function integerOf(digits: string): number | bigint {
+  return digits.length < 10 ? Number(digits) : BigInt(digits)
 }
 
-// Known identifiers are found by their length and last octets, so that reading a certificate builds no strings for them: it has
-// a dozen.
-const slots: EncodedOid[][] = Array.from({ length: 1024 }, () => [])
-for (const oid of nameByOid.keys()) {
-  const content = encodeOid(oid)
-  slots[slotOf(content, 0, content.length)]!.push({ oid, content })
+function pushArc(content: number[], arc: number | bigint): void {
+  if (typeof arc === 'bigint') {
+    const groups: number[] = []
+    for (let left = arc >> 7n; left > 0n; left >>= 7n) groups.push(Number(left & 0x7fn) | 0x80)
+    content.push(...groups.reverse(), Number(arc & 0x7fn))
+    return
+  }
+  for (let shift = 28; shift > 0; shift -= 7)
+    if (arc >>> shift > 0) content.push(((arc >>> shift) & 0x7f) | 0x80)
+  content.push(arc & 0x7f)
+}
+
+const noOids: readonly EncodedOid[] = []
+let slots: (readonly EncodedOid[])[] | undefined
+
+/**
+ * Known identifiers are found by their length and last octets, so that reading a certificate builds no strings for them: it has
+ * a dozen.
+ */
+function slotTable(): (readonly EncodedOid[])[] {
+  const table: (readonly EncodedOid[])[] = new Array(1024).fill(noOids)
+  for (const oid of nameByOid.keys()) {
+    const content = encodeOid(oid)
+    const slot = slotOf(content, 0, content.length)
+    table[slot] = [...table[slot]!, { oid, content }]
+  }
+  return table
 }
 
 function slotOf(bytes: ArrayLike<number>, start: number, stop: number): number {
@@ -240,6 +272,7 @@ function slotOf(bytes: ArrayLike<number>, start: number, stop: number): number {
 
 /** The dotted form of the identifier with these content octets when it is in the table. */
 export function knownOid(bytes: Uint8Array, start: number, stop: number): string | undefined {
+  slots ??= slotTable()
   const slot = slots[slotOf(bytes, start, stop)]!
   for (let i = 0; i < slot.length; i++) {
     const { oid, content } = slot[i]!

@@ -58,6 +58,7 @@ test('a store without encryption is read: keys, certificates, their names and id
   ])
   expect(Buffer.from(certificates[1]!.der)).toEqual(Buffer.from(certificate))
   expect(readPrivateKey(found[0]!.der).keyObject!.equals(keys.p256)).toBe(true)
+  expect(found[0]!.encrypted).toBe(false)
   expect(looksLikePkcs12(store)).toBe(true)
 })
 
@@ -230,6 +231,7 @@ describe.skipIf(!hasOpenSsl)('stores of OpenSSL', () => {
     expect(found[0]).toMatchObject({ friendlyName: 'kcert', localKeyId: leaf.localKeyId })
     const key = readPrivateKey(found[0]!.der)
     expect(key.keyObject!.equals(keys[name])).toBe(true)
+    expect(found[0]!.encrypted).toBe(password !== '' && !options.includes('NONE'))
     expect(key.publicKey!.sha256).toBe(Certificate.parse(leaf.der).publicKey.sha256)
   })
 

@@ -28,6 +28,8 @@ export interface Pkcs12Certificate {
 export interface Pkcs12Key {
   /** PKCS#8, for `readPrivateKey`. */
   readonly der: Uint8Array
+  /** True where nobody reads it without the password, which is not empty. */
+  readonly encrypted: boolean
   readonly friendlyName?: string
   readonly localKeyId?: string
 }
@@ -90,6 +92,10 @@ class Store {
     this.budget = budget
   }
 
+  private get hasPassword(): boolean {
+    return this.password.text !== ''
+  }
+
   async readAuthenticatedSafe(content: Uint8Array): Promise<void> {
     const reader = new DerReader(
       derFromBer(content, 'PKCS#12 AuthenticatedSafe'),
@@ -101,8 +107,9 @@ class Store {
       const outer = reader.enter(tags.sequence, 'ContentInfo')
       const oid = reader.oid('contentType')
       const type = nameOfOid(oid) ?? oid
-      if (type === 'data') await this.readSafeContents(readExplicitOctets(reader, 'content'), 0)
-      else if (type === 'encryptedData') await this.readSafeContents(await this.decryptContent(reader), 0)
+      if (type === 'data') await this.readSafeContents(readExplicitOctets(reader, 'content'), 0, false)
+      else if (type === 'encryptedData')
+        await this.readSafeContents(await this.decryptContent(reader), 0, this.hasPassword)
       else throw unsupported(`PKCS#12 content of type ${type}`)
       reader.leave(outer)
     }
@@ -123,7 +130,7 @@ class Store {
     return this.decrypt(scheme, ciphertext)
   }
 
-  private async readSafeContents(content: Uint8Array, depth: number): Promise<void> {
+  private async readSafeContents(content: Uint8Array, depth: number, isEncrypted: boolean): Promise<void> {
     const reader = new DerReader(
       derFromBer(content, 'PKCS#12 SafeContents'),
       'PKCS#12 SafeContents',
@@ -138,7 +145,7 @@ class Store {
       const value = reader.enter(constructedTag(0), 'bagValue')
       const bag = reader.bytes.subarray(reader.offset, reader.end)
       reader.leave(value)
-      await this.readBag(type, bag, readAttributes(reader), depth)
+      await this.readBag(type, bag, readAttributes(reader), { depth, isEncrypted })
       reader.leave(outer)
     }
   }
@@ -147,14 +154,14 @@ class Store {
     type: string | undefined,
     bag: Uint8Array,
     attributes: BagAttributes,
-    depth: number,
+    { depth, isEncrypted }: { readonly depth: number; readonly isEncrypted: boolean },
   ): Promise<void> {
     switch (type) {
       case 'keyBag':
-        this.keys.push({ der: bag, ...attributes })
+        this.keys.push({ der: bag, encrypted: isEncrypted, ...attributes })
         return
       case 'pkcs8ShroudedKeyBag':
-        this.keys.push({ der: await this.decryptKey(bag), ...attributes })
+        this.keys.push({ der: await this.decryptKey(bag), encrypted: this.hasPassword, ...attributes })
         return
       case 'certBag': {
         const der = readCertBag(bag)
@@ -162,7 +169,7 @@ class Store {
         return
       }
       case 'safeContentsBag':
-        await this.readSafeContents(bag, depth + 1)
+        await this.readSafeContents(bag, depth + 1, isEncrypted)
         return
       // Revocation lists and secrets are none of kcert's.
       default:

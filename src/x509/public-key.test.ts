@@ -40,6 +40,17 @@ test('an algorithm that Go does not know is its identifier, and is not looked in
   expect(read(key('X25519', [nullElement], Uint8Array.of(1, 2), 1)).algorithm).toBe('1.3.101.110')
 })
 
+test('a key with unused bits is shifted, as Go does, while the pin stays that of the octets as they lie there', () => {
+  const shifted = Buffer.from(Array.from({ length: 32 }, (_, i) => 4 * i))
+  const spki = key('Ed25519', [], shifted, 2)
+  const info = read(spki)
+  expect(Buffer.from(info.keyBits)).toEqual(Buffer.from(Array.from({ length: 32 }, (_, i) => i)))
+  expect(info.keyObject().export({ format: 'der', type: 'spki' })).toEqual(
+    Buffer.from(key('Ed25519', [], info.keyBits)),
+  )
+  expect(Buffer.from(info.spki)).toEqual(Buffer.from(spki))
+})
+
 test('bits are counted from the first that is set', () => {
   expect(read(rsa(integer(Buffer.concat([Uint8Array.of(0x01), Buffer.alloc(127)])), integer(3))).bits).toBe(
     1017,
@@ -66,7 +77,11 @@ describe('keys that Go refuses', () => {
       rsa(modulus, integer(Buffer.alloc(9, 1))),
       'INTEGER above 64 bits',
     ],
-    ['RSA with unused bits', key('rsaEncryption', [nullElement], Uint8Array.of(0x30, 0), 1), '1 unused bits'],
+    [
+      'RSA that is no SEQUENCE once shifted',
+      key('rsaEncryption', [nullElement], Uint8Array.of(0x30, 0), 1),
+      'key.subjectPublicKey',
+    ],
     ['ECDSA without curve', key('id-ecPublicKey', [], point('p256')), 'missing'],
     [
       'ECDSA with curve parameters',

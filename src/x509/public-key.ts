@@ -1,8 +1,9 @@
-import { createPublicKey, hash, type KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isCurveName, pointDefect } from './curves.ts'
 import { type DerReader, tags } from './der.ts'
 import { nameOfOid } from './oids.ts'
+import { sha256Hex } from './sha256.ts'
 
 /** A SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7). */
 export class PublicKeyInfo {
@@ -17,6 +18,8 @@ export class PublicKeyInfo {
   private readonly bytes: Buffer
   private readonly start: number
   private readonly stop: number
+  /** `bytes`, or a copy of the same places in which a key with unused bits is shifted. */
+  private readonly keyBytes: Buffer
   private readonly keyStart: number
   private readonly keyStop: number
   private cachedSha256: string | undefined
@@ -26,6 +29,7 @@ export class PublicKeyInfo {
     bytes: Buffer,
     start: number,
     stop: number,
+    keyBytes: Buffer,
     keyStart: number,
     keyStop: number,
     facts: KeyFacts,
@@ -33,6 +37,7 @@ export class PublicKeyInfo {
     this.bytes = bytes
     this.start = start
     this.stop = stop
+    this.keyBytes = keyBytes
     this.keyStart = keyStart
     this.keyStop = keyStop
     this.algorithm = facts.algorithm
@@ -48,14 +53,14 @@ export class PublicKeyInfo {
     return this.bytes.subarray(this.start, this.stop)
   }
 
-  /** Content of the subjectPublicKey BIT STRING: what RFC 5280 section 4.2.1.2 (1) hashes into a key identifier. */
+  /** Content of the subjectPublicKey BIT STRING, unused bits in front: what RFC 5280 section 4.2.1.2 (1) hashes into a key identifier. */
   get keyBits(): Uint8Array {
-    return this.bytes.subarray(this.keyStart, this.keyStop)
+    return this.keyBytes.subarray(this.keyStart, this.keyStop)
   }
 
   /** SHA-256 of `spki` in hexadecimal: kubeadm's CA pin without its "sha256:". */
   get sha256(): string {
-    this.cachedSha256 ??= hash('sha256', this.spki, 'hex')
+    this.cachedSha256 ??= sha256Hex(this.spki)
     return this.cachedSha256
   }
 
@@ -63,7 +68,11 @@ export class PublicKeyInfo {
   keyObject(): KeyObject {
     if (this.cachedKey !== undefined) return this.cachedKey
     try {
-      this.cachedKey = createPublicKey({ key: Buffer.from(this.spki), format: 'der', type: 'spki' })
+      this.cachedKey = createPublicKey({
+        key: Buffer.from(this.keyBytes.subarray(this.start, this.stop)),
+        format: 'der',
+        type: 'spki',
+      })
       return this.cachedKey
     } catch (cause) {
       const what = `public key of type ${nameOfOid(this.algorithm) ?? this.algorithm} cannot be used`
@@ -83,7 +92,6 @@ const oidRsa = '1.2.840.113549.1.1.1'
 const oidEc = '1.2.840.10045.2.1'
 const oidDsa = '1.2.840.10040.4.1'
 const oidEd25519 = '1.3.101.112'
-const checkedAlgorithms = new Set([oidRsa, oidEc, oidDsa, oidEd25519])
 
 /** Reads a SubjectPublicKeyInfo. Keys of algorithms that Go knows are checked as it checks them; others are kept as they are. */
 export function readSubjectPublicKeyInfo(reader: DerReader, field: string): PublicKeyInfo {
@@ -101,17 +109,13 @@ export function readSubjectPublicKeyInfo(reader: DerReader, field: string): Publ
   reader.leave(algorithmOuter)
 
   const unused = reader.bitString('subjectPublicKey')
-  const keyStart = reader.start
-  const keyStop = reader.stop
-  // A key is whole octets. Go shifts one with unused bits to the right and reads on; what it finds then is no key but for
-  // crafted input, so the refusal here differs from Go's in its words only.
-  if (unused > 0 && checkedAlgorithms.has(oid)) {
-    reader.fail('subjectPublicKey', `key with ${unused} unused bits`, reader.start)
-  }
-  const facts = readKey(reader, oid, parametersAt, parametersEnd)
+  // Go shifts a key with unused bits to the right and reads on.
+  const key = unused === 0 ? reader : reader.rightAlignedFork(unused)
+  const { bytes: keyBytes, start: keyStart, stop: keyStop } = key
+  const facts = readKey(key, oid, parametersAt, parametersEnd)
   reader.path = path
   reader.leave(outer)
-  return new PublicKeyInfo(reader.bytes, start, stop, keyStart, keyStop, facts)
+  return new PublicKeyInfo(reader.bytes, start, stop, keyBytes, keyStart, keyStop, facts)
 }
 
 function readKey(reader: DerReader, oid: string, parametersAt: number, parametersEnd: number): KeyFacts {

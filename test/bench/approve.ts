@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pMap from 'p-map'
-import { type Cluster, openCluster } from '../../src/cluster/cluster.ts'
+import type { Cluster } from '../../src/cluster/cluster.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { systemRandom } from '../../src/system/random.ts'
 import { createRequest } from '../../src/x509/issuing.ts'
 import { generatePrivateKey } from '../../src/x509/new-key.ts'
 import { writePem } from '../../src/x509/pem.ts'
 import { paths, readRecord } from '../lab/state.ts'
+import { countingProxy } from './counting-proxy.ts'
+import { openBenchCluster, removeRequests } from './on-cluster.ts'
 import { peer } from './peers.ts'
 import { requestFolder } from './requests.ts'
 
@@ -52,14 +52,7 @@ export async function approveTable(folder: string): Promise<{ text: string; isMi
   const at = join(folder, 'approve')
   mkdirSync(at)
   const proxy = await countingProxy(paths.kubeconfig, at)
-  const cluster = await openCluster({
-    files: [paths.kubeconfig],
-    filesMustExist: true,
-    requestTimeoutMs: 30_000,
-    surroundings: { env: {}, stdinIsTerminal: false },
-    clock: systemClock,
-    random: systemRandom,
-  })
+  const cluster = await openBenchCluster(paths.kubeconfig)
   try {
     const policy = join(at, 'policy.yaml')
     writeFileSync(policy, policyText)
@@ -245,11 +238,6 @@ async function expectApproved(cluster: Cluster, names: readonly string[]): Promi
   if (left.length > 0) throw new Error(`${left.length} of ${names.length} were not approved: ${left[0]}`)
 }
 
-async function removeRequests(cluster: Cluster, names: readonly string[]): Promise<void> {
-  const resource = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
-  await pMap(names, (name) => cluster.objects.delete({ ...resource, name }), { concurrency: 16 })
-}
-
 async function run([program = '', ...args]: readonly string[]): Promise<void> {
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   let stderr = ''
@@ -258,25 +246,4 @@ async function run([program = '', ...args]: readonly string[]): Promise<void> {
   })
   const exit = await new Promise((done) => child.once('close', done))
   if (exit !== 0) throw new Error(`${program} ${args.slice(0, 4).join(' ')} … ended with ${exit}: ${stderr}`)
-}
-
-/** Passes connections on to the API server and counts them; a kubeconfig leads there. */
-async function countingProxy(kubeconfig: string, folder: string) {
-  const text = readFileSync(kubeconfig, 'utf8')
-  const { hostname, port } = new URL(/server: (\S+)/.exec(text)![1]!)
-  let connections = 0
-  const server = createServer((incoming) => {
-    connections++
-    const outgoing = connect({ host: hostname, port: Number(port), noDelay: true })
-    incoming.setNoDelay(true)
-    incoming.pipe(outgoing).pipe(incoming)
-    incoming.on('error', () => outgoing.destroy())
-    outgoing.on('error', () => incoming.destroy())
-  })
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  const local = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const path = join(folder, 'admin.conf')
-  const name = '\n    tls-server-name: kubernetes'
-  writeFileSync(path, text.replace(/server: \S+/, `server: ${local}${name}`), { mode: 0o600 })
-  return { kubeconfig: path, connections: () => connections, close: () => server.close() }
 }

@@ -3,58 +3,89 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { approveTable, clusterTitle } from './approve.ts'
-import { bulkReportSuite, bulkTableSuite, oneProcessAFileSuite } from './bulk.ts'
+import { bulkAllSuite, bulkReportSuite, bulkTableSuite, oneProcessAFileSuite } from './bulk.ts'
 import { coldSuite } from './cold.ts'
+import { noteRatios, warnOfLosses } from './last-run.ts'
+import { oneRequestSuite, probeSuite, scanSuite } from './live.ts'
+import { fleetTable, manyRequestsTitle } from './many-requests.ts'
 import { type Measurement, measure } from './measure.ts'
 import { rotationTable } from './rotation.ts'
 import { signOneProcessAFileSuite, signSuite } from './sign.ts'
 import type { Suite } from './suite.ts'
+import { verifySuite } from './verify.ts'
 
 // `npm run bench`: kcert beside its peers, in one run, as ratios. With --write the tables go into docs/benchmarks.md; --cluster
-// measures what needs a cluster, and nothing else.
+// measures what needs a cluster, and nothing else; --only 'cold|verify' those suites, of which 'fleet' needs a cluster. Ratios are
+// held against those of the last run that was written down (test/bench/last-run.json), and a loss above 15 % is told.
 
 const page = 'docs/benchmarks.md'
 const marker = '<!-- tables: written by `npm run bench -- --write` -->'
 const suites: readonly ((folder: string) => Suite)[] = [
   coldSuite,
   bulkTableSuite,
+  bulkAllSuite,
   bulkReportSuite,
   oneProcessAFileSuite,
   signSuite,
   signOneProcessAFileSuite,
+  verifySuite,
+  oneRequestSuite,
+  probeSuite,
+  scanSuite,
 ]
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-bench-'))
 try {
-  execFileSync(process.execPath, ['scripts/build.ts'])
+  const isDistributed = process.platform === 'linux' && process.arch === 'x64'
+  // As in test/build-once.ts: a run at real-time priority should not build at that.
+  if (process.env.KCERT_TEST_BUILT === undefined)
+    execFileSync(process.execPath, [isDistributed ? 'scripts/dist.ts' : 'scripts/build.ts'])
   const parts = [machine()]
   let missed = 0
   const isClusterAlone = process.argv.includes('--cluster')
+  const only = process.argv.includes('--only')
+    ? process.argv[process.argv.indexOf('--only') + 1]!.toLowerCase().split('|')
+    : undefined
+  const isPart = isClusterAlone || only !== undefined
+  const ratiosNow: Record<string, Record<string, number>> = {}
   for (const makeSuite of isClusterAlone ? [] : suites) {
+    // A suite is known by its function, for to make one is to make its files and servers.
+    if (only?.every((word) => !makeSuite.name.toLowerCase().startsWith(word))) continue
     const suite = makeSuite(folder)
     const measurements = measure(suite.contenders, suite.runs)
     const part = suiteTable(suite, measurements)
+    ratiosNow[suite.title] = Object.fromEntries(
+      measurements.map((row) => [row.name, ratios(suite, measurements, row).byMin]),
+    )
     process.stdout.write(`${part}\n\n`)
     parts.push(part)
     missed += missedTargets(suite, measurements).length
   }
-  if (!isClusterAlone) {
+  for (const warning of warnOfLosses(ratiosNow)) process.stdout.write(`${warning}\n`)
+  if (!isPart) {
     const rotation = rotationTable()
     process.stdout.write(`${rotation.text}\n\n`)
     parts.push(rotation.text)
     if (rotation.isMissed) missed++
   }
-  const approved = await approveTable(folder)
+  const approved = only === undefined ? await approveTable(folder) : undefined
   if (approved !== undefined) {
     process.stdout.write(`${approved.text}\n\n`)
     parts.push(approved.text)
     if (approved.isMissed) missed++
   }
+  const fleet = only === undefined || only.includes('fleet') ? await fleetTable(folder, machine()) : undefined
+  if (fleet !== undefined) {
+    process.stdout.write(`${fleet}\n\n`)
+    parts.push(fleet)
+  }
   if (process.argv.includes('--write')) {
-    const measuredBefore = clusterSection()
-    if (!isClusterAlone) writePage(parts)
-    const ofCluster = approved?.text ?? measuredBefore
-    if (ofCluster !== undefined) writeSection(ofCluster)
+    const measuredBefore = clusterSections()
+    if (!isPart) writePage(parts)
+    if (only !== undefined) for (const part of parts.slice(1)) writeSection(part)
+    noteRatios(ratiosNow)
+    const ofCluster = [...measuredBefore, approved?.text, fleet].filter((part) => part !== undefined)
+    if (only === undefined) for (const part of ofCluster) writeSection(part)
   }
   process.exitCode = missed === 0 ? 0 : 1
 } finally {
@@ -111,15 +142,22 @@ function machine(): string {
   return `Measured ${date} on ${cpus().length} cores (${cpus()[0]?.model.trim()}), ${versions.join(', ')}.`
 }
 
-/** The table that needs a cluster, as the page has it from an earlier run; a run without a lab leaves it as it is. */
-function clusterSection(): string | undefined {
-  return sections().find((section) => section.startsWith(clusterTitle))
+/** The tables that need a cluster, as the page has them from an earlier run; a run without a lab leaves them as they are. */
+function clusterSections(): string[] {
+  return sections().filter((section) =>
+    [clusterTitle, manyRequestsTitle].some((title) => section.startsWith(title)),
+  )
 }
 
-/** Puts the cluster's table at the end of the page, in the place of an earlier one. */
+/** Puts a table into the place of an earlier one of its title, or at the end of the page. */
 function writeSection(text: string): void {
-  const others = sections().filter((section) => !section.startsWith(clusterTitle))
-  writeFileSync(page, `${[...others, text].join('\n\n')}\n`)
+  const titleOf = (section: string): string => section.split('\n', 1)[0]!
+  const before = sections()
+  const isThere = before.some((section) => titleOf(section) === titleOf(text))
+  const after = isThere
+    ? before.map((section) => (titleOf(section) === titleOf(text) ? text : section))
+    : [...before, text]
+  writeFileSync(page, `${after.join('\n\n')}\n`)
 }
 
 function sections(): string[] {

@@ -22,6 +22,25 @@ export function bulkTableSuite(folder: string): Suite {
   }
 }
 
+/** Ten times as many, by both processors where the peer can use them. */
+export function bulkAllSuite(folder: string): Suite {
+  const many = 10 * count
+  const { root } = certificateFolder(join(folder, 'bulk-all'), many)
+  const baseline = 'Go program, a goroutine for each processor'
+  return {
+    title: `${many.toLocaleString('en')} certificates in a folder, as a table by expiry`,
+    baseline,
+    targets: { 'kcert inspect DIR': 1.5 },
+    memoryTargets: { 'kcert inspect DIR': 400 },
+    contenders: [
+      { name: baseline, command: [goLoop(), 'table-all', root] },
+      { name: 'Go loop over crypto/x509, a table', command: [goLoop(), 'table', root] },
+      { name: 'kcert inspect DIR', command: kcertInspect(root), exits: [0, 3] },
+    ],
+    runs: { warmup: 1, min: 3 },
+  }
+}
+
 /** The same with every field, both digests, and each certificate's issuer found and proved by its signature. */
 export function bulkReportSuite(folder: string): Suite {
   const { root } = certificateFolder(join(folder, 'bulk-report'), count)

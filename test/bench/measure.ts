@@ -3,6 +3,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+// Node reads the CAs of NODE_EXTRA_CA_CERTS beside every first connection, also where they are not meant; sandboxes set it, and
+// shells of operators do not.
+const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
+
 /** One command of a bench: what it is called in the table, and how it is run. */
 export interface Contender {
   readonly name: string
@@ -55,7 +59,7 @@ export function measure(
 // hyperfine -i lets any exit pass, so that a broken contender would look quick: each is tried first.
 function assertWorks({ name, command, exits = [0] }: Contender): void {
   const [program = '', ...args] = command
-  const { status, stderr, error } = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 30 })
+  const { status, stderr, error } = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 30, env })
   if (error || !exits.includes(status ?? -1)) {
     throw new Error(`${name} does not work: exit ${status}: ${error?.message ?? stderr.slice(0, 500)}`)
   }
@@ -65,6 +69,7 @@ function peakMiB({ command }: Contender): number {
   const { stderr } = spawnSync('/usr/bin/time', ['-f', 'peak=%M', ...command], {
     encoding: 'utf8',
     maxBuffer: 1 << 30,
+    env,
   })
   const peak = /peak=(\d+)/.exec(stderr)
   if (!peak) throw new Error('GNU time printed no peak: install the package "time"')
@@ -72,7 +77,7 @@ function peakMiB({ command }: Contender): number {
 }
 
 function run(program: string, args: readonly string[]): void {
-  const { status, stderr, error } = spawnSync(program, args, { encoding: 'utf8' })
+  const { status, stderr, error } = spawnSync(program, args, { encoding: 'utf8', env })
   if (status !== 0) throw new Error(`${program} failed: ${error?.message ?? stderr}`)
 }
 

@@ -18,12 +18,12 @@ import {
 } from '../fixtures/certificates.ts'
 import { buildGoPeer } from '../peers/go-peer.ts'
 import { readRecorded, recordedFiles } from '../truth/manifest.ts'
+import { seed } from './seed.ts'
 
 // kcert accepts and refuses the certificates that Go's crypto/x509 does, and reads the same in them: on certificates with
 // changed octets, and on crafted ones with one odd field.
 
 const runs = Number(process.env.KCERT_PARSES ?? 20_000)
-const seed = Number(process.env.KCERT_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 const peer = buildGoPeer()
 if ('missing' in peer) console.log(peer.missing)

@@ -6,10 +6,10 @@ import { type ChainQuestion, verifyChain } from '../../src/x509/chain.ts'
 import { goError } from '../../src/x509/go-words.ts'
 import { buildGoPeer, type GoVerdict, GoVerifier } from '../peers/go-peer.ts'
 import { type GeneratedQuestion, questionAbout } from './pki-arbitrary.ts'
+import { seed } from './seed.ts'
 
-const chains = Number(process.env.KCERT_CHAINS ?? 3000)
-const seed = Number(process.env.KCERT_SEED ?? Math.floor(Math.random() * 2 ** 31))
-const timeout = Math.max(60_000, chains * 20)
+const chains = Number(process.env.KCERT_CHAINS ?? 5000)
+const timeout = Math.max(300_000, chains * 20)
 
 const peer = buildGoPeer()
 if ('missing' in peer) console.log(peer.missing)

@@ -6,9 +6,9 @@ import { Certificate } from '../../src/x509/certificate.ts'
 import { issueCertificate } from '../../src/x509/issuing.ts'
 import { isValidForHostInNode } from '../../src/x509/node-hostname.ts'
 import { askedNames } from './pki-arbitrary.ts'
+import { seed } from './seed.ts'
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const seed = Number(process.env.KCERT_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 /** Names near each other: that is where rules differ. */
 const label = fc.constantFrom(

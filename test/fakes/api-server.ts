@@ -54,6 +54,19 @@ export type KubeconfigUser =
   | { readonly token: string }
 
 const dayMs = 86_400_000
+
+/** As much as kubectl needs to find Secrets. */
+const discovery: Readonly<Record<string, object>> = {
+  '/api': { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
+  '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: [] },
+  '/api/v1': {
+    kind: 'APIResourceList',
+    groupVersion: 'v1',
+    resources: [
+      { name: 'secrets', singularName: 'secret', namespaced: true, kind: 'Secret', verbs: ['get', 'list'] },
+    ],
+  },
+}
 const administrator: KubeconfigUser = { username: 'kubernetes-admin', groups: ['system:masters'] }
 
 /** An API server on loopback; api-server.md says what it promises. */
@@ -269,7 +282,8 @@ export class FakeApiServer {
   #plain(path: string): { status: number; body: unknown } {
     if (path === '/version') return { status: 200, body: { major: '1', minor: '36', gitVersion: 'v1.36.3' } }
     if (path === '/readyz' || path === '/livez' || path === '/healthz') return { status: 200, body: 'ok' }
-    return { status: 404, body: '404 page not found\n' }
+    const known = discovery[path]
+    return known === undefined ? { status: 404, body: '404 page not found\n' } : { status: 200, body: known }
   }
 
   #perform({ route, url, object, user, contentType }: Work): Json {
@@ -540,6 +554,7 @@ const groups = new Set([
   'discovery.k8s.io',
   'networking.k8s.io',
   'rbac.authorization.k8s.io',
+  'storage.k8s.io',
 ])
 
 function routeOf(method: string, url: URL): Route | undefined {

@@ -1,6 +1,11 @@
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
 import { refusingVerifiers } from '../../src/rotation/model/trust.ts'
-import type { SimulatedCluster, SimulatedPod, SimulatedProcess } from './simulated-cluster.ts'
+import {
+  type SimulatedCluster,
+  type SimulatedPod,
+  type SimulatedProcess,
+  servingFlagOf,
+} from './simulated-cluster.ts'
 
 // Clients that try all the time: after everything that happens, each of them makes a new connection, and what fails is counted.
 
@@ -82,6 +87,8 @@ export class SimulatedClients {
     const process = this.cluster.processes.get(server)
     if (process === undefined || !process.isHealthy) return undefined
     const flag = which === 'cluster' ? 'client-ca-file' : 'requestheader-client-ca-file'
+    const looksUp = process.flags['authentication-kubeconfig'] !== undefined
+    if (process.flags[flag] === undefined && !looksUp) return undefined
     const extension = this.cluster.objects.get('ConfigMap kube-system/extension-apiserver-authentication')
     const trust =
       process.flags[flag] === undefined
@@ -95,7 +102,10 @@ export class SimulatedClients {
     const trust = this.cluster.loadedBy(process, 'kubeconfig')
     const client =
       process.name === 'kubelet'
-        ? this.cluster.clientOf(process, 'kubelet-client-current')
+        ? this.cluster.clientOf(
+            process,
+            process.flags['kubelet-client-current'] ? 'kubelet-client-current' : 'kubeconfig',
+          )
         : this.cluster.clientOf(process, 'kubeconfig')
     const local = this.cluster.processes.get(`${process.node}/kube-apiserver`)
     const apis = local === undefined ? this.servers() : local.isHealthy ? [local] : []
@@ -138,7 +148,7 @@ export class SimulatedClients {
       return `${api.id} gets 401 from ${kubelet.id}`
     }
     if (api.flags['kubelet-certificate-authority'] === undefined) return undefined
-    const serving = this.cluster.loadedBy(kubelet, 'kubelet-server-current')
+    const serving = this.cluster.loadedBy(kubelet, servingFlagOf(kubelet))
     if (this.trusts(this.cluster.loadedBy(api, 'kubelet-certificate-authority'), serving)) return undefined
     return `${api.id} does not trust ${kubelet.id}`
   }

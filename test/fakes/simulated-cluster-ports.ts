@@ -8,7 +8,8 @@ import type {
   WriteFile,
 } from '../../src/rotation/action.ts'
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
-import { copiesFolder } from '../../src/rotation/material.ts'
+import { copiesFolder, pastIndex } from '../../src/rotation/material.ts'
+import type { KeyFile, OldKeyFiles } from '../../src/rotation/old-keys.ts'
 import type {
   ComponentName,
   ComponentPicture,
@@ -24,12 +25,14 @@ import type {
 import { sectionNames } from '../../src/rotation/picture.ts'
 import type { Executor, JournalFile, Observer } from '../../src/rotation/ports.ts'
 import type { CaName } from '../../src/rotation/target.ts'
+import { nextName, type Wish } from '../../src/rotation/target-reading.ts'
 import {
   type FileContent,
   hashOf,
   objectKey,
   type SimulatedCluster,
   type SimulatedProcess,
+  servingFlagOf,
 } from './simulated-cluster.ts'
 import type { SimulatedClients } from './simulated-cluster-clients.ts'
 
@@ -114,7 +117,12 @@ export class SimulatedObserver implements Observer {
         node,
         clientCaFile: flags['client-ca-file']!,
         kubeconfig: flags.kubeconfig!,
-        clientCurrent: flags['kubelet-client-current']!,
+        ...(flags['kubelet-client-current'] === undefined
+          ? {}
+          : { clientCurrent: flags['kubelet-client-current'] }),
+        ...(flags['kubelet-tls-cert-file'] === undefined
+          ? {}
+          : { servingFile: flags['kubelet-tls-cert-file'] }),
         ...(flags['kubelet-server-current'] === undefined
           ? {}
           : { servingCurrent: flags['kubelet-server-current'] }),
@@ -178,12 +186,12 @@ export class SimulatedObserver implements Observer {
   }
 
   workloads(): Sections['workloads'] {
-    return [...this.cluster.workloads.values()].map(({ id, version, annotation, serves }) => ({
+    return [...this.cluster.workloads.values()].map(({ id, version, annotation, serves, mayRoll }) => ({
       id,
       version: String(version),
       ...(annotation === undefined ? {} : { annotation }),
       serves,
-      mayRoll: true,
+      mayRoll,
     }))
   }
 
@@ -198,11 +206,33 @@ export class SimulatedObserver implements Observer {
           field: 'caBundle',
           version: String(version),
           trust: data.trust as readonly Digest[],
+          ...(data.applied === undefined ? {} : { applied: data.applied as readonly Digest[] }),
           server: data.server,
           isAvailable: true,
         },
       ]
     })
+  }
+
+  stored(): Sections['stored'] {
+    const unread = [...this.cluster.unlisted]
+    const keyOf = (digest: Digest, of: 'spki' | 'signedBy', at: string) => {
+      const spki = this.cluster.certificates.get(digest)?.[of]
+      return spki === undefined ? [] : [{ spki, at }]
+    }
+    const objects = [...this.cluster.objects].flatMap(([id, { data }]) => {
+      if (data.cas === undefined || unread.some((kind) => id.startsWith(`${kind} `))) return []
+      const { cas, leaves, owner } = data as { cas: Digest[]; leaves: Digest[]; owner?: string }
+      return [
+        {
+          id,
+          authorities: cas.flatMap((digest) => keyOf(digest, 'spki', 'data[ca.crt]')),
+          signers: leaves.flatMap((digest) => keyOf(digest, 'signedBy', 'data[tls.crt]')),
+          ...(owner === undefined ? {} : { owner }),
+        },
+      ]
+    })
+    return { lookedAt: objects.length, objects, unread }
   }
 
   clusterInfo(): Sections['clusterInfo'] {
@@ -253,7 +283,7 @@ export class SimulatedObserver implements Observer {
 
   handshakes(): Sections['handshakes'] {
     const shown = [...this.cluster.processes.values()].flatMap((process) => {
-      const flag = process.name === 'kubelet' ? 'kubelet-server-current' : 'tls-cert-file'
+      const flag = process.name === 'kubelet' ? servingFlagOf(process) : 'tls-cert-file'
       const chain = this.cluster.loadedBy(process, flag)
       return chain.length === 0 || !process.isHealthy ? [] : [{ presenter: process.id, chain }]
     })
@@ -313,9 +343,15 @@ export class SimulatedExecutor implements Executor {
   private readonly clients: SimulatedClients
   private readonly made = new Map<string, CertificateRecord>()
 
-  constructor(cluster: SimulatedCluster, clients: SimulatedClients) {
+  /** CAs that the operator brings along. */
+  private readonly given: Wish['given']
+  /** When this run last wrote on a node. */
+  private readonly wroteAtMs = new Map<string, number>()
+
+  constructor(cluster: SimulatedCluster, clients: SimulatedClients, given?: Wish['given']) {
     this.cluster = cluster
     this.clients = clients
+    this.given = given
   }
 
   async write(action: WriteFile): Promise<void> {
@@ -323,7 +359,7 @@ export class SimulatedExecutor implements Executor {
     await this.reach(node)
     const now = this.cluster.files.get(`${node}:${path}`)
     const digest = now === undefined ? 'absent' : hashOf(now.text)
-    if (digest !== replaces && content.kind !== 'copies') {
+    if (digest !== replaces && !content.kind.startsWith('copies')) {
       throw new KcertError(
         'KCERT_ROTATION_DRIFT',
         `${node}:${path} is not what it was when the plan was made`,
@@ -339,11 +375,18 @@ export class SimulatedExecutor implements Executor {
         next: 'make room and run the same command again',
       })
     }
+    if (content.kind === 'copies-over') {
+      const index = this.cluster.files.get(`${node}:${indexPath}`)
+      if (index === undefined) return
+      this.cluster.write(node, pastIndex(hashOf(index.text)), index.text, 0o600)
+      return this.cluster.remove(node, indexPath)
+    }
     if (content.kind === 'copies') {
       for (const file of content.of) this.keepFile(node, file.path, action.phase, file.flags)
       return
     }
-    this.keepFile(node, path, action.phase)
+    if (content.kind !== 'nothing' || !path.includes('/kcert/')) this.keepFile(node, path, action.phase)
+    this.wroteAtMs.set(node, this.cluster.time.nowMs)
     switch (content.kind) {
       case 'nothing':
         return this.cluster.remove(node, path)
@@ -355,7 +398,7 @@ export class SimulatedExecutor implements Executor {
   }
 
   private async resolve(
-    { node, content }: WriteFile,
+    { node, content, phase }: WriteFile,
     now: string | undefined,
   ): Promise<FileContent | string> {
     const before = this.cluster.contentOf(now)
@@ -373,6 +416,10 @@ export class SimulatedExecutor implements Executor {
           this.newCa(content.ca),
           content.newKey ? undefined : leaf.spki,
         )
+        if (content.newKey !== undefined) {
+          this.keepFile(node, content.newKey, phase)
+          this.cluster.write(node, content.newKey, { key: made.spki }, 0o600)
+        }
         return { certificates: [made.digest, ...content.chain] }
       }
       case 'kubeconfig': {
@@ -443,8 +490,8 @@ export class SimulatedExecutor implements Executor {
       ({ spki, signedBy, isCa }) => isCa && spkis.has(spki) && signedBy === spki,
     )
     const old = this.oldCa(ca)
-    const name = ca === 'cluster' ? 'kubernetes-ca-2' : 'front-proxy-ca-2'
-    const made = found ?? this.cluster.makeCa(name, old.subjectKeyId !== undefined)
+    const name = nextName(old.subject, ca).slice('CN='.length)
+    const made = found ?? this.given?.[ca] ?? this.cluster.makeCa(name, old.subjectKeyId !== undefined)
     this.made.set(ca, made)
     return made
   }
@@ -497,9 +544,13 @@ export class SimulatedExecutor implements Executor {
     }
   }
 
-  async restart({ process: id, replaces, lease, how }: RestartComponent): Promise<void> {
+  async restart({ process: id, replaces: seen, lease, how }: RestartComponent): Promise<void> {
     const [node, name] = id.split('/') as [string, string]
     await this.reach(node)
+    const running = this.cluster.processes.get(id)?.startedAtMs
+    // One that came back by itself before this run wrote on the node has not read what was written.
+    const wroteAtMs = how === 'service' ? (this.wroteAtMs.get(node) ?? 0) : 0
+    const replaces = running !== undefined && seen !== undefined && running < wroteAtMs ? running : seen
     const isOld = (): boolean => this.cluster.processes.get(id)?.startedAtMs === replaces
     if (isOld() && how === 'service') {
       if (name === 'kubelet') this.cluster.restartKubelet(node)
@@ -530,8 +581,9 @@ export class SimulatedExecutor implements Executor {
   }
 
   private restartUnit(id: string): void {
+    const isSlow = id.endsWith('/kube-apiserver')
     this.cluster.stop(id)
-    this.cluster.time.after(300, () => this.cluster.start(id, 500))
+    this.cluster.time.after(isSlow ? 30_000 : 300, () => this.cluster.start(id, isSlow ? 8_000 : 500))
   }
 
   async roll({ workload, annotation }: RollWorkload): Promise<void> {
@@ -651,6 +703,63 @@ function edited(
     else result[name] = value
   }
   return result
+}
+
+/** Keys in kcert's folders on the simulated nodes. `kill` is asked before each half of a destruction. */
+export class SimulatedOldKeys implements OldKeyFiles {
+  private readonly cluster: SimulatedCluster
+  kill: (act: string) => void = () => {}
+
+  constructor(cluster: SimulatedCluster) {
+    this.cluster = cluster
+  }
+
+  async find(
+    node: string,
+    folders: readonly string[],
+    spkis: ReadonlySet<string>,
+  ): Promise<readonly KeyFile[]> {
+    await this.reach(node)
+    return [...this.cluster.files].flatMap(([key, { text }]): KeyFile[] => {
+      const path = key.slice(node.length + 1)
+      if (!key.startsWith(`${node}:`) || !folders.some((folder) => path.startsWith(`${folder}/`))) return []
+      if (path.endsWith('.jsonl')) return []
+      const file = { path, digest: hashOf(text), sizeBytes: text.length }
+      if (/^\0+$/.test(text)) return [file]
+      const holds = this.cluster.holdsOf(text)
+      const isKey = holds.kind === 'key' || holds.kind === 'pair'
+      return isKey && spkis.has(holds.spki) ? [{ ...file, spki: holds.spki }] : []
+    })
+  }
+
+  async read(node: string, { path }: KeyFile): Promise<Uint8Array> {
+    await this.reach(node)
+    return Buffer.from(this.cluster.files.get(`${node}:${path}`)!.text)
+  }
+
+  async destroy(node: string, { path }: KeyFile): Promise<void> {
+    this.kill(`overwrite ${node}:${path}`)
+    await this.reach(node)
+    const { text, mode } = this.cluster.files.get(`${node}:${path}`)!
+    this.cluster.write(node, path, '\0'.repeat(text.length), mode)
+    this.kill(`remove ${node}:${path}`)
+    this.cluster.remove(node, path)
+  }
+
+  certificate(digest: Digest): string | undefined {
+    return this.cluster.certificates.has(digest) ? JSON.stringify({ certificates: [digest] }) : undefined
+  }
+
+  spkiOf(content: Uint8Array): Digest | undefined {
+    const holds = this.cluster.holdsOf(Buffer.from(content).toString())
+    return holds.kind === 'key' ? holds.spki : undefined
+  }
+
+  private async reach(node: string): Promise<void> {
+    await this.cluster.time.sleep(30)
+    if (!this.cluster.nodes.get(node)?.isUnreachable) return
+    throw new KcertError('KCERT_NODE_UNREACHABLE', `node ${node}`, { why: 'connection timed out' })
+  }
 }
 
 export class SimulatedJournal implements JournalFile {

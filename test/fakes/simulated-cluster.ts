@@ -19,6 +19,11 @@ export interface ClusterShape {
   readonly sameName?: boolean
   /** Systemd units and .pem files: no static pods, no ConfigMap of kubeadm; without allFlags kubelets serve self-signed certificates. */
   readonly isPlain?: boolean
+  /**
+   * Units, and certificates as people lay them out: API servers serve and go to kubelets with one file, kubelets have a serving
+   * certificate of the cluster's CA in tlsCertFile and their client certificate in the kubeconfig; nobody renews them.
+   */
+  readonly isByHand?: boolean
 }
 
 /** What a file says: written as JSON, so that equal content has equal bytes. */
@@ -26,7 +31,13 @@ export type FileContent =
   | { readonly certificates: readonly Digest[] }
   | { readonly pair: readonly Digest[]; readonly key: string }
   | { readonly key: string; readonly pair?: undefined }
-  | { readonly kubeconfig: { readonly caData: readonly Digest[]; readonly client?: Digest } }
+  | {
+      readonly kubeconfig: {
+        readonly caData: readonly Digest[]
+        readonly client?: Digest
+        readonly besides?: readonly Digest[]
+      }
+    }
   | {
       readonly definition: {
         readonly component: ComponentName
@@ -77,6 +88,8 @@ export interface SimulatedWorkload {
   version: number
   /** A PodDisruptionBudget that lets nobody go. */
   isStuck: boolean
+  /** False for one that a selector of the inventory takes out. */
+  mayRoll: boolean
 }
 
 export interface SimulatedObject {
@@ -98,6 +111,7 @@ export interface SimulatedNode {
 export const pki = '/etc/kubernetes/pki'
 export const kubeletPki = '/var/lib/kubelet/pki'
 const hotFlags = new Set([
+  'tls-private-key-file',
   'client-ca-file',
   'requestheader-client-ca-file',
   'tls-cert-file',
@@ -112,6 +126,7 @@ const coldFlags = new Set([
   'kubelet-certificate-authority',
   'kubelet-client-current',
   'kubelet-server-current',
+  'kubelet-tls-cert-file',
 ])
 
 const processNames = [
@@ -135,6 +150,8 @@ export class SimulatedCluster {
   /** Held by a process, not by a node: one that was started anew is another holder. */
   readonly leases = new Map<string, { holder?: string; holderStartedAtMs?: number; renewedAtMs: number }>()
   readonly namespaces: string[] = []
+  /** Kinds of objects of others that kcert may not list. */
+  readonly unlisted = new Set<'ConfigMap' | 'Secret'>()
   /** Chains that handlers of webhooks and aggregated APIs show. */
   readonly handlers = new Map<string, readonly Digest[]>()
   /** Until when a kubelet answers 404 though its node is Ready. */
@@ -142,16 +159,19 @@ export class SimulatedCluster {
   /** The client certificate on the connection that an API server keeps to a kubelet. */
   readonly pooled = new Map<string, { client: string; untilMs: number }>()
   readonly restarts: string[] = []
-  readonly oldCa: CertificateRecord
-  readonly oldFrontProxyCa: CertificateRecord
+  /** Of the rotation that is tried; after it, those that it brought are. */
+  oldCa: CertificateRecord
+  oldFrontProxyCa: CertificateRecord
   readonly isPlain: boolean
+  readonly isByHand: boolean
   private readonly nodeNames: string[] = []
   private serial = 0
   private readonly parsed = new Map<string, FileContent>()
 
   constructor(shape: ClusterShape = {}) {
     const { controlPlanes = 3, workers = 1, namespaces = 4, seed = 1, sameName = false } = shape
-    this.isPlain = shape.isPlain === true
+    this.isByHand = shape.isByHand === true
+    this.isPlain = shape.isPlain === true || this.isByHand
     this.time = new SimulatedTime(new Date('2026-11-21T06:00:00Z'), seed)
     this.oldCa = this.makeCa('kubernetes', !sameName)
     this.oldFrontProxyCa = this.makeCa('front-proxy-ca', true)
@@ -229,6 +249,16 @@ export class SimulatedCluster {
     return record
   }
 
+  /** After a rotation, before the next. */
+  startOver(): void {
+    const [ca, frontProxyCa] = ['ca', 'front-proxy-ca'].map((stem) => {
+      const [digest] = this.certificatesIn(this.read('cp1', this.certificatePath(stem))?.text)
+      return this.certificates.get(digest!)!
+    })
+    this.oldCa = ca!
+    this.oldFrontProxyCa = frontProxyCa!
+  }
+
   // --- files
 
   read(node: string, path: string): SimulatedFile | undefined {
@@ -295,9 +325,21 @@ export class SimulatedCluster {
     if (this.processes.get(process.id) !== process) return
     const file = this.read(process.node, path)
     if (file === undefined) return
-    process.loaded.set(path, file.text)
+    const { 'tls-cert-file': leaf, 'tls-private-key-file': key } = process.flags
+    if (path !== leaf && path !== key) process.loaded.set(path, file.text)
+    // Certificate and key are taken together, once they are of one another.
+    else if (this.isPair(process.node, leaf, key)) {
+      for (const its of [leaf!, key!]) process.loaded.set(its, this.read(process.node, its)!.text)
+    }
     if (process.name === 'kube-apiserver')
       this.time.after(this.time.between(50, 500), () => this.publishClientCas())
+  }
+
+  private isPair(node: string, leaf = '', key = ''): boolean {
+    const [certificate] = this.certificatesIn(this.read(node, leaf)?.text)
+    const content = this.contentOf(this.read(node, key)?.text)
+    const spki = content !== undefined && 'key' in content ? content.key : undefined
+    return this.certificates.get(certificate ?? '')?.spki === spki
   }
 
   certificatesIn(text: string | undefined): readonly Digest[] {
@@ -357,7 +399,8 @@ export class SimulatedCluster {
       return {
         'client-ca-file': this.certificatePath('ca'),
         kubeconfig: '/etc/kubernetes/kubelet.conf',
-        'kubelet-client-current': `${kubeletPki}/kubelet-client-current.pem`,
+        ...(this.isByHand ? { 'kubelet-tls-cert-file': this.certificatePath('kubelet') } : {}),
+        ...(this.isByHand ? {} : { 'kubelet-client-current': `${kubeletPki}/kubelet-client-current.pem` }),
         ...(this.files.has(`${node}:${kubeletPki}/kubelet-server-current.pem`)
           ? { 'kubelet-server-current': `${kubeletPki}/kubelet-server-current.pem` }
           : {}),
@@ -387,11 +430,25 @@ export class SimulatedCluster {
     const process = this.processes.get(id)
     this.processes.delete(id)
     const lease = process && this.leases.get(process.name)
+    if (process?.name === 'kube-apiserver') this.time.after(12_000, () => this.endOrphans())
     if (process === undefined || lease?.holder !== process.node) return
     // The scheduler gives its Lease back, the controller-manager does not.
     const silence =
       process.name === 'kube-scheduler' ? this.time.between(2_000, 4_000) : this.time.between(15_600, 18_600)
     this.time.after(silence, () => this.elect(process.name, process.node))
+  }
+
+  /** Without any API server they lose their Leases, end, and are started again: units by systemd, static pods by the kubelet. */
+  private endOrphans(): void {
+    const all = [...this.processes.values()]
+    if (all.some(({ name, isHealthy }) => name === 'kube-apiserver' && isHealthy)) return
+    for (const { id, name } of all) {
+      if (name !== 'kube-controller-manager' && name !== 'kube-scheduler') continue
+      this.stop(id)
+      this.time.after(this.isUnit(name) ? 1_000 : 10_000, () => {
+        if (!this.processes.has(id)) this.start(id, 30_000)
+      })
+    }
   }
 
   /** The Lease is taken from one who is gone. */
@@ -443,6 +500,23 @@ export class SimulatedCluster {
   }
 
   // --- what controllers do
+
+  /** An object of somebody else, who keeps CAs and leaves in it. */
+  store(
+    name: string,
+    {
+      cas = [],
+      leaves = [],
+      owner,
+    }: {
+      readonly cas?: readonly CertificateRecord[]
+      readonly leaves?: readonly CertificateRecord[]
+      readonly owner?: string
+    },
+  ): void {
+    const digests = (of: readonly CertificateRecord[]) => of.map(({ digest }) => digest)
+    this.put(name, { cas: digests(cas), leaves: digests(leaves), ...(owner === undefined ? {} : { owner }) })
+  }
 
   put(name: string, data: Readonly<Record<string, unknown>>): void {
     const now = this.objects.get(name)
@@ -539,6 +613,7 @@ export class SimulatedCluster {
       rereads: given.rereads,
       version: 1,
       isStuck: false,
+      mayRoll: true,
     })
   }
 
@@ -620,13 +695,18 @@ export class SimulatedCluster {
       isKubeletBroken: false,
     })
     this.write(name, this.certificatePath('ca'), { certificates: trust })
-    for (const usage of this.isPlain && !shape.allFlags ? ['client'] : ['client', 'server']) {
+    const stored = this.isByHand ? [] : this.isPlain && !shape.allFlags ? ['client'] : ['client', 'server']
+    for (const usage of stored) {
       const { digest, spki } = this.issue(`system:node:${name}`, signer)
       const dated = `${kubeletPki}/kubelet-${usage}-2026-01-01-00-00-00.pem`
       this.write(name, dated, { pair: [digest], key: spki }, 0o600)
       this.link(name, `${kubeletPki}/kubelet-${usage}-current.pem`, dated)
     }
-    this.write(name, '/etc/kubernetes/kubelet.conf', { kubeconfig: { caData: trust } }, 0o600)
+    const own = this.isByHand
+      ? this.kubeconfig(`system:node:${name}`, trust, signer)
+      : { kubeconfig: { caData: trust } }
+    this.write(name, '/etc/kubernetes/kubelet.conf', own, 0o600)
+    if (this.isByHand) this.writeLeaf(name, 'kubelet', `system:node:${name}`, signer)
     this.writeDefinition(name, 'kube-proxy', { kubeconfig: '/etc/kubernetes/kube-proxy.conf' })
     this.write(
       name,
@@ -644,11 +724,10 @@ export class SimulatedCluster {
     this.write(node, this.keyPath('ca'), { key: this.oldCa.spki }, 0o600)
     this.write(node, this.certificatePath('front-proxy-ca'), { certificates: [this.oldFrontProxyCa.digest] })
     this.write(node, this.keyPath('front-proxy-ca'), { key: this.oldFrontProxyCa.spki }, 0o600)
-    const leaf = (file: string, subject: string, ca: CertificateRecord): void =>
-      this.write(node, this.certificatePath(file), { certificates: [this.issue(subject, ca).digest] })
-    leaf('apiserver', 'kube-apiserver', this.oldCa)
-    leaf('apiserver-kubelet-client', 'kube-apiserver-kubelet-client', this.oldCa)
-    leaf('front-proxy-client', 'front-proxy-client', this.oldFrontProxyCa)
+    this.writeLeaf(node, 'apiserver', 'kube-apiserver', this.oldCa)
+    if (!this.isByHand)
+      this.writeLeaf(node, 'apiserver-kubelet-client', 'kube-apiserver-kubelet-client', this.oldCa)
+    this.writeLeaf(node, 'front-proxy-client', 'front-proxy-client', this.oldFrontProxyCa)
     for (const file of ['admin', 'controller-manager', 'scheduler']) {
       this.write(node, `/etc/kubernetes/${file}.conf`, this.kubeconfig(file, old, this.oldCa), 0o600)
     }
@@ -658,9 +737,14 @@ export class SimulatedCluster {
       ...client,
       ...requestheader,
       'tls-cert-file': this.certificatePath('apiserver'),
-      'kubelet-client-certificate': this.certificatePath('apiserver-kubelet-client'),
+      'tls-private-key-file': this.keyPath('apiserver'),
+      'kubelet-client-certificate': this.certificatePath(
+        this.isByHand ? 'apiserver' : 'apiserver-kubelet-client',
+      ),
       'proxy-client-cert-file': this.certificatePath('front-proxy-client'),
-      ...(shape.allFlags ? { 'kubelet-certificate-authority': this.certificatePath('ca') } : {}),
+      ...(shape.allFlags || this.isByHand
+        ? { 'kubelet-certificate-authority': this.certificatePath('ca') }
+        : {}),
     })
     this.writeDefinition(node, 'kube-controller-manager', {
       ...client,
@@ -673,8 +757,16 @@ export class SimulatedCluster {
     if (shape.allFlags) this.write(node, this.certificatePath('scheduler-clients'), { certificates: old })
     this.writeDefinition(node, 'kube-scheduler', {
       kubeconfig: '/etc/kubernetes/scheduler.conf',
+      // Those who leave it out have a scheduler that takes everybody for anonymous.
+      ...(this.isByHand ? {} : { 'authentication-kubeconfig': '/etc/kubernetes/scheduler.conf' }),
       ...(shape.allFlags ? { 'client-ca-file': this.certificatePath('scheduler-clients') } : {}),
     })
+  }
+
+  private writeLeaf(node: string, file: string, subject: string, ca: CertificateRecord): void {
+    const { digest, spki } = this.issue(subject, ca)
+    this.write(node, this.keyPath(file), { key: spki }, 0o600)
+    this.write(node, this.certificatePath(file), { certificates: [digest] })
   }
 
   private kubeconfig(subject: string, caData: readonly Digest[], ca: CertificateRecord): FileContent {
@@ -714,6 +806,11 @@ export class SimulatedCluster {
   private keyPath(stem: string): string {
     return `${pki}/${stem}${this.isPlain ? '-key.pem' : '.key'}`
   }
+}
+
+/** By which a kubelet was told what it serves. */
+export function servingFlagOf({ flags }: SimulatedProcess): string {
+  return flags['kubelet-tls-cert-file'] === undefined ? 'kubelet-server-current' : 'kubelet-tls-cert-file'
 }
 
 export function objectKey({ kind, namespace, name }: ObjectReference): string {

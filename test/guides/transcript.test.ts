@@ -37,6 +37,12 @@ test('what differs from run to run is masked, and words are not', () => {
   expect(masked('until 2026-11-21T12:00:00Z  (364d, 12s), serial 0123456789abcdef01')).toBe(
     'until <time> (<duration>, <duration>), serial <hex>',
   )
+  expect(masked('kubelet-client-2026-11-21-22-05-00.pem of csr-x7k2p in 9 ms from 10.244.21.5:8443')).toBe(
+    'kubelet-client-<time>.pem of <csr> in <duration> from <pod>:8443',
+  )
+  expect(masked('renewed until 2027-11-22 by localhost@1795315971')).toBe(
+    'renewed until <date> by localhost@<seconds>',
+  )
   const words = 'issued to my-svc.my-namespace by example.com/serving'
   expect(masked(words)).toBe(words)
 })

@@ -67,14 +67,20 @@ export function withOutputs(guide: string, steps: readonly Step[], outputs: read
   )
 }
 
-// What differs from run to run: times, ages, serial numbers, fingerprints, pins, keys in base64; and how a table was laid
-// out around them.
+// What differs from run to run: times, ages, serial numbers, fingerprints, pins, keys in base64, addresses of pods, names of
+// requests; and how a table was laid out around them.
 const masks: readonly [RegExp, string][] = [
   [/\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: UTC|Z)?/g, '<time>'],
+  [/\b\d{4}-\d{2}-\d{2}[T-]\d{2}-\d{2}-\d{2}Z?/g, '<time>'],
+  [/\b\d{4}-\d{2}-\d{2}\b/g, '<date>'],
+  // In the name of a certificate that a process made for itself.
+  [/@\d{10}\b/g, '@<seconds>'],
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
   [/\b[0-9a-f]{16,}\b/g, '<hex>'],
   [/\b[A-Za-z0-9+/]{40,}={0,2}/g, '<base64>'],
-  [/\b(?:\d+d ?)?(?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)?(?:ms|s|m|h|d|y)\b/g, '<duration>'],
+  [/\b(?:\d+d ?)?(?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)?(?: ?ms|s|m|h|d|y)\b/g, '<duration>'],
+  [/\b10\.244\.\d+\.\d+\b/g, '<pod>'],
+  [/\bcsr-[0-9a-z]{5}\b/g, '<csr>'],
   [/[ \t]+/g, ' '],
 ]
 

@@ -1,19 +1,21 @@
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import pMap from 'p-map'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Cluster as Connection, openCluster as connect } from '../../src/cluster/cluster.ts'
+import type { Cluster as Connection } from '../../src/cluster/cluster.ts'
 import { type Acted, actOn } from '../../src/csr/approval/acting.ts'
 import { noFacts } from '../../src/csr/approval/facts.ts'
 import { judgeByHand } from '../../src/csr/approval/judging.ts'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { generatePrivateKey } from '../../src/x509/new-key.ts'
+import { openWith } from '../contract/stage.ts'
 import { requestPem, someKey } from '../csr/made-requests.ts'
 import { filesOfGuide } from '../guides/blocks.ts'
 import { kcertBeside, type Session } from '../scripts/program.ts'
 import { until } from './command.ts'
+import { runFromCheckout } from './cron-jobs.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 
 // Approvers and signers on a real API server: what the fake cannot promise.
@@ -26,17 +28,9 @@ describeOnCluster('approval', () => {
     kcertBeside(args, { cwd: folder, stdin, env: { KUBECONFIG: cluster.kubeconfig } })
 
   beforeAll(async () => {
-    execFileSync(process.execPath, ['scripts/build.ts'])
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     folder = mkdtempSync(join(tmpdir(), 'kcert-approval-'))
-    connection = await connect({
-      files: [cluster.kubeconfig],
-      filesMustExist: true,
-      requestTimeoutMs: 10_000,
-      surroundings: { env: {}, stdinIsTerminal: false },
-      clock: () => new Date(),
-      random: (count) => crypto.getRandomValues(new Uint8Array(count)),
-    })
+    connection = await openWith(cluster.kubeconfig, 10_000)
   })
   afterAll(async () => {
     connection?.close()
@@ -241,15 +235,4 @@ async function list(connection: Connection): Promise<RequestObject[]> {
   const found = []
   for await (const request of connection.requests.list()) found.push(request)
   return found
-}
-
-/** The CronJob with this checkout in place of an image that has kcert in it: the rest is as it is in the guide. */
-function runFromCheckout(manifest: string): string {
-  const volume = `          - name: kcert\n            hostPath: { path: ${resolve('.')}, type: Directory }\n`
-  const mount = `            - { name: kcert, mountPath: /kcert, readOnly: true }\n`
-  return manifest
-    .replace(/image: .*/, 'image: "lab.local/client-node:1"\n            imagePullPolicy: Never')
-    .replace('command: [kcert, ', 'command: [/usr/bin/node, /kcert/bin/run.js, ')
-    .replace('          volumes:\n', `          volumes:\n${volume}`)
-    .replace('            volumeMounts:\n', `            volumeMounts:\n${mount}`)
 }

@@ -183,13 +183,15 @@ async function remakeNode(
 export interface JoinOptions {
   /** Somebody else approves the node's request for its serving certificate. */
   readonly isApprovedElsewhere?: boolean
+  /** The pin that the node is given; if not said, that of the CA on the first control plane. */
+  readonly pin?: string
 }
 
 /** Adds a node to the running cluster. */
 export async function joinNode(
   name: string,
   steps: Steps,
-  { isApprovedElsewhere = false }: JoinOptions = {},
+  { isApprovedElsewhere = false, pin }: JoinOptions = {},
 ): Promise<void> {
   const node = nodeIdentity(name)
   const material = await prepare(steps)
@@ -202,7 +204,7 @@ export async function joinNode(
     const first = record.nodes.find((other) => nodeIdentity(other).role === 'control-plane')!
     writeRecord({ ...record, nodes: all.map((one) => one.name), phase: 'starting' })
     await steps.step(`boot ${name}`, () => remakeNode(node, all, material))
-    await steps.step(`kubeadm join on ${name}`, () => kubeadmJoin(node, first))
+    await steps.step(`kubeadm join on ${name}`, () => kubeadmJoin(node, first, pin))
     if (node.role === 'control-plane') await changeBackends(all)
     const approve = isApprovedElsewhere ? async () => undefined : undefined
     await steps.step(`${name} Ready`, () => waitForNodes([name], 240_000, approve))

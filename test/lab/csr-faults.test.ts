@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pMap from 'p-map'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Cluster as Connection, openCluster as connect } from '../../src/cluster/cluster.ts'
+import type { Cluster as Connection } from '../../src/cluster/cluster.ts'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
+import { openWith } from '../contract/stage.ts'
 import { requestPem } from '../csr/made-requests.ts'
-import type { FaultKind } from '../fakes/api-server-faults.ts'
+import { callFaults, type FaultKind } from '../fakes/api-server-faults.ts'
 import { kcertBeside, type Session } from '../scripts/program.ts'
 import { sleep, until } from './command.ts'
 import { type FaultyProxy, startFaultyProxy } from './faulty-proxy.ts'
@@ -17,21 +18,11 @@ import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 // Every call of every command that writes meets every fault once, on its way to a real API server: the command ends well, or says to
 // run it again, and the second run ends it. Nothing is lost and nothing is done twice.
 
-const kinds: readonly FaultKind[] = [
-  'conflict',
-  'too-many-requests',
-  'internal',
-  'internal-after',
-  'unavailable',
-  'reset-before',
-  'reset-after',
-  'hang',
-  'hang-after',
-  'cut',
-]
 const own = 'example.com/faults'
 const users = 'kubernetes.io/kube-apiserver-client'
 const atOnce = 4
+// A command makes a call less when its request was issued sooner than in the run before: it is run anew until it meets its fault.
+const tries = 5
 
 describeOnCluster('API faults', () => {
   let cluster: Cluster & { close(): Promise<void> }
@@ -42,18 +33,10 @@ describeOnCluster('API faults', () => {
   const pair = (): string[] => ['--ca', at('ca.pem'), '--ca-key', at('ca-key.pem')]
 
   beforeAll(async () => {
-    execFileSync(process.execPath, ['scripts/build.ts'])
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     folder = mkdtempSync(join(tmpdir(), 'kcert-faults-'))
     proxy = await startFaultyProxy(cluster.kubeconfig, cluster.spec.keys)
-    connection = await connect({
-      files: [cluster.kubeconfig],
-      filesMustExist: true,
-      requestTimeoutMs: 10_000,
-      surroundings: { env: {}, stdinIsTerminal: false },
-      clock: () => new Date(),
-      random: (count) => crypto.getRandomValues(new Uint8Array(count)),
-    })
+    connection = await openWith(cluster.kubeconfig, 10_000)
     const made = [
       await kcertBeside(['key', 'generate', '--out', at('key.pem')]),
       await kcertBeside(['ca', 'init', '--cn', 'x', '--out', at('ca.pem'), '--key-out', at('ca-key.pem')]),
@@ -207,11 +190,27 @@ describeOnCluster('API faults', () => {
 
   let made = 0
 
-  /** Runs a command until it is done, at most twice; returns the calls of the first run. */
-  async function runWith(
-    command: Commanded,
-    fault?: { readonly kind: FaultKind; readonly at: number },
-  ): Promise<{ calls: readonly string[]; runs: number }> {
+  interface Fault {
+    readonly kind: FaultKind
+    readonly at: number
+  }
+
+  interface Done {
+    /** Those of the first run. */
+    readonly calls: readonly string[]
+    readonly runs: number
+  }
+
+  async function runUntilMet(command: Commanded, fault: Fault): Promise<Done> {
+    for (let left = tries; left > 0; left--) {
+      const done = await runWith(command, fault)
+      if (done.calls.length >= fault.at) return done
+    }
+    throw new Error(`no run made a call ${fault.at}, which was to meet ${fault.kind}`)
+  }
+
+  /** Runs a command until it is done, at most twice. */
+  async function runWith(command: Commanded, fault?: Fault): Promise<Done> {
     const name = `fault-${++made}`
     await command.prepare?.(name)
     const way = proxy.way(at(`${name}.admin`), fault)
@@ -232,7 +231,6 @@ describeOnCluster('API faults', () => {
       const second = await once(proxy.way(at(`${name}.again`)).kubeconfig)
       expect(second.exit, `${what}\nagain: ${second.stdout}${second.stderr}`).toBe(0)
     }
-    expect(way.calls.length, `the fault was not met: ${what}`).toBeGreaterThanOrEqual(fault?.at ?? 1)
     await command.expectDone(name)
     return { calls: way.calls, runs: first.exit === 0 ? 1 : 2 }
   }
@@ -240,8 +238,8 @@ describeOnCluster('API faults', () => {
   test.each(Object.entries(commands))('kcert %s loses nothing', async (line, command) => {
     const { calls } = await runWith(command)
     expect(calls.length).toBeGreaterThan(0)
-    const faults = calls.flatMap((_, index) => kinds.map((kind) => ({ kind, at: index + 1 })))
-    const results = await pMap(faults, (fault) => runWith(command, fault), { concurrency: atOnce })
+    const faults = calls.flatMap((_, index) => callFaults.map((kind) => ({ kind, at: index + 1 })))
+    const results = await pMap(faults, (fault) => runUntilMet(command, fault), { concurrency: atOnce })
     const again = results.filter(({ runs }) => runs > 1).length
     process.stderr.write(
       `kcert ${line}: ${calls.length} calls, ${faults.length} faults, ${again} run again\n`,

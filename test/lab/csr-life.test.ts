@@ -18,7 +18,6 @@ describeOnCluster('the life of a request', () => {
   let lab: Cluster & { close(): Promise<void> }
   let folder: string
   beforeAll(async () => {
-    execFileSync(process.execPath, ['scripts/build.ts'])
     lab = await openCluster({ controlPlanes: 1, workers: 1 })
     folder = mkdtempSync(join(tmpdir(), 'kcert-csr-life-'))
   })

@@ -51,15 +51,7 @@ export interface Cluster {
 
 /** A suite that needs a cluster: runs where CI or KCERT_LAB=1 is set, else it is skipped and says in one line how to have it. */
 export function describeOnCluster(name: string, body: () => void): void {
-  describeUnless(whyNotHere(), name, body)
-}
-
-/** The same for a suite of many minutes, which CI leaves out: runs where KCERT_LAB=1 is set. */
-export function describeLongOnCluster(name: string, body: () => void): void {
-  describeUnless(whyNotHere('long'), name, body)
-}
-
-function describeUnless(reason: string | undefined, name: string, body: () => void): void {
+  const reason = whyNotHere()
   if (reason === undefined) {
     describe(name, body)
     return

@@ -1,31 +1,45 @@
-import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { masked, readSteps, withOutputs } from '../guides/transcript.ts'
+import { ageCertificates, failPower } from './aging.ts'
 import { run } from './command.ts'
-import { describeOnCluster, withCluster } from './fixture.ts'
+import { type Cluster, describeOnCluster, withCluster } from './fixture.ts'
 import { kubectlCommand } from './kubectl.ts'
 import type { ClusterRequest } from './spec.ts'
 
 // Every command of every guide, in its order, on a fresh cluster: it prints what the guide shows.
 // KCERT_GUIDES_WRITE=1 writes what the commands print now into the guides.
 
-const guides: readonly { name: string; cluster: ClusterRequest }[] = [
+interface Guide {
+  readonly name: string
+  readonly cluster: ClusterRequest
+  /** What has happened before the guide is opened. */
+  readonly before?: (cluster: Cluster, operator: Operator) => void | Promise<void>
+}
+
+const guides: readonly Guide[] = [
   { name: 'tls-in-a-cluster', cluster: { controlPlanes: 1, workers: 1 } },
+  { name: 'kubelet-certificates', cluster: { controlPlanes: 1, workers: 1 }, before: reachNodes },
+  { name: 'kubelet-serving-tls', cluster: { controlPlanes: 1, workers: 1 }, before: reachNodes },
+  { name: 'live-tls', cluster: { controlPlanes: 1, workers: 1, addons: true }, before: reachNodes },
+  { name: 'bootstrap', cluster: { controlPlanes: 1, workers: 1 } },
+  { name: 'cluster-info', cluster: { controlPlanes: 1, workers: 1 } },
+  { name: 'renew-expired', cluster: { controlPlanes: 1, workers: 1 }, before: expire },
 ]
 
 describeOnCluster('guides', () => {
-  test.each(guides)('$name: each command prints what the guide shows', async ({ name, cluster: request }) => {
+  test.each(guides)('$name: each command prints what the guide shows', async (one) => {
+    const { name, cluster: request, before } = one
     const file = resolve('docs/guides', `${name}.md`)
     const guide = readFileSync(file, 'utf8')
     const steps = readSteps(guide)
     expect(steps.length).toBeGreaterThan(3)
-    execFileSync(process.execPath, ['scripts/build.ts'])
-    const outputs = await withCluster(request, async ({ kubeconfig }) => {
-      const operator = await makeOperator(kubeconfig)
+    const outputs = await withCluster(request, async (cluster) => {
+      const operator = await makeOperator(cluster.kubeconfig)
       try {
+        await before?.(cluster, operator)
         return await follow(steps, operator)
       } finally {
         rmSync(operator.folder, { recursive: true })
@@ -53,6 +67,34 @@ async function makeOperator(kubeconfig: string): Promise<Operator> {
   const [kubectl = ''] = await kubectlCommand([])
   const path = [bin, dirname(kubectl), process.env.PATH].join(':')
   return { folder, env: { PATH: path, HOME: folder, KUBECONFIG: kubeconfig } }
+}
+
+/** Nodes by ssh, and an inventory of them. */
+function reachNodes(cluster: Cluster, { folder }: Operator): void {
+  const ssh = join(folder, '.bin/ssh')
+  writeFileSync(ssh, `#!/bin/sh\nexec /usr/bin/ssh -F '${cluster.sshConfig}' "$@"\n`)
+  chmodSync(ssh, 0o755)
+  const nodes = cluster
+    .nodes()
+    .map(
+      ({ name, role, address }) =>
+        `- {name: ${name}, role: ${role}, addresses: [${address}], layout: kubeadm}`,
+    )
+  const lines = [
+    'apiVersion: kcert/v1',
+    'kind: Inventory',
+    "access: {by: ssh, host: '{node}'}",
+    'nodes:',
+    ...nodes,
+  ]
+  writeFileSync(join(folder, 'kcert.yaml'), `${lines.join('\n')}\n`)
+}
+
+/** Every leaf has ended, and the nodes have lost their power since. */
+async function expire(cluster: Cluster, operator: Operator): Promise<void> {
+  reachNodes(cluster, operator)
+  ageCertificates(cluster, 'leaves')
+  await failPower(cluster)
 }
 
 /** Runs the steps and returns what each printed, on standard output and standard error as a terminal would show them. */

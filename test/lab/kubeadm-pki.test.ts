@@ -37,7 +37,6 @@ describe.skipIf(leftOut).each(['RSA-2048', 'ECDSA-P256'])(
         '--kubeconfig-dir',
         join(folder, 'k'),
       ])
-      execFileSync(process.execPath, ['scripts/build.ts'])
       ;({ report, exit } = inspect(join(folder, 'k')))
     })
 

@@ -29,9 +29,9 @@ export async function kubeadmInit(node: NodeIdentity, spec: ClusterSpec): Promis
 }
 
 /** Joins a node to the cluster that `first` is a control plane of. */
-export async function kubeadmJoin(node: NodeIdentity, first: string): Promise<void> {
+export async function kubeadmJoin(node: NodeIdentity, first: string, pin = caPin(first)): Promise<void> {
   const token = (await onNode(first, ['kubeadm', 'token', 'create', '--ttl', '15m'])).stdout.trim()
-  const discovery = { bootstrapToken: { apiServerEndpoint: endpoint, token, caCertHashes: [caPin(first)] } }
+  const discovery = { bootstrapToken: { apiServerEndpoint: endpoint, token, caCertHashes: [pin] } }
   const join = {
     apiVersion: api,
     kind: 'JoinConfiguration',

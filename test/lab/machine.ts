@@ -28,13 +28,10 @@ export function isOptedIn(): boolean {
   return process.env.KCERT_LAB === '1' || (process.env.CI ?? '') !== ''
 }
 
-/** The one line for a suite that is left out, or undefined when it is to run. A long one runs only where KCERT_LAB=1 asks for it. */
-export function whyNotHere(length: 'short' | 'long' = 'short'): string | undefined {
-  if (!isOptedIn())
-    return 'cluster suites left out: KCERT_LAB=1 npm test runs them (as root on Debian; it installs packages)'
-  if (length === 'long' && process.env.KCERT_LAB !== '1')
-    return 'whole rotations left out: KCERT_LAB=1 npm test runs them (25 minutes more)'
-  return undefined
+/** The one line for a suite that is left out, or undefined when it is to run. */
+export function whyNotHere(): string | undefined {
+  if (isOptedIn()) return undefined
+  return 'cluster suites left out: KCERT_LAB=1 npm test runs them (as root on Debian; it installs packages)'
 }
 
 /** What the machine lacks and the lab cannot bring by itself; empty when all is there. */

@@ -13,7 +13,7 @@ for folder in run tmp; do mount -t tmpfs -o mode=0755 "$folder" "/$folder"; done
 chmod 1777 /tmp
 mkdir -p /run/lock /run/sshd /run/netns /run/containerd /var/tmp
 chmod 1777 /var/tmp /run/lock
-# The kubelet and containerd hand mounts on to containers.
-for folder in /run /var; do mount --make-rshared "$folder"; done
+# The kubelet and containerd hand mounts on to containers; as under systemd everything is shared.
+mount --make-rshared /
 [ -e /usr/bin/systemctl ] && mount --bind /usr/local/bin/systemctl /usr/bin/systemctl
 exec /usr/local/bin/systemctl

@@ -1,6 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { ageCertificates, failPower } from './aging.ts'
+import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
 import { type Cluster, withCluster } from './fixture.ts'
 import { describeError } from './lab-error.ts'
 import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
@@ -18,6 +20,8 @@ other, some two hours on two cores; --only runs the one of that name. Exit code 
 interface Rehearsal {
   readonly name: string
   readonly request: ClusterRequest
+  /** Flags of `discover` that say how nodes are reached; otherwise by ssh. */
+  readonly reach?: (cluster: Cluster) => Promise<string[]>
   /** Returns the evidence as text. Throws when it is not as it must be. */
   readonly run: (cluster: Cluster, operator: RotationOperator) => Promise<string>
 }
@@ -60,6 +64,8 @@ const rehearsals: readonly Rehearsal[] = [
   },
   { name: 'rollbacks', request: small, run: rolledBack },
   { name: 'kills', request: small, run: killed },
+  { name: 'runbook', request: small, reach: readersOnNodes, run: byScripts },
+  { name: 'recover', request: large, run: recovered },
 ]
 
 /** The whole rotation, beside prober and watcher; then what is left of the old CA, and nodes that join. */
@@ -79,7 +85,9 @@ async function watched(
   for (const node of joining) await cluster.join(node)
   const holders = await holdersOf(cluster, oldCa)
   const answers = Object.entries(await answersToOldCertificate(cluster))
-  const accepting = answers.filter(([, status]) => status !== '401').map(([server]) => server)
+  // Of the plain flavour a scheduler verifies no client: the old certificate gets it nowhere either.
+  const refusing = cluster.spec.flavour === 'plain' ? ['401', '403 to nobody'] : ['401']
+  const accepting = answers.filter(([, status]) => !refusing.includes(status)).map(([server]) => server)
   const lines = [
     `manifests that differ      ${named(changed)}`,
     `who holds the old CA       ${named(holders)}`,
@@ -96,19 +104,27 @@ function named(names: readonly string[]): string {
   return names.length === 0 ? 'none' : names.join(', ')
 }
 
-/** From each phase that has a way back: to it, and all the way back. */
+/** Phase by phase to the eleventh, and back phase by phase: after each step back every file is as that phase had found it. */
 async function rolledBack(cluster: Cluster, operator: RotationOperator): Promise<string> {
-  const first = nodeFiles(cluster)
-  const lines: string[] = []
+  const found: Record<string, string>[] = []
   for (const phase of phases.slice(0, 11)) {
+    found.push(nodeFiles(cluster))
+    await operator.run(['--phase', String(phase), ...waiversOfLab])
+  }
+  const lines: string[] = []
+  for (const phase of phases.slice(0, 11).toReversed()) {
     const began = performance.now()
-    await operator.run(['--through', String(phase)])
-    await operator.must(['rollback', '--to', '0', '--yes'])
+    await operator.must(['rollback', '--to', String(phase - 1), '--yes'])
+    // The hook had taken the administrator's new kubeconfig; the one that counts lies where it lay.
+    copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
     const now = nodeFiles(cluster)
-    const names = new Set([...Object.keys(first), ...Object.keys(now)])
-    const changed = [...names].filter((name) => first[name] !== now[name])
+    const then = found[phase - 1]!
+    const names = new Set([...Object.keys(then), ...Object.keys(now)])
+    const changed = [...names].filter((name) => then[name] !== now[name])
     if (changed.length > 0) throw new Error(`rolled back from ${phase}, these differ: ${changed.join(', ')}`)
-    lines.push(`rolled back from ${phase}: every file as it was, ${seconds(began)} there and back`)
+    lines.push(
+      `rolled back from ${phase}: ${names.size} files as phase ${phase} had found them, ${seconds(began)}`,
+    )
   }
   return `${lines.join('\n')}\n`
 }
@@ -127,12 +143,49 @@ async function killed(cluster: Cluster, operator: RotationOperator): Promise<str
       `phase ${phase}: ${code === killedCode ? 'killed after its first act' : 'nothing to kill'}, ${seconds(began)}`,
     )
   }
+  return `${lines.join('\n')}\n${await leftBehind(cluster, before, oldCa)}`
+}
+
+/** Returns that nothing is left of a rotation, as text. Throws when something is. */
+async function leftBehind(
+  cluster: Cluster,
+  before: Readonly<Record<string, string>>,
+  oldCa: string,
+): Promise<string> {
   const after = staticPods(cluster)
   const changed = Object.keys(before).filter((name) => before[name] !== after[name])
   const holders = await holdersOf(cluster, oldCa)
-  const report = `${lines.join('\n')}\nmanifests that differ: ${named(changed)}\nwho holds the old CA: ${named(holders)}\n`
+  const report = `manifests that differ: ${named(changed)}\nwho holds the old CA: ${named(holders)}\n`
   if (changed.length + holders.length > 0) throw new Error(report)
   return report
+}
+
+/** Nodes are read through pods, and every act on them is a script that is run there with sh alone. */
+async function byScripts(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const before = staticPods(cluster)
+  const oldCa = oldCaOf(cluster)
+  const lines: string[] = []
+  for (const phase of phases) {
+    const began = performance.now()
+    const scripts = await runPhaseByHand(cluster, operator, phase)
+    lines.push(`phase ${phase}: ${scripts} scripts, ${seconds(began)}`)
+  }
+  return `${lines.join('\n')}\n${await leftBehind(cluster, before, oldCa)}`
+}
+
+/** Every certificate has ended, the CAs' too, and nothing runs that needs one: back from the files on the nodes alone. */
+async function recovered(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const before = staticPods(cluster)
+  const changed = ageCertificates(cluster, 'all')
+  await failPower(cluster)
+  const began = performance.now()
+  await operator.must(['recover', '--yes'])
+  const took = seconds(began)
+  copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
+  await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=120s'])
+  const again = await operator.must(['recover', '--yes'])
+  const differ = named(Object.keys(before).filter((name) => before[name] !== staticPods(cluster)[name]))
+  return `${changed} files had ended; back in ${took}, all nodes Ready\nmanifests that differ: ${differ}\nonce more: ${again.stdout}`
 }
 
 function seconds(began: number): string {
@@ -150,11 +203,11 @@ else {
   if (chosen.length === 0) process.stdout.write(usage)
   const folder = join(folders.state, 'rehearsals')
   mkdirSync(folder, { recursive: true })
-  for (const { name, request, run } of chosen) {
+  for (const { name, request, reach, run } of chosen) {
     process.stdout.write(`== ${name}\n`)
     try {
       const text = await withCluster(request, async (cluster) => {
-        const operator = await RotationOperator.open(cluster)
+        const operator = await RotationOperator.open(cluster, undefined, await reach?.(cluster))
         try {
           return await run(cluster, operator)
         } finally {

@@ -13,6 +13,19 @@ export function oldCaOf(cluster: Cluster): string {
   return readFileSync(cluster.hostPath('cp1', file), 'utf8')
 }
 
+/** The cluster CA's private key, as it lies on the first control plane now. */
+export function oldKeyOf(cluster: Cluster): string {
+  return readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.key'), 'utf8')
+}
+
+/** Files of every node, kcert's own among them, that hold a private key. */
+export function holdersOfKey(cluster: Cluster, key: string): readonly string[] {
+  const needle = base64Of(key)
+  return filesOfNodes(cluster, [...kubernetesFolders, '/var/lib/kcert']).flatMap(({ name, path, file }) =>
+    holds(readFileSync(file, 'latin1'), needle) ? [`${name}:${path}`] : [],
+  )
+}
+
 /** The bytes of every static pod's manifest, by node and name. */
 export function staticPods(cluster: Cluster): Record<string, string> {
   const found: Record<string, string> = {}
@@ -26,27 +39,43 @@ export function staticPods(cluster: Cluster): Record<string, string> {
   return found
 }
 
-/** Every file below /etc/kubernetes and the kubelet's pki of every node, links followed: its bytes and mode. */
+/** Every file below /etc/kubernetes and the kubelet's pki of every node, links left out: its bytes and mode. */
 export function nodeFiles(cluster: Cluster): Record<string, string> {
   const found: Record<string, string> = {}
-  for (const { name } of cluster.nodes()) {
-    for (const folder of ['/etc/kubernetes', '/var/lib/kubelet/pki']) {
-      const root = cluster.hostPath(name, folder)
-      if (!existsSync(root)) continue
-      for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
-        if (!entry.isFile()) continue
-        const path = join(entry.parentPath, entry.name)
-        const mode = (statSync(path).mode & 0o777).toString(8)
-        found[`${name}:${folder}${path.slice(root.length)} ${mode}`] = readFileSync(path, 'latin1')
-      }
-    }
+  for (const { name, path, file } of filesOfNodes(cluster)) {
+    const mode = (statSync(file).mode & 0o777).toString(8)
+    found[`${name}:${path} ${mode}`] = readFileSync(file, 'latin1')
   }
   return found
 }
 
+/** Where these files are on this machine. */
+export function nodeFileNames(cluster: Cluster): string[] {
+  return filesOfNodes(cluster).map(({ file }) => file)
+}
+
+const kubernetesFolders = ['/etc/kubernetes', '/var/lib/kubelet/pki']
+
+function filesOfNodes(
+  cluster: Cluster,
+  folders: readonly string[] = kubernetesFolders,
+): { name: string; path: string; file: string }[] {
+  return cluster.nodes().flatMap(({ name }) =>
+    folders.flatMap((folder) => {
+      const root = cluster.hostPath(name, folder)
+      if (!existsSync(root)) return []
+      return readdirSync(root, { recursive: true, withFileTypes: true }).flatMap((entry) => {
+        if (!entry.isFile()) return []
+        const file = join(entry.parentPath, entry.name)
+        return [{ name, path: `${folder}${file.slice(root.length)}`, file }]
+      })
+    }),
+  )
+}
+
 /** Names of files and objects that hold a CA, as PEM or inside base64. */
 export async function holdersOf(cluster: Cluster, certificate: string): Promise<readonly string[]> {
-  const needle = certificate.replaceAll(/-----[^\n]*-----|\s/g, '')
+  const needle = base64Of(certificate)
   const files = Object.entries(nodeFiles(cluster)).filter(([, text]) => holds(text, needle))
   const kinds = [
     'configmaps,secrets,validatingwebhookconfigurations,mutatingwebhookconfigurations,apiservices,customresourcedefinitions',
@@ -61,6 +90,11 @@ export async function holdersOf(cluster: Cluster, certificate: string): Promise<
     ...files.map(([name]) => name),
     ...objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`),
   ]
+}
+
+/** What stands between the lines of a PEM text. */
+function base64Of(pem: string): string {
+  return pem.replaceAll(/-----[^\n]*-----|\s/g, '')
 }
 
 interface KubeObject {
@@ -94,7 +128,10 @@ function holds(text: string, needle: string): boolean {
   )
 }
 
-/** What each server answers to a client certificate of the old CA, by node and program. */
+/**
+ * What each server answers to a client certificate of the old CA, by node and program: its status, and that it took the client for
+ * nobody in particular where it says so.
+ */
 export async function answersToOldCertificate(cluster: Cluster): Promise<Record<string, string>> {
   const answers: Record<string, string> = {}
   for (const { name, role, address } of cluster.nodes()) {
@@ -112,11 +149,13 @@ export async function answersToOldCertificate(cluster: Cluster): Promise<Record<
     ]
     for (const [server, place] of servers) {
       const asks = ['-sk', '--cert', '/root/old.crt', '--key', '/root/old.key', '-m', '10']
-      const shows = ['-o', '/dev/null', '-w', '%{http_code}']
+      const shows = ['-w', '\n%{http_code}']
       const { stdout } = await cluster.onNode(name, ['curl', ...asks, ...shows, `https://${place}`], {
         mayFail: true,
       })
-      answers[`${name}/${server}`] = stdout
+      const status = stdout.slice(stdout.lastIndexOf('\n') + 1)
+      const isNobody = status === '403' && stdout.includes('system:anonymous')
+      answers[`${name}/${server}`] = isNobody ? '403 to nobody' : status
     }
     await cluster.onNode(name, ['rm', '/root/old.crt', '/root/old.key'])
   }

@@ -46,7 +46,8 @@ export async function rotateUnderWatch(
     await prober.stop()
   }
   const samples = prober.samples()
-  const table = expectations(operator.journal())
+  const apis = cluster.nodes().filter(({ role }) => role === 'control-plane')
+  const table = expectations(operator.journal(), apis.length === 1)
   const after = await processes(cluster)
   return {
     verdict: judge([...samples.filter(({ kind }) => kind !== 'counter'), ...watched].map(named), table),
@@ -134,7 +135,7 @@ async function processes(cluster: Cluster): Promise<Map<string, string>> {
 }
 
 /** What clients may meet that follow the rules, and those that are meant to fail: the old CA too late. Times are the journal's. */
-function expectations(journal: readonly JournalEntry[]): Expectation[] {
+function expectations(journal: readonly JournalEntry[], isAlone: boolean): Expectation[] {
   const acts = journal.flatMap((entry) =>
     entry.kind === 'intent' || entry.kind === 'done'
       ? [{ kind: entry.kind, what: entry.what, phase: entry.phase, at: entry.time }]
@@ -145,19 +146,19 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
   const bridgeGoes = firstIntent(12, /^write .*apiserver\.\w+ \(certificates\)/)
   const oldGoes = firstIntent(12, /^write /)
   const kubeletClients = acts.filter(
-    ({ kind, what }) => kind === 'intent' && /^write .*kubelet-client\.\w+ \(reissued\)/.test(what),
+    ({ kind, what }) =>
+      kind === 'intent' &&
+      /^write .*(?:kubelet-client\.\w+ \(reissued\)|\/ssl\/apiserver\.pem \((?:reissued|certificates)\))/.test(
+        what,
+      ),
   )
-  const restarts = acts.flatMap(({ kind, what, at }) =>
-    kind === 'intent' && /^restart .*\/kubelet/.test(what)
-      ? [
-          {
-            what,
-            from: at,
-            until: acts.find((act) => act.kind === 'done' && act.what === what && act.at > at)?.at,
-          },
-        ]
-      : [],
-  )
+  const restartsOf = (pattern: RegExp) =>
+    acts.flatMap(({ kind, what, at }) => {
+      const node = kind === 'intent' ? pattern.exec(what)?.[1] : undefined
+      if (node === undefined) return []
+      const done = acts.find((act) => act.kind === 'done' && act.what === what && act.at > at)
+      return [{ what, node, from: at, until: done?.at ?? at }]
+    })
   const event = (phase: number, what: string) =>
     journal.find((entry) => entry.kind === 'phase' && entry.phase === phase && entry.event === what)?.time
   // An add-on's only replica is replaced: by kcert, which says so, and by its owner after phase 9.
@@ -198,6 +199,14 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
     ...(oldGoes === undefined
       ? []
       : [
+          ...restartsOf(/^restart (\S+)\/kube-apiserver/).map(({ what, node, from, until }) => ({
+            ...(isAlone ? {} : { endpoint: node }),
+            credential: 'old-cert',
+            from: later(from, -longestProbeMs),
+            until: later(until, 15_000),
+            allow: ['ok', 'unauthorized', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout'],
+            because: what,
+          })),
           {
             credential: 'old-cert',
             from: later(oldGoes, -1_000),
@@ -216,13 +225,22 @@ function expectations(journal: readonly JournalEntry[]): Expectation[] {
         because: what,
       })),
     ),
+    // An API server that does not read a file again is restarted, one at a time: for so long this one is not there. It then refuses
+    // for some seconds more what it has not read the roles of. No handshake fails.
+    ...restartsOf(/^restart (\S+)\/kube-apiserver/).flatMap(({ what, node, from, until }) => {
+      const window = { from: later(from, -longestProbeMs), until: later(until, 15_000), because: what }
+      const allow = ['ok', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout']
+      if (!isAlone) return [{ endpoint: node, ...window, allow }]
+      // With --accept-outage: the only one is meant by every name, and controllers come back after it.
+      return [{ ...window, until: later(until, 45_000), allow: [...allow, 'failures'] }]
+    }),
     // A kubelet that was restarted knows its containers again after some 10 s.
-    ...restarts.flatMap(({ what, from, until }) =>
+    ...restartsOf(/^restart (\S+)\/kubelet/).flatMap(({ what, node, from, until }) =>
       (['logs', 'exec'] as const).map((kind) => ({
         kind,
-        target: /^restart (\S+)\/kubelet/.exec(what)![1]!,
+        target: node,
         from: later(from, -longestProbeMs),
-        until: later(until ?? from, 15_000),
+        until: later(until, 15_000),
         allow: ['ok', 'http', 'refused', 'cut', 'error', 'timeout'],
         because: what,
       })),

@@ -9,6 +9,7 @@ import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { preflight } from '../../src/rotation/refusals.ts'
 import { defaultWish, targetOf } from '../../src/rotation/target-reading.ts'
 import { discover } from '../../src/rotation-io/discovering.ts'
+import { contentVersion } from '../../src/rotation-io/object-content.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
 import type { Site } from '../../src/rotation-io/site.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -192,18 +193,8 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
       requestheader: [frontProxy],
       allowsAnyName: false,
     })
-    const version = await kubectl(
-      scene(),
-      ...[
-        '-n',
-        'kube-system',
-        'get',
-        'configmap',
-        'kubeadm-config',
-        '-o',
-        'jsonpath={.metadata.resourceVersion}',
-      ],
-    )
+    const inSystem = ['-n', 'kube-system', 'get', 'configmap', 'kubeadm-config', '-o', 'json']
+    const version = contentVersion(JSON.parse(await kubectl(scene(), ...inSystem)))
     expect(picture.kubeadm).toEqual({ version, extraArgs: {} })
     expect(picture.leases.map(({ name, holder }) => [name, holder])).toEqual([
       ['kube-controller-manager', 'cp1'],

@@ -35,13 +35,17 @@ export class RotationOperator {
     this.tell = tell
   }
 
-  /** Returns an operator with an inventory, whose hooks give the prober what a rotation brings and re-issue what is not kcert's. */
+  /**
+   * Returns an operator with an inventory, whose hooks give the prober what a rotation brings and re-issue what is not kcert's.
+   * `reach` are the flags of `discover` that say how nodes are reached; otherwise by ssh.
+   */
   static async open(
     cluster: Cluster,
     tell: (line: string) => void = (line) => process.stderr.write(`${line}\n`),
+    reach: readonly string[] = ['--ssh-config', cluster.sshConfig],
   ): Promise<RotationOperator> {
     const operator = new RotationOperator(cluster, tell)
-    await operator.must(['discover', '--ssh-config', cluster.sshConfig])
+    await operator.must(['discover', ...reach])
     const file = join(operator.folder, 'kcert.yaml')
     writeFileSync(file, `${readFileSync(file, 'utf8').trimEnd()}\n${hooks}`)
     return operator
@@ -64,7 +68,8 @@ export class RotationOperator {
 
   /** Runs a command; it is killed, as a power cut would, once a line of its progress matches `killAt`. */
   async kcert(args: readonly string[], killAt?: RegExp): Promise<Answer> {
-    const place = ['--kubeconfig', this.cluster.kubeconfig]
+    // A recovery asks no API server.
+    const place = args[0] === 'recover' ? [] : ['--kubeconfig', this.cluster.kubeconfig]
     const child = spawn(process.execPath, [program, 'rotate-ca', ...args, ...place], {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],

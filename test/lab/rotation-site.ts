@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
-import { type Cluster as ApiCluster, openCluster } from '../../src/cluster/cluster.ts'
+import type { Cluster as ApiCluster } from '../../src/cluster/cluster.ts'
 import type { Inventory } from '../../src/rotation/inventory.ts'
 import { openSite, type Site } from '../../src/rotation-io/site.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { openWith } from '../contract/stage.ts'
 import type { Cluster } from './fixture.ts'
 
 /** The inventory of a cluster of the lab, its nodes reached by `nsenter`, or by ssh. */
@@ -28,14 +28,7 @@ export async function labSite(
   cluster: Cluster,
   inventory: Inventory = labInventory(cluster),
 ): Promise<Site & { readonly api: ApiCluster }> {
-  const api = await openCluster({
-    files: [cluster.kubeconfig],
-    filesMustExist: true,
-    requestTimeoutMs: 20_000,
-    surroundings: { env: {}, stdinIsTerminal: false },
-    clock: systemClock,
-    random: randomBytes,
-  })
+  const api = await openWith(cluster.kubeconfig)
   const site = openSite({ inventory, objects: api.objects, clock: systemClock })
   return {
     ...site,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeLongOnCluster, withCluster } from './fixture.ts'
+import { describeOnCluster, withCluster } from './fixture.ts'
 import { answersToOldCertificate, holdersOf, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
 import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
@@ -7,7 +7,7 @@ import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
 // What the whole of kcert rotate-ca is for: both CAs of a real cluster with three control planes are replaced by one command, and
 // nobody notices who follows the rules. The prober opens a fresh connection every 500 ms for each trust and each credential.
 
-describeLongOnCluster('kcert rotate-ca --all', () => {
+describeOnCluster('kcert rotate-ca --all', () => {
   test('no client that follows the rules fails, and the old CA is gone', async () => {
     const request = { controlPlanes: 3, workers: 1, addons: true }
     await withCluster(request, async (cluster) => {

@@ -35,10 +35,22 @@ test('a row holds from its first moment and until before its last', () => {
   expect(verdict.unexpected.map((sample) => sample.at)).toEqual([at(0), at(20)])
 })
 
-test('the first row that matches decides', () => {
-  const table = [{ trust: 'new', allow: ['untrusted'] }, { allow: ['*'] }]
+test('a row can demand a failure: what it does not allow is unexpected', () => {
+  const table = [{ trust: 'new', allow: ['untrusted'] }]
   expect(judge([api(0, 'ok', 'new')], table).holds).toBe(false)
-  expect(judge([api(0, 'refused', 'old')], table).holds).toBe(true)
+  expect(judge([api(0, 'untrusted', 'new')], table).holds).toBe(true)
+})
+
+test('what one of two causes explains is expected, whichever stands first', () => {
+  const replaced = { kind: 'api' as const, allow: ['ok', 'http'] }
+  const restarted = { endpoint: 'cp1', allow: ['ok', 'refused'] }
+  for (const table of [
+    [replaced, restarted],
+    [restarted, replaced],
+  ]) {
+    expect(judge([api(0, 'refused'), api(1, 'http')], table).holds).toBe(true)
+    expect(judge([api(0, 'untrusted')], table).holds).toBe(false)
+  }
 })
 
 test('a counter is judged by the growth of its failures, not by what it held before', () => {

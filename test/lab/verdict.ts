@@ -19,8 +19,8 @@ export interface Sample {
 }
 
 /**
- * What may happen to the samples that match: a row of the expectation table. What a row leaves out matches everything; the
- * first row that matches decides; samples that no row matches must be ok.
+ * What may happen to the samples that match: a row of the expectation table. What a row leaves out matches everything. Causes add
+ * up: each outcome that a matching row allows is expected; samples that no row matches must be ok.
  */
 export interface Expectation {
   readonly kind?: Sample['kind']
@@ -72,8 +72,8 @@ export function judge(samples: readonly Sample[], table: readonly Expectation[])
     const seen = cells.get(cell)
     if (seen === undefined) cells.set(cell, [sample])
     else seen.push(sample)
-    const row = table.find((expectation) => matches(expectation, sample))
-    const allowed = row?.allow ?? ['ok']
+    const rows = table.filter((expectation) => matches(expectation, sample))
+    const allowed = rows.length === 0 ? ['ok'] : rows.flatMap(({ allow }) => allow)
     if (!allowed.includes(sample.outcome) && !allowed.includes('*')) {
       unexpected.push(sample)
       bad.add(sample)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
-import type { FileContent, NodeAccess, WriteOptions } from '../../src/pki/node-access.ts'
+import type { FileContent, NodeAccess, ProcessFacts, WriteOptions } from '../../src/pki/node-access.ts'
 import type { NodeTree } from '../pki/kubeadm-tree.ts'
 
 /** The clock of these nodes, and when their files were made. */
@@ -12,6 +12,8 @@ interface StoredFile {
   readonly content: Buffer
   readonly mode: number
   readonly linkTarget?: string
+  /** Written here, and not made with the node. */
+  readonly modifiedAt?: Date
 }
 
 /** A node in memory, on which nothing runs. `writesLeft` is when it is cut off. */
@@ -19,6 +21,7 @@ export class MemoryNode {
   readonly files = new Map<string, StoredFile>()
   readonly restarted: string[] = []
   writesLeft = Number.POSITIVE_INFINITY
+  processes: readonly ProcessFacts[] = []
   readonly access: NodeAccess
 
   constructor(name: string, tree: NodeTree) {
@@ -34,7 +37,9 @@ export class MemoryNode {
       readFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
       statFiles: async (paths: readonly string[]) => paths.map((path) => this.read(path)),
       matchPaths: async (patterns: readonly string[]) => patterns.flatMap((pattern) => this.match(pattern)),
-      processes: async () => [],
+      identity: async () => ({ hostname: name, bootId: '', uid: 0, isRoot: true }),
+      processes: async (programs: readonly string[]) =>
+        this.processes.filter(({ program }) => programs.includes(program)),
       clock: async () => ({ at: now, aheadMs: { atLeast: 0, atMost: 0 }, roundTripMs: 0 }),
       unit: async (unit: string) => ({
         name: unit,
@@ -48,6 +53,8 @@ export class MemoryNode {
         this.write(path, Buffer.from(content), options),
       copyFile: async (from: string, to: string, options: WriteOptions) =>
         this.write(to, this.files.get(this.leads(from))!.content, options),
+      linkFile: async (path: string, to: string) => this.link(path, to),
+      removeFile: async (path: string) => this.files.delete(path),
       restartUnit: async (unit: string) => this.restarted.push(unit),
     }
     this.access = access as unknown as NodeAccess
@@ -61,11 +68,19 @@ export class MemoryNode {
   private read(path: string): FileContent {
     const own = this.files.get(path)
     const file = this.files.get(this.leads(path))
-    if (own === undefined || file === undefined) return { path, found: 'absent' }
+    if (own === undefined || file === undefined) {
+      return { path, found: 'absent', ...(own?.linkTarget !== undefined && { linkTarget: own.linkTarget }) }
+    }
     const { content, mode } = file
     const link = own.linkTarget === undefined ? {} : { linkTarget: own.linkTarget, linkedAt: made }
-    const facts = { mode, uid: 0, gid: 0, sizeBytes: content.length, modifiedAt: made }
+    const modifiedAt = file.modifiedAt ?? made
+    const facts = { mode, uid: 0, gid: 0, sizeBytes: content.length, modifiedAt }
     return { path, found: 'file', ...facts, ...link, content, sha256: digest(content) }
+  }
+
+  private link(path: string, linkTarget: string): void {
+    if (this.writesLeft-- <= 0) throw new Error('cut off')
+    this.files.set(path, { content: Buffer.alloc(0), mode: 0o777, linkTarget })
   }
 
   private match(pattern: string): string[] {
@@ -77,11 +92,12 @@ export class MemoryNode {
   private write(path: string, content: Buffer, { replaces, mode }: WriteOptions): void {
     if (this.writesLeft-- <= 0) throw new Error('cut off')
     const before = this.read(path)
+    if (replaces === 'absent') expect(before.found).toBe('absent')
     if (typeof replaces === 'object' && 'sha256' in replaces) {
       expect(before).toMatchObject({ found: 'file', sha256: replaces.sha256 })
     }
     const was = this.files.get(this.leads(path))
-    this.files.set(this.leads(path), { content, mode: mode ?? was?.mode ?? 0o600 })
+    this.files.set(this.leads(path), { content, mode: mode ?? was?.mode ?? 0o600, modifiedAt: now })
   }
 }
 

@@ -7,10 +7,14 @@ import { Certificates } from '../../src/rotation-io/certificates.ts'
 import { FileReading } from '../../src/rotation-io/file-reading.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
 import type { Site } from '../../src/rotation-io/site.ts'
-import { controlPlaneTree, workerTree } from '../pki/kubeadm-tree.ts'
+import { readCertificates } from '../../src/x509/certificate.ts'
+import { generatePrivateKey } from '../../src/x509/new-key.ts'
+import { certificatePem, controlPlaneTree, testCa, workerTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode, now } from './memory-node.ts'
 
 // What an observation asks of the API server and of nodes: as much of each node, however many there are.
+
+const certificates = new Certificates()
 
 async function counted(workers: number) {
   const names = ['cp1', ...Array.from({ length: workers }, (_, index) => `w${index + 1}`)]
@@ -56,7 +60,6 @@ async function counted(workers: number) {
       if (resource === 'nodes') for (const name of names) yield { metadata: { name } }
     },
   } as Pick<ObjectsApi, 'get' | 'list'> as ObjectsApi
-  const certificates = new Certificates()
   const site: Site = {
     inventory,
     objects,
@@ -78,6 +81,66 @@ async function counted(workers: number) {
   await observer.observe(sectionNames)
   return { nodes: first.nodes.length, files: first.files.size, api, node, again: calls.node - node }
 }
+
+test('a node that was born after kcert.yaml was written is reached by its own address', async () => {
+  const inventory = await readInventory(
+    JSON.stringify({
+      apiVersion: 'kcert/v1',
+      kind: 'Inventory',
+      access: { by: 'ssh', host: '{address}' },
+      nodes: [{ name: 'cp1', role: 'control-plane', addresses: ['192.0.2.1'], layout: 'kubeadm' }],
+    }),
+  )
+  const objects = {
+    async *list() {
+      for (const [name, address] of [
+        ['cp1', '192.0.2.1'],
+        ['w9', '192.0.2.9'],
+      ]) {
+        yield { metadata: { name }, status: { addresses: [{ type: 'InternalIP', address }] } }
+      }
+    },
+  } as Pick<ObjectsApi, 'list'> as ObjectsApi
+  const asked: [string, string | undefined][] = []
+  const node = (name: string, address?: string): undefined => {
+    asked.push([name, address])
+  }
+  await new SiteObserver({
+    inventory,
+    objects,
+    clock: () => now,
+    certificates,
+    node,
+  } as never as Site).observe(['nodes'])
+  expect(asked).toEqual([
+    ['cp1', '192.0.2.1'],
+    ['w9', '192.0.2.9'],
+  ])
+})
+
+test('a kubeconfig is what its current context says, and what others in it go by is told beside', async () => {
+  const pem = (name: string) =>
+    certificatePem(testCa(name, generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' }), now).certificate)
+  const [own, other] = [pem('own'), pem('other')]
+  const cluster = (name: string, ca: string) => ({
+    name,
+    cluster: {
+      server: 'https://192.0.2.1:6443',
+      'certificate-authority-data': Buffer.from(ca).toString('base64'),
+    },
+  })
+  const text = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'own',
+    contexts: [{ name: 'own', context: { cluster: 'own', user: 'me' } }],
+    clusters: [cluster('other', other), cluster('own', own)],
+    users: [{ name: 'me', user: { token: 'x' } }],
+  })
+  const { holds } = await new FileReading(certificates).read(Buffer.from(text), 'digest of the text')
+  const [ofOwn, ofOther] = [own, other].map((ca) => certificates.addAll(readCertificates(Buffer.from(ca))))
+  expect(holds).toEqual({ kind: 'kubeconfig', caData: ofOwn, besides: ofOther })
+})
 
 test('an observation asks of each node the same, and of the API server no more, however many nodes there are', async () => {
   const [few, some, many] = [await counted(2), await counted(12), await counted(32)]

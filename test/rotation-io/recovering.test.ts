@@ -1,12 +1,9 @@
 import { expect, test } from 'vitest'
-import { readInventory } from '../../src/rotation/inventory.ts'
-import { Certificates } from '../../src/rotation-io/certificates.ts'
-import { FileReading } from '../../src/rotation-io/file-reading.ts'
-import { carryOutRecovery, inventoryObjects, planRecovery } from '../../src/rotation-io/recovering.ts'
-import type { Site } from '../../src/rotation-io/site.ts'
+import { carryOutRecovery, planRecovery } from '../../src/rotation-io/recovering.ts'
 import { readCertificates } from '../../src/x509/certificate.ts'
 import { controlPlaneTree, workerTree } from '../pki/kubeadm-tree.ts'
 import { digest, MemoryNode, now } from './memory-node.ts'
+import { sitesOf } from './memory-site.ts'
 
 // Two nodes whose CAs ended years ago, with nothing on them that runs: kcert goes by their files, and no API server is asked.
 
@@ -20,31 +17,7 @@ async function cluster() {
     ['cp1', new MemoryNode('cp1', controlPlaneTree({ madeAt }))],
     ['w1', new MemoryNode('w1', workerTree({ madeAt, nodeName: 'w1' }))],
   ])
-  const inventory = await readInventory(`apiVersion: kcert/v1
-kind: Inventory
-access: {by: command, argv: ['false']}
-nodes:
-- {name: cp1, role: control-plane, addresses: [192.0.2.1], layout: kubeadm}
-- {name: w1, role: worker, addresses: [192.0.2.2], layout: kubeadm}
-`)
-  const site = (): Site => {
-    const certificates = new Certificates()
-    return {
-      inventory,
-      objects: inventoryObjects(inventory),
-      clock: () => now,
-      certificates,
-      reading: new FileReading(certificates),
-      node: (name) => nodes.get(name)?.access,
-      dial: () => {
-        throw new Error('nobody is dialled')
-      },
-      clockAheadMs: async () => 0,
-      startedAtMs: async () => 0,
-      close: async () => {},
-    }
-  }
-  return { nodes, site }
+  return { nodes, site: await sitesOf(nodes) }
 }
 
 test('what was planned is written with copies, kubelets start anew, and run again nothing is left', async () => {

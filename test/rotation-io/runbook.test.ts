@@ -78,10 +78,12 @@ async function changesOn(root: string): Promise<ScriptedChange[]> {
   return [...node.take()]
 }
 
+const facts = { phase: 5, title: 'trust both', node: 'w1', next: 'kcert rotate-ca --phase 5 --by-runbook' }
+
 function writeScript(changes: readonly ScriptedChange[]): string {
   const at = join(folder, `script${++count}`)
   mkdirSync(at, { mode: 0o700 })
-  for (const { name, content } of nodeRunbook({ phase: 5, title: 'trust both', node: 'w1' }, changes)) {
+  for (const { name, content } of nodeRunbook(facts, changes)) {
     writeFileSync(join(at, name), content, { mode: 0o600 })
   }
   return at

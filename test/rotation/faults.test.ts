@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { Action } from '../../src/rotation/action.ts'
+import { SimulatedOperator } from './operator.ts'
 import { Scene } from './scene.ts'
 
 // What breaks in the middle of a phase stops it, with what, why and next; once it is cured the same command comes to the same end.
@@ -130,6 +131,68 @@ test.for(faults)('$name stops phase $phase, and it goes on when that is cured', 
   cures(scene)
   await scene.cluster.time.pass(30_000)
   await scene.runAll(phase, 12)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test.for([5, 9, 12])(
+  'a manifest that kubeadm upgrade takes back before phase %i: the phases that lost it are named, and run again',
+  async (before) => {
+    const scene = new Scene(small)
+    const { cluster } = scene
+    const operator = new SimulatedOperator(scene)
+    const path = cluster.definitionPath('kube-controller-manager')
+    const own = cluster.read('cp1', path)!.text
+    const run = async (from: number, to: number): Promise<void> => {
+      for (let phase = from; phase <= to; phase++) {
+        if (phase === 12) scene.clients.expectsBridge = false
+        await operator.command((session) => session.run([phase]), { yes: true })
+        if (phase === 9) cluster.reissueHandlers(scene.newCa())
+      }
+    }
+    await run(1, before - 1)
+    cluster.write('cp1', path, own, 0o600)
+    await cluster.time.pass(60_000)
+    await expect(run(before, before)).rejects.toMatchObject({ next: 'kcert rotate-ca --phase 2' })
+    await run(2, 12)
+    expect(scene.clients.failures).toEqual([])
+    expect(scene.remainsOfOldCa()).toEqual([])
+  },
+)
+
+test('what phase 11 has counted is counted again where an hour has passed before phase 12', async () => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1)
+  await operator.command((session) => session.run(upTo(9)), { yes: true })
+  scene.cluster.reissueHandlers(scene.newCa())
+  await operator.command((session) => session.run([10, 11]), { yes: true })
+  await scene.cluster.time.pass(3_700_000)
+  scene.clients.expectsBridge = false
+  const twelve = () => operator.command((session) => session.run([12]), { yes: true })
+  await expect(twelve()).rejects.toMatchObject({
+    message: 'phase 12 is not to be begun before phase 11 holds',
+    next: 'kcert rotate-ca --phase 11',
+  })
+  await operator.command((session) => session.run([11]), { yes: true })
+  await twelve()
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('pods whose volumes are not seen are restarted once whatever starts has both CAs, and new namespaces change nothing', async () => {
+  const scene = new Scene(small)
+  const { cluster, observer } = scene
+  const pods = observer.pods.bind(observer)
+  observer.pods = () =>
+    pods().map(({ volume, ...pod }) => (pod.node === 'w1' || volume === undefined ? pod : { ...pod, volume }))
+  await scene.runAll(1, 3)
+  await scene.run(4)
+  const started = [...cluster.pods.values()].flatMap(({ node, startedAtMs }) =>
+    node === 'w1' ? [startedAtMs] : [],
+  )
+  expect(started.length).toBeGreaterThan(0)
+  cluster.addNamespace('born-later')
+  await scene.runAll(5)
   expect(scene.clients.failures).toEqual([])
   expect(scene.remainsOfOldCa()).toEqual([])
 })

@@ -18,6 +18,12 @@ const variants: readonly {
   { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
   { name: 'every flag', shape: { controlPlanes: 2, workers: 1, allFlags: true } },
   { name: 'units', shape: { controlPlanes: 2, workers: 1, isPlain: true } },
+  { name: 'laid out by hand', shape: { controlPlanes: 2, workers: 1, isByHand: true } },
+  {
+    name: 'laid out by hand, no bridge',
+    shape: { controlPlanes: 2, workers: 1, isByHand: true },
+    wish: { withBridge: false },
+  },
   { name: 'no bridge', shape: { controlPlanes: 2, workers: 1 }, wish: { withBridge: false } },
   { name: 'a leaked key', shape: { controlPlanes: 2, workers: 1 }, wish: { reason: 'compromise' } },
   { name: 'the cluster CA alone', shape: { controlPlanes: 2, workers: 1 }, wish: { cas: ['cluster'] } },

@@ -4,7 +4,7 @@ import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { rotationProgress } from '../../src/output/rotation/progress.ts'
 import type { Runbook } from '../../src/rotation/runbook.ts'
 import type { Wish } from '../../src/rotation/target-reading.ts'
-import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
+import { SimulatedExecutor, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
 import type { Scene } from './scene.ts'
 
 export const wide = { width: Number.POSITIVE_INFINITY, paint: noPaint }
@@ -53,6 +53,7 @@ export class SimulatedOperator {
     }
     const ports = {
       observer,
+      oldKeys: new SimulatedOldKeys(cluster),
       executor: new SimulatedExecutor(cluster, clients),
       journal,
       pace: { now: cluster.time.now, sleep: cluster.time.sleep },

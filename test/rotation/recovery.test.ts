@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type ClusterFile, recoverFiles } from '../../src/ca/recovery.ts'
+import type { ClusterFile } from '../../src/ca/cluster-files.ts'
+import { recoverFiles } from '../../src/ca/recovery.ts'
 import { readDocuments } from '../../src/kubeconfig/documents.ts'
 import { readKubeconfig } from '../../src/kubeconfig/kubeconfig.ts'
 import { type Certificate, readCertificates } from '../../src/x509/certificate.ts'

@@ -78,7 +78,11 @@ test('an expired CA is refused, and what to do about it is named', async () => {
 test('a new CA of the old name without key identifiers is refused', async () => {
   const what = await refusedFor(({ target }) => ({
     target: ofCluster(target, (one) => {
-      const { subjectKeyId: _, ...newCa } = { ...one.newCa, subject: one.oldCa.subject }
+      const { subjectKeyId: _, ...newCa } = {
+        ...one.newCa,
+        subject: one.oldCa.subject,
+        issuer: one.oldCa.subject,
+      }
       return { ...one, newCa }
     }),
   }))
@@ -208,8 +212,9 @@ test('what is waited for is judged on a picture, and what is missing is named', 
     'not signed for token abcdef',
   )
   const { client, requestheader } = seen.extensionAuthentication!
-  const published = { kind: 'extension-authentication', client, requestheader } as const
+  const published = { kind: 'extension-authentication', client, requestheader, lacks: [] } as const
   expect(missing(published)).toEqual([])
+  expect(missing({ ...published, client: [], lacks: client })[0]?.what).toBe('of other content')
   expect(missing({ ...published, client: [...client, newCa.digest] })[0]?.what).toBe('of other content')
   expect(missing(published, { extensionAuthentication: undefined })[0]?.what).toBe('not there')
   expect(missing({ kind: 'leader', lease: 'kube-scheduler' })).toEqual([])

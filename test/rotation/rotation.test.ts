@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
-import { Killed, Scene } from './scene.ts'
+import { allPhases, Killed, Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
@@ -48,26 +48,7 @@ test.for(['before', 'after'] as const)(
   'killed %s each act and run again, it comes to the same end',
   async (when) => {
     const scene = new Scene(small)
-    const done = new Set<string>()
-    scene.kill = ({ action }) => {
-      const { replaces: _, version: __, content: ___, ...rest } = action as unknown as Record<string, unknown>
-      const act = JSON.stringify(rest).replace(/-20\d\d(-\d\d){5}/g, '')
-      if (done.has(act)) return undefined
-      done.add(act)
-      return when
-    }
-    let kills = 0
-    for (let phase = 1; phase <= 12; ) {
-      if (phase === 12) scene.clients.expectsBridge = false
-      try {
-        await scene.run(phase)
-        phase++
-      } catch (error) {
-        if (!(error instanceof Killed)) throw error
-        kills++
-        await scene.cluster.time.pass(1_000)
-      }
-    }
+    const kills = await scene.killedAtEachAct(when, allPhases, (phase) => scene.runInTurn(phase))
     expect(kills).toBeGreaterThan(180)
     expect(scene.clients.failures).toEqual([])
     expect(scene.remainsOfOldCa()).toEqual([])

@@ -11,19 +11,33 @@ import { Scene } from './scene.ts'
 const byRunbook = { yes: true, options: { byRunbook: true } } as const
 
 /** Runs a phase to and fro, as its help says; returns how many times scripts were handed out, and how many. */
-async function toAndFro(operator: SimulatedOperator, phase: number): Promise<readonly number[]> {
+async function toAndFro(
+  operator: SimulatedOperator,
+  phase: number,
+  isUndo = false,
+): Promise<readonly number[]> {
   const { cluster, clients } = operator.scene
   const handed: number[] = []
   for (let round = 0; round < 12; round++) {
     try {
-      await operator.command((session) => session.run([phase]), byRunbook)
+      await operator.command(
+        (session) => (isUndo ? session.rollback(phase - 1) : session.run([phase])),
+        byRunbook,
+      )
       return handed
     } catch (error) {
       if (!(error instanceof KcertError) || !error.message.startsWith('next on a node')) throw error
-      expect(error.next).toBe(`kcert rotate-ca runbook DIR --phase ${phase}`)
+      expect(error.next).toBe(`kcert rotate-ca runbook DIR --phase ${phase}${isUndo ? ' --undo' : ''}`)
     }
-    const { report } = await operator.command((session) => session.runbook(phase, 'DIR'))
+    const { report } = await operator.command((session) =>
+      isUndo ? session.runbookBack(phase, 'DIR') : session.runbook(phase, 'DIR'),
+    )
     expect(violations('RotationRunbook', report)).toEqual([])
+    expect(report.next.command).toBe(
+      isUndo
+        ? `kcert rotate-ca rollback --to ${phase - 1} --by-runbook`
+        : `kcert rotate-ca --phase ${phase} --by-runbook`,
+    )
     const { groups } = operator.runbooks.at(-1)!
     handed.push(report.scripts.length)
     const executor = new SimulatedExecutor(cluster, clients)
@@ -42,6 +56,7 @@ async function toAndFro(operator: SimulatedOperator, phase: number): Promise<rea
 test.for<{ name: string; shape: ClusterShape }>([
   { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
   { name: 'units, every flag', shape: { controlPlanes: 2, workers: 1, isPlain: true, allFlags: true } },
+  { name: 'laid out by hand', shape: { controlPlanes: 2, workers: 1, isByHand: true } },
 ])('$name: a whole rotation with all acts on nodes done by hand fails no client', async ({ shape }) => {
   const scene = new Scene(shape)
   const operator = new SimulatedOperator(scene)
@@ -69,4 +84,38 @@ test('what comes before anything on a node is named, and scripts are not written
     next: 'kcert rotate-ca --phase 2 --by-runbook',
   })
   expect(operator.runbooks).toHaveLength(1)
+})
+
+test.for<{ name: string; shape: ClusterShape }>([
+  { name: 'kubeadm', shape: { controlPlanes: 2, workers: 1 } },
+  { name: 'laid out by hand', shape: { controlPlanes: 2, workers: 1, isByHand: true } },
+])('$name: taken back by scripts from phase 9, every byte is what it was', async ({ shape }) => {
+  const scene = new Scene(shape)
+  const [files, objects] = [scene.files(), scene.objects()]
+  const operator = new SimulatedOperator(scene)
+  for (let phase = 1; phase <= 9; phase++) await toAndFro(operator, phase)
+  for (const phase of [9, 8, 7, 6, 5, 4, 3, 2, 1]) await toAndFro(operator, phase, true)
+  await scene.cluster.time.pass(120_000)
+  expect(scene.files()).toEqual(files)
+  expect(scene.objects()).toEqual(objects)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('scripts that take a phase back are refused out of order, and where there is nothing to take back', async () => {
+  const operator = new SimulatedOperator(new Scene({ controlPlanes: 2, workers: 1 }))
+  const back = (phase: number) => operator.command((session) => session.runbookBack(phase, 'DIR'))
+  await expect(back(1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'phase 1 has changed nothing that could be taken back',
+  })
+  await toAndFro(operator, 1)
+  await toAndFro(operator, 2)
+  await expect(back(1)).rejects.toMatchObject({
+    message: 'phase 2 is to be taken back before phase 1',
+    next: 'kcert rotate-ca runbook DIR --phase 2 --undo',
+  })
+  await expect(back(2)).rejects.toMatchObject({
+    message: 'before anything on a node comes: patch ConfigMap kube-system/kubeadm-config',
+    next: 'kcert rotate-ca rollback --to 1 --by-runbook',
+  })
 })

@@ -9,6 +9,9 @@ import { SimulatedExecutor, SimulatedJournal, SimulatedObserver } from '../fakes
 /** kcert was killed: the process is gone, and what it had begun on a node goes on or does not. */
 export class Killed extends Error {}
 
+/** The twelve phases, in their order. */
+export const allPhases: readonly number[] = Array.from({ length: 12 }, (_, index) => index + 1)
+
 /** When kcert is killed. */
 export type Kill = (act: {
   readonly number: number
@@ -53,12 +56,46 @@ export class Scene {
     await this.asProcess((rotation) => rotation.undo(phase))
   }
 
-  /** Runs phases one after the other; from 12 on nobody expects the bridge any more. */
+  /** Runs phases one after the other. */
   async runAll(from = 1, to = 12): Promise<void> {
-    for (let phase = from; phase <= to; phase++) {
-      if (phase === 12) this.clients.expectsBridge = false
-      await this.run(phase)
+    for (let phase = from; phase <= to; phase++) await this.runInTurn(phase)
+  }
+
+  /**
+   * Does a step for each of these phases, killed once at every act, before it or behind it, and run again until it is done. Returns how
+   * often it was killed. What is new in each run (digests that are replaced, new keys, dated names) makes no other act.
+   */
+  async killedAtEachAct(
+    when: 'before' | 'after',
+    phases: readonly number[],
+    step: (phase: number) => Promise<void>,
+  ): Promise<number> {
+    const done = new Set<string>()
+    this.kill = ({ action }) => {
+      const { replaces: _, version: __, content: ___, ...rest } = action as unknown as Record<string, unknown>
+      const act = JSON.stringify(rest).replace(/-20\d\d(-\d\d){5}/g, '')
+      if (done.has(act)) return undefined
+      done.add(act)
+      return when
     }
+    let kills = 0
+    for (let index = 0; index < phases.length; ) {
+      try {
+        await step(phases[index]!)
+        index++
+      } catch (error) {
+        if (!(error instanceof Killed)) throw error
+        kills++
+        await this.cluster.time.pass(1_000)
+      }
+    }
+    return kills
+  }
+
+  /** One phase of a whole rotation: from 12 on nobody expects the bridge any more. */
+  async runInTurn(phase: number): Promise<void> {
+    if (phase === 12) this.clients.expectsBridge = false
+    await this.run(phase)
   }
 
   async asProcess<Result>(work: (rotation: Rotation) => Promise<Result>): Promise<Result> {
@@ -75,7 +112,7 @@ export class Scene {
 
   private surroundings(die: (error: Killed) => void): Surroundings {
     const { cluster, observer, journal, wish } = this
-    const executor = new SimulatedExecutor(cluster, this.clients)
+    const executor = new SimulatedExecutor(cluster, this.clients, wish.given)
     let isDead = false
     const never = new Promise<never>(() => {})
     const killed = (): Promise<never> => {

@@ -2,14 +2,16 @@ import { expect, test } from 'vitest'
 import { type Hook, hookRunner } from '../../src/cli/rotation-hooks.ts'
 import { exitCodes } from '../../src/errors/codes.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
+import { renderStatusHtml } from '../../src/output/rotation/html.ts'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
 import { renderRun } from '../../src/output/rotation/run.ts'
 import { renderStanding, renderStatus } from '../../src/output/rotation/status.ts'
 import { renderVerification } from '../../src/output/rotation/verification.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
+import { expectPageOfKilledRotation } from '../reports/page-rules.ts'
 import { violations } from '../scripts/schemas.ts'
 import { SimulatedOperator, wide } from './operator.ts'
-import { Scene } from './scene.ts'
+import { Killed, Scene } from './scene.ts'
 
 // The commands of rotate-ca on the simulated cluster: what an operator reads and answers, and what comes of it.
 
@@ -57,6 +59,22 @@ test('the whole plan names verifiers, presenters, changes, restarts and whom it 
   await expect(renderPlan(plan, wide)).toMatchFileSnapshot(golden('plan'))
   expect(scene.files()).toEqual(files)
   expect(scene.journal.text).toBe('')
+})
+
+test('the plan names what kubectl apply would bring back, once for each object, and says what to do', async () => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  const handler = cluster.objects.get('APIService v1.agg')!
+  handler.data = { ...handler.data, applied: [cluster.oldCa.digest] }
+  const guard = cluster.objects.get('ValidatingWebhookConfiguration guard')!
+  guard.data = { ...guard.data, applied: [cluster.oldFrontProxyCa.digest] }
+  const operator = new SimulatedOperator(scene)
+  const plan = await operator.command((session) => session.plan())
+  expect(violations('RotationPlan', plan)).toEqual([])
+  expect(plan.blastRadius.appliedBundles).toEqual(['APIService v1.agg'])
+  expect(renderPlan(plan, wide)).toContain(
+    '  kubectl apply remembers the old CA in APIService v1.agg: the same manifests would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12\n',
+  )
 })
 
 test('a dry run of a phase is what a run does then, and writes nothing', async () => {
@@ -146,6 +164,21 @@ test('stopped in the middle of a phase and run again, it goes on where it stood'
   const { exit } = await operator.command((session) => session.run(upTo(12)), yes)
   expect(exit).toBe(exitCodes.done)
   expect(scene.clients.failures).toEqual([])
+})
+
+test.each([
+  [2, /^write-file cp1 .*kube-controller-manager\.yaml$/],
+  [9, /^write-file \S+ \/var\/lib\/kubelet\/pki\//],
+])('the page of a rotation that was killed in phase %i says where it stands', async (phase, at) => {
+  const scene = new Scene(small)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run(upTo(phase - 1)), yes)
+  scene.kill = ({ action }) =>
+    action.kind === 'write-file' && at.test(`${action.kind} ${action.node} ${action.path}`)
+      ? 'after'
+      : undefined
+  await expect(scene.run(phase)).rejects.toBeInstanceOf(Killed)
+  expectPageOfKilledRotation(renderStatusHtml(await operator.command((session) => session.status())), phase)
 })
 
 test('a plan that is declined does nothing, writes nothing down, and ends with 3', async () => {

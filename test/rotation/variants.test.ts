@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Wish } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
-import { Scene } from './scene.ts'
+import { allPhases, Scene } from './scene.ts'
 
 // Whole rotations of other clusters, and for other reasons: no client fails, and nothing of the old CA is left.
 
@@ -37,6 +37,25 @@ const variants: readonly Variant[] = [
     name: 'units, every flag, no bridge',
     shape: { isPlain: true, allFlags: true },
     wish: { withBridge: false },
+    restartsApiServers: true,
+  },
+  { name: 'laid out by hand', shape: { isByHand: true }, restartsApiServers: true },
+  {
+    name: 'laid out by hand, a single API server',
+    shape: { isByHand: true, controlPlanes: 1 },
+    wish: { acceptsOutage: true },
+    restartsApiServers: true,
+  },
+  {
+    name: 'laid out by hand, no bridge',
+    shape: { isByHand: true },
+    wish: { withBridge: false },
+    restartsApiServers: true,
+  },
+  {
+    name: 'laid out by hand, a leaked key',
+    shape: { isByHand: true },
+    wish: { reason: 'compromise' },
     restartsApiServers: true,
   },
 ]
@@ -82,24 +101,25 @@ test.for([
   expect(heldOf(scene, other).map(([key]) => key)).toEqual(before.map(([key]) => key))
 })
 
-test.for([{ newKeys: true }, { reason: 'compromise' }] as const)(
-  '%o: no leaf keeps its key',
-  async (wish) => {
-    const scene = new Scene(small, wish)
-    scene.clients.expectsBridge = false
-    const keys = () => {
-      const text = Object.values(scene.files()).join()
-      const held = [...scene.cluster.certificates.values()].filter(
-        ({ digest, isCa }) => !isCa && text.includes(digest),
-      )
-      return new Set(held.map(({ spki }) => spki))
-    }
-    const before = keys()
-    await scene.runAll()
-    expect(before.size).toBeGreaterThan(10)
-    expect([...keys()].filter((key) => before.has(key))).toEqual([])
-  },
-)
+test.for([
+  { wish: { newKeys: true } },
+  { wish: { reason: 'compromise' } },
+  { wish: { newKeys: true }, shape: { isByHand: true } },
+] as const)('%o: no leaf keeps its key', async ({ wish, ...given }) => {
+  const scene = new Scene({ ...small, ...('shape' in given ? given.shape : {}) }, wish)
+  scene.clients.expectsBridge = false
+  const keys = () => {
+    const text = Object.values(scene.files()).join()
+    const held = [...scene.cluster.certificates.values()].filter(
+      ({ digest, isCa }) => !isCa && text.includes(digest),
+    )
+    return new Set(held.map(({ spki }) => spki))
+  }
+  const before = keys()
+  await scene.runAll()
+  expect(before.size).toBeGreaterThan(10)
+  expect([...keys()].filter((key) => before.has(key))).toEqual([])
+})
 
 test('a single API server that must be restarted is refused until the outage is accepted', async () => {
   const scene = new Scene({ controlPlanes: 1, workers: 1, allFlags: true })
@@ -121,16 +141,46 @@ test('with a leaked key the way back ends where controller-managers sign with th
   })
 })
 
-test.for([{ allFlags: true }, { isPlain: true }, { isPlain: true, allFlags: true }])(
-  '%o: rolled back from phase 11, every byte is what it was',
-  async (shape) => {
-    const scene = new Scene({ ...small, ...shape })
-    const [files, objects] = [scene.files(), scene.objects()]
-    await scene.runAll(1, 11)
-    for (let phase = 11; phase >= 1; phase--) await scene.undo(phase)
-    await scene.cluster.time.pass(120_000)
-    expect(scene.files()).toEqual(files)
-    expect(scene.objects()).toEqual(objects)
-    expect(scene.clients.failures).toEqual([])
-  },
-)
+test.for<{ shape: ClusterShape; wish?: Partial<Wish> }>([
+  { shape: { allFlags: true } },
+  { shape: { isPlain: true } },
+  { shape: { isPlain: true, allFlags: true } },
+  { shape: { isByHand: true } },
+  { shape: { isByHand: true }, wish: { withBridge: false } },
+  { shape: { isByHand: true }, wish: { newKeys: true } },
+  { shape: {}, wish: { newKeys: true } },
+])('%o: rolled back from phase 11, every byte is what it was', async ({ shape, wish }) => {
+  const scene = new Scene({ ...small, ...shape }, wish)
+  scene.clients.expectsBridge = wish?.withBridge !== false
+  const [files, objects] = [scene.files(), scene.objects()]
+  await scene.runAll(1, 11)
+  for (let phase = 11; phase >= 1; phase--) await scene.undo(phase)
+  await scene.cluster.time.pass(120_000)
+  expect(scene.files()).toEqual(files)
+  expect(scene.objects()).toEqual(objects)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test.for<{ shape: ClusterShape; when: 'before' | 'after' }>([
+  { shape: {}, when: 'before' },
+  { shape: {}, when: 'after' },
+  { shape: { isByHand: true }, when: 'after' },
+])('%o: a rollback killed at each act and run again brings every byte back', async ({ shape, when }) => {
+  const scene = new Scene({ ...small, ...shape })
+  const [files, objects] = [scene.files(), scene.objects()]
+  await scene.runAll(1, 11)
+  const back = allPhases.slice(0, 11).toReversed()
+  const kills = await scene.killedAtEachAct(when, back, (phase) => scene.undo(phase))
+  await scene.cluster.time.pass(120_000)
+  expect(kills).toBeGreaterThan(50)
+  expect(scene.files()).toEqual(files)
+  expect(scene.objects()).toEqual(objects)
+  expect(scene.clients.failures).toEqual([])
+  // What was started earlier than its files were brought back would go on with what is gone.
+  const loaded = [...scene.cluster.processes.values()].flatMap(({ id, node, loaded: its }) =>
+    [...its].flatMap(([path, text]) =>
+      scene.cluster.read(node, path)?.text === text ? [] : [`${id} ${path}`],
+    ),
+  )
+  expect(loaded).toEqual([])
+})

@@ -1,12 +1,14 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { formatToken } from '../../src/bootstrap/token.ts'
 import { createRequest } from '../../src/x509/issuing.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
 import { writePem } from '../../src/x509/pem.ts'
+import { putClusterInfo, putToken, someToken } from '../bootstrap/newcomers.ts'
 import { requestPem } from '../csr/made-requests.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
-import { putCluster, putServing } from './cluster-session.ts'
+import { putCluster, putServing, requestsKey } from './cluster-session.ts'
 import { kcert, kcertBeside, type Session } from './program.ts'
 import { tracesOf } from './secret-traces.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -34,6 +36,15 @@ let traces: string[]
 
 /** Command → command lines, without the format. Each command has a right one at least, and one that names a secret in a wrong place. */
 const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'bootstrap:check': [['node-1'], ['node-1', '--token-id', 'abcdef'], ['node-1', '--token-id', token]],
+  'bootstrap:kubeconfig': [
+    ['--token-file', 'joining.conf', '--out', 'bootstrap.conf', '--force'],
+    ['--token-file', 'joining.conf', '--out', 'bootstrap.conf', '--ca', 'ca.pem', '--force'],
+    ['--token-file', 'key.pem', '--out', 'bootstrap.conf', '--force'],
+    ['--token-file', 'joining.conf', '--out', '-'],
+    ['--token-file', 'joining.conf', '--out', 'b.conf', '--ca', 'key.pem'],
+  ],
+  'bootstrap:rbac': [[], ['--group', 'key.pem']],
   'ca:bundle': [['ca.pem', '--out', '-'], ['key.pem'], ['secrets.yaml']],
   'ca:init': [
     ['--cn', 'x', '--out', 'new-ca.pem', '--key-out', 'new-ca.key', '--force'],
@@ -54,6 +65,16 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--csr', 'approved,pending,nobody', ...pair],
     ['--csr-signer', 'example.com/serving', ...encrypted, '--ca-password-file', 'password', '--dry-run'],
   ],
+  'cluster-info:pin': [[], ['ca.pem'], ['key.pem'], ['secrets.yaml']],
+  'cluster-info:show': [[]],
+  'cluster-info:update': [
+    ['--ca', 'server-ca.pem', '--ca', 'ca.pem', '--backup', 'none', '--yes'],
+    ['--ca', 'server-ca.pem', '--dry-run'],
+    ['--ca', 'key.pem', '--yes'],
+    ['--ca', 'secrets.yaml', '--yes'],
+  ],
+  'cluster-info:verify': [[], ['--ca', 'ca.pem'], ['--ca', 'key.pem']],
+  completion: [['bash'], ['zsh'], ['fish'], ['kubectl', 'inspect', 'key.pem', ''], ['key.pem']],
   'csr:approve': [
     ['pending', 'nobody', '--dry-run'],
     ['--policy', 'builtin'],
@@ -105,7 +126,14 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['key.pem', ...signer],
     ['secrets.yaml'],
   ],
+  'explain-error': [
+    ['key.pem'],
+    ['secrets.yaml'],
+    ['token.conf'],
+    [`Authorization: Bearer ${token} https://${token}@192.0.2.1 password=${password} tls: bad certificate`],
+  ],
   inspect: [
+    ['--cluster'],
     ['.'],
     ['key.pem', 'secrets.yaml', 'admin.conf', 'token.conf'],
     ['enc.key', '--password-file', 'password'],
@@ -116,6 +144,53 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--out', 'generated.key', '--password-file', 'password', '--force'],
     ['--out', 'key.pem'],
   ],
+  'kubelet:forecast': [['--node', 'nobody'], ['.'], ['key.pem', 'secrets.yaml']],
+  'kubelet:manage': [
+    ['--user', 'ann', '--cert-dir', 'pairs', '--pair-name', 'ann', '--dry-run'],
+    ['--template', 'secrets.yaml', ...signer, '--cert-dir', 'pairs', '--pair-name', 'ann', '--once'],
+    ['--template', 'key.pem', ...signer, '--cert-dir', 'pairs', '--pair-name', 'ann', '--once'],
+    ['--user', 'ann', '--cert-dir', '.', '--pair-name', 'ca-key', '--metrics-file', 'key.pem', '--once'],
+  ],
+  probe: [
+    ['127.0.0.1:1', '--ca', 'ca.pem', '--timeout', '1s'],
+    ['127.0.0.1:1', '--ca', 'key.pem'],
+    ['127.0.0.1:1', '--client-certificate', 'key.pem', '--timeout', '1s'],
+    ['127.0.0.1:1', '--client-certificate', 'ca.pem', '--client-key', 'ca-key.pem', '--timeout', '1s'],
+    ['--api-servers', '--timeout', '1s'],
+    [...site, '--timeout', '1s'],
+    ['--inventory', 'secrets.yaml'],
+  ],
+  'kubeconfig:create': [
+    ['--csr', 'issued', '--key', 'key.pem', '--out', 'created.conf', '--force'],
+    ['--user', 'a', '--token-file', 'joining.conf', '--out', 'created.conf', '--force', '--verify'],
+    ['--user', 'a', '--token-file', 'secrets.yaml', '--out', 'created.conf', '--force'],
+    ['--cert', 'key.pem', '--key', 'key.pem', '--out', 'created.conf', '--force'],
+    ['--user', 'a', '--token-file', 'joining.conf', '--out', '-'],
+  ],
+  'kubeconfig:set-ca': [
+    ['edited.conf', '--ca', 'ca.pem', '--verify'],
+    ['edited.conf', '--ca', 'key.pem'],
+    ['key.pem', '--ca', 'ca.pem'],
+    ['secrets.yaml', '--ca', 'ca.pem', '--dry-run'],
+  ],
+  'kubeconfig:set-client': [
+    ['edited.conf', '--cert', 'ca.pem', '--key', 'ca-key.pem'],
+    ['edited.conf', '--cert', 'ca.pem', '--key', 'ca-key.pem', '--by-path', '--dry-run'],
+    ['edited.conf', '--cert', 'ca.pem', '--key', 'key.pem'],
+    ['edited.conf', '--cert', 'key.pem', '--key', 'secrets.yaml'],
+  ],
+  'kubelet:doctor': [
+    ['--root', 'tree'],
+    ['--root', 'tree', '--fix', '--yes'],
+    ['--root', 'tree', '--fix'],
+    ['--inventory', 'secrets.yaml'],
+    [...site],
+  ],
+  renew: [
+    [...site, '--all', '--yes'],
+    ['--inventory', 'secrets.yaml'],
+    ['--inventory', 'key.pem', 'apiserver'],
+  ],
   'rotate-ca': [
     [...site],
     [...site, '--phase', '1', '--yes'],
@@ -124,6 +199,8 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--inventory', 'secrets.yaml'],
     [...site, '--journal', 'key.pem'],
     [...site, '--phase', '1', '--yes', '--ca-cert', 'key.pem', '--ca-key', 'secrets.yaml'],
+    [...site, '--destroy-old-key', '--yes'],
+    [...site, '--archive-old-key', 'key.pem', '--yes'],
   ],
   'rotate-ca:discover': [
     ['--access', 'command:false', '--dry-run'],
@@ -147,6 +224,15 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [...site, '--soak', '1s'],
     [...site, '--evidence', 'key.pem'],
   ],
+  'token:check': [['abcdef'], ['--token-file', 'joining.conf'], ['--token-file', 'key.pem']],
+  'token:create': [
+    ['--out', 'join.conf', '--force'],
+    ['--token-file', 'joining.conf', '--out', 'join.conf', '--force'],
+    ['--token-file', 'key.pem'],
+    ['--token-file', 'secrets.yaml', '--dry-run'],
+  ],
+  'token:delete': [['abcdef'], ['--expired', '--dry-run'], [token]],
+  'token:list': [[]],
   verify: [
     ['ca.pem', '--roots', 'ca.pem'],
     ['key.pem', '--roots', 'ca.pem'],
@@ -156,7 +242,7 @@ const rows: Readonly<Record<string, readonly (readonly string[])[]>> = {
 
 /** Files that are for secrets: those that lie here before, and those that a command line asks for by name. */
 const isForSecrets = (name: string): boolean =>
-  /\.(?:key|conf)$|-?key\.pem$|^password$|^secrets\.yaml$/.test(name)
+  /\.(?:key|conf|bak)$|-?key\.pem$|^kubelet-client-.*\.pem$|^password$|^secrets\.yaml$/.test(name)
 
 beforeAll(async () => {
   const local = (args: readonly string[]): void => {
@@ -170,6 +256,9 @@ beforeAll(async () => {
   const withPassword = ['--key', 'enc.key', '--password-file', 'password', '--out', 'enc-ca.pem']
   local(['ca', 'init', '--cn', 'canary', ...withPassword])
   local(['csr', 'create', '--cn', 'a', '--key', 'key.pem', '--out', 'a.csr'])
+  mkdirSync(join(at, 'tree/var/lib/kubelet/pki'), { recursive: true })
+  const store = ['ca.pem', 'key.pem'].map((name) => readFileSync(join(at, name), 'utf8'))
+  writeFileSync(join(at, 'tree/var/lib/kubelet/pki/kubelet-client-current.pem'), store.join(''))
   const access = { by: 'command', argv: ['false'] }
   const node = { name: 'cp1', role: 'control-plane', addresses: ['192.0.2.1'], layout: 'kubeadm', access }
   const inventory = { apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [node] }
@@ -199,6 +288,11 @@ beforeEach(async () => {
     signer: 'controller',
   })
   putCluster(server)
+  const joining = someToken()
+  putToken(server, joining)
+  putClusterInfo(server, [joining])
+  writeFileSync(join(at, 'server-ca.pem'), server.caPem)
+  writeFileSync(join(at, 'joining.conf'), formatToken(joining))
   const conditions = (type: string) => ({ status: { conditions: [{ type, status: 'True' }] } })
   const own = { signerName: 'example.com/serving' }
   putServing(server, 'pending')
@@ -213,14 +307,31 @@ beforeEach(async () => {
     ...own,
     request: Buffer.from(requestPem({ subject: {} })).toString('base64'),
   })
+  const held = { 'tls.key': readFileSync(join(at, 'key.pem'), 'utf8'), token, password }
+  server.put(
+    { group: '', version: 'v1', resource: 'secrets', namespace: 'default' },
+    {
+      metadata: { name: 'held', namespace: 'default' },
+      data: Object.fromEntries(
+        Object.entries(held).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
+      ),
+    },
+  )
   server.writeKubeconfig(join(at, 'admin.conf'))
+  server.writeKubeconfig(join(at, 'edited.conf'))
   server.writeKubeconfig(join(at, 'token.conf'), { token })
   server.writeKubeconfig(join(at, 'wrong.conf'), { token: wrongToken })
   server.writeKubeconfig(join(at, 'away.conf'), { token }, { server: 'https://127.0.0.1:9' })
   // As it would come from a key of the administrator's.
   const admin = JSON.parse(readFileSync(join(at, 'admin.conf'), 'utf8'))
   const pem = Buffer.from(admin.users[0].user['client-key-data'], 'base64').toString()
-  traces = [...traces, ...tracesOf(pem), admin.users[0].user['client-key-data'].slice(60, 84)]
+  traces = [
+    ...traces,
+    ...tracesOf(pem),
+    admin.users[0].user['client-key-data'].slice(60, 84),
+    joining.secret,
+    Buffer.from(joining.secret).toString('base64').slice(0, 20),
+  ]
 })
 afterAll(() => server?.close())
 
@@ -282,3 +393,68 @@ test.each(Object.keys(manifest.commands))(
   },
   300_000,
 )
+
+test('a command that is run after a renewal has no secret in its arguments and its environment', async () => {
+  const hook = join(at, 'hook.sh')
+  const script = `{ tr '\\0' '\\n' </proc/$PPID/cmdline; tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$PPID/environ; env; } >"${at}/hook.txt"\n`
+  writeFileSync(hook, `#!/bin/sh\n${script}`, { mode: 0o700 })
+  const signed = setInterval(() => approveAll(), 20)
+  try {
+    const line = [
+      'kubelet',
+      'manage',
+      '--user',
+      'ann',
+      '--cert-dir',
+      'hooked',
+      '--pair-name',
+      'ann',
+      '--once',
+    ]
+    const { exit, stderr } = await expectSilent([...line, '--exec', hook], 'token.conf', debug)
+    expect(exit, stderr).toBe(0)
+  } finally {
+    clearInterval(signed)
+  }
+  const seen = readFileSync(join(at, 'hook.txt'), 'utf8')
+  expect(seen).toContain('KCERT_PAIR_FILE=')
+  const pair = readFileSync(join(at, 'hooked/ann-current.pem'), 'utf8')
+  const key = pair.slice(pair.search(/-----BEGIN [A-Z ]*PRIVATE KEY/))
+  expect([...leaksIn(seen), ...tracesOf(key).filter((trace) => seen.includes(trace))]).toEqual([])
+})
+
+function approveAll(): void {
+  for (const object of server.all(requestsKey)) {
+    const { status } = object as { status?: { conditions?: unknown } }
+    const conditions = [{ type: 'Approved', status: 'True', lastUpdateTime: new Date().toISOString() }]
+    if (status?.conditions === undefined) server.put(requestsKey, { ...object, status: { conditions } })
+  }
+}
+
+test.each([
+  ['ca', 'sign', 'a.csr', ...pair, '--profile', 'server', '--out', 'crash.crt'],
+  ['ca', 'init', '--cn', 'x', '--key', 'enc.key', '--password-file', 'password', '--out', 'crash.crt'],
+  ['csr', 'create', '--cn', 'x', '--key-out', 'crash.key', '--out', 'crash.csr'],
+  ['kubeconfig', 'create', '--user', 'a', '--token-file', 'joining.conf', '--out', 'crash.conf'],
+])('a crash of kcert %s %s writes no secret into what Node reports of it', async (...line) => {
+  const reports = join(at, 'reports')
+  rmSync(reports, { recursive: true, force: true })
+  mkdirSync(reports)
+  // It breaks down when keys, passwords and tokens are in its memory: as it makes its first file its owner's.
+  const preload = join(at, 'crash.cjs')
+  writeFileSync(
+    preload,
+    `const fs = require('node:fs')
+fs.fchmodSync = () => { setImmediate(() => { throw new Error('a defect') }); throw new TypeError('another') }
+require('node:module').syncBuiltinESMExports()`,
+  )
+  const options = `--require ${preload} --report-uncaught-exception --report-directory=${reports}`
+  const session = await kcertBeside(line, {
+    cwd: at,
+    env: { ...debug, NODE_OPTIONS: options, KUBECONFIG: join(at, 'admin.conf') },
+  })
+  expect(session.exit, session.stderr).not.toBe(0)
+  const written = readdirSync(reports).map((name) => readFileSync(join(reports, name), 'utf8'))
+  expect(written).toHaveLength(1)
+  expect([session.stdout, session.stderr, ...written].flatMap(leaksIn)).toEqual([])
+})

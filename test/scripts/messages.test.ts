@@ -35,6 +35,14 @@ test.each([
     3,
     `request "${name}" for signer ${client} would be refused: "${name}" `,
   ]),
+  [['inspect', 'ca.pem', '--ouput', 'json'], 2, 'there is no flag --ouput\nwhy: did you mean "--output"?'],
+  [['--hepl'], 2, 'kcert has no command "--hepl"\nnext: kcert --help'],
+  [
+    ['csr', 'check', 'a.csr'],
+    2,
+    'no signer is named\nwhy: the rules are those of the signer\nnext: add --signer ',
+  ],
+  [['csr', 'check', 'ca.pem'], 2, 'ca.pem holds no certificate request\nwhy: it holds: CERTIFICATE'],
   [['csr', 'check', 'two.csr', '--signer', client], 2, 'two.csr holds 2 requests, and an object has one'],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--usage', 'bogus'],
@@ -51,6 +59,7 @@ test.each([
     2,
     '--node-name has no effect here\nwhy: it belongs to the certificates of a control plane: --kubeadm ROW',
   ],
+  [['csr', 'create', '--service', 'web', '--key', 'a.key'], 2, 'next: --service web.NAMESPACE'],
   [['csr', 'create', ...user, '--cluster-domain', 'x'], 2, '--cluster-domain has no effect here'],
   [
     ['csr', 'create', '--kubeadm', 'all', '--key', 'a.key', '--cert-dir', '.', '--kubeconfig-dir', '.'],
@@ -91,7 +100,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key', 'locked.key', '--password-file', 'pw'],
     3,
-    'locked.key: the password does not open the private key',
+    'locked.key: the password does not open the private key\nnext: name the file that has its password on the first line',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'locked.key'],
@@ -109,7 +118,7 @@ test.each([
   [
     ['ca', 'init', '--cn', 'x', '--key', 'locked.key', '--password-file', 'pw', '--out', 'x.pem'],
     3,
-    'locked.key: the password does not open the private key',
+    'locked.key: the password does not open the private key\nnext: name the file that has its password on the first line',
   ],
   [
     ['ca', 'init', '--cn', 'x', '--key', 'locked.key', '--out', 'x.pem'],
@@ -142,6 +151,7 @@ test.each([
     2,
     'RSA of other lengths from 2048 to 4096 that 8 divides',
   ],
+  [['completion'], 2, 'SHELL is missing\nwhy: it is the shell that shall complete\n'],
   [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a request in PEM or DER'],
   [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr says more'],
   [

@@ -1,12 +1,11 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
-import { bundle } from '../../ca/bundle.ts'
 import { bundleMemberFacts } from '../../ca/facts.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import type { BundleReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { readBundle } from '../../cli/ca-bundle.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { readInput } from '../../cli/input.ts'
 import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
@@ -75,9 +74,7 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
     // A bundle may go where one of its files is: all that was in it is in the bundle.
     checkFiles({ inputs: [], outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
 
-    const sources = []
-    for (const name of operands) sources.push({ name, bytes: await readInput(name, this.context) })
-    const made = bundle(sources, this.context.clock(), flags['allow-non-ca'])
+    const made = await readBundle(operands, this.context, { allowNonCa: flags['allow-non-ca'] ?? false })
     const pem = made.members.map(({ certificate }) => writePem('CERTIFICATE', certificate.der)).join('')
     const notices = noticesOfBundle(made)
     if (out !== '-') writePublicFile(out, pem, { replace: force })

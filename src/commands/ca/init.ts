@@ -8,6 +8,7 @@ import { drawSerialNumber } from '../../ca/serial.ts'
 import { finishInterruptedPair, ledgerPath, withLedger } from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
+import { keyBesideReport } from '../../cli/exposed-key.ts'
 import { readInput, readPassword } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { lifetimeFlags, lifetimeMs } from '../../cli/lifetime.ts'
@@ -262,14 +263,7 @@ function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Fi
     })
   }
   if (keyOut === '-' && output !== 'text') {
-    throw new KcertError(
-      'KCERT_KEY_EXPOSED',
-      `--key-out - prints the key itself, and -o ${output} a report without it`,
-      {
-        why: 'reports are kept and sent around, so no key is ever in one',
-        next: 'leave -o out, or name a file: --key-out ca-key.pem',
-      },
-    )
+    throw keyBesideReport('--key-out -', output, 'leave -o out, or name a file: --key-out ca-key.pem')
   }
   const ledgerFile = ledger ?? (out === '-' ? undefined : ledgerPath(out))
   return {

@@ -115,8 +115,10 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     }),
     duration: Flags.string({
       description:
-        "how long it is valid, as 8h or 365d, at least 10m; a profile is not exceeded. Without it 8760h, or the profile's",
+        "how long it is valid (also --expiry), as 8h or 365d, at least 10m; a profile is not exceeded. Without it 8760h, or the profile's",
       helpValue: 'DURATION',
+      // As ca init, ca renew and renew call it.
+      aliases: ['expiry'],
     }),
     out: Flags.string({
       description:

@@ -28,10 +28,10 @@ import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
 import { createdRequest, keyNotices } from '../../csr/created-request.ts'
 import { kubeadmRequests } from '../../csr/kubeadm-requests.ts'
 import { type Manifest, manifestOf } from '../../csr/manifest.ts'
-import { shellWord } from '../../csr/quoting.ts'
 import { makeRequest, type RequestSpec } from '../../csr/request-spec.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { shellWord } from '../../errors/shell-word.ts'
 import { renderNotices } from '../../output/ca.ts'
 import { renderCreated } from '../../output/csr-create.ts'
 import { renderJson } from '../../output/json.ts'
@@ -175,7 +175,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     if (flags['password-file'] !== undefined || flags['key-format'] !== undefined) throw unfitKey()
     const settings = await kubeadmSettingsOf(flags, this.context)
     const requests = kubeadmRequests(row, settings)
-    const created = writeKubeadmRequests(
+    const created = await writeKubeadmRequests(
       requests,
       {
         certDir: flags['cert-dir'],

@@ -3,6 +3,7 @@ import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { type ClusterFlags, clusterFlags } from '../../cli/cluster-flags.ts'
 import { type CommandFiles, checkFiles } from '../../cli/command-files.ts'
+import { printedOnlyByName, wouldBePrinted } from '../../cli/exposed-key.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { splitOperands } from '../../cli/operands.ts'
@@ -360,18 +361,10 @@ function checkTogether(flags: Together, isFile: boolean): void {
     throw new KcertError('KCERT_USAGE', `--secret and --configmap are made with -o manifest`, {
       next: 'add -o manifest',
     })
-  if (kubeconfig === '-')
-    throw new KcertError('KCERT_KEY_EXPOSED', 'a kubeconfig with a private key would go to standard output', {
-      why: 'what is printed ends in logs and histories',
-      next: '--kubeconfig-out FILE',
-    })
+  if (kubeconfig === '-') throw wouldBePrinted('a kubeconfig with a private key', '--kubeconfig-out FILE')
   if (isManifest && secret !== undefined && !isFile && !printsKey)
-    throw new KcertError(
-      'KCERT_KEY_EXPOSED',
-      'a Secret holds the private key, and would go to standard output',
-      {
-        why: 'what is printed ends in logs and histories, so it is asked for by name',
-        next: 'add --print-key where a pipe takes it (… | kubectl apply -f -), or --out FILE',
-      },
+    throw printedOnlyByName(
+      'a Secret holds the private key',
+      'add --print-key where a pipe takes it (… | kubectl apply -f -), or --out FILE',
     )
 }

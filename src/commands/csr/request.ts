@@ -24,7 +24,8 @@ request, and writes it, with a kubeconfig where one is wished for. What it does 
 
 Each step is on the disk or on the cluster before the next is begun: after Ctrl-C, a crash, or the end of --wait, the same command
 goes on where it was. It takes the key and the request that are there, and the object for that key. When all is there it does nothing.
---force begins anew, with a new key.`
+--force begins anew, with a new key. Where there is one already, key and request wait beside it as FILE.new until the certificate is
+issued; then both are replaced as one, so that a server which reads them never finds half of a pair. Stopped, the same command goes on.`
 
   static override exitCodes = {
     [exitCodes.done]: 'the certificate is there',

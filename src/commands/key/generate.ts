@@ -4,10 +4,10 @@ import { publicKeyFacts } from '../../ca/facts.ts'
 import type { KeyReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
+import { keyBesideReport } from '../../cli/exposed-key.ts'
 import { readPassword } from '../../cli/input.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
 import { renderKey, renderNotices } from '../../output/ca.ts'
 import { writeKeyFile } from '../../system/output-file.ts'
 import { readPublicKey } from '../../x509/keys.ts'
@@ -84,7 +84,8 @@ output, unless --out - asks for it.
     const { out, format, force } = flags
     const keyType = parseKeyType(flags['key-type'])
     const toStandardOutput = out === '-'
-    if (toStandardOutput && flags.output !== 'text') throw keyInReport(flags.output)
+    if (toStandardOutput && flags.output !== 'text')
+      throw keyBesideReport('--out -', flags.output, 'leave -o out, or name a file: --out key.pem')
     checkFiles({
       inputs: [{ by: '--password-file', path: flags['password-file'] }],
       outputs: [{ by: '--out', path: out, holds: 'key' }],
@@ -119,14 +120,3 @@ output, unless --out - asks for it.
 
 const encryptedNotice =
   'Kubernetes reads no encrypted keys: its components need it decrypted (openssl pkey -in FILE -out FILE)'
-
-function keyInReport(format: string): KcertError {
-  return new KcertError(
-    'KCERT_KEY_EXPOSED',
-    `--out - prints the key itself, and -o ${format} a report without it`,
-    {
-      why: 'reports are kept and sent around, so no key is ever in one',
-      next: 'leave -o out, or name a file: --out key.pem',
-    },
-  )
-}

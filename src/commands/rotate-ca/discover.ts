@@ -15,14 +15,15 @@ export default class RotateCaDiscover extends KcertCommand {
   static override description =
     `Nodes, roles and addresses come from the API server; how they are laid out, and the flags of their components, from the nodes
 themselves. On every node a file is written to /etc/kubernetes and to /var/lib/kcert and removed again: before a rotation begins
-it is known that it can go on. Nothing else is changed.
+it is known that it can go on. Nothing else is changed. With --read-only not even that: for a rotation by runbook.
 
 A node is reached by OpenSSH under its own name, unless --access says otherwise; the machine that kcert runs on is reached
 directly. What is written there can be changed by hand for each node. What kcert does not rotate is said here: managed clusters,
 k3s and RKE2, releases that were not tried, one CA for several roles.`
 
   static override exitCodes = {
-    [exitCodes.done]: 'every node was read and written, and nothing speaks against a rotation',
+    [exitCodes.done]:
+      'every node was read and, unless --read-only, written, and nothing speaks against a rotation',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'a node was reached and could not be read or written',
     [exitCodes.unreachable]: 'the API server or a node could not be reached',
@@ -43,6 +44,11 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       command: "<%= config.bin %> rotate-ca discover --access 'command:docker exec -i {node}'",
     },
     {
+      description: 'Nodes that nobody may log in to, read through a pod on each',
+      command:
+        "<%= config.bin %> rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
+    },
+    {
       description: 'Only look: which nodes could not be written',
       command: `<%= config.bin %> rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
     },
@@ -53,6 +59,10 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       description: 'the file to write',
       helpValue: 'FILE',
       default: 'kcert.yaml',
+    }),
+    'read-only': Flags.boolean({
+      description:
+        'write nothing on nodes: kcert will read them, and people run its scripts there (see runbook)',
     }),
     force: Flags.boolean({ description: 'replace the file when it is there' }),
     'dry-run': Flags.boolean({ description: 'write no file; nodes are proven all the same' }),
@@ -105,7 +115,13 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       import('../../output/discovery.ts'),
     ])
     const found = await withCluster(context, flags, ({ objects }) =>
-      discover({ objects, clock: context.clock, access, ...(local !== undefined && { local }) }),
+      discover({
+        objects,
+        clock: context.clock,
+        access,
+        readOnly: flags['read-only'],
+        ...(local !== undefined && { local }),
+      }),
     )
     const isServed = found.nodes.every(({ layout }) => layout === 'kubeadm' || layout === 'plain')
     const writes = isServed && !flags['dry-run']
@@ -128,6 +144,6 @@ function exitOf({
   refusals: readonly unknown[]
 }): ExitCode {
   if (nodes.some(({ proof }) => !proof.reached)) return exitCodes.unreachable
-  if (nodes.some(({ proof }) => !proof.writes)) return exitCodes.no
+  if (nodes.some(({ proof }) => proof.writes === false)) return exitCodes.no
   return refusals.length > 0 ? exitCodes.refused : exitCodes.done
 }

@@ -43,6 +43,10 @@ to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-ke
       max: 11,
     }),
     ...rotationConsentFlags,
+    'by-runbook': Flags.boolean({
+      description:
+        'do nothing on nodes: say which scripts of `rotate-ca runbook --undo` come next, and do the rest',
+    }),
     'max-unavailable': maxUnavailable,
     pace,
     waive,

@@ -23,6 +23,9 @@ What a phase does through the API server, its waits and its proofs stay with kce
   kcert rotate-ca runbook DIR --phase 2       writes them; they are run on their nodes
   kcert rotate-ca --phase 2 --by-runbook      goes on, until the phase holds
 
+--undo writes what takes a phase back, the last one first: every file as its copy on the node says that it was. It goes to and fro with
+rotate-ca rollback --by-runbook, and is refused where rollback would be.
+
 DIR is made for its owner alone: new CA keys, and kubeconfigs with theirs, lie in it as files (0600) until they are carried to their
 node, and never on a command line. A script removes them beside itself once they are in place.`
 
@@ -43,6 +46,10 @@ node, and never on a command line. A script removes them beside itself once they
       command: '<%= config.bin %> rotate-ca runbook phase-2 --phase 2 && less phase-2/README.txt',
     },
     {
+      description: 'What takes phase 5 back',
+      command: '<%= config.bin %> rotate-ca runbook phase-5-back --phase 5 --undo',
+    },
+    {
       description: 'Which nodes have a script, for whoever hands them out',
       command: `<%= config.bin %> rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
     },
@@ -60,6 +67,7 @@ node, and never on a command line. A script removes them beside itself once they
       max: 12,
       required: true,
     }),
+    undo: Flags.boolean({ description: 'scripts that take the phase back' }),
     ...rotationPlaceFlags,
     ...rotationWishFlags,
     output: reportFormatFlag({ description: 'how to show what was written' }),
@@ -74,7 +82,7 @@ node, and never on a command line. A script removes them beside itself once they
     const folder = args.DIR
     newFolder(folder)
     const { report, files } = await this.withSession(flags, 'reads', (session) =>
-      session.runbook(flags.phase, folder),
+      flags.undo ? session.runbookBack(flags.phase, folder) : session.runbook(flags.phase, folder),
     )
     const view = await stdoutView(this.context)
     const text = renderRunbook(report, view)

@@ -1,4 +1,5 @@
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import * as Flags from '@oclif/core/flags'
+import { renderReport, reportFormats } from '../../cli/report-format.ts'
 import { RotationCommand } from '../../cli/rotation-command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -28,6 +29,10 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
         '<%= config.bin %> rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
     },
     {
+      description: 'A page for the change ticket',
+      command: '<%= config.bin %> rotate-ca status -o html > rotation.html',
+    },
+    {
       description: 'Of a rotation whose files are elsewhere',
       command:
         '<%= config.bin %> rotate-ca status --inventory lab/kcert.yaml --journal lab/kcert-rotation.jsonl',
@@ -38,15 +43,26 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
     ca,
     waive,
     ...rotationPlaceFlags,
-    output: reportFormatFlag({ description: 'how to show it' }),
+    output: Flags.option({
+      char: 'o',
+      description: 'how to show it; html: a page in one file, without network or script',
+      options: [...reportFormats, 'html'] as const,
+      default: 'text',
+    })(),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateCaStatus)
     const { renderStatus } = await import('../../output/rotation/status.ts')
     const status = await this.withSession(flags, 'reads', (session) => session.status())
+    if (flags.output === 'html') {
+      const { renderStatusHtml } = await import('../../output/rotation/html.ts')
+      await this.answer(renderStatusHtml(status))
+      return exitCodes.done
+    }
+    const { output } = flags
     const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, status, () => renderStatus(status, view)))
+    await this.answer(renderReport(output, status, () => renderStatus(status, view)))
     return exitCodes.done
   }
 }

@@ -1,3 +1,4 @@
+import { errorFields } from '../../errors/kcert-error.ts'
 import { requestFields } from '../request-fields.ts'
 import { signingRequestOfObject } from '../request-object.ts'
 import { type Duty, dutyText } from '../rule.ts'
@@ -37,16 +38,7 @@ function decidedOf({ name, outcome, reason, object, judgment, error }: Acted): D
       detail,
       ...(next === undefined ? {} : { next }),
     })),
-    ...(error && { error: errorOf(error) }),
-  }
-}
-
-function errorOf({ code, message, why, next }: NonNullable<Acted['error']>): NonNullable<Decided['error']> {
-  return {
-    code,
-    what: message,
-    ...(why === undefined ? {} : { why }),
-    ...(next === undefined ? {} : { next }),
+    ...(error && { error: errorFields(error) }),
   }
 }
 

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { errorSchema } from '../../errors/json-fields.ts'
 import { requestSchema } from '../check-report.ts'
 
 // The JSON contract of `kcert csr approve` and `kcert csr deny`. docs/schemas/RequestDecisions.json is generated from these
@@ -52,14 +53,7 @@ const decidedSchema = v.object({
     v.description('the two duties of an approver'),
   ),
   rules: v.array(ruleSchema),
-  error: v.optional(
-    v.object({
-      code: v.string(),
-      what: v.string(),
-      why: v.optional(v.string()),
-      next: v.optional(v.string()),
-    }),
-  ),
+  error: v.optional(errorSchema),
 })
 
 export const decisionReportSchema = v.object({

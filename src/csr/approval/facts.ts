@@ -14,6 +14,8 @@ export interface AccessQuestion {
     readonly resource: string
     readonly subresource: string
     readonly verb: string
+    readonly namespace?: string
+    readonly name?: string
   }
 }
 

@@ -1,4 +1,4 @@
-import { shellWord } from '../quoting.ts'
+import { shellWord } from '../../errors/shell-word.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import type { ApprovalFacts } from './facts.ts'
 

@@ -31,7 +31,7 @@ export const namesNotCompared: Finding = unknownFinding(
   'own-names',
   'entitlement',
   'the names were not held against a Node',
-  'kubectl get nodes -o json > nodes.json, and hand it over: --nodes nodes.json',
+  'kcert csr check NAME --cluster; of a file: kubectl get nodes -o json > nodes.json, then kcert csr check FILE --nodes nodes.json',
 )
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {

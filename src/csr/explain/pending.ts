@@ -1,5 +1,6 @@
+import { shellWord } from '../../errors/shell-word.ts'
 import { accessCommand } from '../approval/node-access.ts'
-import { quoted, shellWord } from '../quoting.ts'
+import { quoted } from '../quoting.ts'
 import { apiServerClient, kubeletClient, kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
 import { anew, type CauseRow, wordOf } from './cause.ts'
 import { isControllerOff, isManagerAlive, managerText } from './controller-manager.ts'

@@ -13,7 +13,15 @@ import { checkCurrentLinks, checkModes } from './files.ts'
 import { checkKubeconfigs, checkNames } from './kubeconfigs.ts'
 import { checkForms } from './plain-pem.ts'
 import { checkIssuerValidity, checkValidity } from './time.ts'
-import { checkDuplicates, checkKey, checkKubelets, checkRequests, checkSecrets, checkTrees } from './trust.ts'
+import {
+  checkDuplicates,
+  checkKey,
+  checkKubelets,
+  checkRequests,
+  checkSecrets,
+  checkServiceAccountKeys,
+  checkTrees,
+} from './trust.ts'
 
 const ofEachCertificate: readonly CertificateCheck[] = [
   checkValidity,
@@ -34,6 +42,7 @@ const ofAll: readonly PictureCheck[] = [
   checkKubeconfigs,
   checkNames,
   checkSecrets,
+  checkServiceAccountKeys,
   checkDuplicates,
   checkRequests,
   checkForms,

@@ -1,3 +1,4 @@
+import { withoutBrackets } from '../../errors/host-port.ts'
 import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import type { CertificateEntry, Group, KubeconfigEntry } from '../entries.ts'
@@ -192,7 +193,7 @@ function addressOf(server: string | undefined): { host: string; authority: strin
   if (server === undefined) return undefined
   const url = URL.parse(server.includes('://') ? server : `https://${server}`)
   if (url === null || url.hostname === '') return undefined
-  return { host: url.hostname.replace(/^\[|\]$/g, ''), authority: `${url.hostname}:${url.port || '443'}` }
+  return { host: withoutBrackets(url.hostname), authority: `${url.hostname}:${url.port || '443'}` }
 }
 
 function hasName({ subjectAltNames }: Certificate, host: string): boolean {

@@ -182,6 +182,27 @@ export const checkDuplicates: PictureCheck = ({ collection }) =>
       })
     })
 
+/** API servers sign the tokens of service accounts with sa.key, and take those that a key of sa.pub has signed. */
+export const checkServiceAccountKeys: PictureCheck = ({ collection }) => {
+  const keys = collection.keys.flatMap((key) => {
+    const place = key.group.origin.treePlace
+    return place !== undefined && 'row' in place && place.row.kind === 'service-account-key'
+      ? [{ key, tree: place.tree, part: place.part }]
+      : []
+  })
+  return keys.flatMap(({ key: signing, tree, part }) => {
+    if (part !== 'key' || signing.publicKey === undefined) return []
+    const taken = keys.filter((one) => one.part === 'public-key' && one.tree === tree).map(({ key }) => key)
+    const [first] = taken
+    const { sha256 } = signing.publicKey
+    if (first === undefined || taken.some(({ publicKey }) => publicKey?.sha256 === sha256)) return []
+    return problemAt(signing, 'KEY_MISMATCH', {
+      message: `${placeText(first)} does not have its public half: tokens of service accounts that are signed here are refused here`,
+      next: 'take both from a control-plane node whose pods work; where there is none: openssl pkey -in sa.key -pubout -out sa.pub, then restart kube-apiserver, its static pod',
+    })
+  })
+}
+
 /** Requests that their own key did not sign, and issued certificates with another key than was asked for. */
 export const checkRequests: PictureCheck = ({ collection }) => [
   ...collection.requests

@@ -80,9 +80,14 @@ function withoutCopies(authorities: readonly CertificateReport[]): CertificateRo
     const key = authority.fingerprintSha256
     const known = rows.get(key)
     if (known === undefined) rows.set(key, { one: authority, copies: 0 })
-    else rows.set(key, { one: known.one.entry === '' ? known.one : authority, copies: known.copies + 1 })
+    else rows.set(key, { one: ownFile(known.one, authority), copies: known.copies + 1 })
   }
   return [...rows.values()]
+}
+
+/** The one that lies in a file of its own, or the first. */
+function ownFile(first: CertificateReport, other: CertificateReport): CertificateReport {
+  return first.entry !== '' && other.entry === '' ? other : first
 }
 
 function certificateTable(

@@ -194,17 +194,37 @@ function phasesText(numbers: readonly number[]): string {
 }
 
 function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View): string[] {
-  const { caBundles, kubeconfigs, joinTokens, foreign, barePods, pods } = blastRadius
+  const {
+    caBundles,
+    appliedBundles,
+    kubeconfigs,
+    joinTokens,
+    foreign,
+    stored,
+    storedUnread,
+    barePods,
+    pods,
+  } = blastRadius
   const outside = kubeconfigs.filter(({ onNode }) => !onNode)
   const pin = authorities.find(({ ca }) => ca === 'cluster')?.oldPin
   return [
     paint.heading('whom it concerns'),
     `  ${counted(pods, 'pod')} with the CA in a volume`,
     ...caBundles.map(({ id, server }) => `  ${printable(id)}: verified by the old CA (${printable(server)})`),
+    ...(appliedBundles.length === 0
+      ? []
+      : [
+          `  kubectl apply remembers the old CA in ${printable(someOf(appliedBundles, 6))}: the same manifests would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12`,
+        ]),
     ...foreign.map(
       ({ presenter, leaf }) =>
         `  ${printable(presenter)} shows ${printable(leaf.subject)}, signed by the old CA: its owner re-issues it before phase 12`,
     ),
+    ...stored.map(
+      ({ object, what, owner }) =>
+        `  ${printable(object)} ${printable(what)}: ${owner === undefined ? 'its owner' : `its owner (${printable(owner)})`} replaces it before phase 12`,
+    ),
+    ...storedUnread.map((kind) => `  ${kind}s of others could not be looked at: kcert may not list them`),
     `  ${counted(kubeconfigs.length - outside.length, 'kubeconfig')} on nodes, rewritten in phase 7`,
     ...outside.map(
       ({ id }) => `  kubeconfig ${printable(id)} lies outside the nodes: its owner needs another`,

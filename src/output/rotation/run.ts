@@ -3,10 +3,14 @@ import type { View } from '../inspection/view.ts'
 import { joinSections } from '../sections.ts'
 import { tableLines } from '../table.ts'
 import { printable } from '../terminal.ts'
+import { keptKeyLines } from './old-keys.ts'
 import { durationText } from './plan.ts'
 
 /** Returns what came of a run: each phase with its time, and the next command. */
-export function renderRun({ direction, phases, outcome, next }: RotationRun, { width, paint }: View): string {
+export function renderRun(
+  { direction, phases, outcome, next, oldKeys }: RotationRun,
+  { width, paint }: View,
+): string {
   const words =
     direction === 'forward'
       ? { held: 'holds', declined: 'declined: nothing was done' }
@@ -43,7 +47,7 @@ export function renderRun({ direction, phases, outcome, next }: RotationRun, { w
   )
   const left =
     next === undefined
-      ? ['nothing is left to do']
+      ? ['nothing is left to do', ...keptKeyLines(oldKeys)]
       : [`${paint.heading('next:')} ${printable(next.command)}`, `  ${printable(next.why)}`]
   return joinSections([table, notes, outcome === 'declined' && phases.length === 0 ? [] : left])
 }

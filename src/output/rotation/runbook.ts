@@ -5,7 +5,7 @@ import { counted } from './authorities.ts'
 
 /** Returns what is to be run where, in which order, and what comes then. */
 export function renderRunbook(runbook: RotationRunbook, { paint }: View): string {
-  const { phase, title, folder, scripts, next } = runbook
+  const { phase, title, folder, scripts, next, back } = runbook
   const order = Map.groupBy(scripts, (script) => script.order)
   const groups = [...order.values()].flatMap((group) => {
     const [{ order: number, atOnce } = { order: 0, atOnce: 1 }] = group
@@ -34,6 +34,7 @@ export function renderRunbook(runbook: RotationRunbook, { paint }: View): string
         ]),
     `next: ${printable(next.command)}`,
     `      ${printable(next.why)}`,
+    ...(back === undefined ? [] : [`to take back what they did, scripts too: ${printable(back)}`]),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -6,6 +6,7 @@ import { type Column, tableLines } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf, timeLeft } from '../time.ts'
 import { authorityLines } from './authorities.ts'
+import { keptKeyLines } from './old-keys.ts'
 import { placesText, splitPlace } from './places.ts'
 
 type PhaseView = RotationStatus['phases'][number]
@@ -39,9 +40,16 @@ export function renderStatus(status: RotationStatus, view: View): string {
   ])
 }
 
-function headLines({ state, position, authorities }: RotationStatus, view: View): string[] {
-  const where = state === 'under-way' ? `${states[state]}: ${positions[position]}` : states[state]
-  return [`${view.paint.heading('CA rotation')} ${where}`, ...authorityLines(authorities, view)]
+function headLines(status: RotationStatus, view: View): string[] {
+  return [
+    `${view.paint.heading('CA rotation')} ${standingText(status)}`,
+    ...authorityLines(status.authorities, view),
+  ]
+}
+
+/** Returns where it stands in a few words: "under way: nobody presents the new CA yet". */
+export function standingText({ state, position }: RotationStatus): string {
+  return state === 'under-way' ? `${states[state]}: ${positions[position]}` : states[state]
 }
 
 function phaseLines({ phases }: RotationStatus, { width, paint }: View): string[] {
@@ -70,8 +78,8 @@ function lastRunText({ lastRun }: PhaseView): string {
 
 const mostGaps = 50
 
-/** What is open at one place is one line, and so is what is open alike on many nodes. */
-function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: string }[] {
+/** Returns what is open at one place as one line, and so what is open alike on many nodes. */
+export function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: string }[] {
   const byPlace = new Map<string, string[]>()
   for (const { at, what } of gaps) byPlace.set(at, [...(byPlace.get(at) ?? []), what])
   const groups = new Map<string, { at: string; on: string; nodes: string[]; what: string }>()
@@ -188,7 +196,7 @@ function nodeLines({ nodes }: RotationStatus, { width, paint }: View): string[] 
   return tableLines(columns, nodes, width, paint)
 }
 
-function nextLines({ next, blockers, state }: RotationStatus, { paint }: View): string[] {
+function nextLines({ next, blockers, state, oldKeys }: RotationStatus, { paint }: View): string[] {
   const refusals = blockers.flatMap(({ what, why, next: cure }) => [
     `${paint.severity.critical('blocked:')} ${printable(what)}`,
     `  why: ${printable(why)}`,
@@ -197,7 +205,8 @@ function nextLines({ next, blockers, state }: RotationStatus, { paint }: View): 
   if (refusals.length > 0) return refusals
   if (next === undefined)
     return [
-      `nothing is left to do${state === 'finished' ? '; the next rotation begins with a journal of its own' : ''}`,
+      `nothing is left to do${state === 'finished' ? '; the next rotation begins with a journal of its own: --journal FILE' : ''}`,
+      ...keptKeyLines(oldKeys),
     ]
   return [`${paint.heading('next:')} ${printable(next.command)}`, `  ${printable(next.why)}`]
 }

@@ -1,3 +1,4 @@
+import { withChanges } from '../../pki/component-flags.ts'
 import type { Content, WriteFile } from '../action.ts'
 import type { Digest } from '../certificate-record.ts'
 import { type CopyPicture, type FileHolds, fileKey } from '../picture.ts'
@@ -18,7 +19,7 @@ export function writeFile(world: World, { node, path, content, phase }: WriteFil
     if (flags !== undefined) define(world, component, flags)
     return
   }
-  const isOurs = content.kind !== 'copies'
+  const isOurs = content.kind !== 'copies' && content.kind !== 'copies-over'
   const holds = heldBy(world, node, key, content, phase) ?? (isOurs ? nothing : undefined)
   if (holds === undefined) return
   world.files.set(key, holds)
@@ -54,32 +55,23 @@ function flagsOf(
   content: Content,
   phase: number,
 ): ModelProcess['flags'] | undefined {
-  if (content.kind === 'definition') return edited(flags, content.flags)
+  if (content.kind === 'definition') return withChanges(flags, content.flags)
   if (content.kind !== 'copy') return undefined
   const copies = world.picture.copies.filter(
     (copy) => copy.node === node && 'path' in copy.of && copy.of.path === definition,
   )
   const its = copies.find(({ digest, flags: said }) => digest === content.digest && said !== undefined)
-  if (its?.flags !== undefined) return edited(flags, its.flags)
+  if (its?.flags !== undefined) return withChanges(flags, its.flags)
   // A copy of phase 7 is what phase 2 wrote; of every other, what was there first.
   const component = world.picture.components.find((one) => one.node === node && one.name === name)
   if (name === 'kube-controller-manager' && phase === 7 && component !== undefined) {
-    return edited(flags, wantedOfControllerManager(world.picture, world.target, component, 'old').flags ?? {})
+    return withChanges(
+      flags,
+      wantedOfControllerManager(world.picture, world.target, component, 'old').flags ?? {},
+    )
   }
   const first = copies.find(({ flags: said }) => said !== undefined)
-  return first?.flags === undefined ? flags : edited(flags, first.flags)
-}
-
-function edited(
-  now: Readonly<Record<string, string>>,
-  changes: Readonly<Record<string, string | null>>,
-): Record<string, string> {
-  const flags = { ...now }
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === null) delete flags[name]
-    else flags[name] = value
-  }
-  return flags
+  return first?.flags === undefined ? flags : withChanges(flags, first.flags)
 }
 
 /** A manifest that is written starts its pod anew; a unit waits for somebody, or for a crash. */

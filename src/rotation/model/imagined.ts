@@ -1,3 +1,4 @@
+import { withChanges } from '../../pki/component-flags.ts'
 import {
   type Action,
   type Condition,
@@ -19,13 +20,14 @@ import {
   type KubeletPicture,
   type Picture,
   type PodPicture,
+  servingPathOf,
   type Trust,
 } from '../picture.ts'
 import { changeOf, type Target } from '../target.ts'
 
 // The picture that an observer will take once steps are done and all of them went well. Certificates that do not exist yet are
 // known by what they will say. It foresees what controllers make of a change, and one deed of others: that owners of webhooks
-// and aggregated APIs re-issue their certificates before phase 11.
+// and aggregated APIs re-issue their certificates before phase 11, and owners of objects replace the old CA in them.
 
 /** Returns the picture, and the target with the questions answered, once these steps are done. */
 export function imagine(
@@ -42,7 +44,7 @@ export function imagine(
   return imagined.result
 }
 
-/** Returns the picture in which nobody but ours shows a leaf of the old CA any more. */
+/** Returns the picture in which nobody but ours shows a leaf of the old CA any more, or stores the old CA alone. */
 export function reissuedByOwners(seen: Picture, target: Target): Picture {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return seen
@@ -55,7 +57,7 @@ export function reissuedByOwners(seen: Picture, target: Target): Picture {
     certificates.set(made.digest, made)
     return { ...one, chain: [made.digest] }
   })
-  return { ...seen, certificates, handshakes }
+  return { ...seen, certificates, handshakes, stored: { ...seen.stored, objects: [] } }
 }
 
 class Imagined {
@@ -71,7 +73,7 @@ class Imagined {
     string,
     Picture['evidence'] extends ReadonlyMap<string, infer One> ? One : never
   >
-  private readonly copies: Picture['copies'][number][]
+  private copies: Picture['copies'][number][]
   private readonly workloads: Map<string, Picture['workloads'][number]>
   private readonly waivers: Set<string>
   private pods: readonly PodPicture[]
@@ -168,6 +170,10 @@ class Imagined {
       this.files.delete(key)
       return
     }
+    if (content.kind === 'copies-over') {
+      this.copies = this.copies.filter((copy) => copy.node !== node)
+      return
+    }
     if (content.kind === 'copies') {
       for (const { path: copied, digest, flags } of content.of) {
         this.copies.push({
@@ -192,8 +198,8 @@ class Imagined {
       this.components.set(component.id, {
         ...component,
         definitionDigest: digest,
-        flags: edited(component.flags, content.flags),
-        annotations: edited(component.annotations, content.annotations ?? {}),
+        flags: withChanges(component.flags, content.flags),
+        annotations: withChanges(component.annotations, content.annotations ?? {}),
       })
     }
     this.readByApis(node, path)
@@ -298,7 +304,7 @@ class Imagined {
       })
     } else if (change.kind === 'extra-args' && this.kubeadm !== undefined) {
       const { extraArgs } = this.kubeadm
-      const its = edited(extraArgs[change.component] ?? {}, change.flags)
+      const its = withChanges(extraArgs[change.component] ?? {}, change.flags)
       this.kubeadm = { ...this.kubeadm, extraArgs: { ...extraArgs, [change.component]: its } }
     } else if (change.kind === 'delete' && object.kind === 'Secret' && this.kubeadm !== undefined) {
       const { certsSecret: _, ...others } = this.kubeadm
@@ -314,7 +320,7 @@ class Imagined {
     const started = { startedAtMs: this.nowMs, isHealthy: true }
     if (kubelet !== undefined) {
       this.kubelets.set(id, { ...kubelet, process: { ...started, flags: kubelet.process?.flags ?? {} } })
-      this.serve(id, kubelet.node, kubelet.servingCurrent)
+      this.serve(id, kubelet.node, servingPathOf(kubelet))
     }
     if (component === undefined) return
     this.components.set(id, { ...component, process: { ...started, flags: component.flags } })
@@ -376,16 +382,4 @@ class Imagined {
 
 function isSameTrust(one: Trust, other: Trust): boolean {
   return one === other || (one.length === other.length && one.every((digest, i) => digest === other[i]))
-}
-
-function edited(
-  now: Readonly<Record<string, string>>,
-  changes: Readonly<Record<string, string | null>>,
-): Record<string, string> {
-  const flags = { ...now }
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === null) delete flags[name]
-    else flags[name] = value
-  }
-  return flags
 }

@@ -41,8 +41,8 @@ export function wait(world: World, until: Condition): void {
       keepServing(world, until)
       return
     case 'extension-authentication':
-      board.keep(world.extension.client, (list) => areSame(list, until.client))
-      board.keep(world.extension.requestheader, (list) => areSame(list, until.requestheader))
+      board.keep(world.extension.client, holding({ holds: until.client, lacks: until.lacks }))
+      board.keep(world.extension.requestheader, holding({ holds: until.requestheader, lacks: until.lacks }))
       return
     case 'instant':
       pass(world, Math.max(0, until.atMs - world.picture.atMs - world.clockMs))
@@ -61,10 +61,6 @@ function rereadSoon(world: World, known: Cell, volume: Cell): void {
 function holding({ holds, lacks }: { holds: Trust; lacks: Trust }) {
   return (list: readonly Digest[]): boolean =>
     holds.every((digest) => list.includes(digest)) && !lacks.some((digest) => list.includes(digest))
-}
-
-function areSame(a: Trust, b: Trust): boolean {
-  return a.length === b.length && a.every((digest) => b.includes(digest))
 }
 
 function keepServing(

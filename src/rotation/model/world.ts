@@ -1,14 +1,17 @@
 import { type CertificateRecord, type Digest, reissuedRecord } from '../certificate-record.ts'
-import { isWaived, rereadMs } from '../convergence.ts'
+import { blindInstant, isWaived, rereadMs } from '../convergence.ts'
 import {
   type ComponentName,
+  clientPathOf,
   type FileHolds,
   fileKey,
   hasStartedSince,
   type Picture,
   type PodPicture,
+  servingPathOf,
 } from '../picture.ts'
 import { changeOf, type Target } from '../target.ts'
+import { knowsByConfigMap } from '../verifying.ts'
 import { Board, type Cell, type Relation, relation } from './board.ts'
 import { earlierHolds, earlierTrust } from './earlier.ts'
 import { kubeletRoles, labelOf, type RelationName, type Role, rolesOf } from './roles.ts'
@@ -107,9 +110,7 @@ export class World {
       [servers],
     )
     const extension = picture.extensionAuthentication
-    const byConfigMap = picture.components.some(
-      ({ name, flags }) => name === 'kube-scheduler' && flags['client-ca-file'] === undefined,
-    )
+    const byConfigMap = picture.components.some(knowsByConfigMap)
     this.extension = {
       client: this.verifier(
         'kube-scheduler, by extension-apiserver-authentication',
@@ -217,12 +218,13 @@ export class World {
   }
 
   private addKubelet(kubelet: Picture['kubelets'][number]): void {
-    const { id, node, clientCaFile, kubeconfig, clientCurrent, servingCurrent, process: now } = kubelet
+    const { id, node, clientCaFile, kubeconfig, process: now } = kubelet
+    const serving = servingPathOf(kubelet)
     const flags = {
       clientCAFile: clientCaFile,
       kubeconfig,
-      client: clientCurrent ?? kubeconfig,
-      ...(servingCurrent === undefined ? {} : { serving: servingCurrent }),
+      client: clientPathOf(kubelet),
+      ...(serving === undefined ? {} : { serving }),
     }
     const own = relation('kubelet-client')
     this.board.relations.push(own)
@@ -355,14 +357,10 @@ export class World {
     const handlers = new Set(
       this.picture.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])),
     )
-    const lastPublishedMs = this.picture.published.reduce(
-      (last, { changedAtMs }) => Math.max(last, changedAtMs),
-      0,
-    )
     for (const pod of this.picture.pods) {
       if (isWaived(pod, this.target)) continue
       const rereads = pod.rereads && this.target.trustsReloadingClients
-      const [volume, known] = this.trustsOf(pod, rereads, lastPublishedMs)
+      const [volume, known] = this.trustsOf(pod, rereads)
       const serves = pod.workload !== undefined && handlers.has(pod.workload)
       const workload = pod.workload !== undefined && rolled.has(pod.workload) ? pod.workload : undefined
       const frontProxy = serves ? this.frontProxyOf(pod) : []
@@ -405,12 +403,12 @@ export class World {
   }
 
   /** What lies in its volume, and what its process may have read of it. */
-  private trustsOf(pod: PodPicture, rereads: boolean, lastPublishedMs: number): [number[], number[]] {
+  private trustsOf(pod: PodPicture, rereads: boolean): [number[], number[]] {
     const { board, picture } = this
     const { volume, startedAtMs } = pod
     if (volume === undefined) {
       const earlier = this.published.values.map((value) => board.value(earlierTrust(this, board.list(value))))
-      const hasNew = startedAtMs >= lastPublishedMs + 120_000
+      const hasNew = startedAtMs >= blindInstant(picture, pod)
       return [
         [...this.published.values],
         hasNew ? [...this.published.values] : [...this.published.values, ...earlier],

@@ -6,7 +6,7 @@ import { isProven, probe } from '../proof.ts'
 import { together } from '../restart.ts'
 import type { Target } from '../target.ts'
 import { touchedFilesOn } from '../touched-files.ts'
-import { restoreFiles } from '../undo.ts'
+import { puttingCopiesAside, restoreFiles } from '../undo.ts'
 
 type Sees = 'nodes' | 'components' | 'kubelets' | 'kubeconfigs' | 'files' | 'copies' | 'evidence'
 
@@ -52,7 +52,11 @@ export const distribute = definePhase({
   },
 
   undo(before, now) {
-    return { kind: 'steps', steps: restoreFiles(before, now, () => true) }
+    // Nothing is left of the rotation then: the next one copies anew what is there by that time.
+    return {
+      kind: 'steps',
+      steps: [...restoreFiles(before, now, () => true), ...puttingCopiesAside(1, now)],
+    }
   },
 })
 

@@ -5,7 +5,7 @@ import { isProven, probe } from '../proof.ts'
 import { componentsNamed, isAsWanted, passOver } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
 import { changeOf, type Target } from '../target.ts'
-import { restoreFiles, restoreObjects } from '../undo.ts'
+import { restoreObjects } from '../undo.ts'
 import { backToDefinitions } from '../undo-pass.ts'
 
 const name = 'kube-controller-manager'
@@ -46,32 +46,30 @@ export const publishBoth = definePhase({
     return [
       ...extraArgs(seen, 2, wantedExtraArgs(seen, target)),
       ...pass,
-      ...(pass.length === 0 && isSigningProven(seen)
+      ...(isLedToNew(seen) || (pass.length === 0 && isSigningProven(seen))
         ? []
         : [probe(2, { kind: 'signer', generation: 'old' })]),
     ]
   },
 
-  undo(before, now) {
-    const isDefinition = (_node: string, path: string): boolean =>
-      now.components.some((component) => component.definition === path)
-    return {
-      kind: 'steps',
-      steps: [
-        ...restoreObjects(before, () => now.kubeadm?.version),
-        ...backToDefinitions(now, 2, restoreFiles(before, now, isDefinition)),
-      ],
-    }
-  },
+  undo: (before, now) => ({
+    kind: 'steps',
+    steps: [...restoreObjects(before, () => now.kubeadm?.version), ...backToDefinitions(before, now)],
+  }),
 })
 
 function isOver(target: Target): boolean {
   return target.isDropping || changeOf(target, 'cluster') === undefined
 }
 
-/** Phase 7 leads the same flags to the new pair; then they stay there. */
+/** Phase 7 leads the same flags to the new pair; then they stay there, and who lost them is led where the others are. */
 function wantedOf(seen: Seen<'components'>, target: Target, component: ComponentPicture) {
-  return wantedOfControllerManager(seen, target, component, signingGeneration(seen, component) ?? 'old')
+  const common = isLedToNew(seen) ? 'new' : 'old'
+  return wantedOfControllerManager(seen, target, component, signingGeneration(seen, component) ?? common)
+}
+
+function isLedToNew(seen: Seen<'components'>): boolean {
+  return componentsNamed(seen, name).some((component) => signingGeneration(seen, component) === 'new')
 }
 
 function wantedExtraArgs(seen: Seen<'components' | 'kubeadm'>, target: Target) {
@@ -93,7 +91,7 @@ function manySigners(seen: Seen<'components' | 'files'>) {
 function isSigningProven(seen: Seen<'components' | 'evidence'>): boolean {
   const components = componentsNamed(seen, name)
   // Once phase 7 leads one of them to the new pair, it is that phase's to prove.
-  if (components.some((component) => signingGeneration(seen, component) === 'new')) return true
+  if (isLedToNew(seen)) return true
   const latest = Math.max(0, ...components.map(({ process }) => process?.startedAtMs ?? 0))
   return isProven(seen, { kind: 'signer', generation: 'old' }, latest)
 }

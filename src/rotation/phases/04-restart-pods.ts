@@ -1,8 +1,23 @@
 import type { Step } from '../action.ts'
-import { convergenceOf, isWaived, rereadInstant, rereadMs } from '../convergence.ts'
+import {
+  blindInstant,
+  type Convergence,
+  convergenceOf,
+  isWaived,
+  rereadInstant,
+  rereadMs,
+} from '../convergence.ts'
 import { definePhase } from '../phase.ts'
 import { rollOut } from '../roll-out.ts'
 import { bundleOf, changeOf } from '../target.ts'
+
+/** `holds`: whether its volume has the new CA; undefined where no volume is seen. */
+function staleness(holds: boolean | undefined, state: Convergence): string {
+  if (holds === undefined)
+    return 'started before every volume had both CAs, and its own is not seen on its node'
+  if (!holds) return 'has the old CA'
+  return state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA'
+}
 
 export const restartPods = definePhase({
   id: 'restart-pods',
@@ -22,8 +37,7 @@ export const restartPods = definePhase({
       const state = convergenceOf(seen, change, target, pod)
       // One that reads again is served by the bridge until it has; phase 12 waits for it. Without a bridge nobody serves it.
       if (state === 'converged' || (state === 'rereads' && holds && change.bridge !== undefined)) return []
-      const what = state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA'
-      return [{ at: `Pod ${pod.id}`, what: holds ? what : 'has the old CA' }]
+      return [{ at: `Pod ${pod.id}`, what: staleness(holds, state) }]
     })
   },
 
@@ -39,7 +53,21 @@ export const restartPods = definePhase({
       !isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')
     const instant = rereadInstant(open, target)
     const waitsForVolume = open.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
+    const blind = stale.filter(([{ volume }]) => volume === undefined)
+    const blindUntil = blind.reduce((last, [pod]) => Math.max(last, blindInstant(seen, pod)), 0)
     return [
+      // Restarted earlier, nobody could tell what they have read.
+      ...(seen.atMs < blindUntil
+        ? [
+            {
+              kind: 'wait',
+              phase: 4,
+              until: { kind: 'instant', atMs: blindUntil },
+              because: 'whatever starts has both CAs, also where its volume is not seen on its node',
+              deadlineMs: blindUntil - seen.atMs + 30_000,
+            } as const,
+          ]
+        : []),
       ...rollOut(
         seen,
         4,

@@ -4,20 +4,21 @@ import { clusterInfoObject, publishing, unsignedTokens } from '../cluster-info.t
 import { leafIn } from '../leaves.ts'
 import { folderOn } from '../material.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
-import { fileAt, fileKey, hasStartedSince, onNode, type Seen } from '../picture.ts'
+import { fileAt, fileKey, hasStartedSince, onNode, type ProcessId, type Seen } from '../picture.ts'
 import { probe } from '../proof.ts'
 import { componentsNamed, restartWith, together } from '../restart.ts'
-import { bundleOf, changeOf, type Target, withNew } from '../target.ts'
+import { changeOf, type Target, withNew } from '../target.ts'
 import {
   addingNew,
   distinctFiles,
   holdsNew,
+  kubeletCaFileOf,
   kubeletTrustFiles,
   type TrustFile,
   trustFilesOf,
 } from '../trust-files.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
-import { backToDefinitions } from '../undo-pass.ts'
+import { backToDefinitions, changedFiles, hasRead } from '../undo-pass.ts'
 import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
 
 type Sees =
@@ -53,7 +54,7 @@ export const trustBoth = definePhase({
 
   plan(seen, target): readonly Step[] {
     const files = verifiersOf(seen)
-    const [cluster, frontProxy] = [changeOf(target, 'cluster'), changeOf(target, 'front-proxy')]
+    const cluster = changeOf(target, 'cluster')
     const { extensionAuthentication: extension, clusterInfo } = seen
     const onNode = (node: string): readonly Action[] => trustOnNode(seen, node, files, target)
     const controlPlanes = seen.nodes.filter((node) => node.isControlPlane)
@@ -69,11 +70,7 @@ export const trustBoth = definePhase({
       ...(extension === undefined || target.isDropping || (!writes && schedulers?.length === 0)
         ? []
         : [
-            awaitExtension(
-              5,
-              cluster ? bundleOf(cluster) : extension.client,
-              frontProxy ? bundleOf(frontProxy) : extension.requestheader,
-            ),
+            awaitExtension(5, target, ['oldCa', 'newCa']),
             ...(schedulers ?? allSchedulers(seen, target)).map((subject) => probe(5, subject)),
           ]),
       ...(cluster && clusterInfo ? publishing(seen, 5, withNew(clusterInfo.trust, cluster)) : []),
@@ -82,7 +79,7 @@ export const trustBoth = definePhase({
 
   refusals(seen, target): readonly Refusal[] {
     const apis = componentsNamed(seen, 'kube-apiserver')
-    const restarts = apis.some((api) => api.flags['kubelet-certificate-authority'] !== undefined)
+    const restarts = apis.some((api) => kubeletCaFileOf(seen, api, target) !== undefined)
     if (!restarts || apis.length > 1 || target.acceptsOutage || gapsOf(seen, target).length === 0) return []
     return [
       {
@@ -115,17 +112,23 @@ export const trustBoth = definePhase({
     const definitions = new Set(now.components.map(({ node, definition }) => fileKey(node, definition)))
     const isDefinition = (node: string, path: string): boolean => definitions.has(fileKey(node, path))
     const restored = restoreFiles(before, now, (node, path) => !isDefinition(node, path))
-    const manifests = backToDefinitions(now, 5, restoreFiles(before, now, isDefinition))
+    const changed = changedFiles(before)
+    const manifests = backToDefinitions(before, now)
     const extension = now.extensionAuthentication
-    const [cluster, frontProxy] = [changeOf(target, 'cluster'), changeOf(target, 'front-proxy')]
     const written = new Set(restored.map(({ node, path }) => fileKey(node, path)))
     const restarted = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
     // With a manifest of its own to go back to, it is started anew by that.
     const restarts = componentsNamed(now, 'kube-apiserver').flatMap((api) => {
       const path = api.flags['kubelet-certificate-authority']
-      const isAboutToChange = path !== undefined && written.has(fileKey(api.node, path))
-      return isAboutToChange && !restarted.has(api.id) ? restartWith(now, 5, api, { isAboutToChange }) : []
+      const key = fileKey(api.node, path ?? '')
+      const isOpen = written.has(key) || (changed.has(key) && !hasRead(now, api.process, api.node, [path]))
+      return isOpen && !restarted.has(api.id) ? restartWith(now, 5, api, { isAboutToChange: true }) : []
     })
+    // It was stopped between the files and this: they are as they were, and what API servers published of them is not.
+    const news = target.changes.map(({ newCa }) => newCa.digest)
+    const isStale = [...(extension?.client ?? []), ...(extension?.requestheader ?? [])].some((digest) =>
+      news.includes(digest),
+    )
     return {
       kind: 'steps',
       steps: [
@@ -137,20 +140,16 @@ export const trustBoth = definePhase({
         ...restarts,
         // An API server that still holds the new CA would publish it again.
         ...verifiersOf(now)
-          .filter(({ node, path, reload }) => reload === 'hot' && written.has(fileKey(node, path)))
+          .filter(({ node, path, reload }) => {
+            const key = fileKey(node, path)
+            return reload === 'hot' && (written.has(key) || (isStale && changed.has(key)))
+          })
           .map(({ process, ca }) =>
             probe(5, { kind: 'client', at: process, ca, generation: 'new', expects: 'refused' }),
           ),
-        ...(extension === undefined || restored.length === 0
+        ...(extension === undefined || (restored.length === 0 && !isStale)
           ? []
-          : [
-              forgetting(5, extension.version),
-              awaitExtension(
-                5,
-                cluster ? [cluster.oldCa.digest] : extension.client,
-                frontProxy ? [frontProxy.oldCa.digest] : extension.requestheader,
-              ),
-            ]),
+          : [forgetting(5, extension.version), awaitExtension(5, target, ['oldCa'])]),
       ],
     }
   },
@@ -169,7 +168,7 @@ function gapsOf(seen: Seen<Sees>, target: Target): readonly Gap[] {
     : [...unprovenAt(seen, files, target), ...unprovenSchedulers(seen, target)]
   return [
     ...without.map(({ process, path }) => ({ at: process, what: `${path} without the new CA` })),
-    ...unreadAtStart(seen, files).map(({ process, path }) => ({
+    ...unreadAtStart(seen, target).map(({ process, path }) => ({
       at: process,
       what: `started before ${path} changed`,
     })),
@@ -200,13 +199,13 @@ function verifiersOf(seen: Seen<'components' | 'kubelets'>): readonly TrustFile[
 
 function unreadAtStart(
   seen: Seen<'components' | 'files'>,
-  files: readonly TrustFile[],
-): readonly TrustFile[] {
-  const processes = new Map(seen.components.map(({ id, process }) => [id, process]))
-  return files.filter(
-    ({ process, node, path, reload }) =>
-      reload === 'start' && !hasStartedSince(processes.get(process), fileAt(seen, node, path)),
-  )
+  target: Target,
+): readonly { readonly process: ProcessId; readonly path: string }[] {
+  return componentsNamed(seen, 'kube-apiserver').flatMap((api) => {
+    const path = kubeletCaFileOf(seen, api, target)
+    const isRead = path === undefined || hasStartedSince(api.process, fileAt(seen, api.node, path))
+    return isRead ? [] : [{ process: api.id, path }]
+  })
 }
 
 function trustOnNode(
@@ -221,8 +220,8 @@ function trustOnNode(
   const restarts = onNode(seen.components, node)
     .filter(({ name }) => name === 'kube-apiserver')
     .flatMap((api) => {
-      const path = api.flags['kubelet-certificate-authority']
-      if (path === undefined || changeOf(target, 'cluster') === undefined) return []
+      const path = kubeletCaFileOf(seen, api, target)
+      if (path === undefined) return []
       return restartWith(seen, 5, api, { files: [path], isAboutToChange: written.has(path) })
     })
   const touched = here.filter(({ path }) => written.has(path))

@@ -1,14 +1,21 @@
 import type { Action, Step } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
-import { rewritingKubeconfig } from '../kubeconfig-files.ts'
+import { rewritingKubeconfig, withOldBesides } from '../kubeconfig-files.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
-import { type ComponentPicture, fileAt, fileKey, type KubeconfigPicture, type Seen } from '../picture.ts'
+import {
+  type ComponentPicture,
+  type FilePicture,
+  fileAt,
+  fileKey,
+  type KubeconfigPicture,
+  type Seen,
+} from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import { componentsNamed, isAsWanted, passOver, restartWith, together, type Wanted } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
 import { type CaChange, changeOf, type Target, withNew } from '../target.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
-import { backToDefinitions } from '../undo-pass.ts'
+import { backToDefinitions, changedFiles, hasRead } from '../undo-pass.ts'
 
 type Sees = 'components' | 'files' | 'kubeconfigs' | 'leases' | 'kubeadm' | 'evidence'
 
@@ -34,6 +41,10 @@ export const renewKubeconfigs = definePhase({
       ...undelivered(seen, change, target).map(({ id }) => ({
         at: id,
         what: 'outside the nodes and not acknowledged',
+      })),
+      ...withOldBesides(seen, change, target).map(({ node, path }) => ({
+        at: fileKey(node, path),
+        what: 'another of its contexts goes by the old CA',
       })),
       ...readersOf(seen)
         .filter((component) => !isAsWanted(seen, component, wantedOf(seen, target, component)))
@@ -76,6 +87,7 @@ export const renewKubeconfigs = definePhase({
         ? []
         : [probe(7, { kind: 'signer', generation: 'new' })]),
       ...undelivered(seen, change, target).map(askForDelivery),
+      ...withOldBesides(seen, change, target).map(askForContexts),
     ]
   },
 
@@ -85,11 +97,14 @@ export const renewKubeconfigs = definePhase({
     const isDefinition = (node: string, path: string): boolean => definitions.has(fileKey(node, path))
     const files = restoreFiles(before, now, (node, path) => !isDefinition(node, path))
     const restored = new Set(files.map(({ node, path }) => fileKey(node, path)))
-    const manifests = backToDefinitions(now, 7, restoreFiles(before, now, isDefinition))
+    const changed = changedFiles(before)
+    const manifests = backToDefinitions(before, now)
     const edited = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
-    const readers = now.components.filter(
-      ({ id, node, flags }) => restored.has(fileKey(node, flags.kubeconfig ?? '')) && !edited.has(id),
-    )
+    const readers = now.components.filter(({ id, node, flags: { kubeconfig }, process }) => {
+      const key = fileKey(node, kubeconfig ?? '')
+      const isOpen = restored.has(key) || (changed.has(key) && !hasRead(now, process, node, [kubeconfig]))
+      return isOpen && !edited.has(id)
+    })
     return {
       kind: 'steps',
       steps: [
@@ -168,6 +183,12 @@ function undelivered(seen: Seen<'kubeconfigs'>, change: CaChange, { waivers }: T
 
 function askForDelivery({ id }: KubeconfigPicture): Action {
   const question = `kubeconfig ${id} lies outside the nodes: has its owner got one with both CAs and a new certificate?`
+  return { kind: 'ask', phase: 7, id, question }
+}
+
+function askForContexts({ node, path }: FilePicture): Action {
+  const id = fileKey(node, path)
+  const question = `kubeconfig ${id}: another context than the current one goes by the old CA: has it been changed, or is it not needed?`
   return { kind: 'ask', phase: 7, id, question }
 }
 

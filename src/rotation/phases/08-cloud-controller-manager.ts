@@ -3,7 +3,6 @@ import { definePhase } from '../phase.ts'
 import type { ComponentPicture, Seen } from '../picture.ts'
 import { componentsNamed, isAsWanted, passOver, type Wanted } from '../restart.ts'
 import { changeOf, type Target } from '../target.ts'
-import { restoreFiles } from '../undo.ts'
 import { backToDefinitions } from '../undo-pass.ts'
 
 const name = 'cloud-controller-manager'
@@ -35,14 +34,7 @@ export const cloudControllerManager = definePhase({
       : []
   },
 
-  undo: (before, now) => ({
-    kind: 'steps',
-    steps: backToDefinitions(
-      now,
-      8,
-      restoreFiles(before, now, () => true),
-    ),
-  }),
+  undo: (before, now) => ({ kind: 'steps', steps: backToDefinitions(before, now) }),
 })
 
 function configured(seen: Seen<'components'>, target: Target): readonly ComponentPicture[] {

@@ -3,13 +3,23 @@ import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { convergenceOf, isWaived } from '../convergence.ts'
 import { awaitReady, kubeletGaps, kubeletRestart, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
-import { isOfOldCa, type LeafRole, leafFile, leafFlags, reissuing } from '../leaves.ts'
+import { hasOneLeaf, isOfOldCa, type LeafRole, leafFile, leafFlags, reissuing } from '../leaves.ts'
+import { keyBeside } from '../material.ts'
 import { definePhase, type Gap } from '../phase.ts'
-import { onNode, type PodPicture, type Seen } from '../picture.ts'
+import {
+  type ComponentPicture,
+  clientPathOf,
+  fileKey,
+  onNode,
+  type PodPicture,
+  type Seen,
+  servingPathOf,
+} from '../picture.ts'
 import { componentsNamed, together } from '../restart.ts'
-import { rollOut } from '../roll-out.ts'
+import { annotationFor, rollOut } from '../roll-out.ts'
 import { changeOf, type Target, withNew } from '../target.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
+import { changedFiles, hasRead } from '../undo-pass.ts'
 
 type Sees =
   | 'nodes'
@@ -74,18 +84,21 @@ export const presentNew = definePhase({
   plan(seen, target): readonly Step[] {
     const change = changeOf(target, 'cluster')
     const apis = componentsNamed(seen, 'kube-apiserver')
+    const isEarly = (api: ComponentPicture): boolean => hasOneLeaf(api) && change?.bridge !== undefined
     return [
       ...bundlesToPatch(seen, target).flatMap((bundle) =>
         patchingBundle(9, bundle, withNew(bundle.trust, changeOf(target, 'cluster')!)),
       ),
       ...restartHandlers(seen, target),
       ...apis.flatMap((api) => [
-        // Before the kubelets' restart, which cuts the connections that still carry the old one.
-        ...reissuing(seen, 9, api, 'kubelet-client', target),
+        // Before the kubelets' restart, which cuts the connections that still carry the old one. Where the same file serves, only
+        // the bridge makes that possible: without it the kubelets must have read the new CA first, and phase 11 waits longer.
+        ...(isEarly(api) ? serveNew(seen, api, target) : []),
+        ...(hasOneLeaf(api) ? [] : reissuing(seen, 9, api, 'kubelet-client', target)),
         ...reissuing(seen, 9, api, 'front-proxy-client', target),
       ]),
       ...(change === undefined ? [] : kubelets(seen, target)),
-      ...apis.flatMap((api) => serveNew(seen, api, target)),
+      ...apis.flatMap((api) => (isEarly(api) ? [] : serveNew(seen, api, target))),
       ...(change === undefined || target.isDropping
         ? []
         : rollOut(seen, 9, unconverged(seen, target), change, target)),
@@ -94,16 +107,24 @@ export const presentNew = definePhase({
 
   undo(before, now, target) {
     const apis = componentsNamed(now, 'kube-apiserver')
-    const serving = new Set(apis.map(({ flags }) => flags[leafFlags.serving.flag]))
-    const isServing = (_node: string, path: string): boolean => serving.has(path)
+    const { flag, key } = leafFlags.serving
+    const leaves = new Set(apis.map(({ flags }) => flags[flag]))
+    const keys = new Set(apis.map(({ flags }) => flags[key] ?? keyBeside(flags[flag] ?? '')))
+    const isServing = (_node: string, path: string): boolean => leaves.has(path) || keys.has(path)
     const kubeletFiles = new Set(
-      now.kubelets.flatMap(({ node, kubeconfig, clientCurrent, servingCurrent }) =>
-        [kubeconfig, clientCurrent, servingCurrent].map((path) => `${node}:${path}`),
+      now.kubelets.flatMap((kubelet) =>
+        [kubelet.kubeconfig, clientPathOf(kubelet), servingPathOf(kubelet), kubelet.servingKeyFile].map(
+          (path) => `${kubelet.node}:${path}`,
+        ),
       ),
     )
     const isKubelets = (node: string, path: string): boolean => kubeletFiles.has(`${node}:${path}`)
     const change = changeOf(target, 'cluster')
-    const servers = restoreFiles(before, now, isServing)
+    const changed = changedFiles(before)
+    // Of a new key too the old one comes back, before its certificate: an API server takes the two together or not at all.
+    const servers = restoreFiles(before, now, isServing).toSorted(
+      (a, b) => Number(keys.has(b.path)) - Number(keys.has(a.path)),
+    )
     const others = restoreFiles(
       before,
       now,
@@ -118,7 +139,7 @@ export const presentNew = definePhase({
         // Servers first: afterwards whoever goes back to the old CA alone meets no new leaf.
         ...servers.flatMap((write): Action[] => [
           write,
-          ...(change === undefined
+          ...(change === undefined || keys.has(write.path)
             ? []
             : [awaitServed(`${write.node}/kube-apiserver`, change.oldCa.spki, false)]),
         ]),
@@ -126,7 +147,9 @@ export const presentNew = definePhase({
         ...now.kubelets.flatMap((kubelet): Action[] => {
           const { node } = kubelet
           const writes = onNode(ofKubelets, node)
-          if (writes.length === 0) return []
+          const its = [kubelet.kubeconfig, clientPathOf(kubelet), servingPathOf(kubelet)]
+          const theirs = its.filter((path) => path !== undefined && changed.has(fileKey(node, path)))
+          if (writes.length === 0 && hasRead(now, kubelet.process, node, theirs)) return []
           return [...writes, kubeletRestart(9, kubelet), awaitReady(9, node), provingLogs(9, node)]
         }),
         ...others.filter(isTakenAway),
@@ -165,7 +188,7 @@ function restartHandlers(seen: Seen<Sees>, target: Target): readonly Step[] {
   if (change === undefined) return []
   const workloads = [...new Set(unawareHandlers(seen, target).map(({ workload }) => workload!))]
   const sinceMs = seen.extensionAuthentication?.changedAtMs ?? 0
-  const annotation = `9-${change.newCa.digest.slice(0, 8)}`
+  const annotation = annotationFor(9, change, sinceMs)
   return together(
     target.atOnce,
     workloads.map((workload) => ({

@@ -1,12 +1,16 @@
 import type { Action, Step } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { convergenceOf, isWaived, rereadInstant, rereadMs } from '../convergence.ts'
-import { leafFlags } from '../leaves.ts'
+import { leafFile, leafFlags, leafIn } from '../leaves.ts'
 import { definePhase, type Gap } from '../phase.ts'
 import { fileAt, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import { componentsNamed, together } from '../restart.ts'
-import { bundleOf, changeOf, type Target } from '../target.ts'
+import { storedRemarks } from '../stored.ts'
+import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
+
+/** Phase 12 has no way back: what was quiet yesterday may not be so today. */
+const freshMs = 3_600_000
 
 type Sees = 'components' | 'kubelets' | 'files' | 'published' | 'pods' | 'handshakes' | 'evidence'
 
@@ -17,7 +21,7 @@ export const verify = definePhase({
   source: 'step 11',
   after: [9, 10],
   risk: 'reads',
-  sees: ['components', 'kubelets', 'files', 'published', 'pods', 'handshakes', 'evidence'],
+  sees: ['components', 'kubelets', 'files', 'published', 'pods', 'stored', 'handshakes', 'evidence'],
 
   gaps(seen, target): readonly Gap[] {
     const change = changeOf(target, 'cluster')
@@ -34,9 +38,17 @@ export const verify = definePhase({
       ...(change !== undefined && seen.atMs < rereadInstant(seen.pods, target)
         ? [{ at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }]
         : []),
+      ...(change !== undefined && seen.atMs < keptUntil(seen, change)
+        ? [
+            {
+              at: 'kubelets',
+              what: 'may be asked with the old certificate on connections kept for 5 minutes',
+            },
+          ]
+        : []),
       ...unquiet(seen, target).map(({ id }) => ({
         at: id,
-        what: 'handshake errors not counted since phase 9',
+        what: 'handshake errors not counted since phase 9, or not within the last hour',
       })),
     ]
   },
@@ -56,6 +68,8 @@ export const verify = definePhase({
     const waiting = { name: 'pods', steps: podWaits(seen, target) }
     return together(watching.length + 1, [waiting, ...watching])
   },
+
+  remarks: (seen, target) => (target.isDropping ? [] : storedRemarks(seen, target)),
 
   undo: () => ({ kind: 'steps', steps: [] }),
 })
@@ -81,7 +95,34 @@ function podWaits(seen: Seen<Sees>, target: Target): readonly Action[] {
     because: 'clients have read ca.crt again: at most every 5 minutes they do',
     deadlineMs: rereadMs + 30_000,
   }
-  return [...(isLate ? [volumes] : []), ...(seen.atMs < instant ? [reading] : [])]
+  const kept = keptUntil(seen, change)
+  const closing: Action = {
+    kind: 'wait',
+    phase: 11,
+    until: { kind: 'instant', atMs: kept },
+    because: 'API servers have closed connections to kubelets that carry the old certificate',
+    deadlineMs: rereadMs + 30_000,
+  }
+  return [
+    ...(isLate ? [volumes] : []),
+    ...(seen.atMs < instant ? [reading] : []),
+    ...(Math.max(seen.atMs, instant) < kept ? [closing] : []),
+  ]
+}
+
+/** API servers keep a connection to a kubelet with the certificate of its beginning, for as long: its restart ends it earlier. */
+function keptUntil(seen: Seen<'components' | 'kubelets' | 'files'>, { newCa }: CaChange): number {
+  const first = seen.kubelets.reduce(
+    (least, { process }) => Math.min(least, process?.startedAtMs ?? least),
+    seen.atMs,
+  )
+  return componentsNamed(seen, 'kube-apiserver').reduce((until, api) => {
+    const file = leafFile(seen, api, 'kubelet-client')
+    const isNew = isSignedByCa(leafIn(seen, file), newCa)
+    return isNew && file !== undefined && file.changedAtMs > first
+      ? Math.max(until, file.changedAtMs + rereadMs)
+      : until
+  }, 0)
 }
 
 /** Returns who still shows a leaf of the old CA: ours, or somebody else's, which its owner re-issues or a waiver names. */
@@ -96,10 +137,11 @@ export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): rea
     .map(({ presenter }) => ({ at: presenter, what: 'shows a certificate of the old CA' }))
 }
 
-/** API servers whose counter of handshake errors was not watched since their leaf changed. */
+/** API servers whose counter of handshake errors was not watched since their leaf changed, or so long ago that it says little of now. */
 function unquiet(seen: Seen<Sees>, target: Target) {
   return componentsNamed(seen, 'kube-apiserver').filter((api) => {
-    const since = fileAt(seen, api.node, api.flags[leafFlags.serving.flag])?.changedAtMs ?? 0
+    const changedAtMs = fileAt(seen, api.node, api.flags[leafFlags.serving.flag])?.changedAtMs ?? 0
+    const since = Math.max(changedAtMs, seen.atMs - freshMs)
     const subject = { kind: 'handshake-errors', at: api.id, forMs: target.soakMs } as const
     return !isProven(seen, subject, since)
   })

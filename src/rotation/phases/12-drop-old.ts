@@ -11,6 +11,7 @@ import { definePhase, type Gap, type Refusal } from '../phase.ts'
 import {
   type ComponentPicture,
   certificatesIn,
+  type FilePicture,
   fileAt,
   fileKey,
   onNode,
@@ -29,16 +30,19 @@ import {
 } from '../restart.ts'
 import { rollOut } from '../roll-out.ts'
 import { extraArgs } from '../signing.ts'
+import { storedRefusals, storedRemarks, unreadRemarks } from '../stored.ts'
 import { type CaChange, changeOf, type Target, withoutOld } from '../target.ts'
 import { movedFlags } from '../touched-files.ts'
 import {
   distinctFiles,
   droppingOld,
   holdsOld,
+  kubeletCaFileOf,
   kubeletTrustFiles,
   type TrustFile,
   trustFilesOf,
 } from '../trust-files.ts'
+import { puttingCopiesAside } from '../undo.ts'
 import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
 import { forgetting } from './05-trust-both.ts'
 import { presentersOfOldCa } from './11-verify.ts'
@@ -73,13 +77,17 @@ export const dropOld = definePhase({
       why: 'nobody would trust it any more',
       next: `re-issue it, or take it upon yourself: --waive ${at}`,
     }))
-    if (target.isDropping || change === undefined) return presenters
+    // Once verifiers have dropped it, standing still helps nobody who goes by such an object.
+    if (target.isDropping) return presenters
+    const stored = storedRefusals(seen, target)
+    if (change === undefined) return [...presenters, ...stored]
     const instant = rereadInstant(seen.pods, target)
     const stale = seen.pods.filter(
       (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
     )
     return [
       ...presenters,
+      ...stored,
       ...stale.slice(0, 20).map(({ id }) => ({
         what: `pod ${id} is not known to trust the new CA`,
         why: 'it reaches API servers by the bridge, which goes in this phase',
@@ -99,9 +107,14 @@ export const dropOld = definePhase({
 
   remarks(seen, target) {
     const change = changeOf(target, 'cluster')
-    if (change === undefined || target.reason === 'compromise') return []
+    // Before that they are refused.
+    const stored = target.isDropping ? storedRemarks(seen, target) : unreadRemarks(seen)
+    if (change === undefined || target.reason === 'compromise') return stored
     const holders = seen.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest)).length
-    return [`${holders} pods know both CAs until they are restarted at leisure; no server shows an old leaf`]
+    return [
+      `${holders} pods know both CAs until they are restarted at leisure; no server shows an old leaf`,
+      ...stored,
+    ]
   },
 
   undo: () => ({
@@ -148,8 +161,8 @@ function verifiers(seen: Picture, target: Target): Part {
     const restarts = onNode(seen.components, node)
       .filter(({ name }) => name === 'kube-apiserver')
       .flatMap((api) => {
-        const path = api.flags['kubelet-certificate-authority']
-        if (path === undefined || changeOf(target, 'cluster') === undefined) return []
+        const path = kubeletCaFileOf(seen, api, target)
+        if (path === undefined) return []
         // What phase 5 wrote into the manifest goes with the last restart.
         const annotations = api.runsAs === 'static-pod' ? { [rotationAnnotation]: null } : {}
         return restartWith(seen, 12, api, { files: [path], annotations, isAboutToChange: written.has(path) })
@@ -232,17 +245,11 @@ function publishedClientCas(seen: Picture, target: Target): Part {
       steps: unproven.map((subject) => probe(12, subject)),
     }
   }
-  const trust = (now: readonly string[], change: CaChange | undefined): readonly string[] =>
-    change === undefined ? now : withoutOld(now, change)
   return {
     gaps: [{ at: 'ConfigMap kube-system/extension-apiserver-authentication', what: 'publishes the old CA' }],
     steps: [
       forgetting(12, extension.version),
-      awaitExtension(
-        12,
-        trust(extension.client, changeOf(target, 'cluster')),
-        trust(extension.requestheader, changeOf(target, 'front-proxy')),
-      ),
+      awaitExtension(12, target, ['newCa']),
       ...unprovenSchedulers({ ...seen, evidence: new Map() }, target).map((subject) => probe(12, subject)),
     ],
   }
@@ -464,12 +471,14 @@ function remains(seen: Picture, target: Target): Part {
       materialOf(folderOn(seen, name), target).flatMap(({ path }) => fileAt(seen, name, path) ?? []),
     )
   const files = [...superseded, ...laidOut]
+  const copies = puttingCopiesAside(12, seen)
   return {
     gaps: [
       ...(secret === undefined
         ? []
         : [{ at: 'Secret kube-system/kubeadm-certs', what: 'may bring the old CA back' }]),
       ...files.map(({ node, path }) => ({ at: fileKey(node, path), what: 'left over' })),
+      ...copies.map(({ node }) => ({ at: node, what: 'copies not put aside for the next rotation' })),
     ],
     steps: [
       ...(secret === undefined
@@ -483,25 +492,35 @@ function remains(seen: Picture, target: Target): Part {
               change: { kind: 'delete' },
             } as const,
           ]),
+      ...removing(superseded, target),
       ...together(
         target.atOnce,
-        [...Map.groupBy(files, ({ node }) => node)].map(([name, own]) => ({
-          name,
-          steps: own.map(
-            ({ node, path, digest, mode }): WriteFile => ({
-              kind: 'write-file',
-              phase: 12,
-              node,
-              path,
-              replaces: digest,
-              content: { kind: 'nothing' },
-              mode,
-            }),
-          ),
-        })),
+        copies.map((write) => ({ name: write.node, steps: [write] })),
       ),
+      // Last: with the keys in there kcert reaches the cluster when nobody's kubeconfig of before does.
+      ...removing(laidOut, target),
     ],
   }
+}
+
+function removing(files: readonly FilePicture[], target: Target): readonly Step[] {
+  return together(
+    target.atOnce,
+    [...Map.groupBy(files, ({ node }) => node)].map(([name, own]) => ({
+      name,
+      steps: own.map(
+        ({ node, path, digest, mode }): WriteFile => ({
+          kind: 'write-file',
+          phase: 12,
+          node,
+          path,
+          replaces: digest,
+          content: { kind: 'nothing' },
+          mode,
+        }),
+      ),
+    })),
+  )
 }
 
 function seconds(ms: number): number {

@@ -1,12 +1,18 @@
 import { createDecipheriv, createHmac } from 'node:crypto'
 
-// Reads the Certificate message out of what a server sent. node:tls hands out a chain that it has put in order itself, and
-// leaves out what it found no place for: a bridge certificate beside a root of the same name, an intermediate too many.
-// What a server presents must be seen as it is.
+// Reads Certificate and CertificateRequest out of what a server sent. node:tls hands out a chain that it has put in order itself,
+// and leaves out what it found no place for: a bridge certificate beside a root of the same name, an intermediate too many. Of
+// the CAs that a server takes client certificates of it says nothing. What a server presents must be seen as it is.
 
 const contentType = { handshake: 22, applicationData: 23 }
-const messageType = { serverHello: 2, certificate: 11 }
-const supportedVersions = 43
+const messageType = {
+  serverHello: 2,
+  certificate: 11,
+  certificateRequest: 13,
+  serverHelloDone: 14,
+  finished: 20,
+}
+const extensionType = { supportedVersions: 43, certificateAuthorities: 47 }
 const tls13 = 0x0304
 const tagBytes = 16
 // RFC 8446, 4.1.3: a ServerHello with this random asks the client to begin anew; the real one follows.
@@ -28,23 +34,39 @@ const suites: ReadonlyMap<number, Suite> = new Map([
 /** Bytes that end before the field does, or that the secret does not open: a connection cut short, or no TLS. */
 class Unreadable extends Error {}
 
-/**
- * Returns the certificates (DER) in the order that the server sent them, or undefined when the bytes do not hold a whole
- * Certificate message of TLS 1.2 or 1.3.
- * @param received what the server sent, from the first byte
- * @param handshakeSecret of TLS 1.3, SERVER_HANDSHAKE_TRAFFIC_SECRET: the message is encrypted there
- */
-export function certificateList(received: Buffer, handshakeSecret?: Buffer): Buffer[] | undefined {
-  try {
-    return readList(received, handshakeSecret)
-  } catch (error) {
-    if (error instanceof Unreadable) return undefined
-    throw error
-  }
+/** What a server says of itself and of the client in its first flight. */
+export interface ServerFlight {
+  /** By its number of RFC 8446, B.4 or of TLS 1.2. */
+  readonly suite: number
+  readonly isTls13: boolean
+  /** DER, in the order that they were sent. */
+  readonly certificates: readonly Buffer[]
+  /** Names (DER) of the CAs whose client certificates the server takes, as it sent them; undefined when it asks for none. */
+  readonly clientAuthorities?: readonly Buffer[]
 }
 
-function readList(received: Buffer, handshakeSecret?: Buffer): Buffer[] | undefined {
-  let hello: { suite: number; isTls13: boolean } | undefined
+/**
+ * Returns what the server sent, or undefined when the bytes do not hold a whole Certificate message of TLS 1.2 or 1.3.
+ * @param received what the server sent, from the first byte
+ * @param handshakeSecret of TLS 1.3, SERVER_HANDSHAKE_TRAFFIC_SECRET: the messages are encrypted there
+ */
+export function serverFlight(received: Buffer, handshakeSecret?: Buffer): ServerFlight | undefined {
+  const flight: Partial<Writable<ServerFlight>> = {}
+  try {
+    readFlight(received, handshakeSecret, flight)
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error
+  }
+  return flight.certificates && (flight as ServerFlight)
+}
+
+type Writable<Of> = { -readonly [Key in keyof Of]: Of[Key] }
+
+function readFlight(
+  received: Buffer,
+  handshakeSecret: Buffer | undefined,
+  flight: Partial<Writable<ServerFlight>>,
+): void {
   let open: Opener | undefined
   let messages: Buffer = Buffer.alloc(0)
   for (const record of records(received)) {
@@ -52,16 +74,21 @@ function readList(received: Buffer, handshakeSecret?: Buffer): Buffer[] | undefi
     if (fragment === undefined) continue
     messages = Buffer.concat([messages, fragment])
     for (let message = firstMessage(messages); message; message = firstMessage(messages)) {
-      messages = messages.subarray(4 + message.body.length)
-      if (message.type === messageType.serverHello) {
-        hello = readServerHello(message.body) ?? hello
-        if (hello?.isTls13) open = opener(suites.get(hello.suite), handshakeSecret)
+      const { type, body } = message
+      messages = messages.subarray(4 + body.length)
+      if (type === messageType.serverHello) {
+        Object.assign(flight, readServerHello(body))
+        if (flight.isTls13) open = opener(suites.get(flight.suite!), handshakeSecret)
+        continue
       }
-      if (message.type === messageType.certificate && hello)
-        return readCertificates(message.body, hello.isTls13)
+      if (flight.isTls13 === undefined) continue
+      if (type === messageType.certificate) flight.certificates = readCertificates(body, flight.isTls13)
+      if (type === messageType.certificateRequest)
+        flight.clientAuthorities = readAuthorities(body, flight.isTls13)
+      // What follows is encrypted with other keys.
+      if (type === messageType.serverHelloDone || type === messageType.finished) return
     }
   }
-  return undefined
 }
 
 interface TlsRecord {
@@ -110,7 +137,8 @@ function readServerHello(body: Buffer): { suite: number; isTls13: boolean } | un
   while (extensions.left > 0) {
     const type = extensions.number(2)
     const value = extensions.vector(2)
-    if (type === supportedVersions && value.length === 2) isTls13 = value.readUInt16BE(0) === tls13
+    if (type === extensionType.supportedVersions && value.length === 2)
+      isTls13 = value.readUInt16BE(0) === tls13
   }
   return { suite, isTls13 }
 }
@@ -125,6 +153,30 @@ function readCertificates(body: Buffer, isTls13: boolean): Buffer[] {
     if (isTls13) list.vector(2)
   }
   return certificates
+}
+
+// RFC 5246, 7.4.4 and RFC 8446, 4.3.2; without the extension of 1.3 a server takes a certificate of any CA.
+function readAuthorities(body: Buffer, isTls13: boolean): Buffer[] {
+  const message = new Reader(body)
+  message.vector(1)
+  if (!isTls13) {
+    message.vector(2)
+    return readNames(message)
+  }
+  const extensions = new Reader(message.vector(2))
+  while (extensions.left > 0) {
+    const type = extensions.number(2)
+    const value = extensions.vector(2)
+    if (type === extensionType.certificateAuthorities) return readNames(new Reader(value))
+  }
+  return []
+}
+
+function readNames(message: Reader): Buffer[] {
+  const list = new Reader(message.vector(2))
+  const names: Buffer[] = []
+  while (list.left > 0) names.push(list.vector(2))
+  return names
 }
 
 type Opener = (record: TlsRecord) => Buffer

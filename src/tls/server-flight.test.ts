@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { certificateList } from './certificate-list.ts'
+import { serverFlight } from './server-flight.ts'
 
 // Whole handshakes of both versions are read in served.test.ts; here is what no server of node:tls would send.
 
@@ -15,6 +15,8 @@ function message(type: number, body: Buffer): Buffer {
 function record(fragment: Buffer): Buffer {
   return Buffer.concat([Buffer.from([22, 3, 3, fragment.length >> 8, fragment.length & 255]), fragment])
 }
+
+const certificateList = (received: Buffer, secret?: Buffer) => serverFlight(received, secret)?.certificates
 
 const serverHello = message(
   2,

@@ -1,0 +1,86 @@
+import { closure, installedPaths, type Locked, nameOf, readLock } from '../lock.ts'
+import { generatedNote, table } from './page.ts'
+
+/** Why each direct dependency is there, and where it is allowed. One without a reason fails `npm run check`. */
+const reasons: Readonly<Record<string, string>> = {
+  '@kubernetes/client-node':
+    'watches, types and authentication of the API server; in src/cluster/ alone, cut down by the build (scripts/lean-client-node.ts)',
+  '@oclif/core': 'commands, flags and help',
+  chalk: 'colours; in src/output/ alone',
+  inquirer: 'questions on a terminal; in src/cli/prompts.ts alone',
+  'node-forge':
+    'RC2 in old PKCS#12 files, which OpenSSL 3 no longer has; in src/x509/pkcs12.ts alone, and decides no trust',
+  'p-map': 'many things, so many at once',
+  valibot: 'schemas of what is read and of the JSON that is written',
+  yaml: 'YAML beyond its plain part, and edits that keep comments',
+  '@biomejs/biome': 'lint and format',
+  '@types/node': 'types of Node',
+  '@types/node-forge': 'types of node-forge',
+  '@valibot/to-json-schema': 'docs/schemas/ from the schemas in the source',
+  '@vitest/coverage-v8': 'coverage of the tests',
+  ajv: 'holds JSON that commands print against docs/schemas/',
+  'ajv-formats': 'dates and times for ajv',
+  esbuild: 'the bundle in dist/',
+  'fast-check': 'random inputs for tests',
+  knip: 'finds code and dependencies that nothing uses',
+  node: 'Node 24 for the scripts, whatever Node the machine has',
+  postject: 'puts the program into the single executable',
+  typescript: 'types',
+  vitest: 'the test runner',
+}
+
+/** Returns docs/dependencies.md: every direct dependency with its reason and what it brings, counted from the lock. */
+export function dependencyPage(): string {
+  const packages = readLock()
+  const root = packages['']!
+  const locked = Object.entries(packages).filter(([path]) => path !== '')
+  const paths = installedPaths(packages)
+  const installed = locked.filter(([path]) => paths.has(path))
+  const rows = (direct: Readonly<Record<string, string>> = {}): string[][] =>
+    Object.entries(direct).map(([name, version]) => {
+      const brought = closure(packages, `node_modules/${name}`)
+      return [
+        `\`${name}\` ${version}`,
+        licenceOf(packages[`node_modules/${name}`]!),
+        String(brought.size),
+        reasonOf(name),
+      ]
+    })
+  const head = ['package', 'licence', 'packages it brings, itself included', 'why']
+  const scripts = locked.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => nameOf(path))
+  return [
+    '# Dependencies',
+    generatedNote('package-lock.json and scripts/docs/dependencies.ts'),
+    `${installed.length} packages are installed with kcert, ${Object.keys(root.dependencies ?? {}).length} of them named by it; what runs is the bundle in dist/,
+into which esbuild puts what is imported of them. ${locked.length - installed.length} more are locked for development, those of other platforms included. Versions are
+exact, and package-lock.json holds the SHA-512 of each. \`npm run sbom\` writes the same as CycloneDX.`,
+    `**Install scripts.** None of the ${installed.length} has one: \`npm install --ignore-scripts\` is enough. In development ${scripts.map((name) => `\`${name}\``).join(' and ')} have: esbuild
+finds its binary without, and \`node\` is of use where the machine's own Node is older than 24.15.`,
+    `## Installed with kcert\n\n${table(head, rows(root.dependencies))}`,
+    `Licences of all ${installed.length}:\n\n${licenceTable(installed.map(([, one]) => one))}`,
+    `## For development\n\n${table(head, rows(root.devDependencies))}`,
+  ]
+    .join('\n\n')
+    .concat('\n')
+}
+
+function reasonOf(name: string): string {
+  const reason = reasons[name]
+  if (reason === undefined) throw new Error(`scripts/docs/dependencies.ts gives no reason for ${name}`)
+  return reason
+}
+
+function licenceOf({ license }: Locked): string {
+  return license ?? 'not said in the lock'
+}
+
+function licenceTable(list: readonly Locked[]): string {
+  const counts = Map.groupBy(list, licenceOf)
+  const sorted = [...counts].sort(
+    ([a, { length: one }], [b, { length: other }]) => other - one || (a < b ? -1 : 1),
+  )
+  return table(
+    ['licence', 'packages'],
+    sorted.map(([licence, { length }]) => [licence, String(length)]),
+  )
+}

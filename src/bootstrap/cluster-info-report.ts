@@ -1,0 +1,115 @@
+import * as v from 'valibot'
+import { rfc3339 } from '../pki/rfc3339.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { checkLineSchema } from './check-line.ts'
+import type { ClusterInfo } from './cluster-info.ts'
+import { pinOf } from './pin.ts'
+
+// The JSON contract of `kcert cluster-info`.
+
+const time = v.pipe(v.string(), v.isoTimestamp())
+const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]+$/))
+
+const authoritySchema = v.object({
+  subject: v.pipe(v.string(), v.description('RFC 4514')),
+  notBefore: time,
+  notAfter: time,
+  pin: v.pipe(
+    v.string(),
+    v.regex(/^sha256:[0-9a-f]{64}$/),
+    v.description('what kubeadm join --discovery-token-ca-cert-hash takes'),
+  ),
+  fingerprintSha256: hex,
+  isCa: v.boolean(),
+})
+
+const signatureSchema = v.object({
+  tokenId: v.string(),
+  state: v.pipe(
+    v.picklist(['stands', 'stale', 'missing', 'orphaned', 'unknown']),
+    v.description(
+      'stale: of another text or another token; missing: none by this token, which signs; orphaned: no valid token of this id signs; unknown: the Secrets of the tokens may not be read',
+    ),
+  ),
+})
+
+export const clusterInfoSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('ClusterInfo'),
+  resourceVersion: v.string(),
+  server: v.optional(v.string()),
+  authorities: v.array(authoritySchema),
+  signatures: v.array(signatureSchema),
+  faults: v.array(v.object({ id: v.string(), detail: v.string(), next: v.string() })),
+})
+
+export const clusterInfoVerificationSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('ClusterInfoVerification'),
+  server: v.optional(v.string()),
+  verdict: v.pipe(
+    v.picklist(['ok', 'no', 'unknown']),
+    v.description('no: a newcomer may be led astray or turned away; unknown: not all could be looked at'),
+  ),
+  checks: v.array(checkLineSchema),
+})
+
+export const clusterInfoUpdateSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('ClusterInfoUpdate'),
+  outcome: v.picklist(['updated', 'unchanged', 'would-update', 'declined']),
+  server: v.optional(v.string()),
+  before: v.array(authoritySchema),
+  after: v.array(authoritySchema),
+  signatures: v.pipe(v.array(signatureSchema), v.description('as they are after the command')),
+  diff: v.pipe(
+    v.array(v.string()),
+    v.description('of data.kubeconfig, long values shortened and credentials hidden'),
+  ),
+  backup: v.optional(v.pipe(v.string(), v.description('the file with the object as it was'))),
+  notices: v.array(v.string()),
+})
+
+export const caPinsSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('CaPins'),
+  source: v.pipe(v.string(), v.description('"kube-public/cluster-info", or the files')),
+  authorities: v.array(authoritySchema),
+})
+
+export type AuthorityFacts = v.InferOutput<typeof authoritySchema>
+export type SignatureFacts = v.InferOutput<typeof signatureSchema>
+export type ClusterInfoReport = v.InferOutput<typeof clusterInfoSchema>
+export type ClusterInfoVerification = v.InferOutput<typeof clusterInfoVerificationSchema>
+export type ClusterInfoUpdate = v.InferOutput<typeof clusterInfoUpdateSchema>
+export type CaPins = v.InferOutput<typeof caPinsSchema>
+
+/** Returns what a report says of a CA. */
+export function authorityFacts(certificate: Certificate): AuthorityFacts {
+  const { subject, notBefore, notAfter, fingerprintSha256, isCa } = certificate
+  return {
+    subject: subject.text,
+    notBefore: rfc3339(notBefore),
+    notAfter: rfc3339(notAfter),
+    pin: pinOf(certificate),
+    fingerprintSha256,
+    isCa,
+  }
+}
+
+/** Returns what kube-public/cluster-info says, for a report. */
+export function clusterInfoReport(
+  info: ClusterInfo,
+  resourceVersion: string,
+  signatures: readonly SignatureFacts[],
+): ClusterInfoReport {
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'ClusterInfo',
+    resourceVersion,
+    ...(info.server === undefined ? {} : { server: info.server }),
+    authorities: info.authorities.map(authorityFacts),
+    signatures: [...signatures],
+    faults: info.faults.map(({ id, detail, next }) => ({ id, detail, next })),
+  }
+}

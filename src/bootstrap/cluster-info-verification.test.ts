@@ -1,0 +1,90 @@
+import { beforeAll, expect, test } from 'vitest'
+import { someAuthority } from '../../test/bootstrap/some-authority.ts'
+import { readClusterInfo } from './cluster-info.ts'
+import { type VerificationFacts, verifyClusterInfo } from './cluster-info-verification.ts'
+import { signKubeconfig } from './signature.ts'
+
+const now = new Date('2026-11-21T12:00:00Z')
+const token = { id: 'abcdef', secret: '0123456789abcdef' }
+const [oldCa, newCa] = [someAuthority('kubernetes', now), someAuthority('kubernetes', now)]
+const leaf = oldCa.issueServing(['192.0.2.1'])
+
+const text = (pem: string): string => `apiVersion: v1
+kind: Config
+clusters:
+- {name: "", cluster: {server: "https://192.0.2.1:6443", certificate-authority-data: "${Buffer.from(pem).toString('base64')}"}}
+`
+
+let right: VerificationFacts
+
+beforeAll(async () => {
+  const kubeconfig = text(oldCa.pem + newCa.pem)
+  right = {
+    info: await readClusterInfo({ kubeconfig, 'jws-kubeconfig-abcdef': signKubeconfig(kubeconfig, token) }),
+    tokens: [token],
+    served: [{ place: '192.0.2.1:6443', host: '192.0.2.1', chain: [leaf] }],
+    published: [{ place: 'ca.crt', certificates: [oldCa.certificate, newCa.certificate] }],
+    isPublic: true,
+    now,
+  }
+})
+
+function judged(changes: Partial<VerificationFacts>) {
+  const { verdict, checks } = verifyClusterInfo({ ...right, ...changes })
+  return { verdict, not: checks.filter(({ outcome }) => outcome !== 'ok') }
+}
+
+test('a bundle of both CAs that is signed, served and published is right', () => {
+  expect(judged({})).toEqual({ verdict: 'ok', not: [] })
+})
+
+test('a bundle without the CA of what is served would turn newcomers away', async () => {
+  const info = await readClusterInfo({ kubeconfig: text(newCa.pem) })
+  const { verdict, not } = judged({ info, tokens: [], published: [] })
+  expect(verdict).toBe('no')
+  expect(not.map(({ id }) => id)).toEqual(['served'])
+  expect(not[0]!.detail).toContain('certificate signed by unknown authority')
+})
+
+test('a server that is not named in its certificate is not the one', () => {
+  const served = [{ place: 'api:6443', host: 'api', chain: [leaf] }]
+  expect(judged({ served }).not.map(({ id, outcome }) => [id, outcome])).toEqual([['served', 'no']])
+})
+
+test('what cannot be looked at is unknown, and not wrong', () => {
+  const served = [{ place: '192.0.2.1:6443', host: '192.0.2.1', fault: 'no route leads there' }]
+  const { verdict, not } = judged({ served, tokens: undefined, isPublic: undefined })
+  expect(verdict).toBe('unknown')
+  expect(not.map(({ id, outcome }) => [id, outcome])).toEqual([
+    ['signature', 'unknown'],
+    ['served', 'unknown'],
+    ['public', 'unknown'],
+  ])
+})
+
+test('every signature that is missing, stale or of nobody is named by its token', () => {
+  const other = { id: 'ghijkl', secret: 'fedcba9876543210' }
+  expect(judged({ tokens: [token, other] }).not.map(({ detail }) => detail)).toEqual([
+    'token ghijkl should sign, and there is none by it',
+  ])
+  expect(judged({ tokens: [{ ...token, secret: other.secret }] }).not[0]!.detail).toContain('another text')
+  expect(judged({ tokens: [] }).not[0]!.detail).toContain('no token that signs')
+})
+
+test('a CA more or less than what the cluster publishes is named', () => {
+  const published = [{ place: 'ca.crt', certificates: [oldCa.certificate] }]
+  expect(judged({ published }).not[0]!.detail).toBe(
+    'other CAs than in ca.crt: CN=kubernetes is here and not there',
+  )
+})
+
+test('a CA that has ended is named with its end', () => {
+  const later = new Date('2040-01-01T00:00:00Z')
+  const { verdict, not } = judged({ now: later, served: [] })
+  expect(verdict).toBe('no')
+  expect(not[0]!.detail).toMatch(/^CN=kubernetes expired at 20/)
+})
+
+test('what may not be read by everybody is of no use to newcomers', () => {
+  expect(judged({ isPublic: false }).not[0]!.next).toBe('kcert bootstrap rbac -o yaml | kubectl apply -f -')
+})

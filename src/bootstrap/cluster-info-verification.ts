@@ -1,0 +1,186 @@
+import type { Certificate } from '../x509/certificate.ts'
+import { CertificatePool } from '../x509/certificate-pool.ts'
+import { verifyChain } from '../x509/chain.ts'
+import { goError } from '../x509/go-words.ts'
+import type { CheckLine } from './check-line.ts'
+import type { ClusterInfo } from './cluster-info.ts'
+import type { ClusterInfoVerification } from './cluster-info-report.ts'
+import { signatureFacts } from './signature-facts.ts'
+import type { BootstrapToken } from './token.ts'
+
+/** What an API server shows at a place, or why it showed nothing. */
+export type ServedFacts = { readonly place: string; readonly host: string } & (
+  | { readonly chain: readonly Certificate[] }
+  | { readonly fault: string }
+)
+
+/** CA certificates as somebody else has them. */
+export interface PublishedAuthorities {
+  /** "ConfigMap kube-root-ca.crt in kube-public", "/etc/kubernetes/pki/ca.crt". */
+  readonly place: string
+  readonly certificates: readonly Certificate[]
+}
+
+/** What cluster-info is held against. */
+export interface VerificationFacts {
+  readonly info: ClusterInfo
+  /** Those that sign; undefined where their Secrets may not be read. */
+  readonly tokens: readonly BootstrapToken[] | undefined
+  readonly served: readonly ServedFacts[]
+  readonly published: readonly PublishedAuthorities[]
+  /** Whether anybody may read it; undefined where we may not ask. */
+  readonly isPublic: boolean | undefined
+  readonly now: Date
+}
+
+/** Judges whether newcomers who believe cluster-info come to the right place, and come in. */
+export function verifyClusterInfo(facts: VerificationFacts): ClusterInfoVerification {
+  const { info } = facts
+  const checks = [
+    ...contentLines(info),
+    ...authorityLines(facts),
+    ...signatureLines(facts),
+    ...(info.authorities.length === 0 ? [] : facts.served.map((one) => servedLine(one, facts))),
+    ...(info.authorities.length === 0 ? [] : facts.published.map((one) => publishedLine(one, info))),
+    publicLine(facts),
+  ]
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'ClusterInfoVerification',
+    ...(info.server === undefined ? {} : { server: info.server }),
+    verdict: verdictOf(checks),
+    checks,
+  }
+}
+
+/** Returns what all checks come to: one no is no. */
+export function verdictOf(checks: readonly CheckLine[]): CheckLine['outcome'] {
+  if (checks.some(({ outcome }) => outcome === 'no')) return 'no'
+  return checks.some(({ outcome }) => outcome === 'unknown') ? 'unknown' : 'ok'
+}
+
+function contentLines({ faults, server }: ClusterInfo): CheckLine[] {
+  if (faults.length > 0) return faults.map(({ id, detail, next }) => ({ id, outcome: 'no', detail, next }))
+  return [{ id: 'content', outcome: 'ok', detail: `one cluster, ${server}, its CA, and no credential` }]
+}
+
+function authorityLines({ info, now }: VerificationFacts): CheckLine[] {
+  return info.authorities.map((certificate): CheckLine => {
+    const name = certificate.subject.text || 'a certificate without a subject'
+    const next = 'kcert cluster-info update --ca FILE, with those that are in force'
+    const end = certificate.notAfter.toISOString().replace('.000', '')
+    if (!certificate.isCa) return { id: 'authority', outcome: 'no', detail: `${name} is no CA`, next }
+    if (certificate.notAfter < now)
+      return { id: 'authority', outcome: 'no', detail: `${name} expired at ${end}`, next }
+    if (certificate.notBefore > now)
+      return { id: 'authority', outcome: 'no', detail: `${name} is not valid yet`, next: 'date -u' }
+    return { id: 'authority', outcome: 'ok', detail: `${name} is a CA until ${end}` }
+  })
+}
+
+function signatureLines({ info, tokens }: VerificationFacts): CheckLine[] {
+  const states = signatureFacts(info, tokens)
+  if (tokens === undefined)
+    return [
+      {
+        id: 'signature',
+        outcome: 'unknown',
+        detail: `${states.length} signatures, and the Secrets of the tokens that made them may not be read`,
+        next: 'ask with a kubeconfig that may list secrets in kube-system',
+      },
+    ]
+  if (states.length === 0)
+    return [{ id: 'signature', outcome: 'ok', detail: 'no token signs, so nobody can join by token now' }]
+  return states.map(({ tokenId, state }): CheckLine => {
+    const id = 'signature'
+    if (state === 'stands') return { id, outcome: 'ok', detail: `that of token ${tokenId} stands` }
+    const next =
+      'kubectl -n kube-system logs -l component=kube-controller-manager --tail=-1 | grep -i bootstrap'
+    if (state === 'missing')
+      return { id, outcome: 'no', detail: `token ${tokenId} should sign, and there is none by it`, next }
+    if (state === 'stale')
+      return { id, outcome: 'no', detail: `that of token ${tokenId} is of another text`, next }
+    return {
+      id,
+      outcome: 'no',
+      detail: `there is one of token ${tokenId}, which is no token that signs: the bootstrap signer has not taken it away`,
+      next,
+    }
+  })
+}
+
+function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLine {
+  const { place, host } = one
+  const id = 'served'
+  const next = `kcert inspect ${place}`
+  if ('fault' in one)
+    return { id, outcome: 'unknown', detail: `${place} showed no certificate: ${one.fault}`, next }
+  const refusal = refusalOf(one.chain, host, info.authorities, now)
+  if (refusal === undefined) return { id, outcome: 'ok', detail: `what ${place} serves is trusted by it` }
+  return {
+    id,
+    outcome: 'no',
+    detail: `what ${place} serves is not trusted by it: ${refusal}`,
+    next: `kcert verify ${place} --roots FILE, then kcert cluster-info update --ca FILE`,
+  }
+}
+
+/** Returns why a client in Go would refuse what a server shows, in Go's words; undefined when it would not. */
+export function refusalOf(
+  [leaf, ...rest]: readonly Certificate[],
+  host: string,
+  authorities: readonly Certificate[],
+  at: Date,
+): string | undefined {
+  if (leaf === undefined) return 'it shows none'
+  const question = {
+    leaf,
+    roots: new CertificatePool(authorities),
+    intermediates: new CertificatePool(rest),
+    at,
+    purpose: 'server',
+    name: host,
+  } as const
+  const verdict = verifyChain(question)
+  return verdict.trusted ? undefined : goError(verdict.refusal, question)
+}
+
+function publishedLine({ place, certificates }: PublishedAuthorities, info: ClusterInfo): CheckLine {
+  const keysOf = (list: readonly Certificate[]) =>
+    new Map(
+      list.map((one) => [one.fingerprintSha256, one.subject.text || one.fingerprintSha256.slice(0, 16)]),
+    )
+  const [here, there] = [keysOf(info.authorities), keysOf(certificates)]
+  const missing = [...there].filter(([key]) => !here.has(key)).map(([, name]) => name)
+  const extra = [...here].filter(([key]) => !there.has(key)).map(([, name]) => name)
+  if (missing.length + extra.length === 0)
+    return { id: 'published', outcome: 'ok', detail: `the same CAs as in ${place}` }
+  const words = [
+    ...(missing.length > 0 ? [`${missing.join(', ')} is there and not here`] : []),
+    ...(extra.length > 0 ? [`${extra.join(', ')} is here and not there`] : []),
+  ]
+  return {
+    id: 'published',
+    outcome: 'no',
+    detail: `other CAs than in ${place}: ${words.join('; ')}`,
+    next: 'in a rotation: kcert rotate-ca status; else: kcert cluster-info update --ca FILE',
+  }
+}
+
+function publicLine({ isPublic }: VerificationFacts): CheckLine {
+  const id = 'public'
+  if (isPublic === true) return { id, outcome: 'ok', detail: 'anybody may read it, as newcomers must' }
+  if (isPublic === false)
+    return {
+      id,
+      outcome: 'no',
+      detail: 'system:anonymous may not read it, so kubeadm join cannot',
+      next: 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
+    }
+  return {
+    id,
+    outcome: 'unknown',
+    detail: 'whether newcomers may read it is not known: we may not ask',
+    next: 'kubectl auth can-i get configmap/cluster-info -n kube-public --as=system:anonymous --as-group=system:unauthenticated',
+  }
+}

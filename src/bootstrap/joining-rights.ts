@@ -1,0 +1,88 @@
+import { nodeGroup, nodeUserPrefix } from '../pki/kubelet.ts'
+import { kubeadmJoiners } from './token-secret.ts'
+
+// What a newcomer must be allowed on its way, and which binding gives it (kubeadm's names, phases/bootstraptoken).
+
+export interface Subject {
+  readonly user: string
+  readonly groups: readonly string[]
+}
+
+interface Attributes {
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  readonly subresource?: string
+  readonly namespace?: string
+  readonly name?: string
+}
+
+export interface JoiningRight {
+  readonly id: 'create-requests' | 'auto-approval' | 'renewal' | 'cluster-info' | 'kubeadm-configuration'
+  readonly subject: Subject
+  readonly attributes: readonly Attributes[]
+  /** What it is for, as the end of a sentence. */
+  readonly purpose: string
+  /** What goes wrong without it. */
+  readonly otherwise: string
+}
+
+const requests = { group: 'certificates.k8s.io', resource: 'certificatesigningrequests' } as const
+const systemMap = { group: '', resource: 'configmaps', namespace: 'kube-system', verb: 'get' } as const
+
+/** Returns who a token makes its bearer. */
+export function bearerOf(id: string, groups: readonly string[]): Subject {
+  return {
+    user: `system:bootstrap:${id}`,
+    groups: ['system:bootstrappers', ...groups, 'system:authenticated'],
+  }
+}
+
+/** Returns what a bearer of a token needs until it is a node, and beyond. What kubeadm asks for besides is there for its own group. */
+export function joiningRights(bearer: Subject): JoiningRight[] {
+  return [
+    {
+      id: 'cluster-info',
+      subject: { user: 'system:anonymous', groups: ['system:unauthenticated'] },
+      attributes: [{ ...systemMap, namespace: 'kube-public', name: 'cluster-info' }],
+      purpose: 'read cluster-info without being known',
+      otherwise: 'kubeadm join and discovery by token do not begin',
+    },
+    {
+      id: 'create-requests',
+      subject: bearer,
+      attributes: ['create', 'get', 'list', 'watch'].map((verb) => ({ ...requests, verb })),
+      purpose: 'create CertificateSigningRequests and look at them (system:node-bootstrapper)',
+      otherwise: "the kubelet's request is refused",
+    },
+    {
+      id: 'auto-approval',
+      subject: bearer,
+      attributes: [{ ...requests, subresource: 'nodeclient', verb: 'create' }],
+      purpose: 'have its first request approved by kube-controller-manager (nodeclient)',
+      otherwise: 'its request waits for a person',
+    },
+    {
+      id: 'renewal',
+      subject: { user: `${nodeUserPrefix}any`, groups: [nodeGroup, 'system:authenticated'] },
+      attributes: [{ ...requests, subresource: 'selfnodeclient', verb: 'create' }],
+      purpose: 'have renewals approved as a node (selfnodeclient)',
+      otherwise: 'its certificate is not renewed, and ends',
+    },
+    ...(bearer.groups.includes(kubeadmJoiners)
+      ? [
+          {
+            id: 'kubeadm-configuration' as const,
+            subject: bearer,
+            attributes: [
+              { ...systemMap, name: 'kubeadm-config' },
+              { ...systemMap, name: 'kubelet-config' },
+              { group: '', resource: 'nodes', verb: 'get' },
+            ],
+            purpose: 'read what kubeadm join reads: kubeadm-config, kubelet-config and Nodes',
+            otherwise: 'kubeadm join ends; a kubelet that bootstraps by itself does not need it',
+          },
+        ]
+      : []),
+  ]
+}

@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest'
+import { bootstrapProgress, type NodeRequest, type ProgressFacts } from './progress.ts'
+import { kubeadmJoiners, type TokenFacts } from './token-secret.ts'
+
+const now = new Date('2026-11-21T12:00:00Z')
+
+const token: TokenFacts = {
+  id: 'abcdef',
+  expiration: new Date('2026-11-22T12:00:00Z'),
+  usages: ['signing', 'authentication'],
+  groups: [kubeadmJoiners],
+  faults: [],
+}
+
+const request = (state: NodeRequest['state'], message?: string): NodeRequest => ({
+  name: 'node-csr-1',
+  username: 'system:bootstrap:abcdef',
+  state,
+  ...(message === undefined ? {} : { message }),
+})
+
+/** Everything is ready for the node, and nothing of it has come. */
+const expected: ProgressFacts = {
+  node: 'node-7',
+  tokens: [token],
+  tokenId: undefined,
+  requests: [],
+  rights: { createsRequests: true, isAutoApproved: true, renewsItself: true },
+  nodeObject: 'absent',
+  lease: 'absent',
+  csiNode: 'absent',
+  now,
+}
+
+const arrived: ProgressFacts = {
+  ...expected,
+  requests: [request('issued')],
+  nodeObject: { isReady: true },
+  lease: { renewedAt: new Date('2026-11-21T11:59:50Z'), durationSeconds: 40 },
+  csiNode: 'there',
+}
+
+function stopOf(changes: Partial<ProgressFacts>, facts = expected) {
+  const { stoppedAt, verdict, steps } = bootstrapProgress({ ...facts, ...changes })
+  const step = steps.find(({ id }) => id === stoppedAt)
+  return { verdict, stoppedAt, number: step?.number, next: step?.next ?? '', detail: step?.detail ?? '' }
+}
+
+test('there are fifteen steps, in their order', () => {
+  const numbers = bootstrapProgress(expected).steps.map(({ number }) => number)
+  expect([...new Set(numbers)]).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
+  expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+})
+
+test('a Node that is Ready has arrived before its first Lease, and one that is not has never reported', () => {
+  expect(stopOf({ lease: 'absent' }, arrived)).toMatchObject({ verdict: 'arrived', stoppedAt: undefined })
+  const silent = stopOf({ lease: 'absent', nodeObject: { isReady: false } }, arrived)
+  expect(silent).toMatchObject({ verdict: 'stopped', stoppedAt: 'lease' })
+})
+
+test('a registered node with a heartbeat has arrived, and every step before is proven by it', () => {
+  const { verdict, steps } = bootstrapProgress(arrived)
+  expect(verdict).toBe('arrived')
+  expect(steps.filter(({ outcome }) => outcome !== 'done')).toEqual([])
+})
+
+test('an arrived node needs neither its token nor its request any more', () => {
+  expect(stopOf({ tokens: [], requests: [] }, arrived).verdict).toBe('arrived')
+})
+
+test.each<[string, Partial<ProgressFacts>, number, string, string]>([
+  ['no token', { tokens: [] }, 5, 'token', 'kcert token create'],
+  [
+    'an expired token',
+    { tokens: [{ ...token, faults: [{ id: 'expired', detail: 'it expired at noon' }] }] },
+    5,
+    'token',
+    'kcert token create',
+  ],
+  ['a token that was given and is gone', { tokenId: 'zzzzzz' }, 5, 'token', 'kcert token create'],
+  [
+    'no binding',
+    { rights: { ...expected.rights, createsRequests: false } },
+    6,
+    'binding',
+    'kcert bootstrap rbac',
+  ],
+  ['no request', {}, 7, 'request', 'journalctl -u kubelet'],
+  ['no approval yet', { requests: [request('pending')] }, 8, 'approval', 'kcert csr explain node-csr-1'],
+  [
+    'nobody who approves',
+    { requests: [request('pending')], rights: { ...expected.rights, isAutoApproved: false } },
+    8,
+    'approval',
+    'kcert bootstrap rbac -o yaml | kubectl apply -f -; kube-controller-manager looks again',
+  ],
+  ['a denial', { requests: [request('denied', 'no')] }, 8, 'approval', 'kubectl delete csr node-csr-1'],
+  ['no signature', { requests: [request('approved')] }, 9, 'signature', 'kcert csr explain node-csr-1'],
+  ['a failed one', { requests: [request('failed', 'rule')] }, 9, 'signature', 'kcert csr explain'],
+  ['a certificate that nobody fetches', { requests: [request('issued')] }, 11, 'fetched', 'journalctl'],
+])('%s stops it, and the next command is named', (_, changes, number, id, next) => {
+  const stop = stopOf(changes)
+  expect([stop.verdict, stop.number, stop.stoppedAt]).toEqual(['stopped', number, id])
+  expect(stop.next).toContain(next)
+})
+
+test('behind the step where it stopped nothing is said to be wrong but what renewals lack', () => {
+  const rights = { createsRequests: false, isAutoApproved: false, renewsItself: false }
+  const { steps } = bootstrapProgress({ ...expected, rights })
+  expect(steps.filter(({ outcome }) => outcome === 'stopped').map(({ id }) => id)).toEqual([
+    'binding',
+    'renewal-approved',
+  ])
+})
+
+test('a kubelet that reports no more is stopped at its heartbeat, with the time since', () => {
+  const lease = { renewedAt: new Date('2026-11-21T11:50:00Z'), durationSeconds: 40 }
+  const stop = stopOf({ lease }, arrived)
+  expect([stop.verdict, stop.stoppedAt]).toEqual(['stopped', 'lease'])
+  expect(stop.detail).toBe('the kubelet has not reported for 600 s (since 2026-11-21T11:50:00Z)')
+})
+
+test('a node without CSINode is stopped there', () => {
+  expect(stopOf({ csiNode: 'absent' }, arrived).stoppedAt).toBe('csinode')
+})
+
+test('a renewal that waits is said, with what explains it', () => {
+  const renewal = { ...request('pending'), name: 'csr-2', username: 'system:node:node-7' }
+  const stop = stopOf({ requests: [renewal] }, arrived)
+  expect([stop.stoppedAt, stop.next]).toEqual(['renewal-approved', 'kcert csr explain csr-2'])
+})
+
+test('what may not be looked at is unknown, and never done', () => {
+  const { steps } = bootstrapProgress({
+    ...expected,
+    tokens: undefined,
+    rights: { createsRequests: undefined, isAutoApproved: undefined, renewsItself: undefined },
+  })
+  expect(steps.filter(({ outcome }) => outcome === 'unknown').map(({ id }) => id)).toEqual([
+    'kubelet',
+    'kubeconfig-missing',
+    'bootstrap-kubeconfig',
+    'server-and-token',
+    'token',
+    'binding',
+  ])
+})

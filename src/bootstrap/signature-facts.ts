@@ -1,0 +1,18 @@
+import { type ClusterInfo, signatureStates } from './cluster-info.ts'
+import type { SignatureFacts } from './cluster-info-report.ts'
+import type { BootstrapToken } from './token.ts'
+
+/** Returns the state of every signature that is there or should be; `unknown` where the tokens that sign cannot be known. */
+export function signatureFacts(
+  info: Pick<ClusterInfo, 'kubeconfig' | 'signatures'>,
+  tokens: readonly BootstrapToken[] | undefined,
+): SignatureFacts[] {
+  if (tokens === undefined)
+    return [...info.signatures.keys()].map((tokenId) => ({ tokenId, state: 'unknown' }))
+  const signers = new Set(tokens.map(({ id }) => id))
+  const orphans = [...info.signatures.keys()].filter((id) => !signers.has(id))
+  return [
+    ...signatureStates(info, tokens).map(({ id, state }) => ({ tokenId: id, state })),
+    ...orphans.map((tokenId): SignatureFacts => ({ tokenId, state: 'orphaned' })),
+  ]
+}

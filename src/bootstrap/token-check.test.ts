@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { bearerOf, joiningRights } from './joining-rights.ts'
+import { checkToken, type TokenFindings } from './token-check.ts'
+import { kubeadmJoiners } from './token-secret.ts'
+
+const rights = joiningRights(bearerOf('abcdef', [kubeadmJoiners]))
+
+const right: TokenFindings = {
+  facts: {
+    id: 'abcdef',
+    expiration: new Date('2026-11-22T12:00:00Z'),
+    usages: ['signing', 'authentication'],
+    groups: [kubeadmJoiners],
+    faults: [],
+  },
+  isTheSame: true,
+  signature: 'stands',
+  recognition: { as: 'known', username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] },
+  rights: rights.map((one) => ({ right: one, allowed: true })),
+}
+
+function judged(changes: Partial<TokenFindings>) {
+  const { verdict, checks } = checkToken({ ...right, ...changes })
+  return [verdict, ...checks.filter(({ outcome }) => outcome !== 'ok').map(({ id }) => id)]
+}
+
+test('a valid token that is signed for, known and allowed lets a newcomer in', () => {
+  expect(judged({})).toEqual(['ok'])
+})
+
+test.each<[string, Partial<TokenFindings>, string[]]>([
+  [
+    'an expired one',
+    { facts: { ...right.facts, faults: [{ id: 'expired', detail: 'it expired' }] } },
+    ['expired'],
+  ],
+  ['another second half', { isTheSame: false }, ['secret']],
+  ['one that does not sign', { facts: { ...right.facts, usages: ['authentication'] } }, ['signature']],
+  ['one that does not authenticate', { facts: { ...right.facts, usages: ['signing'] } }, ['authentication']],
+  ['a stale signature', { signature: 'stale' }, ['signature']],
+  ['a missing signature', { signature: 'missing' }, ['signature']],
+  ['no cluster-info', { signature: 'no-cluster-info' }, ['signature']],
+  ['an API server that knows no tokens', { recognition: { as: 'unknown-to-it' } }, ['known']],
+])('%s does not', (_, changes, ids) => {
+  expect(judged(changes)).toEqual(['no', ...ids])
+})
+
+test('an API server that refuses a token in order is told to know tokens; an expired one has to be made anew', () => {
+  const nextOf = (changes: Partial<TokenFindings>) =>
+    checkToken({ ...right, recognition: { as: 'unknown-to-it' }, ...changes }).checks.find(
+      ({ id }) => id === 'known',
+    )?.next
+  expect(nextOf({})).toContain('--enable-bootstrap-token-auth')
+  const faults = [{ id: 'expired', detail: 'it expired' }] as const
+  expect(nextOf({ facts: { ...right.facts, faults } })).toBe('kcert token create')
+})
+
+test.each(rights.map((one) => [one.id, one] as const))('without the right %s it is no', (id, missing) => {
+  const changed = rights.map((one) => ({ right: one, allowed: one !== missing }))
+  expect(judged({ rights: changed })).toEqual(['no', id])
+})
+
+test('what may not be asked is unknown', () => {
+  const changed = rights.map((one) => ({ right: one, allowed: undefined }))
+  expect(judged({ rights: changed })[0]).toBe('unknown')
+})
+
+test("what kubeadm reads is asked for only by kubeadm's own group", () => {
+  const ids = joiningRights(bearerOf('abcdef', ['system:bootstrappers:mine'])).map(({ id }) => id)
+  expect(ids).toEqual(['cluster-info', 'create-requests', 'auto-approval', 'renewal'])
+})

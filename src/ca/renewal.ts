@@ -1,0 +1,252 @@
+import type { KeyObject } from 'node:crypto'
+import { kubeadmKubeconfigs, kubeadmLeaves } from '../pki/kubeadm.ts'
+import { currentLinkName, datedFileName, type KubeletFile } from '../pki/kubelet.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { generatePrivateKey, keyTypeLike, writePrivateKey } from '../x509/new-key.ts'
+import { verifySignature } from '../x509/signature.ts'
+import { isKeyOf, type SigningPair } from './authority.ts'
+import { type ClusterFile, casAmong, type KnownCa, type OpenedFile, openFile } from './cluster-files.ts'
+import { reissueLeaf } from './successor.ts'
+
+// kubeadm's leaves, and those of kubelets, signed anew by the CA that signed them: from files alone, for the same names.
+
+/** Where the certificates of a node lie. */
+export interface NodeLayout {
+  readonly node: string
+  readonly pkiFolder: string
+  readonly kubernetesFolder: string
+  readonly kubeletKubeconfig: string
+  /** The kubelet's --cert-dir. */
+  readonly kubeletFolder: string
+}
+
+/** What must start anew to take a new certificate. */
+export type LeafUser = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubelet'
+
+export interface LeafPlace {
+  readonly node: string
+  /** As `kubeadm certs renew` names it; beyond that "kubelet.conf" and "kubelet-serving". */
+  readonly name: string
+  /** Of the file that holds the certificate. */
+  readonly path: string
+  /**
+   * `pair`: certificate and key in two files; `kubeconfig`: both inline; `store`: a kubelet's link to a dated file that holds
+   * both; `file`: one file that holds both.
+   */
+  readonly form: 'pair' | 'kubeconfig' | 'store' | 'file'
+  /** Of a pair. */
+  readonly keyPath?: string
+  readonly role?: KubeletFile['role']
+  /** Absent where people use it. */
+  readonly usedBy?: LeafUser
+}
+
+/**
+ * `broken`: the key beside it is another's, as a run leaves it that was stopped between the two files; `foreign-ca`: no CA on
+ * these nodes signed it; `external-ca`: one did whose key is on none of them.
+ */
+export type LeafState = 'valid' | 'due' | 'expired' | 'broken'
+export type Hindrance = 'external-ca' | 'foreign-ca' | 'ca-expired'
+
+export interface SurveyedLeaf {
+  readonly place: LeafPlace
+  readonly leaf: Certificate
+  readonly state: LeafState
+  readonly hindrance?: Hindrance
+  /** Absent where no CA of these nodes signed it. */
+  readonly ca?: Certificate
+  readonly signer?: SigningPair
+  readonly opened: OpenedFile
+  /** The key that lies beside the certificate, whether it belongs to it or not. */
+  readonly key?: KeyObject
+}
+
+export interface Survey {
+  readonly leaves: readonly SurveyedLeaf[]
+  /** Places where something should be, and no certificate can be read. */
+  readonly missing: readonly LeafPlace[]
+}
+
+/** Names that `kcert renew` takes, in the order of kubeadm's table. */
+export const renewableNames: readonly string[] = [
+  ...kubeadmLeaves.map(({ name }) => name),
+  ...kubeadmKubeconfigs.map(({ name }) => name),
+  'kubelet-serving',
+]
+
+/** Returns every leaf that these nodes have, with the CA that signed it. `isDue` is asked for those that have not ended. */
+export async function surveyLeaves(
+  files: readonly ClusterFile[],
+  layouts: readonly NodeLayout[],
+  now: Date,
+  isDue: (leaf: Certificate, place: LeafPlace) => boolean,
+): Promise<Survey> {
+  const opened = await Promise.all(files.map(openFile))
+  const byPath = new Map(opened.map((one) => [`${one.file.node}:${one.file.path}`, one]))
+  const cas = casAmong(opened, () => true)
+  const leaves: SurveyedLeaf[] = []
+  const missing: LeafPlace[] = []
+  for (const layout of layouts) {
+    const at = (path: string): OpenedFile | undefined => byPath.get(`${layout.node}:${path}`)
+    for (const place of placesOn(layout, at)) {
+      const file = at(place.path)
+      const leaf = file && certificatesAt(file, place)[0]
+      if (file === undefined || leaf === undefined) {
+        missing.push(place)
+        continue
+      }
+      const key = keyAt(file, place, at)
+      const isPair = key !== undefined && isKeyOf(key, leaf)
+      const ended = leaf.notAfterMs <= now.getTime()
+      const state = !isPair ? 'broken' : ended ? 'expired' : isDue(leaf, place) ? 'due' : 'valid'
+      leaves.push({ place, leaf, state, opened: file, ...(key && { key }), ...signerOf(leaf, cas, now) })
+    }
+  }
+  return { leaves, missing }
+}
+
+function* placesOn(
+  layout: NodeLayout,
+  at: (path: string) => OpenedFile | undefined,
+): Generator<LeafPlace, void, undefined> {
+  const { node, pkiFolder, kubernetesFolder, kubeletKubeconfig, kubeletFolder } = layout
+  for (const { name, file, usedBy } of kubeadmLeaves) {
+    const path = `${pkiFolder}/${file}.crt`
+    const keyPath = `${pkiFolder}/${file}.key`
+    // Where etcd is elsewhere there is none of its files.
+    if (at(path) === undefined && at(keyPath) === undefined) continue
+    yield { node, name, path, keyPath, form: 'pair', usedBy: usedBy as LeafUser }
+  }
+  for (const { name, usedBy } of kubeadmKubeconfigs) {
+    const isKubelets = name === 'kubelet.conf'
+    const path = isKubelets ? kubeletKubeconfig : `${kubernetesFolder}/${name}`
+    const file = at(path)
+    if (file?.clients.some(({ showsCertificate }) => showsCertificate) !== true) continue
+    const user = isKubelets ? 'kubelet' : (usedBy as LeafUser | undefined)
+    yield { node, name, ...materialPlace(file), ...(user && { usedBy: user }) }
+  }
+  const serving = `${kubeletFolder}/${currentLinkName('kubelet-serving')}`
+  if (at(serving) !== undefined) {
+    yield {
+      ...{ node, name: 'kubelet-serving', path: serving, form: 'store' },
+      ...{ role: 'kubelet-serving', usedBy: 'kubelet' },
+    }
+  }
+}
+
+/** Where the client certificate of a kubeconfig is: in it, or in the files that it names. */
+function materialPlace({ file, clients }: OpenedFile): Pick<LeafPlace, 'path' | 'form' | 'keyPath' | 'role'> {
+  const named = clients.find(({ certificateFile }) => certificateFile !== undefined)
+  const isInline = clients.some(({ certificates }) => certificates.length > 0)
+  if (isInline || named?.certificateFile === undefined) return { path: file.path, form: 'kubeconfig' }
+  const absolute = (name: string): string =>
+    name.startsWith('/') ? name : `${file.path.slice(0, file.path.lastIndexOf('/'))}/${name}`
+  const path = absolute(named.certificateFile)
+  if (path.endsWith(`/${currentLinkName('kubelet-client')}`))
+    return { path, form: 'store', role: 'kubelet-client' }
+  const keyPath = absolute(named.keyFile ?? named.certificateFile)
+  return keyPath === path ? { path, form: 'file' } : { path, keyPath, form: 'pair' }
+}
+
+function certificatesAt(file: OpenedFile, { form }: LeafPlace): readonly Certificate[] {
+  if (form !== 'kubeconfig') return file.certificates.filter(({ isCa }) => !isCa)
+  return file.clients.flatMap(({ certificates }) => certificates)
+}
+
+function keyAt(
+  file: OpenedFile,
+  { form, keyPath }: LeafPlace,
+  at: (path: string) => OpenedFile | undefined,
+): KeyObject | undefined {
+  if (form === 'kubeconfig') return file.clients.find(({ certificates }) => certificates.length > 0)?.key
+  return (keyPath === undefined ? file : at(keyPath))?.keys[0]
+}
+
+function signerOf(
+  leaf: Certificate,
+  cas: readonly KnownCa[],
+  now: Date,
+): Pick<SurveyedLeaf, 'ca' | 'signer' | 'hindrance'> {
+  const ca = cas.find(
+    ({ latest }) => leaf.issuer.equals(latest.subject) && verifySignature(leaf, latest.publicKey).ok,
+  )
+  if (ca === undefined) return { hindrance: 'foreign-ca' }
+  const { latest, key } = ca
+  if (latest.notAfterMs <= now.getTime()) return { ca: latest, hindrance: 'ca-expired' }
+  if (key === undefined) return { ca: latest, hindrance: 'external-ca' }
+  return { ca: latest, signer: { certificate: latest, key } }
+}
+
+export type FileChange =
+  /** `mode` of a file that is new; `isDated`: nobody reads it yet, so what a stopped run left there is no loss. */
+  | {
+      readonly kind: 'write'
+      readonly path: string
+      readonly text: string
+      readonly mode: number
+      readonly isDated?: true
+    }
+  | { readonly kind: 'link'; readonly path: string; readonly to: string }
+
+export interface RenewedLeaf {
+  readonly place: LeafPlace
+  readonly old: Certificate
+  readonly renewed: Certificate
+  readonly hasNewKey: boolean
+  /** In their order: what a certificate needs is there before it. */
+  readonly changes: readonly FileChange[]
+}
+
+export interface RenewalWish {
+  readonly now: Date
+  readonly serialNumber: () => string
+  readonly keepKeys: boolean
+  /** Otherwise as long as the one before. */
+  readonly ttlMs?: number
+}
+
+/**
+ * Returns what takes the place of a leaf that has a signer. A key that lies beside it and is another's is certified: an earlier
+ * run put it there and was stopped.
+ */
+export async function renewLeaf(
+  { place, leaf, opened, signer, state, key: present }: SurveyedLeaf & { readonly signer: SigningPair },
+  { now, serialNumber, keepKeys, ttlMs }: RenewalWish,
+): Promise<RenewedLeaf> {
+  const found = state === 'broken' ? present : undefined
+  const made =
+    found === undefined && (!keepKeys || state === 'broken')
+      ? generatePrivateKey(keyTypeLike(leaf.publicKey))
+      : undefined
+  const key = found ?? made
+  const issuing = { now, serialNumber: serialNumber() }
+  const renewed = reissueLeaf(leaf, signer, issuing, key, ttlMs)
+  const rewritten = await opened.rewrite({
+    certificate: (one) => (one.fingerprintSha256 === leaf.fingerprintSha256 ? renewed : one),
+    key: (one) => (one.fingerprintSha256 === leaf.fingerprintSha256 ? key : undefined),
+  })
+  // Where the key of a store's file was lost.
+  const lacksKey = (place.form === 'store' || place.form === 'file') && opened.keys.length === 0
+  const text = lacksKey && key !== undefined ? `${rewritten}${writePrivateKey(key, 'kubernetes')}` : rewritten
+  return {
+    ...{ place, old: leaf, renewed, hasNewKey: key !== undefined },
+    changes: [...changesAt(place, text, made, now)],
+  }
+}
+
+function* changesAt(
+  { path, keyPath, form, role }: LeafPlace,
+  text: string,
+  made: KeyObject | undefined,
+  now: Date,
+): Generator<FileChange, void, undefined> {
+  if (form === 'store') {
+    const dated = `${path.slice(0, path.lastIndexOf('/'))}/${datedFileName(role!, now)}`
+    yield { kind: 'write', path: dated, text, mode: 0o600, isDated: true }
+    yield { kind: 'link', path, to: dated }
+    return
+  }
+  if (keyPath !== undefined && made !== undefined)
+    yield { kind: 'write', path: keyPath, text: writePrivateKey(made, 'kubernetes'), mode: 0o600 }
+  yield { kind: 'write', path, text, mode: 0o644 }
+}

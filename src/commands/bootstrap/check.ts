@@ -1,0 +1,76 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { tokenIdOf } from '../../cli/token-input.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+
+export default class BootstrapCheck extends KcertCommand {
+  static override summary = 'Say how far a node came on its way into the cluster, and why it stopped.'
+
+  static override description =
+    `Follows the fifteen steps of TLS bootstrap as the cluster sees them, and needs no way to the node: the kubelet starts (1), finds no usable
+kubeconfig (2) but a bootstrap kubeconfig (3) with a server and a token (4); the token makes it known (5), a binding lets it ask (6),
+its request comes (7), is approved (8), signed (9), and the certificate stands on the object (10); the kubelet fetches it (11), writes
+its kubeconfig (12), and registers: Node, Lease, CSINode (13); later it renews (14), and that is approved and signed (15).
+
+A later sign proves the steps before it. What only the node itself shows (1 to 4) is unknown until then; each step that is open names
+the next command. Requests are kept for an hour after they were issued or denied, the rest for a day.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'it has arrived: registered and alive',
+    [exitCodes.usage]: 'wrong usage, or no kubeconfig',
+    [exitCodes.no]: 'it stopped, and where is said, or the API server does not allow it',
+    [exitCodes.unreachable]: 'the API server could not be reached',
+  }
+
+  static override examples = [
+    { description: 'A node that does not come', command: '<%= config.bin %> bootstrap check node-7' },
+    {
+      description: 'The token that it was given is known',
+      command: '<%= config.bin %> bootstrap check node-7 --token-id abcdef',
+    },
+    {
+      description: 'Where it stopped, for a script',
+      command: "<%= config.bin %> bootstrap check node-7 -o json | jq -r '.stoppedAt'",
+    },
+    {
+      description: 'Wait for it, in a provisioning script',
+      command: 'until <%= config.bin %> bootstrap check node-7; do sleep 10; done',
+    },
+  ]
+
+  static override args = {
+    node: Args.string({ description: 'the name of the Node', required: true, ignoreStdin: true }),
+  }
+
+  static override flags = {
+    'token-id': Flags.string({
+      description: 'the token that the node was given: its first six characters',
+      helpValue: 'ID',
+    }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { args, flags } = await this.parse(BootstrapCheck)
+    const { context } = this
+    const id = flags['token-id']
+    const tokenId = id === undefined ? undefined : tokenIdOf(id)
+    const node = args.node.replace(/^nodes?\//, '')
+    const [{ checkBootstrap }, { renderProgress }] = await Promise.all([
+      import('../../cli/check-bootstrap.ts'),
+      import('../../output/bootstrap.ts'),
+    ])
+    const report = await withCluster(context, flags, (cluster) =>
+      checkBootstrap(cluster, { node, tokenId }, context.clock),
+    )
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderProgress(report, view)))
+    return report.verdict === 'arrived' ? exitCodes.done : exitCodes.no
+  }
+}

@@ -1,0 +1,156 @@
+import * as Flags from '@oclif/core/flags'
+import { authorityFacts } from '../../bootstrap/cluster-info-report.ts'
+import { parsePin, pinOf } from '../../bootstrap/pin.ts'
+import type { BootstrapKubeconfig as Report } from '../../bootstrap/progress-report.ts'
+import { formatToken } from '../../bootstrap/token.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { checkFiles } from '../../cli/command-files.ts'
+import { wouldBePrinted } from '../../cli/exposed-key.ts'
+import { inFile, readInput } from '../../cli/input.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { readTokenFile } from '../../cli/token-input.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { readCertificates } from '../../x509/certificate.ts'
+
+export default class BootstrapKubeconfig extends KcertCommand {
+  static override summary = 'Make the kubeconfig with which a kubelet asks for its first certificate.'
+
+  static override description =
+    `Server and CAs come from cluster-info, which is believed only when it is proven: signed by the token, and with a pin, or a CA of --ca, where
+one is given. With a kubeconfig it is read over that; with --server it is read as kubeadm join does, without any credential, and a
+pin or a CA must be given: on the new node itself, for one.
+
+The file holds the token, has mode 0600, and is what the kubelet takes as --bootstrap-kubeconfig
+(kubeadm: /etc/kubernetes/bootstrap-kubelet.conf). It is of use until the token ends.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the kubeconfig is written',
+    [exitCodes.usage]: 'wrong usage, a malformed token or pin, a file that cannot be read, or no kubeconfig',
+    [exitCodes.no]: 'cluster-info is not proven to be that of the cluster, or is not there',
+    [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
+    [exitCodes.refused]: 'the file is there already',
+  }
+
+  static override examples = [
+    {
+      description: 'Where the cluster can be reached',
+      command: '<%= config.bin %> bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
+    },
+    {
+      description: 'On the new node, which knows nothing but a token and a pin',
+      command:
+        '<%= config.bin %> bootstrap kubeconfig --server api.example.com:6443 --pin sha256:… --token-file token --out /etc/kubernetes/bootstrap-kubelet.conf',
+    },
+    {
+      description: 'With the CA instead of its pin, and a token that lies in no file',
+      command:
+        '<%= config.bin %> token create -o token | <%= config.bin %> bootstrap kubeconfig --token-file - --ca ca.crt --out bootstrap-kubelet.conf',
+    },
+  ]
+
+  static override flags = {
+    'token-file': Flags.string({
+      description: 'file with the token; "-" for standard input',
+      helpValue: 'FILE',
+      required: true,
+    }),
+    out: Flags.string({ description: 'where the kubeconfig goes', helpValue: 'FILE', required: true }),
+    pin: Flags.string({
+      description: 'discovery hash that a CA of cluster-info must have: sha256:…; may be repeated',
+      helpValue: 'PIN',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    ca: Flags.string({
+      description: 'CA certificates, one of which must be in cluster-info',
+      helpValue: 'FILE',
+    }),
+    server: Flags.string({
+      description: 'read cluster-info from here, without a kubeconfig',
+      helpValue: 'HOST:PORT',
+      exclusive: ['kubeconfig', 'context'],
+    }),
+    force: Flags.boolean({ description: 'replace the file when it is there' }),
+    'dry-run': Flags.boolean({ description: 'prove everything, and write nothing' }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(BootstrapKubeconfig)
+    const { context } = this
+    const { out, ca, server, force } = flags
+    if (out === '-') throw wouldBePrinted('a kubeconfig with a token', '--out FILE')
+    checkFiles({
+      inputs: [
+        { by: '--token-file', path: flags['token-file'] },
+        { by: '--ca', path: ca },
+      ],
+      outputs: [{ by: '--out', path: out, holds: 'key' }],
+      replace: force || flags['dry-run'],
+    })
+    const pins = [...(flags.pin ?? []).map(parsePin)]
+    if (ca !== undefined) {
+      const bytes = await readInput(ca, context)
+      pins.push(...inFile(ca, () => readCertificates(bytes)).map(pinOf))
+    }
+    if (server !== undefined && pins.length === 0) throw nothingPinned()
+    const token = await readTokenFile(flags['token-file'], context)
+    const [
+      { discoverAt, discoverBy },
+      { connectionOptions },
+      { kubeconfigDocument },
+      { renderYaml },
+      { writePem },
+      { writeKeyFile },
+      { renderBootstrapKubeconfig },
+    ] = await Promise.all([
+      import('../../cli/discover-cluster.ts'),
+      import('../../cli/cluster.ts'),
+      import('../../kubeconfig/format.ts'),
+      import('../../output/yaml.ts'),
+      import('../../x509/pem.ts'),
+      import('../../system/output-file.ts'),
+      import('../../output/bootstrap.ts'),
+    ])
+    const wish = { token, pins }
+    const found =
+      server === undefined
+        ? await withCluster(context, flags, (cluster) => discoverBy(cluster, wish))
+        : await discoverAt(server, wish, connectionOptions(context, flags))
+    const { authorities } = found.info
+    const document = kubeconfigDocument(
+      {
+        name: 'kubernetes',
+        server: found.server,
+        certificateAuthority: authorities.map(({ der }) => writePem('CERTIFICATE', der)).join(''),
+      },
+      { name: 'tls-bootstrap-token-user', token: formatToken(token) },
+    )
+    if (!flags['dry-run']) writeKeyFile(out, renderYaml(document), { replace: force })
+    const report: Report = {
+      apiVersion: 'kcert/v1',
+      kind: 'BootstrapKubeconfig',
+      outcome: flags['dry-run'] ? 'would-write' : 'written',
+      file: out,
+      server: found.server,
+      tokenId: token.id,
+      authorities: authorities.map(authorityFacts).map(({ subject, pin }) => ({ subject, pin })),
+      proof: found.proof,
+    }
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderBootstrapKubeconfig(report, view)))
+    return exitCodes.done
+  }
+}
+
+function nothingPinned(): KcertError {
+  return new KcertError('KCERT_USAGE', 'neither a pin nor a CA is given with --server', {
+    why: 'whoever answers there could have signed with a token that somebody else has lost',
+    next: '--pin sha256:… (kcert cluster-info pin on a control-plane node), or --ca FILE',
+  })
+}

@@ -1,0 +1,60 @@
+import * as Flags from '@oclif/core/flags'
+import { bootstrapRbac } from '../../bootstrap/rbac.ts'
+import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderJson } from '../../output/json.ts'
+import { renderYaml } from '../../output/yaml.ts'
+
+export default class BootstrapRbac extends KcertCommand {
+  static override summary = 'Print the RBAC objects that TLS bootstrap needs, for kubectl apply.'
+
+  static override description =
+    `Bearers of tokens with the group may create requests (system:node-bootstrapper) and have their first one approved (nodeclient); nodes may
+have renewals approved (selfnodeclient); anybody may read cluster-info. The names are kubeadm's, so that applying them to a
+cluster of kubeadm's mends what is missing. For another group they are names of their own. No cluster is asked.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the objects are printed',
+    [exitCodes.usage]: 'wrong usage, or a group that tokens cannot have',
+  }
+
+  static override examples = [
+    {
+      description: 'Mend a cluster',
+      command: '<%= config.bin %> bootstrap rbac -o yaml | kubectl apply -f -',
+    },
+    { description: 'What would change', command: '<%= config.bin %> bootstrap rbac | kubectl diff -f -' },
+    {
+      description: 'For tokens with a group of your own',
+      command: '<%= config.bin %> bootstrap rbac --group system:bootstrappers:edge | kubectl apply -f -',
+    },
+  ]
+
+  static override flags = {
+    group: Flags.string({
+      description: 'the group of the tokens',
+      helpValue: 'GROUP',
+      default: kubeadmJoiners,
+    }),
+    output: Flags.option({
+      char: 'o',
+      options: ['yaml', 'json'] as const,
+      default: 'yaml' as const,
+    })({ description: 'yaml: documents; json: a List' }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(BootstrapRbac)
+    const { group, output } = flags
+    // The group that every token has is not one that a token is given.
+    if (group !== 'system:bootstrappers') checkGroups([group], tokenUsages)
+    const objects = bootstrapRbac(group)
+    await this.answer(
+      output === 'json'
+        ? renderJson({ apiVersion: 'v1', kind: 'List', items: objects })
+        : objects.map(renderYaml).join('---\n'),
+    )
+    return exitCodes.done
+  }
+}

@@ -1,0 +1,110 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { authorityFacts, type CaPins } from '../../bootstrap/cluster-info-report.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { checkStandardInput } from '../../cli/command-files.ts'
+import { inFile, readInput } from '../../cli/input.ts'
+import { splitOperands } from '../../cli/operands.ts'
+import { renderReport } from '../../cli/report-format.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { type Certificate, readCertificates } from '../../x509/certificate.ts'
+
+export default class ClusterInfoPin extends KcertCommand {
+  static override summary = 'Print the discovery hash of each CA, which kubeadm join pins.'
+
+  static override description =
+    `A pin is SHA-256 of the public key (SubjectPublicKeyInfo), so a CA that was renewed with its key keeps it. kubeadm join goes on when
+one CA of cluster-info has one of the pins that it was given: while the bundle holds the old CA and the new one, either pin will do.
+With files no cluster is asked.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the pins are printed',
+    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.no]: 'a certificate is damaged, or cluster-info has no CA or cannot be read',
+    [exitCodes.unreachable]: 'the API server could not be reached',
+  }
+
+  static override examples = [
+    { description: 'Of the CAs in cluster-info', command: '<%= config.bin %> cluster-info pin' },
+    {
+      description: 'Of a file, on a control-plane node',
+      command: '<%= config.bin %> cluster-info pin /etc/kubernetes/pki/ca.crt',
+    },
+    {
+      description: 'As kubeadm join takes them',
+      command:
+        'kubeadm join 192.0.2.1:6443 --token "$(cat token)" $(<%= config.bin %> cluster-info pin -o args)',
+    },
+  ]
+
+  static override args = {
+    file: Args.string({
+      description: 'CA certificates in PEM or DER; "-" for standard input',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    ...clusterFlags,
+    output: Flags.option({
+      char: 'o',
+      options: ['text', 'json', 'yaml', 'pin', 'args'] as const,
+      default: 'text' as const,
+    })({
+      description: 'how to show them; pin: the hashes alone; args: as words for kubeadm join',
+    }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: words, operands } = splitOperands(this.argv, {
+      ...ClusterInfoPin.baseFlags,
+      ...ClusterInfoPin.flags,
+    })
+    const { flags } = await this.parse(ClusterInfoPin, words)
+    checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
+    const { context } = this
+    const { source, certificates } =
+      operands.length > 0 ? await this.ofFiles(operands) : await this.ofCluster(flags)
+    const report: CaPins = {
+      apiVersion: 'kcert/v1',
+      kind: 'CaPins',
+      source,
+      authorities: certificates.map(authorityFacts),
+    }
+    const pins = [...new Set(report.authorities.map(({ pin }) => pin))]
+    const { output } = flags
+    if (output === 'pin') await this.answer(pins.map((pin) => `${pin}\n`).join(''))
+    else if (output === 'args')
+      await this.answer(`${pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`).join(' ')}\n`)
+    else {
+      const { renderPins } = await import('../../output/cluster-info.ts')
+      const view = await stdoutView(context)
+      await this.answer(renderReport(output, report, () => renderPins(report, view)))
+    }
+    return exitCodes.done
+  }
+
+  private async ofFiles(files: readonly string[]) {
+    const certificates: Certificate[] = []
+    for (const file of files) {
+      const bytes = await readInput(file, this.context)
+      certificates.push(...inFile(file, () => readCertificates(bytes)))
+    }
+    return { source: files.join(', '), certificates }
+  }
+
+  private async ofCluster(flags: Parameters<typeof withCluster>[1]) {
+    const { clusterInfoOf, clusterInfoPlace } = await import('../../cli/bootstrap-objects.ts')
+    const { info } = await withCluster(this.context, flags, clusterInfoOf)
+    if (info.authorities.length > 0) return { source: clusterInfoPlace, certificates: info.authorities }
+    const [fault] = info.faults
+    throw new KcertError('KCERT_X509_MALFORMED', `${clusterInfoPlace} holds no CA`, {
+      ...(fault === undefined ? {} : { why: fault.detail, next: fault.next }),
+    })
+  }
+}

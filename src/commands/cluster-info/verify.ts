@@ -1,0 +1,82 @@
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { checkStandardInput } from '../../cli/command-files.ts'
+import { inFile, readInput } from '../../cli/input.ts'
+import { parseDuration } from '../../cli/instant.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+
+export default class ClusterInfoVerify extends KcertCommand {
+  static override summary =
+    'Say whether cluster-info leads newcomers to this cluster: signatures, CAs, servers.'
+
+  static override description =
+    `Held against each other: the signature of every token that signs; the CAs against what the server of cluster-info, that of the kubeconfig
+and every API server serve now, against kube-root-ca.crt, and against --ca; that there is one cluster and no credential in it; and
+that anybody may read it. What cannot be looked at from here, such as an API server behind a load balancer, is said to be unknown
+and is no reason to fail.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'nothing is wrong, as far as could be looked',
+    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.no]: 'something is wrong, there is none, or the API server does not allow it',
+    [exitCodes.unreachable]: 'the API server could not be reached',
+  }
+
+  static override examples = [
+    { description: 'With what the cluster itself says', command: '<%= config.bin %> cluster-info verify' },
+    {
+      description: 'On a control-plane node, against its own file',
+      command: '<%= config.bin %> cluster-info verify --ca /etc/kubernetes/pki/ca.crt',
+    },
+    {
+      description: 'What is wrong, for a script',
+      command:
+        '<%= config.bin %> cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "no") | .detail\'',
+    },
+  ]
+
+  static override flags = {
+    ca: Flags.string({
+      description: 'CA certificates that it must hold, no more and no fewer; may be repeated',
+      helpValue: 'FILE',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    timeout: Flags.string({
+      description: 'wait so long for each server to show its certificate',
+      helpValue: 'DURATION',
+      default: '5s',
+    }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(ClusterInfoVerify)
+    const { context } = this
+    const timeoutMs = parseDuration(flags.timeout, '--timeout')
+    const files = flags.ca ?? []
+    checkStandardInput(files.map((path) => ({ by: '--ca', path })))
+    const [{ verifyClusterInfoOn }, { renderVerification }, { readCertificates }] = await Promise.all([
+      import('../../cli/verify-cluster-info.ts'),
+      import('../../output/cluster-info.ts'),
+      import('../../x509/certificate.ts'),
+    ])
+    const certificates = []
+    for (const file of files) {
+      const bytes = await readInput(file, context)
+      certificates.push(...inFile(file, () => readCertificates(bytes)))
+    }
+    const published = files.length === 0 ? [] : [{ place: files.join(', '), certificates }]
+    const report = await withCluster(context, flags, (cluster) =>
+      verifyClusterInfoOn(cluster, { published, timeoutMs }, context.clock),
+    )
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderVerification(report, view)))
+    return report.verdict === 'no' ? exitCodes.no : exitCodes.done
+  }
+}

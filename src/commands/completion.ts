@@ -1,0 +1,59 @@
+import * as Args from '@oclif/core/args'
+import { KcertCommand } from '../cli/base-command.ts'
+import type { Shell } from '../cli/completion.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+
+export default class Completion extends KcertCommand {
+  static override summary = 'Print what makes a shell complete the command lines of kcert.'
+
+  static override description =
+    `Commands, flags, the values of flags and file names, each with what it does where the shell shows that. Everything is in the
+script, so that a Tab starts no program; after an update of kcert it is made anew by the line in your shell's start file.
+
+As a plugin of kubectl (kubectl kcert inspect …) kcert is completed by kubectl's own completion, through kubectl_complete-kcert,
+which npm installs beside it. Of the single executable make links with these names: ln -s kcert kubectl-kcert; ln -s kcert
+kubectl_complete-kcert.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'the script is printed',
+    [exitCodes.usage]: 'wrong usage, or another shell',
+  }
+
+  static override examples = [
+    { description: 'bash, in ~/.bashrc', command: 'source <(<%= config.bin %> completion bash)' },
+    {
+      description: 'zsh, in ~/.zshrc behind compinit',
+      command: 'source <(<%= config.bin %> completion zsh)',
+    },
+    {
+      description: 'fish',
+      command: '<%= config.bin %> completion fish > ~/.config/fish/completions/kcert.fish',
+    },
+    {
+      description: 'For all users of a machine, in bash',
+      command: '<%= config.bin %> completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
+    },
+  ]
+
+  static override args = {
+    shell: Args.string({
+      description: 'the shell that shall complete',
+      required: true,
+      options: ['bash', 'zsh', 'fish'],
+      ignoreStdin: true,
+    }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const [asked, ...line] = this.argv
+    const { completionForKubectl, completionScript } = await import('../cli/completion.ts')
+    // Of bin/kubectl_complete-kcert.js. What follows is no command line of kcert's but one that is being typed.
+    if (asked === 'kubectl') {
+      await this.answer(completionForKubectl(line))
+      return exitCodes.done
+    }
+    const { args } = await this.parse(Completion)
+    await this.answer(completionScript(args.shell as Shell))
+    return exitCodes.done
+  }
+}

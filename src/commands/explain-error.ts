@@ -1,0 +1,83 @@
+import * as Args from '@oclif/core/args'
+import { KcertCommand } from '../cli/base-command.ts'
+import { readErrorText } from '../cli/error-text.ts'
+import { splitOperands } from '../cli/operands.ts'
+import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
+import { stdoutView } from '../cli/view.ts'
+import { explainError } from '../diagnosis/explain.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { renderErrorExplanation } from '../output/error-explanation.ts'
+
+export default class ExplainError extends KcertCommand {
+  static override summary =
+    'Say what a TLS error means, and by which commands its likely causes are told apart.'
+
+  static override description =
+    `Takes the text of an error or a log, pasted or piped, with everything around it, and reads no cluster and no file but that one. Known
+are the words of Go and Kubernetes, OpenSSL and curl, Node, Python, Java, .NET, rustls, nginx and browsers for:
+
+  trust         signed by unknown authority, unable to get local issuer certificate, self-signed certificate, PKIX path building failed
+  time          expired or not yet valid
+  names         valid for X, not Y; no IP SANs; legacy Common Name
+  alerts        remote error: tls: bad certificate, certificate required, unknown certificate authority, internal error
+  credentials   Unauthorized, system:anonymous, private key does not match public key
+  files         no PEM, a bundle where one certificate belongs, malformed certificates
+  nodes         expired kubelet certificates, cluster-info without signature, pins, requests that are not issued
+  handshakes    no TLS there, no version in common, closed half way, connection refused, not reached
+
+Servers, names, times and files that stand in the text go into the commands. The likeliest cause comes first; a cause for which
+something in the text speaks goes before the others, and what speaks for it is said. Of the text itself nothing is shown but the known
+words and these facts: no token, key or password that was pasted along.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'at least one error is explained',
+    [exitCodes.usage]: 'wrong usage, no text, or a file that cannot be read',
+    [exitCodes.no]: 'kcert knows none of the words; it says how to go on',
+  }
+
+  static override examples = [
+    { description: 'Paste it, then Ctrl-D', command: '<%= config.bin %> explain-error -' },
+    {
+      description: 'What a command says',
+      command: 'kubectl get nodes 2>&1 | <%= config.bin %> explain-error -',
+    },
+    {
+      description: 'A log of this node',
+      command: 'journalctl -u kubelet --since -1h | <%= config.bin %> explain-error -',
+    },
+    {
+      description: 'As an argument',
+      command: '<%= config.bin %> explain-error "remote error: tls: internal error"',
+    },
+    {
+      description: 'The commands to go on with',
+      command: `<%= config.bin %> explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
+    },
+  ]
+
+  static override args = {
+    text: Args.string({
+      description:
+        'the text, or a file with it; "-" for standard input, which is also read when nothing is named',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = { output: reportFormatFlag() }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags: words, operands } = splitOperands(this.argv, {
+      ...ExplainError.baseFlags,
+      ...ExplainError.flags,
+    })
+    const { flags } = await this.parse(ExplainError, words)
+    const { text, source } = await readErrorText(operands, this.context, (line) => this.notice(line))
+    const explanation = explainError(text, source)
+    const view = await stdoutView(this.context)
+    await this.answer(
+      renderReport(flags.output, explanation, () => renderErrorExplanation(explanation, view)),
+    )
+    return explanation.errors.length > 0 ? exitCodes.done : exitCodes.no
+  }
+}

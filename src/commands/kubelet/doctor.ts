@@ -1,0 +1,85 @@
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { doctorKubelets } from '../../cli/doctor-kubelet.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+
+export default class KubeletDoctor extends KcertCommand {
+  static override summary = "Say what is wrong with a kubelet's certificates, and mend what can be mended."
+
+  static override description =
+    `Looks at /var/lib/kubelet/pki and the kubelet's kubeconfig of this machine, of nodes of kcert.yaml, or of a tree of files: the link that
+is missing, leads nowhere or is a plain file; certificate and key that do not belong together; a kubeconfig that holds old data instead of
+naming the link; a certificate that has expired, is not renewed, is of another CA or another node; keys that others may read; leftovers.
+Each finding says what, why, and what to do next.
+
+--fix does what needs nothing but what lies there: the newest pair that can be used becomes the current one, the kubeconfig names it, modes
+are made tight, leftovers go. Each file is copied first to /var/lib/kcert/backups on the node. Then the kubelet starts anew, and is waited
+for. Where no usable pair is left, somebody with the CA's key has to sign: kcert renew kubelet.conf.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'in order, or mended',
+    [exitCodes.usage]: 'wrong usage, or an inventory that cannot be read',
+    [exitCodes.no]: 'something is wrong that is left to you, or the kubelet did not come back',
+    [exitCodes.unreachable]: 'a node did not answer',
+    [exitCodes.refused]: 'a file changed meanwhile, or nobody there to say yes',
+  }
+
+  static override examples = [
+    { description: 'This machine', command: 'sudo <%= config.bin %> kubelet doctor' },
+    { description: 'Mend it', command: 'sudo <%= config.bin %> kubelet doctor --fix' },
+    {
+      description: 'Every node of kcert.yaml',
+      command: '<%= config.bin %> kubelet doctor --inventory kcert.yaml',
+    },
+    {
+      description: 'The disk of a machine that does not start, mounted here',
+      command: '<%= config.bin %> kubelet doctor --root /mnt/w1',
+    },
+    {
+      description: 'Nodes with something critical, for a script',
+      command: `<%= config.bin %> kubelet doctor -i kcert.yaml -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
+    },
+  ]
+
+  static override strict = false
+
+  static override usage = 'kubelet doctor [NODE...]'
+
+  static override flags = {
+    inventory: Flags.string({
+      char: 'i',
+      description: 'how nodes are reached; without it kcert.yaml where there is one, else this machine alone',
+      helpValue: 'FILE',
+      exclusive: ['root'],
+    }),
+    root: Flags.string({
+      description: 'a folder that holds the files of a node, by their paths there',
+      helpValue: 'DIR',
+    }),
+    fix: Flags.boolean({ description: 'mend what can be mended with what lies there' }),
+    restart: Flags.boolean({
+      description: 'start the kubelet anew once it is mended; --no-restart leaves that to you',
+      allowNo: true,
+      default: true,
+    }),
+    yes: Flags.boolean({
+      char: 'y',
+      description: 'do not ask; without a terminal --fix is refused otherwise',
+    }),
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags, argv } = await this.parse(KubeletDoctor)
+    const { inventory, root, fix, restart, yes } = flags
+    const { report, exit } = await doctorKubelets(this.context, {
+      ...{ nodes: argv as string[], inventory, root, fix, restart, yes },
+    })
+    const { renderDiagnosis } = await import('../../output/kubelet-doctor.ts')
+    const view = await stdoutView(this.context)
+    await this.answer(renderReport(flags.output, report, () => renderDiagnosis(report, view)))
+    return exit
+  }
+}

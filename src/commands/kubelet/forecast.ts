@@ -1,0 +1,156 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { parseDuration } from '../../cli/instant.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+export default class KubeletForecast extends KcertCommand {
+  static override summary =
+    'Tell when the certificates of every kubelet will be renewed, and what will keep them from it.'
+
+  static override description =
+    `A kubelet asks for its next certificate at a random point of 70 to 90 % of the life of the one it has, chosen anew at each start. This
+shows the earliest and the latest moment for the client and the serving certificate of every node, on one line of time; whether
+rotateCertificates and serverTLSBootstrap are on; for how long kube-controller-manager signs; and which requests wait.
+
+Without an operand the cluster is asked: the kubelet's own configuration and metrics through the API server (which needs the right to get
+nodes/proxy), a handshake at its port, and the requests that are still there. A metric tells only when a certificate ends: its renewal is
+counted back by --cluster-signing-duration then, and marked with "~". With operands the cluster is not asked: files and folders are read, a
+node's /var/lib/kubelet and /etc/kubernetes, or copies of many nodes' in one tree; there the certificates themselves are read. With
+--inventory the nodes of kcert.yaml are, each through its own shell, whether the API server answers or not: certificates, the kubelet's
+configuration and flags, and the manifest of kube-controller-manager.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'nothing keeps any kubelet from renewing',
+    [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
+    [exitCodes.no]:
+      'a certificate has expired, is overdue or will not be renewed, or a request has waited for 15 min',
+    [exitCodes.unreachable]: 'the API server could not be reached, or a node of the inventory',
+  }
+
+  static override examples = [
+    {
+      description: 'All nodes of the cluster',
+      command: '<%= config.bin %> kubelet forecast',
+    },
+    {
+      description: 'Two nodes, as JSON',
+      command: '<%= config.bin %> kubelet forecast --node node-1 --node node-2 -o json',
+    },
+    {
+      description: 'On a node itself, without the API server',
+      command: '<%= config.bin %> kubelet forecast /var/lib/kubelet /etc/kubernetes/manifests',
+    },
+    {
+      description: 'Every node of kcert.yaml, with the API server down',
+      command: '<%= config.bin %> kubelet forecast --inventory kcert.yaml',
+    },
+    {
+      description: 'Copies of many nodes, each in a folder of its own, and the requests that wait',
+      command: 'kubectl get csr -o json > copies/csr.json; <%= config.bin %> kubelet forecast copies',
+    },
+    {
+      description: 'Nodes whose client certificate is overdue, for a script',
+      command:
+        '<%= config.bin %> kubelet forecast -o json | jq -r \'.findings[] | select(.id == "overdue") | .node\'',
+    },
+  ]
+
+  static override strict = false
+
+  static override args = {
+    target: Args.string({
+      description: 'file or folder to read instead of asking the cluster; may be repeated',
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    inventory: Flags.string({
+      char: 'i',
+      description: 'read the files on the nodes of this inventory, instead of asking the cluster',
+      helpValue: 'FILE',
+      exclusive: ['kubeconfig', 'context'],
+    }),
+    node: Flags.string({
+      description: 'this node alone; may be repeated',
+      helpValue: 'NAME',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    timeout: Flags.string({
+      description: 'give up on one handshake with a kubelet after this long',
+      helpValue: 'DURATION',
+      default: '3s',
+    }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { argv, flags } = await this.parse(KubeletForecast)
+    const { context } = this
+    const targets = argv as string[]
+    const only = flags.node ?? []
+    const timeoutMs = parseDuration(flags.timeout, '--timeout')
+    const [{ forecastOf }, { renderForecast }] = await Promise.all([
+      import('../../kubelet/forecast.ts'),
+      import('../../output/kubelet-forecast.ts'),
+    ])
+    if (flags.inventory !== undefined && targets.length > 0) throw twoSources(targets[0]!)
+    const facts =
+      targets.length > 0
+        ? await this.fromFiles(targets, only)
+        : flags.inventory === undefined
+          ? await this.live(flags, only, timeoutMs)
+          : await this.fromNodes(flags.inventory, only)
+    const report = forecastOf(facts.kubelets, facts.controllerManagers, context.clock())
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderForecast(report, view)))
+    if (facts.unreachable > 0) return exitCodes.unreachable
+    return report.findings.some(({ isProblem }) => isProblem) ? exitCodes.no : exitCodes.done
+  }
+
+  private async fromFiles(targets: readonly string[], only: readonly string[]) {
+    const { factsInFiles } = await import('../../cli/forecast-files.ts')
+    const facts = await factsInFiles(targets)
+    const missing = only.find((name) => !facts.kubelets.some((kubelet) => kubelet.name === name))
+    if (missing !== undefined)
+      throw new KcertError(
+        'KCERT_USAGE',
+        `nothing of node ${JSON.stringify(missing)} is in ${targets.join(', ')}`,
+        {
+          why: `found: ${facts.kubelets.map(({ name }) => name).join(', ')}`,
+          next: 'leave --node out',
+        },
+      )
+    const kubelets = facts.kubelets.filter(({ name }) => only.length === 0 || only.includes(name))
+    return { ...facts, kubelets, unreachable: 0 }
+  }
+
+  private async fromNodes(inventory: string, only: readonly string[]) {
+    const { factsOnNodes } = await import('../../cli/forecast-nodes.ts')
+    return factsOnNodes(this.context, inventory, only)
+  }
+
+  private async live(flags: Parameters<typeof withCluster>[1], only: readonly string[], timeoutMs: number) {
+    const { context } = this
+    const { liveFacts } = await import('../../cli/forecast-live.ts')
+    const facts = await withCluster(context, flags, (cluster) =>
+      liveFacts(cluster, { clock: context.clock, timeoutMs, only }),
+    )
+    return { ...facts, unreachable: 0 }
+  }
+}
+
+function twoSources(target: string): KcertError {
+  return new KcertError('KCERT_USAGE', `both ${JSON.stringify(target)} and --inventory are named`, {
+    why: 'files of this machine are read, or those on the nodes',
+    next: 'leave one of them out',
+  })
+}

@@ -1,0 +1,214 @@
+import * as Flags from '@oclif/core/flags'
+import { signalOf } from '../../cli/after-renewal.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { checkFiles } from '../../cli/command-files.ts'
+import { whileInterruptible } from '../../cli/interruption.ts'
+import { manageWishOf } from '../../cli/manage-wish.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { requestFlags } from '../../cli/request-flags.ts'
+import { checkTogether } from '../../cli/request-wish.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+const { cn, org, ou, dns, ip, email, uri, user, service, signer, usage } = requestFlags
+
+export default class KubeletManage extends KcertCommand {
+  static override summary =
+    'Keep a client or serving certificate: get it, and renew it before it ends, for ever.'
+
+  static override description =
+    `Runs until it is told to end (SIGTERM, Ctrl-C), as the certificate manager in every kubelet does, for any certificate that the cluster signs.
+It asks for a new one, with a new key, when none is there, when it has expired, when it lacks a name that is asked for, and at a random
+point of 70 to 90 % of its life. A try that fails is made again after 2, 4, 8 and 16 s, then every 32 s; a request is waited for 15 min.
+
+Certificate and key lie in one file of mode 0600, FOLDER/NAME-2026-11-21-22-00-00.pem, and FOLDER/NAME-current.pem leads to the one that counts,
+as in the kubelet's own folder: a kubelet reads what this command wrote, and the other way round. The link changes in one step; whoever
+reads it at any moment finds a whole pair. Old pairs stay.
+
+A serving certificate of a kubelet without --dns and --ip gets the names of its Node, and is renewed when these change; so is one by
+--template, when the file changes. SIGUSR2 renews now. What the kubelet itself renews (rotateCertificates, serverTLSBootstrap) needs no
+second owner: see kcert kubelet forecast.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'it was told to end; with --once: there is a certificate that need not be renewed yet',
+    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
+    [exitCodes.no]:
+      'the signer would refuse it; with --once: it was denied, has failed, or may not be asked for',
+    [exitCodes.unreachable]:
+      'another kcert keeps this pair; with --once: the API server could not be reached, or nobody signed in time',
+    [exitCodes.refused]: 'a file stands where the link to the current pair belongs',
+  }
+
+  static override examples = [
+    {
+      description:
+        "What a kubelet serves, where it does not ask itself: tlsCertFile and tlsPrivateKeyFile name the pair's link",
+      command:
+        '<%= config.bin %> kubelet manage --kubelet-serving node-1 --pair-name kcert-server --kubeconfig /etc/kubernetes/kubelet.conf',
+    },
+    {
+      description:
+        'A server of your own, which reads its certificate again on SIGHUP; metrics for Prometheus',
+      command:
+        '<%= config.bin %> kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
+    },
+    {
+      description:
+        'A user, from a bootstrap token on: its kubeconfig names the link, and never changes again',
+      command:
+        '<%= config.bin %> kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
+    },
+    {
+      description: 'From a timer instead of as a service: renew it if it is time, and end',
+      command:
+        "<%= config.bin %> kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
+    },
+    {
+      description: 'What would be asked for, and when',
+      command: '<%= config.bin %> kubelet manage --kubelet-client node-1 --dry-run -o json',
+    },
+  ]
+
+  static override flags = {
+    user,
+    'kubelet-client': requestFlags['kubelet-client'],
+    'kubelet-serving': requestFlags['kubelet-serving'],
+    service,
+    template: Flags.string({
+      description:
+        'subject and names from this file, of kind CertificateTemplate, read again when it changes',
+      helpValue: 'FILE',
+    }),
+    cn,
+    org,
+    ou,
+    dns,
+    ip,
+    email,
+    uri,
+    'key-type': requestFlags['key-type'],
+    'cluster-domain': requestFlags['cluster-domain'],
+    signer,
+    usage,
+    'expiration-seconds': requestFlags['expiration-seconds'],
+    'cert-dir': Flags.string({
+      description: "folder of the pairs; a kubelet's: /var/lib/kubelet/pki",
+      helpValue: 'FOLDER',
+      helpGroup: 'PAIR',
+    }),
+    'pair-name': Flags.string({
+      description: "what the pair's files begin with; a kubelet's: kubelet-client, kubelet-server",
+      helpValue: 'NAME',
+      helpGroup: 'PAIR',
+    }),
+    'bootstrap-kubeconfig': Flags.string({
+      description:
+        'ask by this until there is a certificate; --kubeconfig is written then, where it is not there',
+      helpValue: 'FILE',
+      dependsOn: ['kubeconfig'],
+      helpGroup: 'CLUSTER',
+    }),
+    exec: Flags.string({
+      description: 'run this in a shell after each renewal; KCERT_PAIR names the link',
+      helpValue: 'COMMAND',
+      helpGroup: 'AFTER A RENEWAL',
+    }),
+    signal: Flags.string({
+      description: 'send this signal to the process of --pid-file after each renewal',
+      helpValue: 'SIGNAL',
+      dependsOn: ['pid-file'],
+      helpGroup: 'AFTER A RENEWAL',
+    }),
+    'pid-file': Flags.string({
+      description: 'file that holds the process id',
+      helpValue: 'FILE',
+      dependsOn: ['signal'],
+      helpGroup: 'AFTER A RENEWAL',
+    }),
+    'metrics-address': Flags.string({
+      description: 'answer http://ADDRESS/metrics for Prometheus; a loopback address, such as 127.0.0.1:9464',
+      helpValue: 'ADDRESS',
+      exclusive: ['metrics-file'],
+    }),
+    'metrics-file': Flags.string({
+      description: "write the metrics into this file, for node_exporter's textfile collector",
+      helpValue: 'FILE',
+    }),
+    once: Flags.boolean({
+      description: 'end when there is a certificate that need not be renewed yet, or a try failed',
+    }),
+    'force-renewal': Flags.boolean({ description: 'renew at the start, whatever the certificate says' }),
+    'dry-run': Flags.boolean({
+      description: 'show what would be asked for and when; ask for nothing, write nothing',
+    }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags } = await this.parse(KubeletManage)
+    checkTogether(flags)
+    const { context } = this
+    if (flags.signal !== undefined) signalOf(flags.signal)
+    const { 'metrics-file': file, 'metrics-address': address, 'bootstrap-kubeconfig': bootstrap } = flags
+    checkFiles({
+      inputs: [
+        { by: '--template', path: flags.template },
+        { by: '--bootstrap-kubeconfig', path: bootstrap },
+      ],
+      outputs: [
+        { by: '--metrics-file', path: file, holds: 'public' },
+        ...(bootstrap === undefined
+          ? []
+          : [{ by: '--kubeconfig', path: flags.kubeconfig, holds: 'key' } as const]),
+      ],
+      replace: true,
+    })
+    const wish = await manageWishOf(flags, context)
+    if (bootstrap !== undefined && !wish.spec.usages.includes('client auth')) throw bootstrapOfServer()
+    const [{ manageCertificate }, { metricsFile, metricsServer }, { renderManaged }, { renderNotices }] =
+      await Promise.all([
+        import('../../cli/manage-certificate.ts'),
+        import('../../cli/metrics-output.ts'),
+        import('../../output/kubelet-manage.ts'),
+        import('../../output/ca.ts'),
+      ])
+    this.notice(renderNotices(wish.notices))
+    const note = (text: string): void =>
+      this.notice(`${context.clock().toISOString().slice(0, 19)}Z ${text}\n`)
+    const report = await whileInterruptible((ended) =>
+      manageCertificate(
+        wish,
+        {
+          cluster: flags,
+          bootstrapKubeconfig: bootstrap,
+          dryRun: flags['dry-run'] ?? false,
+          once: flags.once ?? false,
+          forceRenewal: flags['force-renewal'] ?? false,
+          exec: flags.exec,
+          signal: flags.signal,
+          pidFile: flags['pid-file'],
+          metrics: async (text) => {
+            if (file !== undefined) return metricsFile(file, text, note)
+            return address === undefined ? undefined : metricsServer(address, text)
+          },
+          ended,
+          note,
+        },
+        context,
+      ),
+    )
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderManaged(report, view)))
+    return exitCodes.done
+  }
+}
+
+function bootstrapOfServer(): KcertError {
+  return new KcertError('KCERT_USAGE', '--bootstrap-kubeconfig is for client certificates', {
+    why: 'a serving certificate lets nobody ask for the next one',
+    next: 'name a kubeconfig that may ask: --kubeconfig FILE',
+  })
+}

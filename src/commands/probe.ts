@@ -1,0 +1,256 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { KcertCommand } from '../cli/base-command.ts'
+import { clusterFlags } from '../cli/cluster-flags.ts'
+import { checkFiles } from '../cli/command-files.ts'
+import { parseDuration } from '../cli/instant.ts'
+import { exitOfProbe, type ProbeJob, type ProbeSection, probe, probeSections } from '../cli/probe.ts'
+import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
+import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
+import { isReaderGone } from '../cli/standard-output.ts'
+import { stdoutView } from '../cli/view.ts'
+import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { renderProbe } from '../output/probe.ts'
+
+export default class Probe extends KcertCommand {
+  static override summary =
+    'Shake hands with servers: what they serve now, who trusts it, and whom they let in.'
+
+  static override description =
+    `Of each server: version of TLS and cipher, the chain as it was sent, whether it is valid for the names that clients use, whether
+it holds by the cluster CA and by the API servers' --kubelet-certificate-authority, the CAs that it asks client certificates of, whether
+a client certificate is accepted (with TLS 1.3 only the answer to a request tells), whether it serves the certificate that it was given
+last, and the time that it took. No server is refused by the handshake itself. Hundreds are probed at the same time.
+
+What is probed is named as HOST:PORT, found in a cluster (--api-servers, --nodes, --etcd, --webhooks, --all), or found on its nodes:
+
+  by the API     Nodes, the EndpointSlice of the API servers, mirror pods of static pods, and the Services behind webhooks,
+                 aggregated APIs and conversions. Dialled from this machine. The certificate that a kubelet was given is that of its
+                 last CertificateSigningRequest, while the cluster keeps it (an hour).
+  by -i FILE     kcert.yaml, as kcert rotate-ca discover writes it. Every connection begins on the node, so that loopback ports
+                 and pods are reached; the certificate on the node's disk is held against what is served; kubelets and etcd are shown
+                 the client certificates of the API server, whose keys are read for it and kept in memory. No API server is needed,
+                 except for --webhooks. Without a selection: everything but webhooks.
+
+The client certificate shown is --client-certificate, else that of the kubeconfig, else none. It is shown to servers that ask for one
+and to no other; then one harmless request is sent: who am I, /healthz, /version or /metrics.
+
+Where nobody verifies a server (kubelets without --kubelet-certificate-authority, the controller manager and the scheduler), what
+the CAs say of it is shown and does not count. Pods behind Services are seldom reached from outside a cluster: then the endpoint
+is NOT REACHED, and -i dials from a control plane.`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'every server was reached, and nothing is wrong',
+    [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
+    [exitCodes.no]:
+      'a server has expired, is not trusted, lacks a name, serves an old certificate, or refuses the client',
+    [exitCodes.unreachable]: 'a server or the API server was not reached',
+  }
+
+  static override examples = [
+    {
+      description: 'One server, held against a CA, under the name that clients use',
+      command:
+        '<%= config.bin %> probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
+    },
+    {
+      description: 'Every API server and kubelet of the cluster',
+      command: '<%= config.bin %> probe --api-servers --nodes',
+    },
+    {
+      description: 'After a renewal: is there a component that still serves its old certificate?',
+      command: `<%= config.bin %> probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
+    },
+    {
+      description: 'Does etcd take this client certificate, with TLS 1.2 as well?',
+      command:
+        '<%= config.bin %> probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
+    },
+    {
+      description: 'Watch the kubelets while their serving certificates are approved',
+      command: '<%= config.bin %> probe --nodes --watch --every 5s',
+    },
+  ]
+
+  static override args = {
+    endpoint: Args.string({
+      description: 'HOST:PORT, [IPv6]:PORT or https://HOST',
+      multiple: true,
+      ignoreStdin: true,
+    }),
+  }
+
+  static override flags = {
+    'api-servers': Flags.boolean({ description: 'every API server, and the one of the kubeconfig' }),
+    nodes: Flags.boolean({ description: 'the kubelet of every node' }),
+    etcd: Flags.boolean({ description: "etcd's ports for clients and for its other members" }),
+    webhooks: Flags.boolean({
+      description: 'what API servers verify by a caBundle: webhooks, aggregated APIs, conversions',
+    }),
+    all: Flags.boolean({
+      description: 'all of these; with -i also controller managers and schedulers',
+      exclusive: [...probeSections],
+    }),
+    inventory: Flags.string({
+      char: 'i',
+      description: 'how nodes are reached: connections begin there, and files are read there',
+      helpValue: 'FILE',
+    }),
+    ca: Flags.string({
+      description: 'hold chains against these CAs; if not said: the cluster CA, and none for HOST:PORT',
+      helpValue: 'FILE',
+      helpGroup: 'TRUST',
+    }),
+    'kubelet-certificate-authority': Flags.string({
+      description: 'by which API servers verify kubelets; if not said: as their flag says',
+      helpValue: 'FILE',
+      helpGroup: 'TRUST',
+    }),
+    'etcd-ca': Flags.string({
+      description: "hold etcd's chains against these; if not said: as --etcd-cafile says, with -i",
+      helpValue: 'FILE',
+      helpGroup: 'TRUST',
+    }),
+    name: Flags.string({
+      description: 'a name that clients use for HOST:PORT, instead of HOST; the first goes into SNI',
+      helpValue: 'NAME',
+      multiple: true,
+      multipleNonGreedy: true,
+      helpGroup: 'TRUST',
+    }),
+    'client-certificate': Flags.string({
+      description: 'show this one to servers that ask for a client certificate',
+      helpValue: 'FILE',
+      helpGroup: 'CLIENT',
+    }),
+    'client-key': Flags.string({
+      description: 'its private key, where it is not in the same file',
+      helpValue: 'FILE',
+      dependsOn: ['client-certificate'],
+      helpGroup: 'CLIENT',
+    }),
+    'password-file': Flags.string({
+      description: 'file whose first line opens an encrypted key',
+      helpValue: 'FILE',
+      dependsOn: ['client-certificate'],
+      helpGroup: 'CLIENT',
+    }),
+    tls: Flags.option({ options: ['1.2', '1.3'] as const, description: 'this version and no other' })(),
+    timeout: Flags.string({
+      description: 'how long to wait for a server',
+      helpValue: 'DURATION',
+      default: '5s',
+    }),
+    watch: Flags.boolean({ description: 'probe again and again until Ctrl-C', char: 'w' }),
+    every: Flags.string({
+      description: 'how often, with --watch; 10s if nothing is said',
+      helpValue: '10s',
+      dependsOn: ['watch'],
+    }),
+    ...clusterFlags,
+    output: reportFormatFlag({ description: 'how to show it' }),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { flags, argv } = await this.parse(Probe)
+    const endpoints = argv.map(String)
+    const { ca, inventory } = flags
+    const sections = sectionsOf(flags)
+    checkWanted(endpoints, sections, flags)
+    checkFiles({
+      inputs: [
+        { by: '--inventory', path: inventory },
+        { by: '--ca', path: ca },
+        { by: '--kubelet-certificate-authority', path: flags['kubelet-certificate-authority'] },
+        { by: '--etcd-ca', path: flags['etcd-ca'] },
+        { by: '--client-certificate', path: flags['client-certificate'] },
+        { by: '--client-key', path: flags['client-key'] },
+        { by: '--password-file', path: flags['password-file'] },
+      ],
+      outputs: [],
+      replace: false,
+    })
+    const job: ProbeJob = {
+      endpoints,
+      sections,
+      isAll: flags.all || isUnselected(flags),
+      inventory,
+      names: flags.name ?? [],
+      ca,
+      kubeletCa: flags['kubelet-certificate-authority'],
+      etcdCa: flags['etcd-ca'],
+      clientCertificate: flags['client-certificate'],
+      clientKey: flags['client-key'],
+      passwordFile: flags['password-file'],
+      version: flags.tls && (`TLSv${flags.tls}` as const),
+      timeoutMs: parseDuration(flags.timeout, '--timeout'),
+      cluster: flags,
+    }
+    if (!flags.watch) return this.once(job, flags.output)
+    const every = flags.every ?? '10s'
+    const exit = await repeatUntilInterrupted(
+      parseDuration(every, '--every'),
+      () => this.again(job, flags.output, every),
+      isReaderGone,
+    )
+    // The terminal has echoed ^C: what comes next begins a line of its own.
+    if (this.context.stdoutIsTerminal) await this.answer('\n')
+    return exit
+  }
+
+  private async once(job: ProbeJob, format: 'text' | 'json' | 'yaml', every?: string): Promise<ExitCode> {
+    const report = await probe(job, this.context)
+    const view = await stdoutView(this.context)
+    const text = renderReport(format, report, () => renderProbe(report, view))
+    await this.answer(
+      every === undefined ? text : watchFrame(this.context, text, this.context.clock(), every),
+    )
+    return exitOfProbe(report)
+  }
+
+  /** An API server that is away for a moment is said and asked again. */
+  private async again(job: ProbeJob, format: 'text' | 'json' | 'yaml', every: string): Promise<ExitCode> {
+    try {
+      return await this.once(job, format, every)
+    } catch (error) {
+      if (!(error instanceof KcertError) || error.code !== 'KCERT_UNREACHABLE') throw error
+      if (this.context.stdoutIsTerminal)
+        await this.answer(watchFrame(this.context, '', this.context.clock(), every))
+      return this.fail(error)
+    }
+  }
+}
+
+type SectionFlags = Readonly<Record<ProbeSection | 'all', boolean | undefined>> & {
+  readonly inventory?: string | undefined
+}
+
+function sectionsOf(flags: SectionFlags): ReadonlySet<ProbeSection> {
+  if (isUnselected(flags)) return new Set(['api-servers', 'nodes', 'etcd'])
+  return new Set(probeSections.filter((section) => flags.all || flags[section]))
+}
+
+/** An inventory alone: what needs no API server. */
+function isUnselected({ inventory, all, ...flags }: SectionFlags): boolean {
+  return inventory !== undefined && !all && !probeSections.some((section) => flags[section])
+}
+
+function checkWanted(
+  endpoints: readonly string[],
+  sections: ReadonlySet<ProbeSection>,
+  flags: { readonly name?: readonly string[] | undefined },
+): void {
+  if (endpoints.length === 0 && sections.size === 0) {
+    throw new KcertError('KCERT_USAGE', 'what is to be probed?', {
+      why: 'no HOST:PORT, none of --api-servers, --nodes, --etcd, --webhooks and --all, and no inventory was given',
+      next: 'kcert probe --all',
+    })
+  }
+  if (endpoints.length === 0 && flags.name !== undefined) {
+    throw new KcertError('KCERT_USAGE', '--name goes with HOST:PORT', {
+      why: 'for what is found in a cluster the names are known',
+      next: 'leave it out',
+    })
+  }
+}

@@ -1,0 +1,98 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import { isTokenId, parseToken } from '../../bootstrap/token.ts'
+import { KcertCommand } from '../../cli/base-command.ts'
+import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { readTokenFile } from '../../cli/token-input.ts'
+import { stdoutView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+export default class TokenCheck extends KcertCommand {
+  static override summary = 'Say whether a newcomer gets in with a token: validity, signature, rights.'
+
+  static override description =
+    `Looked at are its Secret as the API server judges it, its signature of cluster-info, whether the API server knows its bearer (it is asked,
+once, by the token itself), and the rights that TLS bootstrap needs: to create a request, to have it approved, and as a node to
+have renewals approved. What may not be looked at is unknown, and is no reason to fail.
+
+A whole token, best with --token-file, is held against the cluster's, without being shown: was it mistyped, is it of another cluster?`
+
+  static override exitCodes = {
+    [exitCodes.done]: 'nothing is wrong, as far as could be looked',
+    [exitCodes.usage]: 'wrong usage, a malformed token, or no kubeconfig',
+    [exitCodes.no]: 'something is wrong, there is no such token, or the API server does not allow it',
+    [exitCodes.unreachable]: 'the API server could not be reached',
+  }
+
+  static override examples = [
+    { description: 'By its id', command: '<%= config.bin %> token check abcdef' },
+    {
+      description: 'The token that a node was given',
+      command: 'ssh node-7 cat /root/token | <%= config.bin %> token check --token-file -',
+    },
+    {
+      description: 'What is missing, for a script',
+      command:
+        '<%= config.bin %> token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "no") | .id\'',
+    },
+  ]
+
+  static override args = {
+    id: Args.string({ description: 'the id of a token: its first six characters', ignoreStdin: true }),
+  }
+
+  static override flags = {
+    'token-file': Flags.string({
+      description: 'file with the whole token; "-" for standard input',
+      helpValue: 'FILE',
+    }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
+
+  protected override async perform(): Promise<ExitCode> {
+    const { args, flags } = await this.parse(TokenCheck)
+    const { context } = this
+    const file = flags['token-file']
+    if ((args.id === undefined) === (file === undefined))
+      throw new KcertError(
+        'KCERT_USAGE',
+        'a token is named by its id or by --token-file, and by one of them',
+        {
+          next: 'kcert token check ID',
+        },
+      )
+    const given =
+      file !== undefined
+        ? await readTokenFile(file, context)
+        : isTokenId(args.id!)
+          ? undefined
+          : parseToken(args.id!)
+    if (given !== undefined && file === undefined)
+      this.notice('note: the command line is seen by every user of this machine: rather --token-file FILE\n')
+    const id = given?.id ?? args.id!
+    const [{ checkTokenOn }, { renderTokenCheck }, { connectionOptions }, { openPlace }] = await Promise.all([
+      import('../../cli/check-token.ts'),
+      import('../../output/tokens.ts'),
+      import('../../cli/cluster.ts'),
+      import('../../cluster/cluster.ts'),
+    ])
+    const report = await withCluster(context, flags, (cluster) =>
+      checkTokenOn(
+        cluster,
+        { id, given },
+        {
+          clock: context.clock,
+          openAs: ({ connection }, token) =>
+            openPlace(connection(), token, connectionOptions(context, flags)),
+        },
+      ),
+    )
+    const view = await stdoutView(context)
+    await this.answer(renderReport(flags.output, report, () => renderTokenCheck(report, view)))
+    return report.verdict === 'no' ? exitCodes.no : exitCodes.done
+  }
+}

@@ -1,0 +1,90 @@
+import { shellWord } from '../errors/shell-word.ts'
+import { type CompletedCommand, placesByWish } from './tree.ts'
+
+/** Returns the completion for bash, 3.2 of macOS included: everything is in it, so that no kcert is started by a Tab. */
+export function bashCompletion(tree: readonly CompletedCommand[]): string {
+  return `# bash completion of kcert: source <(kcert completion bash)
+
+_kcert_next() {
+  case "$1" in
+${cases(tree, ({ next }) => next.map(([word]) => word).join(' '))}
+  *) return 1 ;;
+  esac
+}
+
+_kcert_flags() {
+  case "$1" in
+${cases(tree, ({ flags }) => flags.flatMap(({ names }) => names.filter((name) => name.startsWith('--'))).join(' '))}
+  esac
+}
+
+# Of a command and a flag: what its value may be. Of a command alone: what its operands may be.
+_kcert_wanted() {
+  case "$1" in
+${wantedCases(tree)}
+  *) return 1 ;;
+  esac
+}
+
+_kcert_offer() {
+  local line
+  while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen "$@")
+}
+
+_kcert_offer_wanted() {
+  case "$1" in
+  /file) type compopt >/dev/null 2>&1 && compopt -o filenames; _kcert_offer -f -- "$2" ;;
+  /folder) type compopt >/dev/null 2>&1 && compopt -o filenames; _kcert_offer -d -- "$2" ;;
+  /nothing) ;;
+  *) _kcert_offer -W "$1" -- "$2" ;;
+  esac
+}
+
+_kcert() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" said="" word i wanted
+  COMPREPLY=()
+  # --flag=value comes as three words.
+  if [ "$cur" = "=" ]; then cur=""; elif [ "$prev" = "=" ]; then prev="\${COMP_WORDS[COMP_CWORD-2]}"; fi
+  local ended=0 first=1
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word="\${COMP_WORDS[i]}"
+    [ "$word" = "--" ] && ended=1
+    if [ "$first" = 1 ] && _kcert_next "$said" | tr ' ' '\\n' | grep -qxF -e "$word"; then
+      said="\${said:+$said }$word"
+    else
+      first=0
+    fi
+  done
+  if [ "$ended" = 0 ]; then
+    if wanted=$(_kcert_wanted "$said $prev"); then
+      _kcert_offer_wanted "$wanted" "$cur"
+      return
+    fi
+    case "$cur" in
+    -*)
+      _kcert_offer -W "$(_kcert_flags "$said")" -- "$cur"
+      return
+      ;;
+    esac
+  fi
+  [ "$first" = 1 ] && _kcert_offer -W "$(_kcert_next "$said")" -- "$cur"
+  if wanted=$(_kcert_wanted "$said"); then _kcert_offer_wanted "$wanted" "$cur"; fi
+}
+
+complete -F _kcert kcert
+`
+}
+
+function cases(tree: readonly CompletedCommand[], words: (command: CompletedCommand) => string): string {
+  return tree
+    .map((command): [string, string] => [command.path, words(command)])
+    .filter(([, text]) => text !== '')
+    .map(([path, text]) => `  ${shellWord(path)}) echo ${shellWord(text)} ;;`)
+    .join('\n')
+}
+
+function wantedCases(tree: readonly CompletedCommand[]): string {
+  return [...placesByWish(tree)]
+    .map(([wish, places]) => `  ${places.map(shellWord).join(' | ')}) echo ${shellWord(wish)} ;;`)
+    .join('\n')
+}

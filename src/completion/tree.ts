@@ -1,0 +1,137 @@
+// What can stand where on kcert's command line: the manifest of the commands, as completion needs it.
+
+/** What is offered for a value: its words, files, folders, or nothing. */
+export type Wanted = 'file' | 'folder' | 'nothing' | readonly string[]
+
+export interface CompletedFlag {
+  /** "--output", and "-o" where it has a short form. */
+  readonly names: readonly string[]
+  readonly summary: string
+  /** Undefined for a flag that takes no value. */
+  readonly value: Wanted | undefined
+}
+
+/** A command, or the first words of some ("csr"). */
+export interface CompletedCommand {
+  /** "csr list", "" for kcert itself. */
+  readonly path: string
+  readonly summary: string
+  readonly isCommand: boolean
+  /** The words that may follow, with what they do. */
+  readonly next: readonly (readonly [word: string, summary: string])[]
+  readonly flags: readonly CompletedFlag[]
+  readonly operand: Wanted
+}
+
+interface ManifestFlag {
+  readonly name: string
+  readonly char?: string
+  readonly type: string
+  readonly description?: string
+  readonly hidden?: boolean
+  readonly allowNo?: boolean
+  readonly options?: readonly string[]
+  readonly helpValue?: string
+}
+
+/** The part of oclif.manifest.json and package.json that completion is made of. */
+export interface Manifest {
+  readonly commands: Readonly<
+    Record<
+      string,
+      {
+        readonly summary?: string
+        readonly hidden?: boolean
+        readonly args: Readonly<
+          Record<string, { readonly description?: string; readonly options?: readonly string[] }>
+        >
+        readonly flags: Readonly<Record<string, ManifestFlag>>
+      }
+    >
+  >
+}
+
+/** Returns everything that can be completed, kcert itself first. `topics` says what the first words of commands are about. */
+export function completionTree(
+  { commands }: Manifest,
+  topics: Readonly<Record<string, { readonly description?: string }>>,
+): CompletedCommand[] {
+  const visible = Object.entries(commands).filter(([, { hidden }]) => !hidden)
+  const paths = new Set(visible.flatMap(([id]) => prefixesOf(id.split(':'))))
+  return [...paths].sort().map((path) => {
+    const command = commands[path.replaceAll(' ', ':')]
+    const summary = command?.summary ?? topics[path]?.description ?? ''
+    const depth = path === '' ? 0 : path.split(' ').length
+    const next = [...paths]
+      .filter((other) => other.startsWith(path === '' ? '' : `${path} `) && other !== '')
+      .filter((other) => other.split(' ').length === depth + 1)
+      .sort()
+      .map((other): [string, string] => [
+        other.split(' ').at(-1)!,
+        commands[other.replaceAll(' ', ':')]?.summary ?? topics[other]?.description ?? '',
+      ])
+    const [operand] = Object.values(command?.args ?? {})
+    return {
+      path,
+      summary,
+      isCommand: command !== undefined,
+      next,
+      flags: [
+        ...Object.values(command?.flags ?? {})
+          .filter(({ hidden }) => !hidden)
+          .flatMap(flagOf),
+        { names: ['--help'], summary: 'show help', value: undefined },
+        ...(path === '' ? [{ names: ['--version'], summary: 'show the version', value: undefined }] : []),
+      ],
+      operand: operand === undefined ? 'nothing' : (operand.options ?? placeIn(operand.description ?? '')),
+    }
+  })
+}
+
+/** "csr:list" is reached through "" and "csr". */
+function prefixesOf(words: readonly string[]): string[] {
+  return words.map((_, index) => words.slice(0, index + 1).join(' ')).concat('')
+}
+
+function flagOf({
+  name,
+  char,
+  type,
+  description = '',
+  allowNo,
+  options,
+  helpValue,
+}: ManifestFlag): CompletedFlag[] {
+  const names = [`--${name}`, ...(char === undefined ? [] : [`-${char}`])]
+  if (type === 'option') return [{ names, summary: description, value: options ?? wishOf(helpValue) }]
+  const opposite = { names: [`--no-${name}`], summary: `not: ${description}`, value: undefined }
+  return [{ names, summary: description, value: undefined }, ...(allowNo ? [opposite] : [])]
+}
+
+function wishOf(helpValue = ''): Wanted {
+  const [kind] = helpValue.split('|')
+  if (kind === 'FILE') return 'file'
+  return kind === 'DIR' || kind === 'FOLDER' ? 'folder' : 'nothing'
+}
+
+/** What an operand is stands in its description alone. */
+function placeIn(description: string): Wanted {
+  if (/^the folder/.test(description)) return 'folder'
+  return /\b(?:file|PEM|kubeconfig)\b/.test(description) ? 'file' : 'nothing'
+}
+
+/** Returns where what is wanted: "csr list --signer", or "inspect" for its operands; those that want the same stand together. */
+export function placesByWish(tree: readonly CompletedCommand[]): Map<string, string[]> {
+  const rows = tree.flatMap(({ path, flags, operand, isCommand }): (readonly [string, Wanted])[] => [
+    ...flags.flatMap(({ names, value }) =>
+      value === undefined ? [] : names.map((name) => [`${path} ${name}`, value] as const),
+    ),
+    ...(isCommand && operand !== 'nothing' ? [[path, operand] as const] : []),
+  ])
+  const grouped = new Map<string, string[]>()
+  for (const [place, wish] of rows) {
+    const key = typeof wish === 'string' ? `/${wish}` : wish.join(' ')
+    grouped.set(key, [...(grouped.get(key) ?? []), place])
+  }
+  return grouped
+}

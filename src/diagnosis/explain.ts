@@ -1,0 +1,154 @@
+import { completedBy, type Found, findFacts } from './found.ts'
+import { placesOf, type Span, squeeze, withoutOverlaps } from './matching.ts'
+import type { ErrorExplanation } from './report.ts'
+import type { CauseRow, Rule } from './rule.ts'
+import { rules } from './rules.ts'
+import { unknownError } from './unknown.ts'
+
+type ExplainedError = ErrorExplanation['errors'][number]
+
+interface Match extends Span {
+  readonly rule: Rule
+  readonly found: Found
+}
+
+/** Returns what the errors in a text mean and where they may come from. Nothing of the text is in it but known words and facts. */
+export function explainError(text: string, source: string): ErrorExplanation {
+  const readable = withoutEscapes(text)
+  const whole = findFacts(readable.slice(0, wholeLength))
+  const matches = matchesIn(readable, whole)
+  const specific = matches.filter(({ rule }) => !rule.isGeneric)
+  const grouped = Map.groupBy(specific.length > 0 ? specific : matches, ({ rule }) => rule.id)
+  const errors = [...grouped.values()].map((group) => explained(group, readable))
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'ErrorExplanation',
+    source,
+    errors,
+    next: errors.length === 0 ? unknownError(whole) : [],
+  }
+}
+
+// Facts of the whole text complete those of a place, and a text that says where and what in one go is short.
+const wholeLength = 64 << 10
+// A line is seldom longer, and what stands further away belongs to something else.
+const aroundLength = 1_000
+// In a log what comes after says the same again: it is counted, and its servers and names are not looked for.
+const mostLookedAt = 500
+
+// Colours, what grep --color writes behind them, titles and links.
+function withoutEscapes(text: string): string {
+  return text.replaceAll(/\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\))/g, '')
+}
+
+function matchesIn(text: string, whole: Found): Match[] {
+  return withoutOverlaps(placesIn(text)).flatMap(({ start, end, candidates }, index) => {
+    const found =
+      index < mostLookedAt
+        ? completedBy(findFacts(around(text, start, end)), whole)
+        : { ...whole, endpoints: [] }
+    const rule = candidates.find(({ holds }) => holds?.(found) ?? true)
+    return rule === undefined ? [] : [{ start, end, rule, found }]
+  })
+}
+
+// What fits into a processor's cache is searched for all words at more than twice the speed.
+const pieceLength = 512 << 10
+// Words that begin in one piece end in the next: no words are longer, however a terminal has broken them.
+const overlap = 2_000
+
+/** Returns every place of a text where words of a rule stand, piece by piece. */
+function placesIn(text: string): Place[] {
+  const places: Place[] = []
+  for (let from = 0; from < text.length; ) {
+    const lineEnd = text.indexOf('\n', from + pieceLength)
+    const end = lineEnd === -1 || lineEnd > from + 2 * pieceLength ? from + pieceLength : lineEnd + 1
+    const piece = squeeze(withoutHints(text.slice(from, end + overlap)))
+    for (const [words, candidates] of rulesByWords) {
+      for (const span of placesOf(words, piece)) {
+        const start = span.start + from
+        if (start < end) places.push({ start, end: span.end + from, candidates })
+      }
+    }
+    from = end
+  }
+  return places
+}
+
+interface Place extends Span {
+  readonly candidates: readonly Rule[]
+}
+
+const rulesByWords = new Map<string, Rule[]>()
+for (const rule of rules) {
+  for (const words of rule.words) {
+    const same = rulesByWords.get(words)
+    if (same === undefined) rulesByWords.set(words, [rule])
+    else same.push(rule)
+  }
+}
+
+// Go names the CA that it tried last in brackets. That is a hint, and no error of its own. A log that was cut off has no second bracket.
+function withoutHints(text: string): string {
+  return text.replaceAll(/\(possibly because of (?:[^)]{1,2000}\)|[^\n]{1,2000})/g, (hint) =>
+    ' '.repeat(hint.length),
+  )
+}
+
+/** The lines in which a place stands. */
+function around(text: string, start: number, end: number): string {
+  const from = Math.max(text.lastIndexOf('\n', start - 1) + 1, start - aroundLength)
+  const lineEnd = text.indexOf('\n', end)
+  return text.slice(from, Math.min(lineEnd === -1 ? text.length : lineEnd, end + aroundLength))
+}
+
+function explained(group: readonly Match[], text: string): ExplainedError {
+  const [{ rule, start, end, found: first }] = group as [Match]
+  const endpoints = [...new Set(group.flatMap(({ found }) => found.endpoints))].slice(0, mostEndpoints)
+  const found: Found = { ...first, endpoints }
+  return {
+    id: rule.id,
+    words: shownWords(text.slice(start, end)),
+    line: text.slice(0, start).split('\n').length,
+    times: group.length,
+    means: worded(rule.means, found),
+    found: {
+      ...found,
+      endpoints: [...endpoints],
+      certificateNames: [...found.certificateNames],
+      files: [...found.files],
+    },
+    causes: likeliestFirst(rule.causes, found),
+  }
+}
+
+/** Without the marks before a short word by which it is told from a part of another: `:"EOF"`. */
+function shownWords(matched: string): string {
+  const words = matched.replaceAll(/\s+/g, ' ')
+  return /^[\s":=]+([\w ]+)"?$/.exec(words)?.[1] ?? words
+}
+
+// As many as one probe is pasted with.
+const mostEndpoints = 8
+
+function likeliestFirst(rows: readonly CauseRow[], found: Found): ExplainedError['causes'] {
+  const causes = rows
+    .filter(({ holds }) => holds?.(found) ?? true)
+    .map(({ id, detail, evidence, checks }) => {
+      const speaks = evidence?.(found)
+      return {
+        id,
+        detail: worded(detail, found),
+        ...(speaks === undefined ? {} : { evidence: speaks }),
+        checks: checks(found).map((one) => ({ ...one })),
+      }
+    })
+  return [
+    ...causes.filter(({ evidence }) => evidence !== undefined),
+    ...causes.filter(({ evidence }) => evidence === undefined),
+  ]
+}
+
+function worded(words: string | ((found: Found) => string), found: Found): string {
+  return typeof words === 'string' ? words : words(found)
+}

@@ -1,0 +1,195 @@
+import { isSecretLike } from './secrets.ts'
+
+// What an error text says beside its words: servers, names, times, files. Each is taken by a strict grammar only, because it
+// goes into commands that are pasted and onto screens that others see.
+
+/** What stands around the words of an error. */
+export interface Found {
+  /** HOST:PORT of servers, in their order. */
+  readonly endpoints: readonly string[]
+  /** The name or address that the client wanted, where the text says it. */
+  readonly wantedName?: string
+  /** What the certificate is valid for. */
+  readonly certificateNames: readonly string[]
+  /** RFC 3339: the clock of whoever refused, and the end (or beginning) of the certificate. */
+  readonly currentTime?: string
+  readonly notAfter?: string
+  readonly notBefore?: string
+  /** The CA of the same name that was tried and did not fit. */
+  readonly candidate?: string
+  readonly webhook?: string
+  /** An API server called a kubelet, for logs or exec. */
+  readonly isToKubelet?: true
+  /** An aggregated API: "metrics.k8s.io". */
+  readonly apiGroup?: string
+  readonly node?: string
+  readonly user?: string
+  readonly tokenId?: string
+  readonly files: readonly string[]
+  /** Who wrote it: a program that connected, one that was connected to, or unknown. */
+  readonly side: 'client' | 'server' | 'unknown'
+}
+
+const hostPattern = String.raw`\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?`
+const certificateName = String.raw`(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._:-]{0,252}[A-Za-z0-9])?`
+const kubernetesName = `[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?`
+
+const url = new RegExp(String.raw`https:\/\/(?:[^\s\/"'\\@]{0,256}@)?(${hostPattern})(?::(\d{1,5}))?`, 'g')
+const dialled = new RegExp(
+  String.raw`\bdial tcp (?:[^\s>\\]{1,80}-(?:>|\\u003e))?(${hostPattern}):(\d{1,5})`,
+  'g',
+)
+const reached = new RegExp(
+  String.raw`(?:[Cc]onnect(?:ed|ing|ion)? to|[Tt]o the server|the server|[Hh]ost:?|endpoint:?|etcd-endpoints:?) "?(?:the server )?(${hostPattern}):(\d{1,5})\b`,
+  'g',
+)
+const curlPort = new RegExp(String.raw`[Cc]onnected to (${hostPattern}) \([^)]{2,45}\) port (\d{1,5})`, 'g')
+const python = new RegExp(String.raw`host='(${hostPattern})', port=(\d{1,5})`, 'g')
+const endpointPatterns = [url, dialled, reached, curlPort, python]
+
+const validFor =
+  /\bcertificate is valid for ([^\n"\\]{1,8000}?), (?:but none matched|not) ([^\s"',\\]{1,260})/
+const wanted: readonly RegExp[] = [
+  /cannot validate certificate for (\S{1,253}) because/,
+  /not valid for any names, but wanted to match ([^\s"'\\]{1,253})/,
+  /(?:Host|IP): (\S{1,253}?)\.? is not (?:in the cert's list|in the cert's altnames|cert's CN)/,
+  /certificate is not valid for ["'](\S{1,253})["']/,
+  /match(?:es)? target (?:host name|hostname|ipv[46] address|host) ["']?([^\s"']{1,253})/i,
+  /No (?:subject alternative (?:DNS )?name|name) matching (\S{1,253}) found/i,
+  /No subject alternative names matching IP address (\S{1,64}) found/i,
+  /hostname ["'](\S{1,253})["'] doesn't match/i,
+  /requested host name ["'‘](\S{1,253}?)["'’]/,
+  /certificate not valid for name \\?["'](\S{1,253}?)\\?["']/,
+  /Hostname (\S{1,253}) not verified/,
+]
+const altNames = /cert's altnames: (?:Host: \S+ is not in the cert's altnames: )?([^\n]{1,8000})/
+const bound =
+  /current time (\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d)) is (after|before) (\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d))/
+const bootstrapEnd = /is expired: (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \+0000 UTC/
+const candidate = /candidate authority certificate \\?"([^"\\]{1,200})\\?"/
+const webhook = new RegExp(String.raw`(?:calling|call) webhook \\?"(${kubernetesName})\\?"`)
+const apiGroup =
+  /\/apis\/([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,6})\/v\d|\bv\d[a-z0-9]{0,12}\.([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,6})\b/
+const node = new RegExp(
+  String.raw`\b(?:node|nodeName|node_name)[ =:]{1,2}\\?["']?(${kubernetesName})|system:node:(${kubernetesName})`,
+)
+const user = /[Uu]ser \\?"([A-Za-z0-9:@._-]{1,253})\\?"/
+const tokenId = /token ID \\?"([a-z0-9]{6})\\?"/
+const file =
+  /(?:^|[\s"'=(:\\])((?:\/(?:etc|var|root|home|opt|srv|run|usr|tmp|mnt)|~|\.{1,2})(?:\/[A-Za-z0-9._@+-]{1,120}){1,12}\.(?:pem|crt|cer|key|conf|kubeconfig|yaml|yml)|\/[A-Za-z0-9._/-]{1,120}\/\.kube\/config)\b/g
+
+const serverWords =
+  /TLS handshake error from|rejected connection|Unable to authenticate the request|verifying certificate SN=|http: TLS handshake|client didn't provide a certificate|peer did not return a certificate/i
+
+/** Returns the facts that stand in a piece of an error text. */
+export function findFacts(text: string): Found {
+  const valid = validFor.exec(text)
+  const names = altNames.exec(text)?.[1]
+  const times = boundsIn(text)
+  const api = apiGroup.exec(text)
+  const nodeName = node.exec(text)
+  return withoutAbsent({
+    endpoints: endpointsIn(text),
+    wantedName: plainName(valid?.[2] ?? firstOf(wanted, text)),
+    certificateNames: valid ? listed(valid[1]!) : names === undefined ? [] : listed(names),
+    ...times,
+    candidate: safe(candidate.exec(text)?.[1], /^[\w .:@=,*/()-]+$/),
+    webhook: safe(webhook.exec(text)?.[1]),
+    isToKubelet: /error dialing backend/.test(text) ? true : undefined,
+    apiGroup: safe(api?.[1] ?? api?.[2]),
+    node: safe(nodeName?.[1] ?? nodeName?.[2]),
+    user: safe(user.exec(text)?.[1]),
+    tokenId: tokenId.exec(text)?.[1],
+    files: unique([...text.matchAll(file)].map(([, path]) => path!)).filter((path) => !isSecretLike(path)),
+    // An API server that asks an identity provider is a client there, in the middle of its own log.
+    side:
+      serverWords.test(text) && !/\boidc: /.test(text)
+        ? 'server'
+        : /\bremote error: tls:|Unable to connect/.test(text)
+          ? 'client'
+          : 'unknown',
+  })
+}
+
+/** Returns the facts of a place, filled up from the whole text with those of which the whole text has one only. */
+export function completedBy(near: Found, whole: Found): Found {
+  return {
+    ...whole,
+    ...near,
+    endpoints: near.endpoints.length > 0 || whole.endpoints.length !== 1 ? near.endpoints : whole.endpoints,
+    files: near.files.length > 0 || whole.files.length !== 1 ? near.files : whole.files,
+    certificateNames: near.certificateNames,
+  }
+}
+
+// Programs name their manuals beside an error, and nobody means these servers.
+const manuals = new Set([
+  'curl.se',
+  'curl.haxx.se',
+  'docs.python.org',
+  'go.dev',
+  'kubernetes.io',
+  'nodejs.org',
+  'urllib3.readthedocs.io',
+])
+
+function endpointsIn(text: string): string[] {
+  return unique(
+    endpointPatterns
+      .flatMap((pattern) =>
+        [...text.matchAll(pattern)].map(([, host = '', port]) => ({ host, port: Number(port ?? '443') })),
+      )
+      .filter(({ host, port }) => port > 0 && port < 65_536 && !isSecretLike(host) && !manuals.has(host))
+      .map(({ host, port }) => `${host}:${port}`),
+  )
+}
+
+function boundsIn(text: string): Pick<Found, 'currentTime' | 'notAfter' | 'notBefore'> {
+  const times = bound.exec(text)
+  const ended = bootstrapEnd.exec(text)?.[1]
+  if (times === null) return ended === undefined ? {} : { notAfter: `${ended.replace(' ', 'T')}Z` }
+  const [, current, word, edge] = times
+  const [currentTime, at] = [utc(current!), utc(edge!)]
+  if (currentTime === undefined || at === undefined) return {}
+  return word === 'after' ? { currentTime, notAfter: at } : { currentTime, notBefore: at }
+}
+
+function utc(text: string): string | undefined {
+  const time = new Date(text)
+  return Number.isNaN(time.getTime()) ? undefined : time.toISOString().replace(/\.\d+Z$/, 'Z')
+}
+
+/** "a, b" or "DNS:a, IP Address:10.0.0.1". */
+function listed(text: string): string[] {
+  const whole = new RegExp(`^${certificateName}$`)
+  return text
+    .split(/,\s*/)
+    .map((name) => name.trim().replace(/^(?:DNS|IP Address|IP):/, ''))
+    .filter((name) => whole.test(name) && !isSecretLike(name))
+}
+
+function firstOf(patterns: readonly RegExp[], text: string): string | undefined {
+  for (const pattern of patterns) {
+    const found = pattern.exec(text)?.[1]
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function plainName(name: string | undefined): string | undefined {
+  return safe(name?.replace(/[.)\]]+$/, ''), new RegExp(`^${certificateName}$`))
+}
+
+function safe(value: string | undefined, grammar = /^[\w.:@=,*/-]+$/): string | undefined {
+  return value !== undefined && grammar.test(value) && !isSecretLike(value) ? value : undefined
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)]
+}
+
+function withoutAbsent(found: { [Key in keyof Found]: Found[Key] | undefined }): Found {
+  return Object.fromEntries(
+    Object.entries(found).filter(([, value]) => value !== undefined),
+  ) as unknown as Found
+}

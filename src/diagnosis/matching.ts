@@ -1,0 +1,49 @@
+// Where known words stand in a text. Terminals, chats and log viewers break lines anywhere and change nothing else, so white
+// space is left out on both sides before they are compared, and so is the case of ASCII letters.
+
+/** The text without white space, and where each of its characters stood. */
+export interface Squeezed {
+  readonly text: string
+  readonly positions: Uint32Array
+}
+
+/** A place of the text, from the first character to behind the last. */
+export interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+/** Returns a text ready to be searched. */
+export function squeeze(text: string): Squeezed {
+  const codes = new Uint16Array(text.length)
+  const positions = new Uint32Array(text.length)
+  let length = 0
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code <= 0x20 || code === 0xa0) continue
+    // ' and its typographic twins are one.
+    codes[length] = code >= 0x41 && code <= 0x5a ? code + 0x20 : code === 0x2019 ? 0x27 : code
+    positions[length++] = i
+  }
+  return { text: new TextDecoder('utf-16le').decode(codes.subarray(0, length)), positions }
+}
+
+/** Returns every place where the words stand, in their order. */
+export function placesOf(words: string, { text, positions }: Squeezed): Span[] {
+  const wanted = squeeze(words).text
+  const spans: Span[] = []
+  for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length))
+    spans.push({ start: positions[at]!, end: positions[at + wanted.length - 1]! + 1 })
+  return spans
+}
+
+/** Returns the spans that no other one covers: of two that overlap the earlier counts, and of those the longer. */
+export function withoutOverlaps<Marked extends Span>(spans: readonly Marked[]): Marked[] {
+  const ordered = [...spans].sort((a, b) => a.start - b.start || b.end - a.end)
+  const kept: Marked[] = []
+  for (const span of ordered) {
+    const last = kept.at(-1)
+    if (last === undefined || span.start >= last.end) kept.push(span)
+  }
+  return kept
+}

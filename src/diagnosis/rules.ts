@@ -1,0 +1,23 @@
+import type { Rule } from './rule.ts'
+import { alertRules } from './rules/alerts.ts'
+import { credentialRules } from './rules/credentials.ts'
+import { fileRules } from './rules/files.ts'
+import { handshakeRules } from './rules/handshake.ts'
+import { joiningRules } from './rules/joining.ts'
+import { nameRules } from './rules/names.ts'
+import { signatureRules } from './rules/signatures.ts'
+import { timeRules } from './rules/time.ts'
+import { trustRules } from './rules/trust.ts'
+
+/** Every error that kcert explains. Where two rules have the same words, the earlier is asked first. */
+export const rules: readonly Rule[] = [
+  ...trustRules,
+  ...timeRules,
+  ...nameRules,
+  ...alertRules,
+  ...credentialRules,
+  ...fileRules,
+  ...signatureRules,
+  ...joiningRules,
+  ...handshakeRules,
+]

@@ -1,0 +1,18 @@
+import type { Found } from './found.ts'
+import { inspectCommand, nodeFolders, probeCommand } from './place.ts'
+import { type Check, check } from './rule.ts'
+
+/** Returns what to do about an error that no rule knows: look at what is served, at what lies there, and ask for better words. */
+export function unknownError(found: Found): Check[] {
+  return [
+    check(probeCommand(found), 'what is served, by whom it is trusted, and whom it lets in'),
+    ...(found.endpoints.length > 0
+      ? [check(inspectCommand(found), 'the chain that the server sends, with every problem of it')]
+      : []),
+    check(`kcert inspect ${nodeFolders}`, 'on a node: everything there that has expired or does not fit'),
+    check(
+      'kcert explain-error --help',
+      'what kcert knows; the log of the other side often says more than the side that was refused: journalctl -u kubelet, kubectl logs -n kube-system',
+    ),
+  ]
+}

@@ -1,0 +1,373 @@
+import { readDocuments } from '../../kubeconfig/documents.ts'
+import { isKubeconfig, type KubeconfigUser, readKubeconfig } from '../../kubeconfig/kubeconfig.ts'
+import { currentLinkName, datedFileName, kubeletFile } from '../../pki/kubelet.ts'
+import { type Certificate, readCertificates } from '../../x509/certificate.ts'
+import type { KubeletFacts, StoreEntry } from './facts.ts'
+import type { Finding, Fix } from './finding.ts'
+import { type JudgedPair, type Judging, judgePair, type PairFault, type Role } from './pairs.ts'
+
+// What is wrong with a kubelet's certificates, and what can be done with nothing but what lies there. The newest pair that can be used
+// is the one to go on with; where there is none, somebody has to sign.
+
+interface Examined {
+  readonly facts: KubeletFacts
+  readonly now: Date
+  readonly cas: readonly Certificate[]
+}
+
+/** Returns the findings, the worst first. Nothing is what a healthy kubelet has. */
+export async function diagnose(facts: KubeletFacts, now: Date): Promise<readonly Finding[]> {
+  const cas = facts.trustBundles.flatMap(({ content }) => certificatesIn(content)).filter(({ isCa }) => isCa)
+  const examined: Examined = { facts, now, cas }
+  const client = storeFindings(examined, 'kubelet-client')
+  const serving = facts.hasOwnServing ? [] : servingFindings(examined)
+  const findings = [
+    ...(await kubeconfigFindings(examined)),
+    ...client,
+    ...serving,
+    ...modeFindings(facts),
+    ...leftoverFindings(examined),
+  ]
+  const ranks = { critical: 0, warning: 1, info: 2 }
+  return findings.toSorted((a, b) => ranks[a.severity] - ranks[b.severity])
+}
+
+const named = ({ entries }: KubeletFacts, name: string): StoreEntry | undefined =>
+  entries.find((entry) => entry.name === name)
+
+const currentPath = ({ folder }: KubeletFacts, role: Role): string => `${folder}/${currentLinkName(role)}`
+
+function judgingOf({ facts, now, cas }: Examined, role: Role): Judging {
+  return {
+    role,
+    nowMs: now.getTime(),
+    cas,
+    ...(facts.nodeName !== undefined && { nodeName: facts.nodeName }),
+  }
+}
+
+function judged(examined: Examined, role: Role, { content }: StoreEntry): JudgedPair {
+  return content === undefined ? {} : judgePair(content, content, judgingOf(examined, role))
+}
+
+/** Path of the newest dated pair that can be used. */
+function newestUsable(examined: Examined, role: Role): string | undefined {
+  const { facts } = examined
+  const usable = facts.entries.flatMap((entry) => {
+    const file = kubeletFile(entry.name)
+    if (file?.role !== role || file.part !== 'pair' || entry.kind !== 'file') return []
+    const { leaf, fault } = judged(examined, role, entry)
+    return leaf === undefined || fault !== undefined ? [] : [{ name: entry.name, leaf }]
+  })
+  const [newest] = usable.toSorted(
+    (a, b) => b.leaf.notBeforeMs - a.leaf.notBeforeMs || (a.name < b.name ? 1 : -1),
+  )
+  return newest && `${facts.folder}/${newest.name}`
+}
+
+/** The current pair of a role, when it can be used. */
+function isSound(examined: Examined, role: Role): boolean {
+  const entry = named(examined.facts, currentLinkName(role))
+  if (entry?.kind !== 'link' || entry.content === undefined) return false
+  const { leaf, fault } = judged(examined, role, entry)
+  return leaf !== undefined && fault === undefined
+}
+
+function storeFindings(examined: Examined, role: Role): Finding[] {
+  const { facts } = examined
+  const path = currentPath(facts, role)
+  const entry = named(facts, currentLinkName(role))
+  const other = newestUsable(examined, role)
+  const relink: readonly Fix[] | undefined =
+    other === undefined ? undefined : [{ kind: 'link', path, to: other }]
+  const finding = (id: Finding['id'], what: string, why: string, fixes = relink): Finding => ({
+    ...{ id, severity: 'critical', path, what, why },
+    next: fixes === undefined ? withoutPair(facts, role) : fixText(fixes[0]!),
+    ...(fixes && { fixes }),
+  })
+  if (entry === undefined) {
+    const hasPairs = facts.entries.some(
+      ({ name }) => kubeletFile(name)?.role === role && kubeletFile(name)?.part === 'pair',
+    )
+    const isNamed = facts.kubeconfig?.text.includes(path) === true && role === 'kubelet-client'
+    if (!hasPairs && !isNamed) return []
+    return [
+      finding(
+        'LINK_MISSING',
+        'the link is missing',
+        'the kubelet takes its certificate from it and from nothing else',
+      ),
+    ]
+  }
+  if (entry.kind === 'link') {
+    if (entry.content === undefined)
+      return [
+        finding(
+          'LINK_DANGLING',
+          `the link leads to ${entry.linkTarget}, which is not there`,
+          'the kubelet finds no certificate',
+        ),
+      ]
+    return pairFindings(examined, role, entry, finding)
+  }
+  const { leaf, fault } = judged(examined, role, entry)
+  const adopt: readonly Fix[] | undefined =
+    leaf === undefined || fault !== undefined
+      ? relink
+      : [{ kind: 'adopt', path, to: adoptedPath(facts, role, leaf) }]
+  return [
+    finding(
+      'LINK_IS_FILE',
+      'it is a regular file',
+      'the kubelet wants a link there, and does not start with anything else',
+      adopt,
+    ),
+  ]
+}
+
+function pairFindings(
+  examined: Examined,
+  role: Role,
+  entry: StoreEntry,
+  finding: (id: Finding['id'], what: string, why: string) => Finding,
+): Finding[] {
+  const { now, facts } = examined
+  const { leaf, fault } = judged(examined, role, entry)
+  if (fault !== undefined) return [finding(fault.id, fault.what, fault.why)]
+  if (leaf === undefined) return []
+  const overdueMs = leaf.notBeforeMs + (leaf.notAfterMs - leaf.notBeforeMs) * 0.9
+  if (now.getTime() < overdueMs) return []
+  return [
+    {
+      ...{ id: 'RENEWAL_OVERDUE', severity: 'warning', path: currentPath(facts, role) },
+      what: `it ends at ${leaf.notAfter.toISOString()} and is not renewed`,
+      why: 'a kubelet asks for another after 70 to 90 % of its life; this one is past that',
+      next: 'kcert csr list shows whether its request waits; rotateCertificates in its configuration must be true',
+    },
+  ]
+}
+
+/** A name after the time of the certificate, so that the order of names stays that of the pairs. */
+function adoptedPath(facts: KubeletFacts, role: Role, { notBefore }: Certificate): string {
+  for (let seconds = 0; ; seconds++) {
+    const name = datedFileName(role, new Date(notBefore.getTime() + seconds * 1000))
+    if (named(facts, name) === undefined) return `${facts.folder}/${name}`
+  }
+}
+
+function withoutPair({ node, hasBootstrapKubeconfig }: KubeletFacts, role: Role): string {
+  if (role === 'kubelet-serving')
+    return 'remove it and restart the kubelet: it asks for a new one; approve it: kcert csr list'
+  return hasBootstrapKubeconfig
+    ? 'remove kubelet.conf and restart the kubelet: it asks for a new one by bootstrap-kubelet.conf'
+    : `no usable pair is left here: kcert renew kubelet.conf --node ${node} --inventory kcert.yaml, where the CA's key is; or join the node anew`
+}
+
+function servingFindings(examined: Examined): Finding[] {
+  const { facts } = examined
+  if (!facts.asksForServing) return selfSignedFindings(examined)
+  const found = storeFindings(examined, 'kubelet-serving')
+  const hasAny = named(facts, currentLinkName('kubelet-serving')) !== undefined
+  if (found.length > 0 || hasAny) return found
+  return [
+    {
+      ...{ id: 'SERVING_MISSING', severity: 'warning', path: currentPath(facts, 'kubelet-serving') },
+      what: 'the kubelet has no serving certificate of the cluster',
+      why: 'serverTLSBootstrap is on, and nobody has approved its request; logs and exec fail',
+      next: 'kcert csr list --signer kubernetes.io/kubelet-serving, then kcert csr approve --policy builtin',
+    },
+  ]
+}
+
+/** What a kubelet makes for itself at its first start, and never looks at again. */
+function selfSignedFindings({ facts, now }: Examined): Finding[] {
+  const [certificate, key] = [named(facts, 'kubelet.crt'), named(facts, 'kubelet.key')]
+  if (certificate?.content === undefined || key?.content === undefined) return []
+  const judging = { role: 'kubelet-serving', nowMs: now.getTime(), cas: [] } as const
+  const { fault } = judgePair(certificate.content, key.content, judging)
+  // Its subject is the node's own business.
+  if (fault === undefined || !isAboutUse(fault)) return []
+  const files = ['kubelet.crt', 'kubelet.key'].map((name) => `${facts.folder}/${name}`)
+  return [
+    {
+      ...{ id: 'SELF_SIGNED_UNUSABLE', severity: fault.id === 'EXPIRED' ? 'warning' : 'critical' },
+      ...{ path: files[0]!, what: `the kubelet's own serving certificate: ${fault.what}` },
+      why: fault.id === 'EXPIRED' ? 'the kubelet goes on serving it, and never makes another' : fault.why,
+      next: 'without them the kubelet makes both anew at its next start',
+      fixes: files.map((path) => ({ kind: 'remove', path })),
+    },
+  ]
+}
+
+function isAboutUse({ id }: PairFault): boolean {
+  return id === 'PAIR_MISMATCH' || id === 'UNREADABLE' || id === 'EXPIRED'
+}
+
+async function kubeconfigFindings(examined: Examined): Promise<Finding[]> {
+  const { facts } = examined
+  const { kubeconfig, kubeconfigPath: path } = facts
+  if (kubeconfig === undefined) {
+    const next = facts.hasBootstrapKubeconfig
+      ? 'restart the kubelet: it makes one by bootstrap-kubelet.conf'
+      : 'on a control plane: kubeadm init phase kubeconfig kubelet; or join the node anew'
+    return [
+      {
+        ...{ id: 'KUBECONFIG_MISSING', severity: 'critical', path, next },
+        what: 'there is no kubeconfig',
+        why: 'the kubelet knows no API server',
+      },
+    ]
+  }
+  const user = await userOf(kubeconfig.text)
+  if (user === undefined) {
+    return [
+      {
+        ...{ id: 'KUBECONFIG_UNREADABLE', severity: 'critical', path },
+        what: 'it cannot be read, or has no user',
+        why: 'the kubelet does not start with it',
+        next: `kcert inspect ${path} says where it is malformed`,
+      },
+    ]
+  }
+  return userFindings(examined, user)
+}
+
+function userFindings(examined: Examined, user: KubeconfigUser): Finding[] {
+  const { facts } = examined
+  const { kubeconfigPath: path } = facts
+  const { name, clientCertificate, clientKey } = user
+  if (clientCertificate === undefined) return []
+  const to = currentPath(facts, 'kubelet-client')
+  const absolute = (file: string): string =>
+    file.startsWith('/') ? file : `${path.slice(0, path.lastIndexOf('/'))}/${file}`
+  const isCurrent = [clientCertificate, clientKey].every(
+    (one) => one?.data === undefined && one?.file !== undefined && absolute(one.file) === to,
+  )
+  if (isCurrent) return []
+  const certificates = clientCertificate.data ?? facts.named.get(absolute(clientCertificate.file ?? ''))
+  const key = clientKey?.data ?? facts.named.get(absolute(clientKey?.file ?? ''))
+  const nothing = new Uint8Array()
+  const { fault } = judgePair(certificates ?? nothing, key ?? nothing, judgingOf(examined, 'kubelet-client'))
+  const hasStore = facts.entries.some(({ name: its }) => kubeletFile(its)?.role === 'kubelet-client')
+  // A certificate that somebody else brings is no fault while it is good.
+  if (!hasStore && fault === undefined) return []
+  const isSafe = isSound(examined, 'kubelet-client')
+  const embeds = clientCertificate.data !== undefined || clientKey?.data !== undefined
+  const where = embeds ? 'data of its own' : `the file ${clientCertificate.file}`
+  return [
+    {
+      ...{ id: embeds ? 'KUBECONFIG_EMBEDS' : 'KUBECONFIG_ELSEWHERE', path },
+      severity: fault === undefined ? 'warning' : 'critical',
+      what: `user ${name} shows ${where} instead of ${to}${fault === undefined ? '' : `: ${fault.what}`}`,
+      why: 'what the kubelet renews never comes there, and at its start it goes by that',
+      next: isSafe
+        ? `client-certificate and client-key of the user: ${to}`
+        : 'mend the store first; then this can be pointed at it',
+      ...(isSafe && { fixes: [{ kind: 'point', path, user: name, to } as const] }),
+    },
+  ]
+}
+
+/** The user of the current context, else the first one. */
+async function userOf(text: string): Promise<KubeconfigUser | undefined> {
+  try {
+    const [root] = (await readDocuments(text)).documents
+    if (root === undefined || !isKubeconfig(root)) return undefined
+    const { users, contexts, currentContext } = readKubeconfig(root)
+    const context = contexts.find(({ name }) => name === currentContext)
+    return users.find(({ name }) => name === context?.user) ?? users[0]
+  } catch {
+    return undefined
+  }
+}
+
+const others = 0o077
+
+function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts): Finding[] {
+  const exposed = (path: string, mode: number): Finding => ({
+    ...{ id: 'KEY_EXPOSED', severity: 'critical', path },
+    what: `its mode is ${modeText(mode)}`,
+    why: 'it holds a private key, and others than root may read or change it',
+    next: `chmod 600 ${path}; whoever has read it has the node's identity until it ends: kcert renew kubelet.conf`,
+    fixes: [{ kind: 'mode', path, mode: 0o600 }],
+  })
+  const holdsKey = ({ name }: StoreEntry): boolean => {
+    const part = kubeletFile(name)?.part
+    return part !== undefined && part !== 'self-signed'
+  }
+  const files = entries
+    .filter((entry) => entry.kind === 'file' && holdsKey(entry) && (entry.mode & others) !== 0)
+    .map(({ name, mode }) => exposed(`${folder}/${name}`, mode))
+  const isSecret = /^\s*(?:client-key-data|token):\s*\S/m.test(kubeconfig?.text ?? '')
+  if (isSecret && kubeconfig !== undefined && (kubeconfig.mode & others) !== 0)
+    files.push(exposed(kubeconfig.path, kubeconfig.mode))
+  if (folderMode === undefined || (folderMode & 0o022) === 0) return files
+  return [
+    ...files,
+    {
+      ...{ id: 'FOLDER_WRITABLE', severity: 'critical' },
+      path: folder,
+      what: `its mode is ${modeText(folderMode)}`,
+      why: 'others than root may put a certificate of theirs there',
+      next: `chmod 755 ${folder}, after a look at what is in it`,
+    },
+  ]
+}
+
+function modeText(mode: number): string {
+  return (mode & 0o7777).toString(8).padStart(4, '0')
+}
+
+function leftoverFindings(examined: Examined): Finding[] {
+  const { facts } = examined
+  const found: Finding[] = []
+  for (const { name, kind } of facts.entries) {
+    const file = kubeletFile(name)
+    if (file === undefined || !(file.part === 'updated' || file.part === 'bootstrap-key')) continue
+    const path = `${facts.folder}/${name}`
+    const isSafe = isSound(examined, file.role)
+    const stops = file.part === 'updated' && kind !== 'link'
+    found.push({
+      ...{ id: 'LEFTOVER', severity: stops ? 'critical' : 'info', path },
+      what:
+        file.part === 'updated'
+          ? 'a change of the link that was not ended'
+          : 'the key of a request that was not ended',
+      why: stops
+        ? 'it is no link, and the kubelet does not start with anything else of that name'
+        : 'the kubelet takes it away when it ends what it began',
+      next: isSafe
+        ? `rm ${path}: the current pair is good`
+        : 'mend the current pair first: this may be what is needed for it',
+      ...(isSafe && { fixes: [{ kind: 'remove', path }] }),
+    })
+  }
+  if (facts.hasBootstrapKubeconfig && isSound(examined, 'kubelet-client')) {
+    found.push({
+      ...{ id: 'BOOTSTRAP_LEFT', severity: 'info', path: '/etc/kubernetes/bootstrap-kubelet.conf' },
+      what: 'the kubeconfig with which the node joined is still there',
+      why: 'its token may still let somebody join a node',
+      next: 'remove it; kubeadm does once a node has joined',
+    })
+  }
+  return found
+}
+
+function fixText(fix: Fix): string {
+  switch (fix.kind) {
+    case 'link':
+      return `ln -sfn ${fix.to} ${fix.path}, and restart the kubelet`
+    case 'adopt':
+      return `mv ${fix.path} ${fix.to} and ln -s ${fix.to} ${fix.path}, and restart the kubelet`
+    default:
+      return ''
+  }
+}
+
+function certificatesIn(content: Uint8Array): readonly Certificate[] {
+  try {
+    return readCertificates(content)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,147 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
+import { type Certificate, readCertificates } from '../../x509/certificate.ts'
+import { readPrivateKeyFile } from '../../x509/keys.ts'
+import { verifySignature } from '../../x509/signature.ts'
+
+export type Role = 'kubelet-client' | 'kubelet-serving'
+
+export const faultIds = [
+  'UNREADABLE',
+  'PAIR_MISMATCH',
+  'WRONG_CA',
+  'WRONG_IDENTITY',
+  'WRONG_USAGE',
+  'EXPIRED',
+  'NOT_YET_VALID',
+] as const
+
+/** Why a kubelet cannot use a certificate and its key. */
+export interface PairFault {
+  readonly id: (typeof faultIds)[number]
+  /** Fragments. */
+  readonly what: string
+  readonly why: string
+}
+
+export interface JudgedPair {
+  readonly leaf?: Certificate
+  readonly fault?: PairFault
+}
+
+export interface Judging {
+  readonly role: Role
+  readonly nowMs: number
+  /** Empty where no CA is known: then nothing is said of signatures. */
+  readonly cas: readonly Certificate[]
+  readonly nodeName?: string
+}
+
+/** Returns the first thing for which a kubelet, or whoever talks to it, would refuse these two. */
+export function judgePair(certificates: Uint8Array, key: Uint8Array, judging: Judging): JudgedPair {
+  const leaf = readLeaf(certificates)
+  if (leaf === undefined) {
+    return {
+      fault: {
+        id: 'UNREADABLE',
+        what: 'no certificate can be read',
+        why: 'it is cut off, empty, or something else',
+      },
+    }
+  }
+  const fault =
+    keyFault(leaf, key) ?? caFault(leaf, judging) ?? nameFault(leaf, judging) ?? timeFault(leaf, judging)
+  return { leaf, ...(fault && { fault }) }
+}
+
+function readLeaf(bytes: Uint8Array): Certificate | undefined {
+  try {
+    return readCertificates(bytes)[0]
+  } catch {
+    return undefined
+  }
+}
+
+function readKey(bytes: Uint8Array): KeyObject | undefined {
+  try {
+    return readPrivateKeyFile(bytes).keyObject
+  } catch {
+    return undefined
+  }
+}
+
+function keyFault(leaf: Certificate, bytes: Uint8Array): PairFault | undefined {
+  const key = readKey(bytes)
+  if (key === undefined)
+    return {
+      id: 'UNREADABLE',
+      what: 'no private key can be read',
+      why: 'the kubelet wants certificate and key together',
+    }
+  const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
+  if (spki.equals(leaf.publicKey.spki)) return undefined
+  return {
+    id: 'PAIR_MISMATCH',
+    what: 'certificate and key do not belong together',
+    why: 'the kubelet refuses the file, and does not start',
+  }
+}
+
+function caFault(leaf: Certificate, { cas, role }: Judging): PairFault | undefined {
+  if (cas.length === 0 || cas.some((ca) => verifySignature(leaf, ca.publicKey).ok)) return undefined
+  return {
+    id: 'WRONG_CA',
+    what: `no CA that this node knows has signed it (issuer ${leaf.issuer.text})`,
+    why:
+      role === 'kubelet-client'
+        ? 'the API server answers 401 to a client of another CA'
+        : 'an API server with --kubelet-certificate-authority refuses it: no logs, no exec',
+  }
+}
+
+function nameFault(leaf: Certificate, { role, nodeName }: Judging): PairFault | undefined {
+  const values = (type: string): string[] =>
+    leaf.subject.rdns.flat().flatMap((one) => (one.type === type ? [one.value] : []))
+  const [commonName = ''] = values('CN')
+  if (!commonName.startsWith(nodeUserPrefix) || !values('O').includes(nodeGroup)) {
+    return {
+      id: 'WRONG_IDENTITY',
+      what: `it is for ${leaf.subject.text}`,
+      why: `a kubelet's is for CN=${nodeUserPrefix}<name>, O=${nodeGroup}`,
+    }
+  }
+  if (nodeName !== undefined && commonName !== nodeUserPrefix + nodeName) {
+    return {
+      id: 'WRONG_IDENTITY',
+      what: `it is for ${commonName}, and this node is ${nodeName}`,
+      why: 'the node authorizer lets each kubelet touch its own Node alone; files of another machine were copied here',
+    }
+  }
+  const usage = role === 'kubelet-client' ? 'clientAuth' : 'serverAuth'
+  const { extendedKeyUsage } = leaf
+  if (extendedKeyUsage === undefined || extendedKeyUsage.length === 0 || extendedKeyUsage.includes(usage))
+    return undefined
+  return {
+    id: 'WRONG_USAGE',
+    what: `it may not be used for ${usage}`,
+    why: `it is for ${extendedKeyUsage.join(', ')}`,
+  }
+}
+
+function timeFault(
+  { notAfterMs, notAfter, notBeforeMs, notBefore }: Certificate,
+  { nowMs }: Judging,
+): PairFault | undefined {
+  if (notAfterMs <= nowMs)
+    return {
+      id: 'EXPIRED',
+      what: `it has expired at ${notAfter.toISOString()}`,
+      why: 'nobody accepts it any more',
+    }
+  if (notBeforeMs <= nowMs) return undefined
+  return {
+    id: 'NOT_YET_VALID',
+    what: `it begins at ${notBefore.toISOString()}`,
+    why: "the node's clock is behind, or its signer's ahead",
+  }
+}

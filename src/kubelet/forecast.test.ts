@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest'
+import {
+  type ControllerManagerFacts,
+  forecastOf,
+  type KubeletFacts,
+  type SeenCertificate,
+} from './forecast.ts'
+
+const day = 86_400_000
+const now = new Date('2026-11-21T22:00:00Z')
+const year: ControllerManagerFacts = { node: 'cp1', place: 'pod/kcm', clusterSigningDurationMs: 365 * day }
+
+function seen(over: Partial<SeenCertificate> = {}): SeenCertificate {
+  const begin = now.getTime() - 10 * day
+  return {
+    usage: 'client',
+    source: 'file',
+    notBeforeMs: begin,
+    notAfterMs: begin + 100 * day,
+    isSelfSigned: false,
+    ...over,
+  }
+}
+
+function kubelet(certificates: readonly SeenCertificate[], over: Partial<KubeletFacts> = {}): KubeletFacts {
+  const configuration = { rotateCertificates: true, serverTlsBootstrap: true }
+  return { name: 'w1', configuration, certificates, pending: [], unread: [], ...over }
+}
+
+const certificateOf = (facts: KubeletFacts, managers = [year]) =>
+  forecastOf([facts], managers, now).nodes[0]!.certificates[0]!
+const findingsOf = (facts: KubeletFacts, managers = [year]) =>
+  forecastOf([facts], managers, now).findings.map(({ id, isProblem }) => (isProblem ? `${id}!` : id))
+
+const agedBy = (days: number) => {
+  const notBeforeMs = now.getTime() - days * day
+  return seen({ notBeforeMs, notAfterMs: notBeforeMs + 100 * day })
+}
+const serving = seen({ usage: 'serving' })
+
+test.each([
+  [10, 'waiting', []],
+  [69.9, 'waiting', []],
+  [70, 'due', []],
+  [90, 'due', []],
+  [90.1, 'overdue', ['overdue!']],
+  [100.1, 'expired', ['expired!']],
+])('after %d of 100 days a client certificate is %s', (days, state, findings) => {
+  const facts = kubelet([agedBy(days), serving])
+  expect(certificateOf(facts).state).toBe(state)
+  expect(findingsOf(facts)).toEqual(findings)
+})
+
+test('it is renewed between 70 and 90 % of its life', () => {
+  expect(certificateOf(kubelet([agedBy(10)])).renewal).toEqual({
+    earliest: '2027-01-20T22:00:00Z',
+    latest: '2027-02-09T22:00:00Z',
+    isEstimate: false,
+  })
+})
+
+test.each([
+  [365 * day, 365 * day],
+  // kube-controller-manager adds five minutes at the front of short ones.
+  [3_600_000, 3_900_000],
+])(
+  'of one whose end alone is known, the beginning is counted back by the signing duration: %d ms',
+  (signingMs, lifeMs) => {
+    const notAfterMs = now.getTime() + 0.5 * lifeMs
+    const certificate = seen({ source: 'metric', notBeforeMs: undefined, notAfterMs })
+    const managers = [{ ...year, clusterSigningDurationMs: signingMs }]
+    const { renewal } = certificateOf(kubelet([certificate]), managers)
+    expect(renewal).toMatchObject({ isEstimate: true })
+    expect(Math.abs(Date.parse(renewal!.earliest) - (now.getTime() + 0.2 * lifeMs))).toBeLessThan(1000)
+  },
+)
+
+test('without rotateCertificates the client certificate is never renewed, which is a problem', () => {
+  const facts = kubelet([seen(), serving], {
+    configuration: { rotateCertificates: false, serverTlsBootstrap: true },
+  })
+  expect(certificateOf(facts)).toMatchObject({ state: 'never' })
+  expect(certificateOf(facts).renewal).toBeUndefined()
+  expect(findingsOf(facts)).toEqual(['rotation-off!'])
+})
+
+test.each([
+  ['self-signed', { isSelfSigned: true }, {}, ['serving-self-signed']],
+  ['of its own file', {}, { tlsCertFile: '/etc/tls.crt' }, []],
+  ['of a cluster that does not bootstrap it', {}, { serverTlsBootstrap: false }, []],
+])('a serving certificate that is %s is never renewed', (_, over, configuration, findings) => {
+  const facts = kubelet([seen({ usage: 'serving', ...over })], {
+    configuration: { rotateCertificates: true, serverTlsBootstrap: true, ...configuration },
+  })
+  expect(certificateOf(facts).state).toBe('never')
+  expect(findingsOf(facts)).toEqual(findings)
+})
+
+test('a kubelet that asks for a serving certificate and has none is a problem, with its request', () => {
+  const pending = [
+    { name: 'csr-x', usage: 'serving', state: 'pending', creationTimestamp: '2026-11-21T21:40:00Z' } as const,
+  ]
+  const facts = kubelet([seen()], { pending })
+  expect(findingsOf(facts)).toEqual(['no-serving-certificate!', 'request-waits!'])
+  const young = [{ ...pending[0]!, creationTimestamp: '2026-11-21T21:59:00Z' }]
+  expect(findingsOf(kubelet([seen(), serving], { pending: young }))).toEqual(['request-waits'])
+})
+
+test.each([
+  ['150s', 150_000, ['signing-duration-short!']],
+  ['10m', 600_000, ['signing-duration-short!']],
+  ['1h', 3_600_000, []],
+])('a signing duration of %s', (_, clusterSigningDurationMs, findings) => {
+  expect(findingsOf(kubelet([seen(), serving]), [{ ...year, clusterSigningDurationMs }])).toEqual(findings)
+})
+
+test('control planes that sign for different lives, and none that was seen, are worth a note', () => {
+  const facts = kubelet([seen(), serving])
+  expect(findingsOf(facts, [year, { ...year, clusterSigningDurationMs: 30 * day }])).toEqual([
+    'signing-durations-differ',
+  ])
+  expect(findingsOf(facts, [])).toEqual(['controller-manager-not-seen'])
+})
+
+test('what could not be read is said, and what is not known counts as set', () => {
+  const facts = kubelet([seen()], {
+    configuration: undefined,
+    unread: ['its configuration could not be read: 403'],
+  })
+  expect(certificateOf(facts).state).toBe('waiting')
+  expect(findingsOf(facts)).toEqual(['not-read'])
+})

@@ -1,0 +1,280 @@
+import { flagsOf } from '../pki/component-flags.ts'
+import { formatDuration, parseDuration } from '../pki/duration.ts'
+import { kubeletRotationWindow } from '../pki/kubelet.ts'
+import { rfc3339 } from '../pki/rfc3339.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import type { ForecastCertificate, ForecastFinding, ForecastNode, ForecastReport } from './forecast-report.ts'
+
+/** What is known of one node's kubelet. */
+export interface KubeletFacts {
+  readonly name: string
+  /** Undefined where it could not be read. */
+  readonly configuration:
+    | {
+        readonly rotateCertificates?: boolean | undefined
+        readonly serverTlsBootstrap?: boolean | undefined
+        readonly tlsCertFile?: string | undefined
+      }
+    | undefined
+  readonly certificates: readonly SeenCertificate[]
+  readonly pending: ForecastNode['pending']
+  /** What could not be looked at, and why. */
+  readonly unread: readonly string[]
+}
+
+export interface SeenCertificate {
+  readonly usage: 'client' | 'serving'
+  readonly source: ForecastCertificate['source']
+  readonly place?: string
+  /** Undefined where only its end is known. */
+  readonly notBeforeMs: number | undefined
+  readonly notAfterMs: number
+  readonly subject?: string
+  readonly isSelfSigned: boolean
+}
+
+export interface ControllerManagerFacts {
+  readonly node?: string
+  readonly place: string
+  readonly clusterSigningDurationMs: number
+}
+
+/** kube-controller-manager's own, where the flag is not set. */
+const defaultSigningDurationMs = 8760 * 3_600_000
+
+/** Returns for how long kube-controller-manager signs with this command line. Throws KCERT_USAGE for what Go would not read. */
+export function signingDurationMs(argv: readonly string[]): number {
+  const flag = flagsOf(argv)['cluster-signing-duration']
+  return flag === undefined ? defaultSigningDurationMs : parseDuration(flag, '--cluster-signing-duration')
+}
+
+/** By so much kube-controller-manager puts notBefore back; of lives from eight hours on it takes it off their end. */
+const backdateMs = 5 * 60_000
+const shortLifeMs = 8 * 3_600_000
+
+/** Returns a certificate that was read, as the forecast looks at it. */
+export function seenCertificate(
+  certificate: Certificate,
+  seen: Pick<SeenCertificate, 'usage' | 'source' | 'place'>,
+): SeenCertificate {
+  const { notBeforeMs, notAfterMs, subject, issuer, isSelfIssued } = certificate
+  // The kubelet's own CA for one certificate: "w1-ca@1795298400".
+  const isSelfSigned = isSelfIssued || /-ca@\d+$/.test(issuer.commonName ?? '')
+  return { ...seen, notBeforeMs, notAfterMs, subject: subject.text, isSelfSigned }
+}
+
+/** Returns when each certificate will be renewed, and what stands against it. */
+export function forecastOf(
+  kubelets: readonly KubeletFacts[],
+  controllerManagers: readonly ControllerManagerFacts[],
+  now: Date,
+): ForecastReport {
+  const signingMs = Math.min(...controllerManagers.map((one) => one.clusterSigningDurationMs))
+  const lifeMs = lifeOf(controllerManagers.length === 0 ? defaultSigningDurationMs : signingMs)
+  const nodes = kubelets
+    .map((facts) => nodeOf(facts, lifeMs, now))
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'KubeletForecast',
+    generatedAt: rfc3339(now),
+    nodes,
+    controllerManagers: controllerManagers.map(({ clusterSigningDurationMs, ...where }) => ({
+      ...where,
+      clusterSigningDuration: formatDuration(clusterSigningDurationMs),
+    })),
+    findings: [
+      ...durationFindings(controllerManagers),
+      ...nodes.flatMap((node) => nodeFindings(node, now)),
+      ...kubelets.flatMap(({ name, unread }) =>
+        unread.map((detail) => ({ id: 'not-read', node: name, isProblem: false, detail })),
+      ),
+    ],
+  }
+}
+
+/** The whole life of a certificate that is signed for so long. */
+function lifeOf(signingDurationMs: number): number {
+  return signingDurationMs < shortLifeMs ? signingDurationMs + backdateMs : signingDurationMs
+}
+
+function nodeOf(
+  { name, configuration, certificates, pending }: KubeletFacts,
+  lifeMs: number,
+  now: Date,
+): ForecastNode {
+  const { rotateCertificates, serverTlsBootstrap, tlsCertFile } = configuration ?? {}
+  return {
+    name,
+    ...(rotateCertificates === undefined ? {} : { rotateCertificates }),
+    ...(serverTlsBootstrap === undefined ? {} : { serverTlsBootstrap }),
+    ...(tlsCertFile ? { tlsCertFile } : {}),
+    certificates: certificates.map((seen) =>
+      certificateOf(seen, isRenewed(seen, configuration), lifeMs, now),
+    ),
+    pending: [...pending],
+  }
+}
+
+/** What is not known counts as set: who has a store of certificates has most likely asked for one. */
+function isRenewed(
+  { usage, isSelfSigned }: SeenCertificate,
+  configuration: KubeletFacts['configuration'],
+): boolean {
+  if (usage === 'client') return configuration?.rotateCertificates !== false
+  return !isSelfSigned && configuration?.serverTlsBootstrap !== false && !configuration?.tlsCertFile
+}
+
+function certificateOf(
+  { notBeforeMs, notAfterMs, place, subject, usage, source, isSelfSigned }: SeenCertificate,
+  renewed: boolean,
+  lifeMs: number,
+  now: Date,
+): ForecastCertificate {
+  const begin = new Date(notBeforeMs ?? notAfterMs - lifeMs)
+  const { earliest, latest } = kubeletRotationWindow(begin, new Date(notAfterMs))
+  const state =
+    now.getTime() > notAfterMs
+      ? 'expired'
+      : !renewed
+        ? 'never'
+        : now > latest
+          ? 'overdue'
+          : now >= earliest
+            ? 'due'
+            : 'waiting'
+  return {
+    usage,
+    source,
+    ...(place === undefined ? {} : { place }),
+    ...(subject === undefined ? {} : { subject }),
+    ...(notBeforeMs === undefined ? {} : { notBefore: rfc3339(begin) }),
+    notAfter: rfc3339(new Date(notAfterMs)),
+    isSelfSigned,
+    state,
+    ...(renewed
+      ? {
+          renewal: {
+            earliest: rfc3339(earliest),
+            latest: rfc3339(latest),
+            isEstimate: notBeforeMs === undefined,
+          },
+        }
+      : {}),
+  }
+}
+
+function durationFindings(controllerManagers: readonly ControllerManagerFacts[]): ForecastFinding[] {
+  const [one] = controllerManagers
+  if (one === undefined)
+    return [
+      {
+        id: 'controller-manager-not-seen',
+        isProblem: false,
+        detail: 'how long certificates are signed for is not known: kube-controller-manager was not found',
+        next: 'name its manifest, a kubeconfig that may list pods of kube-system, or an inventory; 8760h is assumed',
+      },
+    ]
+  const durations = new Set(controllerManagers.map((each) => each.clusterSigningDurationMs))
+  const shortest = Math.min(...durations)
+  const firstRenewalMs = lifeOf(shortest) * 0.7 - (shortest < shortLifeMs ? backdateMs : 0)
+  return [
+    ...(durations.size > 1
+      ? [
+          {
+            id: 'signing-durations-differ',
+            isProblem: false,
+            detail: `--cluster-signing-duration is not the same on each control plane: ${[...durations].map(formatDuration).join(', ')}; it depends on the leader how long a certificate lasts`,
+            next: 'set it alike in /etc/kubernetes/manifests/kube-controller-manager.yaml of each',
+          },
+        ]
+      : []),
+    ...(firstRenewalMs < 10 * 60_000
+      ? [
+          {
+            id: 'signing-duration-short',
+            isProblem: true,
+            detail: `--cluster-signing-duration=${formatDuration(shortest)}: certificates begin five minutes back, so kubelets ask for the next ${firstRenewalMs <= 0 ? 'at once, again and again' : `after ${formatDuration(firstRenewalMs)} already`}`,
+            next: 'set --cluster-signing-duration to an hour or more in the manifest of kube-controller-manager',
+          },
+        ]
+      : []),
+  ]
+}
+
+function nodeFindings(node: ForecastNode, now: Date): ForecastFinding[] {
+  const { name, rotateCertificates, serverTlsBootstrap, tlsCertFile, certificates, pending } = node
+  const serving = certificates.find(({ usage }) => usage === 'serving')
+  const found: ForecastFinding[] = certificates.flatMap((certificate) =>
+    lateFindings(name, certificate, pending),
+  )
+  if (rotateCertificates === false)
+    found.push({
+      id: 'rotation-off',
+      node: name,
+      isProblem: true,
+      detail:
+        'rotateCertificates is off: the kubelet cannot reach the API server once its client certificate has ended',
+      next: 'set rotateCertificates: true in /var/lib/kubelet/config.yaml, and restart the kubelet',
+    })
+  if (serverTlsBootstrap === true && serving === undefined)
+    found.push({
+      id: 'no-serving-certificate',
+      node: name,
+      isProblem: true,
+      detail: 'serverTLSBootstrap is on, and no certificate is served: logs and exec fail',
+      next: pending.some(({ usage }) => usage === 'serving')
+        ? 'kcert csr approve --policy kubelet-serving'
+        : `kcert csr list --signer kubernetes.io/kubelet-serving`,
+    })
+  if (serving?.isSelfSigned && !tlsCertFile)
+    found.push({
+      id: 'serving-self-signed',
+      node: name,
+      isProblem: false,
+      detail:
+        'what it serves it has signed itself: nobody can verify it, and it is not renewed, not even by a restart',
+      next: 'set serverTLSBootstrap: true, with an approver: docs/guides/approve-kubelet-serving.md',
+    })
+  for (const request of pending) {
+    const ageMs = now.getTime() - Date.parse(request.creationTimestamp ?? '')
+    found.push({
+      id: 'request-waits',
+      node: name,
+      isProblem: ageMs > waitingLongMs,
+      detail: `its request ${request.name} for a ${request.usage} certificate ${request.state === 'pending' ? 'waits for its approval' : 'is approved, and not signed yet'}`,
+      next:
+        request.state === 'pending' ? `kcert csr check ${request.name}` : `kcert csr explain ${request.name}`,
+    })
+  }
+  return found
+}
+
+/** A kubelet gives a request up after this long, and makes another. */
+const waitingLongMs = 15 * 60_000
+
+function lateFindings(
+  node: string,
+  { usage, state, notAfter, renewal }: ForecastCertificate,
+  pending: ForecastNode['pending'],
+): ForecastFinding[] {
+  if (state !== 'expired' && state !== 'overdue') return []
+  const request = pending.find((one) => one.usage === usage)
+  const isExpired = state === 'expired'
+  return [
+    {
+      id: isExpired ? 'expired' : 'overdue',
+      node,
+      isProblem: true,
+      detail: isExpired
+        ? `its ${usage} certificate expired at ${notAfter}`
+        : `its ${usage} certificate should have been renewed by ${renewal?.latest}, and ends at ${notAfter}`,
+      next:
+        request !== undefined
+          ? `kcert csr explain ${request.name}`
+          : isExpired && usage === 'client'
+            ? `journalctl -u kubelet on ${node}; kcert kubelet doctor there`
+            : `journalctl -u kubelet on ${node}: the manager says why it got no certificate`,
+    },
+  ]
+}

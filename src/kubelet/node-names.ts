@@ -1,0 +1,26 @@
+import { formatIp, parseIp } from '../x509/ip.ts'
+
+/** An address of a Node's status. */
+export interface NodeAddress {
+  readonly type: string
+  readonly address: string
+}
+
+/**
+ * Returns the names that a kubelet asks for its serving certificate: those of its Node's addresses, sorted. Undefined while the Node has no
+ * IP address: the kubelet waits then (k8s.io/kubernetes pkg/kubelet/certificate/kubelet.go).
+ */
+export function servingNames(
+  addresses: readonly NodeAddress[],
+): { readonly dns: readonly string[]; readonly ip: readonly string[] } | undefined {
+  const dns = new Set<string>()
+  const ip = new Set<string>()
+  for (const { type, address } of addresses) {
+    const octets = parseIp(address)
+    const isName = ['Hostname', 'InternalDNS', 'ExternalDNS'].includes(type)
+    const isAddress = ['Hostname', 'InternalIP', 'ExternalIP'].includes(type)
+    if (octets !== undefined && isAddress) ip.add(formatIp(octets))
+    else if (isName && address !== '') dns.add(address)
+  }
+  return ip.size === 0 ? undefined : { dns: [...dns].sort(), ip: [...ip].sort() }
+}

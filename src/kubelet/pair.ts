@@ -1,0 +1,74 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { type Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import { isPrivateKeyLabel, type PrivateKeyInfo, readPrivateKey } from '../x509/keys.ts'
+import { isCertificateLabel, type PemBlock, readPem, writePem } from '../x509/pem.ts'
+import type { HeldCertificate } from './template.ts'
+
+/** A certificate, leaf first, and its private key. */
+export interface Pair {
+  readonly chain: readonly [Certificate, ...Certificate[]]
+  readonly key: PrivateKeyInfo
+}
+
+/**
+ * Returns the pair in the PEM text of one file, or of two behind each other: certificates, and the first private key, as Go's
+ * tls.X509KeyPair takes them. Throws KCERT_PAIR_UNFIT when one is missing, damaged, or does not belong to the other.
+ */
+export function readPair(pem: Uint8Array | string, place: string): Pair {
+  const { blocks } = readPem(pem)
+  const chain = blocks
+    .filter(({ label }) => isCertificateLabel(label))
+    .map((block) => readBlock(block, place))
+  const [leaf, ...issuers] = chain
+  if (leaf === undefined) throw unfit(place, 'it holds no certificate')
+  const keyBlock = blocks.find(({ label }) => isPrivateKeyLabel(label))
+  if (keyBlock === undefined) throw unfit(place, 'it holds no private key')
+  const key = readKey(keyBlock, place)
+  if (key.publicKey?.sha256 !== leaf.publicKey.sha256)
+    throw unfit(place, 'its private key is not the one of its certificate')
+  return { chain: [leaf, ...issuers], key }
+}
+
+/** Returns the pair as the kubelet writes it into one file: certificates, leaf first, then the key as it came. */
+export function pairText(chainPem: Uint8Array | string, keyPem: string): string {
+  const { blocks } = readPem(chainPem)
+  const certificates = blocks.filter(({ label }) => isCertificateLabel(label))
+  return `${certificates.map(({ der }) => writePem('CERTIFICATE', der)).join('')}${keyPem.trimEnd()}\n`
+}
+
+/** Returns what decides when a pair is renewed. */
+export function heldCertificateOf({ chain: [leaf] }: Pair): HeldCertificate {
+  const { dns, ip } = leaf.subjectAltNames
+  return {
+    notBeforeMs: leaf.notBeforeMs,
+    notAfterMs: leaf.notAfterMs,
+    commonName: leaf.subject.commonName ?? '',
+    organization: leaf.subject.organization,
+    dns,
+    ip,
+  }
+}
+
+function readBlock(block: PemBlock, place: string): Certificate {
+  try {
+    return certificateOfBlock(block)
+  } catch (error) {
+    throw unfit(place, `a certificate in it cannot be read: ${(error as Error).message}`, error)
+  }
+}
+
+function readKey(block: PemBlock, place: string): PrivateKeyInfo {
+  try {
+    return readPrivateKey(block)
+  } catch (error) {
+    throw unfit(place, `its private key cannot be read: ${(error as Error).message}`, error)
+  }
+}
+
+function unfit(place: string, why: string, cause?: unknown): KcertError {
+  return new KcertError('KCERT_PAIR_UNFIT', `${place} is no pair of certificate and key`, {
+    why,
+    next: `kcert inspect ${place}`,
+    ...(cause === undefined ? {} : { cause }),
+  })
+}

@@ -1,0 +1,27 @@
+import * as v from 'valibot'
+
+// What a file for `kcert kubelet manage --template` may hold. docs/schemas/CertificateTemplate.json is generated from it.
+
+const texts = v.array(v.string())
+
+export const templateSchema = v.strictObject({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('CertificateTemplate'),
+  subject: v.optional(
+    v.strictObject({
+      commonName: v.optional(v.string()),
+      organization: v.optional(texts),
+      organizationalUnit: v.optional(texts),
+    }),
+  ),
+  subjectAltNames: v.optional(
+    v.strictObject({
+      dns: v.optional(texts),
+      ip: v.optional(texts),
+      email: v.optional(texts),
+      uri: v.optional(texts),
+    }),
+  ),
+})
+
+export type TemplateDocument = v.InferOutput<typeof templateSchema>

@@ -1,0 +1,47 @@
+import type { View } from './inspection/view.ts'
+import type { Paint } from './paint.ts'
+import { printable } from './terminal.ts'
+import { padded, wrapped } from './width.ts'
+
+export type Mark = 'ok' | 'NO' | '?' | '-'
+
+/** A thing that was looked at: how it is, which one, what was found, and what to do where it is not ok. */
+export interface MarkedLine {
+  readonly mark: Mark
+  readonly id: string
+  readonly detail: string
+  readonly next?: string | undefined
+}
+
+const markOf = { ok: 'ok', no: 'NO', unknown: '?' } as const
+
+/** Returns checks as lines, one below the other; long ones are wrapped under their beginning. */
+export function markedLines(marked: readonly MarkedLine[], { paint, width }: View): string[] {
+  const widest = Math.max(0, ...marked.map(({ id }) => id.length))
+  const indent = ' '.repeat(widest + 8)
+  return marked.flatMap(({ mark, id, detail, next }) => {
+    const [first = '', ...rest] = wrapped(printable(detail), width - indent.length)
+    return [
+      `  ${strokeOf(mark, paint)(padded(mark, 2))}  ${padded(id, widest)}  ${first}`,
+      ...rest.map((line) => indent + line),
+      ...(mark === 'ok' || mark === '-' || next === undefined ? [] : [`${indent}next: ${printable(next)}`]),
+    ]
+  })
+}
+
+/** The same for checks of a report. */
+export function checkLines(
+  checks: readonly (Omit<MarkedLine, 'mark'> & { readonly outcome: keyof typeof markOf })[],
+  view: View,
+): string[] {
+  return markedLines(
+    checks.map(({ outcome, ...rest }) => ({ ...rest, mark: markOf[outcome] })),
+    view,
+  )
+}
+
+function strokeOf(mark: Mark, { status, severity, faint }: Paint): (text: string) => string {
+  if (mark === 'ok') return status.ok
+  if (mark === '-') return faint
+  return mark === '?' ? status.warning : severity.critical
+}

@@ -1,0 +1,65 @@
+import type { ErrorExplanation } from '../diagnosis/report.ts'
+import type { View } from './inspection/view.ts'
+import { joinSections } from './sections.ts'
+import { printable } from './terminal.ts'
+import { wrapped } from './width.ts'
+
+type ExplainedError = ErrorExplanation['errors'][number]
+type Cause = ExplainedError['causes'][number]
+type Check = Cause['checks'][number]
+
+/** Returns each error with its meaning, and its causes with the commands that tell them apart. */
+export function renderErrorExplanation({ errors, next }: ErrorExplanation, view: View): string {
+  if (errors.length === 0) return joinSections([unknownLines(view), checkLines(next, '  ', view)])
+  return joinSections(errors.flatMap((error) => errorSections(error, view)))
+}
+
+function errorSections(error: ExplainedError, view: View): string[][] {
+  const { paint, width } = view
+  const often = error.times > 1 ? ` (${error.times} times, first in line ${error.line})` : ''
+  return [
+    [
+      ...indented(`"${error.words}"${often}`, '', view).map((line) => paint.heading(line)),
+      ...wrapped(printable(error.means), width),
+    ],
+    ...error.causes.map((cause, index) => causeLines(cause, index + 1, view)),
+  ]
+}
+
+function causeLines({ id, detail, evidence, checks }: Cause, number: number, view: View): string[] {
+  const { paint } = view
+  const [first = '', ...rest] = indented(`${number}. ${id}: ${detail}`, '   ', view)
+  const heading = `${number}. ${id}:`
+  return [
+    paint.heading(heading) + first.slice('   '.length + heading.length),
+    ...rest,
+    ...(evidence === undefined
+      ? []
+      : indented(`the text speaks for it: ${evidence}`, '   ', view).map((line) =>
+          paint.status.warning(line),
+        )),
+    ...checkLines(checks, '   ', view),
+  ]
+}
+
+function checkLines(checks: readonly Check[], indent: string, view: View): string[] {
+  return checks.flatMap(({ command, shows }) => [
+    // A command is left whole, so that it can be pasted.
+    `${indent}$ ${printable(command)}`,
+    ...indented(shows, `${indent}    `, view).map((line) => view.paint.faint(line)),
+  ])
+}
+
+function unknownLines({ width, paint }: View): string[] {
+  return [
+    paint.heading('kcert knows none of the words of this text'),
+    ...wrapped(
+      'That may be no matter of certificates, or words that nobody has told kcert of yet. What to look at:',
+      width,
+    ),
+  ]
+}
+
+function indented(text: string, indent: string, { width }: View): string[] {
+  return wrapped(printable(text), width - indent.length).map((line) => indent + line)
+}

@@ -1,0 +1,24 @@
+import { altNameList } from './names.ts'
+import type { Column } from './table.ts'
+import { minuteOf } from './time.ts'
+
+/** A row that has a certificate once there is one. */
+interface Issued {
+  readonly certificate?: IssuedCertificate | undefined
+}
+
+interface IssuedCertificate {
+  readonly subjectAltNames: Parameters<typeof altNameList>[0]
+  readonly notAfter: string
+}
+
+/** For whom a certificate is, and until when. */
+export const issuedColumns: readonly Column<Issued>[] = [
+  {
+    title: 'NAMES',
+    cell: ({ certificate }) => (certificate ? altNameList(certificate.subjectAltNames).join(',') : ''),
+    shrinkTo: 12,
+    dropRank: 1,
+  },
+  { title: 'EXPIRES', cell: ({ certificate }) => (certificate ? minuteOf(certificate.notAfter) : '') },
+]

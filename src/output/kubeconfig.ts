@@ -1,0 +1,66 @@
+import type { ContextReport, CreatedKubeconfig, KubeconfigEdit } from '../kubeconfig/report.ts'
+import { markedLines } from './check-lines.ts'
+import { type Field, fieldLines } from './fields.ts'
+import type { View } from './inspection/view.ts'
+import { joinSections } from './sections.ts'
+import { printable } from './terminal.ts'
+import { secondOf } from './time.ts'
+
+/** Returns what was edited, and which contexts work now. */
+export function renderEdit(report: KubeconfigEdit, view: View): string {
+  const { outcome, file, clusters, users, diff, backup, contexts } = report
+  const words = {
+    edited: 'edited',
+    unchanged: 'says this already',
+    'would-edit': 'would be edited (--dry-run)',
+  }
+  const { paint } = view
+  const fields: Field[] = [
+    ['kubeconfig', `${file}: ${words[outcome]}`],
+    ['clusters', clusters.join(', ')],
+    ['users', users.join(', ')],
+    ['before it', backup],
+  ]
+  return joinSections([
+    fieldLines(fields, view),
+    diff.map((line) => {
+      const text = printable(line)
+      if (line.startsWith('+')) return paint.status.ok(text)
+      return line.startsWith('-') ? paint.severity.critical(text) : text
+    }),
+    contextLines(contexts, view),
+  ])
+}
+
+/** Returns where the kubeconfig went, who it is for, and whether it works. */
+export function renderCreated(report: CreatedKubeconfig, view: View): string {
+  const { outcome, file, server, cluster, user, credential, notAfter, contexts } = report
+  const fields: Field[] = [
+    ['kubeconfig', outcome === 'written' ? file : `${file} would be written (--dry-run)`],
+    ['server', server],
+    ['cluster', cluster],
+    ['user', `${user} (${credential})`],
+    ['not after', notAfter === undefined ? undefined : secondOf(notAfter)],
+  ]
+  return joinSections([fieldLines(fields, view), contextLines(contexts, view)])
+}
+
+function contextLines(contexts: readonly ContextReport[] | undefined, view: View): string[] {
+  if (contexts === undefined) return []
+  const marks = { works: 'ok', fails: 'NO', unreachable: '?' } as const
+  return [
+    view.paint.heading('Which contexts work?'),
+    ...markedLines(
+      contexts.map(({ name, outcome, username, groups = [], error }) => ({
+        mark: marks[outcome],
+        id: printable(name),
+        detail:
+          outcome === 'works'
+            ? `the API server knows ${username ?? 'it'}${groups.length > 0 ? ` (${groups.join(', ')})` : ''}`
+            : [error?.what, error?.why].filter((part) => part !== undefined).join(': '),
+        next: error?.next,
+      })),
+      view,
+    ),
+  ]
+}

@@ -1,0 +1,51 @@
+import type { KubeletDiagnosis } from '../kubelet/doctor/report.ts'
+import { fieldLines } from './fields.ts'
+import type { View } from './inspection/view.ts'
+import { joinSections } from './sections.ts'
+import { printable } from './terminal.ts'
+
+type NodeReport = KubeletDiagnosis['nodes'][number]
+
+/** Returns for each node what is wrong with its kubelet's certificates, why that matters and what to do. */
+export function renderDiagnosis({ nodes }: KubeletDiagnosis, view: View): string {
+  return joinSections(nodes.flatMap((node) => nodeSections(node, view)))
+}
+
+function nodeSections(report: NodeReport, view: View): string[][] {
+  const { node, folder, findings, fixed, kubelet, backup, unreachable } = report
+  const { paint } = view
+  if (unreachable !== undefined) return [fieldLines([[node, unreachable, paint.severity.critical]], view)]
+  const states = {
+    running: 'it runs',
+    'not-running': 'it does not run',
+    restarted: 'it was restarted and runs',
+    unknown: '',
+  }
+  const isWell = findings.every(({ severity }) => severity === 'info')
+  const said = isWell ? 'certificates in order' : 'not in order'
+  const state = [said, states[kubelet]].filter((word) => word !== '').join('; ')
+  return [
+    [paint.heading(printable(`${node}  ${folder}  ${state}`))],
+    ...fixed.map(({ path, what }) =>
+      fieldLines(
+        [
+          ['mended', what, paint.status.ok],
+          ['at', path],
+        ],
+        view,
+      ),
+    ),
+    ...findings.map(({ id, severity, path, what, why, next, fixable }) =>
+      fieldLines(
+        [
+          [severity, `${id}: ${what}`, paint.severity[severity]],
+          ['at', path],
+          ['why', why],
+          ['next', fixable && severity !== 'info' ? `kcert kubelet doctor --fix, or: ${next}` : next],
+        ],
+        view,
+      ),
+    ),
+    fieldLines([['before it', backup]], view),
+  ]
+}

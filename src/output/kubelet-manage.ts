@@ -1,0 +1,36 @@
+import type { ManagedCertificate } from '../kubelet/manage-report.ts'
+import { type Field, fieldLines } from './fields.ts'
+import type { View } from './inspection/view.ts'
+import { altNameList } from './names.ts'
+import { minuteOf } from './time.ts'
+
+/** Returns what is held, what would be asked for, and when. */
+export function renderManaged(report: ManagedCertificate, view: View): string {
+  const { template, certificate, renewal, usages } = report
+  const groups = template?.organization.map((name) => `O=${name}`).join(', ') ?? ''
+  const subject = [template?.commonName ? `CN=${template.commonName}` : '', groups].filter(Boolean).join(', ')
+  const window =
+    renewal.earliest && renewal.latest
+      ? `${minuteOf(renewal.earliest)} to ${minuteOf(renewal.latest)} UTC`
+      : undefined
+  const fields: Field[] = [
+    ['pair', report.pair],
+    ['holds', certificate?.path],
+    ['subject', certificate?.subject.text],
+    ['names', certificate && altNameList(certificate.subjectAltNames).join(', ')],
+    ['not after', certificate && `${minuteOf(certificate.notAfter)} UTC`],
+    ['renewed', renewal.due === undefined ? window : `now: ${renewal.due}`],
+    [
+      'asks for',
+      template === undefined ? 'nothing yet: the Node has no IP address' : subject || '(no subject)',
+    ],
+    ['with names', template && altNameList(template).join(', ')],
+    ['of signer', report.signerName],
+    ['usages', usages.join(', ')],
+    ['lifetime', report.expirationSeconds === undefined ? undefined : `${report.expirationSeconds} s`],
+    ['renewals', report.dryRun ? undefined : `${report.renewals}, and ${report.failures} tries that failed`],
+  ]
+  return fieldLines(fields, view)
+    .map((line) => `${line}\n`)
+    .join('')
+}

@@ -1,0 +1,63 @@
+/** What is counted of a certificate that is kept. Times in seconds since 1970. */
+export interface ManagerMetrics {
+  /** The label `pair`: the prefix of its files. */
+  readonly pair: string
+  readonly notAfterSeconds: number | undefined
+  readonly nextRenewalSeconds: number | undefined
+  readonly isServerHealthy: boolean
+  readonly renewals: number
+  readonly renewFailures: number
+  readonly hookFailures: number
+  /** Of each certificate that was replaced: how old it was. */
+  readonly usedSeconds: readonly number[]
+}
+
+// As the kubelet counts: a minute, an hour, four, a day, a week, 1, 3, 6 and 12 months, 4 years.
+const ages = [60, 3600, 14400, 86400, 604800, 2592000, 7776000, 15552000, 31104000, 124416000]
+
+/** Returns the metrics in Prometheus' text format. What is not known has no sample. */
+export function renderManagerMetrics(metrics: ManagerMetrics): string {
+  const { pair, usedSeconds } = metrics
+  const labels = `{pair="${pair}"}`
+  const one = (name: string, type: 'gauge' | 'counter', help: string, value: number | undefined): string =>
+    `# HELP ${prefix}${name} ${help}\n# TYPE ${prefix}${name} ${type}\n${value === undefined ? '' : `${prefix}${name}${labels} ${value}\n`}`
+  const age = `${prefix}rotation_age_seconds`
+  const buckets = [...ages, Number.POSITIVE_INFINITY].map((limit) => {
+    const count = usedSeconds.filter((used) => used <= limit).length
+    return `${age}_bucket{pair="${pair}",le="${limit === Number.POSITIVE_INFINITY ? '+Inf' : limit}"} ${count}\n`
+  })
+  const sum = usedSeconds.reduce((total, used) => total + used, 0)
+  return [
+    one(
+      'not_after_timestamp_seconds',
+      'gauge',
+      'When the certificate in use expires; no sample while there is none.',
+      metrics.notAfterSeconds,
+    ),
+    one(
+      'next_renewal_timestamp_seconds',
+      'gauge',
+      'When the next certificate is asked for; no sample while one is being asked for.',
+      metrics.nextRenewalSeconds,
+    ),
+    one(
+      'server_healthy',
+      'gauge',
+      'Whether the last answer of the API server was one of an API server.',
+      Number(metrics.isServerHealthy),
+    ),
+    one('renewals_total', 'counter', 'Certificates that were got.', metrics.renewals),
+    one('renew_errors_total', 'counter', 'Tries to get one that failed.', metrics.renewFailures),
+    one(
+      'hook_errors_total',
+      'counter',
+      'Commands and signals after a renewal that failed.',
+      metrics.hookFailures,
+    ),
+    `# HELP ${age} How old certificates were when they were replaced.\n# TYPE ${age} histogram\n`,
+    ...buckets,
+    `${age}_sum${labels} ${sum}\n${age}_count${labels} ${usedSeconds.length}\n`,
+  ].join('')
+}
+
+const prefix = 'kcert_certificate_manager_'

@@ -1,0 +1,75 @@
+import type { KeptKeys, RotationOldKeys } from '../../rotation/report.ts'
+import type { View } from '../inspection/view.ts'
+import { joinSections } from '../sections.ts'
+import { tableLines } from '../table.ts'
+import { printable } from '../terminal.ts'
+import { counted, someOf } from './authorities.ts'
+
+type OldKeyFile = RotationOldKeys['files'][number]
+
+/** Returns where the old CA's key still lies, and what ends that; nothing where it lies nowhere. */
+export function keptKeyLines(kept: KeptKeys | undefined): string[] {
+  if (kept === undefined) return []
+  const nodes = [...new Set(kept.files.map(({ node }) => node))]
+  return [
+    `the old CA's key still lies on ${printable(someOf(nodes, 4))}, readable by root alone (${counted(kept.files.length, 'file')}); to keep it elsewhere, or nowhere:`,
+    `  ${printable(kept.archive)}`,
+    `  ${printable(kept.destroy)}`,
+  ]
+}
+
+/** Returns what becomes, or became, of the old CA's key, by node and path. */
+export function renderOldKeys(report: RotationOldKeys, { width, paint }: View): string {
+  const { oldCas, files, archived, unreachable } = report
+  return joinSections([
+    oldCas.map(
+      ({ ca, subject, keySha256 }) =>
+        `${paint.heading(`old ${ca} CA`)} ${printable(subject)}, key ${keySha256.slice(0, 12)}`,
+    ),
+    files.length === 0
+      ? []
+      : tableLines(
+          [
+            { title: 'NODE', cell: ({ node }) => node, shrinkTo: 12, cut: 'middle' },
+            { title: 'HOLDS', cell: heldText },
+            { title: 'STATE', cell: ({ state }) => state, dropRank: 1 },
+            { title: 'PATH', cell: ({ path }) => shortDigest(path), shrinkTo: 24, cut: 'middle' },
+          ],
+          files,
+          width,
+          paint,
+        ),
+    archived.map((path) => `archived: ${printable(path)}`),
+    unreachable.map(
+      ({ node, why }) => `${paint.severity.critical('not looked at:')} ${printable(node)}: ${printable(why)}`,
+    ),
+    [outcomeText(report)],
+  ])
+}
+
+function heldText({ ca, state }: OldKeyFile): string {
+  if (state === 'removed') return ca === undefined ? 'an overwritten key' : `key of the ${ca} CA`
+  return ca === undefined ? 'nothing: overwritten, not yet removed' : `key of the ${ca} CA`
+}
+
+/** Copies have their digest for a name: twelve digits tell them apart. */
+function shortDigest(path: string): string {
+  return path.replace(/(\/[0-9a-f]{12})[0-9a-f]{52}$/, '$1…')
+}
+
+function outcomeText({ outcome, way, unreachable }: RotationOldKeys): string {
+  switch (outcome) {
+    case 'nothing-left':
+      return "nothing is left to do: no node has the old CA's key in kcert's folders"
+    case 'planned':
+      return `planned; nothing has been ${way === 'archive' ? 'written or removed' : 'removed'}`
+    case 'declined':
+      return 'declined: nothing has been removed'
+    case 'incomplete':
+      return `not at its end: run the same command again when ${printable(unreachable.map(({ node }) => node).join(', '))} can be reached`
+    case 'done':
+      return way === 'archive'
+        ? "done: the old CA's key is in the archive, and in kcert's folders on no node"
+        : "done: the old CA's key is in kcert's folders on no node; backups of nodes and snapshots are yours to look after"
+  }
+}

@@ -1,0 +1,31 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Anchor, GivenCertificate } from '../probe/target.ts'
+import { readCertificateInput } from '../verification/input.ts'
+import { readCertificates } from '../x509/certificate.ts'
+
+/** Returns the CAs of a file or object that servers are held against; what cannot be read says why. */
+export async function anchorOf(by: string, source: string, bytes: Uint8Array): Promise<Anchor> {
+  try {
+    const readReferencedFile = (name: string) => ({
+      name,
+      reason: 'io' as const,
+      detail: 'it is named by a file that is not on this machine',
+    })
+    const roots = await readCertificateInput({ name: source, bytes }, 'roots', { readReferencedFile })
+    return { by, source, roots }
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return { by, source, fault: error.why ?? error.message }
+  }
+}
+
+/** Returns the first certificate of a file, which is the one that a server shows as its own. */
+export function givenIn(source: string, bytes: Uint8Array): GivenCertificate {
+  try {
+    const [certificate] = readCertificates(bytes)
+    return certificate === undefined ? { source, fault: 'it holds no certificate' } : { source, certificate }
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return { source, fault: error.message }
+  }
+}

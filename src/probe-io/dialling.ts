@@ -1,0 +1,66 @@
+import { connect as connectTcp } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { questionFor } from '../probe/client-verdict.ts'
+import type { Seen, Target, Unseen } from '../probe/target.ts'
+import { handshake, type TlsVersion } from '../tls/handshake.ts'
+import { nextAfter, reasonOf } from '../tls/served.ts'
+
+/** A target with what it takes to reach it. */
+export interface ProbeTarget extends Target {
+  /** What SNI says when it is a name. */
+  readonly serverName: string
+  /** Returns a connection that begins somewhere else than here. */
+  readonly dial?: () => Duplex
+  /** PEM; shown to a server that asks for one. */
+  readonly pair?: ClientPair
+  /** What is known before anything is dialled: that there is nothing to dial. */
+  readonly unseen?: Unseen
+}
+
+export interface ClientPair {
+  readonly certificate: string
+  readonly key: string
+}
+
+export interface DialOptions {
+  readonly timeoutMs: number
+  readonly version?: TlsVersion | undefined
+}
+
+/** Returns what was seen at a target, or why nothing was. Never throws. */
+export async function look(target: ProbeTarget, { timeoutMs, version }: DialOptions): Promise<Seen | Unseen> {
+  const { host, port, serverName, dial, pair, kind, unseen } = target
+  if (unseen !== undefined) return unseen
+  try {
+    const connection = dial?.() ?? connectTcp({ host, port })
+    const ask = pair && questionFor(kind)
+    return await handshake(connection, { host: serverName, timeoutMs, version, client: pair, ask })
+  } catch (error) {
+    return unseenBy(target, error as Error, { timeoutMs, version })
+  }
+}
+
+function unseenBy(target: ProbeTarget, error: NodeJS.ErrnoException, options: DialOptions): Unseen {
+  const isReached = error.code?.startsWith('ERR_SSL') ?? false
+  return {
+    isReached,
+    reason: reasonOf(error, options.timeoutMs),
+    next: nextStep(target, error, options.version),
+  }
+}
+
+function nextStep(
+  { kind, from, host, port }: ProbeTarget,
+  error: NodeJS.ErrnoException,
+  version: TlsVersion | undefined,
+): string {
+  const { code = '' } = error
+  if (code.endsWith('ALERT_INTERNAL_ERROR') && kind === 'kubelet')
+    return 'its serving certificate is not issued yet: kcert csr list'
+  if (version !== undefined && code.endsWith('PROTOCOL_VERSION'))
+    return 'it speaks other versions of TLS: leave out --tls'
+  if (from !== undefined) return `on ${from}: ss -ltnp | grep :${port}`
+  return kind === 'webhook' || kind === 'aggregated-api' || kind === 'conversion-webhook'
+    ? `pods are reached from nodes: kcert probe --webhooks -i kcert.yaml dials from one`
+    : nextAfter(error, { host, port })
+}

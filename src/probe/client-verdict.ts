@@ -1,0 +1,95 @@
+import type { ClientVerdict } from './report.ts'
+import type { EndpointKind, Seen, Target } from './target.ts'
+
+// Whether a server takes a client certificate. With TLS 1.3 it says so only after the handshake; and API servers and kubelets let
+// every certificate through and refuse it with 401, so that both the alert and the answer to a request have to be looked at.
+
+/** One request of HTTP. */
+interface Question {
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+const whoAmI: Question = {
+  method: 'POST',
+  path: '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+  headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+  body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
+}
+
+const get = (path: string): Question => ({ method: 'GET', path })
+
+/** What a kind of server answers differently to different users. None of these changes anything. */
+const questions: Readonly<Partial<Record<EndpointKind, Question>>> = {
+  kubelet: get('/healthz'),
+  etcd: get('/version'),
+  'etcd-peer': get('/version'),
+  'controller-manager': get('/metrics'),
+  scheduler: get('/metrics'),
+}
+
+/** Returns what to ask a server to which a client certificate was shown. */
+export function questionFor(kind: EndpointKind): Question {
+  return questions[kind] ?? whoAmI
+}
+
+const anonymous = 'system:anonymous'
+
+/** Returns what the server made of the client certificate, or that it was shown none. */
+export function clientVerdict({ client, kind }: Target, seen: Seen): ClientVerdict {
+  const { clientAuthorities, fault, answer } = seen
+  if (clientAuthorities === undefined) return { verdict: 'not-asked' }
+  if (client === undefined) {
+    const insists = fault !== undefined && isRefusal(fault)
+    return { verdict: 'not-tried', ...(insists && { detail: 'it insists on one' }) }
+  }
+  const shown = { source: client.source, subject: client.subject }
+  if (fault !== undefined) {
+    const verdict = isRefusal(fault) ? 'refused' : 'unknown'
+    return { ...shown, verdict, detail: wordsOf(fault) }
+  }
+  if (answer === undefined) return { ...shown, verdict: 'unknown' }
+  return { ...shown, ...verdictOfAnswer(answer, kind) }
+}
+
+function verdictOfAnswer(
+  { status, body }: NonNullable<Seen['answer']>,
+  kind: EndpointKind,
+): Pick<ClientVerdict, 'verdict' | 'detail'> {
+  if (status === 401) return { verdict: 'refused', detail: 'HTTP 401' }
+  const user = userIn(body)
+  if (user === anonymous) return { verdict: 'ignored', detail: `it takes its holder for ${anonymous}` }
+  if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}` }
+  // etcd takes nobody without a certificate, and a kubelet answers 200 to nobody who is not authorized.
+  const isTaken = kind === 'etcd' || kind === 'etcd-peer' || (kind === 'kubelet' && status === 200)
+  return { verdict: isTaken ? 'accepted' : 'let-in', detail: `HTTP ${status}` }
+}
+
+/** The user in a SelfSubjectReview, or in the words with which API servers and kubelets refuse somebody a permission. */
+function userIn(body: string): string | undefined {
+  const named = /^Forbidden \(user=([^,]+),/.exec(body)?.[1] ?? /User \\?"([^"\\]+)\\?"/.exec(body)?.[1]
+  if (named !== undefined) return named
+  try {
+    const { status } = JSON.parse(body) as { status?: { userInfo?: { username?: string } } }
+    const username = status?.userInfo?.username
+    return typeof username === 'string' ? username : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** An alert, or a connection that is cut where a request should be answered; not the time that has run out. */
+function isRefusal(fault: Error): boolean {
+  const { code = '' } = fault as NodeJS.ErrnoException
+  return /ALERT/.test(code) || code === 'ECONNRESET' || code === 'EPIPE'
+}
+
+function wordsOf(fault: Error): string {
+  const { code } = fault as NodeJS.ErrnoException
+  if (code === 'ETIMEDOUT') return 'no answer in time'
+  const alert = /ALERT_(\w+)$/.exec(code ?? '')?.[1]
+  if (alert !== undefined) return `TLS alert: ${alert.toLowerCase().replaceAll('_', ' ')}`
+  return code === 'ECONNRESET' || code === 'EPIPE' ? 'it hung up' : fault.message
+}

@@ -1,0 +1,216 @@
+import { expect, test } from 'vitest'
+import { authority, client, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { judge, probeReport } from './judging.ts'
+import type { Anchor, Seen, Target } from './target.ts'
+
+const now = new Date(sessionTime)
+const ca = authority()
+const otherCa = authority('another')
+const serving = (asked: Parameters<typeof issued>[0] = { subject: { commonName: 'w1' } }, by = ca) =>
+  issued(
+    { extendedKeyUsage: ['serverAuth'], subjectAltNames: { dns: ['w1'], ip: ['192.0.2.7'] }, ...asked },
+    by,
+  )
+const leaf = serving()
+
+function anchor(by: string, ...of: Issued[]): Anchor {
+  const certificates = of.map(({ der }, index) => ({
+    source: by,
+    entry: `certificate ${index + 1}`,
+    certificate: Certificate.parse(der),
+  }))
+  return { by, source: `${by}.crt`, roots: { certificates, unreadable: [], isKubeconfig: false } }
+}
+
+const kubelet: Target = {
+  name: 'kubelet w1',
+  kind: 'kubelet',
+  host: '192.0.2.7',
+  port: 10250,
+  expectedNames: ['192.0.2.7'],
+  anchors: [anchor('cluster CA', ca)],
+  isVerified: true,
+  notes: [],
+}
+
+const handshake: Seen = {
+  chain: [leaf.der],
+  clientAuthorities: undefined,
+  version: 'TLSv1.3',
+  cipher: 'TLS_AES_128_GCM_SHA256',
+  connectMs: 0.44,
+  handshakeMs: 2.06,
+  answer: undefined,
+  fault: undefined,
+}
+
+const judged = (target: Partial<Target> = {}, seen: Partial<Seen> = {}) =>
+  judge({ ...kubelet, ...target }, { ...handshake, ...seen }, now)
+const codesOf = (report: ReturnType<typeof judged>) => report.problems.map(({ code }) => code)
+
+test('a chain of the cluster CA, valid for the name, has nothing wrong', () => {
+  expect(judged()).toMatchObject({
+    status: 'ok',
+    version: 'TLSv1.3',
+    connectMs: 0.4,
+    handshakeMs: 2.1,
+    names: [{ name: '192.0.2.7', matches: true }],
+    verdicts: [{ by: 'cluster CA', trusted: true }],
+    client: { verdict: 'not-asked' },
+    problems: [],
+  })
+})
+
+test('of two anchors each has its own verdict, and one that does not hold counts', () => {
+  const report = judged({
+    anchors: [...kubelet.anchors, anchor('--kubelet-certificate-authority', otherCa)],
+  })
+  expect(report.verdicts.map(({ trusted }) => trusted)).toEqual([true, false])
+  expect([report.status, codesOf(report)]).toEqual(['no', ['NOT_TRUSTED']])
+  expect(report.verdicts[1]!.goError).toMatch(/certificate signed by unknown authority/)
+})
+
+test('where nobody verifies a server, what the CAs and names say is told and not counted', () => {
+  const selfSigned = issued({ subject: { commonName: 'w1@1' }, subjectAltNames: { dns: ['w1'] } })
+  const report = judged({ isVerified: false }, { chain: [selfSigned.der] })
+  expect(report.verdicts).toMatchObject([{ trusted: false, code: 'LEAF_SELF_SIGNED' }])
+  expect(report.names).toEqual([{ name: '192.0.2.7', matches: false }])
+  expect([report.status, report.problems]).toEqual(['ok', []])
+})
+
+test('a name that clients use and the leaf lacks is named', () => {
+  const report = judged({ expectedNames: ['w1', 'w1.example.com'] })
+  expect(report.problems).toMatchObject([
+    { code: 'NAME_NOT_COVERED', message: 'it is not valid for w1.example.com' },
+  ])
+})
+
+test('an end of the leaf is said once, that of a CA above it as a chain that does not hold', () => {
+  const ended = serving({ subject: { commonName: 'w1' }, notAfter: new Date('2026-11-01T00:00:00Z') })
+  expect(codesOf(judged({}, { chain: [ended.der] }))).toEqual(['CERT_EXPIRED'])
+  const endedCa = issued({
+    subject: { commonName: 'ended' },
+    notAfter: new Date('2026-11-01T00:00:00Z'),
+    basicConstraints: { ca: true },
+    keyUsage: ['keyCertSign'],
+  })
+  const below = serving({ subject: { commonName: 'w1' } }, endedCa)
+  expect(codesOf(judged({ anchors: [anchor('cluster CA', endedCa)] }, { chain: [below.der] }))).toEqual([
+    'NOT_TRUSTED',
+  ])
+})
+
+test('CAs that could not be read give no verdict and no problem', () => {
+  const report = judged({ anchors: [{ by: 'etcd CA', source: '--etcd-cafile', fault: 'on the node' }] })
+  expect(report.verdicts).toEqual([{ by: 'etcd CA', source: '--etcd-cafile', reason: 'on the node' }])
+  expect(report.status).toBe('ok')
+})
+
+test('a newer certificate that was given and is not served is the old one served; an older one is another', () => {
+  const at = (notBefore: string) => {
+    const { der } = serving({ subject: { commonName: 'w1' }, notBefore: new Date(notBefore) })
+    return { source: 'w1:/pki/kubelet.crt', certificate: Certificate.parse(der) }
+  }
+  const states = [at('2026-06-01T00:00:00Z'), at('2025-06-01T00:00:00Z')].map((given) => judged({ given }))
+  expect(states.map((report) => [report.given?.state, codesOf(report)])).toEqual([
+    ['renewed-not-served', ['OLD_CERTIFICATE_SERVED']],
+    ['other', ['OTHER_CERTIFICATE_SERVED']],
+  ])
+  expect(states[0]!.problems[0]!.message).toBe(
+    'renewed, but still serving the old one: w1:/pki/kubelet.crt is of 2026-06-01T00:00:00Z',
+  )
+  const same = judged({ given: { source: 'x', certificate: Certificate.parse(leaf.der) } })
+  expect([same.given?.state, same.status]).toEqual(['served', 'ok'])
+  const twin = { ...at('2026-06-01T00:00:00Z'), besides: [Certificate.parse(leaf.der)] }
+  expect(judged({ given: twin }).given?.state).toBe('served')
+  const unknown = judged({ given: { source: 'x', fault: 'the file cannot be read' } })
+  expect([unknown.given?.state, unknown.status]).toEqual(['unknown', 'ok'])
+})
+
+const shown = { client: { source: 'admin.conf', subject: 'CN=admin' } }
+const authorities = [Certificate.parse(client('x', ca).der).issuer.der]
+const refusal = (code: string) => Object.assign(new Error('refused'), { code })
+
+test.each([
+  [
+    'an alert after the handshake',
+    { fault: refusal('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA') },
+    'refused',
+    'TLS alert: unknown ca',
+  ],
+  ['a connection cut', { fault: refusal('ECONNRESET') }, 'refused', 'it hung up'],
+  ['HTTP 401', { answer: { status: 401, body: 'Unauthorized' } }, 'refused', 'HTTP 401'],
+  ['no answer', { fault: refusal('ETIMEDOUT') }, 'unknown', 'no answer in time'],
+  ['200 of a kubelet', { answer: { status: 200, body: 'ok' } }, 'accepted', 'HTTP 200'],
+  [
+    'a refused permission in its name',
+    {
+      answer: {
+        status: 403,
+        body: 'Forbidden (user=admin, verb=get, resource=nodes, subresource=[healthz])',
+      },
+    },
+    'accepted',
+    'as admin',
+  ],
+  [
+    'a refused permission of nobody',
+    { answer: { status: 403, body: 'Forbidden (user=system:anonymous, verb=get)' } },
+    'ignored',
+    'it takes its holder for system:anonymous',
+  ],
+])('a client certificate: %s', (_, seen, verdict, detail) => {
+  const report = judged(shown, { clientAuthorities: authorities, ...seen })
+  expect(report.client).toEqual({ ...shown.client, verdict, detail })
+  expect(codesOf(report)).toEqual(verdict === 'refused' ? ['CLIENT_REFUSED'] : [])
+  expect(report.clientAuthorities).toEqual(['CN=kubernetes'])
+})
+
+test("an API server's answer names the user that it takes the holder for", () => {
+  const body = JSON.stringify({ status: { userInfo: { username: 'kubernetes-admin' } } })
+  const report = judged(
+    { ...shown, kind: 'api-server' },
+    { clientAuthorities: [], answer: { status: 201, body } },
+  )
+  expect(report.client).toMatchObject({ verdict: 'accepted', detail: 'as kubernetes-admin' })
+})
+
+test('a server that insists on a client certificate where none is at hand is no problem', () => {
+  const report = judged(
+    {},
+    { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED') },
+  )
+  expect([report.client, report.status]).toEqual([
+    { verdict: 'not-tried', detail: 'it insists on one' },
+    'ok',
+  ])
+})
+
+test('what sends no certificate that can be read is said', () => {
+  expect(judged({}, { chain: [Buffer.from('3000', 'hex')] })).toMatchObject({
+    status: 'no',
+    chain: [],
+    problems: [{ code: 'CERT_UNREADABLE' }],
+  })
+  // A name that a server made up is shown as such.
+  expect(judged({}, { clientAuthorities: [Buffer.from('05')] }).clientAuthorities).toEqual([
+    '(no name that could be read)',
+  ])
+})
+
+test('what answers without a certificate was reached, what does not answer was not', () => {
+  const unseen = { reason: 'the connection was refused', next: 'nc -vz 192.0.2.7 10250' }
+  const reports = [true, false].map((isReached) => judge(kubelet, { ...unseen, isReached }, now))
+  expect(reports.map((report) => [report.status, codesOf(report)])).toEqual([
+    ['no', ['NO_CERTIFICATE']],
+    ['unreachable', ['UNREACHABLE']],
+  ])
+  expect(probeReport([...reports, judged()], [], now).summary).toEqual({
+    endpoints: 3,
+    ok: 1,
+    no: 1,
+    unreachable: 1,
+    nextExpiry: '2027-12-31T00:00:00Z',
+  })
+})

@@ -1,0 +1,289 @@
+import { hostPort } from '../errors/host-port.ts'
+import { shellWord } from '../errors/shell-word.ts'
+import { timeText } from '../inspection/spans.ts'
+import type { LocatedCertificate } from '../verification/input.ts'
+import { verify } from '../verification/verification.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { isValidForHost } from '../x509/hostname.ts'
+import { nameFields, parseName } from '../x509/name.ts'
+import { clientVerdict } from './client-verdict.ts'
+import type { ProblemCode } from './problems.ts'
+import type {
+  AnchorVerdict,
+  EndpointReport,
+  GivenReport,
+  ProbeProblem,
+  ProbeReport,
+  ServedCertificate,
+} from './report.ts'
+import type { Anchor, GivenCertificate, Seen, Target, Unseen } from './target.ts'
+
+/** Returns what was seen at a target, and what is wrong with it. Throws nothing, whatever the server sent. */
+export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointReport {
+  const place = placeOf(target, at)
+  if ('reason' in seen) return { ...place, ...unseen(seen) }
+  const chain = parsed(target, seen.chain)
+  if ('problem' in chain)
+    return { ...place, ...nothingRead, ...timesOf(seen), problems: [chain.problem], status: 'no' }
+  const [leaf] = chain.certificates
+  const served = leaf!.certificate
+  const names = target.expectedNames.map((name) => ({ name, matches: isValidForHost(served, name) }))
+  const verdicts = target.anchors.map((anchor) => verdictOf(anchor, chain.certificates, at))
+  const client = clientVerdict(target, seen)
+  const given = target.given && givenReport(target.given, served)
+  const outOfTime = timeProblems(served, at)
+  const problems = [
+    ...outOfTime,
+    ...(target.isVerified
+      ? [...trustProblems(verdicts, outOfTime.length === 0), ...nameProblems(target, names)]
+      : []),
+    ...(given === undefined ? [] : givenProblems(target, given)),
+    ...(client.verdict === 'refused' ? [refusedProblem(client.detail, target)] : []),
+  ]
+  return {
+    ...place,
+    ...timesOf(seen),
+    chain: chain.certificates.map(({ certificate }) => servedReport(certificate)),
+    names,
+    verdicts,
+    ...(seen.clientAuthorities !== undefined && {
+      clientAuthorities: seen.clientAuthorities.map(authorityText),
+    }),
+    client,
+    ...(given !== undefined && { given }),
+    problems,
+    status: problems.length === 0 ? 'ok' : 'no',
+  }
+}
+
+/** Returns the report of all that was probed. */
+export function probeReport(
+  endpoints: readonly EndpointReport[],
+  notes: readonly string[],
+  generatedAt: Date,
+): ProbeReport {
+  const count = (status: EndpointReport['status']): number =>
+    endpoints.filter((one) => one.status === status).length
+  const ends = endpoints.flatMap(({ chain }) => chain.slice(0, 1).map(({ notAfter }) => notAfter)).sort()
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'ProbeReport',
+    generatedAt: timeText(generatedAt),
+    endpoints: [...endpoints],
+    notes: [...notes],
+    summary: {
+      endpoints: endpoints.length,
+      ok: count('ok'),
+      no: count('no'),
+      unreachable: count('unreachable'),
+      ...(ends[0] !== undefined && { nextExpiry: ends[0] }),
+    },
+  }
+}
+
+const nothingRead = { chain: [], names: [], verdicts: [] }
+
+function placeOf({ name, kind, host, port, from, isVerified, notes }: Target, at: Date) {
+  return {
+    name,
+    kind,
+    host,
+    port,
+    ...(from !== undefined && { from }),
+    at: timeText(at),
+    isVerified,
+    notes: [...notes],
+  }
+}
+
+function unseen({ isReached, reason, next }: Unseen) {
+  const code: ProblemCode = isReached ? 'NO_CERTIFICATE' : 'UNREACHABLE'
+  return {
+    ...nothingRead,
+    problems: [{ code, message: reason, next }],
+    status: isReached ? ('no' as const) : ('unreachable' as const),
+  }
+}
+
+function timesOf({ connectMs, handshakeMs, version, cipher }: Seen) {
+  return {
+    ...(connectMs !== undefined && { connectMs: rounded(connectMs) }),
+    handshakeMs: rounded(handshakeMs),
+    ...(version !== undefined && { version: version as 'TLSv1.2' | 'TLSv1.3' }),
+    ...(cipher !== undefined && { cipher }),
+  }
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 10) / 10
+}
+
+type Parsed = { readonly certificates: readonly LocatedCertificate[] } | { readonly problem: ProbeProblem }
+
+function parsed(target: Target, ders: Seen['chain']): Parsed {
+  const source = addressOf(target)
+  try {
+    return {
+      certificates: ders.map((der, index) => ({
+        source,
+        entry: `certificate ${index + 1}`,
+        certificate: Certificate.parse(der),
+      })),
+    }
+  } catch (error) {
+    return {
+      problem: {
+        code: 'CERT_UNREADABLE',
+        message: (error as Error).message,
+        next: 'no component in Go reads it: issue it again',
+      },
+    }
+  }
+}
+
+/** As it is written on a command line. */
+export function addressOf({ host, port }: Pick<Target, 'host' | 'port'>): string {
+  return hostPort(host, port)
+}
+
+function servedReport(certificate: Certificate): ServedCertificate {
+  const { serialNumber, notBefore, notAfter, isCa, subjectAltNames, fingerprintSha256 } = certificate
+  return {
+    subject: nameFields(certificate.subject),
+    issuer: nameFields(certificate.issuer),
+    serialNumber,
+    notBefore: timeText(notBefore),
+    notAfter: timeText(notAfter),
+    isCa,
+    dnsNames: [...subjectAltNames.dns],
+    ipAddresses: [...subjectAltNames.ip],
+    fingerprintSha256,
+  }
+}
+
+function authorityText(der: Uint8Array): string {
+  try {
+    return parseName(der).text || '(empty name)'
+  } catch {
+    return '(no name that could be read)'
+  }
+}
+
+function verdictOf(
+  { by, source, roots, fault }: Anchor,
+  certificates: readonly LocatedCertificate[],
+  at: Date,
+): AnchorVerdict {
+  if (roots === undefined) return { by, source, reason: fault ?? 'it could not be read' }
+  const leaf = { certificates, unreadable: [], isKubeconfig: false }
+  const { trusted, code, reason, goError } = verify(
+    { leaf, roots: [roots], intermediates: [] },
+    { now: at, at, purpose: 'server' },
+  )
+  return {
+    by,
+    source,
+    trusted,
+    ...(code !== undefined && { code }),
+    ...(reason !== undefined && { reason }),
+    ...(goError !== undefined && { goError }),
+  }
+}
+
+function timeProblems({ notBefore, notAfter }: Certificate, at: Date): ProbeProblem[] {
+  const isOver = at.getTime() > notAfter.getTime()
+  if (!isOver && at.getTime() >= notBefore.getTime()) return []
+  const message = isOver
+    ? `it expired on ${timeText(notAfter)}`
+    : `it is not valid before ${timeText(notBefore)}`
+  const next = isOver ? 'renew it, and have the server take it' : 'compare the clocks: date -u'
+  return [{ code: 'CERT_EXPIRED', message, next }]
+}
+
+function trustProblems(verdicts: readonly AnchorVerdict[], isInTime: boolean): ProbeProblem[] {
+  return verdicts.flatMap(({ by, source, trusted, code, reason }): ProbeProblem[] => {
+    const isOfLeaf = !isInTime && (code === 'CERT_EXPIRED' || code === 'CERT_NOT_YET_VALID')
+    // What ends with the leaf's time is said once, as CERT_EXPIRED.
+    if (trusted !== false || isOfLeaf) return []
+    return [
+      {
+        code: 'NOT_TRUSTED',
+        message: `by ${by} (${source}): ${reason ?? code}`,
+        next: `which CA signed it, and which are trusted: kcert inspect ${shellWord(sourceFile(source))}`,
+      },
+    ]
+  })
+}
+
+function sourceFile(source: string): string {
+  return source.replace(/^[^:/]+:(?=\/)/, '')
+}
+
+function nameProblems(target: Target, names: EndpointReport['names']): ProbeProblem[] {
+  const missing = names.filter(({ matches }) => !matches).map(({ name }) => name)
+  if (missing.length === 0) return []
+  return [
+    {
+      code: 'NAME_NOT_COVERED',
+      message: `it is not valid for ${missing.join(', ')}`,
+      next: `issue it again with ${missing.length === 1 ? 'that name' : 'these names'}; what it has: kcert probe ${shellWord(addressOf(target))} -o json`,
+    },
+  ]
+}
+
+function givenReport(
+  { source, certificate, besides = [], fault }: GivenCertificate,
+  served: Certificate,
+): GivenReport {
+  if (certificate === undefined) return { source, state: 'unknown', ...(fault !== undefined && { fault }) }
+  const isSame = [certificate, ...besides].some(
+    ({ fingerprintSha256 }) => fingerprintSha256 === served.fingerprintSha256,
+  )
+  const isNewer = certificate.notBefore.getTime() > served.notBefore.getTime()
+  return {
+    source,
+    state: isSame ? 'served' : isNewer ? 'renewed-not-served' : 'other',
+    notBefore: timeText(certificate.notBefore),
+    notAfter: timeText(certificate.notAfter),
+    fingerprintSha256: certificate.fingerprintSha256,
+  }
+}
+
+const restarts: Readonly<Partial<Record<Target['kind'], string>>> = {
+  'api-server':
+    'it reads its files again by itself, but takes no certificate without its own key: kcert inspect there tells; else restart it',
+  kubelet: 'restart it there: systemctl restart kubelet',
+  etcd: 'etcd reads its files at each handshake: is it this file that it was started with?',
+}
+
+function givenProblems({ kind }: Target, { state, source, notBefore }: GivenReport): ProbeProblem[] {
+  if (state === 'renewed-not-served') {
+    const message = `renewed, but still serving the old one: ${source} is of ${notBefore}`
+    return [
+      {
+        code: 'OLD_CERTIFICATE_SERVED',
+        message,
+        next: restarts[kind] ?? 'restart it, so that it reads the file',
+      },
+    ]
+  }
+  if (state === 'other') {
+    const message = `it serves another certificate than ${source}, which is of ${notBefore}`
+    return [
+      {
+        code: 'OTHER_CERTIFICATE_SERVED',
+        message,
+        next: 'find out where that one comes from: its flags, or what listens there',
+      },
+    ]
+  }
+  return []
+}
+
+function refusedProblem(detail: string | undefined, { client }: Target): ProbeProblem {
+  return {
+    code: 'CLIENT_REFUSED',
+    message: `it refuses the client certificate ${client?.subject ?? ''} of ${client?.source ?? ''}: ${detail ?? ''}`,
+    next: `is it of a CA that the server takes, and in date? kcert inspect ${shellWord(sourceFile(client?.source ?? ''))}`,
+  }
+}

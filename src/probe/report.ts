@@ -1,0 +1,126 @@
+import * as v from 'valibot'
+import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
+import { problemCodes } from './problems.ts'
+import { endpointKinds } from './target.ts'
+
+// The JSON contract of `kcert probe`. docs/schemas/ProbeReport.json is generated from these schemas; the program itself only
+// imports their types, so valibot costs nothing at start.
+
+const described = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
+  v.pipe(schema, v.description(what))
+const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
+const milliseconds = described(v.number(), 'milliseconds, with one decimal')
+
+const servedCertificateSchema = v.object({
+  subject: nameSchema,
+  issuer: nameSchema,
+  serialNumber: v.pipe(v.string(), v.regex(/^-?[0-9a-f]+$/), v.description('hexadecimal')),
+  notBefore: time,
+  notAfter: time,
+  isCa: v.boolean(),
+  dnsNames: v.array(v.string()),
+  ipAddresses: v.array(v.string()),
+  fingerprintSha256: hex,
+})
+
+const verdictSchema = v.object({
+  by: described(
+    v.string(),
+    'whose CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"',
+  ),
+  source: described(v.string(), 'where these CAs were read'),
+  trusted: v.optional(described(v.boolean(), 'absent where the CAs could not be read')),
+  code: v.optional(described(v.string(), 'why not: docs/refusals.md')),
+  reason: v.optional(v.string()),
+  goError: v.optional(described(v.string(), 'what a component in Go writes into its log')),
+})
+
+const clientSchema = v.object({
+  source: v.optional(
+    described(v.string(), 'where the client certificate was read; absent when none was shown'),
+  ),
+  subject: v.optional(v.string()),
+  verdict: described(
+    v.picklist(['accepted', 'refused', 'ignored', 'let-in', 'not-asked', 'not-tried', 'unknown']),
+    'ignored: the server took its holder for nobody; let-in: TLS went on, and HTTP did not say for whom it was taken',
+  ),
+  detail: v.optional(v.string()),
+})
+
+const givenSchema = v.object({
+  source: described(v.string(), '"cp1:/etc/kubernetes/pki/apiserver.crt" or "csr/csr-7x2lq"'),
+  state: described(
+    v.picklist(['served', 'renewed-not-served', 'other', 'unknown']),
+    'renewed-not-served: it is newer than the one that is served; other: another one, and not newer',
+  ),
+  notBefore: v.optional(time),
+  notAfter: v.optional(time),
+  fingerprintSha256: v.optional(hex),
+  fault: v.optional(v.string()),
+})
+
+const problemSchema = v.object({
+  code: v.picklist(Object.keys(problemCodes) as (keyof typeof problemCodes)[]),
+  message: v.string(),
+  next: v.string(),
+})
+
+const endpointSchema = v.object({
+  name: v.string(),
+  kind: v.picklist(endpointKinds),
+  host: v.string(),
+  port: v.number(),
+  from: v.optional(described(v.string(), 'the node that the connection began at; absent: this machine')),
+  at: time,
+  status: described(
+    v.picklist(['ok', 'no', 'unreachable']),
+    'no: something is wrong, as `problems` tells; unreachable: nothing was seen',
+  ),
+  connectMs: v.optional(milliseconds),
+  handshakeMs: v.optional(milliseconds),
+  version: v.optional(v.picklist(['TLSv1.2', 'TLSv1.3'])),
+  cipher: v.optional(described(v.string(), "IANA's name")),
+  chain: described(v.array(servedCertificateSchema), 'as it was sent, leaf first'),
+  names: described(
+    v.array(v.object({ name: v.string(), matches: v.boolean() })),
+    'names that clients use, and whether the leaf is valid for them',
+  ),
+  isVerified: described(
+    v.boolean(),
+    'false where no component verifies this server; then a no of `verdicts` and `names` is told and not counted',
+  ),
+  verdicts: v.array(verdictSchema),
+  clientAuthorities: v.optional(
+    described(
+      v.array(v.string()),
+      'subjects of the CAs that client certificates are taken of; absent: none is asked for',
+    ),
+  ),
+  client: v.optional(clientSchema),
+  given: v.optional(described(givenSchema, 'the certificate that this server was given last')),
+  notes: v.array(v.string()),
+  problems: v.array(problemSchema),
+})
+
+export const probeReportSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('ProbeReport'),
+  generatedAt: time,
+  endpoints: v.array(endpointSchema),
+  notes: described(v.array(v.string()), 'what could not be found out, and what was left out'),
+  summary: v.object({
+    endpoints: v.number(),
+    ok: v.number(),
+    no: v.number(),
+    unreachable: v.number(),
+    nextExpiry: v.optional(time),
+  }),
+})
+
+export type ProbeReport = v.InferOutput<typeof probeReportSchema>
+export type EndpointReport = v.InferOutput<typeof endpointSchema>
+export type ServedCertificate = v.InferOutput<typeof servedCertificateSchema>
+export type AnchorVerdict = v.InferOutput<typeof verdictSchema>
+export type ClientVerdict = v.InferOutput<typeof clientSchema>
+export type GivenReport = v.InferOutput<typeof givenSchema>
+export type ProbeProblem = v.InferOutput<typeof problemSchema>

@@ -1,0 +1,58 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { NodeAccess } from '../pki/node-access.ts'
+import { folderOf, linkedFrom } from './certificate-files.ts'
+
+/** Where what a command replaces lies on its node, by its whole path: `cp -a FOLDER/. /` puts everything back. */
+export const backupsFolder = '/var/lib/kcert/backups'
+
+/** The files of one node as they were before a command. Never beside manifests: a kubelet starts whatever lies there. */
+export class Backup {
+  readonly folder: string
+  private readonly node: NodeAccess
+  private readonly kept = new Set<string>()
+  private readonly made = new Set<string>()
+
+  constructor(node: NodeAccess, command: string, at: Date) {
+    this.node = node
+    this.folder = `${backupsFolder}/${command}-${at.toISOString().slice(0, 19).replaceAll(':', '-')}Z`
+  }
+
+  get isEmpty(): boolean {
+    return this.kept.size === 0
+  }
+
+  /** Copies a file as it is now, a link with what it leads to; once. What is not there is no loss. */
+  async keep(path: string): Promise<void> {
+    if (this.kept.has(path)) return
+    const [file] = await this.node.statFiles([path], { sha256: true })
+    if (file === undefined || (file.found === 'absent' && file.linkTarget === undefined)) return
+    const to = `${this.folder}${path}`
+    if (file.linkTarget !== undefined) {
+      await this.makeFolder(folderOf(to))
+      await this.node.linkFile(to, file.linkTarget, { replaces: 'anything' })
+      this.kept.add(path)
+      if (file.found === 'file') await this.keep(linkedFrom(path, file.linkTarget))
+      return
+    }
+    if (file.found !== 'file' || file.sha256 === undefined) {
+      throw new KcertError('KCERT_NODE_REFUSED', `${path} on node "${this.node.name}" cannot be copied`, {
+        why: file.found === 'unreadable' ? file.reason : 'it is a folder or a device',
+        next: 'only root may read keys: run it as root, or with access `become: sudo`',
+      })
+    }
+    const { sha256, mode, uid, gid } = file
+    await this.makeFolder(folderOf(to))
+    await this.node.copyFile(path, to, { replaces: 'anything', sha256, mode, owner: { uid, gid } })
+    this.kept.add(path)
+  }
+
+  private async makeFolder(path: string): Promise<void> {
+    if (this.made.has(path)) return
+    if (this.made.size === 0) {
+      await this.node.makeFolder(backupsFolder, { mode: 0o700 })
+      await this.node.makeFolder(this.folder, { mode: 0o700 })
+    }
+    await this.node.makeFolder(path, { mode: 0o700 })
+    this.made.add(path)
+  }
+}

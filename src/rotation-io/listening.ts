@@ -1,0 +1,87 @@
+import { withoutBrackets } from '../errors/host-port.ts'
+import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
+import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+
+// Where components listen on their own node: by their command lines, and kubelets by their configuration too.
+
+/** The port that a component listens at, and the address by which its own node reaches it. */
+export interface Listening {
+  readonly host: string
+  readonly port: number
+}
+
+/** What a kubelet's configuration says of it. Flags go before it. */
+export type ListeningConfiguration = Pick<
+  KubeletConfiguration,
+  'address' | 'port' | 'healthzBindAddress' | 'healthzPort'
+>
+
+const defaultPorts: Readonly<Partial<Record<ComponentName, number>>> = {
+  'kube-apiserver': 6443,
+  'kube-controller-manager': 10257,
+  'kube-scheduler': 10259,
+  'cloud-controller-manager': 10258,
+  kubelet: 10250,
+}
+
+/** Returns where a component serves TLS, from its command line and, of a kubelet, its configuration. */
+export function listeningOf(
+  argv: readonly string[],
+  { address, port }: ListeningConfiguration = {},
+): Listening {
+  const flags = flagsOf(argv)
+  const standard = defaultPorts[programOf(argv) as ComponentName]
+  return {
+    host: reachable(flags['bind-address'] ?? flags.address ?? address),
+    port: Number(flags['secure-port'] ?? flags.port ?? port ?? standard ?? 0),
+  }
+}
+
+/** Returns where a component says that it is well. */
+export function healthOf(
+  { program, argv }: Pick<ProcessFacts, 'program' | 'argv'>,
+  configuration: ListeningConfiguration = {},
+): Listening & { readonly path: string; readonly isTls: boolean } {
+  const flags = flagsOf(argv)
+  if (program === 'kubelet') {
+    const { healthzBindAddress, healthzPort = 10_248 } = configuration
+    const host = reachable(flags['healthz-bind-address'] ?? healthzBindAddress)
+    return { host, port: Number(flags['healthz-port'] ?? healthzPort), path: '/healthz', isTls: false }
+  }
+  if (program === 'kube-proxy') {
+    const [, host, port = '10256'] = /^(.*):(\d+)$/.exec(flags['healthz-bind-address'] ?? '') ?? []
+    return { host: reachable(host), port: Number(port), path: '/healthz', isTls: false }
+  }
+  if (program === 'etcd') return etcdHealth(flags)
+  const path = program === 'kube-apiserver' ? '/readyz' : '/healthz'
+  return { ...listeningOf(argv), path, isTls: true }
+}
+
+/** Where it serves metrics, which asks for no client certificate; kubeadm has it on loopback. */
+function etcdHealth({ 'listen-metrics-urls': metrics, 'listen-client-urls': clients }: Flags) {
+  const url = URL.parse((metrics ?? clients ?? 'http://127.0.0.1:2379').split(',')[0]!)
+  const host = reachable(withoutBrackets(url?.hostname ?? ''))
+  return { host, port: Number(url?.port || 2379), path: '/health', isTls: url?.protocol === 'https:' }
+}
+
+/** Returns the configuration that a kubelet was given; of other components, and where it cannot be read, that it says nothing. */
+export async function configurationOf(
+  node: NodeAccess | undefined,
+  { program, argv }: Pick<ProcessFacts, 'program' | 'argv'>,
+): Promise<Partial<KubeletConfiguration>> {
+  const path = program === 'kubelet' ? flagsOf(argv).config : undefined
+  if (node === undefined || path === undefined) return {}
+  try {
+    const [file] = await node.readFiles([path])
+    if (file?.found !== 'file') return {}
+    return await readKubeletConfiguration(Buffer.from(file.content).toString('utf8'))
+  } catch {
+    return {}
+  }
+}
+
+/** Returns how a node reaches an address of its own: one that means every address by its loopback. */
+export function reachable(address = ''): string {
+  return address === '' || address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address
+}

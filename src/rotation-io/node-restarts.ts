@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
+import { editStaticPod, readStaticPod, type StaticPod } from '../pki/static-pod.ts'
+import { restartCommand, unitOf } from '../rotation/inventory.ts'
+import { rotationAnnotation } from '../rotation/restart.ts'
+import { healthStatus } from './health.ts'
+import type { Site } from './site.ts'
+
+export interface FoundPod {
+  readonly file: ReadFile
+  readonly pod: StaticPod
+  /** Of its first container. */
+  readonly program: string
+}
+
+/** Returns the static pods that a folder of manifests defines. What is no pod is passed over, as the kubelet does. */
+export async function staticPodsIn(node: NodeAccess, folder: string): Promise<FoundPod[]> {
+  const found: FoundPod[] = []
+  for (const file of await node.readFiles(await node.matchPaths([`${folder}/*.yaml`]))) {
+    if (file.found !== 'file') continue
+    const pod = await readStaticPod(textOf(file)).catch(() => undefined)
+    if (pod !== undefined) found.push({ file, pod, program: pod.containers[0]?.program ?? pod.name })
+  }
+  return found
+}
+
+/** Starts a static pod anew: its kubelet does when the manifest changes, so an annotation counts up. `keep` gets the path first. */
+export async function restartStaticPod(
+  node: NodeAccess,
+  { file, pod, program }: FoundPod,
+  keep: (path: string) => Promise<void>,
+): Promise<void> {
+  const count = Number(pod.annotations[rotationAnnotation] ?? '0')
+  const annotations = { [rotationAnnotation]: String(count + 1) }
+  const edited = await editStaticPod(textOf(file), program, { flags: {}, annotations })
+  await keep(file.path)
+  await node.writeFile(file.path, edited, { replaces: { sha256: file.sha256 } })
+}
+
+/** Starts a kubelet anew by its unit, or by the operator's own command. */
+export async function restartKubelet(site: Site, name: string): Promise<void> {
+  const node = site.node(name)!
+  const command = restartCommand(site.inventory, name, 'kubelet')
+  const call = { timeoutMs: 120_000 }
+  if (command === undefined) await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), call)
+  else await node.run(command, call)
+}
+
+const pollMs = 500
+const kubeletDeadlineMs = 90_000
+
+/** One that cannot use its certificate ends within a second or two, and is started again ten seconds later. */
+const livesMs = 15_000
+
+/**
+ * Comes back when a kubelet that was restarted is well, or has lived for 15 s: while no API server answers, it does not call itself
+ * healthy and works all the same. Throws KCERT_ROTATION_GATE.
+ */
+export async function awaitKubelet(site: Site, name: string): Promise<void> {
+  const begun = site.clock().getTime()
+  let seen: { readonly pid: number; readonly ticks: number; readonly atMs: number } | undefined
+  for (;;) {
+    const now = site.clock().getTime()
+    const [running] = await site.node(name)!.processes(['kubelet'])
+    if (running === undefined) seen = undefined
+    else if (seen?.pid !== running.pid || seen.ticks !== running.startTicks)
+      seen = { pid: running.pid, ticks: running.startTicks, atMs: now }
+    if (seen !== undefined && now - seen.atMs >= livesMs) return
+    if (running !== undefined && (await healthStatus(site, name, running)) === 200) return
+    if (now - begun > kubeletDeadlineMs) {
+      throw new KcertError('KCERT_ROTATION_GATE', `the kubelet of ${name} does not stay`, {
+        why: running === undefined ? 'no process of it is seen' : 'it ends again and again',
+        next: `kcert kubelet doctor; on ${name}: journalctl -u kubelet; then run the same command again`,
+      })
+    }
+    await sleep(pollMs)
+  }
+}
+
+function textOf({ content }: ReadFile): string {
+  return Buffer.from(content).toString('utf8')
+}

@@ -1,0 +1,21 @@
+import { hash } from 'node:crypto'
+
+/**
+ * Returns a name of what people and kcert wrote into an object: another one when somebody changed it. What controllers note
+ * beside it does not count (status, who owns which field, the signatures of cluster-info, which kube-controller-manager makes
+ * and drops with each token): they do so at any moment of a rotation, and none of it is what a plan was made of.
+ */
+export function contentVersion({ metadata, ...fields }: { readonly metadata: object }): string {
+  const { uid, labels, annotations } = metadata as Record<string, unknown>
+  const { kind: _, apiVersion: __, status: ___, ...content } = fields as Record<string, unknown>
+  const data = Object.entries((content.data ?? {}) as object).filter(
+    ([key]) => !key.startsWith('jws-kubeconfig-'),
+  )
+  const counted = { uid, labels, annotations, ...content, data: Object.fromEntries(data) }
+  return hash('sha256', JSON.stringify(counted, sorted), 'hex').slice(0, 32)
+}
+
+function sorted(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { withExtraArgs } from './extra-args.ts'
+import { restored } from './object-restoring.ts'
+
+const metadata = { name: 'guard', annotations: { by: 'somebody' } }
+
+test.for(['ValidatingWebhookConfiguration', 'MutatingWebhookConfiguration'])(
+  'of a %s the caBundles come back, and what its owner wrote since stays',
+  async (kind) => {
+    const clientConfig = { service: { name: 'guard' } }
+    const copy = {
+      metadata: {},
+      webhooks: [{ name: 'a', clientConfig: { ...clientConfig, caBundle: 'old' } }],
+    }
+    const fresh = { name: 'b', clientConfig: { ...clientConfig, caBundle: 'of somebody' } }
+    const changed = { name: 'a', rules: ['more'], clientConfig: { ...clientConfig, caBundle: 'old and new' } }
+    const now = { metadata, webhooks: [fresh, changed] }
+    expect(await restored({ kind, name: 'guard' }, now, copy)).toEqual({
+      metadata,
+      webhooks: [fresh, { ...changed, clientConfig: { ...clientConfig, caBundle: 'old' } }],
+    })
+  },
+)
+
+test('of a definition the conversion verifies as before, and its versions stay', async () => {
+  const spec = (caBundle: string, versions: readonly string[]) => ({
+    versions,
+    conversion: { strategy: 'Webhook', webhook: { clientConfig: { caBundle } } },
+  })
+  const reference = { kind: 'CustomResourceDefinition', name: 'guards.lab' }
+  const now = { metadata, spec: spec('old and new', ['v1', 'v2']) }
+  expect(await restored(reference, now, { metadata: {}, spec: spec('old', ['v1']) })).toEqual({
+    metadata,
+    spec: spec('old', ['v1', 'v2']),
+  })
+  const without = { metadata, spec: { versions: ['v3'], conversion: { strategy: 'None' } } }
+  expect(await restored(reference, without, { metadata: {}, spec: spec('old', ['v1']) })).toEqual(without)
+})
+
+test('of an APIService the caBundle comes back alone', async () => {
+  const now = { metadata, spec: { caBundle: 'old and new', groupPriorityMinimum: 200 } }
+  const copy = { metadata: {}, spec: { caBundle: 'old', groupPriorityMinimum: 100 } }
+  expect(await restored({ kind: 'APIService', name: 'v1.agg' }, now, copy)).toEqual({
+    metadata,
+    spec: { caBundle: 'old', groupPriorityMinimum: 200 },
+  })
+})
+
+const before = `apiVersion: kubeadm.k8s.io/v1beta4
+controllerManager: {} # ours
+kind: ClusterConfiguration
+kubernetesVersion: v1.36.3
+`
+const flags = { 'root-ca-file': '/etc/kubernetes/pki/kcert/ca-bundle.crt' }
+
+test('kubeadm-config comes back byte for byte, and with an upgrade in between but for the flags', async () => {
+  const reference = { kind: 'ConfigMap', name: 'kubeadm-config' }
+  const object = (text: string) => ({ metadata: {}, data: { ClusterConfiguration: text } })
+  const byKcert = await withExtraArgs(before, 'controllerManager', flags)
+  expect(await restored(reference, object(byKcert), object(before))).toMatchObject(object(before))
+  const upgraded = byKcert.replace('v1.36.3', 'v1.36.4')
+  expect(await restored(reference, object(upgraded), object(before))).toMatchObject(
+    object(before.replace('v1.36.3', 'v1.36.4')),
+  )
+})

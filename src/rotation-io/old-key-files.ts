@@ -1,0 +1,140 @@
+import { hash } from 'node:crypto'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
+import type { KeyFile, OldKeyFiles } from '../rotation/old-keys.ts'
+import { readPrivateKeyFile } from '../x509/keys.ts'
+import { writePem } from '../x509/pem.ts'
+import type { Certificates } from './certificates.ts'
+import type { FileReading } from './file-reading.ts'
+
+// Keys in kcert's own folders on the nodes. A file is overwritten where it lies before its name goes: a rename alone would leave
+// its bytes on the disk. What disks and file systems keep beside it (journals, snapshots, spare cells) is out of reach from here.
+
+/** No key of a CA is larger, with certificates beside it in the file. */
+const largestBytes = 64 * 1024
+
+export interface OldKeySite {
+  /** Undefined where nothing says how the node is reached. */
+  node(name: string): NodeAccess | undefined
+  readonly reading: FileReading
+  readonly certificates: Certificates
+}
+
+export class SiteOldKeyFiles implements OldKeyFiles {
+  private readonly site: OldKeySite
+
+  constructor(site: OldKeySite) {
+    this.site = site
+  }
+
+  async find(
+    name: string,
+    folders: readonly string[],
+    spkis: ReadonlySet<string>,
+  ): Promise<readonly KeyFile[]> {
+    const node = this.nodeNamed(name)
+    const paths = await Promise.all(folders.map((folder) => filesBelow(node, folder)))
+    const files = await node.readFiles([...new Set(paths.flat())], { largestBytes })
+    const found: KeyFile[] = []
+    for (const file of files) {
+      if (file.found === 'unreadable') throw unreadable(name, file.path, file.reason)
+      if (file.found !== 'file') continue
+      const { path, sha256: digest, sizeBytes, content } = file
+      if (isOverwritten(content)) found.push({ path, digest, sizeBytes })
+      const { holds } = await this.site.reading.read(content, digest)
+      if ((holds.kind === 'key' || holds.kind === 'pair') && spkis.has(holds.spki)) {
+        found.push({ path, digest, sizeBytes, spki: holds.spki })
+      }
+    }
+    return found
+  }
+
+  async read(node: string, file: KeyFile): Promise<Uint8Array> {
+    const now = await this.asFound(node, file)
+    if (now !== undefined) return now.content
+    throw changed(node, file.path, 'it is gone')
+  }
+
+  async destroy(name: string, file: KeyFile): Promise<void> {
+    const now = await this.asFound(name, file)
+    if (now === undefined) return
+    const node = this.nodeNamed(name)
+    const { path } = file
+    const size = now.content.length
+    if (!isOverwritten(now.content)) {
+      const overwrite = ['if=/dev/zero', `of=${path}`, `bs=${size}`, 'count=1', 'conv=notrunc,fsync']
+      const { status, stderr } = await node.run(['dd', ...overwrite])
+      if (status !== 0) throw notOverwritten(name, path, stderr)
+    }
+    await node.removeFile(path, { holds: { sha256: hash('sha256', Buffer.alloc(size), 'hex') } })
+  }
+
+  certificate(digest: string): string | undefined {
+    const found = this.site.certificates.get(digest)
+    return found && writePem('CERTIFICATE', found.der)
+  }
+
+  spkiOf(content: Uint8Array): string | undefined {
+    try {
+      return readPrivateKeyFile(content).publicKey?.sha256
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Undefined when it is gone. */
+  private async asFound(name: string, { path, digest }: KeyFile): Promise<ReadFile | undefined> {
+    const [file] = await this.nodeNamed(name).readFiles([path], { largestBytes })
+    if (file === undefined || file.found === 'absent') return undefined
+    if (file.found === 'file' && file.sha256 === digest && file.linkTarget === undefined) return file
+    throw changed(name, path, 'it is not what was found there a moment ago')
+  }
+
+  private nodeNamed(name: string): NodeAccess {
+    const node = this.site.node(name)
+    if (node !== undefined) return node
+    throw new KcertError('KCERT_NODE_UNREACHABLE', `nothing says how node ${name} is reached`, {
+      next: 'complete kcert.yaml: access',
+    })
+  }
+}
+
+/** Links are not followed, and what is too large for a key is left out. */
+async function filesBelow(node: NodeAccess, folder: string): Promise<string[]> {
+  const listing = await node.listFolder(folder)
+  if (listing.found === 'unreadable') throw unreadable(node.name, folder, 'permission denied')
+  if (listing.found !== 'folder') return []
+  const found: string[] = []
+  for (const { name, kind, sizeBytes } of listing.entries) {
+    const path = `${folder}/${name}`
+    if (kind === 'folder') found.push(...(await filesBelow(node, path)))
+    if (kind === 'file' && sizeBytes > 0 && sizeBytes <= largestBytes) found.push(path)
+  }
+  return found
+}
+
+/** Stopped between overwriting and removing: nothing of kcert's is a file of zeros. */
+function isOverwritten(content: Uint8Array): boolean {
+  return content.length > 0 && content.every((octet) => octet === 0)
+}
+
+function unreadable(node: string, path: string, reason: string): KcertError {
+  return new KcertError('KCERT_NODE_REFUSED', `${node}:${path} cannot be read`, {
+    why: reason,
+    next: 'kcert reads these files as root: become: sudo in kcert.yaml',
+  })
+}
+
+function changed(node: string, path: string, why: string): KcertError {
+  return new KcertError('KCERT_NODE_FILE_CHANGED', `${node}:${path} is left as it is`, {
+    why,
+    next: 'run the same command again: it looks at every node anew',
+  })
+}
+
+function notOverwritten(node: string, path: string, why: string): KcertError {
+  return new KcertError('KCERT_NODE_FILE_NOT_WRITTEN', `${node}:${path} could not be overwritten`, {
+    why: why === '' ? 'dd failed' : why,
+    next: 'look at the disk of the node, and run the same command again',
+  })
+}

@@ -1,0 +1,180 @@
+import { StatusError } from '../cluster/failures.ts'
+import type { Digest } from '../rotation/certificate-record.ts'
+import type { FileHolds, Sections, StoredKey, StoredPicture } from '../rotation/picture.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { verifySignature } from '../x509/signature.ts'
+import { type Metadata, type Named, resources, type Secret } from './api-objects.ts'
+import type { NodeLook } from './node-watch.ts'
+import type { Site } from './site.ts'
+
+// What others keep of the cluster's CAs in ConfigMaps and Secrets. Lists are read page by page with the reader of `kcert inspect --cluster`;
+// of an object that holds none of these CAs nothing stays, and of the others their name and which CAs they are.
+
+/** Two lists of the whole cluster: a phase that polls twice a second is served by those of the last minute. */
+const freshMs = 60_000
+
+/** The Secrets that the section `published` tells of. */
+const serviceAccountToken = 'kubernetes.io/service-account-token'
+
+/** ConfigMaps that other sections tell of, and kcert's own mirror of the journal. */
+const known = new Set([
+  'kube-public/cluster-info',
+  'kube-system/extension-apiserver-authentication',
+  'kube-system/kcert-rotation',
+])
+
+/** Lists again what is older than a minute, or was read for other CAs. */
+export class StoredWatch {
+  private readonly site: Site
+  private last:
+    | { readonly key: string; readonly atMs: number; readonly found: Promise<Sections['stored']> }
+    | undefined
+
+  constructor(site: Site) {
+    this.site = site
+  }
+
+  /** Returns the objects that hold one of these CAs, or a leaf that one signed. `remembered`: keys of CAs that no node may have any more. */
+  stored(
+    authorities: readonly Certificate[],
+    remembered: readonly Digest[] = [],
+  ): Promise<Sections['stored']> {
+    const key = [...authorities.map(({ fingerprintSha256 }) => fingerprintSha256), ...remembered]
+      .sort()
+      .join()
+    const atMs = this.site.clock().getTime()
+    const { last } = this
+    if (last !== undefined && last.key === key && Math.abs(atMs - last.atMs) < freshMs) return last.found
+    const found = storedIn(this.site, authorities, remembered)
+    this.last = { key, atMs, found }
+    // What failed is asked for again.
+    found.catch(() => {
+      if (this.last?.found === found) this.last = undefined
+    })
+    return found
+  }
+}
+
+/** Returns every CA certificate in the files of these nodes, each once. */
+export function authoritiesIn(looks: readonly NodeLook[], { certificates }: Site): readonly Certificate[] {
+  const digests = new Set(looks.flatMap(({ files }) => files.flatMap(({ holds }) => digestsOf(holds))))
+  return [...digests].flatMap((digest) => {
+    const certificate = certificates.get(digest)
+    return certificate?.isCa ? [certificate] : []
+  })
+}
+
+function digestsOf(holds: FileHolds): readonly Digest[] {
+  if (holds.kind === 'certificates' || holds.kind === 'pair') return holds.certificates
+  return holds.kind === 'kubeconfig' ? holds.caData : []
+}
+
+async function storedIn(
+  { objects, clock }: Site,
+  authorities: readonly Certificate[],
+  remembered: readonly Digest[],
+): Promise<Sections['stored']> {
+  const [{ Inspection }, { passedOverTypes }, { defaultThresholds }] = await Promise.all([
+    import('../inspection/inspection.ts'),
+    import('../inspection/read-manifest.ts'),
+    import('../inspection/thresholds.ts'),
+  ])
+  const options = {
+    now: clock(),
+    thresholds: defaultThresholds,
+    readReferencedFile: (name: string) => ({ name, reason: 'not-found', detail: 'in no object' }) as const,
+  }
+  const types = [...passedOverTypes, serviceAccountToken]
+  const kinds = [
+    ['ConfigMap', resources.configMaps, 'metadata.name!=kube-root-ca.crt'],
+    ['Secret', resources.secrets, types.map((type) => `type!=${type}`).join(',')],
+  ] as const
+  const sorting = new Sorting(authorities, remembered)
+  // A list that was begun again gives objects twice.
+  const found = new Map<string, StoredPicture>()
+  const unread: ('ConfigMap' | 'Secret')[] = []
+  let lookedAt = 0
+  for (const [kind, resource, fieldSelector] of kinds) {
+    try {
+      for await (const object of objects.list(resource, { fieldSelector })) {
+        const { metadata, type } = object as unknown as Named & Pick<Secret, 'type'>
+        const name = `${metadata.namespace}/${metadata.name}`
+        if (kind === 'ConfigMap' ? isKnown(metadata) : type === serviceAccountToken) continue
+        lookedAt++
+        const inspection = new Inspection(options)
+        await inspection.addObject(name, object, kind)
+        const stored = sorting.of(`${kind} ${name}`, inspection.found, metadata)
+        if (stored !== undefined) found.set(stored.id, stored)
+      }
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.status !== 403) throw error
+      unread.push(kind)
+    }
+  }
+  return { lookedAt, objects: [...found.values()], unread }
+}
+
+function isKnown({ namespace, name }: Metadata): boolean {
+  return name === 'kube-root-ca.crt' || known.has(`${namespace}/${name}`)
+}
+
+type Found = readonly { readonly entry: string; readonly certificate: Certificate }[]
+
+/** Tells which certificates are of a cluster's CAs. */
+class Sorting {
+  private readonly spkis: ReadonlySet<Digest>
+  private readonly bySubject: ReadonlyMap<string, readonly Certificate[]>
+  /** Nearly all objects that hold something hold the same: one copy is kept. */
+  private readonly shared = new Map<string, readonly StoredKey[]>()
+
+  constructor(authorities: readonly Certificate[], remembered: readonly Digest[]) {
+    this.spkis = new Set([...remembered, ...authorities.map(({ publicKey }) => publicKey.sha256)])
+    this.bySubject = Map.groupBy(authorities, ({ subject }) => subject.text)
+  }
+
+  of(id: string, found: Found, metadata: Metadata): StoredPicture | undefined {
+    const authorities = new Map<Digest, string>()
+    const signers = new Map<Digest, string>()
+    for (const { entry, certificate } of found) {
+      const spki = certificate.isCa ? this.authority(certificate) : this.signer(certificate)
+      if (spki === undefined) continue
+      const its = certificate.isCa ? authorities : signers
+      if (!its.has(spki)) its.set(spki, entry)
+    }
+    if (authorities.size + signers.size === 0) return undefined
+    const owner = ownerOf(metadata)
+    return {
+      id,
+      authorities: this.once(authorities),
+      signers: this.once(signers),
+      ...(owner === undefined ? {} : { owner }),
+    }
+  }
+
+  private authority({ publicKey }: Certificate): Digest | undefined {
+    return this.spkis.has(publicKey.sha256) ? publicKey.sha256 : undefined
+  }
+
+  private signer(leaf: Certificate): Digest | undefined {
+    return this.bySubject
+      .get(leaf.issuer.text)
+      ?.find((ca) => leaf.issuer.equals(ca.subject) && verifySignature(leaf, ca.publicKey).ok)?.publicKey
+      .sha256
+  }
+
+  private once(places: ReadonlyMap<Digest, string>): readonly StoredKey[] {
+    const list = [...places].map(([spki, at]) => ({ spki, at }))
+    const key = JSON.stringify(list)
+    const shared = this.shared.get(key) ?? list
+    this.shared.set(key, shared)
+    return shared
+  }
+}
+
+/** Its controller; else what manages it by its label; else who wrote its data. */
+function ownerOf({ ownerReferences, labels, managedFields }: Metadata): string | undefined {
+  const controller = ownerReferences?.find((one) => one.controller) ?? ownerReferences?.[0]
+  if (controller !== undefined) return `${controller.kind} ${controller.name}`
+  const label = labels?.['app.kubernetes.io/managed-by']
+  return label ?? managedFields?.findLast(({ fieldsV1 }) => fieldsV1 && 'f:data' in fieldsV1)?.manager
+}

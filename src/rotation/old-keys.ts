@@ -1,0 +1,140 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Digest } from './certificate-record.ts'
+import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
+import { folderOn, keyBeside } from './material.ts'
+import { fileAt, onNode, type Seen } from './picture.ts'
+
+// What becomes of the old CA's key when its rotation is over. It lies among the copies on the nodes until somebody says what to do
+// with it: kcert by itself neither destroys a key nor carries it away.
+
+/** A CA whose key may go. */
+export interface OldCa {
+  readonly ca: string
+  readonly subject: string
+  /** Of its certificate. */
+  readonly digest: Digest
+  readonly spki: Digest
+}
+
+/** A file of kcert's own folders on a node. */
+export interface KeyFile {
+  readonly path: string
+  readonly digest: Digest
+  readonly sizeBytes: number
+  /** Of the key; absent where it is overwritten already and only the file is left. */
+  readonly spki?: Digest
+}
+
+/** kcert's own folders on the nodes, as far as keys in them are concerned. */
+export interface OldKeyFiles {
+  /** Returns the files below these folders that hold one of these keys, or held one. Throws KCERT_NODE_UNREACHABLE. */
+  find(node: string, folders: readonly string[], spkis: ReadonlySet<Digest>): Promise<readonly KeyFile[]>
+  /** Returns a key's bytes. Throws KCERT_NODE_FILE_CHANGED when they are not those that were found. */
+  read(node: string, file: KeyFile): Promise<Uint8Array>
+  /** Overwrites the file where it lies, then removes it; a file that is gone is done. Throws as `read` does. */
+  destroy(node: string, file: KeyFile): Promise<void>
+  /** Returns the PEM of a certificate that was read on the way; undefined when none had this digest. */
+  certificate(digest: Digest): string | undefined
+  /** Returns which key these bytes are; undefined when they are none. */
+  spkiOf(content: Uint8Array): Digest | undefined
+}
+
+/** A folder of the operator. */
+export interface KeyArchive {
+  readonly folder: string
+  /** Writes a file that is not there yet, and returns what is there then. Never writes over one. */
+  keep(name: string, content: Uint8Array | string, mode: number): Promise<Uint8Array>
+}
+
+/** Where kcert keeps what is its own on every node. */
+const ownFolder = '/var/lib/kcert'
+
+/** Returns the old CAs of the rotation that the journal is of. Throws KCERT_ROTATION_REFUSED before it came to its end. */
+export function oldCasOf(history: readonly JournalEntry[], command: string): readonly OldCa[] {
+  const changes = changesIn(history)
+  if (!isOfFinished(history) || changes.length === 0) throw notFinished(history, command)
+  for (const { ca, oldCa, newCa } of changes) if (oldCa.spki === newCa.spki) throw sameKey(ca)
+  return changes.map(({ ca, oldCa: { subject, digest, spki } }) => ({ ca, subject, digest, spki }))
+}
+
+/** Throws KCERT_ROTATION_REFUSED when a component uses one of these keys, or when no API server could be looked at. */
+export function checkNotInUse(seen: Seen<'components' | 'files'>, olds: readonly OldCa[]): void {
+  const uses = usedKeys(seen)
+  if (uses.size === 0) {
+    throw new KcertError('KCERT_NODE_UNREACHABLE', "no API server's CA could be read", {
+      why: 'whether a key is still in use is told by the CA files of the API servers',
+      next: 'bring a control-plane node back and run the same command again',
+    })
+  }
+  for (const { ca, spki } of olds) {
+    const where = uses.get(spki)
+    if (where === undefined) continue
+    throw new KcertError('KCERT_ROTATION_REFUSED', `the old key of the ${ca} CA is in use: ${where}`, {
+      why: 'what is in use is neither archived nor destroyed',
+      next: `look at it; whoever rotated back to this CA keeps its key`,
+    })
+  }
+}
+
+const caFlags = [
+  'client-ca-file',
+  'requestheader-client-ca-file',
+  'root-ca-file',
+  'cluster-signing-cert-file',
+] as const
+
+/** Where each key of a CA is in use: trusted by a component, or there to sign. */
+function usedKeys(seen: Seen<'components' | 'files'>): ReadonlyMap<Digest, string> {
+  const uses = new Map<Digest, string>()
+  for (const { id, node, flags } of seen.components) {
+    const trusted = caFlags.flatMap((flag) => flags[flag] ?? [])
+    const keys = [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat()
+    for (const path of [...trusted, ...keys]) {
+      const holds = fileAt(seen, node, path)?.holds
+      const used = holds === undefined ? [] : spkisIn(holds, seen)
+      for (const spki of used) uses.set(spki, `${id} reads ${path}`)
+    }
+  }
+  return uses
+}
+
+function spkisIn(
+  holds: NonNullable<ReturnType<typeof fileAt>>['holds'],
+  { certificates }: Seen<'files'>,
+): readonly Digest[] {
+  const own = holds.kind === 'key' || holds.kind === 'pair' ? [holds.spki] : []
+  const its = holds.kind === 'certificates' || holds.kind === 'pair' ? holds.certificates : []
+  return [...own, ...its.flatMap((digest) => certificates.get(digest)?.spki ?? [])]
+}
+
+/** Returns the folders of a node that are kcert's own. */
+export function ownFolders(seen: Seen<'components'>, node: string): readonly string[] {
+  const hasApi = onNode(seen.components, node).some(({ name }) => name === 'kube-apiserver')
+  return hasApi ? [ownFolder, folderOn(seen, node)] : [ownFolder]
+}
+
+/** Returns the names, in the archive, of a CA's key and certificate. */
+export function archiveNames({ ca, spki }: OldCa): { readonly key: string; readonly certificate: string } {
+  const name = `${ca === 'cluster' ? 'ca' : `${ca}-ca`}-old-${spki.slice(0, 12)}`
+  return { key: `${name}.key`, certificate: `${name}.crt` }
+}
+
+function notFinished(history: readonly JournalEntry[], command: string): KcertError {
+  if (history.length === 0) {
+    return new KcertError('KCERT_ROTATION_REFUSED', 'there is no journal of a rotation that is over', {
+      why: 'which key is the old one is in the journal, and neither here nor in the cluster is there one',
+      next: 'name the journal of the rotation: --journal FILE',
+    })
+  }
+  return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation has not come to its end', {
+    why: 'every way back needs the key of the old CA, until phase 12 holds',
+    next: `see where it stands: ${command}`,
+  })
+}
+
+function sameKey(ca: string): KcertError {
+  return new KcertError('KCERT_ROTATION_REFUSED', `the new ${ca} CA has the key of the old one`, {
+    why: 'there is no old key beside the one in use',
+    next: 'rotate to a CA with a key of its own, if that key is to go',
+  })
+}

@@ -1,0 +1,87 @@
+import * as fs from 'node:fs'
+import { dirname } from 'node:path'
+import { KcertError } from '../errors/kcert-error.ts'
+import { type FileCalls, notWritten, syncFolder, writeFileAtomically } from './atomic-file.ts'
+import { failureOf, linkAt } from './files.ts'
+import { makeFolders } from './new-folder.ts'
+
+// The files of a store of pairs (src/kubelet/pair-store.ts), on the disk.
+
+type LinkCalls = FileCalls & Pick<typeof fs, 'symlinkSync'>
+
+/** Returns the files of this machine. `calls` are the system's, each a place where a test may stop the program. */
+export function pairFiles(calls: LinkCalls = fs) {
+  return {
+    entryAt(path: string): 'absent' | 'file' | 'link' | 'other' {
+      const found = orUnreadable(path, () => fs.lstatSync(path, { throwIfNoEntry: false }))
+      if (found === undefined) return 'absent'
+      if (found.isSymbolicLink()) return 'link'
+      return found.isFile() ? 'file' : 'other'
+    },
+
+    leadsToFile(path: string): boolean {
+      return orUnreadable(path, () => fs.statSync(path, { throwIfNoEntry: false }))?.isFile() ?? false
+    },
+
+    read(path: string): Uint8Array {
+      return orUnreadable(path, () => fs.readFileSync(path))
+    },
+
+    writeNew(path: string, text: string): void {
+      makeFolders(dirname(path), 0o755)
+      writeFileAtomically(path, text, { mode: 0o600, exclusive: true, secret: true }, calls)
+    },
+
+    pointLink(path: string, target: string, by: string): void {
+      try {
+        // What a crash has left; the kubelet takes it away as well.
+        if (fs.lstatSync(by, { throwIfNoEntry: false })?.isSymbolicLink()) calls.unlinkSync(by)
+        calls.symlinkSync(target, by)
+        // In one step: the kubelet takes the old link away first, and a look in between finds none.
+        calls.renameSync(by, path)
+      } catch (error) {
+        throw notWritten(path, error as Error)
+      }
+      syncFolder(path, dirname(path), calls)
+    },
+
+    namesIn(folder: string): readonly string[] {
+      try {
+        return fs.readdirSync(folder)
+      } catch {
+        return []
+      }
+    },
+
+    nudge(path: string): void {
+      try {
+        const { atime, mtime } = fs.statSync(path)
+        fs.utimesSync(path, atime, mtime)
+      } catch {
+        // It went away in between: then whoever watched it knows.
+      }
+    },
+
+    rename(from: string, to: string): void {
+      try {
+        calls.renameSync(from, to)
+      } catch (error) {
+        throw notWritten(to, error as Error)
+      }
+      syncFolder(to, dirname(to), calls)
+    },
+  }
+}
+
+function orUnreadable<Result>(path: string, look: () => Result): Result {
+  try {
+    return look()
+  } catch (error) {
+    const { detail } = failureOf(error as NodeJS.ErrnoException, linkAt(path))
+    throw new KcertError('KCERT_FILE_UNREADABLE', `${path} cannot be read`, {
+      why: detail,
+      next: `ls -l ${path}`,
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,300 @@
+import { spawn } from 'node:child_process'
+import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Cluster } from '../../src/cluster/cluster.ts'
+import type { RequestObject } from '../../src/csr/requests-api.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { createRequest } from '../../src/x509/issuing.ts'
+import { generatePrivateKey } from '../../src/x509/new-key.ts'
+import { writePem } from '../../src/x509/pem.ts'
+import { paths, readRecord } from '../lab/state.ts'
+import { countingProxy } from './counting-proxy.ts'
+import { openBenchCluster, removeRequests } from './on-cluster.ts'
+import { requestFolder } from './requests.ts'
+
+// A whole fleet's requests through kcert, a command for each step: sent, approved by a policy, half of them signed by a CA of one's
+// own and half by kube-controller-manager, and fetched. Whatever is lost on the way, or takes more connections than kcert promises,
+// is an error: the figures are for what was done whole.
+
+export interface ManyRequests {
+  readonly count: number
+  readonly steps: readonly Step[]
+}
+
+export interface Step {
+  readonly name: string
+  readonly count: number
+  readonly seconds: number
+  /** Undefined of what kcert only waits for. */
+  readonly connections?: number
+  readonly mostAtOnce?: number
+  /** Of the process of kcert. */
+  readonly peakMiB?: number
+}
+
+export interface ManyRequestsOptions {
+  /** Of an administrator. */
+  readonly kubeconfig: string
+  /** The same API server, for what is looked at beside the commands. */
+  readonly cluster: Cluster
+  readonly count: number
+  /** For whatever is written on the way. */
+  readonly folder: string
+  readonly now: Date
+  readonly tell: (line: string) => void
+}
+
+export const mostConnections = 64
+
+const ownSigner = 'example.com/fleet'
+const kubernetesSigner = 'kubernetes.io/kube-apiserver-client'
+// kube-controller-manager's clients let through 20 calls a second, by their default.
+const signedWithinMs = 30 * 60_000
+const lookedEveryMs = 2_000
+
+/** Does it all once, removes the requests, and returns what it took. Throws for the first step whose work is not whole. */
+export async function manyRequests(options: ManyRequestsOptions): Promise<ManyRequests> {
+  const { cluster, count, folder, tell } = options
+  const fleet = `fleet-${process.pid}`
+  const members = membersOf(fleet, count)
+  const proxy = await countingProxy(options.kubeconfig, folder)
+  const steps: Step[] = []
+  const note = (step: Step): void => {
+    steps.push(step)
+    tell(textOf(step))
+  }
+  const kcert = async (name: string, worked: number, args: readonly string[]): Promise<void> => {
+    const before = proxy.connections()
+    proxy.mostAtOnce()
+    const begun = performance.now()
+    const peakMiB = await run(
+      [...args, '--kubeconfig', proxy.kubeconfig, '-o', 'json'],
+      join(folder, 'answer.json'),
+    )
+    const seconds = (performance.now() - begun) / 1000
+    const used = { connections: proxy.connections() - before, mostAtOnce: proxy.mostAtOnce() }
+    note({ name, count: worked, seconds, ...used, peakMiB })
+    if (used.mostAtOnce > mostConnections)
+      throw new Error(
+        `${name}: ${used.mostAtOnce} connections at a time, and ${mostConnections} were promised`,
+      )
+  }
+  const onServer = (signerName?: string): Promise<RequestObject[]> =>
+    Array.fromAsync(
+      cluster.requests.list({ labelSelector: `fleet=${fleet}`, ...(signerName && { signerName }) }),
+    )
+  const demand = async (what: string, isDone: (object: RequestObject) => boolean): Promise<void> => {
+    const done = new Set((await onServer()).filter(isDone).map(({ metadata }) => metadata.name))
+    const missing = [...members.keys()].filter((name) => !done.has(name))
+    if (missing.length > 0) throw new Error(`${missing.length} of ${count} are not ${what}: ${missing[0]} …`)
+  }
+  const ofSigner = (signer: string): number =>
+    [...members.values()].filter((one) => one.signer === signer).length
+  try {
+    const manifests = join(folder, 'requests.yaml')
+    writeFileSync(manifests, [...members].map((member) => manifestOf(fleet, member)).join('---\n'))
+    await kcert('csr submit FILE', count, ['csr', 'submit', manifests])
+    await demand('there', () => true)
+
+    const policy = join(folder, 'policy.yaml')
+    const [{ spec } = { spec: { username: '' } }] = await onServer()
+    writeFileSync(policy, policyText(String(spec.username)))
+    const selected = ['-l', `fleet=${fleet}`]
+    const approved = performance.now()
+    await kcert('csr approve --policy FILE -l LABEL', count, [
+      'csr',
+      'approve',
+      '--policy',
+      policy,
+      ...selected,
+      '--yes',
+    ])
+    await demand('approved', (object) => hasCondition(object, 'Approved'))
+
+    const { ca, caKey } = requestFolder(join(folder, 'ca'), 0, options.now)
+    const pair = ['--ca', ca, '--ca-key', caKey, '--ledger', join(folder, 'ledger.jsonl')]
+    await kcert('ca sign --csr-signer NAME', ofSigner(ownSigner), [
+      'ca',
+      'sign',
+      ...pair,
+      '--csr-signer',
+      ownSigner,
+    ])
+
+    const isWaiting = (object: RequestObject): boolean => !isIssued(object) && !hasCondition(object, 'Failed')
+    while (
+      performance.now() - approved < signedWithinMs &&
+      (await onServer(kubernetesSigner)).some(isWaiting)
+    )
+      await pause(lookedEveryMs)
+    const seconds = (performance.now() - approved) / 1000
+    note({
+      name: 'until kube-controller-manager had signed its half, from the approval on',
+      count: ofSigner(kubernetesSigner),
+      seconds,
+    })
+    await demand('issued', isIssued)
+
+    const fetched = join(folder, 'fetched')
+    await kcert('csr fetch -l LABEL --out-dir FOLDER', count, [
+      'csr',
+      'fetch',
+      ...selected,
+      '--out-dir',
+      fetched,
+    ])
+    refuseLoss(members, fetched)
+    return { count, steps }
+  } finally {
+    proxy.close()
+    await removeRequests(
+      cluster,
+      (await onServer()).map(({ metadata }) => metadata.name!),
+    )
+  }
+}
+
+interface Member {
+  readonly key: KeyObject
+  readonly signer: string
+}
+
+function membersOf(fleet: string, count: number): Map<string, Member> {
+  const p256 = { algorithm: 'ECDSA', curve: 'P-256' } as const
+  return new Map(
+    Array.from({ length: count }, (_, index) => [
+      `${fleet}-${String(index).padStart(5, '0')}`,
+      { key: generatePrivateKey(p256), signer: index % 2 === 0 ? ownSigner : kubernetesSigner },
+    ]),
+  )
+}
+
+function manifestOf(fleet: string, [name, { key, signer }]: readonly [string, Member]): string {
+  const request = writePem('CERTIFICATE REQUEST', createRequest({ subject: { commonName: name } }, key))
+  return `apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata:
+  name: ${name}
+  labels:
+    fleet: ${fleet}
+spec:
+  request: ${Buffer.from(request).toString('base64')}
+  signerName: ${signer}
+  usages:
+  - client auth
+`
+}
+
+function policyText(username: string): string {
+  return `apiVersion: kcert/v1
+kind: ApprovalPolicy
+rules:
+- name: fleet
+  decision: approve
+  signerNames: [${ownSigner}, ${kubernetesSigner}]
+  usernames: [${JSON.stringify(username)}]
+  commonNames: ["fleet-*"]
+  usages: [client auth]
+`
+}
+
+function hasCondition({ status }: RequestObject, wanted: string): boolean {
+  return status?.conditions?.some(({ type }) => type === wanted) ?? false
+}
+
+function isIssued({ status }: RequestObject): boolean {
+  return Boolean(status?.certificate)
+}
+
+/** Each has its file, and in it a certificate of its own name and key. */
+function refuseLoss(members: ReadonlyMap<string, Member>, folder: string): void {
+  const files = new Set(readdirSync(folder))
+  if (files.size !== members.size)
+    throw new Error(`${files.size} files were fetched of ${members.size} requests`)
+  for (const [name, { key }] of members) {
+    const { subject, publicKey } = new X509Certificate(readFileSync(join(folder, `${name}.crt`)))
+    if (subject !== `CN=${name}` || !publicKey.equals(createPublicKey(key)))
+      throw new Error(`${name}.crt holds a certificate of ${subject}`)
+  }
+}
+
+/** Runs kcert, its answer into a file, and returns its peak in MiB. */
+async function run(args: readonly string[], answer: string): Promise<number> {
+  const output = openSync(answer, 'w')
+  const timed = ['-f', 'peak=%M', process.execPath, resolve('bin/run.js'), ...args]
+  const child = spawn('/usr/bin/time', timed, { stdio: ['ignore', output, 'pipe'] })
+  closeSync(output)
+  let stderr = ''
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-2000)
+  })
+  const exit = await new Promise((done, failed) => child.once('close', done).once('error', failed))
+  if (exit !== 0) throw new Error(`kcert ${args.slice(0, 2).join(' ')} … ended with ${exit}: ${stderr}`)
+  return Number(/peak=(\d+)/.exec(stderr)?.[1]) / 1024
+}
+
+const fleetOf = 5_000
+
+/** Returns the table of a fleet on the lab that is up; undefined, with one line why, where none is. */
+export async function fleetTable(folder: string, machine: string): Promise<string | undefined> {
+  const record = readRecord()
+  if (record?.phase !== 'ready') {
+    process.stderr.write(
+      'a fleet of requests is left out: it needs a lab (npm run lab -- up --workers 1)\n\n',
+    )
+    return undefined
+  }
+  const at = join(folder, 'fleet')
+  mkdirSync(at)
+  const { kubeconfig } = paths
+  const cluster = await openBenchCluster(kubeconfig)
+  const tell = (line: string): void => void process.stderr.write(`${line}\n`)
+  try {
+    const done = await manyRequests({
+      kubeconfig,
+      cluster,
+      count: fleetOf,
+      folder: at,
+      now: systemClock(),
+      tell,
+    })
+    const { controlPlanes, workers } = record.spec
+    return manyRequestsTable(done, `${machine} The cluster was the lab's, ${controlPlanes}+${workers}.`)
+  } finally {
+    cluster.close()
+  }
+}
+
+/** Of the table, in docs/benchmarks.md. */
+export const manyRequestsTitle =
+  '### A fleet of requests sent, approved, signed and fetched on a real API server'
+
+export function manyRequestsTable({ count, steps }: ManyRequests, where: string): string {
+  const rows = steps.map(({ name, count, seconds, connections, mostAtOnce, peakMiB }) => {
+    const cells = [connections, mostAtOnce, peakMiB?.toFixed(0)].map((cell) => cell ?? '')
+    const own = connections === undefined ? name : `kcert ${name}`
+    const perSecond = (count / seconds).toFixed(1)
+    return `| ${own} | ${count.toLocaleString('en')} | ${seconds.toFixed(1)} | ${perSecond} | ${cells.join(' | ')} |`
+  })
+  const most = Math.max(...steps.map(({ mostAtOnce = 0 }) => mostAtOnce))
+  return `${manyRequestsTitle}
+
+${where}
+
+| | requests | seconds | requests a second | connections | most at a time | peak MiB |
+|---|---|---|---|---|---|---|
+${rows.join('\n')}
+
+${count.toLocaleString('en')} requests with keys of their own, half for a CA of one's own and half for kube-controller-manager, whose clients let through 20 calls
+a second by their default. Every certificate was then held against the name and key of its request: lost 0.
+
+Target: at most ${mostConnections} connections at a time: met (${most}).`
+}
+
+function textOf({ name, count, seconds, mostAtOnce, peakMiB }: Step): string {
+  const used =
+    mostAtOnce === undefined ? '' : `, ${mostAtOnce} connections at a time, peak ${peakMiB?.toFixed(0)} MiB`
+  return `${name}: ${count} in ${seconds.toFixed(1)} s${used}`
+}

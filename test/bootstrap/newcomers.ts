@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto'
+import { signatureKeyPrefix, signKubeconfig } from '../../src/bootstrap/signature.ts'
+import { type BootstrapToken, newToken } from '../../src/bootstrap/token.ts'
+import { kubeadmJoiners, secretOfToken, type TokenWish } from '../../src/bootstrap/token-secret.ts'
+import { clusterInfoResource, tokenSecrets } from '../../src/cli/bootstrap-objects.ts'
+import type { FakeApiServer } from '../fakes/api-server.ts'
+
+// What newcomers of a fake cluster meet: cluster-info with a comment of somebody's, and tokens that kube-controller-manager has signed it for.
+
+const { name: clusterInfoName, ...clusterInfoKey } = clusterInfoResource
+const dayMs = 86_400_000
+
+/** A token of a test: nobody's, and different in each run. */
+export function someToken(): BootstrapToken {
+  return newToken((count) => randomBytes(count))
+}
+
+/** Puts a token as kubeadm would make it, unless it is said otherwise. */
+export function putToken(server: FakeApiServer, token: BootstrapToken, wish: Partial<TokenWish> = {}): void {
+  const { apiVersion, kind, metadata, type, stringData } = secretOfToken({
+    token,
+    expiration: new Date(Date.now() + dayMs),
+    usages: ['signing', 'authentication'],
+    groups: [kubeadmJoiners],
+    ...wish,
+  })
+  const data = Object.entries(stringData ?? {}).map(([key, value]) => [
+    key,
+    Buffer.from(value).toString('base64'),
+  ])
+  server.put(tokenSecrets, { apiVersion, kind, metadata, type, data: Object.fromEntries(data) })
+}
+
+export function clusterInfoText(server: FakeApiServer, caPem = server.caPem): string {
+  return `apiVersion: v1
+kind: Config
+# the load balancer, see OPS-17
+clusters:
+- name: ""
+  cluster:
+    server: ${server.url}
+    certificate-authority-data: ${Buffer.from(caPem).toString('base64')}
+contexts: null
+current-context: ""
+users: null
+`
+}
+
+/** Puts cluster-info, signed by these tokens. */
+export function putClusterInfo(
+  server: FakeApiServer,
+  tokens: readonly BootstrapToken[],
+  text = clusterInfoText(server),
+): void {
+  const signatures = tokens.map((token) => [signatureKeyPrefix + token.id, signKubeconfig(text, token)])
+  server.put(clusterInfoKey, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: clusterInfoName, annotations: { 'example.com/owner': 'ops' } },
+    data: { kubeconfig: text, ...Object.fromEntries(signatures) },
+  })
+}
+
+/** data of cluster-info as it is on the server now. */
+export function clusterInfoData(server: FakeApiServer): Record<string, string> {
+  return server.peek(clusterInfoKey, clusterInfoName)?.data as Record<string, string>
+}
+
+export { clusterInfoKey }

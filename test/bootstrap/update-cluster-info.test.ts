@@ -1,0 +1,184 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { expect, test } from 'vitest'
+import { readClusterInfo, signatureStates } from '../../src/bootstrap/cluster-info.ts'
+import { signKubeconfig } from '../../src/bootstrap/signature.ts'
+import type { Context } from '../../src/cli/context.ts'
+import { type UpdateWish, updateClusterInfo } from '../../src/cli/update-cluster-info.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import type { Certificate } from '../../src/x509/certificate.ts'
+import { fakeCluster } from '../cluster/fake-cluster.ts'
+import { codeOf } from '../contract/errors.ts'
+import type { AccessRule } from '../fakes/api-server-access.ts'
+import { clusterInfoData, clusterInfoText, putClusterInfo, putToken, someToken } from './newcomers.ts'
+import { someAuthority } from './some-authority.ts'
+
+// What `kcert cluster-info update` writes, and when it does not.
+
+const other = someAuthority('kubernetes', new Date())
+const context = {
+  clock: systemClock,
+  stdinIsTerminal: false,
+  stderr: new PassThrough(),
+} as unknown as Context
+
+function wishFor(authorities: readonly Certificate[], changes: Partial<UpdateWish> = {}): UpdateWish {
+  return {
+    authorities,
+    ...{ dryRun: false, yes: true, force: false, backup: undefined, waitMs: 3_000, timeoutMs: 5_000 },
+    ...changes,
+  }
+}
+
+async function stage(options: Parameters<typeof fakeCluster>[0] = {}, user?: { username: string }) {
+  const found = await fakeCluster(options, user && { user })
+  const token = someToken()
+  putToken(found.server, token)
+  putClusterInfo(found.server, [token])
+  const ca = found.server.authority.certificate
+  const update = (changes: Partial<UpdateWish> = {}, authorities = [other.certificate, ca]) =>
+    updateClusterInfo(found.cluster, wishFor(authorities, changes), context)
+  const data = () => clusterInfoData(found.server)
+  const writes = () => found.server.calls.filter(({ verb }) => verb === 'update')
+  return { ...found, token, ca, update, data, writes }
+}
+
+test('only the CAs change: comments, order and other fields stay, and every signature stands', async () => {
+  const { server, token, update, data } = await stage()
+  const before = data().kubeconfig!
+  const { report, exit } = await update()
+  expect(exit).toBe(0)
+  expect(report.outcome).toBe('updated')
+  const after = data()
+  const line = /certificate-authority-data: \S+/
+  expect(after.kubeconfig!.replace(line, '')).toBe(before.replace(line, ''))
+  const info = await readClusterInfo(after)
+  expect(info.authorities.map(({ fingerprintSha256 }) => fingerprintSha256)).toEqual([
+    other.certificate.fingerprintSha256,
+    server.authority.certificate.fingerprintSha256,
+  ])
+  expect(signatureStates(info, [token])).toEqual([{ id: token.id, state: 'stands' }])
+  expect(report.signatures).toEqual([{ tokenId: token.id, state: 'stands' }])
+  expect(report.diff.filter((text) => /^[+-]/.test(text))).toHaveLength(2)
+})
+
+test('the same CAs once more are no change and no write', async () => {
+  const { update, writes, ca } = await stage()
+  const { report } = await update({}, [ca])
+  expect([report.outcome, report.diff, writes()]).toEqual(['unchanged', [], []])
+})
+
+test('a dry run shows the change and writes nothing, neither there nor here', async () => {
+  const { update, writes, folder } = await stage()
+  const { report, exit } = await update({ dryRun: true, yes: false, backup: join(folder, 'backup.yaml') })
+  expect([exit, report.outcome, report.backup, writes()]).toEqual([0, 'would-update', undefined, []])
+  expect(report.diff.some((text) => text.startsWith('+ '))).toBe(true)
+})
+
+test('a CA that what is served does not lead to is refused, and --force writes it with a warning', async () => {
+  const { update, writes } = await stage()
+  expect(await codeOf(update({}, [other.certificate]))).toBe('KCERT_TRUST_LOST')
+  expect(writes()).toEqual([])
+  const { report } = await update({ force: true }, [other.certificate])
+  expect(report.outcome).toBe('updated')
+  expect(report.notices[0]).toContain('would not be trusted by those who join')
+})
+
+test('without a terminal and without --yes nothing is written', async () => {
+  const { update, writes } = await stage()
+  expect(await codeOf(update({ yes: false }))).toBe('KCERT_UNCONFIRMED')
+  expect(writes()).toEqual([])
+})
+
+test('the object as it was is in the backup, ready for kubectl apply', async () => {
+  const { update, folder, data } = await stage()
+  const before = data()
+  const backup = join(folder, 'backup.yaml')
+  const { report } = await update({ backup })
+  expect(report.backup).toBe(backup)
+  const { parse } = await import('yaml')
+  expect(parse(readFileSync(backup, 'utf8'))).toEqual({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: 'cluster-info',
+      namespace: 'kube-public',
+      annotations: { 'example.com/owner': 'ops' },
+    },
+    data: before,
+  })
+})
+
+test('a signer that writes in between is no conflict', async () => {
+  const { server, token, update, data, writes } = await stage()
+  server.faults.add({ kind: 'conflict', verb: 'update', resource: 'configmaps', times: 2 })
+  const { report } = await update()
+  expect([report.outcome, writes().length]).toEqual(['updated', 3])
+  expect(signatureStates(await readClusterInfo(data()), [token])[0]!.state).toBe('stands')
+})
+
+test('a change of the text by somebody else in between is never written over', async () => {
+  const { server, token, cluster, data } = await stage()
+  const theirs = clusterInfoText(server).replace('OPS-17', 'OPS-18')
+  const get = cluster.objects.get
+  let isFirst = true
+  // Between our reading and our writing.
+  const meddled = {
+    ...cluster,
+    connection: cluster.connection,
+    objects: {
+      ...cluster.objects,
+      get: async (resource: Parameters<typeof get>[0]) => {
+        const object = await get(resource)
+        if (resource.name === 'cluster-info' && isFirst) {
+          isFirst = false
+          putClusterInfo(server, [token], theirs)
+        }
+        return object
+      },
+    },
+  }
+  const wish = wishFor([other.certificate, server.authority.certificate])
+  expect(await codeOf(updateClusterInfo(meddled, wish, context))).toBe('KCERT_API_CONFLICT')
+  expect(data().kubeconfig).toBe(theirs)
+})
+
+test('who may not read tokens takes the signatures out and waits until the signer has put them back', async () => {
+  const rules: AccessRule[] = [
+    { user: 'ops', verbs: ['get', 'update'], groups: [''], resources: ['configmaps'] },
+  ]
+  const { server, token, update, data } = await stage({ rules }, { username: 'ops' })
+  const key = `jws-kubeconfig-${token.id}`
+  const signer = setInterval(() => {
+    const { kubeconfig, ...rest } = data()
+    if (!(key in rest)) putClusterInfo(server, [token], kubeconfig)
+  }, 50)
+  try {
+    const { report } = await update()
+    expect(report.outcome).toBe('updated')
+    expect(report.signatures).toEqual([{ tokenId: token.id, state: 'unknown' }])
+    expect(data()[key]).toBe(signKubeconfig(data().kubeconfig!, token))
+  } finally {
+    clearInterval(signer)
+  }
+})
+
+test('a signature that does not come in time is said, with what to look at', async () => {
+  const rules: AccessRule[] = [
+    { user: 'ops', verbs: ['get', 'update'], groups: [''], resources: ['configmaps'] },
+  ]
+  const { update } = await stage({ rules }, { username: 'ops' })
+  expect(await codeOf(update({ waitMs: 1 }))).toBe('KCERT_CLUSTER_INFO_UNSIGNED')
+})
+
+test('what is wrong besides the CA is not signed over', async () => {
+  const { server, update, writes } = await stage()
+  putClusterInfo(
+    server,
+    [],
+    clusterInfoText(server).replace('users: null', 'users: [{name: a, user: {token: t}}]'),
+  )
+  expect(await codeOf(update())).toBe('KCERT_EDIT_REFUSED')
+  expect(writes()).toEqual([])
+})

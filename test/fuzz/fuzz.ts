@@ -1,0 +1,81 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { publish, tableOf } from '../reliability/page.ts'
+import { Coverage } from './coverage.ts'
+import { Fuzzer, type Way } from './fuzzer.ts'
+
+// `npm run fuzz [-- EXECUTIONS] [-- READER...] [-- --seed N] [-- --write]`: so many executions in all readers together (1,000,000), or of
+// those that are named, a tenth of them guided by coverage. Ctrl-C ends it with what was done. What is found lies in the folder that is printed, an input a file.
+
+const words = process.argv.slice(2)
+const seed = words.includes('--seed') ? Number(words[words.indexOf('--seed') + 1]) : 20261122
+const total = Number(
+  words.find((word, index) => /^\d+$/.test(word) && words[index - 1] !== '--seed') ?? 1_000_000,
+)
+
+/** Parts of all executions: what is quick gets more of them. */
+const shares: Readonly<Record<string, number>> = {
+  DER: 0.3,
+  PEM: 0.45,
+  'PKCS#12': 0.05,
+  kubeconfig: 0.05,
+  policy: 0.03,
+  journal: 0.12,
+}
+const ways: Readonly<Record<Way, number>> = { guided: 0.1, blind: 0.85, 'fast-check': 0.05 }
+// All readers are gone through so often, so that a run that is stopped has done a part of each.
+const rounds = 20
+// Most inputs are refused, and most of the time would go into the traces of that.
+Error.stackTraceLimit = 4
+
+let isStopped = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => (isStopped = true))
+
+// Whatever is loaded before it is not seen by it.
+const coverage = new Coverage(/\/src\//)
+const { readers } = await import('./readers.ts')
+const named = readers.filter(({ name }) => words.includes(name))
+const chosen = named.length > 0 ? named : readers
+const fuzzers = chosen.map((reader, index) => new Fuzzer(reader, seed + index, coverage))
+for (let round = 1; round <= rounds && !isStopped; round++) {
+  for (const [index, { name }] of chosen.entries()) {
+    const count = named.length > 0 ? total / named.length : total * shares[name]!
+    for (const [way, share] of Object.entries(ways) as [Way, number][]) {
+      await fuzzers[index]!.run(way, Math.ceil((count * share) / rounds), () => isStopped)
+      // Whoever wants it to stop is heard here.
+      await new Promise((done) => setImmediate(done))
+    }
+  }
+  const done = fuzzers.map(
+    ({ done: { reader, executions, corpus, findings } }) =>
+      `${reader} ${executions} (corpus ${corpus}, found ${findings.length})`,
+  )
+  process.stderr.write(`${round} of ${rounds}: ${done.join(', ')}\n`)
+}
+
+const folder = join('coverage', 'fuzz')
+let found = 0
+for (const { done } of fuzzers)
+  for (const { what, input } of done.findings) {
+    mkdirSync(folder, { recursive: true })
+    const file = join(folder, `${done.reader.replace(/\W/g, '')}-${++found}`)
+    writeFileSync(file, input)
+    process.stderr.write(`${file}: ${what}\n`)
+  }
+const rows = fuzzers.map(({ done: { reader, executions, accepted, corpus, findings } }, index) => [
+  reader,
+  executions,
+  accepted,
+  chosen[index]!.corpus.length,
+  corpus,
+  findings.length,
+])
+const sum = (column: number): number => rows.reduce((all, row) => all + Number(row[column]), 0)
+publish(
+  'fuzz',
+  tableOf(
+    ['reader', 'executions', 'accepted', 'seeds', 'inputs that made something new run', 'findings'],
+    [...rows, ['all', ...[1, 2, 3, 4, 5].map(sum)]],
+  ),
+)
+process.exitCode = found === 0 ? 0 : 1

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import type { NodeAccess, ProcessFacts } from '../../src/pki/node-access.ts'
+import { prove, roleOf } from '../../src/rotation-io/discovering.ts'
+
+const bare = { metadata: { name: 'a' } }
+const labelled = { metadata: { name: 'a', labels: { 'node-role.kubernetes.io/control-plane': '' } } }
+
+function nodeThat(processes: () => readonly ProcessFacts[]): NodeAccess {
+  return { processes: async () => processes() } as unknown as NodeAccess
+}
+
+const running = nodeThat(() => [{ program: 'kube-apiserver' } as ProcessFacts])
+const idle = nodeThat(() => [])
+const away = nodeThat(() => {
+  throw new KcertError('KCERT_NODE_UNREACHABLE', 'node "a"')
+})
+
+test.each([
+  ['a label', labelled, idle, 'control-plane'],
+  ['a label, though nobody can look', labelled, away, 'control-plane'],
+  ['no label, and an API server that runs', bare, running, 'control-plane'],
+  ['no label, and none', bare, idle, 'worker'],
+  ['no label, and nobody can look', bare, away, 'worker'],
+])('%s', async (_, object, node, role) => {
+  expect(await roleOf(object, node)).toBe(role)
+})
+
+/** A node that is read, and whose every change is written down. */
+function nodeOfRoot(changes: string[]): NodeAccess {
+  const change = (what: string) => async (path: string) => {
+    changes.push(`${what} ${path.replace(/[0-9a-f]{12}/, 'N')}`)
+    return { sha256: 'a' }
+  }
+  return {
+    identity: async () => ({ isRoot: true }),
+    clock: async () => ({ aheadMs: { atLeast: 4, atMost: 6 } }),
+    freeSpace: async () => ({ availableBytes: 7 }),
+    listFolder: async () => ({ found: 'folder' }),
+    makeFolder: change('folder'),
+    writeFile: change('write'),
+    removeFile: change('remove'),
+  } as unknown as NodeAccess
+}
+
+test.each([
+  [
+    false,
+    { reached: true, isRoot: true, clockSkewMs: 5, reads: true, writes: true, freeBytes: 7 },
+    [
+      ...['folder /var/lib/kcert/copies', 'write /var/lib/kcert/copies/.kcert-N.probe'],
+      ...['remove /var/lib/kcert/copies/.kcert-N.probe', 'folder /etc/kubernetes'],
+      ...['write /etc/kubernetes/.kcert-N.probe', 'remove /etc/kubernetes/.kcert-N.probe'],
+    ],
+  ],
+  [true, { reached: true, isRoot: true, clockSkewMs: 5, reads: true, freeBytes: 7 }, []],
+])('read-only %s: what is proven, and what is done for it', async (readOnly, proof, changes) => {
+  const done: string[] = []
+  expect(await prove(nodeOfRoot(done), readOnly)).toEqual(proof)
+  expect(done).toEqual(changes)
+})

@@ -1,0 +1,239 @@
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { diagnose } from '../../src/kubelet/doctor/diagnosis.ts'
+import type { Finding } from '../../src/kubelet/doctor/finding.ts'
+import { localTransport } from '../../src/node/local.ts'
+import { rootedNode } from '../../src/node/rooted-node.ts'
+import { shellNode } from '../../src/node/shell-node.ts'
+import type { NodeAccess } from '../../src/pki/node-access.ts'
+import { readKubelet, treatKubelet } from '../../src/rotation-io/kubelet-doctor.ts'
+import {
+  certificatePem,
+  keyPem,
+  type NodeTree,
+  signedBy,
+  testCa,
+  testKey,
+  workerTree,
+} from '../pki/kubeadm-tree.ts'
+
+// A worker's files in a folder, damaged one way after the other; what is mended is looked at with node:fs.
+
+const now = new Date('2026-11-21T12:00:00Z')
+const madeAt = new Date('2026-11-01T00:00:00Z')
+const pki = '/var/lib/kubelet/pki'
+const current = `${pki}/kubelet-client-current.pem`
+const kubeletConf = '/etc/kubernetes/kubelet.conf'
+let root: string
+let tree: NodeTree
+let shell: NodeAccess
+let node: NodeAccess
+let good: string
+
+beforeAll(() => {
+  tree = workerTree({ madeAt, nodeName: 'w1' })
+  good = tree.files.get(current)!.linkTarget!
+  shell = shellNode({ name: 'w1', transport: localTransport(), clock: () => now })
+})
+afterAll(() => shell.close())
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'kcert-doctor-'))
+  for (const [path, { bytes, mode, linkTarget }] of tree.files) {
+    mkdirSync(dirname(root + path), { recursive: true })
+    if (linkTarget === undefined) writeFileSync(root + path, bytes, { mode })
+    else symlinkSync(linkTarget, root + path)
+  }
+  node = rootedNode(shell, root)
+  return () => rmSync(root, { recursive: true })
+})
+
+const places = { nodeName: 'w1' }
+const found = async (): Promise<readonly Finding[]> => diagnose(await readKubelet(node, places), now)
+const ids = (findings: readonly Finding[]): string[] => findings.map(({ id }) => id)
+
+/** Mends, and expects that nothing is left and the link leads to what is given. */
+async function expectMended(...mended: string[]): Promise<void> {
+  const { left, fixed } = await treatKubelet(
+    node,
+    places,
+    () => now,
+    () => {},
+  )
+  expect([ids(fixed), ids(left)]).toEqual([mended, []])
+}
+
+function pair(options: { from: Date; to: Date; key?: string; commonName?: string; ca?: string }): string {
+  const { from, to, key = 'kubelet', commonName = 'system:node:w1', ca } = options
+  const signer = ca === undefined ? tree.cas.get('ca')! : testCa('kubernetes', testKey(ca), madeAt)
+  const certificate = signedBy(signer, {
+    ...{ commonName, organization: ['system:nodes'], key: testKey('kubelet'), notBefore: from, notAfter: to },
+    extendedKeyUsage: ['clientAuth'],
+  })
+  return certificatePem(certificate) + keyPem(testKey(key))
+}
+
+const lately = { from: new Date('2026-11-20T00:00:00Z'), to: new Date('2027-11-20T00:00:00Z') }
+
+/** Another pair, to which the link leads now. */
+function lead(text: string): void {
+  writeFileSync(`${root}${pki}/kubelet-client-2026-11-20-00-00-00.pem`, text, { mode: 0o600 })
+  unlinkSync(root + current)
+  symlinkSync(`${pki}/kubelet-client-2026-11-20-00-00-00.pem`, root + current)
+}
+
+test('a healthy kubelet has no findings', async () => {
+  expect(await found()).toEqual([])
+})
+
+test('a missing link leads to the newest usable pair again', async () => {
+  unlinkSync(root + current)
+  expect((await found())[0]).toMatchObject({ id: 'LINK_MISSING', severity: 'critical', path: current })
+  await expectMended('LINK_MISSING')
+  expect(readlinkSync(root + current)).toBe(good)
+})
+
+test('a link that leads nowhere does so no more', async () => {
+  unlinkSync(root + current)
+  symlinkSync(`${pki}/kubelet-client-2020-01-01-00-00-00.pem`, root + current)
+  await expectMended('LINK_DANGLING')
+  expect(readlinkSync(root + current)).toBe(good)
+})
+
+test('a plain file becomes a dated one behind a link, bytes and all', async () => {
+  renameSync(root + good, root + current)
+  const before = readFileSync(root + current)
+  await expectMended('LINK_IS_FILE')
+  const to = readlinkSync(root + current)
+  expect(to).toMatch(/\/kubelet-client-\d{4}(-\d\d){5}\.pem$/)
+  expect(readFileSync(root + to).equals(before)).toBe(true)
+  expect(statSync(root + to).mode & 0o777).toBe(0o600)
+  const backup = `${root}/var/lib/kcert/backups/kubelet-doctor-2026-11-21T12-00-00Z`
+  expect(readFileSync(backup + current).equals(before)).toBe(true)
+})
+
+test.each([
+  ['PAIR_MISMATCH', 'do not belong together', pair.bind(undefined, { ...lately, key: 'another' })],
+  ['UNREADABLE', 'no certificate can be read', () => '-----BEGIN CERTIFICATE-----\nMIIB'],
+  [
+    'EXPIRED',
+    'it has expired at 2026-11-20T00:00:00.000Z',
+    pair.bind(undefined, { from: new Date('2025-11-20T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') }),
+  ],
+  [
+    'NOT_YET_VALID',
+    'it begins at',
+    pair.bind(undefined, { from: lately.to, to: new Date('2028-11-20T00:00:00Z') }),
+  ],
+  [
+    'WRONG_CA',
+    'no CA that this node knows has signed it',
+    pair.bind(undefined, { ...lately, ca: 'another ca' }),
+  ],
+  [
+    'WRONG_IDENTITY',
+    'and this node is w1',
+    pair.bind(undefined, { ...lately, commonName: 'system:node:w2' }),
+  ],
+  ['WRONG_IDENTITY', 'it is for', pair.bind(undefined, { ...lately, commonName: 'admin' })],
+])('%s (%s): the link goes back to the pair that can be used', async (id, what, make) => {
+  lead(make())
+  expect((await found())[0]).toMatchObject({ id, what: expect.stringContaining(what) })
+  await expectMended(id)
+  expect(readlinkSync(root + current)).toBe(good)
+})
+
+test('where no pair can be used nothing is touched, and who can sign is named', async () => {
+  lead(pair({ from: new Date('2025-11-20T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') }))
+  unlinkSync(root + good)
+  const { left, fixed } = await treatKubelet(
+    node,
+    places,
+    () => now,
+    () => {},
+  )
+  expect([ids(fixed), ids(left)]).toEqual([[], ['EXPIRED']])
+  expect(left[0]!.next).toContain('kcert renew kubelet.conf --node w1')
+})
+
+test('a kubeconfig with old data of its own names the link again, other lines as they were', async () => {
+  const before = readFileSync(root + kubeletConf, 'utf8')
+  const old = pair({ from: new Date('2025-11-20T00:00:00Z'), to: new Date('2026-11-20T00:00:00Z') })
+  const data = Buffer.from(old).toString('base64')
+  writeFileSync(
+    root + kubeletConf,
+    before
+      .replace(`client-certificate: ${current}`, `client-certificate-data: ${data}`)
+      .replace(`client-key: ${current}`, `client-key-data: ${data}`),
+  )
+  const [finding] = await found()
+  expect(finding).toMatchObject({ id: 'KUBECONFIG_EMBEDS', severity: 'critical' })
+  await expectMended('KUBECONFIG_EMBEDS')
+  const sorted = (text: string): string[] => text.split('\n').toSorted()
+  expect(sorted(readFileSync(root + kubeletConf, 'utf8'))).toEqual(sorted(before))
+})
+
+test('a kubeconfig that names a dated file, beside a broken link: both are mended, the link first', async () => {
+  writeFileSync(root + kubeletConf, readFileSync(root + kubeletConf, 'utf8').replaceAll(current, good))
+  unlinkSync(root + current)
+  await expectMended('LINK_MISSING', 'KUBECONFIG_ELSEWHERE')
+  expect(readFileSync(root + kubeletConf, 'utf8')).toContain(`client-certificate: ${current}`)
+})
+
+test('keys that others may read are closed, in the store and in a kubeconfig', async () => {
+  chmodSync(root + good, 0o644)
+  await expectMended('KEY_EXPOSED')
+  expect(statSync(root + good).mode & 0o777).toBe(0o600)
+})
+
+test('what an interrupted change left goes, once the current pair is good', async () => {
+  symlinkSync(good, `${root}${pki}/kubelet-client-updated.pem`)
+  writeFileSync(`${root}${pki}/kubelet-client.key.tmp`, keyPem(testKey('kubelet')), { mode: 0o600 })
+  expect((await found()).map(({ severity }) => severity)).toEqual(['info', 'info'])
+  await expectMended('LEFTOVER', 'LEFTOVER')
+  expect(lstatSync(`${root}${pki}/kubelet-client-updated.pem`, { throwIfNoEntry: false })).toBeUndefined()
+})
+
+test("a serving pair of the kubelet's own that is none goes, so that it makes another", async () => {
+  writeFileSync(`${root}${pki}/kubelet.key`, keyPem(testKey('another')), { mode: 0o600 })
+  await expectMended('SELF_SIGNED_UNUSABLE')
+  expect(statSync(`${root}${pki}/kubelet.crt`, { throwIfNoEntry: false })).toBeUndefined()
+})
+
+test('a serving certificate that was asked for and never came is told, and left to an approver', async () => {
+  mkdirSync(`${root}/var/lib/kubelet`, { recursive: true })
+  const kind =
+    'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nserverTLSBootstrap: true\n'
+  writeFileSync(`${root}/var/lib/kubelet/config.yaml`, kind)
+  const [finding, ...more] = await found()
+  expect(more).toEqual([])
+  expect(finding).toMatchObject({ id: 'SERVING_MISSING', severity: 'warning' })
+  expect(finding!.fixes).toBeUndefined()
+})
+
+test('a certificate past nine tenths of its life says that its renewal is late', async () => {
+  lead(pair({ from: new Date('2026-01-01T00:00:00Z'), to: new Date('2026-12-01T00:00:00Z') }))
+  expect(ids(await found())).toEqual(['RENEWAL_OVERDUE'])
+})
+
+test('no kubeconfig, or one that is none, is the first thing to be said', async () => {
+  writeFileSync(root + kubeletConf, 'apiVersion: v1\nkind: Config\n\tusers: [')
+  expect(ids(await found())).toEqual(['KUBECONFIG_UNREADABLE'])
+  unlinkSync(root + kubeletConf)
+  expect(ids(await found())).toEqual(['KUBECONFIG_MISSING'])
+})

@@ -1,0 +1,34 @@
+import { readInventory } from '../../src/rotation/inventory.ts'
+import { Certificates } from '../../src/rotation-io/certificates.ts'
+import { FileReading } from '../../src/rotation-io/file-reading.ts'
+import { inventoryObjects } from '../../src/rotation-io/recovering.ts'
+import type { Site } from '../../src/rotation-io/site.ts'
+import { type MemoryNode, now } from './memory-node.ts'
+
+/** Returns what opens a site of nodes in memory, each time as a process of its own: cp1… are control planes, and nobody can be dialled. */
+export async function sitesOf(nodes: ReadonlyMap<string, MemoryNode>): Promise<() => Site> {
+  const lines = [...nodes.keys()].map((name, index) => {
+    const role = name.startsWith('cp') ? 'control-plane' : 'worker'
+    return `- {name: ${name}, role: ${role}, addresses: [192.0.2.${index + 1}], layout: kubeadm}\n`
+  })
+  const inventory = await readInventory(
+    `apiVersion: kcert/v1\nkind: Inventory\naccess: {by: command, argv: ['false']}\nnodes:\n${lines.join('')}`,
+  )
+  return () => {
+    const certificates = new Certificates()
+    return {
+      inventory,
+      objects: inventoryObjects(inventory),
+      clock: () => now,
+      certificates,
+      reading: new FileReading(certificates),
+      node: (name) => nodes.get(name)?.access,
+      dial: () => {
+        throw new Error('nobody is dialled')
+      },
+      clockAheadMs: async () => 0,
+      startedAtMs: async () => 0,
+      close: async () => {},
+    }
+  }
+}

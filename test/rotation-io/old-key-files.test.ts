@@ -1,0 +1,109 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { localTransport } from '../../src/node/local.ts'
+import { shellNode } from '../../src/node/shell-node.ts'
+import type { NodeAccess } from '../../src/pki/node-access.ts'
+import { Certificates } from '../../src/rotation-io/certificates.ts'
+import { FileReading } from '../../src/rotation-io/file-reading.ts'
+import { SiteOldKeyFiles } from '../../src/rotation-io/old-key-files.ts'
+import { readPrivateKeyFile } from '../../src/x509/keys.ts'
+
+// Keys in a folder of this machine, through the shell that every node has.
+
+const root = mkdtempSync(join(tmpdir(), 'kcert-old-key-files-'))
+const node = shellNode({ name: 'here', transport: localTransport(), clock: () => new Date() })
+afterAll(async () => {
+  await node.close()
+  rmSync(root, { recursive: true, force: true })
+})
+
+const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string
+const made = () => pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
+const [old, other] = [made(), made()] as const
+const spkiOf = (text: string): string => readPrivateKeyFile(Buffer.from(text)).publicKey!.sha256
+const wanted = new Set([spkiOf(old)])
+
+let count = 0
+let folder: string
+const at = (name: string): string => join(folder, 'copies', 'by-digest', name)
+
+beforeEach(() => {
+  folder = join(root, String(count++))
+  mkdirSync(join(folder, 'copies', 'by-digest'), { recursive: true })
+})
+
+function filesOn(access: NodeAccess = node): SiteOldKeyFiles {
+  const certificates = new Certificates()
+  return new SiteOldKeyFiles({ node: () => access, certificates, reading: new FileReading(certificates) })
+}
+
+test('found by its key, in every folder below and in whatever encoding; no other key, no link, no certificate', async () => {
+  const sec1 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+  writeFileSync(at('a'), old)
+  writeFileSync(at('b'), other)
+  writeFileSync(join(folder, 'left.key'), sec1.export({ type: 'sec1', format: 'pem' }) as string)
+  writeFileSync(join(folder, 'note'), 'no key at all')
+  symlinkSync(at('a'), join(folder, 'link'))
+  const found = await filesOn().find(
+    'here',
+    [folder, join(root, 'nowhere')],
+    new Set([...wanted, spkiOf(pem(sec1))]),
+  )
+  expect(found.map(({ path }) => path).sort()).toEqual([at('a'), join(folder, 'left.key')].sort())
+})
+
+test('destroyed: the very bytes on the disk are zeros before the name goes', async () => {
+  writeFileSync(at('a'), old)
+  // Another name of the same bytes shows what became of them.
+  linkSync(at('a'), join(root, `witness-${count}`))
+  const files = filesOn()
+  const [found] = await files.find('here', [folder], wanted)
+  expect(Buffer.from(await files.read('here', found!)).toString()).toBe(old)
+  await files.destroy('here', found!)
+  expect(existsSync(at('a'))).toBe(false)
+  expect(readFileSync(join(root, `witness-${count}`))).toEqual(Buffer.alloc(old.length))
+  // Once more, as after a crash behind it.
+  await files.destroy('here', found!)
+  expect(await files.find('here', [folder], wanted)).toEqual([])
+})
+
+test('stopped between overwriting and removing, the next run finds the rest and removes it', async () => {
+  writeFileSync(at('a'), old)
+  const cut: NodeAccess = Object.assign(Object.create(node) as NodeAccess, {
+    name: 'here',
+    removeFile: () => Promise.reject(new Error('killed')),
+    readFiles: node.readFiles.bind(node),
+    listFolder: node.listFolder.bind(node),
+    run: node.run.bind(node),
+  })
+  const killed = filesOn(cut)
+  const [found] = await killed.find('here', [folder], wanted)
+  await expect(killed.destroy('here', found!)).rejects.toThrow('killed')
+  expect(readFileSync(at('a'))).toEqual(Buffer.alloc(old.length))
+  const files = filesOn()
+  const [rest, ...none] = await files.find('here', [folder], wanted)
+  expect([rest!.path, rest!.spki, none]).toEqual([at('a'), undefined, []])
+  await files.destroy('here', rest!)
+  expect(existsSync(at('a'))).toBe(false)
+})
+
+test('a file that was replaced since it was found is left as it is', async () => {
+  writeFileSync(at('a'), old)
+  const files = filesOn()
+  const [found] = await files.find('here', [folder], wanted)
+  writeFileSync(at('a'), other)
+  await expect(files.destroy('here', found!)).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_CHANGED' })
+  expect(readFileSync(at('a'), 'utf8')).toBe(other)
+})

@@ -1,0 +1,325 @@
+import { expect, test } from 'vitest'
+import { openFile } from '../../src/ca/cluster-files.ts'
+import type { SurveyedLeaf } from '../../src/ca/renewal.ts'
+import type { ProcessFacts } from '../../src/pki/node-access.ts'
+import { awaitKubelet } from '../../src/rotation-io/node-restarts.ts'
+import {
+  neededRestarts,
+  type RenewalChoice,
+  type SiteSurvey,
+  surveySite,
+  writeRenewals,
+} from '../../src/rotation-io/renewing.ts'
+import type { Site } from '../../src/rotation-io/site.ts'
+import {
+  certificatePem,
+  controlPlaneTree,
+  keyPem,
+  signedBy,
+  type TreeOptions,
+  testCa,
+  testKey,
+  workerTree,
+} from '../pki/kubeadm-tree.ts'
+import { digest, MemoryNode, now } from './memory-node.ts'
+import { sitesOf } from './memory-site.ts'
+
+// Nodes whose CAs are good and whose leaves have ended, with no API server and nothing that runs.
+
+const madeAt = new Date('2024-11-01T00:00:00Z')
+const pki = '/etc/kubernetes/pki'
+const link = '/var/lib/kubelet/pki/kubelet-client-current.pem'
+let drawn = 0
+const random = (count: number): Uint8Array => Buffer.alloc(count, ++drawn % 256)
+const never = (): boolean => false
+
+async function cluster(options: Partial<TreeOptions> = {}) {
+  const nodes = new Map([
+    ['cp1', new MemoryNode('cp1', controlPlaneTree({ madeAt, ...options }))],
+    ['w1', new MemoryNode('w1', workerTree({ madeAt, nodeName: 'w1', ...options }))],
+  ])
+  const site = await sitesOf(nodes)
+  return { nodes, site: site() }
+}
+
+const chosenOf = ({ leaves }: SiteSurvey): SurveyedLeaf[] => leaves.filter(({ state }) => state !== 'valid')
+
+async function renewAll(site: Site, choice: RenewalChoice = { keepKeys: false }, names?: readonly string[]) {
+  const survey = await surveySite(site, never)
+  const chosen = chosenOf(survey).filter(({ place }) => names === undefined || names.includes(place.name))
+  const restarts = neededRestarts(survey, chosen)
+  const { written } = await writeRenewals(site, survey, chosen, restarts, choice, random, () => {})
+  return { survey, chosen, restarts, written }
+}
+
+/** What must hold in the end, whatever happened on the way. */
+async function expectAllValid(site: Site): Promise<SiteSurvey> {
+  const survey = await surveySite(site, never)
+  expect(survey.leaves.map(({ place, state }) => `${place.node} ${place.name} ${state}`)).toEqual([
+    ...[
+      ...['apiserver', 'apiserver-kubelet-client', 'front-proxy-client', 'etcd-server', 'etcd-peer'],
+      ...['etcd-healthcheck-client', 'apiserver-etcd-client', 'admin.conf', 'super-admin.conf'],
+      ...['kubelet.conf', 'controller-manager.conf', 'scheduler.conf'],
+    ].map((name) => `cp1 ${name} valid`),
+    'w1 kubelet.conf valid',
+  ])
+  return survey
+}
+
+test('every leaf that has ended is renewed for its subject, names, usages and type of key, with a new key', async () => {
+  const { nodes, site } = await cluster()
+  const before = new Map(nodes.get('cp1')!.files)
+  const { survey, written } = await renewAll(site)
+  expect(new Set(survey.leaves.map(({ state }) => state))).toEqual(new Set(['expired']))
+  expect(written).toHaveLength(13)
+  const after = await expectAllValid(site)
+  for (const [index, { leaf, signer }] of after.leaves.entries()) {
+    const old = survey.leaves[index]!.leaf
+    expect(leaf.subject.text).toBe(old.subject.text)
+    expect([leaf.subjectAltNames.dns, leaf.subjectAltNames.ip]).toEqual([
+      ...[old.subjectAltNames.dns, old.subjectAltNames.ip],
+    ])
+    expect([leaf.keyUsage, leaf.extendedKeyUsage]).toEqual([old.keyUsage, old.extendedKeyUsage])
+    expect([leaf.publicKey.algorithm, leaf.publicKey.curve]).toEqual([
+      old.publicKey.algorithm,
+      old.publicKey.curve,
+    ])
+    expect(leaf.publicKey.sha256).not.toBe(old.publicKey.sha256)
+    expect(leaf.notAfterMs - leaf.notBeforeMs).toBe(old.notAfterMs - old.notBeforeMs)
+    expect(signer!.certificate.fingerprintSha256).toBe(
+      survey.leaves[index]!.signer!.certificate.fingerprintSha256,
+    )
+  }
+  const { files } = nodes.get('cp1')!
+  for (const name of ['ca', 'front-proxy-ca', 'etcd/ca', 'sa']) {
+    for (const path of [`${pki}/${name}.crt`, `${pki}/${name}.key`, `${pki}/${name}.pub`]) {
+      expect(files.get(path)).toEqual(before.get(path))
+    }
+  }
+  for (const [path, { mode, linkTarget }] of before) {
+    if (linkTarget === undefined) expect([path, files.get(path)!.mode]).toEqual([path, mode])
+  }
+})
+
+test('what was there lies in one folder by its whole path, links as links', async () => {
+  const { nodes, site } = await cluster()
+  const before = new Map(nodes.get('cp1')!.files)
+  await renewAll(site)
+  const { files } = nodes.get('cp1')!
+  const folder = '/var/lib/kcert/backups/renew-2026-11-21T12-00-00Z'
+  for (const path of [`${pki}/apiserver.crt`, `${pki}/etcd/peer.key`, '/etc/kubernetes/admin.conf']) {
+    expect(digest(files.get(folder + path)!.content)).toBe(digest(before.get(path)!.content))
+  }
+  const dated = before.get(link)!.linkTarget!
+  expect(files.get(folder + link)!.linkTarget).toBe(dated)
+  expect(digest(files.get(folder + dated)!.content)).toBe(digest(before.get(dated)!.content))
+  expect(files.get(link)!.linkTarget).toBe('/var/lib/kubelet/pki/kubelet-client-2026-11-21-12-00-00.pem')
+  expect([...files.keys()].filter((path) => path.startsWith('/etc/kubernetes/manifests'))).toEqual(
+    [...before.keys()].filter((path) => path.startsWith('/etc/kubernetes/manifests')),
+  )
+})
+
+/** One of each form. */
+const kinds = ['apiserver', 'admin.conf', 'kubelet.conf']
+
+test('cut off after any write and run again, every pair matches and nothing is due', async () => {
+  let writes = 0
+  for (let isCut = true; isCut; writes++) {
+    const { nodes, site } = await cluster()
+    const node = nodes.get('cp1')!
+    node.writesLeft = writes
+    const first = renewAll(site, { keepKeys: false }, kinds)
+    isCut = await first.then(
+      () => false,
+      ({ message }: Error) => message === 'cut off',
+    )
+    node.writesLeft = Number.POSITIVE_INFINITY
+    const second = await renewAll(site, { keepKeys: false }, kinds)
+    if (!isCut) expect(second.written).toEqual([])
+    const { leaves } = await surveySite(site, never)
+    const renewed = leaves.filter(({ place }) => kinds.includes(place.name) && place.node === 'cp1')
+    expect(renewed.map(({ state }) => state)).toEqual(['valid', 'valid', 'valid'])
+  }
+  // The intent, a backup and a new file each, and the link of the store.
+  expect(writes).toBeGreaterThan(10)
+})
+
+test('with --keep-keys no key changes', async () => {
+  const { nodes, site } = await cluster()
+  const before = new Map(nodes.get('cp1')!.files)
+  const { survey } = await renewAll(site, { keepKeys: true })
+  const after = await expectAllValid(site)
+  expect(after.leaves.map(({ leaf }) => leaf.publicKey.sha256)).toEqual(
+    survey.leaves.map(({ leaf }) => leaf.publicKey.sha256),
+  )
+  const { files } = nodes.get('cp1')!
+  const keys = [...before.keys()].filter((path) => path.endsWith('.key'))
+  expect(keys.filter((path) => files.get(path) !== before.get(path))).toEqual([])
+})
+
+test('a key that is not on these nodes leaves its leaves alone, and only those', async () => {
+  const { nodes, site } = await cluster()
+  nodes.get('cp1')!.files.delete(`${pki}/ca.key`)
+  const { survey, written } = await renewAll(site)
+  const hindered = survey.leaves.filter(({ hindrance }) => hindrance === 'external-ca')
+  expect(hindered.map(({ place }) => place.name)).toContain('apiserver')
+  expect(hindered.every(({ ca }) => ca?.subject.text === 'CN=kubernetes')).toBe(true)
+  expect(written.map(({ place }) => place.name)).toEqual([
+    ...['front-proxy-client', 'etcd-server', 'etcd-peer', 'etcd-healthcheck-client', 'apiserver-etcd-client'],
+  ])
+})
+
+test('a CA that has expired signs nothing', async () => {
+  const { site } = await cluster({ madeAt: new Date('2016-11-01T00:00:00Z') })
+  const { leaves } = await surveySite(site, never)
+  expect(new Set(leaves.map(({ hindrance }) => hindrance))).toEqual(new Set(['ca-expired']))
+  expect(leaves.filter(({ signer }) => signer !== undefined)).toEqual([])
+})
+
+test('a leaf of somebody else is named as such', async () => {
+  const { nodes, site } = await cluster()
+  const stranger = testCa('kubernetes', testKey('another ca'), madeAt)
+  const other = signedBy(stranger, {
+    ...{ commonName: 'kube-apiserver', key: testKey('apiserver'), notBefore: madeAt, notAfter: madeAt },
+  })
+  nodes
+    .get('cp1')!
+    .files.set(`${pki}/apiserver.crt`, { content: Buffer.from(certificatePem(other)), mode: 0o644 })
+  const { leaves } = await surveySite(site, never)
+  expect(leaves.find(({ place }) => place.name === 'apiserver')).toMatchObject({ hindrance: 'foreign-ca' })
+})
+
+test('a store whose link is a plain file without its key gets a whole one, and a kubeconfig with inline data stays one', async () => {
+  const { nodes, site } = await cluster()
+  const { files } = nodes.get('w1')!
+  const [leaf] = (
+    await openFile({ node: 'w1', path: link, content: files.get(files.get(link)!.linkTarget!)!.content })
+  ).certificates
+  files.set(link, { content: Buffer.from(certificatePem(leaf!.der)), mode: 0o644 })
+  const own = nodes.get('cp1')!.files
+  const inline = await inlined(own)
+  own.set('/etc/kubernetes/kubelet.conf', { content: Buffer.from(inline), mode: 0o600 })
+  await renewAll(site)
+  const after = await expectAllValid(site)
+  expect(files.get(link)!.linkTarget).toMatch(/kubelet-client-2026-11-21-12-00-00\.pem$/)
+  const [kubelet] = after.leaves.filter(({ place }) => place.node === 'cp1' && place.name === 'kubelet.conf')
+  expect(kubelet!.place).toMatchObject({ form: 'kubeconfig', path: '/etc/kubernetes/kubelet.conf' })
+})
+
+async function inlined(files: MemoryNode['files']): Promise<string> {
+  const text = files.get('/etc/kubernetes/kubelet.conf')!.content.toString()
+  const bytes = files.get(files.get(link)!.linkTarget!)!.content
+  const data = Buffer.from(bytes).toString('base64')
+  return text
+    .replace(`client-certificate: ${link}`, `client-certificate-data: ${data}`)
+    .replace(
+      `client-key: ${link}`,
+      `client-key-data: ${Buffer.from(keyPem(testKey('kubelet'))).toString('base64')}`,
+    )
+}
+
+const pod = (program: string): string => `apiVersion: v1
+kind: Pod
+metadata:
+  name: ${program}
+spec:
+  containers:
+  - name: ${program}
+    command: [${program}, --v=2]
+`
+const process = (program: ProcessFacts['program'], startedAt: string): ProcessFacts => ({
+  ...{ program, pid: 1, startTicks: 1, startedAt: new Date(startedAt), argv: [program, '--v=2'] },
+})
+
+test('what is older than its certificates starts anew, whoever renewed them; what is younger does not', async () => {
+  const { nodes, site } = await cluster({ madeAt: new Date('2026-11-01T00:00:00Z') })
+  const node = nodes.get('cp1')!
+  for (const program of ['etcd', 'kube-apiserver', 'kube-scheduler', 'kube-controller-manager']) {
+    node.files.set(`/etc/kubernetes/manifests/${program}.yaml`, {
+      content: Buffer.from(pod(program)),
+      mode: 0o600,
+    })
+  }
+  node.processes = [
+    process('etcd', '2026-10-01T00:00:00Z'),
+    process('kube-apiserver', '2026-11-02T00:00:00Z'),
+    process('kubelet', '2026-10-01T00:00:00Z'),
+  ]
+  const survey = await surveySite(site, never)
+  expect(chosenOf(survey)).toEqual([])
+  // The kubelet renews its own and has taken them; what does not run may be meant not to.
+  expect(neededRestarts(survey, [])).toEqual([
+    { node: 'cp1', program: 'etcd', because: 'older-than-its-files' },
+  ])
+})
+
+test('a run that was stopped behind its writing has its restarts done by the next', async () => {
+  const { nodes, site } = await cluster()
+  const node = nodes.get('cp1')!
+  const manifest = { content: Buffer.from(pod('kube-scheduler')), mode: 0o600 }
+  node.files.set('/etc/kubernetes/manifests/kube-scheduler.yaml', manifest)
+  const first = await renewAll(site)
+  expect(first.restarts.map(({ node: its, program }) => `${its} ${program}`)).toEqual([
+    ...['cp1 kubelet', 'cp1 kube-scheduler', 'w1 kubelet'],
+  ])
+  const second = await surveySite(site, never)
+  expect(chosenOf(second)).toEqual([])
+  expect(neededRestarts(second, []).map(({ node: its, program }) => `${its} ${program}`)).toEqual([
+    ...['cp1 kubelet', 'cp1 kube-scheduler', 'w1 kubelet'],
+  ])
+})
+
+test('a kubelet that stays counts as started while no API server answers; one that ends again and again does not', async () => {
+  const { nodes, site } = await cluster()
+  const node = nodes.get('cp1')!
+  let at = now.getTime()
+  const hasty: Site = {
+    ...site,
+    clock: () => {
+      at += 20_000
+      return new Date(at)
+    },
+  }
+  node.processes = [process('kubelet', '2026-11-21T11:59:59Z')]
+  await awaitKubelet(hasty, 'cp1')
+  let pid = 1
+  Object.defineProperty(node, 'processes', {
+    get: () => [{ ...process('kubelet', '2026-11-21T11:59:59Z'), pid: pid++ }],
+  })
+  at = now.getTime()
+  await expect(awaitKubelet(hasty, 'cp1')).rejects.toThrow('the kubelet of cp1 does not stay')
+})
+
+test('three control planes: each gets its own, signed by a key that one of them has, and each process in its order', async () => {
+  const names = ['cp1', 'cp2', 'cp3']
+  const nodes = new Map(
+    names.map((name) => {
+      const node = new MemoryNode(
+        name,
+        controlPlaneTree({ madeAt, nodeName: name, hasSuperAdmin: name === 'cp1' }),
+      )
+      for (const program of ['etcd', 'kube-apiserver']) {
+        const manifest = { content: Buffer.from(pod(program)), mode: 0o600 }
+        node.files.set(`/etc/kubernetes/manifests/${program}.yaml`, manifest)
+      }
+      const keys = [`${pki}/ca.key`, `${pki}/front-proxy-ca.key`, `${pki}/etcd/ca.key`]
+      if (name !== 'cp2') for (const key of keys) node.files.delete(key)
+      return [name, node]
+    }),
+  )
+  const site = (await sitesOf(nodes))()
+  const { written, restarts, survey } = await renewAll(site)
+  expect(written).toHaveLength(11 + 12 + 11)
+  const after = await surveySite(site, never)
+  expect(after.leaves.filter(({ state }) => state !== 'valid')).toEqual([])
+  expect(after.leaves.map(({ leaf }) => leaf.subject.text)).toEqual(
+    survey.leaves.map(({ leaf }) => leaf.subject.text),
+  )
+  const served = after.leaves.filter(({ place }) => place.name === 'apiserver')
+  expect(served.map(({ place, leaf }) => leaf.subjectAltNames.dns.includes(place.node))).toEqual([
+    ...[true, true, true],
+  ])
+  expect(restarts.map(({ node, program }) => `${node} ${program}`)).toEqual(
+    names.flatMap((name) => ['kubelet', 'etcd', 'kube-apiserver'].map((program) => `${name} ${program}`)),
+  )
+})

@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { ClusterGuard } from '../../src/rotation-io/cluster-guard.ts'
+import { systemRandom } from '../../src/system/random.ts'
+import { fakeCluster } from '../cluster/fake-cluster.ts'
+
+// Twenty rotations started at once, again and again: by the journal's lock on one machine, by the Lease from twenty.
+
+const atOnce = 20
+const leaseSeconds = 30
+
+const holding = `import { withJournal } from ${JSON.stringify(resolve('src/rotation-io/journal-file.ts'))}
+try {
+  await withJournal(process.argv[1], async (journal) => {
+    await journal.append('{}\\n')
+    console.log('owner')
+    await new Promise((done) => setTimeout(done, 600_000))
+  })
+} catch (error) {
+  console.log(error.code)
+}`
+
+test('of twenty processes at once one owns the journal, and when it is killed, one of the next twenty does', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kcert-twenty-'))
+  const living = new Set<ChildProcess>()
+  onTestFinished(() => {
+    for (const child of living) child.kill('SIGKILL')
+    rmSync(folder, { recursive: true })
+  })
+  const start = async (): Promise<{ child: ChildProcess; said: string }> => {
+    const child = spawn(
+      process.execPath,
+      ['--input-type=module', '-e', holding, join(folder, 'kcert.jsonl')],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    )
+    living.add(child)
+    const [said] = (await once(child.stdout!, 'data')) as [Buffer]
+    return { child, said: said.toString().trim() }
+  }
+  for (let round = 0; round < 2; round++) {
+    // From the second on, all of them find the lock of the one that was killed.
+    const started = await Promise.all(Array.from({ length: atOnce }, start))
+    const owners = started.filter(({ said }) => said === 'owner')
+    expect([owners.length, ...started.map(({ said }) => said).filter((said) => said !== 'owner')]).toEqual([
+      1,
+      ...Array.from({ length: atOnce - 1 }, () => 'KCERT_LOCKED'),
+    ])
+    const [owner] = owners
+    owner!.child.kill('SIGKILL')
+    await once(owner!.child, 'exit')
+  }
+  const names = readdirSync(folder)
+  expect(names.filter((name) => name.startsWith('.claim'))).toEqual([])
+})
+
+test('of twenty machines at once one holds the Lease; killed, another does once it has run out, and never two', async () => {
+  const { cluster } = await fakeCluster()
+  const holders: ClusterGuard[] = []
+  const renewals: NodeJS.Timeout[] = []
+  onTestFinished(() => renewals.forEach(clearInterval))
+  const start = (round: number) =>
+    Array.from({ length: atOnce }, async (_, index) => {
+      // Each has a time of its own, as machines have.
+      let nowMs = index * 100_000
+      const begun = nowMs
+      const guard = await ClusterGuard.acquire({
+        objects: cluster.objects,
+        clock: () => new Date(nowMs),
+        random: systemRandom,
+        journalPath: `/machine-${round}-${index}/kcert.jsonl`,
+        sleep: async (ms) => {
+          nowMs += ms
+          // All of them come to the same second before one goes on to the next.
+          await new Promise((done) => setTimeout(done, 20))
+        },
+      })
+      holders.push(guard)
+      // As its own timer does, in the others' time.
+      const won = nowMs
+      const renewing = setInterval(() => {
+        nowMs += 10_000
+        void (guard as unknown as { renew(): Promise<void> }).renew()
+      }, 100)
+      renewals.push(renewing)
+      return (won - begun) / 1000
+    })
+  for (let round = 0; round < 3; round++) {
+    const before = holders.length
+    const ended = await Promise.allSettled(start(round))
+    const won = ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    const lost = ended.flatMap((one) => (one.status === 'rejected' ? [one.reason as KcertError] : []))
+    expect(won).toHaveLength(1)
+    expect(holders).toHaveLength(before + 1)
+    expect(() => holders.at(-1)!.check()).not.toThrow()
+    // It is killed.
+    clearInterval(renewals.at(-1))
+    // Found by the second round and those after it: a Lease that nobody renews.
+    expect(won[0]).toBeLessThanOrEqual(round === 0 ? 0 : leaseSeconds + 1)
+    expect(lost.map((error) => (error instanceof KcertError ? error.code : error))).toEqual(
+      Array.from({ length: atOnce - 1 }, () => 'KCERT_LOCKED'),
+    )
+  }
+})

@@ -1,0 +1,128 @@
+import { expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { SimulatedOperator } from './operator.ts'
+import { Scene } from './scene.ts'
+
+// What an operator chooses for a rotation, and what comes of it.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+const yes = { yes: true } as const
+const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1)
+
+/** Looks at the cluster after every event. */
+function watch(scene: Scene, look: () => void): void {
+  const { time } = scene.cluster
+  const tryAll = time.afterEach
+  time.afterEach = () => {
+    tryAll()
+    look()
+  }
+}
+
+/** When workloads were rolled, each for the first time. */
+function rollsOf(scene: Scene): Map<string, number> {
+  const { cluster } = scene
+  const rolls = new Map<string, number>()
+  const roll = cluster.roll.bind(cluster)
+  cluster.roll = (id, annotation) => {
+    rolls.set(id, rolls.get(id) ?? cluster.time.nowMs)
+    roll(id, annotation)
+  }
+  return rolls
+}
+
+test.for([1, 2, 5])(
+  '--max-unavailable %i: as many kubelets are away at the same time, the first alone',
+  async (atOnce) => {
+    const scene = new Scene({ controlPlanes: 1, workers: 6 }, { atOnce })
+    const { cluster } = scene
+    await scene.runAll(1, 8)
+    const kubelets = [...cluster.nodes.keys()].map((node) => `${node}/kubelet`)
+    const started = new Map(kubelets.map((id) => [id, cluster.processes.get(id)!.startedAtMs]))
+    const away = (): string[] => kubelets.filter((id) => cluster.processes.get(id)?.isHealthy !== true)
+    const seen = { most: 0, besideFirst: 0 }
+    watch(scene, () => {
+      const now = away()
+      seen.most = Math.max(seen.most, now.length)
+      const isFirstDone = kubelets.some((id) => {
+        const process = cluster.processes.get(id)
+        return process?.isHealthy === true && process.startedAtMs !== started.get(id)
+      })
+      if (!isFirstDone) seen.besideFirst = Math.max(seen.besideFirst, now.length)
+    })
+    await scene.run(9)
+    expect(seen).toEqual({ most: atOnce, besideFirst: 1 })
+    expect(scene.clients.failures).toEqual([])
+  },
+)
+
+test('--max-unavailable counts workloads too', async () => {
+  const scene = new Scene({ ...small, deployments: { count: 9, podsEach: 2 } }, { atOnce: 3 })
+  const { cluster } = scene
+  await scene.runAll(1, 3)
+  const rolling = new Set<string>()
+  let most = 0
+  const roll = cluster.roll.bind(cluster)
+  cluster.roll = (id, annotation) => {
+    rolling.add(id)
+    roll(id, annotation)
+  }
+  watch(scene, () => {
+    for (const id of rolling) {
+      const pods = [...cluster.pods.values()].filter(({ workload }) => workload === id)
+      if (pods.every(({ trust }) => trust.length === 2)) rolling.delete(id)
+    }
+    most = Math.max(most, rolling.size)
+  })
+  await scene.run(4)
+  expect(most).toBe(3)
+})
+
+test('--pace: no workload is begun before so long after the one before', async () => {
+  const scene = new Scene({ ...small, deployments: { count: 4, podsEach: 1 } })
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run(upTo(3)), yes)
+  const rolls = rollsOf(scene)
+  await operator.command((session) => session.run([4]), { ...yes, options: { rollEveryMs: 45_000 } })
+  const times = [...rolls.values()].sort((a, b) => a - b)
+  expect(times.length).toBeGreaterThan(4)
+  const least = Math.min(...times.slice(1).map((time, index) => time - times[index]!))
+  expect(least).toBeGreaterThanOrEqual(45_000)
+  expect(least).toBeLessThan(50_000)
+})
+
+test('a workload that a selector takes out is never rolled: its owner is asked, or answers by --waive', async () => {
+  const scene = new Scene(small)
+  const id = 'Deployment default/ping'
+  scene.cluster.workloads.get(id)!.mayRoll = false
+  const rolls = rollsOf(scene)
+  const operator = new SimulatedOperator(scene)
+  await operator.command((session) => session.run(upTo(3)), yes)
+  const stopped = await operator
+    .command((session) => session.run([4]), yes)
+    .catch((error: unknown) => error as KcertError)
+  expect(stopped).toBeInstanceOf(KcertError)
+  expect(operator.stderr).toContain(
+    `not answered: ${id} is not to be rolled: restart its pods yourself\n  to answer for it: --waive ${JSON.stringify(id)}`,
+  )
+  for (const pod of scene.cluster.pods.values()) if (pod.workload === id) scene.clients.waived.add(pod.id)
+  const waived = { ...yes, wish: { waivers: new Set([id]) } }
+  await operator.command((session) => session.run(upTo(10)), waived)
+  scene.cluster.reissueHandlers(scene.newCa())
+  scene.clients.expectsBridge = false
+  await operator.command((session) => session.run(upTo(12)), waived)
+  expect([...rolls.keys()]).not.toContain(id)
+  expect(rolls.size).toBeGreaterThan(0)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test("--ca-cert and --ca-key: the operator's own CA is the new one, and the old one is nowhere", async () => {
+  const scene = new Scene(small)
+  const own = scene.cluster.makeCa('our-own-ca', true)
+  scene.wish = { ...scene.wish, given: { cluster: own } }
+  await scene.runAll()
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+  const trust = scene.observer.picture.clusterInfo?.trust
+  expect(trust).toEqual([own.digest])
+})

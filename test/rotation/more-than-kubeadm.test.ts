@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest'
+import { allPhases, Scene } from './scene.ts'
+
+// Clusters that have more in their files than kubeadm writes: what is somebody else's stays as it is, and holds nothing up.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+const pki = '/etc/kubernetes/pki'
+const controlPlanes = ['cp1', 'cp2']
+
+/** A rotation from beginning to end, and where a CA that is not rotated is found before and after it. */
+async function keptThrough(scene: Scene, ...others: readonly string[]) {
+  const held = () =>
+    [...Object.entries(scene.files()), ...Object.entries(scene.objects())].flatMap(([where, what]) =>
+      others.some((digest) => JSON.stringify(what).includes(digest)) ? [where] : [],
+    )
+  const before = held()
+  expect(before.length).toBeGreaterThan(0)
+  await scene.runAll()
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+  expect(held()).toEqual(before)
+}
+
+/** API servers that know another front proxy as well. */
+async function withOtherProxies(): Promise<{ scene: Scene; other: string }> {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  const other = cluster.makeCa('other-proxies', true).digest
+  for (const node of controlPlanes) {
+    const certificates = [other, cluster.oldFrontProxyCa.digest]
+    cluster.write(node, `${pki}/front-proxy-ca.crt`, { certificates })
+  }
+  await cluster.time.pass(5_000)
+  return { scene, other }
+}
+
+test('a front proxy of another CA is known to API servers before, meanwhile and afterwards', async () => {
+  const { scene, other } = await withOtherProxies()
+  await keptThrough(scene, other)
+})
+
+test('the same, taken back from phase 11: every byte is what it was', async () => {
+  const { scene } = await withOtherProxies()
+  const files = scene.files()
+  await scene.runAll(1, 11)
+  for (const phase of allPhases.slice(0, 11).toReversed()) await scene.undo(phase)
+  expect(scene.files()).toEqual(files)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('a CA that a rotation by hand left in extension-apiserver-authentication holds nothing up', async () => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  const earlier = cluster.makeCa('kubernetes-before', true).digest
+  const name = 'ConfigMap kube-system/extension-apiserver-authentication'
+  const { client, requestheader } = cluster.objects.get(name)!.data as Record<string, readonly string[]>
+  cluster.put(name, { client: [earlier, ...client!], requestheader })
+  await scene.runAll()
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test.for([
+  { flag: 'root-ca-file', path: `${pki}/root.crt` },
+  { flag: 'cluster-signing-cert-file', path: `${pki}/signing.crt` },
+  { flag: 'cluster-signing-key-file', path: `${pki}/signing.key` },
+] as const)('--$flag of its own is refused before anything is done', async ({ flag, path }) => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  const definition = cluster.definitionPath('kube-controller-manager')
+  const content = cluster.contentOf(cluster.read('cp1', definition)!.text)
+  if (content === undefined || !('definition' in content)) throw new Error('no definition')
+  const { component, flags } = content.definition
+  cluster.write('cp1', definition, { definition: { component, flags: { ...flags, [flag]: path } } })
+  await expect(scene.run(1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: `files of their own beside the API server's --client-ca-file: cp1/kube-controller-manager --${flag}=${path}`,
+  })
+  expect(scene.acts).toBe(0)
+})
+
+test('a new CA below another one is refused before anything is done', async () => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  const own = { ...cluster.makeCa('of-the-house', true), issuer: 'CN=root of the house' }
+  scene.wish = { ...scene.wish, given: { cluster: cluster.know(own) } }
+  await expect(scene.run(1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'the new cluster CA is an intermediate: CN=of-the-house, signed by CN=root of the house',
+  })
+  expect(scene.acts).toBe(0)
+})
+
+test('a cluster whose CA is below another one is refused before anything is done', async () => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  cluster.know({ ...cluster.oldCa, issuer: 'CN=root of the house' })
+  await expect(scene.run(1)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'the cluster CA is an intermediate: CN=kubernetes, signed by CN=root of the house',
+  })
+  expect(scene.acts).toBe(0)
+})
+
+test("what an API server calls for audit is no kubeconfig of the cluster's: it stays as it is", async () => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  const auditors = cluster.makeCa('auditors', true)
+  const client = cluster.issue('kube-apiserver', auditors).digest
+  const kubeconfig = { caData: [auditors.digest], client }
+  cluster.write('cp1', '/etc/kubernetes/audit-webhook.conf', { kubeconfig }, 0o600)
+  await keptThrough(scene, auditors.digest, client)
+})
+
+test('a kubeconfig of which another context goes by the old CA is asked about, and not changed', async () => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  const other = cluster.makeCa('another-cluster', true)
+  const path = '/etc/kubernetes/people.conf'
+  const client = cluster.issue('me', other).digest
+  const besides = [cluster.oldCa.digest]
+  cluster.write('cp1', path, { kubeconfig: { caData: [other.digest], client, besides } }, 0o600)
+  const before = cluster.read('cp1', path)!.text
+  await scene.runAll(1, 6)
+  await expect(scene.run(7)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    message: `phase 7 does not hold yet: cp1:${path}: another of its contexts goes by the old CA`,
+  })
+  scene.wish = { ...scene.wish, waivers: new Set([`cp1:${path}`]) }
+  await scene.runAll(7, 12)
+  expect(cluster.read('cp1', path)!.text).toBe(before)
+  expect(scene.remainsOfOldCa()).toEqual([`cp1:${path}`])
+})

@@ -1,0 +1,331 @@
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { keyArchive } from '../../src/cli/key-archive.ts'
+import { type Retirement, retireOldKeys } from '../../src/cli/retire-old-keys.ts'
+import type { Operator } from '../../src/cli/rotation-session.ts'
+import { exitCodes } from '../../src/errors/codes.ts'
+import { renderOldKeys } from '../../src/output/rotation/old-keys.ts'
+import { renderStanding } from '../../src/output/rotation/status.ts'
+import { readJournal } from '../../src/rotation/journal.ts'
+import type { KeyArchive } from '../../src/rotation/old-keys.ts'
+import type { Wish } from '../../src/rotation/target-reading.ts'
+import { SimulatedJournal, SimulatedOldKeys } from '../fakes/simulated-cluster-ports.ts'
+import { violations } from '../scripts/schemas.ts'
+import { SimulatedOperator, wide } from './operator.ts'
+import { Killed, Scene } from './scene.ts'
+
+// What becomes of the old CA's key once phase 12 holds, on the simulated cluster.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+const folder = mkdtempSync(join(tmpdir(), 'kcert-old-keys-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A rotation takes a second, so each test goes on from a copy of the end of one. */
+let ended: { files: ReturnType<typeof filesOf>; journal: string; scene: Scene }
+let scene: Scene
+let archiveCount = 0
+
+function filesOf({ cluster }: Scene) {
+  return new Map([...cluster.files].map(([key, file]) => [key, { ...file }]))
+}
+
+async function rotated(wish: Partial<Wish> = {}): Promise<Scene> {
+  const made = new Scene(small, wish)
+  await made.runAll()
+  return made
+}
+
+beforeAll(async () => {
+  const made = await rotated()
+  ended = { files: filesOf(made), journal: made.journal.text, scene: made }
+}, 60_000)
+
+beforeEach(() => {
+  scene = ended.scene
+  scene.cluster.files.clear()
+  for (const [key, file] of ended.files) scene.cluster.files.set(key, { ...file })
+  scene.journal.text = ended.journal
+  scene.journal.isBroken = false
+  for (const node of scene.cluster.nodes.values()) node.isUnreachable = false
+})
+
+interface Manner extends Partial<Retirement> {
+  readonly kill?: (act: string) => void
+  readonly answers?: (question: string) => boolean
+  readonly journal?: SimulatedJournal
+  readonly on?: Scene
+}
+
+const said: string[] = []
+
+function retire({ kill = () => {}, answers, journal, on = scene, ...wish }: Manner = {}) {
+  const { cluster, observer } = on
+  const oldKeys = new SimulatedOldKeys(cluster)
+  oldKeys.kill = kill
+  const answer = answers && (async (question: string) => answers(question))
+  const operator: Operator = {
+    choose: answer,
+    type: answer,
+    showPlan: () => {},
+    tell: () => {},
+    note: (text) => said.push(text),
+    interrupted: new AbortController().signal,
+  }
+  const pace = { now: cluster.time.now, sleep: cluster.time.sleep }
+  const render = (report: Parameters<Retirement['render']>[0]) => renderOldKeys(report, wide)
+  return cluster.time.until(
+    retireOldKeys(
+      { observer, oldKeys, journal: journal ?? on.journal, pace },
+      { dryRun: false, yes: true, command: 'kcert rotate-ca', render, ...wish },
+      operator,
+    ),
+  )
+}
+
+function archive(name = `archive-${archiveCount++}`): KeyArchive {
+  return keyArchive(name, folder)
+}
+
+/** Files, kcert's own among them, that hold an old CA's key. */
+function holders({ cluster }: Scene = scene): string[] {
+  const { oldCa, oldFrontProxyCa } = cluster
+  return [...cluster.files].flatMap(([key, { text }]) => {
+    if (key.endsWith('.jsonl')) return []
+    const holds = cluster.holdsOf(text)
+    const spki = holds.kind === 'key' || holds.kind === 'pair' ? holds.spki : undefined
+    return spki === oldCa.spki || spki === oldFrontProxyCa.spki ? [key] : []
+  })
+}
+
+/** What is there now that was not, or was something else, and what is gone. */
+function differences(before: ReadonlyMap<string, { text: string; mode: number }>): string[] {
+  const now = scene.cluster.files
+  return [...new Set([...before.keys(), ...now.keys()])].filter(
+    (key) => before.get(key)?.text !== now.get(key)?.text || before.get(key)?.mode !== now.get(key)?.mode,
+  )
+}
+
+test('the end of a rotation says where the old key still lies, and the two commands', async () => {
+  const operator = new SimulatedOperator(scene)
+  const status = await operator.command((session) => session.status())
+  expect(violations('RotationStatus', status)).toEqual([])
+  expect(status.state).toBe('finished')
+  expect(status.oldKeys?.files.map(({ node, path }) => `${node}:${path}`).sort()).toEqual(holders().sort())
+  expect(renderStanding(status, wide)).toMatch(
+    /\nthe old CA's key still lies on cp1, cp2, readable by root alone \(4 files\); to keep it elsewhere, or nowhere:\n {2}kcert rotate-ca --archive-old-key DIR\n {2}kcert rotate-ca --destroy-old-key\n$/,
+  )
+})
+
+test('destroyed: the keys are gone from every node, nothing else is touched, and the journal tells it', async () => {
+  const old = holders()
+  expect(old).toHaveLength(4)
+  const { report, exit } = await retire()
+  expect(violations('RotationOldKeys', report)).toEqual([])
+  expect([report.outcome, exit]).toEqual(['done', exitCodes.done])
+  expect(holders()).toEqual([])
+  expect(differences(ended.files).sort()).toEqual(old.sort())
+  const entries = readJournal(scene.journal.text).slice(readJournal(ended.journal).length)
+  expect(entries.map(({ kind }) => kind)).toEqual(old.flatMap(() => ['intent', 'done']))
+  for (const key of old) expect(scene.journal.text).toContain(`"what":"destroy ${key} (key of the old `)
+  // The rotation is still one that has come to its end, and says no more of a key.
+  const status = await new SimulatedOperator(scene).command((session) => session.status())
+  expect([status.state, status.oldKeys]).toEqual(['finished', undefined])
+})
+
+test('run again when nothing is left it says so', async () => {
+  await retire()
+  const journal = scene.journal.text
+  const { report, exit } = await retire()
+  expect([report.outcome, exit, report.files]).toEqual(['nothing-left', exitCodes.done, []])
+  expect(renderOldKeys(report, wide)).toContain('nothing is left to do')
+  expect(scene.journal.text).toBe(journal)
+})
+
+test('archived: key and certificate lie in the folder for their owner alone, and then the nodes have none', async () => {
+  const to = archive()
+  const { cluster } = scene
+  const { report, exit } = await retire({ archive: to })
+  expect(violations('RotationOldKeys', report)).toEqual([])
+  expect([report.outcome, exit]).toEqual(['done', exitCodes.done])
+  const [cluster12, proxy12] = [cluster.oldCa.spki, cluster.oldFrontProxyCa.spki].map((spki) =>
+    spki.slice(0, 12),
+  )
+  expect(readdirSync(to.folder).sort()).toEqual([
+    `ca-old-${cluster12}.crt`,
+    `ca-old-${cluster12}.key`,
+    `front-proxy-ca-old-${proxy12}.crt`,
+    `front-proxy-ca-old-${proxy12}.key`,
+  ])
+  for (const name of readdirSync(to.folder).filter((one) => one.endsWith('.key'))) {
+    expect(statSync(join(to.folder, name)).mode & 0o777).toBe(0o600)
+  }
+  const text = readFileSync(join(to.folder, `ca-old-${cluster12}.key`), 'utf8')
+  expect(cluster.holdsOf(text)).toEqual({ kind: 'key', spki: cluster.oldCa.spki })
+  expect(holders()).toEqual([])
+  expect([...report.archived].sort()).toEqual(
+    readdirSync(to.folder)
+      .sort()
+      .map((name) => join(to.folder, name)),
+  )
+})
+
+test.each(['destroy', 'archive'] as const)(
+  'killed before and within each act and run again, to %s ends in the same place',
+  async (way) => {
+    const to = way === 'archive' ? { archive: archive() } : {}
+    const killed = new Set<string>()
+    let runs = 0
+    for (;;) {
+      try {
+        const { report } = await retire({
+          ...to,
+          kill: (act) => {
+            if (killed.has(act)) return
+            killed.add(act)
+            throw new Killed()
+          },
+        })
+        expect(report.outcome).toBe('done')
+        break
+      } catch (error) {
+        if (!(error instanceof Killed)) throw error
+        runs++
+      }
+    }
+    // Four files, two halves each.
+    expect(runs).toBe(8)
+    expect(holders()).toEqual([])
+    expect(differences(ended.files)).toHaveLength(4)
+    if ('archive' in to) expect(readdirSync(to.archive.folder)).toHaveLength(4)
+  },
+)
+
+test('killed between archive and nodes, the next run takes the file that is there', async () => {
+  const to = archive()
+  await expect(
+    retire({
+      archive: to,
+      kill: () => {
+        throw new Killed()
+      },
+    }),
+  ).rejects.toThrow(Killed)
+  const before = readdirSync(to.folder).map((name) => [name, statSync(join(to.folder, name)).ino])
+  expect(before).toHaveLength(4)
+  expect(holders()).toHaveLength(4)
+  await retire({ archive: to })
+  expect(readdirSync(to.folder).map((name) => [name, statSync(join(to.folder, name)).ino])).toEqual(before)
+  expect(holders()).toEqual([])
+})
+
+test('an archive is never written over, and no key leaves the nodes for one that holds something else', async () => {
+  const to = archive()
+  const name = `ca-old-${scene.cluster.oldCa.spki.slice(0, 12)}.key`
+  await to.keep(name, 'not that key', 0o600)
+  await expect(retire({ archive: to })).rejects.toMatchObject({ code: 'KCERT_FILE_EXISTS' })
+  expect(readFileSync(join(to.folder, name), 'utf8')).toBe('not that key')
+  expect(holders()).toHaveLength(4)
+  // The right bytes, open to others.
+  const key = [...ended.files].find(([at]) => at === holders()[0])![1].text
+  const open = archive()
+  await open.keep(name, key, 0o600)
+  chmodSync(join(open.folder, name), 0o644)
+  await expect(retire({ archive: open })).rejects.toMatchObject({ code: 'KCERT_FILE_EXISTS' })
+  expect(holders()).toHaveLength(4)
+})
+
+test('a node that is away keeps its files until the next run, and exit 4 names it', async () => {
+  scene.cluster.nodes.get('cp2')!.isUnreachable = true
+  const first = await retire()
+  expect([first.report.outcome, first.exit]).toEqual(['incomplete', exitCodes.unreachable])
+  expect(first.report.unreachable).toMatchObject([{ node: 'cp2' }])
+  expect(renderOldKeys(first.report, wide)).toContain('run the same command again when cp2 can be reached')
+  expect(holders().every((key) => key.startsWith('cp2:'))).toBe(true)
+  scene.cluster.nodes.get('cp2')!.isUnreachable = false
+  const second = await retire()
+  expect([second.report.outcome, second.exit]).toEqual(['done', exitCodes.done])
+  expect(holders()).toEqual([])
+})
+
+test('a node that goes away in the middle does not hold the others up', async () => {
+  const { report, exit } = await retire({
+    kill: (act) => {
+      if (act.startsWith('overwrite cp1:')) scene.cluster.nodes.get('cp1')!.isUnreachable = true
+    },
+  })
+  expect([report.outcome, exit]).toEqual(['incomplete', exitCodes.unreachable])
+  expect(report.files.filter(({ state }) => state === 'removed').map(({ node }) => node)).toEqual([
+    'cp2',
+    'cp2',
+  ])
+})
+
+test('before phase 12 holds, and without a journal, it is refused', async () => {
+  const until11 = ended.journal.slice(0, ended.journal.lastIndexOf('{"time"'))
+  const early = new SimulatedJournal()
+  early.text = until11
+  await expect(retire({ journal: early })).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: 'the rotation has not come to its end',
+    next: 'see where it stands: kcert rotate-ca',
+  })
+  await expect(retire({ journal: new SimulatedJournal() })).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    next: 'name the journal of the rotation: --journal FILE',
+  })
+  expect(holders()).toHaveLength(4)
+})
+
+test('a key in use stays: whoever went back to the old CA keeps it', async () => {
+  const { cluster } = scene
+  cluster.write('cp2', '/etc/kubernetes/pki/ca.crt', { certificates: [cluster.oldCa.digest] })
+  await expect(retire()).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringContaining('the old key of the cluster CA is in use: cp2/'),
+  })
+  expect(holders()).toHaveLength(4)
+})
+
+test('of a rotation of the front-proxy CA alone, that key alone goes', async () => {
+  const alone = await rotated({ cas: ['front-proxy'] })
+  const { cluster } = alone
+  const before = holders(alone)
+  const { report } = await retire({ on: alone })
+  expect(report.files.map(({ ca }) => ca)).toEqual(['front-proxy', 'front-proxy'])
+  const left = holders(alone)
+  expect(left).toContain('cp1:/etc/kubernetes/pki/ca.key')
+  expect(before.filter((key) => !left.includes(key))).toHaveLength(2)
+  expect(left.map((key) => cluster.holdsOf(cluster.files.get(key)!.text))).toEqual(
+    left.map(() => ({ kind: 'key', spki: cluster.oldCa.spki })),
+  )
+}, 60_000)
+
+test('it is shown and asked for; a no, and a dry run, change nothing; without a terminal it needs --yes', async () => {
+  said.length = 0
+  const questions: string[] = []
+  const declined = await retire({
+    yes: false,
+    answers: (question) => {
+      questions.push(question)
+      return false
+    },
+  })
+  expect([declined.report.outcome, declined.exit]).toEqual(['declined', exitCodes.no])
+  expect(questions).toEqual([expect.stringContaining('Type "destroy" to go on')])
+  expect(said.join('\n')).toMatch(
+    /cp1 +key of the cluster CA +there +\/var\/lib\/kcert\/copies\/by-digest\/[0-9a-f]{12}…/,
+  )
+  const dry = await retire({ dryRun: true })
+  expect([dry.report.outcome, dry.exit]).toEqual(['planned', exitCodes.done])
+  await expect(retire({ yes: false })).rejects.toMatchObject({ code: 'KCERT_ROTATION_UNCONFIRMED' })
+  expect(differences(ended.files)).toEqual([])
+  expect(scene.journal.text).toBe(ended.journal)
+})
+
+test('where the journal cannot be written, nothing is destroyed', async () => {
+  scene.journal.isBroken = true
+  await expect(retire()).rejects.toMatchObject({ code: 'KCERT_FILE_NOT_WRITTEN' })
+  expect(differences(ended.files)).toEqual([])
+})

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+import { renderPlan } from '../../src/output/rotation/plan.ts'
+import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
+import { wholePlan } from '../../src/rotation/plan-report.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { statusReport } from '../../src/rotation/status-report.ts'
+import type { Target } from '../../src/rotation/target.ts'
+import { defaultWish } from '../../src/rotation/target-reading.ts'
+import { verificationReport } from '../../src/rotation/verification-report.ts'
+import { wide } from './operator.ts'
+import { Scene } from './scene.ts'
+
+// ConfigMaps and Secrets of others that hold the old CA: kcert names them, and phase 12 is refused until their owners have replaced it.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+const config = 'ConfigMap monitoring/ca'
+const secret = 'Secret argocd/cluster-prod'
+
+/** A rotation up to phase 11, with what others store. */
+async function before12(store: (scene: Scene) => void, wish = {}): Promise<Scene> {
+  const scene = new Scene(small, wish)
+  await scene.runAll(1, 11)
+  store(scene)
+  return scene
+}
+
+async function refusal(scene: Scene): Promise<{ message: string; why?: string; next?: string }> {
+  return scene.run(12).then(
+    () => expect.fail('was not refused'),
+    (error: { message: string }) => error,
+  )
+}
+
+async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+  return scene.asProcess((rotation) => rotation.look(phaseNumbered(12), sectionNames))
+}
+
+function waiving(...ids: readonly string[]) {
+  return { ...defaultWish, waivers: new Set(ids) }
+}
+
+test.for(['routine', 'compromise'] as const)(
+  'phase 12 is refused while an object stores the old CA without the new one (%s)',
+  async (reason) => {
+    const scene = new Scene(small, { reason })
+    // Without a bridge, who trusts the old CA alone is cut off in phase 9 already.
+    scene.clients.expectsBridge = reason === 'routine'
+    await scene.runAll(1, 11)
+    scene.cluster.store(config, { cas: [scene.cluster.oldCa], owner: 'helm' })
+    const { message, why, next } = await refusal(scene)
+    expect(message).toContain(`${config} stores the old CA without the new one (data[ca.crt])`)
+    expect(why).toContain('loses its server in this phase')
+    expect(next).toContain('kubectl -n monitoring get configmap ca -o yaml; its owner (helm) puts the new CA')
+    expect(next).toContain(`--waive "${config}"`)
+    scene.cluster.store(config, { cas: [scene.cluster.oldCa, scene.newCa()] })
+    await scene.runInTurn(12)
+  },
+)
+
+test('phase 12 is refused while an object holds a leaf of the old CA, whose keys no command shows', async () => {
+  const scene = await before12(({ cluster }) =>
+    cluster.store(secret, { leaves: [cluster.issue('web', cluster.oldCa)] }),
+  )
+  const { message, why, next } = await refusal(scene)
+  expect(message).toContain(`${secret} holds a certificate of the old CA`)
+  expect(why).toBe('nobody would trust it any more')
+  expect(next).toContain('kubectl -n argocd describe secret cluster-prod; its owner re-issues it')
+  scene.cluster.store(secret, { leaves: [scene.cluster.issue('web', scene.newCa())] })
+  await scene.runInTurn(12)
+})
+
+test('the operator answers for an object by name, and is told of it after the old CA has gone', async () => {
+  const scene = await before12(({ cluster }) => cluster.store(config, { cas: [cluster.oldCa] }))
+  scene.wish = waiving('ConfigMap monitoring/other')
+  expect((await refusal(scene)).message).toContain(config)
+  scene.wish = waiving(config)
+  await scene.runInTurn(12)
+  const { seen, target } = await lookAt(scene)
+  const last = statusReport(seen, target, [], 'kcert rotate-ca').phases.at(-1)
+  expect(last?.state).toBe('holds')
+  expect(last?.remarks).toContain(`${config} still stores the old CA without the new one (data[ca.crt])`)
+})
+
+test('an object with both CAs is refused nowhere, and a remark once the old CA has gone', async () => {
+  const scene = await before12((one) => one.cluster.store(config, { cas: [one.cluster.oldCa, one.newCa()] }))
+  await scene.runInTurn(12)
+  expect(scene.events.findLast(({ kind }) => kind === 'phase-held')).toMatchObject({
+    remarks: [expect.any(String), `${config} still stores both CAs (data[ca.crt])`],
+  })
+  const { seen, target } = await lookAt(scene)
+  expect(phaseNumbered(12).gaps(seen, target)).toEqual([])
+  expect(storedCheck(seen, target)?.ok).toBe(true)
+})
+
+test('an old front-proxy CA counts as the cluster CA does', async () => {
+  const scene = await before12(({ cluster }) => cluster.store(config, { cas: [cluster.oldFrontProxyCa] }))
+  expect((await refusal(scene)).message).toContain(config)
+})
+
+test('what may not be listed is a remark, and no check passes over it', async () => {
+  const scene = await before12(({ cluster }) => cluster.unlisted.add('Secret'))
+  const unknown = 'Secrets could not be looked at: kcert may not list them'
+  const { seen, target } = await lookAt(scene)
+  for (const phase of [11, 12]) {
+    expect(phaseNumbered(phase).remarks?.(seen, target)).toContain(
+      `${unknown}: whether others store the old CA there is not known`,
+    )
+  }
+  expect(storedCheck(seen, target)).toMatchObject({ ok: false, findings: [{ what: unknown }] })
+  expect(wholePlan(seen, target).blastRadius.storedUnread).toEqual(['Secret'])
+  await scene.runInTurn(12)
+})
+
+test('plan, status and verify name them with their owners, and no plan is blocked by what owners do before phase 12', async () => {
+  const scene = new Scene(small)
+  const { cluster } = scene
+  cluster.store(config, { cas: [cluster.oldCa], owner: 'helm' })
+  cluster.store(secret, { leaves: [cluster.issue('web', cluster.oldCa)] })
+  cluster.store('ConfigMap a/own', { cas: [cluster.makeCa('their own', true)] })
+  const { seen, target } = await lookAt(scene)
+  const plan = wholePlan(seen, target)
+  const { blastRadius, blockers } = plan
+  const text = renderPlan(plan, wide)
+  expect(text).toContain(
+    `${config} stores the old CA without the new one (data[ca.crt]): its owner (helm) replaces it before phase 12`,
+  )
+  expect(text).toContain(`${secret} holds a certificate of the old CA (data[tls.crt]): its owner replaces it`)
+  expect(blastRadius.stored).toEqual([
+    { object: config, what: 'stores the old CA without the new one (data[ca.crt])', owner: 'helm' },
+    { object: secret, what: 'holds a certificate of the old CA (data[tls.crt])' },
+  ])
+  expect(blockers).toEqual([])
+  const remarks = statusReport(seen, target, [], 'kcert rotate-ca').phases[10]?.remarks
+  expect(remarks).toEqual([
+    `${config} stores the old CA without the new one (data[ca.crt]), of helm`,
+    `${secret} holds a certificate of the old CA (data[tls.crt])`,
+  ])
+  expect(storedCheck(seen, target)?.findings.map(({ at }) => at)).toEqual([config, secret])
+  const waived = { ...target, waivers: new Set([config, secret]) }
+  expect(storedCheck(seen, waived)?.ok).toBe(true)
+})
+
+test('of a thousand objects twenty are named in a refusal, and the others counted', async () => {
+  const scene = await before12(({ cluster }) => {
+    for (let index = 0; index < 1_000; index++)
+      cluster.store(`ConfigMap ns${index}/ca`, { cas: [cluster.oldCa] })
+  })
+  const { seen, target } = await lookAt(scene)
+  const refusals = phaseNumbered(12).refusals!(seen, target)
+  expect(refusals).toHaveLength(21)
+  expect(refusals.at(-1)?.what).toBe(
+    '980 more ConfigMaps and Secrets of others hold something of the old CA alone',
+  )
+})
+
+function storedCheck(seen: Picture, target: Target) {
+  return verificationReport(seen, target, [], []).checks.find(({ id }) => id === 'stored')
+}

@@ -1,0 +1,145 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { someAuthority } from '../bootstrap/some-authority.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { kcertBeside, type Session } from './program.ts'
+import { violations } from './schemas.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// `kcert kubeconfig` by the whole program: what changes, what does not, and which contexts work then.
+
+const at = temporaryFolder('kubeconfig')
+const token = 'some-token.of-a-service-account'
+let server: FakeApiServer
+
+beforeAll(async () => {
+  server = await startApiServer({
+    tokens: { [token]: { username: 'system:serviceaccount:a:b', groups: [] } },
+  })
+  const ann = server.issue('ann', ['dev'], { usage: 'clientAuth' })
+  const bob = server.issue('bob', ['dev'], { usage: 'clientAuth' })
+  const put = (name: string, text: string) => writeFileSync(join(at, name), text, { mode: 0o600 })
+  put('ca.crt', server.caPem)
+  put('other.crt', someAuthority('kubernetes', new Date()).pem)
+  put('ann.crt', ann.certificate)
+  put('ann.key', ann.key)
+  put('bob.crt', bob.certificate)
+  put('bob.key', bob.key)
+  put('token', `${token}\n`)
+  server.writeKubeconfig(join(at, 'admin.conf'))
+})
+afterAll(() => server?.close())
+
+const withComments = (): string => `# mine
+apiVersion: v1
+kind: Config
+current-context: ann@a   # the usual one
+clusters:
+- name: a
+  cluster: {server: "${server.url}", certificate-authority: /nowhere/ca.crt}
+- cluster:
+    server: https://192.0.2.1:6443   # not this one
+  name: b
+users:
+- name: ann
+  user:
+    client-certificate: old.crt
+    client-key: old.key
+contexts:
+- {name: ann@a, context: {cluster: a, user: ann}}
+`
+
+function kcert(args: readonly string[], stdin = ''): Promise<Session> {
+  return kcertBeside(args, { cwd: at, stdin, env: { KUBECONFIG: join(at, 'admin.conf') } })
+}
+
+async function report(args: readonly string[], kind: string, exit = 0, stdin = '') {
+  const session = await kcert([...args, '-o', 'json'], stdin)
+  expect([session.exit, session.stderr], args.join(' ')).toEqual([exit, ''])
+  const document = JSON.parse(session.stdout) as Record<string, unknown>
+  expect(violations(kind, document)).toEqual([])
+  return document
+}
+
+test('CAs and client pair are set, nothing else changes, and the context is seen to work', async () => {
+  const file = join(at, 'mine.conf')
+  writeFileSync(file, withComments(), { mode: 0o640 })
+  const ca = await report(['kubeconfig', 'set-ca', 'mine.conf', '--ca', 'ca.crt'], 'KubeconfigEdit')
+  expect(ca).toMatchObject({ outcome: 'edited', clusters: ['a'] })
+  const pair = ['--cert', 'ann.crt', '--key', 'ann.key', '--verify']
+  const client = await report(['kubeconfig', 'set-client', 'mine.conf', ...pair], 'KubeconfigEdit')
+  expect(client.contexts).toMatchObject([{ name: 'ann@a', outcome: 'works', username: 'ann' }])
+  expect(JSON.stringify(client)).not.toContain('PRIVATE')
+
+  const text = readFileSync(file, 'utf8')
+  for (const line of [
+    '# mine',
+    'current-context: ann@a   # the usual one',
+    '    server: https://192.0.2.1:6443   # not this one',
+  ])
+    expect(text.split('\n')).toContain(line)
+  expect(text).not.toMatch(/nowhere|old\.(?:crt|key)/)
+  expect(statSync(file).mode & 0o777).toBe(0o640)
+  expect(readFileSync(join(at, String(ca.backup)), 'utf8')).toBe(withComments())
+  const again = await report(['kubeconfig', 'set-ca', 'mine.conf', '--ca', 'ca.crt'], 'KubeconfigEdit')
+  expect(again).toMatchObject({ outcome: 'unchanged', diff: [] })
+})
+
+test('a CA that the server is not of is written, and --verify says that the context does not work', async () => {
+  writeFileSync(join(at, 'lost.conf'), readFileSync(join(at, 'admin.conf')))
+  const args = ['kubeconfig', 'set-ca', 'lost.conf', '--ca', 'other.crt', '--verify']
+  const edit = await report(args, 'KubeconfigEdit', 3)
+  expect(edit.contexts).toMatchObject([{ outcome: 'fails', error: { code: 'KCERT_API_UNTRUSTED' } }])
+})
+
+test('a dry run shows the change without the key, and writes nothing', async () => {
+  writeFileSync(join(at, 'dry.conf'), withComments())
+  const before = readdirSync(at).length
+  const args = ['kubeconfig', 'set-client', 'dry.conf', '--cert', 'ann.crt', '--key', 'ann.key', '--dry-run']
+  const { exit, stdout } = await kcert(args)
+  expect([exit, stdout]).toEqual([0, expect.stringContaining('client-key-data: (hidden)')])
+  expect([readFileSync(join(at, 'dry.conf'), 'utf8'), readdirSync(at).length]).toEqual([
+    withComments(),
+    before,
+  ])
+})
+
+test.each<[string, string[], string]>([
+  ['another key', ['--cert', 'ann.crt', '--key', 'bob.key'], 'KCERT_CERTIFICATE_UNFIT'],
+  [
+    'a user that is not there',
+    ['--cert', 'ann.crt', '--key', 'ann.key', '--user', 'x'],
+    'KCERT_KUBECONFIG_UNUSABLE',
+  ],
+  ['a file that is none', ['--cert', 'token', '--key', 'ann.key'], 'KCERT_X509_MALFORMED'],
+])('%s changes no kubeconfig', async (_, args, code) => {
+  writeFileSync(join(at, 'kept.conf'), withComments())
+  const { exit, stderr } = await kcert(['kubeconfig', 'set-client', 'kept.conf', ...args])
+  expect([exit === 0, stderr]).toEqual([false, expect.stringContaining(code)])
+  expect(readFileSync(join(at, 'kept.conf'), 'utf8')).toBe(withComments())
+})
+
+test('a kubeconfig is made of a pair and of a token, with and without a cluster at hand, and works', async () => {
+  const pair = ['--cert', 'bob.crt', '--key', 'bob.key', '--verify']
+  const bob = await report(['kubeconfig', 'create', ...pair, '--out', 'bob.conf'], 'CreatedKubeconfig')
+  expect(bob).toMatchObject({
+    user: 'bob',
+    cluster: 'fake',
+    contexts: [{ outcome: 'works', username: 'bob' }],
+  })
+  expect(statSync(join(at, 'bob.conf')).mode & 0o777).toBe(0o600)
+  const place = ['--server', server.url, '--ca', 'ca.crt', '--user', 'robot', '--token-file', '-', '--verify']
+  const robot = await report(
+    ['kubeconfig', 'create', ...place, '--out', 'robot.conf'],
+    'CreatedKubeconfig',
+    0,
+    token,
+  )
+  expect(robot).toMatchObject({
+    credential: 'token',
+    contexts: [{ outcome: 'works', username: 'system:serviceaccount:a:b' }],
+  })
+  expect(JSON.stringify(robot)).not.toContain(token)
+  expect((await kcert(['kubeconfig', 'create', ...pair, '--out', 'bob.conf'])).exit).toBe(5)
+})

@@ -1,0 +1,138 @@
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { join } from 'node:path'
+import { createServer, type TlsOptions } from 'node:tls'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { ProbeReport } from '../../src/probe/report.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { putServing } from './cluster-session.ts'
+import { kcertBeside } from './program.ts'
+import { authority, client, folderWith, issued } from './small-pki.ts'
+
+const ca = authority()
+const names = { dns: ['kubernetes'], ip: ['127.0.0.1'] }
+const server = issued(
+  { subject: { commonName: 'kube-apiserver' }, extendedKeyUsage: ['serverAuth'], subjectAltNames: names },
+  ca,
+)
+
+async function serving(options: TlsOptions = {}): Promise<number> {
+  const listening = createServer({ cert: server.pem, key: server.keyPem, ...options }, (socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'))
+  })
+  listening.on('tlsClientError', () => {})
+  onTestFinished(() => void listening.close())
+  await new Promise<void>((ready) => listening.listen(0, '127.0.0.1', ready))
+  return (listening.address() as AddressInfo).port
+}
+
+const reportIn = (text: string): ProbeReport => JSON.parse(text) as ProbeReport
+
+test('HOST:PORT is held against --ca, names and a client certificate, and exit 3 tells that one says no', async () => {
+  const admin = client('admin', authority('somebody else'))
+  const cwd = folderWith({ 'ca.crt': ca.pem, 'admin.pem': admin.pem + admin.keyPem })
+  const port = await serving({ requestCert: true, rejectUnauthorized: false, ca: ca.pem })
+  const good = await kcertBeside(['probe', `127.0.0.1:${port}`, '--ca', 'ca.crt', '-o', 'json'], { cwd })
+  expect([good.stderr, good.exit]).toEqual(['', 0])
+  expect(reportIn(good.stdout).endpoints).toMatchObject([
+    {
+      name: `127.0.0.1:${port}`,
+      status: 'ok',
+      version: 'TLSv1.3',
+      verdicts: [{ by: '--ca', trusted: true }],
+      clientAuthorities: ['CN=kubernetes'],
+      client: { verdict: 'not-tried' },
+    },
+  ])
+  const bad = await kcertBeside(
+    [
+      ...[
+        'probe',
+        `https://127.0.0.1:${port}/livez`,
+        '--ca',
+        'ca.crt',
+        '--name',
+        'example.com',
+        '--tls',
+        '1.2',
+      ],
+      ...['--client-certificate', 'admin.pem'],
+    ],
+    { cwd },
+  )
+  expect(bad.exit).toBe(3)
+  expect(bad.stdout).toContain('TLSv1.2')
+  expect(bad.stdout).toContain('NAME_NOT_COVERED: it is not valid for example.com')
+  expect(bad.stdout).toContain(
+    'CLIENT_REFUSED: it refuses the client certificate CN=admin of admin.pem: HTTP 401',
+  )
+})
+
+test('what is not reached is exit 4, what speaks no TLS exit 3, and wrong usage 2', async () => {
+  const plain = createTcpServer((socket) => socket.end('SSH-2.0-x\r\n'))
+  onTestFinished(() => void plain.close())
+  await new Promise<void>((ready) => plain.listen(0, '127.0.0.1', ready))
+  const { port } = plain.address() as AddressInfo
+  const sessions = await Promise.all(
+    [['127.0.0.1:1'], [`127.0.0.1:${port}`], [], ['kubernetes'], ['--name', 'x', '--nodes']].map((args) =>
+      kcertBeside(['probe', ...args]),
+    ),
+  )
+  expect(sessions.map(({ exit }) => exit)).toEqual([4, 3, 2, 2, 2])
+  expect(sessions[0]!.stdout).toContain('UNREACHABLE: nothing listens there: the connection was refused')
+  expect(sessions[1]!.stdout).toContain('NO_CERTIFICATE: what answers there does not speak TLS')
+  expect(sessions[2]!.stderr).toContain('next: kcert probe --all')
+  expect(sessions[3]!.stderr).toContain('next: kcert probe kubernetes:6443')
+})
+
+let cluster: FakeApiServer
+beforeAll(async () => {
+  cluster = await startApiServer()
+})
+afterAll(() => cluster.close())
+
+function putNode(name: string, port: number): void {
+  cluster.put(
+    { group: '', version: 'v1', resource: 'nodes' },
+    {
+      metadata: { name },
+      status: {
+        addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
+        daemonEndpoints: { kubeletEndpoint: { Port: port } },
+      },
+    },
+  )
+}
+
+test('API servers and kubelets are found by the API, and a kubelet that still serves its old certificate is told', async () => {
+  // It expired an hour ago, and was renewed before that.
+  const issue = (notAfter?: Date) =>
+    cluster.issue('system:node:node-1', ['system:nodes'], {
+      usage: 'serverAuth',
+      names,
+      ...(notAfter && { notAfter }),
+    })
+  const old = issue(new Date(Date.now() - 3_600_000))
+  const renewed = issue()
+  putNode('node-1', await serving({ cert: old.certificate, key: old.key }))
+  const certificate = Buffer.from(renewed.certificate).toString('base64')
+  putServing(cluster, 'csr-new', {}, { status: { certificate } })
+  const folder = folderWith({})
+  const kubeconfig = cluster.writeKubeconfig(join(folder, 'admin.conf'))
+  const args = ['probe', '--api-servers', '--nodes', '--kubeconfig', kubeconfig, '-o', 'json']
+  const { stdout, stderr, exit } = await kcertBeside(args)
+  expect([stderr, exit]).toEqual(['', 3])
+  const [api, kubelet] = reportIn(stdout).endpoints
+  expect(api).toMatchObject({
+    kind: 'api-server',
+    status: 'ok',
+    verdicts: [{ by: 'cluster CA', trusted: true }],
+    client: { source: 'kubeconfig user someone', verdict: 'accepted', detail: 'as kubernetes-admin' },
+  })
+  expect(kubelet).toMatchObject({
+    name: 'kubelet node-1',
+    isVerified: false,
+    given: { source: 'csr/csr-new', state: 'renewed-not-served' },
+    problems: [{ code: 'CERT_EXPIRED' }, { code: 'OLD_CERTIFICATE_SERVED' }],
+  })
+})

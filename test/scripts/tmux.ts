@@ -1,0 +1,57 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { onTestFinished } from 'vitest'
+
+// A terminal that a test can type into and read, by tmux: with its own width, colours and keys.
+
+export const hasTmux = spawnSync('tmux', ['-V']).status === 0
+
+let count = 0
+
+/**
+ * One terminal, in which one command runs, until the test is over. What it shows when it ends stays to be read, with "ended CODE"
+ * below it.
+ */
+export class Terminal {
+  readonly #socket = `kcert-${process.pid}-${++count}`
+
+  constructor(columns: number, command: string, folder = '.') {
+    const line = `${command}; echo "ended $?"; sleep 60`
+    this.#tmux('new-session', '-d', '-x', String(columns), '-y', '50', '-c', folder, line)
+    onTestFinished(() => {
+      spawnSync('tmux', ['-L', this.#socket, 'kill-server'], { stdio: 'ignore' })
+    })
+  }
+
+  /** Types words and keys, as `tmux send-keys` names them. */
+  type(...keys: string[]): void {
+    this.#tmux('send-keys', ...keys)
+  }
+
+  /** Waits until the screen shows it, and returns the screen. */
+  async shows(wanted: RegExp): Promise<string> {
+    for (let attempt = 0; attempt < 400; attempt++) {
+      const screen = this.screen()
+      if (wanted.test(screen)) return screen
+      await new Promise((done) => setTimeout(done, 50))
+    }
+    throw new Error(`not shown: ${wanted}\n${this.screen()}`)
+  }
+
+  screen(): string {
+    return this.#tmux('capture-pane', '-p')
+  }
+
+  /** The screen line by line, without the empty ones at its end. */
+  lines(): string[] {
+    return this.screen().trimEnd().split('\n')
+  }
+
+  /** The screen with its escapes for colours. */
+  coloured(): string {
+    return this.#tmux('capture-pane', '-p', '-e')
+  }
+
+  #tmux(...args: string[]): string {
+    return execFileSync('tmux', ['-L', this.#socket, '-f', '/dev/null', ...args], { encoding: 'utf8' })
+  }
+}
