@@ -10,7 +10,8 @@ export interface FoundFile extends KeyFile {
   isRemoved: boolean
 }
 
-interface Unreachable {
+/** A node that is left for the next run. */
+export interface Unreachable {
   readonly node: string
   readonly why: string
 }
@@ -51,7 +52,7 @@ export async function findOldKeys(
 }
 
 /** True for what is wrong with one node, and may not be when the command is run again. */
-export function isAway(error: unknown): boolean {
+function isAway(error: unknown): boolean {
   if (!(error instanceof KcertError)) return false
   return error.code === 'KCERT_NODE_UNREACHABLE' || error.code === 'KCERT_NODE_FILE_NOT_WRITTEN'
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type JournalRecord, journalLine, readJournal } from '../rotation/journal.ts'
+import { JournalWriter } from '../rotation/journal-writer.ts'
 import {
   archiveNames,
   checkNotInUse,
@@ -13,7 +13,7 @@ import {
 import type { JournalFile, Observer, Pace } from '../rotation/ports.ts'
 import type { RotationOldKeys } from '../rotation/report.ts'
 import { timeOf } from '../rotation/views.ts'
-import { type FoundFile, findOldKeys, isAway, whyAway } from './find-old-keys.ts'
+import { type FoundFile, findOldKeys, type Unreachable, whyAway } from './find-old-keys.ts'
 import { interruption, type Operator } from './rotation-session.ts'
 
 // What `kcert rotate-ca --archive-old-key` and `--destroy-old-key` do, on whatever nodes and journal they are given.
@@ -36,21 +36,25 @@ export interface Retirement {
   readonly render: (report: RotationOldKeys) => string
 }
 
+/** Does one act, in words announced in the journal before and closed there behind it. */
+type Act = (what: string, perform: () => Promise<void>) => Promise<void>
+
 /**
  * Archives or destroys the keys of the rotation's old CAs, node by node, each act announced in the journal before. Run again it
  * goes on. Throws KCERT_ROTATION_REFUSED before the rotation's end and for a key in use, KCERT_ROTATION_UNCONFIRMED.
  */
 export async function retireOldKeys(
-  { observer, oldKeys, journal, pace }: OldKeyPorts,
+  { observer, oldKeys, journal: file, pace }: OldKeyPorts,
   { archive, dryRun, yes, command, render }: Retirement,
   operator: Operator,
 ): Promise<{ readonly report: RotationOldKeys; readonly exit: ExitCode }> {
-  const text = await journal.read()
-  const olds = oldCasOf(readJournal(text), command)
+  const journal = await JournalWriter.open(file, pace)
+  const olds = oldCasOf(journal.history, command)
   const seen = await observer.observe(['nodes', 'components', 'files'])
   checkNotInUse(seen, olds)
   const names = seen.nodes.map(({ name }) => name)
-  const { files, unreachable } = await findOldKeys(oldKeys, seen, names, olds)
+  const found = await findOldKeys(oldKeys, seen, names, olds)
+  const { files, unreachable } = found
   const archived: string[] = []
   const way = archive === undefined ? 'destroy' : 'archive'
   const reportOf = (outcome: RotationOldKeys['outcome']): RotationOldKeys => ({
@@ -84,47 +88,55 @@ export async function retireOldKeys(
   if (!yes && !(await agrees(operator, way, () => render(reportOf('planned')), command))) {
     return answer('declined', exitCodes.no)
   }
-  const record = recorder(journal, text, pace)
-  const act = async (what: string, perform: () => Promise<void>): Promise<void> => {
+  const act: Act = async (what, perform) => {
     interruption(operator.interrupted, `${command} --${way}-old-key${archive ? ` ${archive.folder}` : ''}`)
-    const entry = { phase: 12, action: hash('sha256', what, 'hex'), what }
-    await record({ kind: 'intent', ...entry })
-    try {
-      await perform()
-    } catch (error) {
-      await record({ kind: 'failed', ...entry, detail: (error as Error).message }).catch(() => {})
-      throw error
-    }
-    await record({ kind: 'done', ...entry })
+    await journal.around({ phase: 12, action: hash('sha256', what, 'hex'), what }, perform)
     operator.note(`done: ${what}`)
   }
-  if (archive !== undefined) {
-    for (const old of olds) {
-      const source = files.find(({ spki }) => spki === old.spki)
-      if (source === undefined) continue
-      const { key, certificate } = archiveNames(old)
-      await act(`archive the key of the old ${old.ca} CA as ${archive.folder}/${key}`, async () => {
-        await archiveOne(oldKeys, archive, old, source)
-      })
-      archived.push(`${archive.folder}/${key}`)
-      if (oldKeys.certificate(old.digest) !== undefined) archived.push(`${archive.folder}/${certificate}`)
-    }
+  if (archive !== undefined) archived.push(...(await archiveAll(oldKeys, archive, olds, files, act)))
+  await destroyAll(oldKeys, found, act)
+  return atEnd()
+}
+
+/** Puts each old CA's key, with its certificate where that was found, into the archive; returns what lies there now. */
+async function archiveAll(
+  oldKeys: OldKeyFiles,
+  archive: KeyArchive,
+  olds: readonly OldCa[],
+  files: readonly FoundFile[],
+  act: Act,
+): Promise<readonly string[]> {
+  const archived: string[] = []
+  for (const old of olds) {
+    const source = files.find(({ spki }) => spki === old.spki)
+    if (source === undefined) continue
+    const { key, certificate } = archiveNames(old)
+    await act(`archive the key of the old ${old.ca} CA as ${archive.folder}/${key}`, () =>
+      archiveOne(oldKeys, archive, old, source),
+    )
+    archived.push(`${archive.folder}/${key}`)
+    if (oldKeys.certificate(old.digest) !== undefined) archived.push(`${archive.folder}/${certificate}`)
   }
+  return archived
+}
+
+/** Destroys what was found, and marks it removed; a node that goes away meanwhile is added to those, and the others do not wait. */
+async function destroyAll(
+  oldKeys: OldKeyFiles,
+  { files, unreachable }: { readonly files: readonly FoundFile[]; readonly unreachable: Unreachable[] },
+  act: Act,
+): Promise<void> {
   for (const file of files) {
-    const away = unreachable.some(({ node }) => node === file.node)
-    if (away) continue
     const { node, path, ca } = file
+    if (unreachable.some((away) => away.node === node)) continue
     const what = ca === undefined ? 'overwritten already' : `key of the old ${ca} CA`
     try {
       await act(`destroy ${node}:${path} (${what})`, () => oldKeys.destroy(node, file))
       file.isRemoved = true
     } catch (error) {
-      // The others are not to wait for a node that is away.
-      if (!isAway(error)) throw error
       unreachable.push({ node, why: whyAway(error) })
     }
   }
-  return atEnd()
 }
 
 /** Nothing leaves the nodes before the archive was read and holds the very key. */
@@ -164,13 +176,4 @@ async function agrees(
   }
   if (way === 'archive') return choose('Archive the key, and remove it from these nodes?')
   return type('Destroy the key on these nodes? There is no way back. Type "destroy" to go on:', 'destroy')
-}
-
-function recorder(journal: JournalFile, text: string, pace: Pace): (record: JournalRecord) => Promise<void> {
-  let last = text.split('\n').slice(0, -1).at(-1)
-  return async (record) => {
-    const line = journalLine(record, pace.now(), last)
-    await journal.append(`${line}\n`)
-    last = line
-  }
 }

@@ -44,18 +44,13 @@ test('a Lease that somebody else renews is left alone', async () => {
 
 test('after a sleep longer than the Lease it is renewed before anything is done, and left to who has it by then', async () => {
   const { objects, holder, renewBySomebody } = memory()
-  let time = now.getTime()
-  const given = {
-    ...options(objects),
-    clock: () => new Date(time),
-    sleep: async (ms: number) => (time += ms),
-  }
+  const { given, pass } = aging(objects)
   const guard = await ClusterGuard.acquire(given)
   await guard.confirm()
-  time += 3_600_000
+  pass(3_600_000)
   await guard.confirm()
   expect(holder()).toMatch(/_[0-9a-f]{12}$/)
-  time += 3_600_000
+  pass(3_600_000)
   renewBySomebody('somebody else')
   await expect(guard.confirm()).rejects.toMatchObject({ code: 'KCERT_LOCKED' })
   expect(holder()).toBe('somebody else')
@@ -63,14 +58,9 @@ test('after a sleep longer than the Lease it is renewed before anything is done,
 
 test('where no API server answers that nobody else has the Lease, nothing is done', async () => {
   const { objects } = memory()
-  let time = now.getTime()
-  const given = {
-    ...options(objects),
-    clock: () => new Date(time),
-    sleep: async (ms: number) => (time += ms),
-  }
+  const { given, pass } = aging(objects)
   const guard = await ClusterGuard.acquire(given)
-  time += 60_000
+  pass(60_000)
   objects.get = async () => {
     throw new KcertError('KCERT_UNREACHABLE', 'nobody answers')
   }
@@ -103,6 +93,16 @@ test('of a rotation that came to its end the mirror is passed over where another
   expect(await mirroredJournal(objects, false)).toBe(`${first}\n${last}\n`)
   expect(await mirroredJournal(objects, true)).toBeUndefined()
 })
+
+/** Options whose clock goes on only while something sleeps, or when it is told to. */
+function aging(objects: ObjectsApi) {
+  let time = now.getTime()
+  const pass = (ms: number): void => {
+    time += ms
+  }
+  const given = { ...options(objects), clock: () => new Date(time), sleep: async (ms: number) => pass(ms) }
+  return { given, pass }
+}
 
 /** One Lease and one ConfigMap, with versions that count. */
 function memory() {

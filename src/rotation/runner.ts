@@ -10,13 +10,11 @@ import {
   evidenceIn,
   intentsIn,
   type JournalEntry,
-  type JournalRecord,
-  journalLine,
-  readJournal,
   sinceTakenBack,
   undoing,
   waiversIn,
 } from './journal.ts'
+import { JournalWriter } from './journal-writer.ts'
 import { isOfCluster } from './kubeconfig-files.ts'
 import { checkPlan, modelSections, refusalOf } from './model/check.ts'
 import type { Gap, Phase, Refusal, Risk, Undo } from './phase.ts'
@@ -78,23 +76,18 @@ const mostRounds = 4
 /** Drives phases on one cluster. Everything that it knows it reads from the cluster and the journal, each time anew. */
 export class Rotation {
   private readonly around: Surroundings
-  private last: string | undefined
-  private entries: JournalEntry[] = []
-  private writing: Promise<void> = Promise.resolve()
+  private readonly journal: JournalWriter
   private readonly looks: SharedLooks
 
-  private constructor(around: Surroundings) {
+  private constructor(around: Surroundings, journal: JournalWriter) {
     this.around = around
+    this.journal = journal
     this.looks = new SharedLooks(around.observer)
   }
 
   /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED. */
   static async open(around: Surroundings): Promise<Rotation> {
-    const rotation = new Rotation(around)
-    const text = await around.journal.read()
-    rotation.entries = [...readJournal(text)]
-    rotation.last = text.split('\n').slice(0, -1).at(-1)
-    return rotation
+    return new Rotation(around, await JournalWriter.open(around.journal, around.pace))
   }
 
   /** Observes and plans; nothing is written, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
@@ -112,9 +105,8 @@ export class Rotation {
     } catch (error) {
       if (error instanceof KcertError) {
         this.around.emit({ kind: 'phase-stopped', phase: number, error })
-        await this.record({ kind: 'phase', phase: number, event: 'stopped', detail: error.message }).catch(
-          () => {},
-        )
+        const stopped = { kind: 'phase', phase: number, event: 'stopped', detail: error.message } as const
+        await this.journal.record(stopped).catch(() => {})
       }
       throw error
     }
@@ -122,7 +114,7 @@ export class Rotation {
 
   /** What the journal holds, in its order. */
   get history(): readonly JournalEntry[] {
-    return this.entries
+    return this.journal.history
   }
 
   /** Observes and plans how to bring back what a phase changed; nothing is written. Throws KCERT_ROTATION_REFUSED. */
@@ -146,9 +138,9 @@ export class Rotation {
     const { plan, on } = await this.planUndo(number)
     if (plan.steps.length > 0 && !(await this.around.confirm(plan, on))) return 'declined'
     if (plan.steps.length > 0)
-      await this.record({ kind: 'phase', phase: number, event: 'begun', detail: undoing })
+      await this.journal.record({ kind: 'phase', phase: number, event: 'begun', detail: undoing })
     await this.performAll(plan.steps)
-    await this.record({ kind: 'phase', phase: number, event: 'undone' })
+    await this.journal.record({ kind: 'phase', phase: number, event: 'undone' })
     return 'held'
   }
 
@@ -158,13 +150,13 @@ export class Rotation {
     sections: readonly SectionName[] = phase.sees,
   ): Promise<{ seen: Picture; target: Target }> {
     const wanted = [...new Set([...sections, ...targetSections])]
-    const remembered = changesIn(this.entries).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
+    const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
     const observed = (await this.around.observer.observe(wanted, remembered)) as Picture
-    const entries = sinceTakenBack(this.entries)
+    const entries = sinceTakenBack(this.history)
     const seen: Picture = { ...observed, evidence: evidenceIn(entries), intents: intentsIn(entries) }
     const { wish } = this.around
     const waivers = new Set([...wish.waivers, ...waiversIn(entries)])
-    const target = targetOf(seen, { ...wish, waivers }, changesIn(this.entries))
+    const target = targetOf(seen, { ...wish, waivers }, changesIn(this.history))
     const certificates = new Map(seen.certificates)
     for (const { oldCa, newCa, bridge } of target.changes) {
       for (const one of [oldCa, newCa, bridge]) if (one !== undefined) certificates.set(one.digest, one)
@@ -183,7 +175,7 @@ export class Rotation {
       if (round === 1) {
         this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
         if (!(await this.around.confirm(plan, { seen, target }))) return 'declined'
-        await this.record({ kind: 'phase', phase: number, event: 'begun' })
+        await this.journal.record({ kind: 'phase', phase: number, event: 'begun' })
       }
       await this.performAll(plan.steps)
       const { open, on } = await this.settle(phase)
@@ -213,7 +205,7 @@ export class Rotation {
     const remarks = phase.remarks?.(seen, target) ?? []
     this.around.emit({ kind: 'phase-held', phase: number, remarks })
     await this.remember(target)
-    await this.record({ kind: 'phase', phase: number, event: 'held' })
+    await this.journal.record({ kind: 'phase', phase: number, event: 'held' })
     return 'held'
   }
 
@@ -223,10 +215,10 @@ export class Rotation {
     const isPlanned = changes.some(({ newCa }) => newCa.digest.startsWith('planned:'))
     const wish = choicesOf(this.around.wish)
     const isKnown =
-      JSON.stringify(changes) === JSON.stringify(changesIn(this.entries)) &&
-      JSON.stringify(wish) === JSON.stringify(choicesIn(this.entries))
+      JSON.stringify(changes) === JSON.stringify(changesIn(this.history)) &&
+      JSON.stringify(wish) === JSON.stringify(choicesIn(this.history))
     if (isPlanned || isKnown) return
-    await this.record({ kind: 'rotation', changes, wish })
+    await this.journal.record({ kind: 'rotation', changes, wish })
   }
 
   /** Waits while the picture lags behind what was done; returns what stays open, and the picture that says so. */
@@ -283,17 +275,8 @@ export class Rotation {
     else if (action.kind === 'ask') await this.ask(action.id, action.question)
     else if (action.kind === 'probe') await this.probe(action)
     else {
-      const entry = { phase, action: actionDigest(action), what }
-      // Durable before the act: when the journal cannot be written, the act does not happen.
-      await this.record({ kind: 'intent', ...entry })
-      try {
-        await this.act(action)
-      } catch (error) {
-        const detail = error instanceof Error ? error.message : String(error)
-        await this.record({ kind: 'failed', ...entry, detail }).catch(() => {})
-        throw error
-      }
-      await this.record({ kind: 'done', ...entry })
+      const announced = { phase, action: actionDigest(action), what }
+      await this.journal.around(announced, () => this.act(action))
     }
     this.around.emit({ kind: 'action-done', action, what })
   }
@@ -342,7 +325,7 @@ export class Rotation {
     const { executor, pace } = this.around
     const { ok, detail } = await executor.probe(action)
     const key = evidenceKey(action.subject)
-    await this.record({ kind: 'evidence', phase: action.phase, key, ok, atMs: pace.now(), detail })
+    await this.journal.record({ kind: 'evidence', phase: action.phase, key, ok, atMs: pace.now(), detail })
     if (ok) return
     throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, {
       why: detail,
@@ -351,19 +334,7 @@ export class Rotation {
   }
 
   private async ask(id: string, question: string): Promise<void> {
-    if (await this.around.ask(question, id)) await this.record({ kind: 'waiver', id })
-  }
-
-  /** One line after the other, though lanes run side by side: each has the digest of the one before. */
-  private record(record: JournalRecord): Promise<void> {
-    const written = this.writing.then(async () => {
-      const line = journalLine(record, this.around.pace.now(), this.last)
-      await this.around.journal.append(`${line}\n`)
-      this.last = line
-      this.entries.push(JSON.parse(line) as JournalEntry)
-    })
-    this.writing = written.catch(() => {})
-    return written
+    if (await this.around.ask(question, id)) await this.journal.record({ kind: 'waiver', id })
   }
 }
 
