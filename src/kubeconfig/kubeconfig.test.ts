@@ -134,6 +134,53 @@ contexts:
       'clusters: [{name: k, cluster: {insecure-skip-tls-verify: "true"}}]',
       'clusters[k].insecure-skip-tls-verify: neither true nor false',
     ],
+    [
+      'a mapping of extensions in the file',
+      'users: []\nextensions: {e: {x: 1}}',
+      'extensions: not a list of name and extension',
+    ],
+    [
+      'a mapping of extensions in a cluster',
+      'clusters: [{name: k, cluster: {server: a, extensions: {}}}]',
+      'clusters[k].extensions: not a list of name and extension',
+    ],
+    [
+      'a text for extensions in a user',
+      'users: [{name: u, user: {extensions: e}}]',
+      'users[u].extensions: not a list of name and extension',
+    ],
+    [
+      'a mapping of extensions in a context',
+      'contexts: [{name: c, context: {extensions: {e: 1}}}]',
+      'contexts[c].extensions: not a list of name and extension',
+    ],
+    [
+      'a mapping of extensions in the preferences',
+      'users: []\npreferences: {extensions: {e: 1}}',
+      'preferences.extensions: not a list of name and extension',
+    ],
+    ['an extension that is a text', 'users: []\nextensions: [e]', 'extensions[0]: not an object'],
+    [
+      'a number for the name of an extension',
+      'users: []\nextensions: [{name: 1, extension: {x: 1}}]',
+      'extensions[0].name: a number without quotes, where a text is wanted',
+    ],
+    [
+      'two extensions of one name',
+      'users: []\nextensions: [{name: e, extension: false}, {name: e}]',
+      'extensions[1]: the name "e" is there twice',
+    ],
+    [
+      'two extensions without a name',
+      'users: []\nextensions: [{extension: 1}, {extension: 2}]',
+      'extensions[1]: the name "" is there twice',
+    ],
+    ['a text for the preferences', 'users: []\npreferences: dark', 'preferences: not an object'],
+    [
+      'a text for the colours',
+      'users: []\npreferences: {colors: bright}',
+      'preferences.colors: neither true nor false',
+    ],
   ])('says of %s that clients refuse the file', async (_name, text, expected) => {
     expect(fatal(await read(`${text}\n`))).toEqual([expected])
   })
@@ -143,6 +190,9 @@ contexts:
     'apiVersion:\nkind:\nusers:\n',
     'contexts: []\nunknown: {a: [1]}\n',
     'users:\n- name: u\n  user:\n-\n',
+    'users:\nextensions:\npreferences:\n',
+    'users: []\nextensions: [null, {name: a, extension: {x: 1}}, {name: b, extension: text}, {extension: [1]}]\n',
+    'users: []\nextensions: [{name: a}, {name: a, extension: null}, {name: a, extension: 1}]\n',
   ])('takes %j as client-go does', async (text) => {
     expect(fatal(await read(text))).toEqual([])
   })

@@ -94,6 +94,8 @@ export function readKubeconfig(root: Node): Kubeconfig {
     if (value !== undefined && !isNull(value) && textOf(value) !== wanted)
       reader.refuse(field, `not ${wanted}`)
   }
+  reader.preferences(valueAt(root, 'preferences'))
+  reader.extensions(root, 'extensions')
   return {
     clusters: reader.named(root, 'clusters', 'cluster', (named, node) => reader.cluster(named, node)),
     users: reader.named(root, 'users', 'user', (named, node) => reader.user(named, node)),
@@ -138,15 +140,13 @@ class KubeconfigReader {
       const node = valueAt(item, inner)
       if (node !== undefined && node.kind !== 'map' && !isNull(node))
         this.refuse(`${path}.${inner}`, 'not an object')
+      this.extensions(node, `${path}.extensions`)
       return read({ name, path, range: item.range, fields: placesOf(node) }, node)
     })
   }
 
   cluster({ path, ...named }: Spot, node: Node | undefined): KubeconfigCluster {
-    const skips = valueAt(node, 'insecure-skip-tls-verify')
-    if (skips !== undefined && !isNull(skips) && (skips.kind !== 'scalar' || skips.type !== 'boolean')) {
-      this.refuse(`${path}.insecure-skip-tls-verify`, 'neither true nor false')
-    }
+    const skips = this.boolean(node, 'insecure-skip-tls-verify', path)
     const server = this.text(node, 'server', `${path}.server`) || undefined
     if (server === undefined) {
       const reason = 'missing or empty: clients refuse the context, and kubectl asks localhost:8080'
@@ -181,6 +181,37 @@ class KubeconfigReader {
       user: this.text(node, 'user', `${path}.user`) ?? '',
       namespace: this.text(node, 'namespace', `${path}.namespace`) || undefined,
     }
+  }
+
+  preferences(node: Node | undefined): void {
+    if (node !== undefined && node.kind !== 'map' && !isNull(node))
+      this.refuse('preferences', 'not an object')
+    this.boolean(node, 'colors', 'preferences')
+    this.extensions(node, 'preferences.extensions')
+  }
+
+  /** What is in them is their owners'; that they are a list, each with a name of its own, is client-go's. */
+  extensions(node: Node | undefined, field: string): void {
+    const list = valueAt(node, 'extensions')
+    if (list !== undefined && list.kind !== 'list' && !isNull(list))
+      this.refuse(field, 'not a list of name and extension')
+    const taken = new Set<string>()
+    for (const [index, item] of itemsOf(list).slice(0, mostItems).entries()) {
+      const path = `${field}[${index}]`
+      if (item.kind !== 'map' && !isNull(item)) this.refuse(path, 'not an object')
+      const name = this.text(item, 'name', `${path}.name`) ?? ''
+      if (taken.has(name)) this.refuse(path, `the name ${JSON.stringify(name)} is there twice`)
+      // An extension of null takes no name; no name at all is one too.
+      const extension = valueAt(item, 'extension')
+      if (extension !== undefined && !isNull(extension)) taken.add(name)
+    }
+  }
+
+  private boolean(node: Node | undefined, name: string, path: string): Node | undefined {
+    const value = valueAt(node, name)
+    if (value !== undefined && !isNull(value) && (value.kind !== 'scalar' || value.type !== 'boolean'))
+      this.refuse(`${path}.${name}`, 'neither true nor false')
+    return value
   }
 
   private credentials(node: Node | undefined, path: string): Credential[] {
