@@ -52,9 +52,8 @@ export class SiteObserver implements Observer {
     remembered: readonly CertificateRecord[] = [],
   ): Promise<Seen<Section>> {
     const { site } = this
-    const spkis = remembered.map(({ spki }) => spki)
     const look = new Look(site, this.podWatch, (node) => this.watchOf(node), {
-      stored: (looks) => this.storedWatch.stored(authoritiesIn(looks, site), spkis),
+      stored: (looks) => this.storedWatch.stored(authoritiesIn(looks, site), remembered),
     })
     const atMs = site.clock().getTime()
     const seen = await Promise.all(

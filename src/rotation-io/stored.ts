@@ -1,7 +1,9 @@
 import { StatusError } from '../cluster/failures.ts'
-import type { Digest } from '../rotation/certificate-record.ts'
+import type { CertificateRecord, Digest } from '../rotation/certificate-record.ts'
 import type { FileHolds, Sections, StoredKey, StoredPicture } from '../rotation/picture.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import { readPublicKey } from '../x509/keys.ts'
+import type { PublicKeyInfo } from '../x509/public-key.ts'
 import { verifySignature } from '../x509/signature.ts'
 import { type Metadata, type Named, resources, type Secret } from './api-objects.ts'
 import type { NodeLook } from './node-watch.ts'
@@ -34,14 +36,13 @@ export class StoredWatch {
     this.site = site
   }
 
-  /** Returns the objects that hold one of these CAs, or a leaf that one signed. `remembered`: keys of CAs that no node may have any more. */
+  /** Returns the objects that hold one of these CAs, or a leaf that one signed. `remembered`: CAs that no node may have any more. */
   stored(
     authorities: readonly Certificate[],
-    remembered: readonly Digest[] = [],
+    remembered: readonly CertificateRecord[] = [],
   ): Promise<Sections['stored']> {
-    const key = [...authorities.map(({ fingerprintSha256 }) => fingerprintSha256), ...remembered]
-      .sort()
-      .join()
+    const digests = authorities.map(({ fingerprintSha256 }) => fingerprintSha256)
+    const key = [...digests, ...remembered.map(({ spki }) => spki)].sort().join()
     const atMs = this.site.clock().getTime()
     const { last } = this
     if (last !== undefined && last.key === key && Math.abs(atMs - last.atMs) < freshMs) return last.found
@@ -72,7 +73,7 @@ function digestsOf(holds: FileHolds): readonly Digest[] {
 async function storedIn(
   { objects, clock }: Site,
   authorities: readonly Certificate[],
-  remembered: readonly Digest[],
+  remembered: readonly CertificateRecord[],
 ): Promise<Sections['stored']> {
   const [{ Inspection }, { passedOverTypes }, { defaultThresholds }] = await Promise.all([
     import('../inspection/inspection.ts'),
@@ -123,13 +124,25 @@ type Found = readonly { readonly entry: string; readonly certificate: Certificat
 /** Tells which certificates are of a cluster's CAs. */
 class Sorting {
   private readonly spkis: ReadonlySet<Digest>
-  private readonly bySubject: ReadonlyMap<string, readonly Certificate[]>
+  /** Keys of CAs by the name that their leaves call their issuer. */
+  private readonly byName: ReadonlyMap<string, readonly PublicKeyInfo[]>
   /** Nearly all objects that hold something hold the same: one copy is kept. */
   private readonly shared = new Map<string, readonly StoredKey[]>()
 
-  constructor(authorities: readonly Certificate[], remembered: readonly Digest[]) {
-    this.spkis = new Set([...remembered, ...authorities.map(({ publicKey }) => publicKey.sha256)])
-    this.bySubject = Map.groupBy(authorities, ({ subject }) => subject.text)
+  constructor(authorities: readonly Certificate[], remembered: readonly CertificateRecord[]) {
+    const keys = [
+      ...authorities.map(({ subject, publicKey }) => [subject.text, publicKey] as const),
+      ...remembered.flatMap(({ subject, publicKey }) =>
+        publicKey === undefined ? [] : [[subject, readPublicKey(Buffer.from(publicKey, 'base64'))] as const],
+      ),
+    ]
+    this.spkis = new Set([
+      ...remembered.map(({ spki }) => spki),
+      ...authorities.map(({ publicKey }) => publicKey.sha256),
+    ])
+    this.byName = new Map(
+      [...Map.groupBy(keys, ([name]) => name)].map(([name, its]) => [name, its.map(([, key]) => key)]),
+    )
   }
 
   of(id: string, found: Found, metadata: Metadata): StoredPicture | undefined {
@@ -156,10 +169,7 @@ class Sorting {
   }
 
   private signer(leaf: Certificate): Digest | undefined {
-    return this.bySubject
-      .get(leaf.issuer.text)
-      ?.find((ca) => leaf.issuer.equals(ca.subject) && verifySignature(leaf, ca.publicKey).ok)?.publicKey
-      .sha256
+    return this.byName.get(leaf.issuer.text)?.find((key) => verifySignature(leaf, key).ok)?.sha256
   }
 
   private once(places: ReadonlyMap<Digest, string>): readonly StoredKey[] {

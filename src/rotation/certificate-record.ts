@@ -14,6 +14,8 @@ export interface CertificateRecord {
   readonly authorityKeyId?: string
   /** SHA-256 of the SubjectPublicKeyInfo: the key, whatever the certificate says of itself. */
   readonly spki: Digest
+  /** Of a CA: its SubjectPublicKeyInfo, DER in base64, so that what it signed is told by it when its certificate is gone. */
+  readonly publicKey?: string
   /** The key whose signature on it was seen to hold; absent when no key that was tried had made it. */
   readonly signedBy?: Digest
   readonly isCa: boolean
@@ -40,6 +42,7 @@ export function certificateRecord(
     ...(subjectKeyId === undefined ? {} : { subjectKeyId }),
     ...(authorityKeyId === undefined ? {} : { authorityKeyId }),
     spki: certificate.publicKey.sha256,
+    ...(certificate.isCa ? { publicKey: Buffer.from(certificate.publicKey.spki).toString('base64') } : {}),
     ...(signer === undefined ? {} : { signedBy: signer.publicKey.sha256 }),
     isCa: certificate.isCa,
     notBeforeMs: certificate.notBefore.getTime(),

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import type { ApiObject } from '../../src/cluster/api-client.ts'
 import { StatusError } from '../../src/cluster/failures.ts'
 import type { ObjectsApi } from '../../src/cluster/objects.ts'
+import { certificateRecord } from '../../src/rotation/certificate-record.ts'
+import { changesIn, journalLine, readJournal } from '../../src/rotation/journal.ts'
 import type { Site } from '../../src/rotation-io/site.ts'
 import { StoredWatch } from '../../src/rotation-io/stored.ts'
 import { Certificate } from '../../src/x509/certificate.ts'
@@ -14,6 +16,11 @@ const [old, fresh, foreign] = ['old', 'new', 'foreign'].map((name) => testCa(nam
 const [oldPem, newPem] = [certificatePem(old!.certificate), certificatePem(fresh!.certificate)]
 const authorities = [old!, fresh!].map(({ certificate }) => Certificate.parse(certificate))
 const [oldSpki, newSpki] = authorities.map(({ publicKey }) => publicKey.sha256)
+const changeOf = ([oldCa, newCa]: readonly Certificate[]) => ({
+  ca: 'cluster',
+  oldCa: certificateRecord(oldCa!),
+  newCa: certificateRecord(newCa!),
+})
 const notAfter = new Date(now.getTime() + 86_400_000)
 const leafKey = testKey('leaf')
 const leafOf = (ca: typeof old) =>
@@ -179,10 +186,25 @@ test('its owner is the controller, else the label, else who wrote its data', asy
   expect(objects.map(({ owner }) => owner)).toEqual(['Certificate web', 'Helm', 'argocd-controller'])
 })
 
-test('the old CA is known by the journal when no node has it any more', async () => {
-  const { watch } = watchOf({ configmaps: [configMap('ca', { 'ca.crt': oldPem })] })
+test('the old CA, and what it signed, are known by the journal when no node has it any more', async () => {
+  const { watch } = watchOf({
+    configmaps: [configMap('ca', { 'ca.crt': oldPem })],
+    secrets: [
+      secret('tls', { 'tls.crt': leafOf(old) }, 'kubernetes.io/tls'),
+      // Of the old CA's name, but signed by another key.
+      secret('namesake', { 'tls.crt': leafOf(testCa('old', testKey('another'), now)) }),
+    ],
+  })
   expect((await watch.stored([authorities[1]!])).objects).toEqual([])
-  expect((await watch.stored([authorities[1]!], [oldSpki!])).objects).toHaveLength(1)
+  const written = { kind: 'rotation', changes: [changeOf(authorities)] } as const
+  const [{ oldCa, newCa }] = changesIn(
+    readJournal(`${journalLine(written, now.getTime(), undefined)}\n`),
+  ) as [ReturnType<typeof changeOf>]
+  const { objects } = await watch.stored([authorities[1]!], [oldCa, newCa])
+  expect(objects).toEqual([
+    { id: 'ConfigMap a/ca', authorities: [{ spki: oldSpki, at: 'data[ca.crt]' }], signers: [] },
+    { id: 'Secret a/tls', authorities: [], signers: [{ spki: oldSpki, at: 'data[tls.crt]' }] },
+  ])
 })
 
 test('within a minute the lists are read once, and again for other CAs or after a failure', async () => {
