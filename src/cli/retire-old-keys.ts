@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { JournalWriter } from '../rotation/journal-writer.ts'
 import {
@@ -9,11 +9,12 @@ import {
   type OldCa,
   type OldKeyFiles,
   oldCasOf,
+  whyEncrypted,
 } from '../rotation/old-keys.ts'
 import type { JournalFile, Observer, Pace } from '../rotation/ports.ts'
 import type { RotationOldKeys } from '../rotation/report.ts'
 import { timeOf } from '../rotation/views.ts'
-import { type FoundFile, findOldKeys, type Unreachable, whyAway } from './find-old-keys.ts'
+import { type FoundFile, findOldKeys, type OldKeys, whyAway } from './find-old-keys.ts'
 import { interruption, type Operator } from './rotation-session.ts'
 
 // What `kcert rotate-ca --archive-old-key` and `--destroy-old-key` do, on whatever nodes and journal they are given.
@@ -54,7 +55,7 @@ export async function retireOldKeys(
   checkNotInUse(seen, olds)
   const names = seen.nodes.map(({ name }) => name)
   const found = await findOldKeys(oldKeys, seen, names, olds)
-  const { files, unreachable } = found
+  const { files, encrypted, unreachable } = found
   const archived: string[] = []
   const way = archive === undefined ? 'destroy' : 'archive'
   const reportOf = (outcome: RotationOldKeys['outcome']): RotationOldKeys => ({
@@ -72,18 +73,24 @@ export async function retireOldKeys(
       state: isRemoved ? 'removed' : 'there',
     })),
     archived,
+    encrypted: encrypted.map(({ node, path }) => ({ node, path, ...whyEncrypted(path, olds) })),
     unreachable,
   })
   const answer = (outcome: RotationOldKeys['outcome'], exit: ExitCode) => ({
     report: reportOf(outcome),
     exit,
   })
-  const atEnd = () =>
-    unreachable.length > 0
-      ? answer('incomplete', exitCodes.unreachable)
-      : answer(files.length === 0 ? 'nothing-left' : 'done', exitCodes.done)
-  if (dryRun && files.length > 0)
-    return answer('planned', unreachable.length > 0 ? exitCodes.unreachable : exitCodes.done)
+  const exitOf = () =>
+    worstExit([
+      unreachable.length > 0 ? exitCodes.unreachable : exitCodes.done,
+      encrypted.length > 0 ? exitCodes.no : exitCodes.done,
+    ])
+  const atEnd = () => {
+    const exit = exitOf()
+    if (exit !== exitCodes.done) return answer('incomplete', exit)
+    return answer(files.length === 0 ? 'nothing-left' : 'done', exit)
+  }
+  if (dryRun && files.length > 0) return answer('planned', exitOf())
   if (files.length === 0) return atEnd()
   if (!yes && !(await agrees(operator, way, () => render(reportOf('planned')), command))) {
     return answer('declined', exitCodes.no)
@@ -121,11 +128,7 @@ async function archiveAll(
 }
 
 /** Destroys what was found, and marks it removed; a node that goes away meanwhile is added to those, and the others do not wait. */
-async function destroyAll(
-  oldKeys: OldKeyFiles,
-  { files, unreachable }: { readonly files: readonly FoundFile[]; readonly unreachable: Unreachable[] },
-  act: Act,
-): Promise<void> {
+async function destroyAll(oldKeys: OldKeyFiles, { files, unreachable }: OldKeys, act: Act): Promise<void> {
   for (const file of files) {
     const { node, path, ca } = file
     if (unreachable.some((away) => away.node === node)) continue

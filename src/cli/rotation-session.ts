@@ -377,12 +377,13 @@ export class RotationSession {
     const olds = changesIn(rotation.history).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
     // Who may not read these folders learns all the rest all the same.
     const found = await findOldKeys(ports.oldKeys, seen, names, olds).catch(withoutRefusal)
-    const files = found?.files ?? []
-    if (files.length === 0) return {}
+    const { files, encrypted } = found ?? { files: [], encrypted: [] }
+    if (files.length + encrypted.length === 0) return {}
     const { command } = options
     return {
       oldKeys: {
         files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
+        ...(encrypted.length > 0 && { encrypted: [...encrypted] }),
         archive: `${command} --archive-old-key DIR`,
         destroy: `${command} --destroy-old-key`,
       },

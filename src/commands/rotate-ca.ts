@@ -28,14 +28,15 @@ What is chosen in phase 1 (--ca, --no-bridge, --reason, --new-keys) is in the jo
 has digests and paths, never keys. One rotation at a time: a lock on this machine, a Lease in the cluster.
 
 After the end the key of the old CA still lies among the copies on control-plane nodes, for root alone. It stays until --archive-old-key
-or --destroy-old-key. Files are overwritten where they lie and then removed; on SSDs and copy-on-write disks bytes may remain all the
-same, and backups of nodes, snapshots of disks and etcd, and folders of rotate-ca runbook are yours to look after.`
+or --destroy-old-key; a key that is encrypted is named, and left as it is. Files are overwritten where they lie and then removed; on SSDs
+and copy-on-write disks bytes may remain all the same, and backups of nodes, snapshots of disks and etcd, and folders of rotate-ca runbook
+are yours to look after.`
 
   static override exitCodes = {
     [exitCodes.done]: 'the phases hold, or it was said where the rotation stands',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.no]:
-      'a phase does not hold yet, was declined, or was stopped by Ctrl-C; what is missing is named',
+      'a phase does not hold yet, was declined, or was stopped by Ctrl-C, or an encrypted key may be the old one; what is missing is named',
     [exitCodes.unreachable]:
       'the cluster or a node did not answer, or another kcert is at work; run it again',
     [exitCodes.refused]:

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
-import type { KeyFile, OldKeyFiles } from '../rotation/old-keys.ts'
-import { readPrivateKeyFile } from '../x509/keys.ts'
+import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../rotation/old-keys.ts'
+import { holdsEncryptedKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePem } from '../x509/pem.ts'
 import type { Certificates } from './certificates.ts'
 import type { FileReading } from './file-reading.ts'
 
-// Keys in kcert's own folders on the nodes. A file is overwritten where it lies before its name goes: a rename alone would leave
+// Keys in kcert's own folders on the nodes, and encrypted ones beside CAs, of which only the place is told. A file is overwritten where it lies before its name goes: a rename alone would leave
 // its bytes on the disk. What disks and file systems keep beside it (journals, snapshots, spare cells) is out of reach from here.
 
 /** No key of a CA is larger, with certificates beside it in the file. */
@@ -29,24 +29,34 @@ export class SiteOldKeyFiles implements OldKeyFiles {
 
   async find(
     name: string,
-    folders: readonly string[],
+    { folders, besideCas }: KeyPlaces,
     spkis: ReadonlySet<string>,
-  ): Promise<readonly KeyFile[]> {
+  ): Promise<FoundKeys> {
     const node = this.nodeNamed(name)
-    const paths = await Promise.all(folders.map((folder) => filesBelow(node, folder)))
-    const files = await node.readFiles([...new Set(paths.flat())], { largestBytes })
-    const found: KeyFile[] = []
+    const below = await Promise.all(folders.map((folder) => filesBelow(node, folder)))
+    const own = new Set(below.flat())
+    const files = await node.readFiles([...own.union(new Set(besideCas))], { largestBytes })
+    const keys: KeyFile[] = []
+    const encrypted: string[] = []
     for (const file of files) {
       if (file.found === 'unreadable') throw unreadable(name, file.path, file.reason)
       if (file.found !== 'file') continue
-      const { path, sha256: digest, sizeBytes, content } = file
-      if (isOverwritten(content)) found.push({ path, digest, sizeBytes })
-      const { holds } = await this.site.reading.read(content, digest)
-      if ((holds.kind === 'key' || holds.kind === 'pair') && spkis.has(holds.spki)) {
-        found.push({ path, digest, sizeBytes, spki: holds.spki })
-      }
+      const key = own.has(file.path) ? await this.keyIn(file, spkis) : undefined
+      if (key !== undefined) keys.push(key)
+      else if (holdsEncryptedKey(file.content)) encrypted.push(file.path)
     }
-    return found
+    return { keys, encrypted }
+  }
+
+  /** Returns the file as one that holds one of these keys, or held one. */
+  private async keyIn(
+    { path, sha256: digest, sizeBytes, content }: ReadFile,
+    spkis: ReadonlySet<string>,
+  ): Promise<KeyFile | undefined> {
+    if (isOverwritten(content)) return { path, digest, sizeBytes }
+    const { holds } = await this.site.reading.read(content, digest)
+    const spki = holds.kind === 'key' || holds.kind === 'pair' ? holds.spki : undefined
+    return spki !== undefined && spkis.has(spki) ? { path, digest, sizeBytes, spki } : undefined
   }
 
   async read(node: string, file: KeyFile): Promise<Uint8Array> {

@@ -1,8 +1,9 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { shellWord } from '../errors/shell-word.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
 import { folderOn, keyBeside } from './material.ts'
-import { fileAt, onNode, type Seen } from './picture.ts'
+import { type ComponentPicture, fileAt, onNode, type Seen } from './picture.ts'
 
 // What becomes of the old CA's key when its rotation is over. It lies among the copies on the nodes until somebody says what to do
 // with it: kcert by itself neither destroys a key nor carries it away.
@@ -25,10 +26,25 @@ export interface KeyFile {
   readonly spki?: Digest
 }
 
-/** kcert's own folders on the nodes, as far as keys in them are concerned. */
+/** Where the old CA's key may lie on a node. */
+export interface KeyPlaces {
+  /** kcert's own, with all that is below them. */
+  readonly folders: readonly string[]
+  /** Paths of keys beside the CAs of components; one of these is in use unless it is encrypted. */
+  readonly besideCas: readonly string[]
+}
+
+export interface FoundKeys {
+  /** Files below the folders that hold one of the keys, or held one. */
+  readonly keys: readonly KeyFile[]
+  /** Paths of keys that only a password tells apart, in all places. */
+  readonly encrypted: readonly string[]
+}
+
+/** The places on the nodes where an old CA's key may lie. */
 export interface OldKeyFiles {
-  /** Returns the files below these folders that hold one of these keys, or held one. Throws KCERT_NODE_UNREACHABLE. */
-  find(node: string, folders: readonly string[], spkis: ReadonlySet<Digest>): Promise<readonly KeyFile[]>
+  /** Looks for these keys, and for encrypted ones. Throws KCERT_NODE_UNREACHABLE. */
+  find(node: string, places: KeyPlaces, spkis: ReadonlySet<Digest>): Promise<FoundKeys>
   /** Returns a key's bytes. Throws KCERT_NODE_FILE_CHANGED when they are not those that were found. */
   read(node: string, file: KeyFile): Promise<Uint8Array>
   /** Overwrites the file where it lies, then removes it; a file that is gone is done. Throws as `read` does. */
@@ -86,16 +102,21 @@ const caFlags = [
 /** Where each key of a CA is in use: trusted by a component, or there to sign. */
 function usedKeys(seen: Seen<'components' | 'files'>): ReadonlyMap<Digest, string> {
   const uses = new Map<Digest, string>()
-  for (const { id, node, flags } of seen.components) {
-    const trusted = caFlags.flatMap((flag) => flags[flag] ?? [])
-    const keys = [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat()
+  for (const component of seen.components) {
+    const { trusted, keys } = caPathsOf(component)
     for (const path of [...trusted, ...keys]) {
-      const holds = fileAt(seen, node, path)?.holds
+      const holds = fileAt(seen, component.node, path)?.holds
       const used = holds === undefined ? [] : spkisIn(holds, seen)
-      for (const spki of used) uses.set(spki, `${id} reads ${path}`)
+      for (const spki of used) uses.set(spki, `${component.id} reads ${path}`)
     }
   }
   return uses
+}
+
+/** Returns the CA files of a component, and where their keys lie if they lie there. */
+function caPathsOf({ flags }: ComponentPicture) {
+  const trusted = caFlags.flatMap((flag) => flags[flag] ?? [])
+  return { trusted, keys: [flags['cluster-signing-key-file'] ?? [], trusted.map(keyBeside)].flat() }
 }
 
 function spkisIn(
@@ -107,10 +128,23 @@ function spkisIn(
   return [...own, ...its.flatMap((digest) => certificates.get(digest)?.spki ?? [])]
 }
 
-/** Returns the folders of a node that are kcert's own. */
-export function ownFolders(seen: Seen<'components'>, node: string): readonly string[] {
-  const hasApi = onNode(seen.components, node).some(({ name }) => name === 'kube-apiserver')
-  return hasApi ? [ownFolder, folderOn(seen, node)] : [ownFolder]
+/** Returns where an old CA's key may lie on a node. */
+export function keyPlaces(seen: Seen<'components'>, node: string): KeyPlaces {
+  const components = onNode(seen.components, node)
+  const hasApi = components.some(({ name }) => name === 'kube-apiserver')
+  return {
+    folders: hasApi ? [ownFolder, folderOn(seen, node)] : [ownFolder],
+    besideCas: [...new Set(components.flatMap((component) => caPathsOf(component).keys))],
+  }
+}
+
+/** Returns why an encrypted key is left as it is, and how whoever has its password tells whose it is. */
+export function whyEncrypted(path: string, olds: readonly OldCa[]) {
+  const spkis = olds.map(({ spki }) => spki).join(' or ')
+  return {
+    why: "it is encrypted: whether it is an old CA's key nobody can tell without its password, so it is left as it is",
+    next: `on that node: openssl pkey -in ${shellWord(path)} -pubout -outform DER | sha256sum; if that is ${spkis}, keep it elsewhere or destroy it there: shred -u ${shellWord(path)}`,
+  }
 }
 
 /** Returns the names, in the archive, of a CA's key and certificate. */

@@ -69,7 +69,17 @@ const keyFileSchema = v.object({
 })
 
 const keptKeysSchema = v.pipe(
-  v.object({ files: v.array(keyFileSchema), archive: v.string(), destroy: v.string() }),
+  v.object({
+    files: v.array(keyFileSchema),
+    encrypted: v.optional(
+      v.pipe(
+        v.array(v.object({ node: v.string(), path: v.string() })),
+        v.description('keys that may be it: only their password tells'),
+      ),
+    ),
+    archive: v.string(),
+    destroy: v.string(),
+  }),
   v.description(
     "where the old CA's key still lies after the end, as far as nodes answer, and the commands that end that",
   ),
@@ -223,7 +233,7 @@ export const rotationOldKeysSchema = v.object({
   way: v.picklist(['archive', 'destroy']),
   outcome: v.pipe(
     v.picklist(['nothing-left', 'planned', 'declined', 'done', 'incomplete']),
-    v.description('incomplete: a node did not answer, and may have more'),
+    v.description('incomplete: a node did not answer, and may have more, or a key is encrypted'),
   ),
   oldCas: v.array(
     v.object({
@@ -243,6 +253,10 @@ export const rotationOldKeysSchema = v.object({
     v.description("in kcert's own folders"),
   ),
   archived: v.pipe(texts, v.description('files of this machine, each read back')),
+  encrypted: v.pipe(
+    v.array(v.object({ node: v.string(), path: v.string(), why: v.string(), next: v.string() })),
+    v.description("in kcert's own folders and beside CAs: left as they are"),
+  ),
   unreachable: v.array(v.object({ node: v.string(), why: v.string() })),
 })
 

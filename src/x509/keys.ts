@@ -80,10 +80,23 @@ export function readPrivateKey(input: PemBlock | Uint8Array, password?: string):
         : 'make a new key: kcert key generate --out FILE',
     })
   }
-  const isEncrypted = input.headers.get('Proc-Type')?.includes('ENCRYPTED') === true
-  return isEncrypted
+  return isLegacyEncrypted(input)
     ? readLegacyEncrypted(input, format, password)
     : readByFormat(format, input.der, password)
+}
+
+/** True when a PEM file holds a private key that only a password opens, whatever its cipher is. */
+export function holdsEncryptedKey(bytes: Uint8Array): boolean {
+  if (!looksLikePem(bytes)) return false
+  return readPem(bytes).blocks.some(
+    (block) =>
+      isPrivateKeyLabel(block.label) &&
+      (privateLabels[block.label] === 'encrypted PKCS#8' || isLegacyEncrypted(block)),
+  )
+}
+
+function isLegacyEncrypted({ headers }: PemBlock): boolean {
+  return headers.get('Proc-Type')?.includes('ENCRYPTED') === true
 }
 
 function readByFormat(

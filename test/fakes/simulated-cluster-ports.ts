@@ -9,7 +9,7 @@ import type {
 } from '../../src/rotation/action.ts'
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
 import { copiesFolder, pastIndex } from '../../src/rotation/material.ts'
-import type { KeyFile, OldKeyFiles } from '../../src/rotation/old-keys.ts'
+import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../../src/rotation/old-keys.ts'
 import type {
   ComponentName,
   ComponentPicture,
@@ -716,20 +716,24 @@ export class SimulatedOldKeys implements OldKeyFiles {
 
   async find(
     node: string,
-    folders: readonly string[],
+    { folders, besideCas }: KeyPlaces,
     spkis: ReadonlySet<string>,
-  ): Promise<readonly KeyFile[]> {
+  ): Promise<FoundKeys> {
     await this.reach(node)
-    return [...this.cluster.files].flatMap(([key, { text }]): KeyFile[] => {
+    const keys: KeyFile[] = []
+    const encrypted: string[] = []
+    for (const [key, { text }] of this.cluster.files) {
       const path = key.slice(node.length + 1)
-      if (!key.startsWith(`${node}:`) || !folders.some((folder) => path.startsWith(`${folder}/`))) return []
-      if (path.endsWith('.jsonl')) return []
+      const isOwn = folders.some((folder) => path.startsWith(`${folder}/`)) && !path.endsWith('.jsonl')
+      if (!key.startsWith(`${node}:`) || !(isOwn || besideCas.includes(path))) continue
       const file = { path, digest: hashOf(text), sizeBytes: text.length }
-      if (/^\0+$/.test(text)) return [file]
       const holds = this.cluster.holdsOf(text)
-      const isKey = holds.kind === 'key' || holds.kind === 'pair'
-      return isKey && spkis.has(holds.spki) ? [{ ...file, spki: holds.spki }] : []
-    })
+      const spki = holds.kind === 'key' || holds.kind === 'pair' ? holds.spki : undefined
+      if (isOwn && /^\0+$/.test(text)) keys.push(file)
+      else if (isOwn && spki !== undefined && spkis.has(spki)) keys.push({ ...file, spki })
+      else if (text.includes('ENCRYPTED')) encrypted.push(path)
+    }
+    return { keys, encrypted }
   }
 
   async read(node: string, { path }: KeyFile): Promise<Uint8Array> {

@@ -15,6 +15,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import { localTransport } from '../../src/node/local.ts'
 import { shellNode } from '../../src/node/shell-node.ts'
 import type { NodeAccess } from '../../src/pki/node-access.ts'
+import type { KeyFile } from '../../src/rotation/old-keys.ts'
 import { Certificates } from '../../src/rotation-io/certificates.ts'
 import { FileReading } from '../../src/rotation-io/file-reading.ts'
 import { SiteOldKeyFiles } from '../../src/rotation-io/old-key-files.ts'
@@ -49,6 +50,10 @@ function filesOn(access: NodeAccess = node): SiteOldKeyFiles {
   return new SiteOldKeyFiles({ node: () => access, certificates, reading: new FileReading(certificates) })
 }
 
+async function keysIn(files: SiteOldKeyFiles): Promise<readonly KeyFile[]> {
+  return (await files.find('here', { folders: [folder], besideCas: [] }, wanted)).keys
+}
+
 test('found by its key, in every folder below and in whatever encoding; no other key, no link, no certificate', async () => {
   const sec1 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
   writeFileSync(at('a'), old)
@@ -56,12 +61,29 @@ test('found by its key, in every folder below and in whatever encoding; no other
   writeFileSync(join(folder, 'left.key'), sec1.export({ type: 'sec1', format: 'pem' }) as string)
   writeFileSync(join(folder, 'note'), 'no key at all')
   symlinkSync(at('a'), join(folder, 'link'))
-  const found = await filesOn().find(
+  const { keys } = await filesOn().find(
     'here',
-    [folder, join(root, 'nowhere')],
+    { folders: [folder, join(root, 'nowhere')], besideCas: [] },
     new Set([...wanted, spkiOf(pem(sec1))]),
   )
-  expect(found.map(({ path }) => path).sort()).toEqual([at('a'), join(folder, 'left.key')].sort())
+  expect(keys.map(({ path }) => path).sort()).toEqual([at('a'), join(folder, 'left.key')].sort())
+})
+
+test("an encrypted key is named, in kcert's folders and beside a CA, in both forms of PEM; a plain one beside a CA is not", async () => {
+  const sealed = { cipher: 'aes-256-cbc', passphrase: 'geheim', format: 'pem' } as const
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const beside = (name: string) => join(root, `${name}-${count}.key`)
+  writeFileSync(at('a'), privateKey.export({ ...sealed, type: 'pkcs8' }))
+  writeFileSync(join(folder, 'ca.key'), privateKey.export({ ...sealed, type: 'pkcs1' }))
+  writeFileSync(beside('ca'), privateKey.export({ ...sealed, type: 'pkcs1' }))
+  writeFileSync(beside('front-proxy-ca'), old)
+  const { keys, encrypted } = await filesOn().find(
+    'here',
+    { folders: [folder], besideCas: [beside('ca'), beside('front-proxy-ca'), beside('none')] },
+    wanted,
+  )
+  expect(keys).toEqual([])
+  expect([...encrypted].sort()).toEqual([at('a'), join(folder, 'ca.key'), beside('ca')].sort())
 })
 
 test('destroyed: the very bytes on the disk are zeros before the name goes', async () => {
@@ -69,14 +91,14 @@ test('destroyed: the very bytes on the disk are zeros before the name goes', asy
   // Another name of the same bytes shows what became of them.
   linkSync(at('a'), join(root, `witness-${count}`))
   const files = filesOn()
-  const [found] = await files.find('here', [folder], wanted)
+  const [found] = await keysIn(files)
   expect(Buffer.from(await files.read('here', found!)).toString()).toBe(old)
   await files.destroy('here', found!)
   expect(existsSync(at('a'))).toBe(false)
   expect(readFileSync(join(root, `witness-${count}`))).toEqual(Buffer.alloc(old.length))
   // Once more, as after a crash behind it.
   await files.destroy('here', found!)
-  expect(await files.find('here', [folder], wanted)).toEqual([])
+  expect(await keysIn(files)).toEqual([])
 })
 
 test('stopped between overwriting and removing, the next run finds the rest and removes it', async () => {
@@ -89,11 +111,11 @@ test('stopped between overwriting and removing, the next run finds the rest and 
     run: node.run.bind(node),
   })
   const killed = filesOn(cut)
-  const [found] = await killed.find('here', [folder], wanted)
+  const [found] = await keysIn(killed)
   await expect(killed.destroy('here', found!)).rejects.toThrow('killed')
   expect(readFileSync(at('a'))).toEqual(Buffer.alloc(old.length))
   const files = filesOn()
-  const [rest, ...none] = await files.find('here', [folder], wanted)
+  const [rest, ...none] = await keysIn(files)
   expect([rest!.path, rest!.spki, none]).toEqual([at('a'), undefined, []])
   await files.destroy('here', rest!)
   expect(existsSync(at('a'))).toBe(false)
@@ -102,7 +124,7 @@ test('stopped between overwriting and removing, the next run finds the rest and 
 test('a file that was replaced since it was found is left as it is', async () => {
   writeFileSync(at('a'), old)
   const files = filesOn()
-  const [found] = await files.find('here', [folder], wanted)
+  const [found] = await keysIn(files)
   writeFileSync(at('a'), other)
   await expect(files.destroy('here', found!)).rejects.toMatchObject({ code: 'KCERT_NODE_FILE_CHANGED' })
   expect(readFileSync(at('a'), 'utf8')).toBe(other)

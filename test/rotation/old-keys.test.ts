@@ -262,6 +262,38 @@ test('a node that goes away in the middle does not hold the others up', async ()
   ])
 })
 
+test("an encrypted key that may be the old CA's is named, left as it is, and exit 3 says that not all is done", async () => {
+  const { cluster } = scene
+  const sealed = '-----BEGIN ENCRYPTED PRIVATE KEY-----'
+  const copy = `/var/lib/kcert/copies/by-digest/${'ab'.repeat(32)}`
+  const places = [`cp1:${copy}`, 'cp2:/etc/kubernetes/pki/front-proxy-ca.key']
+  cluster.write('cp1', copy, sealed, 0o600)
+  cluster.write('cp2', '/etc/kubernetes/pki/front-proxy-ca.key', sealed, 0o600)
+  const dry = await retire({ dryRun: true })
+  expect([dry.report.outcome, dry.exit]).toEqual(['planned', exitCodes.no])
+  const { report, exit } = await retire()
+  expect(violations('RotationOldKeys', report)).toEqual([])
+  expect([report.outcome, exit]).toEqual(['incomplete', exitCodes.no])
+  expect(holders()).toEqual([])
+  expect(report.encrypted.map(({ node, path }) => `${node}:${path}`)).toEqual(places)
+  for (const key of places) expect(cluster.files.get(key)?.text).toBe(sealed)
+  const text = renderOldKeys(report, wide)
+  expect(text).toContain(`left alone: cp1:${copy}: it is encrypted: whether it is an old CA's key nobody can`)
+  expect(text).toContain(
+    `next: on that node: openssl pkey -in ${copy} -pubout -outform DER | sha256sum; if that`,
+  )
+  expect(text).toContain(`${cluster.oldCa.spki} or ${cluster.oldFrontProxyCa.spki}, keep it elsewhere`)
+  expect(text).toMatch(/\nnot at its end: left to you: 2 encrypted keys that may be the old CA's\n$/)
+  // Run again, nothing but these is left, and where a rotation stands tells of them.
+  const again = await retire()
+  expect([again.report.outcome, again.exit]).toEqual(['incomplete', exitCodes.no])
+  const status = await new SimulatedOperator(scene).command((session) => session.status())
+  expect(violations('RotationStatus', status)).toEqual([])
+  expect(renderStanding(status, wide)).toContain(
+    "2 encrypted keys on cp1, cp2 may be the old CA's; which, and how that is told: kcert rotate-ca --destroy-old-key --dry-run",
+  )
+})
+
 test('before phase 12 holds, and without a journal, it is refused', async () => {
   const until11 = ended.journal.slice(0, ended.journal.lastIndexOf('{"time"'))
   const early = new SimulatedJournal()

@@ -7,20 +7,34 @@ import { counted, someOf } from './authorities.ts'
 
 type OldKeyFile = RotationOldKeys['files'][number]
 
-/** Returns where the old CA's key still lies, and what ends that; nothing where it lies nowhere. */
+/** Returns where the old CA's key lies, or may lie, and what ends that; nothing where it lies nowhere. */
 export function keptKeyLines(kept: KeptKeys | undefined): string[] {
-  if (kept === undefined) return []
-  const nodes = [...new Set(kept.files.map(({ node }) => node))]
+  return kept === undefined ? [] : [...plainKeyLines(kept), ...encryptedKeyLines(kept)]
+}
+
+function plainKeyLines({ files, archive, destroy }: KeptKeys): string[] {
+  if (files.length === 0) return []
   return [
-    `the old CA's key still lies on ${printable(someOf(nodes, 4))}, readable by root alone (${counted(kept.files.length, 'file')}); to keep it elsewhere, or nowhere:`,
-    `  ${printable(kept.archive)}`,
-    `  ${printable(kept.destroy)}`,
+    `the old CA's key still lies on ${nodesText(files)}, readable by root alone (${counted(files.length, 'file')}); to keep it elsewhere, or nowhere:`,
+    `  ${printable(archive)}`,
+    `  ${printable(destroy)}`,
   ]
+}
+
+function encryptedKeyLines({ encrypted = [], destroy }: KeptKeys): string[] {
+  if (encrypted.length === 0) return []
+  return [
+    `${counted(encrypted.length, 'encrypted key')} on ${nodesText(encrypted)} may be the old CA's; which, and how that is told: ${printable(destroy)} --dry-run`,
+  ]
+}
+
+function nodesText(files: readonly { readonly node: string }[]): string {
+  return printable(someOf([...new Set(files.map(({ node }) => node))], 4))
 }
 
 /** Returns what becomes, or became, of the old CA's key, by node and path. */
 export function renderOldKeys(report: RotationOldKeys, { width, paint }: View): string {
-  const { oldCas, files, archived, unreachable } = report
+  const { oldCas, files, archived, encrypted, unreachable } = report
   return joinSections([
     oldCas.map(
       ({ ca, subject, keySha256 }) =>
@@ -40,6 +54,10 @@ export function renderOldKeys(report: RotationOldKeys, { width, paint }: View): 
           paint,
         ),
     archived.map((path) => `archived: ${printable(path)}`),
+    encrypted.flatMap(({ node, path, why, next }) => [
+      `${paint.status.warning('left alone:')} ${printable(`${node}:${path}`)}: ${why}`,
+      `  next: ${printable(next)}`,
+    ]),
     unreachable.map(
       ({ node, why }) => `${paint.severity.critical('not looked at:')} ${printable(node)}: ${printable(why)}`,
     ),
@@ -57,7 +75,7 @@ function shortDigest(path: string): string {
   return path.replace(/(\/[0-9a-f]{12})[0-9a-f]{52}$/, '$1…')
 }
 
-function outcomeText({ outcome, way, unreachable }: RotationOldKeys): string {
+function outcomeText({ outcome, way, unreachable, encrypted }: RotationOldKeys): string {
   switch (outcome) {
     case 'nothing-left':
       return "nothing is left to do: no node has the old CA's key in kcert's folders"
@@ -66,10 +84,20 @@ function outcomeText({ outcome, way, unreachable }: RotationOldKeys): string {
     case 'declined':
       return 'declined: nothing has been removed'
     case 'incomplete':
-      return `not at its end: run the same command again when ${printable(unreachable.map(({ node }) => node).join(', '))} can be reached`
+      return `not at its end: ${[againText(unreachable), leftText(encrypted)].flat().join('; ')}`
     case 'done':
       return way === 'archive'
         ? "done: the old CA's key is in the archive, and in kcert's folders on no node"
         : "done: the old CA's key is in kcert's folders on no node; backups of nodes and snapshots are yours to look after"
   }
+}
+
+function againText(unreachable: RotationOldKeys['unreachable']): string[] {
+  if (unreachable.length === 0) return []
+  const names = unreachable.map(({ node }) => node).join(', ')
+  return [`run the same command again when ${printable(names)} can be reached`]
+}
+
+function leftText({ length }: RotationOldKeys['encrypted']): string[] {
+  return length === 0 ? [] : [`left to you: ${counted(length, 'encrypted key')} that may be the old CA's`]
 }
