@@ -25,7 +25,7 @@ refused while one that must come before it does not hold. All phases up to 11 ha
 which drops the old CA, has none.
 
 What is chosen in phase 1 (--ca, --no-bridge, --reason, --new-keys) is in the journal and holds for the commands after it. The journal
-has digests and paths, never keys. One rotation at a time: a lock on this machine, a Lease in the cluster.
+has digests, paths and public keys of CAs, never private ones. One rotation at a time: a lock on this machine, a Lease in the cluster.
 
 After the end the key of the old CA still lies among the copies on control-plane nodes, for root alone. It stays until --archive-old-key
 or --destroy-old-key; a key that is encrypted is named, and left as it is. Files are overwritten where they lie and then removed; on SSDs

@@ -11,7 +11,7 @@ import type { RandomOctets } from '../system/random.ts'
 import type { JournalMirror } from './journal-file.ts'
 
 // Two rotations at once cannot happen: the machine's lock keeps one apart from another on the same machine, a Lease in the
-// cluster from those on others. The journal's text is mirrored beside it: digests and paths, never keys.
+// cluster from those on others. The journal's text is mirrored beside it: no private keys are in it.
 
 const name = 'kcert-rotation'
 const namespace = 'kube-system'

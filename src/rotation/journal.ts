@@ -6,7 +6,8 @@ import type { EvidencePicture, IntentPicture } from './picture.ts'
 import type { Wish } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
-// is evidence, not truth: where the rotation stands is read from the cluster. It holds digests and paths, never keys.
+// is evidence, not truth: where the rotation stands is read from the cluster. It holds digests, paths and public keys of
+// CAs, never private ones.
 
 interface RotationEntry {
   readonly kind: 'rotation'
