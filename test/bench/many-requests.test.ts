@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
 import { type FakeApiServer, type FakeOptions, startApiServer } from '../fakes/api-server.ts'
-import { manyRequests, manyRequestsTable } from './many-requests.ts'
+import { manyRequestsTable } from './fleet-table.ts'
+import { manyRequests } from './many-requests.ts'
 import { openBenchCluster } from './on-cluster.ts'
 
 // The bench itself, small and on the fake API server, so that it works on the day it is run on the lab.

@@ -1,17 +1,12 @@
 import { spawn } from 'node:child_process'
-import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Cluster } from '../../src/cluster/cluster.ts'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
-import { systemClock } from '../../src/system/clock.ts'
-import { createRequest } from '../../src/x509/issuing.ts'
-import { generatePrivateKey } from '../../src/x509/new-key.ts'
-import { writePem } from '../../src/x509/pem.ts'
-import { paths, readRecord } from '../lab/state.ts'
 import { countingProxy } from './counting-proxy.ts'
-import { openBenchCluster, removeRequests } from './on-cluster.ts'
+import { kubernetesSigner, manifestOf, membersOf, ownSigner, policyText, refuseLoss } from './fleet.ts'
+import { removeRequests } from './on-cluster.ts'
 import { requestFolder } from './requests.ts'
 
 // A whole fleet's requests through kcert, a command for each step: sent, approved by a policy, half of them signed by a CA of one's
@@ -48,8 +43,6 @@ export interface ManyRequestsOptions {
 
 export const mostConnections = 64
 
-const ownSigner = 'example.com/fleet'
-const kubernetesSigner = 'kubernetes.io/kube-apiserver-client'
 // kube-controller-manager's clients let through 20 calls a second, by their default.
 const signedWithinMs = 30 * 60_000
 const lookedEveryMs = 2_000
@@ -156,68 +149,12 @@ export async function manyRequests(options: ManyRequestsOptions): Promise<ManyRe
   }
 }
 
-interface Member {
-  readonly key: KeyObject
-  readonly signer: string
-}
-
-function membersOf(fleet: string, count: number): Map<string, Member> {
-  const p256 = { algorithm: 'ECDSA', curve: 'P-256' } as const
-  return new Map(
-    Array.from({ length: count }, (_, index) => [
-      `${fleet}-${String(index).padStart(5, '0')}`,
-      { key: generatePrivateKey(p256), signer: index % 2 === 0 ? ownSigner : kubernetesSigner },
-    ]),
-  )
-}
-
-function manifestOf(fleet: string, [name, { key, signer }]: readonly [string, Member]): string {
-  const request = writePem('CERTIFICATE REQUEST', createRequest({ subject: { commonName: name } }, key))
-  return `apiVersion: certificates.k8s.io/v1
-kind: CertificateSigningRequest
-metadata:
-  name: ${name}
-  labels:
-    fleet: ${fleet}
-spec:
-  request: ${Buffer.from(request).toString('base64')}
-  signerName: ${signer}
-  usages:
-  - client auth
-`
-}
-
-function policyText(username: string): string {
-  return `apiVersion: kcert/v1
-kind: ApprovalPolicy
-rules:
-- name: fleet
-  decision: approve
-  signerNames: [${ownSigner}, ${kubernetesSigner}]
-  usernames: [${JSON.stringify(username)}]
-  commonNames: ["fleet-*"]
-  usages: [client auth]
-`
-}
-
 function hasCondition({ status }: RequestObject, wanted: string): boolean {
   return status?.conditions?.some(({ type }) => type === wanted) ?? false
 }
 
 function isIssued({ status }: RequestObject): boolean {
   return Boolean(status?.certificate)
-}
-
-/** Each has its file, and in it a certificate of its own name and key. */
-function refuseLoss(members: ReadonlyMap<string, Member>, folder: string): void {
-  const files = new Set(readdirSync(folder))
-  if (files.size !== members.size)
-    throw new Error(`${files.size} files were fetched of ${members.size} requests`)
-  for (const [name, { key }] of members) {
-    const { subject, publicKey } = new X509Certificate(readFileSync(join(folder, `${name}.crt`)))
-    if (subject !== `CN=${name}` || !publicKey.equals(createPublicKey(key)))
-      throw new Error(`${name}.crt holds a certificate of ${subject}`)
-  }
 }
 
 /** Runs kcert, its answer into a file, and returns its peak in MiB. */
@@ -233,64 +170,6 @@ async function run(args: readonly string[], answer: string): Promise<number> {
   const exit = await new Promise((done, failed) => child.once('close', done).once('error', failed))
   if (exit !== 0) throw new Error(`kcert ${args.slice(0, 2).join(' ')} … ended with ${exit}: ${stderr}`)
   return Number(/peak=(\d+)/.exec(stderr)?.[1]) / 1024
-}
-
-const fleetOf = 5_000
-
-/** Returns the table of a fleet on the lab that is up; undefined, with one line why, where none is. */
-export async function fleetTable(folder: string, machine: string): Promise<string | undefined> {
-  const record = readRecord()
-  if (record?.phase !== 'ready') {
-    process.stderr.write(
-      'a fleet of requests is left out: it needs a lab (npm run lab -- up --workers 1)\n\n',
-    )
-    return undefined
-  }
-  const at = join(folder, 'fleet')
-  mkdirSync(at)
-  const { kubeconfig } = paths
-  const cluster = await openBenchCluster(kubeconfig)
-  const tell = (line: string): void => void process.stderr.write(`${line}\n`)
-  try {
-    const done = await manyRequests({
-      kubeconfig,
-      cluster,
-      count: fleetOf,
-      folder: at,
-      now: systemClock(),
-      tell,
-    })
-    const { controlPlanes, workers } = record.spec
-    return manyRequestsTable(done, `${machine} The cluster was the lab's, ${controlPlanes}+${workers}.`)
-  } finally {
-    cluster.close()
-  }
-}
-
-/** Of the table, in docs/benchmarks.md. */
-export const manyRequestsTitle =
-  '### A fleet of requests sent, approved, signed and fetched on a real API server'
-
-export function manyRequestsTable({ count, steps }: ManyRequests, where: string): string {
-  const rows = steps.map(({ name, count, seconds, connections, mostAtOnce, peakMiB }) => {
-    const cells = [connections, mostAtOnce, peakMiB?.toFixed(0)].map((cell) => cell ?? '')
-    const own = connections === undefined ? name : `kcert ${name}`
-    const perSecond = (count / seconds).toFixed(1)
-    return `| ${own} | ${count.toLocaleString('en')} | ${seconds.toFixed(1)} | ${perSecond} | ${cells.join(' | ')} |`
-  })
-  const most = Math.max(...steps.map(({ mostAtOnce = 0 }) => mostAtOnce))
-  return `${manyRequestsTitle}
-
-${where}
-
-| | requests | seconds | requests a second | connections | most at a time | peak MiB |
-|---|---|---|---|---|---|---|
-${rows.join('\n')}
-
-${count.toLocaleString('en')} requests with keys of their own, half for a CA of one's own and half for kube-controller-manager, whose clients let through 20 calls
-a second by their default. Every certificate was then held against the name and key of its request: lost 0.
-
-Target: at most ${mostConnections} connections at a time: met (${most}).`
 }
 
 function textOf({ name, count, seconds, mostAtOnce, peakMiB }: Step): string {
