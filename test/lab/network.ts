@@ -31,6 +31,13 @@ async function refuseForeignBridge(): Promise<void> {
   })
 }
 
+/**
+ * A connection that a pod tries before kube-proxy has written its rules is remembered as one that goes nowhere, and for two minutes
+ * whichever gets the same port goes there too. Here it is forgotten after two seconds.
+ */
+const forgetsUnanswered =
+  'f=/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent; [ ! -e $f ] || echo 2 >$f'
+
 /** Makes a node's network namespace, its link to the bridge, and the host's route to its pods. */
 export async function makeNamespace(name: string, address: string, podSubnet?: string): Promise<void> {
   const namespace = namespaceOf(name)
@@ -42,7 +49,8 @@ export async function makeNamespace(name: string, address: string, podSubnet?: s
   await run(['ip', '-n', namespace, 'link', 'set', 'lo', 'up'])
   if (address !== network.loadBalancer)
     await run(['ip', '-n', namespace, 'route', 'add', 'default', 'via', network.loadBalancer])
-  await run(['nsenter', `--net=/run/netns/${namespace}`, 'sh', '-c', 'echo 1 >/proc/sys/net/ipv4/ip_forward'])
+  const enter = ['nsenter', `--net=/run/netns/${namespace}`, 'sh', '-c']
+  await run([...enter, `echo 1 >/proc/sys/net/ipv4/ip_forward; ${forgetsUnanswered}`])
   if (podSubnet !== undefined)
     await run(['ip', 'route', 'replace', podSubnet, 'via', address, 'dev', network.bridge])
 }
