@@ -1,9 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from './ports.ts'
 
 /** A real OpenSSH server on the loopback, with keys, configuration and port of its own. */
 export interface Sshd {
@@ -68,14 +69,6 @@ export function makeKey(path: string): void {
 /** Type and key of a public key file, as known_hosts has them. */
 export function publicKey(path: string): string {
   return readFileSync(`${path}.pub`, 'utf8').split(' ').slice(0, 2).join(' ')
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 async function untilListening(port: number, child: ChildProcess, log: string): Promise<void> {

@@ -10,7 +10,8 @@ import { sshConnections } from '../../src/node/ssh.ts'
 import type { Transport } from '../../src/node/transport.ts'
 import { openTunnel } from '../../src/node/tunnel.ts'
 import { temporaryFolder } from '../scripts/temporary-folder.ts'
-import { freePort, startSshd, whyNoSshd } from './sshd.ts'
+import { deadPort } from './ports.ts'
+import { startSshd, whyNoSshd } from './sshd.ts'
 
 const folder = temporaryFolder('tunnel')
 let server: Server
@@ -51,7 +52,7 @@ function tunnelContract(title: string, transport: () => Transport): void {
     })
 
     test('a port where nothing listens is an error that says so', async () => {
-      const stream = openTunnel(transport(), '127.0.0.1', await freePort())
+      const stream = openTunnel(transport(), '127.0.0.1', deadPort)
       await expect(readAll(stream)).rejects.toThrow(/refused/i)
     })
 

@@ -9,12 +9,12 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { readPair } from '../../src/kubelet/pair.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { freePort } from '../node/ports.ts'
 import { putCluster, requestsKey } from './cluster-session.ts'
 import { kcertBeside, type Session } from './program.ts'
 import { violations } from './schemas.ts'
@@ -90,7 +90,7 @@ class Daemon {
   }
 
   async says(pattern: RegExp, times = 1): Promise<void> {
-    for (let tries = 0; tries < 600; tries++) {
+    for (let tries = 0; tries < 2_400; tries++) {
       if ((this.stderr.match(new RegExp(pattern, 'g')) ?? []).length >= times) return
       await new Promise((done) => setTimeout(done, 50))
     }
@@ -145,10 +145,11 @@ test('a daemon renews when the file changes and when it is told to, tells others
   const template = (dns: string): string =>
     `apiVersion: kcert/v1\nkind: CertificateTemplate\nsubject: {commonName: web}\nsubjectAltNames: {dns: [${dns}]}\n`
   writeFileSync(at('web.yaml'), template('web.shop'))
-  // It notes each SIGHUP, and is there for ten seconds at most.
-  const script = `trap 'echo x >> ${at('hups')}' HUP; for i in $(seq 100); do sleep 0.1; done`
+  // It notes each SIGHUP, and is there for five minutes at most.
+  const script = `trap 'echo x >> ${at('hups')}' HUP; : > ${at('listening')}; for i in $(seq 3000); do sleep 0.1; done`
   const other = spawn('/bin/sh', ['-c', script])
   children.push(other)
+  await expect.poll(() => existsSync(at('listening')), { timeout: 120_000 }).toBe(true)
   writeFileSync(at('other.pid'), `${other.pid}\n`)
   const port = await freePort()
   const flags = [
@@ -186,6 +187,7 @@ test('a daemon renews when the file changes and when it is told to, tells others
   expect(daemon.stdout).toMatch(/renewals +3, and 0 tries that failed/)
   const link = at('pki/web-current.pem')
   expect(readFileSync(at('told'), 'utf8')).toBe(`${link}\n`.repeat(3))
+  await expect.poll(() => existsSync(at('hups')), { timeout: 120_000 }).toBe(true)
   expect(readFileSync(at('hups'), 'utf8')).toMatch(/^(x\n){1,3}$/)
   expect(readdirSync(at('pki')).filter((name) => name.includes('kcert-tmp'))).toEqual([])
 })
@@ -279,12 +281,3 @@ describe('is wrong usage:', () => {
     expect(requests()).toHaveLength(before)
   })
 })
-
-function freePort(): Promise<number> {
-  return new Promise((found) => {
-    const listener = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = listener.address() as { port: number }
-      listener.close(() => found(port))
-    })
-  })
-}
