@@ -38,6 +38,11 @@ export const callFaults = [
   'cut',
 ] as const satisfies readonly FaultKind[]
 
+/** Flags of a command that meets a fault: what never gets an answer is not waited for. All else has its time, on any machine. */
+export function limitFor(kind: FaultKind): string[] {
+  return kind.startsWith('hang') ? ['--request-timeout', '3s'] : []
+}
+
 export interface Fault {
   readonly kind: FaultKind
   /** Only calls of this verb: get, list, watch, create, update, patch, delete. */

@@ -127,6 +127,8 @@ export class FakeApiServer {
         void this.#answer(request, response)
       },
     )
+    // A client of a machine that stands still for a while finds its connections as it left them.
+    this.#server.keepAliveTimeout = 600_000
     this.#server.on('connection', (socket) => {
       this.connections++
       this.#sockets.add(socket)

@@ -6,7 +6,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { readCertificates } from '../../src/x509/certificate.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
-import { callFaults } from '../fakes/api-server-faults.ts'
+import { callFaults, limitFor } from '../fakes/api-server-faults.ts'
 import { certificateIn, folderWithCa, ledgerIn, opensslAccepts } from './ca-files.ts'
 import { conditionsOf, operatorOf, putServing, requestsKey } from './cluster-session.ts'
 
@@ -122,7 +122,7 @@ test.each(kinds.flatMap((kind) => (['get', 'update'] as const).map((verb) => ({ 
   async (fault) => {
     putServing(server, 'a', ours, approved)
     server.faults.add({ ...fault, resource: 'certificatesigningrequests', retryAfterSeconds: 0 })
-    const first = await sign('--csr', 'a', '--request-timeout', '1s')
+    const first = await sign('--csr', 'a', ...limitFor(fault.kind))
     if (fault.kind === 'conflict' && fault.verb === 'get') expect(first.exit).toBe(3)
     else expect([first.exit, first.stderr]).toEqual([0, ''])
     const again = await sign('--csr', 'a')

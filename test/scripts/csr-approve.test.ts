@@ -6,7 +6,7 @@ import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { requestPem } from '../csr/made-requests.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
-import { callFaults } from '../fakes/api-server-faults.ts'
+import { callFaults, limitFor } from '../fakes/api-server-faults.ts'
 import {
   conditionsOf,
   foreignRequest,
@@ -212,8 +212,8 @@ test.each(callFaults.flatMap((kind) => places.map((place) => ({ kind, ...place }
     for (const name of names) putServing(server, name)
     // A conflict and an expired answer belong to writes; everywhere else they are an answer like any other.
     server.faults.add({ ...fault, retryAfterSeconds: 0 })
-    const args = ['csr', 'approve', '--policy', 'builtin', '-o', 'json', '--request-timeout', '1s']
-    const { stdout, stderr, exit } = await kcert(args)
+    const args = ['csr', 'approve', '--policy', 'builtin', '-o', 'json']
+    const { stdout, stderr, exit } = await kcert([...args, ...limitFor(fault.kind)])
     const approved = names.filter((name) => conditionsOf(server, name).includes('Approved'))
     if (exit === 0) {
       expect(approved).toEqual(names)

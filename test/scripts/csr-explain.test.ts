@@ -75,6 +75,7 @@ test('a bootstrap token without the right: RBAC is asked, and the binding is nam
       resources: ['certificatesigningrequests/nodeclient'],
     },
   ]
+  putLease(new Date())
   expect((await explained()).verdict).toBe('waiting')
   putLease(new Date(Date.now() - 3_600_000))
   expect((await explained()).causes.map(({ id }) => id)).toEqual(['controller-manager-down'])
@@ -89,6 +90,7 @@ test('a controller-manager without a CA is seen by its command line', async () =
   putLease(new Date())
   putControllerManager('--leader-elect=true')
   expect((await explained()).causes.map(({ id }) => id)).toContain('signer-not-configured')
+  putLease(new Date())
   putControllerManager(
     '--controllers=*,-csrsigning',
     '--cluster-signing-cert-file=a',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { callFaults } from '../fakes/api-server-faults.ts'
+import { callFaults, limitFor } from '../fakes/api-server-faults.ts'
 import { requestsKey } from './cluster-session.ts'
 import { pause, RequestLife, user } from './request-life.ts'
 
@@ -12,13 +12,12 @@ test.each(callFaults.flatMap((kind) => ['create', 'list', 'watch'].map((verb) =>
   'request survives %s at %s, or says to run it again, and the second run ends it with the same object',
   async (kind, verb) => {
     life.server.faults.add({ kind, verb, resource: requestsKey.resource, retryAfterSeconds: 0 })
-    const args = life.request('--wait', '30s', '--request-timeout', '1s')
-    const [first] = await Promise.all([life.run(...args), life.approveWhenThere()])
+    const args = life.request('--wait', '30s')
+    const first = await life.runApproved(...args, ...limitFor(kind))
     if (first.exit !== 0) {
       expect([3, 4]).toContain(first.exit)
       life.server.faults.clear()
-      const [second] = await Promise.all([life.run(...args), life.approveWhenThere()])
-      expect(second).toMatchObject({ exit: 0 })
+      expect(await life.runApproved(...args)).toMatchObject({ exit: 0 })
     }
     expect(life.server.all(requestsKey).filter(({ metadata }) => metadata.name === life.name)).toHaveLength(1)
     life.expectPair()
@@ -31,20 +30,9 @@ test.each(callFaults)('fetch survives %s, or says to run it again', async (kind)
   await life.run('csr', 'submit', life.at('a.csr'), ...user)
   life.decide('Approved')
   life.server.faults.add({ kind, verb: 'get', resource: requestsKey.resource, retryAfterSeconds: 0 })
-  const fetch = () =>
-    life.run(
-      'csr',
-      'fetch',
-      life.name,
-      '--key',
-      life.at('key.pem'),
-      '--out',
-      life.at('a.crt'),
-      '--request-timeout',
-      '1s',
-    )
+  const args = ['csr', 'fetch', life.name, '--key', life.at('key.pem'), '--out', life.at('a.crt')]
   while (life.stored?.status?.certificate === undefined) await pause()
-  const first = await fetch()
-  if (first.exit !== 0) expect((await fetch()).exit).toBe(0)
+  const first = await life.run(...args, ...limitFor(kind))
+  if (first.exit !== 0) expect((await life.run(...args)).exit).toBe(0)
   life.expectPair()
 })

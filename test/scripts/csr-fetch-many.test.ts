@@ -29,7 +29,9 @@ beforeEach(async () => {
   for (const name of ['a', 'b', 'c']) putServing(server, name, {}, { status, labels: { batch: '7' } })
   putServing(server, 'waiting')
   putServing(server, 'other', { signerName: 'example.com/serving' })
-  await expect.poll(() => ['a', 'b', 'c'].every((name) => certificateOf(name) !== undefined)).toBe(true)
+  await expect
+    .poll(() => ['a', 'b', 'c'].every((name) => certificateOf(name) !== undefined), { timeout: 60_000 })
+    .toBe(true)
 })
 
 function certificateOf(name: string): string | undefined {

@@ -173,7 +173,7 @@ test('a Secret is printed only when its key may be, and goes to a file that nobo
 })
 
 test('in one go: key, request, object, certificate, and a kubeconfig by which the user is known', async () => {
-  const [session] = await Promise.all([life.run(...life.request('--wait', '30s')), life.approveWhenThere()])
+  const session = await life.runApproved(...life.request('--wait', '30s'))
   expect(session).toMatchObject({ exit: 0 })
   expect(session.stderr).toMatch(new RegExp(`submitted as ${life.name}[^]*issued[^]*kubeconfig .* written`))
   for (const file of ['key.pem', 'a.conf']) expect(statSync(life.at(file)).mode & 0o777).toBe(0o600)
@@ -217,14 +217,13 @@ test.each([
   ['all but the kubeconfig', ['a.conf'], true],
   ['all but the kubeconfig, and the object is removed', ['a.conf'], false],
 ] as const)('a run that was killed and left %s is gone on with', async (_what, lost, keepsObject) => {
-  await Promise.all([life.run(...life.request('--wait', '30s')), life.approveWhenThere()])
+  await life.runApproved(...life.request('--wait', '30s'))
   const key = readFileSync(life.at('key.pem'), 'utf8')
   for (const file of lost) rmSync(life.at(file))
   if (!keepsObject) life.server.remove(requestsKey, life.name)
-  const [session] = await Promise.all([
-    life.run(...life.request('--wait', '30s')),
-    life.stored === undefined && lost.length > 1 ? life.approveWhenThere() : undefined,
-  ])
+  const again = life.request('--wait', '30s')
+  const isAnew = life.stored === undefined && lost.length > 1
+  const session = await (isAnew ? life.runApproved(...again) : life.run(...again))
   expect(session).toMatchObject({ exit: 0 })
   expect(readFileSync(life.at('key.pem'), 'utf8')).toBe(key)
   for (const file of lost) expect(existsSync(life.at(file))).toBe(true)
@@ -268,11 +267,7 @@ test('other names than those of an earlier run are not asked for with its files'
 })
 
 test('every report is valid by its schema, and no private key is in any', async () => {
-  const session = Promise.all([
-    life.run(...life.request('--wait', '30s', '-o', 'json')),
-    life.approveWhenThere(),
-  ])
-  const [{ stdout: requested }] = await session
+  const { stdout: requested } = await life.runApproved(...life.request('--wait', '30s', '-o', 'json'))
   const documents = [
     ['FetchedCertificate', requested],
     ['FetchedCertificate', (await life.run('csr', 'fetch', life.name, '-o', 'json')).stdout],

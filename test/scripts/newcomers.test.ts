@@ -178,7 +178,10 @@ test('a node of which nothing has come stopped at its request; a running one has
   )
   server.put(
     { group: 'coordination.k8s.io', version: 'v1', resource: 'leases', namespace: 'kube-node-lease' },
-    { metadata: { name: 'node-8' }, spec: { renewTime: new Date().toISOString(), leaseDurationSeconds: 40 } },
+    {
+      metadata: { name: 'node-8' },
+      spec: { renewTime: new Date().toISOString(), leaseDurationSeconds: 600 },
+    },
   )
   expect(await report(['bootstrap', 'check', 'node-8'], 'BootstrapProgress')).toMatchObject({
     verdict: 'arrived',

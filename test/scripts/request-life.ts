@@ -54,10 +54,15 @@ export class RequestLife {
     })
   }
 
-  /** Approves as soon as the object is there; gives up after a while, for runs that end before. */
-  async approveWhenThere(): Promise<void> {
-    for (let tries = 0; tries < 500 && this.stored === undefined; tries++) await pause()
+  /** The same, while another approves as soon as the object is there. */
+  async runApproved(...args: string[]): Promise<Session> {
+    let isOver = false
+    const running = this.run(...args).finally(() => {
+      isOver = true
+    })
+    while (!isOver && this.stored === undefined) await pause()
     if (this.stored !== undefined && this.stored.status?.conditions === undefined) this.decide('Approved')
+    return running
   }
 
   /** A request in a.csr with its key in key.pem. */
