@@ -349,7 +349,7 @@ export function requestsApiContract(open: () => Promise<Stage>): void {
 
     describe('kube-controller-manager', () => {
       const settled = async (name: string): Promise<RequestObject> => {
-        for await (const { object } of cluster.requests.watch(name, AbortSignal.timeout(30_000))) {
+        for await (const { object } of cluster.requests.watch(name, AbortSignal.timeout(180_000))) {
           const failed = object.status?.conditions?.some(({ type }) => type === 'Failed')
           if (object.status?.certificate || failed) return object
         }

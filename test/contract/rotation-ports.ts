@@ -17,10 +17,10 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
     let stage: PortsStage
     beforeAll(async () => {
       stage = await open()
-    }, 600_000)
+    })
     afterAll(async () => {
       await stage?.close()
-    }, 60_000)
+    })
 
     const look = async (): Promise<Picture> =>
       (await stage.await(stage.observer.observe(sectionNames))) as Picture
@@ -93,7 +93,7 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
       const after = kubelet(await look()).process
       expect(after?.isHealthy).toBe(true)
       expect(after?.startedAtMs).toBeGreaterThan(replaces)
-    }, 120_000)
+    })
 
     test('a probe says what it saw, and throws nothing', async () => {
       const at = (await look()).components.find(({ name }) => name === 'kube-apiserver')!.id
@@ -104,7 +104,8 @@ export function rotationPortsContract(title: string, open: () => Promise<PortsSt
             kind: 'probe',
             phase: 5,
             subject: { ...subject, expects },
-            deadlineMs: 1_000,
+            // An answer is enough to say that it is another one.
+            deadlineMs: expects === 'accepted' ? 60_000 : 1_000,
           }),
         )
       expect(await probe('accepted')).toMatchObject({ ok: true })

@@ -63,8 +63,10 @@ test('of twenty processes at once one owns the journal, and when it is killed, o
 test('of twenty machines at once one holds the Lease; killed, another does once it has run out, and never two', async () => {
   const { cluster } = await fakeCluster()
   const holders: ClusterGuard[] = []
-  const renewals: NodeJS.Timeout[] = []
-  onTestFinished(() => renewals.forEach(clearInterval))
+  const kills: (() => Promise<void>)[] = []
+  onTestFinished(async () => {
+    for (const kill of kills) await kill()
+  })
   const start = (round: number) =>
     Array.from({ length: atOnce }, async (_, index) => {
       // Each has a time of its own, as machines have.
@@ -84,11 +86,20 @@ test('of twenty machines at once one holds the Lease; killed, another does once 
       holders.push(guard)
       // As its own timer does, in the others' time.
       const won = nowMs
-      const renewing = setInterval(() => {
-        nowMs += 10_000
-        void (guard as unknown as { renew(): Promise<void> }).renew()
-      }, 100)
-      renewals.push(renewing)
+      const { renewing: ownTimer } = guard as unknown as { renewing: NodeJS.Timeout }
+      clearInterval(ownTimer)
+      let isKilled = false
+      const renewing = (async () => {
+        while (!isKilled) {
+          nowMs += 10_000
+          await (guard as unknown as { renew(): Promise<void> }).renew()
+          await new Promise((done) => setTimeout(done, 100))
+        }
+      })()
+      kills.push(() => {
+        isKilled = true
+        return renewing
+      })
       return (won - begun) / 1000
     })
   for (let round = 0; round < 3; round++) {
@@ -100,7 +111,7 @@ test('of twenty machines at once one holds the Lease; killed, another does once 
     expect(holders).toHaveLength(before + 1)
     expect(() => holders.at(-1)!.check()).not.toThrow()
     // It is killed.
-    clearInterval(renewals.at(-1))
+    await kills.at(-1)!()
     // Found by the second round and those after it: a Lease that nobody renews.
     expect(won[0]).toBeLessThanOrEqual(round === 0 ? 0 : leaseSeconds + 1)
     expect(lost.map((error) => (error instanceof KcertError ? error.code : error))).toEqual(

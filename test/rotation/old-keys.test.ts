@@ -40,7 +40,7 @@ async function rotated(wish: Partial<Wish> = {}): Promise<Scene> {
 beforeAll(async () => {
   const made = await rotated()
   ended = { files: filesOf(made), journal: made.journal.text, scene: made }
-}, 60_000)
+})
 
 beforeEach(() => {
   scene = ended.scene
@@ -332,7 +332,7 @@ test('of a rotation of the front-proxy CA alone, that key alone goes', async () 
   expect(left.map((key) => cluster.holdsOf(cluster.files.get(key)!.text))).toEqual(
     left.map(() => ({ kind: 'key', spki: cluster.oldCa.spki })),
   )
-}, 60_000)
+})
 
 test('it is shown and asked for; a no, and a dry run, change nothing; without a terminal it needs --yes', async () => {
   said.length = 0
