@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
-import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -23,7 +23,10 @@ export function buildGoPeer(): { readonly path: string } | { readonly missing: s
   try {
     // The Go that is there, and nothing from a network: the peer needs its standard library only.
     const env = { ...process.env, GOTOOLCHAIN: 'local', GOFLAGS: '-mod=readonly', GOPROXY: 'off' }
-    execFileSync('go', ['build', '-trimpath', '-o', path, '.'], { cwd: source, env, stdio: 'pipe' })
+    // Others may build it at the same time: what is at its path is whole.
+    const own = `${path}.${process.pid}`
+    execFileSync('go', ['build', '-trimpath', '-o', own, '.'], { cwd: source, env, stdio: 'pipe' })
+    renameSync(own, path)
     return { path }
   } catch (error) {
     const { code, stderr } = error as { code?: string; stderr?: Buffer }

@@ -43,11 +43,7 @@ export class Browser {
 
   async start(): Promise<void> {
     const origin = await this.#announced()
-    const pages = (await (await fetch(`http://${origin}/json`)).json()) as {
-      type: string
-      webSocketDebuggerUrl: string
-    }[]
-    const socket = new WebSocket(pages.find(({ type }) => type === 'page')!.webSocketDebuggerUrl)
+    const socket = new WebSocket(await firstPage(origin))
     this.#socket = socket
     socket.addEventListener('message', ({ data }) => this.#take(JSON.parse(String(data)) as Message))
     await new Promise((done, failed) => {
@@ -55,6 +51,7 @@ export class Browser {
       socket.addEventListener('error', failed)
     })
     for (const domain of ['Page', 'Network', 'Log', 'Runtime']) await this.ask(`${domain}.enable`)
+    await this.ask('Page.setLifecycleEventsEnabled', { enabled: true })
   }
 
   /** Returns what the browser answers to one command of the protocol. */
@@ -70,12 +67,14 @@ export class Browser {
   /** Opens a file and waits until it is there. */
   async open(path: string): Promise<void> {
     this.events.length = 0
-    await this.ask('Page.navigate', { url: `file://${path}` })
-    for (let attempt = 0; attempt < 300; attempt++) {
-      if (this.events.some(({ method }) => method === 'Page.loadEventFired')) return
-      await new Promise((done) => setTimeout(done, 20))
-    }
-    throw new Error(`${path} was not loaded`)
+    const { loaderId } = await this.ask('Page.navigate', { url: `file://${path}` })
+    // The page that was there before may tell of its own end of loading.
+    const isLoaded = (): boolean =>
+      this.events.some(
+        ({ method, params }) =>
+          method === 'Page.lifecycleEvent' && params.name === 'load' && params.loaderId === loaderId,
+      )
+    await until(`${path} is loaded`, isLoaded)
   }
 
   /** Opens a file in a window of this width: below 500 pixels a phone's. */
@@ -104,7 +103,7 @@ export class Browser {
     this.#socket?.close()
     this.#process.kill()
     await ended
-    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 })
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20 })
   }
 
   #announced(): Promise<string> {
@@ -124,4 +123,26 @@ export class Browser {
     if (id !== undefined) this.#waiting.get(id)?.(message)
     else if (method !== undefined) this.events.push({ method, params })
   }
+}
+
+/** A browser that has just begun to listen may have no page yet. */
+async function firstPage(origin: string): Promise<string> {
+  let url: string | undefined
+  await until('the browser has a page', async () => {
+    const pages = (await (await fetch(`http://${origin}/json`)).json()) as {
+      type: string
+      webSocketDebuggerUrl: string
+    }[]
+    url = pages.find(({ type }) => type === 'page')?.webSocketDebuggerUrl
+    return url !== undefined
+  })
+  return url!
+}
+
+async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 6_000; attempt++) {
+    if (await holds()) return
+    await new Promise((done) => setTimeout(done, 20))
+  }
+  throw new Error(`not within two minutes: ${what}`)
 }

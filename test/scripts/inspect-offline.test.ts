@@ -34,6 +34,8 @@ test.skipIf(!canTrace)(
       [
         '-f',
         '-qq',
+        // Whole paths: by them the start of Node is told from any other.
+        ...['-s', '4096'],
         '-e',
         'trace=socket,socketpair,connect,bind,listen,accept,accept4,sendto,sendmsg,sendmmsg,execve,execveat,fork,vfork,clone,clone3',
         '-o',

@@ -15,7 +15,7 @@ export class Terminal {
   readonly #socket = `kcert-${process.pid}-${++count}`
 
   constructor(columns: number, command: string, folder = '.') {
-    const line = `${command}; echo "ended $?"; sleep 60`
+    const line = `${command}; echo "ended $?"; sleep 3600`
     this.#tmux('new-session', '-d', '-x', String(columns), '-y', '50', '-c', folder, line)
     onTestFinished(() => {
       spawnSync('tmux', ['-L', this.#socket, 'kill-server'], { stdio: 'ignore' })
@@ -29,7 +29,7 @@ export class Terminal {
 
   /** Waits until the screen shows it, and returns the screen. */
   async shows(wanted: RegExp): Promise<string> {
-    for (let attempt = 0; attempt < 400; attempt++) {
+    for (let attempt = 0; attempt < 2_400; attempt++) {
       const screen = this.screen()
       if (wanted.test(screen)) return screen
       await new Promise((done) => setTimeout(done, 50))
