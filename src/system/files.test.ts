@@ -94,7 +94,7 @@ describe('one file', () => {
     expect([isFifo(fifo), isFifo(folder), isFifo(`${fifo}.none`)]).toEqual([true, false, false])
     expect((await readFifo(fifo, 40)).length).toBe(0)
     spawn('bash', ['-c', `printf 'one ' > ${fifo}`])
-    expect(Buffer.from(await readFifo(fifo, 10_000)).toString()).toBe('one ')
+    expect(Buffer.from(await readFifo(fifo, 120_000)).toString()).toBe('one ')
   })
 
   test('that is a FIFO, a device, a socket or a folder is never opened', async () => {

@@ -123,6 +123,6 @@ test('a server that never answers the request costs the time and no more, and it
   await new Promise<void>((ready) => listening.listen(0, '127.0.0.1', ready))
   onTestFinished(() => void listening.close())
   const { port } = listening.address() as { port: number }
-  const seen = await shake(port, { client: pairOf(client), ask, timeoutMs: 300 })
+  const seen = await shake(port, { client: pairOf(client), ask, timeoutMs: 5_000 })
   expect([seen.chain.length, (seen.fault as NodeJS.ErrnoException).code]).toEqual([1, 'ETIMEDOUT'])
 })

@@ -26,7 +26,7 @@ const context = {
 function wishFor(authorities: readonly Certificate[], changes: Partial<UpdateWish> = {}): UpdateWish {
   return {
     authorities,
-    ...{ dryRun: false, yes: true, force: false, backup: undefined, waitMs: 3_000, timeoutMs: 5_000 },
+    ...{ dryRun: false, yes: true, force: false, backup: undefined, waitMs: 60_000, timeoutMs: 60_000 },
     ...changes,
   }
 }
