@@ -11,6 +11,7 @@ import { readProfile } from './profile-file.ts'
 import { requestsOf } from './request-file.ts'
 import { issueRoot } from './root.ts'
 import { checkRequests } from './signing.ts'
+import '../../test/seeded.ts'
 
 // Whatever is in a file, it is read or refused with a reason; nothing else is ever thrown.
 

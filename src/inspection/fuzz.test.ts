@@ -12,6 +12,7 @@ import {
 import { createRequest } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
 import type { InspectionReport } from './report.ts'
+import '../../test/seeded.ts'
 
 // Bad input of any kind: an answer, never an exception, and never a "kcert failed". How long it may take follows from the
 // limits of each reader (documents.ts, der.ts), so time is not measured here; a case without end would stop the suite.

@@ -4,6 +4,7 @@ import YAML from 'yaml'
 import { readAnyYaml, readDocuments } from './documents.ts'
 import { isTrue, type Node, textOf, valueAt } from './node.ts'
 import { readPlainYaml } from './plain-yaml.ts'
+import '../../test/seeded.ts'
 
 /** The node without places, in JSON's types as far as they matter. */
 function plainOf(node: Node): unknown {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import YAML from 'yaml'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editYaml, type YamlEdit, type YamlPath } from './edit-yaml.ts'
+import '../../test/seeded.ts'
 
 const pod = `# by hand
 apiVersion: v1

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { readDocuments } from './documents.ts'
 import { editKubeconfig, type NewMaterial } from './edit.ts'
 import { type Kubeconfig, readKubeconfig } from './kubeconfig.ts'
+import '../../test/seeded.ts'
 
 const text = `apiVersion: v1
 clusters:

@@ -10,6 +10,7 @@ import {
   wakesAtMs,
 } from './manager.ts'
 import { type HeldCertificate, type Template, templateOf, unmetBy } from './template.ts'
+import '../../test/seeded.ts'
 
 const day = 86_400_000
 const begin = Date.parse('2026-11-21T22:00:00Z')

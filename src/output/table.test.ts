@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { noPaint } from './paint.ts'
 import { type Column, tableLines } from './table.ts'
 import { displayWidth } from './width.ts'
+import '../../test/seeded.ts'
 
 interface Row {
   status: string

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { harmlessJson, harmlessYamlString, printable } from './terminal.ts'
+import '../../test/seeded.ts'
 
 // Named one by one, not by the properties that the code goes by.
 const hidden: Record<string, string> = {

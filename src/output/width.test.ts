@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { printable } from './terminal.ts'
 import { displayWidth, padded, shortened, wrapped } from './width.ts'
+import '../../test/seeded.ts'
 
 const longestWord = (line: string) =>
   Math.max(...line.trim().split(' ').map(displayWidth)) + line.length - line.trim().length

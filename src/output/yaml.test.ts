@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { renderYaml } from './yaml.ts'
+import '../../test/seeded.ts'
 
 test('what is plain stays plain, and what some reader takes for something else is quoted', () => {
   const document = {

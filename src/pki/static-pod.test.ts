@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { kubeadmManifests } from '../../test/node/kubeadm-files.ts'
 import { flagsOf, flagWords } from './component-flags.ts'
 import { editStaticPod, readStaticPod } from './static-pod.ts'
+import '../../test/seeded.ts'
 
 const manifests = kubeadmManifests()
 const controllerManager = manifests['kube-controller-manager']!

@@ -10,6 +10,7 @@ import {
   unitCommands,
 } from './systemd-unit.ts'
 import { systemdWord, systemdWords } from './systemd-words.ts'
+import '../../test/seeded.ts'
 
 const kubelet: UnitFile = {
   path: '/usr/lib/systemd/system/kubelet.service',

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { serverFlight } from './server-flight.ts'
+import '../../test/seeded.ts'
 
 // Whole handshakes of both versions are read in served.test.ts; here is what no server of node:tls would send.
 

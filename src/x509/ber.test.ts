@@ -4,6 +4,7 @@ import { thrownBy } from '../../test/fixtures/thrown.ts'
 import { derFromBer } from './ber.ts'
 import { derLimits } from './der.ts'
 import { element, octetString, sequence } from './der-writer.ts'
+import '../../test/seeded.ts'
 
 const der = (...octets: number[]): string =>
   Buffer.from(derFromBer(Uint8Array.from(octets), 'PKCS#12')).toString('hex')

@@ -15,6 +15,7 @@ import {
   sequence,
   setOf,
 } from './der-writer.ts'
+import '../../test/seeded.ts'
 
 const reader = (...octets: number[]): DerReader => new DerReader(Uint8Array.from(octets), 'sample')
 const refusal = (octets: number[], read: (reader: DerReader) => unknown): string =>

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatIp, maskOf, parseIp, prefixLength } from './ip.ts'
+import '../../test/seeded.ts'
 
 describe('text of an address', () => {
   // RFC 5952 section 4, and IPv4 in IPv6 as Go prints it.

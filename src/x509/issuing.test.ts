@@ -27,6 +27,7 @@ import {
 } from './issuing.ts'
 import { readPem, writePem } from './pem.ts'
 import { CertificateRequest } from './request.ts'
+import '../../test/seeded.ts'
 
 type KeyName = keyof typeof keys
 

@@ -6,6 +6,7 @@ import { element, ia5String, oid, sequence, setOf, utf8String } from './der-writ
 import { type Name, readName } from './name.ts'
 import { encodeName, type NameInput } from './name-encoding.ts'
 import { oidOf } from './oids.ts'
+import '../../test/seeded.ts'
 
 const read = (der: Uint8Array, anyValue = false): Name =>
   readName(new DerReader(der, 'certificate'), 'subject', anyValue)

@@ -8,6 +8,7 @@ import {
   readPem,
   writePem,
 } from './pem.ts'
+import '../../test/seeded.ts'
 
 const hello = Buffer.from('hello, kcert, how are you? This takes more than one line of sixty-four.')
 const block = writePem('CERTIFICATE', hello)

@@ -9,6 +9,7 @@ import { usages as allUsages, certificateUsages, type Usage } from '../../src/pk
 import { keyUsages } from '../../src/x509/extensions.ts'
 import { createRequest, type RequestDescription } from '../../src/x509/issuing.ts'
 import { buildGoPeer } from '../peers/go-peer.ts'
+import '../seeded.ts'
 
 // The same request, serial number and times, signed by kcert and by Go as kube-controller-manager calls it: the same octets.
 // The CA's key is Ed25519, whose signatures have nothing random.

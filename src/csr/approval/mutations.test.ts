@@ -20,6 +20,7 @@ import { decide } from './decide.ts'
 import type { NodeFacts } from './facts.ts'
 import { kubeletClientPolicy } from './kubelet-client.ts'
 import { kubeletServingPolicy } from './kubelet-serving.ts'
+import '../../../test/seeded.ts'
 
 const node: NodeFacts = {
   name: 'node-1',

@@ -13,6 +13,7 @@ import { renderPrometheus } from './prometheus.ts'
 import { renderText } from './text.ts'
 import { renderTree } from './tree.ts'
 import { renderWide } from './wide.ts'
+import '../../../test/seeded.ts'
 
 const narrow = { width: 80, paint: noPaint }
 
