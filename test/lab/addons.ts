@@ -35,7 +35,7 @@ export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<vo
     const account = ['-n', 'lab', 'get', 'serviceaccount', 'default']
     await until(
       'the namespace has its service account',
-      60_000,
+      180_000,
       async () => (await kubectl(account, { mayFail: true })).code === 0,
     )
     await apply([
@@ -50,14 +50,14 @@ export async function installAddons(spec: ClusterSpec, steps: Steps): Promise<vo
 
 /** Waits until the APIService is available and a dry run passes through the webhook. */
 export async function waitForAddons(): Promise<void> {
-  await until('the APIService of metrics-server is available', 120_000, async () => {
+  await until('the APIService of metrics-server is available', 300_000, async () => {
     const { stdout } = await kubectl(['get', 'apiservice', 'v1beta1.metrics.k8s.io', '-o', 'json'])
     return isTrue(JSON.parse(stdout).status?.conditions, 'Available')
   })
   const dryRun = ['-n', 'lab', 'create', 'configmap', 'passes', '--dry-run=server', '--request-timeout=8s']
   await until(
     'the webhook answers',
-    120_000,
+    300_000,
     async () => (await kubectl(dryRun, { mayFail: true })).code === 0,
   )
 }

@@ -30,7 +30,7 @@ describeOnCluster('approval', () => {
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     folder = mkdtempSync(join(tmpdir(), 'kcert-approval-'))
-    connection = await openWith(cluster.kubeconfig, 10_000)
+    connection = await openWith(cluster.kubeconfig, 60_000)
   })
   afterAll(async () => {
     connection?.close()
@@ -105,7 +105,7 @@ describeOnCluster('approval', () => {
     const { exit, stdout } = await kcert(['csr', 'approve', '-f', 'ann.yaml'])
     expect([exit, stdout]).toEqual([0, expect.stringContaining('approved')])
     const name = /^\s*name: (\S+)$/m.exec(readFileSync(join(folder, 'ann.yaml'), 'utf8'))![1]!
-    await until('the certificate is issued', 30_000, async () => {
+    await until('the certificate is issued', 180_000, async () => {
       const object = await connection.requests.get(name)
       return object?.status?.certificate !== undefined
     })
@@ -199,7 +199,7 @@ describeOnCluster('approval', () => {
     ])
     const own = ['--key-out', 'approver.key', '--out', 'approver.crt', '--kubeconfig-out', 'approver.conf']
     const asking = kcert(['csr', 'request', '--user', 'kcert-approver', '--name', 'approver', ...own])
-    await until('the approver has asked', 30_000, async () => {
+    await until('the approver has asked', 120_000, async () => {
       return (await connection.requests.get('approver')) !== undefined
     })
     await cluster.kubectl(['certificate', 'approve', 'approver'])

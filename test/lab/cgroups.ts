@@ -93,7 +93,7 @@ export function cgroupsFound(): string[] {
 
 /** Removes a node's cgroups once its processes have ended; patient, since the kernel takes its time. */
 export async function removeCgroup(node: string): Promise<void> {
-  for (let attempt = 0; attempt < 50; attempt++) {
+  for (let attempt = 0; attempt < 600; attempt++) {
     const left = mounted().filter((hierarchy) => !removeTree(join(hierarchy, group, node)))
     if (left.length === 0) return
     await sleep(100)
@@ -126,7 +126,7 @@ export async function whileFrozen<T>(work: () => Promise<T>): Promise<T> {
   try {
     await until(
       'every process of the lab is frozen',
-      10_000,
+      60_000,
       async () => /FROZEN|frozen 1/.test(readFileSync(state, 'utf8')),
       20,
     )

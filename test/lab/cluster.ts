@@ -3,7 +3,7 @@ import { type Binaries, buildBinaries } from './binaries.ts'
 import { cgroupsFound, removeCommonCgroup } from './cgroups.ts'
 import { buildImageStore } from './images.ts'
 import { kubeadmInit, kubeadmJoin, kubeadmReset, retried } from './kubeadm.ts'
-import { kubectl } from './kubectl.ts'
+import { kubectl, patientKubectl } from './kubectl.ts'
 import { LabError } from './lab-error.ts'
 import { changeBackends, isBalancing, startLoadBalancer, stopLoadBalancer } from './load-balancer.ts'
 import { prepareMachine } from './machine.ts'
@@ -136,27 +136,13 @@ async function installKubeadm(
   steps: Steps,
 ): Promise<void> {
   const [first, ...others] = nodes as [NodeIdentity, ...NodeIdentity[]]
-  const remake = (node: NodeIdentity) => async (error: unknown) => {
-    steps.note(
-      `${node.name} is made anew and tried again: ${error instanceof LabError ? error.message : String(error)}`,
-    )
-    await remakeNode(node, nodes, material)
-  }
   await steps.step(`kubeadm init on ${first.name}`, () =>
-    retried(3, () => kubeadmInit(first, spec), remake(first)),
+    retried(3, () => kubeadmInit(first, spec), remade(first, nodes, material, steps)),
   )
   copyFileSync(hostPath(first.name, '/etc/kubernetes/admin.conf'), paths.kubeconfig)
   const join = (node: NodeIdentity): Promise<void> =>
     steps.step(`kubeadm join on ${node.name}`, () =>
-      retried(
-        3,
-        () => kubeadmJoin(node, first.name),
-        async (error) => {
-          await kubeadmReset(node)
-          await kubectl(['delete', 'node', node.name, '--ignore-not-found'], { mayFail: true })
-          await remake(node)(error)
-        },
-      ),
+      retried(3, () => kubeadmJoin(node, first.name), remadeForJoin(node, nodes, material, steps)),
     )
   // Control planes one after the other, since etcd admits one learner at a time; workers meanwhile.
   const workers = others.filter(({ role }) => role === 'worker').map(join)
@@ -166,6 +152,26 @@ async function installKubeadm(
     await Promise.allSettled(workers)
   }
   await Promise.all(workers)
+}
+
+/** Returns what is done before the next try: the node is made anew. */
+function remade(node: NodeIdentity, all: readonly NodeIdentity[], material: Material, steps: Steps) {
+  return async (error: unknown): Promise<void> => {
+    steps.note(
+      `${node.name} is made anew and tried again: ${error instanceof LabError ? error.message : String(error)}`,
+    )
+    await remakeNode(node, all, material)
+  }
+}
+
+/** The same for a node that may have come into the cluster in part. */
+function remadeForJoin(node: NodeIdentity, all: readonly NodeIdentity[], material: Material, steps: Steps) {
+  const remake = remade(node, all, material, steps)
+  return async (error: unknown): Promise<void> => {
+    await kubeadmReset(node)
+    await kubectl(['delete', 'node', node.name, '--ignore-not-found'], { mayFail: true })
+    await remake(error)
+  }
 }
 
 async function remakeNode(
@@ -204,7 +210,9 @@ export async function joinNode(
     const first = record.nodes.find((other) => nodeIdentity(other).role === 'control-plane')!
     writeRecord({ ...record, nodes: all.map((one) => one.name), phase: 'starting' })
     await steps.step(`boot ${name}`, () => remakeNode(node, all, material))
-    await steps.step(`kubeadm join on ${name}`, () => kubeadmJoin(node, first, pin))
+    await steps.step(`kubeadm join on ${name}`, () =>
+      retried(3, () => kubeadmJoin(node, first, pin), remadeForJoin(node, all, material, steps)),
+    )
     if (node.role === 'control-plane') await changeBackends(all)
     const approve = isApprovedElsewhere ? async () => undefined : undefined
     await steps.step(`${name} Ready`, () => waitForNodes([name], 240_000, approve))
@@ -231,7 +239,7 @@ export async function removeNode(name: string, steps: Steps): Promise<void> {
     })
     if (node.role === 'control-plane') await changeBackends(rest.map(nodeIdentity))
     await steps.step(`reset ${name}`, () => kubeadmReset(node))
-    await kubectl(['delete', 'node', name, '--ignore-not-found'])
+    await patientKubectl(['delete', 'node', name, '--ignore-not-found'])
     // Its DaemonSets' pods would stay in the lists until the garbage collector looks, up to a minute later.
     const left = ['--field-selector', `spec.nodeName=${name}`, '--force', '--grace-period=0']
     await kubectl(['delete', 'pods', '--all-namespaces', ...left], { mayFail: true })

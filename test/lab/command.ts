@@ -116,7 +116,7 @@ export function isRunning(process: ProcessIdentity): boolean {
 export async function endProcess(target: ProcessIdentity, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
   if (!isRunning(target)) return
   process.kill(target.pid, signal)
-  await until(`process ${target.pid} has ended`, 30_000, async () => !isRunning(target), 50)
+  await until(`process ${target.pid} has ended`, 120_000, async () => !isRunning(target), 50)
 }
 
 /** Waits until a check is true. Refuses at the deadline, with the last error that the check threw. */

@@ -9,10 +9,10 @@ import type { RequestObject } from '../../src/csr/requests-api.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
 import { openWith } from '../contract/stage.ts'
 import { requestPem } from '../csr/made-requests.ts'
-import { callFaults, type FaultKind } from '../fakes/api-server-faults.ts'
+import { callFaults, type FaultKind, limitFor } from '../fakes/api-server-faults.ts'
 import { kcertBeside, type Session } from '../scripts/program.ts'
 import { sleep, until } from './command.ts'
-import { type FaultyProxy, startFaultyProxy } from './faulty-proxy.ts'
+import { type FaultyProxy, startFaultyProxy, type Way } from './faulty-proxy.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 
 // Every call of every command that writes meets every fault once, on its way to a real API server: the command ends well, or says to
@@ -21,7 +21,7 @@ import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 const own = 'example.com/faults'
 const users = 'kubernetes.io/kube-apiserver-client'
 const atOnce = 4
-// A command makes a call less when its request was issued sooner than in the run before: it is run anew until it meets its fault.
+// A command makes a call more when the API server was away for a moment: it is run anew until it meets its fault.
 const tries = 5
 
 describeOnCluster('API faults', () => {
@@ -36,7 +36,7 @@ describeOnCluster('API faults', () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     folder = mkdtempSync(join(tmpdir(), 'kcert-faults-'))
     proxy = await startFaultyProxy(cluster.kubeconfig, cluster.spec.keys)
-    connection = await openWith(cluster.kubeconfig, 10_000)
+    connection = await openWith(cluster.kubeconfig, 60_000)
     const made = [
       await kcertBeside(['key', 'generate', '--out', at('key.pem')]),
       await kcertBeside(['ca', 'init', '--cn', 'x', '--out', at('ca.pem'), '--key-out', at('ca-key.pem')]),
@@ -75,19 +75,29 @@ describeOnCluster('API faults', () => {
     await connection.requests.replaceApproval({ ...object, status: { conditions: [condition] } })
   }
 
-  /** Approves what a command will make; gives up when the command ended before. */
-  async function approveWhenThere(name: string, ended: () => boolean): Promise<void> {
+  /**
+   * Approves what a command waits for once it watches it, so that every run of the command makes the same calls; gives up when the
+   * command ended before.
+   */
+  async function approveWhenWatched(
+    name: string,
+    calls: readonly string[],
+    ended: () => boolean,
+  ): Promise<void> {
     while (!ended()) {
-      const object = await connection.requests.get(name)
-      if (object !== undefined && object.status?.conditions === undefined) return approve(object)
+      if (calls.some((call) => call.includes('watch=true'))) {
+        const object = await connection.requests.get(name)
+        if (object !== undefined && object.status?.conditions === undefined) await approve(object)
+        return
+      }
       await sleep(100)
     }
   }
 
   interface Commanded {
     readonly prepare?: (name: string) => Promise<void>
-    readonly args: (name: string) => string[]
-    readonly meanwhile?: (name: string, ended: () => boolean) => Promise<void>
+    readonly args: (name: string, wait: string) => string[]
+    readonly meanwhile?: (name: string, calls: readonly string[], ended: () => boolean) => Promise<void>
     /** What must be true in the end, and only once. */
     readonly expectDone: (name: string) => Promise<void>
   }
@@ -107,7 +117,7 @@ describeOnCluster('API faults', () => {
     await put(name, users, true)
     await until(
       `${name} is issued`,
-      30_000,
+      180_000,
       async () => (await stored(name)).status?.certificate !== undefined,
     )
   }
@@ -148,11 +158,12 @@ describeOnCluster('API faults', () => {
       },
     },
     'csr fetch --wait': {
-      prepare: (name) => put(name, users, true),
-      args: (name) => [
-        ...['csr', 'fetch', name, '--wait', '20s'],
+      prepare: (name) => put(name, users, false),
+      args: (name, wait) => [
+        ...['csr', 'fetch', name, '--wait', wait],
         ...['--key', at('key.pem'), '--out', at(`${name}.crt`)],
       ],
+      meanwhile: approveWhenWatched,
       expectDone: (name) => expectFetched(name, at(`${name}.crt`)),
     },
     'csr fetch NAME --out-dir': {
@@ -166,8 +177,8 @@ describeOnCluster('API faults', () => {
       expectDone: (name) => expectFetched(name, at(`${name}/${name}.crt`)),
     },
     'csr request': {
-      args: (name) => [
-        ...['csr', 'request', '--user', name, '--wait', '30s'],
+      args: (name, wait) => [
+        ...['csr', 'request', '--user', name, '--wait', wait],
         ...[
           '--key-out',
           at(`${name}.pem`),
@@ -177,7 +188,7 @@ describeOnCluster('API faults', () => {
           at(`${name}.conf`),
         ],
       ],
-      meanwhile: approveWhenThere,
+      meanwhile: approveWhenWatched,
       async expectDone(name) {
         await expectFetched(name, at(`${name}.crt`))
         const publicKeyOf = (args: string[]): string => execFileSync('openssl', args, { encoding: 'utf8' })
@@ -214,21 +225,23 @@ describeOnCluster('API faults', () => {
     const name = `fault-${++made}`
     await command.prepare?.(name)
     const way = proxy.way(at(`${name}.admin`), fault)
-    const line = command.args(name)
-    const once = async (kubeconfig: string): Promise<Session> => {
+    const once = async ({ kubeconfig, calls }: Way, line: readonly string[]): Promise<Session> => {
       let isEnded = false
-      const running = kcertBeside([...line, '--request-timeout', '2s'], { env: { KUBECONFIG: kubeconfig } })
+      const running = kcertBeside(line, { env: { KUBECONFIG: kubeconfig } })
       const ended = running.finally(() => {
         isEnded = true
       })
-      await command.meanwhile?.(name, () => isEnded)
+      await command.meanwhile?.(name, calls, () => isEnded)
       return ended
     }
-    const first = await once(way.kubeconfig)
+    // What never gets an answer is not waited for; without a fault all has its time.
+    const limit = fault === undefined ? [] : limitFor(fault.kind)
+    const line = [...command.args(name, fault === undefined ? '3m' : '30s'), ...limit]
+    const first = await once(way, line)
     const what = `${line.join(' ')} with ${JSON.stringify(fault)}: ${first.stdout}${first.stderr}`
     if (first.exit !== 0) {
       expect([3, 4], what).toContain(first.exit)
-      const second = await once(proxy.way(at(`${name}.again`)).kubeconfig)
+      const second = await once(proxy.way(at(`${name}.again`)), command.args(name, '3m'))
       expect(second.exit, `${what}\nagain: ${second.stdout}${second.stderr}`).toBe(0)
     }
     await command.expectDone(name)

@@ -4,7 +4,8 @@ import { countingPods } from './addons.ts'
 import { buildBinaries } from './binaries.ts'
 import { down, type JoinOptions, joinNode, removeNode, up } from './cluster.ts'
 import type { CommandOptions, CommandResult } from './command.ts'
-import { kubectl } from './kubectl.ts'
+import { retried } from './kubeadm.ts'
+import { patientKubectl } from './kubectl.ts'
 import { describeError } from './lab-error.ts'
 import { whyNotHere } from './machine.ts'
 import { enterNode, hostPath, onNode } from './node.ts'
@@ -38,6 +39,7 @@ export interface Cluster {
   onNode(node: string, argv: readonly string[], options?: CommandOptions): Promise<CommandResult>
   /** Where a file of a node is on this machine. */
   hostPath(node: string, file: string): string
+  /** Asked again where the API server is away for a moment, unless the call may fail. */
   kubectl(args: readonly string[], options?: CommandOptions): Promise<CommandResult>
   /** Name, node and URL of the pods that count their own failures; there are some with `addons`. */
   countingPods: typeof countingPods
@@ -119,8 +121,14 @@ async function fresh(spec: ClusterSpec, steps: Steps): Promise<void> {
       steps.note(`${base} is not used again: ${describeError(error)}`)
     }
   }
-  await down(steps)
-  await up(spec, steps)
+  await retried(
+    2,
+    async () => {
+      await down(steps)
+      await up(spec, steps)
+    },
+    async (error) => steps.note(`${specName(spec)} is brought up once more: ${describeError(error)}`),
+  )
   await save(base, steps)
 }
 
@@ -134,7 +142,7 @@ function clusterHandle(spec: ClusterSpec, steps: Steps): Cluster {
     enter: enterNode,
     onNode,
     hostPath,
-    kubectl,
+    kubectl: patientKubectl,
     countingPods,
     probe: startProber,
     save: (name) => save(name, steps),

@@ -1,12 +1,40 @@
 import { join } from 'node:path'
 import { buildBinaries } from './binaries.ts'
-import { type CommandOptions, type CommandResult, run } from './command.ts'
+import { type CommandOptions, type CommandResult, run, sleep } from './command.ts'
 import { folders, paths, readRecord } from './state.ts'
 import { silentSteps } from './steps.ts'
 
 /** kubectl of the cluster's own binaries, as its administrator, through the load balancer. */
 export async function kubectl(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   return run(await kubectlCommand(args), options)
+}
+
+/** How a call says that the API server was away for a moment, as it may be on a busy machine, and has refused nothing. */
+const isAway =
+  /(?:connection|was) refused|connection reset|connection lost|\bEOF\b|TLS handshake timeout|i\/o timeout|deadline exceeded|Unable to connect|unable to handle the request|etcdserver: (?:request timed out|leader changed)/
+
+/**
+ * The same, asked again for two minutes where the API server is away for a moment: what one call of kubectl may meet is no matter of
+ * whoever needs its answer. Where the first call came through without its answer, the second finds the work done.
+ */
+export async function patientKubectl(
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  const deadline = performance.now() + 120_000
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await kubectl(args, options)
+    } catch (error) {
+      const { message } = error as Error
+      const isDone =
+        (args.includes('create') && message.includes('AlreadyExists')) ||
+        (args.includes('delete') && message.includes('NotFound'))
+      if (attempt > 1 && isDone) return { code: 0, stdout: '', stderr: message }
+      if (!isAway.test(message) || performance.now() > deadline) throw error
+      await sleep(500)
+    }
+  }
 }
 
 export async function kubectlCommand(args: readonly string[]): Promise<string[]> {
@@ -16,7 +44,7 @@ export async function kubectlCommand(args: readonly string[]): Promise<string[]>
 
 /** What `kubectl get … -o json` lists. */
 export async function list<T = KubeObject>(args: readonly string[]): Promise<T[]> {
-  const { stdout } = await kubectl(['get', ...args, '-o', 'json', '--request-timeout=5s'])
+  const { stdout } = await patientKubectl(['get', ...args, '-o', 'json', '--request-timeout=15s'])
   return (JSON.parse(stdout) as { items: T[] }).items
 }
 
@@ -72,5 +100,5 @@ export async function approveServingRequests(): Promise<void> {
         spec.signerName === 'kubernetes.io/kubelet-serving' && status.conditions === undefined,
     )
     .map(({ metadata }) => metadata.name)
-  if (waiting.length > 0) await kubectl(['certificate', 'approve', ...waiting])
+  if (waiting.length > 0) await patientKubectl(['certificate', 'approve', ...waiting])
 }

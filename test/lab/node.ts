@@ -57,7 +57,7 @@ export async function startNode(node: NodeIdentity, binaries: Binaries, imageSto
   writeFileSync(processFile(node.name), JSON.stringify(launcher))
   await until(
     `${node.name} has booted`,
-    30_000,
+    120_000,
     async () => {
       if (!isRunning(launcher)) throw new LabError('its process 1 ended', { why: consoleOf(node.name) })
       return (

@@ -25,11 +25,11 @@ describeOnCluster('probe', () => {
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     writeFileSync(inventory, JSON.stringify(labInventory(cluster)))
-  }, 20 * 60_000)
+  })
   afterAll(async () => {
     await cluster?.close()
     rmSync(folder, { recursive: true })
-  }, 5 * 60_000)
+  })
 
   const kcert = (...args: string[]): Promise<Session> =>
     kcertBeside(args, { cwd: folder, env: { KUBECONFIG: cluster.kubeconfig } })
@@ -161,20 +161,20 @@ describeOnCluster('probe', () => {
       'rm /var/lib/kubelet/pki/kubelet-server-* && systemctl restart kubelet',
     ])
     let lacking = await probe('--nodes')
-    await until('the kubelet has no certificate to show', 90_000, async () => {
+    await until('the kubelet has no certificate to show', 300_000, async () => {
       lacking = await probe('--nodes')
       const { problems = [] } = lacking.byName.get('kubelet w1') ?? {}
       return problems.some(({ code }) => code === 'NO_CERTIFICATE')
     })
     expect(lacking.exit).toBe(3)
     expect(lacking.byName.get('kubelet w1')!.problems[0]!.next).toContain('kcert csr list')
-    await until('it asks for one', 90_000, async () => {
+    await until('it asks for one', 300_000, async () => {
       const { stdout } = await cluster.kubectl(['get', 'csr', '--no-headers'])
       return stdout.includes('Pending')
     })
     await approveServingRequests()
     let served = lacking
-    await until('it serves it', 90_000, async () => {
+    await until('it serves it', 300_000, async () => {
       served = await probe('--nodes')
       return served.exit === 0
     })
@@ -208,7 +208,7 @@ describeOnCluster('probe', () => {
     await inSystem('apply', '-f', file)
     await inSystem('create', 'job', name, '--from=cronjob/kcert-monitor')
     let ended = ''
-    await until(`job ${name} has ended`, 90_000, async () => {
+    await until(`job ${name} has ended`, 300_000, async () => {
       const path = 'jsonpath={.status.conditions[?(@.status=="True")].type}'
       const { stdout } = await inSystem('get', 'job', name, '-o', path)
       ended = /Complete|Failed/.exec(stdout)?.[0] ?? ''

@@ -6,7 +6,7 @@ import { buildBinaries } from './binaries.ts'
 import { issue } from './certificates.ts'
 import { existing } from './cluster.ts'
 import { endProcess, type ProcessIdentity, runOnTerminal, sleep, startDetached } from './command.ts'
-import { kubectl } from './kubectl.ts'
+import { kubectl, patientKubectl } from './kubectl.ts'
 import { LabError } from './lab-error.ts'
 import { network, nodeIdentity } from './spec.ts'
 import { folders, writeWhole } from './state.ts'
@@ -136,7 +136,7 @@ async function writeCredentials(): Promise<void> {
     '--serviceaccount=kube-system:lab-prober',
   ]
   await kubectl(binding, { mayFail: true })
-  const token = await kubectl(['-n', 'kube-system', 'create', 'token', 'lab-prober', '--duration=24h'])
+  const token = await patientKubectl(['-n', 'kube-system', 'create', 'token', 'lab-prober', '--duration=24h'])
   writeWhole(probeFiles.token, token.stdout, 0o600)
 }
 

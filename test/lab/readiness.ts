@@ -63,7 +63,7 @@ export async function waitForNodes(
 }
 
 /** Waits until every pod that should run is Ready; those that were started before `since` do not count. */
-export async function waitForPods(since = new Date(0), limitMs = 180_000): Promise<void> {
+export async function waitForPods(since = new Date(0), limitMs = 360_000): Promise<void> {
   let waiting: string[] = []
   await until(
     'every pod is Ready',
@@ -114,7 +114,7 @@ export async function releaseLeases(since: Date): Promise<void> {
 }
 
 /** Waits until the leader of each control loop and every node has said since then that it is alive. */
-export async function waitForLeases(nodes: readonly string[], since: Date, limitMs = 120_000): Promise<void> {
+export async function waitForLeases(nodes: readonly string[], since: Date, limitMs = 300_000): Promise<void> {
   const wanted = ['kube-controller-manager', 'kube-scheduler', ...nodes]
   await until(
     `${wanted.join(' ')} hold their leases`,
@@ -136,7 +136,7 @@ export async function waitForLeases(nodes: readonly string[], since: Date, limit
 export async function waitForApiServers(
   controlPlanes: readonly string[],
   flavour: ClusterSpec['flavour'],
-  limitMs = 120_000,
+  limitMs = 300_000,
 ): Promise<void> {
   for (const name of controlPlanes) {
     await until(`the API server of ${name} is ready`, limitMs, async () => {

@@ -73,7 +73,7 @@ suite('renew with three control planes', () => {
     expect(programs).toEqual(kinds.flatMap((kind) => names().map(() => kind)))
 
     copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
-    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=180s'])
+    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=300s'])
     expect(await healthyMembers()).toEqual(names())
     for (const name of names()) {
       const pem = readFileSync(cluster.hostPath(name, '/etc/kubernetes/pki/etcd/peer.crt'))

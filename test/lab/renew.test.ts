@@ -99,7 +99,7 @@ describeOnCluster('renew', () => {
     )
     expect(done.stdout + done.stderr).not.toContain('PRIVATE')
     copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
-    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=180s'])
+    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=300s'])
     const backup = report.backups[0]!.folder
     expect(endOf('cp1', `${backup}/etc/kubernetes/pki/apiserver.crt`)).toBeLessThan(Date.now())
     // Nothing lies beside manifests that was not there.
@@ -125,7 +125,7 @@ describeOnCluster('renew', () => {
     expect(done.code, done.stdout + done.stderr).toBe(0)
     const report = JSON.parse(done.stdout) as CertificateRenewal
     expect(report.proofs.filter(({ ok }) => !ok)).toEqual([])
-    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=180s'])
+    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=300s'])
   })
 
   const current = '/var/lib/kubelet/pki/kubelet-client-current.pem'
@@ -160,11 +160,11 @@ describeOnCluster('renew', () => {
       const [node] = (JSON.parse(mended.stdout) as KubeletDiagnosis).nodes
       expect([node!.fixed[0]!.id, node!.kubelet, node!.findings]).toEqual([id, 'restarted', []])
       expect(mended.stdout).not.toContain('PRIVATE')
-      await until(`w1 is heard of after ${id}`, 60_000, async () => {
+      await until(`w1 is heard of after ${id}`, 180_000, async () => {
         const lease = ['get', 'lease', '-n', 'kube-node-lease', 'w1', '-o', 'jsonpath={.spec.renewTime}']
         return Date.parse((await cluster.kubectl(lease)).stdout) > since
       })
-      await cluster.kubectl(['wait', 'node', 'w1', '--for=condition=Ready', '--timeout=120s'])
+      await cluster.kubectl(['wait', 'node', 'w1', '--for=condition=Ready', '--timeout=300s'])
       await onNode('w1', 'rm', '-f', later)
     },
   )

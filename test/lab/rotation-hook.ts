@@ -2,7 +2,7 @@ import { copyFileSync } from 'node:fs'
 import { apply, servingSecret, waitForAddons } from './addons.ts'
 import { issue, readPair } from './certificates.ts'
 import { existing } from './cluster.ts'
-import { kubectl } from './kubectl.ts'
+import { patientKubectl } from './kubectl.ts'
 import { hostPath } from './node.ts'
 import { probeFiles } from './prober.ts'
 import { paths, writeWhole } from './state.ts'
@@ -45,8 +45,8 @@ async function reissueAddons(): Promise<void> {
     await Promise.all(addons.map(([name, namespace]) => servingSecret(name, namespace, newCa, spec))),
   )
   for (const [name, namespace] of addons)
-    await kubectl(['-n', namespace, 'rollout', 'restart', `deployment/${name}`])
+    await patientKubectl(['-n', namespace, 'rollout', 'restart', `deployment/${name}`])
   for (const [name, namespace] of addons)
-    await kubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=120s'])
+    await patientKubectl(['-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=300s'])
   await waitForAddons()
 }

@@ -119,7 +119,7 @@ ${[5, 9]
     (phase) => `  - name: lab after phase ${phase}
     when: after-phase
     phases: [${phase}]
-    timeoutSeconds: 240
+    timeoutSeconds: 900
     argv: ${JSON.stringify([process.execPath, hook])}`,
   )
   .join('\n')}

@@ -28,11 +28,11 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     operator = await RotationOperator.open(cluster)
     const oldCa = oldCaOf(cluster)
     first = { files: nodeFiles(cluster), objects: await publicObjects(), oldCa, oldKey: oldKeyOf(cluster) }
-  }, 600_000)
+  })
   afterAll(async () => {
     operator?.close()
     await cluster?.close()
-  }, 120_000)
+  })
 
   /** What kcert writes to in the API, without versions. */
   const publicObjects = async (): Promise<string> => {
@@ -46,37 +46,29 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     return parts.map(({ stdout }) => stdout).join('\n')
   }
 
-  test.each([5, 9])(
-    'taken back from phase %i, every file has its bytes again',
-    async (phase) => {
-      await operator.run(['--through', String(phase)])
-      expect(nodeFiles(cluster)).not.toEqual(first.files)
-      await operator.must(['rollback', '--to', '0', '--yes'])
-      // The hook had taken the administrator's new kubeconfig; the one that counts again lies where it lay.
-      copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
-      const now = nodeFiles(cluster)
-      expect(Object.keys(now).filter((name) => now[name] !== first.files[name])).toEqual([])
-      expect(Object.keys(now)).toEqual(Object.keys(first.files))
-      expect(await publicObjects()).toBe(first.objects)
-      await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=30s'])
-    },
-    600_000,
-  )
+  test.each([5, 9])('taken back from phase %i, every file has its bytes again', async (phase) => {
+    await operator.run(['--through', String(phase)])
+    expect(nodeFiles(cluster)).not.toEqual(first.files)
+    await operator.must(['rollback', '--to', '0', '--yes'])
+    // The hook had taken the administrator's new kubeconfig; the one that counts again lies where it lay.
+    copyFileSync(cluster.hostPath('cp1', '/etc/kubernetes/admin.conf'), cluster.kubeconfig)
+    const now = nodeFiles(cluster)
+    expect(Object.keys(now).filter((name) => now[name] !== first.files[name])).toEqual([])
+    expect(Object.keys(now)).toEqual(Object.keys(first.files))
+    expect(await publicObjects()).toBe(first.objects)
+    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=180s'])
+  })
 
   test.each([
     [2, /done write cp1:\/etc\/kubernetes\/manifests\/kube-controller-manager\.yaml/],
     [9, /done write \S+:\/var\/lib\/kubelet\/pki\//],
-  ])(
-    'killed in phase %i, the same command goes on and ends as if nothing had been',
-    async (phase, at) => {
-      const args = ['--through', String(phase), '--yes']
-      expect((await operator.kcert(args, at)).code).toBe(killedCode)
-      // In phase 2 the kubelet itself may have done what was left by the time that it is looked at.
-      if (phase === 9) await expectPage(phase)
-      await operator.must(args)
-    },
-    600_000,
-  )
+  ])('killed in phase %i, the same command goes on and ends as if nothing had been', async (phase, at) => {
+    const args = ['--through', String(phase), '--yes']
+    expect((await operator.kcert(args, at)).code).toBe(killedCode)
+    // In phase 2 the kubelet itself may have done what was left by the time that it is looked at.
+    if (phase === 9) await expectPage(phase)
+    await operator.must(args)
+  })
 
   const expectPage = async (phase: number): Promise<void> => {
     const { stdout } = await operator.must(['status', '-o', 'html'])
@@ -109,7 +101,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     expect(Object.keys(nodeFiles(cluster)).filter((name) => name.includes('kcert'))).toEqual([])
     const kubeadm = await cluster.onNode('cp1', ['kubeadm', 'certs', 'check-expiration'])
     expect(kubeadm.stdout).not.toMatch(/invalid|MISSING/i)
-  }, 900_000)
+  })
 
   test("the old CA's key is destroyed on every node, and the cluster is well", async () => {
     expect(holdersOfKey(cluster, first.oldKey)).toEqual([expect.stringMatching(/^cp1:\/var\/lib\/kcert\//)])
@@ -117,8 +109,8 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     expect(holdersOfKey(cluster, first.oldKey)).toEqual([])
     const again = await operator.must(['--destroy-old-key', '--yes'])
     expect(again.stdout).toContain('nothing is left to do')
-    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=30s'])
-  }, 120_000)
+    await cluster.kubectl(['wait', 'node', '--all', '--for=condition=Ready', '--timeout=180s'])
+  })
 
   test('a worker joins, and trusts the new CA alone', async () => {
     await cluster.join('w2')
@@ -126,5 +118,5 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
     const answers = await answersToOldCertificate(cluster)
     expect(Object.entries(answers).filter(([, status]) => status !== '401')).toEqual([])
     expect(Object.keys(answers)).toContain('w2/kubelet')
-  }, 400_000)
+  })
 })
