@@ -20,19 +20,22 @@ are the words of Go and Kubernetes, OpenSSL and curl, Node, Python, Java, .NET, 
   time          expired or not yet valid
   names         valid for X, not Y; no IP SANs; legacy Common Name
   alerts        remote error: tls: bad certificate, certificate required, unknown certificate authority, internal error
-  credentials   Unauthorized, system:anonymous, private key does not match public key
-  files         no PEM, a bundle where one certificate belongs, malformed certificates
-  nodes         expired kubelet certificates, cluster-info without signature, pins, requests that are not issued
+  credentials   Unauthorized, system:anonymous, forbidden users, tokens, credential plugins, kubeconfigs that are missing or incomplete
+  files         no PEM, a bundle where one certificate belongs, malformed certificates, keystores, certificate and key that are no pair
+  nodes         expired kubelet certificates, kubeadm join, cluster-info, pins, requests that are refused or not issued
+  revocation    CRLs and OCSP, which programs beside Kubernetes ask for
   handshakes    no TLS there, no version in common, closed half way, connection refused, not reached
 
-Servers, names, times and files that stand in the text go into the commands. The likeliest cause comes first; a cause for which
+What was called decides which causes come first: an API server, a kubelet, etcd, a webhook, a service mesh, or a registry, repository or
+identity provider outside of the cluster. Servers, names, times and files that stand in the text go into the commands. The likeliest cause comes first; a cause for which
 something in the text speaks goes before the others, and what speaks for it is said. Of the text itself nothing is shown but the known
 words and these facts: no token, key or password that was pasted along.`
 
   static override exitCodes = {
     [exitCodes.done]: 'at least one error is explained',
     [exitCodes.usage]: 'wrong usage, no text, or a file that cannot be read',
-    [exitCodes.no]: 'kcert knows none of the words; it says how to go on',
+    [exitCodes.no]:
+      'kcert knows none of the words; it says whether they speak of certificates, TLS or identity at all, and how to go on',
   }
 
   static override examples = [

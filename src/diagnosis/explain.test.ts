@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { otherMessages, triedMessages } from '../../test/fixtures/error-messages.ts'
 import { explainError } from './explain.ts'
 import type { Found } from './found.ts'
 import type { Rule } from './rule.ts'
 import { rules } from './rules.ts'
-import { unknownError } from './unknown.ts'
+import { otherSubject, unknownError } from './unknown.ts'
 
 const explain = (text: string) => explainError(text, 'argument')
 const idsOf = (text: string): string[] => explain(text).errors.map(({ id }) => id)
@@ -98,7 +99,11 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'name-mismatch',
     'name-not-in-certificate',
   ],
-  ['x509: certificate is valid for ingress.local, not shop.example.com', 'name-mismatch', 'another-server'],
+  [
+    'x509: certificate is valid for ingress.local, not shop.example.com',
+    'name-mismatch',
+    'default-certificate',
+  ],
   [
     "Error [ERR_TLS_CERT_ALTNAME_INVALID]: Hostname/IP does not match certificate's altnames: Host: a.example.com. is not in the cert's altnames: DNS:b.example.com, IP Address:192.0.2.1",
     'name-mismatch',
@@ -187,7 +192,12 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
     'pin-mismatch',
     'ca-was-replaced',
   ],
-  ['cannot create certificate signing request: Unauthorized', 'request-not-issued', 'request-waits'],
+  ['cannot create certificate signing request: Unauthorized', 'unauthorized', 'kubelet-client-ended'],
+  [
+    'failed to run Kubelet: cannot create certificate signing request: the moon is full',
+    'request-not-sent',
+    'api-server-said-no',
+  ],
   [
     'The connection to the server 192.0.2.10:6443 was refused - did you specify the right host or port?',
     'connection-refused',
@@ -220,7 +230,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `{"level":"warn","ts":"2026-11-22T05:00:00.123Z","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"ROUND_TRIPPER_RAFT_MESSAGE","remote-peer-id":"8e9e05c52164694d","rtt":"0s","error":"x509: certificate signed by unknown authority (possibly because of \\"crypto/rsa: verification error\\" while trying to verify candidate authority certificate \\"etcd-ca\\")"}`,
     'unknown-authority',
-    'etcd-has-its-own-ca',
+    'etcd-ca-differs',
   ],
   [
     `2020-01-01 00:00:00.000000 I | embed: rejected connection from "10.0.0.2:48292" (error "tls: failed to verify client's certificate: x509: certificate has expired or is not yet valid", ServerName "")`,
@@ -242,7 +252,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `Error response from daemon: Get "https://registry.local:5000/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
     'unknown-authority',
-    'ca-of-another-cluster',
+    'private-ca-not-given',
   ],
   [
     `failed to pull and unpack image "registry.local/foo:latest": failed to resolve reference "registry.local/foo:latest": failed to do request: Head "https://registry.local/v2/foo/manifests/latest": tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, use SANs instead`,
@@ -256,8 +266,8 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   ],
   [
     `error execution phase check-etcd: etcd cluster is not healthy: failed to dial endpoint https://10.0.0.1:2379 with maintenance client: context deadline exceeded`,
-    'not-reached',
-    'network-or-name',
+    'etcd-deadline',
+    'refused-and-tried-again',
   ],
   [
     `error execution phase preflight: couldn't validate the identity of the API Server: Get "https://10.0.0.1:6443/api/v1/namespaces/kube-public/configmaps/cluster-info?timeout=10s": dial tcp 10.0.0.1:6443: connect: no route to host`,
@@ -387,7 +397,7 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   [
     `upstream connect error or disconnect/reset before headers. reset reason: remote connection failure, transport failure reason: TLS error: 268435581:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED`,
     'verification-failed',
-    'any-reason',
+    'mesh-ca-changed',
   ],
   [
     `transport failure reason: TLS_error:|268435703:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER:TLS_error_end`,
@@ -432,8 +442,8 @@ const texts: readonly (readonly [text: string, id: string, cause: string])[] = [
   ],
   [
     `E1122 authentication.go:73] "Unable to authenticate the request" err="[invalid bearer token, square/go-jose: error in cryptographic primitive]"`,
-    'token-refused',
-    'token-ended',
+    'token-signed-by-another-key',
+    'service-account-keys-differ',
   ],
   [
     `tls: peer doesn't support any of the certificate's signature algorithms`,
@@ -448,8 +458,23 @@ test.each(texts)('%s', (text, id, cause) => {
   expect({ id: first?.id, cause: first?.causes[0]?.id }).toEqual({ id, cause })
 })
 
-test('every rule has a text above', () => {
-  const shown = new Set(texts.map(([, id]) => id))
+test.each(triedMessages)('of each message that was tried the first cause is %s', (outcome, messages) => {
+  const others = messages
+    .map((message) => ({ message, error: explain(message).errors[0] }))
+    .filter(({ error }) => `${error?.id} > ${error?.causes[0]?.id}` !== outcome)
+  expect(others.map(({ message, error }) => [message, error?.id, error?.causes[0]?.id])).toEqual([])
+})
+
+test('what is no matter of certificates stays unknown', () => {
+  for (const message of otherMessages)
+    expect(explain(message), message).toMatchObject({ errors: [], subject: 'other' })
+})
+
+test('every rule has a text above, or a message that was tried', () => {
+  const shown = new Set([
+    ...texts.map(([, id]) => id),
+    ...triedMessages.map(([outcome]) => outcome.split(' > ')[0]),
+  ])
   expect(rules.map(({ id }) => id).filter((id) => !shown.has(id))).toEqual([])
 })
 
@@ -565,7 +590,7 @@ describe('texts as they are pasted', () => {
   test('what an identity provider serves is refused by the API server as a client', () => {
     const text =
       '"Unable to authenticate the request" err="[invalid bearer token, oidc: verify token: fetching keys oidc: get keys failed: Get \\"https://dex.example.com/keys\\": x509: certificate signed by unknown authority]"'
-    expect(idsOf(text)).toEqual(['token-refused', 'unknown-authority'])
+    expect(explain(text).errors).toMatchObject([{ id: 'unknown-authority', found: { side: 'unknown' } }])
   })
 
   test('a hint in brackets is no error of its own', () => {
@@ -579,10 +604,19 @@ describe('texts as they are pasted', () => {
     expect(idsOf('connection refused\nremote error: tls: internal error')).toEqual(['alert-internal-error'])
   })
 
-  test('unknown text gets an honest answer', () => {
-    const { errors, next } = explain('segmentation fault (core dumped)')
-    expect(errors).toEqual([])
+  test('of unknown words it is said whether they speak of certificates at all', () => {
+    const { errors, subject, next } = explain('x509: the moon is full')
+    expect({ errors, subject }).toEqual({ errors: [], subject: 'certificates' })
     expect(next.map(({ command }) => command)).toContain('kcert probe --api-servers')
+    expect(explain('segmentation fault (core dumped)')).toMatchObject({ errors: [], subject: 'other' })
+    expect(explain(handshakeLog).subject).toBeUndefined()
+  })
+
+  test('as Terraform frames it, and JSON escapes it', () => {
+    expect(
+      idsOf('│ tls: failed to verify certificate: x509: certificate signed by unknown\n│ authority\n'),
+    ).toEqual(['unknown-authority'])
+    expect(idsOf('pods is forbidden: User \\"system:anonymous\\" cannot list')).toEqual(['anonymous'])
   })
 
   test('a log of four megabytes is read to its end, and each error of it counts once', () => {
@@ -686,7 +720,8 @@ describe('every command that is advised exists', () => {
 
   test('those for unknown errors', () => {
     for (const found of situations)
-      for (const { command } of unknownError(found)) expect(faultOf(command)).toBeUndefined()
+      for (const { command } of [...unknownError(found), ...otherSubject()])
+        expect(faultOf(command)).toBeUndefined()
   })
 
   test('the judge of commands sees what is wrong', () => {

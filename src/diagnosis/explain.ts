@@ -3,7 +3,7 @@ import { placesOf, type Span, squeeze, withoutOverlaps } from './matching.ts'
 import type { ErrorExplanation } from './report.ts'
 import type { CauseRow, Rule } from './rule.ts'
 import { rules } from './rules.ts'
-import { unknownError } from './unknown.ts'
+import { isAboutCertificates, otherSubject, unknownError } from './unknown.ts'
 
 type ExplainedError = ErrorExplanation['errors'][number]
 
@@ -25,8 +25,14 @@ export function explainError(text: string, source: string): ErrorExplanation {
     kind: 'ErrorExplanation',
     source,
     errors,
-    next: errors.length === 0 ? unknownError(whole) : [],
+    ...(errors.length > 0 ? { next: [] } : unexplained(readable, whole)),
   }
+}
+
+function unexplained(text: string, whole: Found): Pick<ErrorExplanation, 'subject' | 'next'> {
+  return isAboutCertificates(text)
+    ? { subject: 'certificates', next: unknownError(whole) }
+    : { subject: 'other', next: otherSubject() }
 }
 
 // Facts of the whole text complete those of a place, and a text that says where and what in one go is short.

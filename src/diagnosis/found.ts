@@ -3,6 +3,21 @@ import { isSecretLike } from './secrets.ts'
 // What an error text says beside its words: servers, names, times, files. Each is taken by a strict grammar only, because it
 // goes into commands that are pasted and onto screens that others see.
 
+/** What a program calls; the last six are none of Kubernetes' own servers. */
+export type Peer =
+  | 'api-server'
+  | 'kubelet'
+  | 'etcd'
+  | 'mesh'
+  | 'registry'
+  | 'repository'
+  | 'identity-provider'
+  | 'acme'
+  | 'elsewhere'
+
+/** Components whose kubeconfig is known. */
+export type Author = 'kubelet' | 'kube-controller-manager' | 'kube-scheduler'
+
 /** What stands around the words of an error. */
 export interface Found {
   /** HOST:PORT of servers, in their order. */
@@ -18,8 +33,12 @@ export interface Found {
   /** The CA of the same name that was tried and did not fit. */
   readonly candidate?: string
   readonly webhook?: string
-  /** An API server called a kubelet, for logs or exec. */
-  readonly isToKubelet?: true
+  /** Who wrote it, or asks for a certificate in it, where the words around tell. */
+  readonly by?: Author
+  /** The credential plugin of a kubeconfig is there, and failed by itself. */
+  readonly isPluginFailed?: true
+  /** What was called, where the words around tell and not its port. */
+  readonly peer?: Peer
   /** An aggregated API: "metrics.k8s.io". */
   readonly apiGroup?: string
   readonly node?: string
@@ -40,7 +59,7 @@ const dialled = new RegExp(
   'g',
 )
 const reached = new RegExp(
-  String.raw`(?:[Cc]onnect(?:ed|ing|ion)? to|[Tt]o the server|the server|[Hh]ost:?|endpoint:?|etcd-endpoints:?) "?(?:the server )?(${hostPattern}):(\d{1,5})\b`,
+  String.raw`(?:[Cc]onnect(?:ed|ing|ion)? to|[Tt]o the server|the server|[Hh]ost:?|endpoint:?|etcd-endpoints:?|Addr:) ?["{]?(?:the server )?(${hostPattern}):(\d{1,5})\b`,
   'g',
 )
 const curlPort = new RegExp(String.raw`[Cc]onnected to (${hostPattern}) \([^)]{2,45}\) port (\d{1,5})`, 'g')
@@ -61,6 +80,7 @@ const wanted: readonly RegExp[] = [
   /requested host name ["'‘](\S{1,253}?)["'’]/,
   /certificate not valid for name \\?["'](\S{1,253}?)\\?["']/,
   /Hostname (\S{1,253}) not verified/,
+  /tls: \\?"(\S{1,253}?)\\?" does not match any of DNSNames/,
 ]
 const altNames = /cert's altnames: (?:Host: \S+ is not in the cert's altnames: )?([^\n]{1,8000})/
 const bound =
@@ -76,10 +96,45 @@ const node = new RegExp(
 const user = /[Uu]ser \\?"([A-Za-z0-9:@._-]{1,253})\\?"/
 const tokenId = /token ID \\?"([a-z0-9]{6})\\?"/
 const file =
-  /(?:^|[\s"'=(:\\])((?:\/(?:etc|var|root|home|opt|srv|run|usr|tmp|mnt)|~|\.{1,2})(?:\/[A-Za-z0-9._@+-]{1,120}){1,12}\.(?:pem|crt|cer|key|conf|kubeconfig|yaml|yml)|\/[A-Za-z0-9._/-]{1,120}\/\.kube\/config)\b/g
+  /(?:^|[\s"'=(:\\])((?:\/(?:etc|var|root|home|opt|srv|run|usr|tmp|mnt)|~|\.{1,2})(?:\/[A-Za-z0-9._@+-]{1,120}){1,12}\.(?:pem|crt|cer|key|p12|pfx|jks|conf|kubeconfig|yaml|yml)|\/[A-Za-z0-9._/-]{1,120}\/\.kube\/config)\b/g
+
+const authorWords: readonly (readonly [Author, RegExp])[] = [
+  [
+    'kubelet',
+    /kubelet\[\d|pkg\/kubelet\/|failed to run Kubelet|kubernetes\.io\/(?:kubelet-serving|kube-apiserver-client-kubelet)|Unable to register node|kubelet_node_status|cannot create certificate signing request|ensure lease exists/,
+  ],
+  ['kube-controller-manager', /kube-system\/kube-controller-manager/],
+  ['kube-scheduler', /kube-system\/kube-scheduler/],
+]
+
+// The first that fits: who pulls from a registry often logs the name of the mesh, too.
+const peerWords: readonly (readonly [Peer, RegExp])[] = [
+  ['kubelet', /error dialing backend|Failed to scrape node|unable to upgrade connection|\( ?pods\/log/],
+  [
+    'api-server',
+    /Unable to connect to the server|cluster unreachable|current server API group list|error retrieving resource lock|Unable to register node/,
+  ],
+  ['registry', /failed to pull|pull(?:ing)? image|ErrImagePull|https:\/\/[^\s"']{1,256}\/v2\/|from daemon/i],
+  ['identity-provider', /\boidc\b|openid-configuration|oauth2:/],
+  ['acme', /\bacme\b|acme-v0|letsencrypt/i],
+  ['repository', /helm repo|\bcharts?\b|\/index\.yaml|\.git\b|git-upload-pack|unable to access 'https/i],
+  [
+    'mesh',
+    /linkerd|istio|envoy|identity service|proxy identity|proxy injector|OPENSSL_internal|upstream connect error|cluster\.local\\?"\)|by SDS|issued by the trust anchor|trust anchors are|Invalid anchors/,
+  ],
+  [
+    'etcd',
+    /etcd|rejected connection|rafthttp|ROUND_TRIPPER_|health check for peer|retrying of unary invoker/,
+  ],
+]
+const urlWithPath = /https:\/\/([^\s/"'\\]{1,300})(\/[^\s"'\\?]{1,200})/g
+const apiServerPath =
+  /^\/(?:apis?|version|healthz|livez|readyz|openapi|metrics|cacerts|v1-k3s|k8s)(?:\/|$)|^\/$/
+// An API server says no more where it does not reach its etcd.
+const etcdHidden = /"command failed" err="context deadline exceeded"/
 
 const serverWords =
-  /TLS handshake error from|rejected connection|Unable to authenticate the request|verifying certificate SN=|http: TLS handshake|client didn't provide a certificate|peer did not return a certificate/i
+  /TLS handshake error from|rejected connection|Unable to authenticate the request|verifying certificate SN=|http: TLS handshake|client didn't provide a certificate|peer did not return a certificate|client SSL certificate verify error|while SSL handshaking, client:/i
 
 /** Returns the facts that stand in a piece of an error text. */
 export function findFacts(text: string): Found {
@@ -95,7 +150,9 @@ export function findFacts(text: string): Found {
     ...times,
     candidate: safe(candidate.exec(text)?.[1], /^[\w .:@=,*/()-]+$/),
     webhook: safe(webhook.exec(text)?.[1]),
-    isToKubelet: /error dialing backend/.test(text) ? true : undefined,
+    by: authorWords.find(([, words]) => words.test(text))?.[0],
+    isPluginFailed: /executable \S{1,200} failed with exit code/.test(text) || undefined,
+    peer: peerIn(text),
     apiGroup: safe(api?.[1] ?? api?.[2]),
     node: safe(nodeName?.[1] ?? nodeName?.[2]),
     user: safe(user.exec(text)?.[1]),
@@ -132,6 +189,16 @@ const manuals = new Set([
   'nodejs.org',
   'urllib3.readthedocs.io',
 ])
+
+function peerIn(text: string): Peer | undefined {
+  if (etcdHidden.test(text)) return 'etcd'
+  const named = peerWords.find(([, words]) => words.test(text))?.[0]
+  if (named !== undefined) return named
+  const paths = [...text.matchAll(urlWithPath)].filter(([, host = '']) => !manuals.has(host))
+  const path = paths[0]?.[2]
+  if (path === undefined) return undefined
+  return apiServerPath.test(path) ? 'api-server' : 'elsewhere'
+}
 
 function endpointsIn(text: string): string[] {
   return unique(

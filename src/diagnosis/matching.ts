@@ -1,7 +1,8 @@
-// Where known words stand in a text. Terminals, chats and log viewers break lines anywhere and change nothing else, so white
-// space is left out on both sides before they are compared, and so is the case of ASCII letters.
+// Where known words stand in a text. Terminals, chats and log viewers break lines anywhere, JSON puts a backslash before a quote,
+// Terraform frames what it quotes, and OpenSSL, BoringSSL and Java write one alert with spaces or with underscores. So all of these
+// are left out on both sides before they are compared, and so is the case of ASCII letters.
 
-/** The text without white space, and where each of its characters stood. */
+/** The text without what is between words, and where each of its characters stood. */
 export interface Squeezed {
   readonly text: string
   readonly positions: Uint32Array
@@ -13,6 +14,10 @@ export interface Span {
   readonly end: number
 }
 
+const underscore = 0x5f
+const backslash = 0x5c
+const frame = 0x2502
+
 /** Returns a text ready to be searched. */
 export function squeeze(text: string): Squeezed {
   const codes = new Uint16Array(text.length)
@@ -20,7 +25,7 @@ export function squeeze(text: string): Squeezed {
   let length = 0
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
-    if (code <= 0x20 || code === 0xa0) continue
+    if (code <= 0x20 || code === 0xa0 || code === underscore || code === backslash || code === frame) continue
     // ' and its typographic twins are one.
     codes[length] = code >= 0x41 && code <= 0x5a ? code + 0x20 : code === 0x2019 ? 0x27 : code
     positions[length++] = i

@@ -1,8 +1,16 @@
 import { withoutBrackets } from '../errors/host-port.ts'
 import { shellWord } from '../errors/shell-word.ts'
-import type { Found } from './found.ts'
+import type { Found, Peer } from './found.ts'
 
-export type Component = 'api-server' | 'kubelet' | 'etcd' | 'in-cluster' | 'other' | 'unknown'
+export type Component =
+  | 'api-server'
+  | 'kubelet'
+  | 'etcd'
+  | 'in-cluster'
+  | 'mesh'
+  | 'outside'
+  | 'other'
+  | 'unknown'
 
 const componentOfPort: Readonly<Record<string, Component>> = {
   6443: 'api-server',
@@ -11,16 +19,36 @@ const componentOfPort: Readonly<Record<string, Component>> = {
   2380: 'etcd',
 }
 
-/** Returns what was connected to, as far as its port and name tell. */
+const componentOfPeer: Readonly<Record<Peer, Component>> = {
+  'api-server': 'api-server',
+  kubelet: 'kubelet',
+  etcd: 'etcd',
+  mesh: 'mesh',
+  registry: 'outside',
+  repository: 'outside',
+  'identity-provider': 'outside',
+  acme: 'outside',
+  elsewhere: 'outside',
+}
+
+/** Returns what was connected to, as far as its port, its name and the words around tell. */
 export function componentOf(found: Found): Component {
   if (found.webhook !== undefined || found.apiGroup?.endsWith('metrics.k8s.io')) return 'in-cluster'
-  if (found.isToKubelet === true) return 'kubelet'
   const endpoint = found.endpoints[0]
-  if (endpoint === undefined) return found.candidate === 'etcd-ca' ? 'etcd' : 'unknown'
-  const byPort = componentOfPort[portOf(endpoint)]
+  const byPort = endpoint === undefined ? undefined : componentOfPort[portOf(endpoint)]
   if (byPort !== undefined) return byPort
-  return /\.svc(?:\.|:|$)/.test(endpoint) ? 'in-cluster' : 'other'
+  if (endpoint !== undefined && /^(?!kubernetes\.default).*\.svc(?:\.|:|$)/.test(endpoint))
+    return 'in-cluster'
+  if (found.candidate === 'etcd-ca') return 'etcd'
+  if (found.peer !== undefined) return componentOfPeer[found.peer]
+  return endpoint === undefined ? 'unknown' : 'other'
 }
+
+/** Returns a condition of a cause: one of these was connected to. */
+export const isAt =
+  (...components: readonly Component[]) =>
+  (found: Found): boolean =>
+    components.includes(componentOf(found))
 
 /** Returns what in the text speaks for a kubelet as the server. */
 export function kubeletEvidence(found: Found): string | undefined {
@@ -28,13 +56,27 @@ export function kubeletEvidence(found: Found): string | undefined {
   const [endpoint] = found.endpoints
   return endpoint !== undefined && portOf(endpoint) === '10250'
     ? `${endpoint} is the port of a kubelet`
-    : 'an API server called a kubelet'
+    : 'a kubelet was called'
 }
 
-/** Returns the etcd of the text, or the one of the machine. */
-export function etcdEndpoint({ endpoints }: Found): string {
-  return endpoints[0] ?? '127.0.0.1:2379'
+/** Returns what in the text speaks for etcd, as the server or as the one that refuses. */
+export function etcdEvidence(found: Found): string | undefined {
+  if (componentOf(found) !== 'etcd') return undefined
+  const [endpoint] = found.endpoints
+  return endpoint !== undefined && /:23(?:79|80)$/.test(endpoint)
+    ? `${endpoint} is a port of etcd`
+    : 'the text is of etcd, or of one that calls it'
 }
+
+/** kubeadm's file of the CA that servers verify clients by: etcd and the front proxy have CAs of their own. */
+export function clientCaFile(found: Found): string {
+  if (componentOf(found) === 'etcd') return etcdCaFile
+  return found.candidate?.startsWith('front-proxy') === true
+    ? '/etc/kubernetes/pki/front-proxy-ca.crt'
+    : '/etc/kubernetes/pki/ca.crt'
+}
+
+const etcdCaFile = '/etc/kubernetes/pki/etcd/ca.crt'
 
 export function hostOf(endpoint: string): string {
   return withoutBrackets(endpoint.slice(0, endpoint.lastIndexOf(':')))
@@ -44,10 +86,11 @@ function portOf(endpoint: string): string {
   return endpoint.slice(endpoint.lastIndexOf(':') + 1)
 }
 
-/** Returns the kubeconfig that the text names, or the one that kubectl reads. */
-export function kubeconfigOf({ files }: Found): string {
+/** Returns the kubeconfig that the text names, or that of its author, or the one that kubectl reads. */
+export function kubeconfigOf({ files, by }: Found): string {
   const named = files.find((path) => /\.(?:conf|kubeconfig)$|\/config$/.test(path))
-  return named === undefined ? '~/.kube/config' : shellPath(named)
+  if (named !== undefined) return shellPath(named)
+  return by === undefined ? '~/.kube/config' : `/etc/kubernetes/${by.replace('kube-', '')}.conf`
 }
 
 /** Returns a certificate file that the text names. */
@@ -62,8 +105,17 @@ export const nodeFolders = '/etc/kubernetes /var/lib/kubelet/pki'
 /** Returns the command that looks at what the servers of the text serve; without one, at all API servers. */
 export function probeCommand(found: Found): string {
   if (componentOf(found) === 'in-cluster') return 'kcert probe --webhooks'
+  if (componentOf(found) === 'kubelet' && found.endpoints.length === 0) return 'kcert probe --nodes'
+  if (componentOf(found) === 'etcd') return etcdProbe(found)
   if (found.endpoints.length > 0) return `kcert probe ${found.endpoints.map(shellWord).join(' ')}`
   return 'kcert probe --api-servers'
+}
+
+// As etcd's own health check does; without a client certificate etcd says no more than that it wants one.
+function etcdProbe({ endpoints }: Found): string {
+  const servers = endpoints.length > 0 ? endpoints.map(shellWord).join(' ') : '127.0.0.1:2379'
+  const client = '/etc/kubernetes/pki/etcd/healthcheck-client'
+  return `kcert probe ${servers} --ca ${etcdCaFile} --client-certificate ${client}.crt --client-key ${client}.key`
 }
 
 /** The same for one server, with the chain that it sends. */
@@ -79,8 +131,15 @@ export function forecastCommand({ node }: Found): string {
   return node === undefined ? 'kcert kubelet forecast' : `kcert kubelet forecast --node ${shellWord(node)}`
 }
 
-/** Returns the command that judges a server by the CAs of a file, as its client does. */
-export function verifyCommand(found: Found, roots: string): string {
+/** Returns the file with the CAs by which the client of the text judges its server. */
+function rootsOf(found: Found): string {
+  const component = componentOf(found)
+  if (component === 'etcd') return etcdCaFile
+  return component === 'outside' || component === 'mesh' ? 'CA.crt' : kubeconfigOf(found)
+}
+
+/** Returns the command that judges a server by the CAs of its client, or by those of a file. */
+export function verifyCommand(found: Found, roots = rootsOf(found)): string {
   const [endpoint] = found.endpoints
   if (endpoint === undefined || componentOf(found) === 'in-cluster') return probeCommand(found)
   return `kcert verify ${shellWord(endpoint)} --roots ${roots} --name ${shellWord(found.wantedName ?? hostOf(endpoint))}`

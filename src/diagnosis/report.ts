@@ -16,8 +16,30 @@ const foundSchema = v.object({
     v.pipe(v.string(), v.description('the CA of the same name that was tried and does not fit')),
   ),
   webhook: v.optional(v.string()),
-  isToKubelet: v.optional(
-    v.pipe(v.boolean(), v.description('an API server called a kubelet, for logs or exec')),
+  by: v.optional(
+    v.pipe(
+      v.picklist(['kubelet', 'kube-controller-manager', 'kube-scheduler']),
+      v.description('who wrote it, or asks for a certificate in it'),
+    ),
+  ),
+  isPluginFailed: v.optional(
+    v.pipe(v.boolean(), v.description('the credential plugin of a kubeconfig ran and failed')),
+  ),
+  peer: v.optional(
+    v.pipe(
+      v.picklist([
+        'api-server',
+        'kubelet',
+        'etcd',
+        'mesh',
+        'registry',
+        'repository',
+        'identity-provider',
+        'acme',
+        'elsewhere',
+      ]),
+      v.description('what was called, where the words around tell and not its port'),
+    ),
   ),
   apiGroup: v.optional(v.string()),
   node: v.optional(v.string()),
@@ -65,6 +87,14 @@ export const errorExplanationSchema = v.object({
       }),
     ),
     v.description('empty when kcert knows none of the words'),
+  ),
+  subject: v.optional(
+    v.pipe(
+      v.picklist(['certificates', 'other']),
+      v.description(
+        'where no error was recognised: whether anything in the text speaks of certificates, TLS or identity',
+      ),
+    ),
   ),
   next: v.pipe(
     v.array(v.object({ command: v.string(), shows: v.string() })),

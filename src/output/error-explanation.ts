@@ -9,8 +9,8 @@ type Cause = ExplainedError['causes'][number]
 type Check = Cause['checks'][number]
 
 /** Returns each error with its meaning, and its causes with the commands that tell them apart. */
-export function renderErrorExplanation({ errors, next }: ErrorExplanation, view: View): string {
-  if (errors.length === 0) return joinSections([unknownLines(view), checkLines(next, '  ', view)])
+export function renderErrorExplanation({ errors, subject, next }: ErrorExplanation, view: View): string {
+  if (errors.length === 0) return joinSections([unknownLines(subject, view), checkLines(next, '  ', view)])
   return joinSections(errors.flatMap((error) => errorSections(error, view)))
 }
 
@@ -50,11 +50,13 @@ function checkLines(checks: readonly Check[], indent: string, view: View): strin
   ])
 }
 
-function unknownLines({ width, paint }: View): string[] {
+function unknownLines(subject: ErrorExplanation['subject'], { width, paint }: View): string[] {
   return [
     paint.heading('kcert knows none of the words of this text'),
     ...wrapped(
-      'That may be no matter of certificates, or words that nobody has told kcert of yet. What to look at:',
+      subject === 'other'
+        ? 'Nothing in it speaks of certificates, TLS or identity, so that most likely something else is wrong. What to look at:'
+        : 'It speaks of certificates, TLS or identity in words that nobody has told kcert of yet. What to look at:',
       width,
     ),
   ]

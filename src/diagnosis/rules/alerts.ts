@@ -1,9 +1,10 @@
 import type { Found } from '../found.ts'
 import {
+  clientCaFile,
   componentOf,
-  etcdEndpoint,
   forecastCommand,
   inspectCommand,
+  isAt,
   kubeconfigOf,
   kubeletEvidence,
   nodeFolders,
@@ -12,36 +13,29 @@ import {
   verifyCommand,
 } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
+import { alertWords } from './alert-words.ts'
 
 // "remote error": what the other side said as a TLS alert before it hung up. It says little, and only its own log says more.
 
 /** In the log of a server it is the client that complains, and what it complains of is the server's certificate. */
 const isServerLog = ({ side }: Found): boolean => side === 'server'
 
-/** The name of an alert in Go's words, OpenSSL's (of two generations) and Java's. */
-function alertWords(go: string, openssl: string, java: string): string[] {
-  return [
-    `tls: ${go}`,
-    `sslv3 alert ${openssl}`,
-    `tlsv1 alert ${openssl}`,
-    `tlsv13 alert ${openssl}`,
-    `ssl/tls alert ${openssl}`,
-    `fatal alert: ${java}`,
-  ]
-}
-
-const shownCertificate = (found: Found): string =>
-  componentOf(found) === 'etcd'
-    ? `kcert probe ${etcdEndpoint(found)} --ca /etc/kubernetes/pki/etcd/ca.crt --client-certificate /etc/kubernetes/pki/apiserver-etcd-client.crt --client-key /etc/kubernetes/pki/apiserver-etcd-client.key`
-    : probeCommand(found)
+/** Of a client of etcd the certificate lies on the control planes; of others in a kubeconfig. */
+const isOfEtcd = isAt('etcd')
+const etcdClient = '/etc/kubernetes/pki/apiserver-etcd-client.crt'
 
 const clientOfOtherCa: CauseRow = {
   id: 'client-of-another-ca',
   detail:
     'the client certificate is of a CA that the server does not take: another cluster, the CA before a rotation, the cluster CA shown to etcd',
   checks: (found) => [
-    check(shownCertificate(found), 'CLIENT_REFUSED, with the CAs that the server asks for'),
-    check(`kcert verify ${kubeconfigOf(found)}`, 'NOT TRUSTED by the CA in the same kubeconfig'),
+    check(probeCommand(found), 'CLIENT_REFUSED, with the CAs that the server asks for'),
+    isOfEtcd(found)
+      ? check(
+          `kcert verify ${etcdClient} --roots ${clientCaFile(found)} --purpose client`,
+          'NOT TRUSTED: the API server shows a certificate that its etcd does not take',
+        )
+      : check(`kcert verify ${kubeconfigOf(found)}`, 'NOT TRUSTED by the CA in the same kubeconfig'),
   ],
 }
 
@@ -49,14 +43,18 @@ const clientEnded: CauseRow = {
   id: 'client-certificate-ended',
   detail: 'the client certificate has ended',
   checks: (found) => [
-    check(`kcert inspect ${kubeconfigOf(found)}`, 'a client certificate that is expired'),
+    check(
+      `kcert inspect ${isOfEtcd(found) ? etcdClient : kubeconfigOf(found)}`,
+      'a client certificate that is expired',
+    ),
     check(`kcert inspect ${nodeFolders} --only expired`, 'on the node of the client: what has ended'),
   ],
 }
 
 const clientWrongUsage: CauseRow = {
   id: 'client-usage-wrong',
-  detail: 'the client certificate is for servers only: clientAuth is not among its extended key usages',
+  detail:
+    'the client certificate is for servers only: clientAuth is not among its extended key usages. Servers in Go of today name an unknown CA and an ended certificate as such, so that with them this is what is left',
   checks: () => [
     check('kcert verify CLIENT.crt --roots CA.crt --purpose client', 'NOT TRUSTED because of its usages'),
   ],
@@ -67,8 +65,13 @@ const noneShown: CauseRow = {
   detail:
     'the server insists on a client certificate, and the client showed none: not configured, or it has none of the CAs that were asked for',
   checks: (found) => [
-    check(shownCertificate(found), '"asked for", with the CAs that the server names'),
-    check(`kcert inspect ${kubeconfigOf(found)}`, 'no client certificate for the user of the context'),
+    check(probeCommand(found), '"asked for", with the CAs that the server names'),
+    isOfEtcd(found)
+      ? check(
+          `kcert inspect ${etcdClient}`,
+          'what the API server has to show (--etcd-certfile), and etcdctl (--cert, --key)',
+        )
+      : check(`kcert inspect ${kubeconfigOf(found)}`, 'no client certificate for the user of the context'),
   ],
 }
 
@@ -79,9 +82,14 @@ const clientOfServerLog: readonly CauseRow[] = [
       'the client trusts another CA than the one that signed the certificate of this server: it holds the CA of before a rotation, or none',
     checks: (found) => [
       check('kcert probe --all', 'NOT_TRUSTED: then it is the server; all ok: then it is that client'),
-      check('kcert rotate-ca verify', 'pods and kubeconfigs that still hold an old CA'),
+      isOfEtcd(found)
+        ? check(
+            'kcert inspect /etc/kubernetes/pki -o tree',
+            'on each control plane: server or peer not below etcd/ca.crt, or another etcd/ca.crt than on the others',
+          )
+        : check('kcert rotate-ca verify', 'pods and kubeconfigs that still hold an old CA'),
       ...(found.endpoints.length > 0
-        ? [check(verifyCommand(found, kubeconfigOf(found)), 'whether the CA of a kubeconfig leads there')]
+        ? [check(verifyCommand(found), 'whether the CA of its clients leads there')]
         : []),
     ],
   },
@@ -109,10 +117,10 @@ const ofServerLog = (id: string, words: readonly string[]): Rule => ({
   causes: clientOfServerLog,
 })
 
-const badCertificate = alertWords('bad certificate', 'bad certificate', 'bad_certificate')
-const unknownCa = [...alertWords('unknown certificate authority', 'unknown ca', 'unknown_ca')]
-const unknownCertificate = alertWords('unknown certificate', 'certificate unknown', 'certificate_unknown')
-const expired = alertWords('expired certificate', 'certificate expired', 'certificate_expired')
+const badCertificate = alertWords('bad certificate', 'bad certificate')
+const unknownCa = alertWords('unknown certificate authority', 'unknown ca')
+const unknownCertificate = alertWords('unknown certificate', 'certificate unknown')
+const expired = alertWords('expired certificate', 'certificate expired')
 
 export const alertRules: readonly Rule[] = [
   ofServerLog('client-refuses-server', [...badCertificate, ...unknownCa, ...unknownCertificate, ...expired]),
@@ -131,7 +139,7 @@ export const alertRules: readonly Rule[] = [
   {
     id: 'alert-certificate-required',
     words: [
-      ...alertWords('certificate required', 'certificate required', 'certificate_required'),
+      ...alertWords('certificate required', 'certificate required'),
       "tls: client didn't provide a certificate",
       'peer did not return a certificate',
       'SSL_ERROR_RX_CERTIFICATE_REQUIRED_ALERT',
@@ -171,16 +179,19 @@ export const alertRules: readonly Rule[] = [
   {
     id: 'alert-internal-error',
     words: [
-      ...alertWords('internal error', 'internal error', 'internal_error'),
+      ...alertWords('internal error', 'internal error'),
       'no serving certificate available for the kubelet',
     ],
     means: (found) =>
       componentOf(found) === 'kubelet'
         ? `the kubelet${found.endpoints[0] === undefined ? '' : ` at ${found.endpoints[0]}`} has no serving certificate: it asked for one, and nobody has approved`
-        : `${serverName(found)} has no certificate to show: for a kubelet that is one that was never approved`,
+        : componentOf(found) === 'unknown'
+          ? `${serverName(found)} has no certificate to show: for a kubelet that is one that was never approved`
+          : `${serverName(found)} has no certificate to show, or failed to choose one`,
     causes: [
       {
         id: 'kubelet-serving-unapproved',
+        holds: isAt('kubelet', 'unknown'),
         evidence: kubeletEvidence,
         detail:
           'with serverTLSBootstrap a kubelet asks for its serving certificate and Kubernetes approves none of those: logs, exec, port-forward and metrics fail until somebody does',
@@ -197,6 +208,7 @@ export const alertRules: readonly Rule[] = [
       },
       {
         id: 'kubelet-serving-refused',
+        holds: isAt('kubelet', 'unknown'),
         detail:
           'the request was denied, has failed, or was removed before anybody looked (a day after it was made), and the kubelet asks again later',
         checks: (found) => [
@@ -206,29 +218,39 @@ export const alertRules: readonly Rule[] = [
       },
       {
         id: 'kubelet-store-broken',
+        holds: isAt('kubelet', 'unknown'),
         detail:
           'what lies in /var/lib/kubelet/pki cannot be used: a link that leads nowhere, a key of another certificate',
         checks: () => [check('kcert kubelet doctor', 'on that node: what is wrong, and --fix mends it')],
       },
       {
         id: 'other-server',
-        holds: (found) => componentOf(found) !== 'kubelet',
-        detail: 'another server that chooses its certificate by name failed to (an ingress, a service mesh)',
+        holds: (found) => !isAt('kubelet')(found),
+        detail:
+          'a server that chooses its certificate by name or reads it at each handshake has none: a load balancer, an ingress or a service mesh in front of it, a webhook or aggregated API whose Secret is empty or not mounted yet',
         checks: (found) => [
           check(inspectCommand(found), 'no certificate at all, or a handshake that is broken off'),
+          ...(isAt('in-cluster')(found)
+            ? [check('kcert inspect --cluster --only problem', 'the Secret that it should have')]
+            : []),
         ],
       },
     ],
   },
   {
     id: 'alert-unsupported-certificate',
-    words: alertWords('unsupported certificate', 'unsupported certificate', 'unsupported_certificate'),
+    words: alertWords('unsupported certificate', 'unsupported certificate'),
     means: 'the other side cannot use the certificate that it was shown: its kind of key, or its usages',
     causes: [clientWrongUsage],
   },
   {
     id: 'alert-unrecognized-name',
-    words: alertWords('unrecognized name', 'unrecognized name', 'unrecognized_name'),
+    words: [
+      ...alertWords('unrecognized name', 'unrecognized name'),
+      'received fatal alert: UnrecognisedName',
+      'acme/autocert: missing server name',
+      'acme/autocert: host',
+    ],
     means: (found) => `${serverName(found)} has no certificate for the name that the client asked for (SNI)`,
     causes: [
       {

@@ -1,6 +1,16 @@
 import type { Found } from '../found.ts'
-import { certificateFileOf, forecastCommand, kubeconfigOf, nodeFolders } from '../place.ts'
+import {
+  certificateFileOf,
+  forecastCommand,
+  inspectCommand,
+  isAt,
+  kubeconfigOf,
+  nodeFolders,
+  probeCommand,
+  serverName,
+} from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
+import { tokenEnded } from './tokens.ts'
 
 // The API server was reached and trusted, and does not know who asks.
 
@@ -23,23 +33,10 @@ const clientOfOtherCa: CauseRow = {
   ],
 }
 
-const tokenEnded: CauseRow = {
-  id: 'token-ended',
-  detail:
-    'a token has ended or is of another cluster: of a service account (an hour, unless asked otherwise), of an identity provider, of kubeadm join (24 h)',
-  checks: (found) => [
-    check(
-      `kcert inspect ${kubeconfigOf(found)}`,
-      'a user with a token, an exec plugin or nothing, and no client certificate',
-    ),
-    check('kcert token list', 'for kubeadm join: a bootstrap token that has ended'),
-  ],
-}
-
 const kubeletEnded: CauseRow = {
   id: 'kubelet-client-ended',
-  evidence: ({ node, files }) =>
-    node !== undefined || files.some((path) => path.includes('kubelet'))
+  evidence: ({ node, files, by }) =>
+    by === 'kubelet' || node !== undefined || files.some((path) => path.includes('kubelet'))
       ? 'a kubelet or its Node is named'
       : undefined,
   detail:
@@ -65,6 +62,33 @@ const serverSide: CauseRow = {
   ],
 }
 
+const unauthorizedWords = [
+  'You must be logged in to the server',
+  '(Unauthorized)',
+  'error: Unauthorized',
+  'Error from server (Unauthorized)',
+  '401 Unauthorized',
+  '"reason":"Unauthorized"',
+  ': Unauthorized',
+  '="Unauthorized"',
+  'the server has asked for the client to provide credentials',
+]
+
+const refusedElsewhere: Omit<Rule, 'words'> = {
+  id: 'refused-elsewhere',
+  means: (found) => `${serverName(found)} was reached by TLS, and does not know who asks (HTTP status 401)`,
+  causes: [
+    {
+      id: 'password-or-token-there',
+      detail:
+        'it is no API server: a registry wants the password of an imagePullSecret, a repository, an identity provider or Argo CD its own login, istiod the token of the pod. No certificate of the cluster has a part in it',
+      checks: (found) => [
+        check(inspectCommand(found), 'TLS is in order there: then it is the password or token'),
+      ],
+    },
+  ],
+}
+
 export const credentialRules: readonly Rule[] = [
   {
     id: 'front-proxy-not-allowed',
@@ -84,19 +108,32 @@ export const credentialRules: readonly Rule[] = [
     ],
   },
   {
-    id: 'token-refused',
-    words: ['invalid bearer token'],
-    means: 'in the log of an API server: somebody showed a token that does not count',
+    id: 'kubelet-knows-nobody',
+    words: [
+      'unable to upgrade connection: Unauthorized',
+      'Forbidden (user=system:anonymous',
+      'the server has asked for the client to provide credentials ( pods/log',
+      'You must be logged in to the server (the server has asked for the client to provide credentials ( pods/log',
+    ],
+    means:
+      'a kubelet was reached through the API server, and does not know the client certificate that the API server showed it',
     causes: [
-      tokenEnded,
       {
-        id: 'service-account-keys-differ',
+        id: 'api-server-is-not-known',
         detail:
-          'a token of a service account that another key signed: sa.key was made anew, or control planes have different ones ("error in cryptographic primitive")',
-        checks: () => [
+          'apiserver-kubelet-client.crt has ended, is of another CA than the clientCAFile of that kubelet, or the API server was started without --kubelet-client-certificate; your own kubeconfig has no part in it',
+        checks: (found) => [
           check(
-            'kcert inspect /etc/kubernetes/pki',
-            'on each control plane: KEY_MISMATCH for sa.key; with -o json another publicKey.sha256 of it than on the others',
+            'kcert inspect /etc/kubernetes/pki/apiserver-kubelet-client.crt',
+            'on the control plane: a certificate that has ended',
+          ),
+          check(
+            'kcert verify /etc/kubernetes/pki/apiserver-kubelet-client.crt --roots CA.crt --purpose client',
+            "with the kubelet's clientCAFile (/etc/kubernetes/pki/ca.crt of its node) as CA.crt: NOT TRUSTED",
+          ),
+          check(
+            found.endpoints.length === 0 ? 'kcert probe --nodes' : probeCommand(found),
+            'CLIENT_REFUSED with -i kcert.yaml, which shows kubelets what API servers show',
           ),
         ],
       },
@@ -104,9 +141,8 @@ export const credentialRules: readonly Rule[] = [
   },
   {
     id: 'kubelet-forbids',
-    words: ['Forbidden (user=kube-apiserver-kubelet-client'],
-    means:
-      'the kubelet knows the client certificate of the API server, and its user has no rights there (403)',
+    words: ['Forbidden (user=kube-apiserver-kubelet-client', 'request failed, status: "403 Forbidden"'],
+    means: 'the kubelet knows who calls it, and that user has no rights there (403)',
     causes: [
       {
         id: 'kubelet-client-without-rights',
@@ -117,6 +153,16 @@ export const credentialRules: readonly Rule[] = [
             'kcert inspect /etc/kubernetes/pki/apiserver-kubelet-client.crt',
             'on a control plane: ROLE_SUBJECT_WRONG, or its user and groups',
           ),
+        ],
+      },
+      {
+        id: 'caller-without-nodes-metrics',
+        evidence: ({ node }) =>
+          node === undefined ? undefined : `somebody who collects metrics called the kubelet of ${node}`,
+        detail:
+          'the ServiceAccount of metrics-server or Prometheus lacks nodes/metrics (ClusterRole system:metrics-server), or the kubelet does not ask the API server (authorization.mode: Webhook)',
+        checks: (found) => [
+          check(probeCommand(found), 'TLS is in order there: then it is RBAC and no certificate'),
         ],
       },
     ],
@@ -133,19 +179,28 @@ export const credentialRules: readonly Rule[] = [
       },
     ],
   },
+  { ...refusedElsewhere, words: unauthorizedWords, holds: isAt('outside', 'mesh') },
+  { ...refusedElsewhere, isGeneric: true, words: ['code = Unauthenticated'] },
+  {
+    id: 'kubelet-refuses-caller',
+    words: unauthorizedWords,
+    holds: isAt('kubelet'),
+    means: 'a kubelet does not know who calls it (HTTP status 401)',
+    causes: [
+      {
+        id: 'kubelet-asks-nobody',
+        detail:
+          'metrics-server and Prometheus show a token of their ServiceAccount, and this kubelet does not have it checked (authentication.webhook.enabled), or it has ended; with a client certificate: it is not of the clientCAFile of that kubelet',
+        checks: (found) => [
+          check('kcert kubelet doctor', "on that node: what is wrong with the kubelet's own certificates"),
+          check(probeCommand(found), 'the CAs that it asks client certificates of'),
+        ],
+      },
+    ],
+  },
   {
     id: 'unauthorized',
-    words: [
-      'You must be logged in to the server',
-      '(Unauthorized)',
-      'error: Unauthorized',
-      'Error from server (Unauthorized)',
-      '401 Unauthorized',
-      '"reason":"Unauthorized"',
-      ': Unauthorized',
-      '="Unauthorized"',
-      'the server has asked for the client to provide credentials',
-    ],
+    words: unauthorizedWords,
     means: 'the API server was reached and trusted, and does not know who asks (HTTP status 401)',
     causes: [clientEnded, clientOfOtherCa, tokenEnded, kubeletEnded, serverSide],
   },
@@ -159,7 +214,7 @@ export const credentialRules: readonly Rule[] = [
   },
   {
     id: 'anonymous',
-    words: ['User "system:anonymous" cannot', 'User \\"system:anonymous\\" cannot', 'system:anonymous'],
+    words: ['is forbidden: User "system:anonymous"', 'User "system:anonymous" cannot', 'system:anonymous'],
     means: 'the API server took the request for one of nobody: no credential reached it (HTTP status 403)',
     causes: [
       {
@@ -185,6 +240,7 @@ export const credentialRules: readonly Rule[] = [
       'ERR_OSSL_X509_KEY_VALUES_MISMATCH',
       'SSL_CTX_use_PrivateKey failed',
       'private key does not match certificate',
+      'CSR not signed by referenced private key',
     ],
     means: 'a certificate and a private key were given as a pair, and are none',
     causes: [

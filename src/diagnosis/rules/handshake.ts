@@ -1,13 +1,11 @@
-import { componentOf, inspectCommand, nodeFolders, probeCommand, serverName } from '../place.ts'
+import { componentOf, inspectCommand, isAt, nodeFolders, probeCommand, serverName } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
 
 // No certificate was looked at: nobody answered, or something answered that is no TLS, or not the same TLS.
 
 const apiServerDown: CauseRow = {
   id: 'stopped-by-its-certificates',
-  holds: (found) =>
-    componentOf(found) !== 'in-cluster' &&
-    (found.endpoints.length === 0 || found.endpoints.some((one) => /:(?:6443|443|2379)$/.test(one))),
+  holds: (found) => isAt('api-server', 'etcd')(found) || componentOf(found) === 'unknown',
   detail:
     'a control plane whose certificates have ended: etcd and the API server refuse each other, the API server ends and is started again and again',
   checks: () => [
@@ -16,7 +14,46 @@ const apiServerDown: CauseRow = {
   ],
 }
 
+const kubeletDown: CauseRow = {
+  id: 'kubelet-does-not-run',
+  holds: ({ endpoints }) => endpoints.some((one) => /:(?:10248|10250)$/.test(one)),
+  evidence: ({ endpoints }) =>
+    `${endpoints.find((one) => /:(?:10248|10250)$/.test(one))} is a port of a kubelet`,
+  detail:
+    'the kubelet does not run, or starts again and again: no configuration yet, swap or cgroups; or a client certificate that has ended',
+  checks: () => [
+    check(
+      'kcert kubelet doctor',
+      'on that node: in order: then it is no matter of certificates, and journalctl -u kubelet says what is',
+    ),
+  ],
+}
+
 export const handshakeRules: readonly Rule[] = [
+  {
+    id: 'etcd-deadline',
+    words: ['context deadline exceeded', 'latest balancer error'],
+    holds: isAt('etcd'),
+    isGeneric: true,
+    means:
+      'a client of etcd tried until its time was over. It says no more than that also where a certificate was refused, on either side',
+    causes: [
+      {
+        id: 'refused-and-tried-again',
+        detail:
+          'etcd or its client does not take the certificate of the other: it has ended, is of another etcd CA, or lacks the address; the log of etcd says which ("rejected connection")',
+        checks: (found) => [
+          check(probeCommand(found), 'CERT_EXPIRED, NOT_TRUSTED, NAME_NOT_COVERED or CLIENT_REFUSED'),
+          check('kcert renew', 'on the control plane, needs no API server: what has ended'),
+        ],
+      },
+      {
+        id: 'etcd-down-or-slow',
+        detail: 'etcd does not run, has no quorum, or its disk is slow; it is no matter of certificates',
+        checks: (found) => [check(probeCommand(found), 'UNREACHABLE, or ok: then look at its log')],
+      },
+    ],
+  },
   {
     id: 'connection-refused',
     words: [
@@ -28,6 +65,7 @@ export const handshakeRules: readonly Rule[] = [
     isGeneric: true,
     means: (found) => `nothing listens at ${serverName(found)}: no certificate was looked at`,
     causes: [
+      kubeletDown,
       apiServerDown,
       {
         id: 'not-there',
@@ -80,10 +118,11 @@ export const handshakeRules: readonly Rule[] = [
       'EOF occurred in violation of protocol',
       'unexpected eof while reading',
       'unexpected EOF',
-      'server: EOF',
-      '": EOF',
+      ': EOF',
       ':"EOF"',
       'TLS handshake error from',
+      'Remote host terminated the handshake',
+      'socket disconnected before secure TLS connection was established',
     ],
     isGeneric: true,
     means: (found) =>
@@ -107,7 +146,27 @@ export const handshakeRules: readonly Rule[] = [
           check(probeCommand(found), 'UNREACHABLE through it, and ok at the address of the server itself'),
         ],
       },
-      { ...apiServerDown, holds: ({ side }) => side !== 'server' },
+      { ...apiServerDown, holds: (found) => found.side !== 'server' && isAt('api-server', 'unknown')(found) },
+    ],
+  },
+  {
+    id: 'webhook-not-answered',
+    words: ['failed calling webhook', 'failed to call webhook', 'conversion webhook for'],
+    isGeneric: true,
+    means: ({ webhook }) =>
+      `API servers call the webhook${webhook === undefined ? '' : ` "${webhook}"`}, and it gave no answer that counts`,
+    causes: [
+      {
+        id: 'webhook-not-served',
+        detail:
+          'its Service or pods are not there or not ready, a network policy or firewall keeps control planes from them (its port, not 443, must be open towards the pods), or what it was installed by is gone and the webhook was left',
+        checks: () => [
+          check(
+            'kcert probe --webhooks',
+            'UNREACHABLE for this one; with -i kcert.yaml it dials from a control plane',
+          ),
+        ],
+      },
     ],
   },
   {
@@ -117,6 +176,8 @@ export const handshakeRules: readonly Rule[] = [
       'Metrics API not available',
       'FailedDiscoveryCheck',
       'failing or missing response from',
+      'loading OpenAPI spec for',
+      'no metrics to serve',
     ],
     isGeneric: true,
     means:
@@ -125,8 +186,9 @@ export const handshakeRules: readonly Rule[] = [
       {
         id: 'its-server-or-its-certificate',
         detail:
-          'its pods do not run, cannot be reached, or serve a certificate that the caBundle of the APIService does not lead to',
+          'its pods do not run, cannot be reached, or serve a certificate that the caBundle of the APIService does not lead to; metrics-server is ready only once kubelets let it in by a certificate that it trusts (its own log says)',
         checks: () => [
+          check('kcert probe --nodes', 'for metrics-server: what kubelets serve'),
           check('kcert probe --webhooks', 'NOT_TRUSTED or UNREACHABLE for the Service of the API'),
           check('kcert inspect --cluster --only problem', 'a caBundle that is empty, expired or wrong'),
         ],
@@ -164,6 +226,10 @@ export const handshakeRules: readonly Rule[] = [
       'The plain HTTP request was sent to HTTPS port',
       'OPENSSL_internal:WRONG_VERSION_NUMBER',
       'ERR_SSL_PROTOCOL_ERROR',
+      'malformed HTTP response "\\x15\\x03',
+      'An unexpected TLS packet was received',
+      'upstream sent no valid HTTP/1.0 header',
+      'received corrupt message of type InvalidContentType',
     ],
     means: (found) => `one side spoke TLS and the other did not (${serverName(found)})`,
     causes: [
@@ -184,11 +250,18 @@ export const handshakeRules: readonly Rule[] = [
       'sslv3 alert handshake failure',
       'tlsv1 alert handshake failure',
       'ssl/tls alert handshake failure',
-      'fatal alert: handshake_failure',
+      'fatal alert: handshake failure',
       'tls: protocol version not supported',
       'tlsv1 alert protocol version',
       'ssl/tls alert protocol version',
-      'fatal alert: protocol_version',
+      'fatal alert: protocol version',
+      'tls: insufficient security level',
+      'alert insufficient security',
+      'No appropriate protocol',
+      'unsafe legacy renegotiation disabled',
+      'dh key too small',
+      'peer is incompatible:',
+      'unsupported application protocols',
       'unsupported protocol',
       'no cipher suite supported by both client and server',
       'client offered only unsupported versions',

@@ -4,10 +4,7 @@ import { type CauseRow, check, type Rule } from '../rule.ts'
 // A chain that is complete and in its time, and is refused all the same: for what its certificates say or how they are signed.
 
 const seeChain: CauseRow['checks'] = (found) => [
-  check(
-    verifyCommand(found, kubeconfigOf(found)),
-    'the certificate at fault, in the words of Go and of OpenSSL',
-  ),
+  check(verifyCommand(found), 'the certificate at fault, in the words of Go and of OpenSSL'),
 ]
 
 export const signatureRules: readonly Rule[] = [
@@ -53,8 +50,11 @@ export const signatureRules: readonly Rule[] = [
       'CERT_SIGNATURE_FAILURE',
       'invalid peer certificate: BadSignature',
       'SEC_ERROR_BAD_SIGNATURE',
+      'signature check failed',
+      'issuer name does not match subject from issuing certificate',
+      'subject issuer mismatch',
     ],
-    means: 'a certificate names a CA as its issuer whose key did not sign it',
+    means: 'a certificate was held against a CA that did not sign it: another key, or another name',
     causes: [
       {
         id: 'same-name-other-key',
@@ -80,6 +80,9 @@ export const signatureRules: readonly Rule[] = [
       'ERR_CERT_WEAK_SIGNATURE_ALGORITHM',
       'ERR_CERT_WEAK_KEY',
       'SEC_ERROR_CERT_SIGNATURE_ALGORITHM_DISABLED',
+      'certificate key too weak',
+      'signature digest algorithm too weak',
+      'Algorithm constraints check failed',
     ],
     means: 'a certificate is signed with SHA-1 or MD5, or its key is too small for the program of today',
     causes: [
@@ -101,7 +104,6 @@ export const signatureRules: readonly Rule[] = [
       'parent certificate cannot sign this kind of certificate',
       'invalid CA certificate',
       'INVALID_CA',
-      'invalid peer certificate: CaUsedAsEndEntity',
       'too many intermediates for path length constraint',
       'path length constraint exceeded',
       'PATH_LENGTH_EXCEEDED',
@@ -109,6 +111,8 @@ export const signatureRules: readonly Rule[] = [
       'is not authorized to sign for this name',
       'permitted subtree violation',
       'excluded subtree violation',
+      'issuer has name constraints but leaf',
+      'signing certificate is not a CA',
     ],
     means: (found) =>
       `in the chain of ${serverName(found)} a certificate may not do what it does: it is no CA, or a CA that is restricted (path length, names, critical extensions)`,
@@ -123,6 +127,72 @@ export const signatureRules: readonly Rule[] = [
         detail: 'a leaf was given where a CA belongs',
         checks: (found) => [
           check(`kcert inspect ${kubeconfigOf(found)}`, 'a certificate of the cluster that is no CA'),
+        ],
+      },
+    ],
+  },
+  {
+    id: 'ca-as-server-certificate',
+    words: ['CaUsedAsEndEntity', 'SEC_ERROR_CA_CERT_USED_AS_END_ENTITY'],
+    means: (found) =>
+      `the certificate that ${serverName(found)} shows as its own is a CA; rustls and Firefox refuse that, Go and OpenSSL do not`,
+    causes: [
+      {
+        id: 'ca-serves-itself',
+        detail:
+          'it was made by openssl req -x509, which makes a CA unless told otherwise; a leaf below that CA is needed, or -addext basicConstraints=CA:FALSE',
+        checks: (found) => [check(inspectCommand(found), 'a server certificate that is a CA')],
+      },
+    ],
+  },
+  {
+    id: 'revoked',
+    words: [
+      'certificate revoked',
+      'certificate has been revoked',
+      'tls: revoked certificate',
+      'received fatal alert: certificate revoked',
+      'CERT_REVOKED',
+      'SEC_ERROR_REVOKED_CERTIFICATE',
+      'invalid peer certificate: Revoked',
+    ],
+    means: 'the CA has called a certificate back, and this program looks',
+    causes: [
+      {
+        id: 'called-back',
+        detail:
+          'the certificate stands in a list (CRL) or an answer (OCSP) of its CA: it must be issued anew. Components of Kubernetes never look, and go on to accept it',
+        checks: (found) => [check(inspectCommand(found), 'the serial number and issuer to ask about')],
+      },
+    ],
+  },
+  {
+    id: 'revocation-unknown',
+    words: [
+      'unable to get certificate CRL',
+      'CRL has expired',
+      'CRL is expired',
+      'CRL is not yet valid',
+      'No OCSP response received',
+      'OCSP response has expired',
+      'failed to get OCSP response',
+      'ocsp: error from server',
+      'ocsp: error from server: unauthorized',
+      'CRYPT_E_NO_REVOCATION_CHECK',
+      'CRYPT_E_REVOCATION_OFFLINE',
+      'The revocation function was unable to check revocation',
+      'RevocationStatusUnknown',
+      'unknown revocation status',
+      'UnknownRevocationStatus',
+    ],
+    means: 'a program wants to know whether a certificate was called back (CRL, OCSP), and did not find out',
+    causes: [
+      {
+        id: 'list-missing-or-old',
+        detail:
+          'the list of the CA is missing, old or out of reach. CAs of Kubernetes have none and its components never look: that program asks for it by itself (openssl -crl_check, ssl_crl of nginx, Windows, curl --cert-status)',
+        checks: (found) => [
+          check(verifyCommand(found), 'TRUSTED: then nothing else is wrong with the certificate'),
         ],
       },
     ],
@@ -150,9 +220,10 @@ export const signatureRules: readonly Rule[] = [
       'Missing Subject Key Identifier',
       'CA cert does not include key usage extension',
       'Basic Constraints of CA cert not marked critical',
+      'UnsupportedCertVersion',
     ],
     means:
-      'Python 3.13 and newer, and OpenSSL with -x509_strict, ask for extensions that Go and other programs do without, and the chain lacks one',
+      'Python 3.13 and newer, OpenSSL with -x509_strict, and rustls ask for extensions (or X.509 version 3) that Go and other programs do without, and a certificate lacks them',
     causes: [
       {
         id: 'made-without-extensions',

@@ -2,10 +2,11 @@ import { spanText } from '../../inspection/spans.ts'
 import type { Found } from '../found.ts'
 import {
   certificateFileOf,
-  componentOf,
   forecastCommand,
   inspectCommand,
+  isAt,
   kubeconfigOf,
+  kubeletEvidence,
   nodeFolders,
   probeCommand,
   serverName,
@@ -51,7 +52,7 @@ const clockAhead: CauseRow = {
 
 const leafEnded: CauseRow = {
   id: 'server-certificate-ended',
-  holds: (found) => componentOf(found) !== 'kubelet',
+  holds: isAt('api-server', 'etcd', 'other', 'unknown'),
   detail:
     "the server's certificate was not renewed: kubeadm's last a year, and are renewed by kubeadm upgrade or by hand",
   checks: (found) => [
@@ -63,8 +64,29 @@ const leafEnded: CauseRow = {
   ],
 }
 
+const outsideEnded: CauseRow = {
+  id: 'certificate-outside-ended',
+  holds: isAt('outside'),
+  detail: ({ endpoints }) =>
+    `${endpoints[0] ?? 'that server'} is none of the cluster's: whoever runs it has to renew it, or a proxy which opens TLS on the way out shows one of its own that has ended`,
+  checks: (found) => [
+    check(inspectCommand(found), 'what is served, by whom it was issued, and whether others see the same'),
+  ],
+}
+
+const meshEnded: CauseRow = {
+  id: 'mesh-certificate-ended',
+  holds: isAt('mesh'),
+  detail:
+    "an issuer or root of the service mesh has ended (linkerd's trust anchor and issuer last a year unless others are given), or a proxy could not renew what it has",
+  checks: () => [
+    check('kcert inspect --cluster --only expired,expiring', 'Secrets and ConfigMaps of the mesh among them'),
+  ],
+}
+
 const oldStillServed: CauseRow = {
   id: 'renewed-but-not-served',
+  holds: isAt('api-server', 'etcd', 'kubelet', 'other', 'unknown'),
   detail: 'it was renewed on the disk, and the process still serves the old one',
   checks: (found) => [
     check(
@@ -80,6 +102,7 @@ const oldStillServed: CauseRow = {
 
 const caEnded: CauseRow = {
   id: 'ca-ended',
+  holds: isAt('api-server', 'etcd', 'other', 'unknown'),
   evidence: (found) => {
     const { files } = found
     return files.some((path) => /(?:^|\/)ca\.(?:crt|pem)$/.test(path))
@@ -95,8 +118,8 @@ const caEnded: CauseRow = {
 
 const kubeletServing: CauseRow = {
   id: 'kubelet-serving-ended',
-  holds: (found) => componentOf(found) === 'kubelet',
-  evidence: ({ endpoints }) => `${endpoints[0]} is the port of a kubelet`,
+  holds: isAt('kubelet'),
+  evidence: kubeletEvidence,
   detail: 'the next serving certificate of the kubelet waits to be approved: nobody does by itself',
   checks: (found) => [
     check(
@@ -120,7 +143,7 @@ const clientEnded: CauseRow = {
 
 const webhookEnded: CauseRow = {
   id: 'webhook-certificate-ended',
-  holds: (found) => componentOf(found) === 'in-cluster',
+  holds: isAt('in-cluster'),
   evidence: ({ webhook }) => (webhook === undefined ? undefined : `the webhook "${webhook}" is called`),
   detail:
     'the certificate in the Secret of a webhook or aggregated API has ended, or its pod has not read the new one',
@@ -136,6 +159,8 @@ const webhookEnded: CauseRow = {
 const serverEnded: readonly CauseRow[] = [
   webhookEnded,
   kubeletServing,
+  meshEnded,
+  outsideEnded,
   leafEnded,
   oldStillServed,
   caEnded,
@@ -181,6 +206,7 @@ export const timeRules: readonly Rule[] = [
     ...notYetValid,
     words: [
       'certificate is not yet valid',
+      'certificate is not valid yet',
       'CERT_NOT_YET_VALID',
       'CertificateNotYetValidException',
       'invalid peer certificate: NotValidYet',
@@ -189,7 +215,7 @@ export const timeRules: readonly Rule[] = [
   },
   {
     id: 'client-certificate-expired',
-    words: [combinedWords],
+    words: [combinedWords, 'client SSL certificate verify error: (10:certificate has expired'],
     holds: ({ side }) => side === 'server',
     means: (found) => `a server refuses a client whose certificate ${ended(found)}`,
     causes: [clientEnded, clockAhead],
@@ -208,6 +234,9 @@ export const timeRules: readonly Rule[] = [
       'certificate is expired',
       'invalid peer certificate: certificate expired',
       'errors in the certificate chain: NotTimeValid',
+      'certificate is NOT trusted. The certificate chain uses expired certificate',
+      'SEC_E_CERT_EXPIRED',
+      'not valid anymore. Expired on',
     ],
     means: (found) => `the certificate of ${serverName(found)}, or a CA above it, ${ended(found)}`,
     causes: serverEnded,
