@@ -60,6 +60,7 @@ export interface KubeObject {
 export interface Condition {
   readonly type: string
   readonly status: string
+  readonly message?: string
 }
 
 export interface KubeNode extends KubeObject {

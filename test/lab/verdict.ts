@@ -6,7 +6,7 @@ export interface Sample {
   readonly trust?: string
   readonly credential?: string
   readonly target?: string
-  /** ok, or the class of the failure: unauthorized, forbidden, http, untrusted, tls, refused, timeout, cut, error. */
+  /** ok, or the class of the failure: unauthorized, forbidden, http, untrusted, tls, refused, timeout, cut, starting, error. */
   readonly outcome: string
   readonly status?: number
   readonly ms: number

@@ -87,7 +87,9 @@ export class Watcher {
     }
     for (const { metadata, status } of found) {
       await this.sample({ kind: 'node', target: metadata.name }, async () => {
-        if (!isTrue(status.conditions, 'Ready')) throw new Error('the node is not Ready')
+        if (isTrue(status.conditions, 'Ready')) return
+        const ready = status.conditions?.find(({ type }) => type === 'Ready')
+        throw new Error(`the node is not Ready: ${ready?.message ?? 'nothing is said of it'}`)
       })
     }
   }
@@ -228,7 +230,15 @@ function request(): Promise<string> {
   return requestText
 }
 
+/**
+ * What a kubelet says of itself when it reports before its own first look at its containers is over. Its own cure for that
+ * (kubernetes 1.36, kubelet_node_status.go, fastNodeStatusUpdate) ends as soon as it finds the node Ready from before the restart.
+ */
+const startingKubelet =
+  /^the node is not Ready: .*(?:pleg has yet to be successful|status check may not have completed yet|CSINode is not yet initialized)/
+
 function outcomeOf(code: string, message: string): string {
+  if (startingKubelet.test(message)) return 'starting'
   if (/^HTTP 401/.test(message)) return 'unauthorized'
   if (/^HTTP /.test(message)) return 'http'
   if (code === 'ECONNREFUSED') return 'refused'
