@@ -7,9 +7,6 @@ export function tracesOf(pem: string, password?: string): string[] {
   const secrets = ['d', 'p', 'q', 'dp', 'dq', 'qi'].flatMap((name) =>
     jwk[name] ? [Buffer.from(jwk[name], 'base64url')] : [],
   )
-  const lines = pem.split('\n').filter((line) => line !== '' && !line.startsWith('-----'))
-  // The first line of a key in PKCS#8 has nothing secret before its 36th octet, and of RSA it is the public modulus.
-  const secretLines = lines.slice(keyObject!.asymmetricKeyType === 'rsa' ? 8 : 1)
   const pieces = secrets.flatMap((secret) => {
     const traces: string[] = []
     for (let at = 0; at + 12 <= secret.length; at += 4) {
@@ -30,5 +27,21 @@ export function tracesOf(pem: string, password?: string): string[] {
       )
     return traces
   })
-  return [...secretLines, ...pieces].filter((trace) => trace.length >= 12)
+  return [...linesWith(secrets, pem), ...pieces].filter((trace) => trace.length >= 12)
+}
+
+/** The base64 lines of a PEM text that hold octets of a secret. What else is in it is public, and may well be printed. */
+function linesWith(secrets: readonly Buffer[], pem: string): string[] {
+  const lines = pem.split('\n').filter((line) => line !== '' && !/^(?:-----|[\w-]+:)/.test(line))
+  // Encrypted, all behind the parameters is secret.
+  if (pem.includes('ENCRYPTED')) return lines.slice(1)
+  const der = Buffer.from(lines.join(''), 'base64')
+  const ranges = secrets.map((secret) => ({ from: der.indexOf(secret), length: secret.length }))
+  const octets = (line: string): number => Buffer.from(line, 'base64').length
+  let at = 0
+  return lines.filter((line) => {
+    const [from, to] = [at, at + octets(line)]
+    at = to
+    return ranges.some((range) => range.from >= 0 && range.from < to && from < range.from + range.length)
+  })
 }
