@@ -26,7 +26,8 @@ test('stopped behind any call that changes a file, or with an error in one, ever
   }
   await writers.close()
   expect(stops).toBeGreaterThan(400)
-})
+  // Some nine hundred runs of the program.
+}, 1_800_000)
 
 // strace counts each of them by itself.
 const calls = ['fchmod', 'pwrite64', 'fsync', 'rename', 'link', 'unlink']

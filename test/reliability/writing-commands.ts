@@ -206,7 +206,7 @@ const lines: readonly Line[] = [
     words: 'csr request',
     args: [
       ...['--user', 'ann', '--key-out', 'ann.key', '--out', 'ann.pem', '--kubeconfig-out', 'ann.conf'],
-      ...['--wait', '20s', ...cluster],
+      ...['--wait', '5m', ...cluster],
     ],
     files: ['ann.key', 'ann.csr', 'ann.pem', 'ann.conf'],
     pair: ['ann.pem', 'ann.key'],
