@@ -388,9 +388,9 @@ export function isRunning(argv: readonly string[]): boolean {
 }
 
 export async function until(claim: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 1_200; tries++) {
+  for (let tries = 0; tries < 4_800; tries++) {
     if (await claim()) return
     await wait(50)
   }
-  throw new Error('it did not become true within a minute')
+  throw new Error('it did not become true within four minutes')
 }

@@ -72,7 +72,7 @@ export function publicKey(path: string): string {
 }
 
 async function untilListening(port: number, child: ChildProcess, log: string): Promise<void> {
-  for (let tries = 0; tries < 1_000; tries++) {
+  for (let tries = 0; tries < 4_800; tries++) {
     if (child.exitCode !== null) throw new Error(`sshd ended: ${readFileSync(log, 'utf8')}`)
     const isOpen = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1')
