@@ -16,7 +16,7 @@ import {
   seenCertificate,
   signingDurationMs,
 } from '../kubelet/forecast.ts'
-import { nodeUserPrefix } from '../pki/kubelet.ts'
+import { nodeUserPrefix, strangerOf } from '../pki/kubelet.ts'
 import type { Clock } from '../system/clock.ts'
 import { readServed } from '../tls/served.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
@@ -141,11 +141,14 @@ async function factsOf(
   ])
   const own = (requests ?? []).filter((one) => one.node === name)
   const client = clientCertificate(own, endOf(metrics, 'client'))
-  const serving = served ?? servingByMetric(endOf(metrics, 'server'))
+  const byMetric =
+    served === undefined || served.stranger !== undefined
+      ? servingByMetric(endOf(metrics, 'server'))
+      : undefined
   return {
     name,
     configuration,
-    certificates: [client, serving].filter((one) => one !== undefined),
+    certificates: [client, served, byMetric].filter((one) => one !== undefined),
     pending: pendingOf(own, name),
     unread,
   }
@@ -216,7 +219,12 @@ async function servedBy(
   const place = hostPort(host, port)
   const { bytes } = await readServed({ name: `${metadata?.name} at ${place}`, host, port }, timeoutMs)
   const [leaf] = readCertificates(bytes)
-  return leaf && seenCertificate(leaf, { usage: 'serving', source: 'handshake', place })
+  if (leaf === undefined) return undefined
+  const stranger = strangerOf(leaf.subject, metadata?.name)
+  return {
+    ...seenCertificate(leaf, { usage: 'serving', source: 'handshake', place }),
+    ...(stranger === undefined ? {} : { stranger }),
+  }
 }
 
 async function controllerManagersOf({ objects }: Cluster): Promise<ControllerManagerFacts[]> {

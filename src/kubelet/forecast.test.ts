@@ -130,3 +130,61 @@ test('what could not be read is said, and what is not known counts as set', () =
   expect(certificateOf(facts).state).toBe('waiting')
   expect(findingsOf(facts)).toEqual(['not-read'])
 })
+
+const stranger = (state: Partial<SeenCertificate> = {}) =>
+  seen({
+    usage: 'serving',
+    source: 'handshake',
+    place: '192.0.2.7:10250',
+    stranger: { shown: 'CN=printer', isOfAnotherNode: false },
+    ...state,
+  })
+const known = { rotateCertificates: true, serverTlsBootstrap: true }
+const metric = seen({
+  usage: 'serving',
+  source: 'metric',
+  notBeforeMs: undefined,
+  notAfterMs: now.getTime() + 300 * day,
+})
+
+test.each([
+  ['nothing is known of its configuration', undefined, [stranger()], ['never'], ['not-the-kubelet']],
+  [
+    'and it has ended',
+    undefined,
+    [stranger({ notAfterMs: 1 })],
+    ['expired'],
+    ['expired!', 'not-the-kubelet'],
+  ],
+  ['a file is configured', { ...known, tlsCertFile: '/etc/tls.crt' }, [stranger(), metric], ['never'], []],
+  ['no file is configured', known, [stranger({ notAfterMs: 1 })], [], ['not-the-kubelet']],
+  ['no file, but the metric is known', known, [stranger(), metric], ['waiting'], ['not-the-kubelet']],
+  [
+    'it is of another node',
+    undefined,
+    [stranger({ stranger: { shown: 'CN=system:node:w2', isOfAnotherNode: true } })],
+    [],
+    ['not-the-kubelet'],
+  ],
+])('what answers shows no name of the kubelet: %s', (_, configuration, certificates, states, findings) => {
+  const facts = kubelet(certificates, { configuration })
+  const { nodes } = forecastOf([facts], [year], now)
+  expect(nodes[0]!.certificates.map(({ state }) => state)).toEqual(states)
+  expect(findingsOf(facts)).toEqual(findings)
+})
+
+test('that something else answers is said with the place, the name and the next command', () => {
+  const findings = (configuration: KubeletFacts['configuration']) =>
+    forecastOf([kubelet([stranger()], { configuration })], [year], now).findings
+  expect(findings(undefined)).toEqual([
+    {
+      id: 'not-the-kubelet',
+      node: 'w1',
+      isProblem: false,
+      detail:
+        'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers',
+      next: 'kcert kubelet doctor on w1: is the certificate that its kubelet has the one that kcert inspect 192.0.2.7:10250 shows?',
+    },
+  ])
+  expect(findings(known)[0]!.detail).toMatch(/: --tls-cert-file is not set there, so something else answers$/)
+})

@@ -1,6 +1,7 @@
+import { shellWord } from '../errors/shell-word.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { formatDuration, parseDuration } from '../pki/duration.ts'
-import { kubeletRotationWindow } from '../pki/kubelet.ts'
+import { kubeletRotationWindow, type Stranger, strangerText } from '../pki/kubelet.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { ForecastCertificate, ForecastFinding, ForecastNode, ForecastReport } from './forecast-report.ts'
@@ -31,6 +32,8 @@ export interface SeenCertificate {
   readonly notAfterMs: number
   readonly subject?: string
   readonly isSelfSigned: boolean
+  /** Of what answered at the node's address and shows no name of its kubelet. */
+  readonly stranger?: Stranger
 }
 
 export interface ControllerManagerFacts {
@@ -71,9 +74,8 @@ export function forecastOf(
 ): ForecastReport {
   const signingMs = Math.min(...controllerManagers.map((one) => one.clusterSigningDurationMs))
   const lifeMs = lifeOf(controllerManagers.length === 0 ? defaultSigningDurationMs : signingMs)
-  const nodes = kubelets
-    .map((facts) => nodeOf(facts, lifeMs, now))
-    .sort((one, other) => (one.name < other.name ? -1 : 1))
+  const sorted = [...kubelets].sort((one, other) => (one.name < other.name ? -1 : 1))
+  const nodes = sorted.map((facts) => nodeOf(facts, lifeMs, now))
   return {
     apiVersion: 'kcert/v1',
     kind: 'KubeletForecast',
@@ -85,7 +87,13 @@ export function forecastOf(
     })),
     findings: [
       ...durationFindings(controllerManagers),
-      ...nodes.flatMap((node) => nodeFindings(node, now)),
+      ...nodes.flatMap((node, index) => {
+        const stranger = strangerAt(sorted[index]!)
+        return [
+          ...nodeFindings(node, now, stranger),
+          ...(stranger === undefined ? [] : [strangerFinding(node, stranger)]),
+        ]
+      }),
       ...kubelets.flatMap(({ name, unread }) =>
         unread.map((detail) => ({ id: 'not-read', node: name, isProblem: false, detail })),
       ),
@@ -98,18 +106,59 @@ function lifeOf(signingDurationMs: number): number {
   return signingDurationMs < shortLifeMs ? signingDurationMs + backdateMs : signingDurationMs
 }
 
-function nodeOf(
-  { name, configuration, certificates, pending }: KubeletFacts,
-  lifeMs: number,
-  now: Date,
-): ForecastNode {
+interface Answered {
+  readonly certificate: SeenCertificate
+  readonly stranger: Stranger
+  /** False where it may be the kubelet all the same, with a file that its operator named. */
+  readonly isSure: boolean
+}
+
+/** Returns what something else seems to have shown in the kubelet's place; a file that is configured may have any name. */
+function strangerAt({ configuration, certificates }: KubeletFacts): Answered | undefined {
+  const certificate = certificates.find(({ stranger }) => stranger !== undefined)
+  if (certificate?.stranger === undefined || configuration?.tlsCertFile) return undefined
+  const isSure = configuration !== undefined || certificate.stranger.isOfAnotherNode
+  return { certificate, stranger: certificate.stranger, isSure }
+}
+
+/** What something else shows says nothing of the kubelet; without it the kubelet's own metric tells the end. */
+function ownCertificates(facts: KubeletFacts): readonly SeenCertificate[] {
+  const { certificates } = facts
+  if (strangerAt(facts)?.isSure) return certificates.filter(({ stranger }) => stranger === undefined)
+  const isServedSeen = certificates.some(({ stranger }) => stranger !== undefined)
+  return certificates.filter(
+    ({ usage, source }) => !(isServedSeen && usage === 'serving' && source === 'metric'),
+  )
+}
+
+function strangerFinding(
+  { name }: ForecastNode,
+  { certificate, stranger, isSure }: Answered,
+): ForecastFinding {
+  const { place = 'its address' } = certificate
+  const conclusion = stranger.isOfAnotherNode
+    ? 'something else answers'
+    : isSure
+      ? '--tls-cert-file is not set there, so something else answers'
+      : 'if --tls-cert-file is not set there, something else answers'
+  return {
+    id: 'not-the-kubelet',
+    node: name,
+    isProblem: false,
+    detail: `${strangerText(stranger, place)}: ${conclusion}`,
+    next: `kcert kubelet doctor on ${name}: is the certificate that its kubelet has the one that kcert inspect ${shellWord(place)} shows?`,
+  }
+}
+
+function nodeOf(facts: KubeletFacts, lifeMs: number, now: Date): ForecastNode {
+  const { name, configuration, pending } = facts
   const { rotateCertificates, serverTlsBootstrap, tlsCertFile } = configuration ?? {}
   return {
     name,
     ...(rotateCertificates === undefined ? {} : { rotateCertificates }),
     ...(serverTlsBootstrap === undefined ? {} : { serverTlsBootstrap }),
     ...(tlsCertFile ? { tlsCertFile } : {}),
-    certificates: certificates.map((seen) =>
+    certificates: ownCertificates(facts).map((seen) =>
       certificateOf(seen, isRenewed(seen, configuration), lifeMs, now),
     ),
     pending: [...pending],
@@ -118,10 +167,11 @@ function nodeOf(
 
 /** What is not known counts as set: who has a store of certificates has most likely asked for one. */
 function isRenewed(
-  { usage, isSelfSigned }: SeenCertificate,
+  { usage, isSelfSigned, stranger }: SeenCertificate,
   configuration: KubeletFacts['configuration'],
 ): boolean {
   if (usage === 'client') return configuration?.rotateCertificates !== false
+  if (stranger !== undefined) return false
   return !isSelfSigned && configuration?.serverTlsBootstrap !== false && !configuration?.tlsCertFile
 }
 
@@ -202,7 +252,7 @@ function durationFindings(controllerManagers: readonly ControllerManagerFacts[])
   ]
 }
 
-function nodeFindings(node: ForecastNode, now: Date): ForecastFinding[] {
+function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefined): ForecastFinding[] {
   const { name, rotateCertificates, serverTlsBootstrap, tlsCertFile, certificates, pending } = node
   const serving = certificates.find(({ usage }) => usage === 'serving')
   const found: ForecastFinding[] = certificates.flatMap((certificate) =>
@@ -217,7 +267,7 @@ function nodeFindings(node: ForecastNode, now: Date): ForecastFinding[] {
         'rotateCertificates is off: the kubelet cannot reach the API server once its client certificate has ended',
       next: 'set rotateCertificates: true in /var/lib/kubelet/config.yaml, and restart the kubelet',
     })
-  if (serverTlsBootstrap === true && serving === undefined)
+  if (serverTlsBootstrap === true && serving === undefined && stranger === undefined)
     found.push({
       id: 'no-serving-certificate',
       node: name,
@@ -227,7 +277,7 @@ function nodeFindings(node: ForecastNode, now: Date): ForecastFinding[] {
         ? 'kcert csr approve --policy kubelet-serving'
         : `kcert csr list --signer kubernetes.io/kubelet-serving`,
     })
-  if (serving?.isSelfSigned && !tlsCertFile)
+  if (serving?.isSelfSigned && !tlsCertFile && stranger === undefined)
     found.push({
       id: 'serving-self-signed',
       node: name,

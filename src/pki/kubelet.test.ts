@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isNodeIdentity, kubeletFile, kubeletRotationWindow } from './kubelet.ts'
+import { isNodeIdentity, kubeletFile, kubeletRotationWindow, strangerOf } from './kubelet.ts'
 
 describe('kubeletFile', () => {
   test.each([
@@ -39,4 +39,16 @@ test('a node is known by its common name and its group, both', () => {
   expect(isNodeIdentity('system:node:a', [])).toBe(false)
   expect(isNodeIdentity('a', ['system:nodes'])).toBe(false)
   expect(isNodeIdentity(undefined, ['system:nodes'])).toBe(false)
+})
+
+test.each([
+  ['system:node:w1', undefined],
+  ['w1@1795298400', undefined],
+  // A kubelet's own host name need not be the name of its Node.
+  ['ip-10-0-0-7@1795298400', undefined],
+  ['w1', { shown: 'CN=w1', isOfAnotherNode: false }],
+  ['someone@example.com', { shown: 'CN=someone@example.com', isOfAnotherNode: false }],
+  ['system:node:w2', { shown: 'CN=system:node:w2', isOfAnotherNode: true }],
+])('CN=%s at the address of node w1', (commonName, stranger) => {
+  expect(strangerOf({ commonName, text: `CN=${commonName}` }, 'w1')).toEqual(stranger)
 })

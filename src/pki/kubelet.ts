@@ -49,6 +49,36 @@ export function isNodeIdentity(commonName: string | undefined, organization: rea
   return (commonName?.startsWith(nodeUserPrefix) ?? false) && organization.includes(nodeGroup)
 }
 
+/** The subject that something showed at the address of a node's kubelet, and that is none of this kubelet's. */
+export interface Stranger {
+  readonly shown: string
+  /** The kubelet of another node; else no certificate that a kubelet makes or asks for, as that of --tls-cert-file may be. */
+  readonly isOfAnotherNode: boolean
+}
+
+/**
+ * Returns what speaks against the kubelet of this node in a certificate that was shown at its address, and undefined where nothing does: it
+ * asks the cluster for CN=system:node:NODE, and names itself HOST@TIMESTAMP in what it signs itself (pkg/kubelet/certificate/kubelet.go,
+ * cmd/kubelet/app/server.go). HOST need not be the name of the Node.
+ */
+export function strangerOf(
+  { commonName = '', text }: { readonly commonName?: string | undefined; readonly text: string },
+  node: string | undefined,
+): Stranger | undefined {
+  const isOfNodes = commonName.startsWith(nodeUserPrefix)
+  if (/^[^@]+@\d+$/.test(commonName) || (isOfNodes && (node ?? '') === '')) return undefined
+  if (commonName === `${nodeUserPrefix}${node}`) return undefined
+  return { shown: text || 'an empty name', isOfAnotherNode: isOfNodes }
+}
+
+/** Returns the beginning of what is said of it: "what answers at 192.0.2.7:10250 shows CN=printer, which is …". */
+export function strangerText({ shown, isOfAnotherNode }: Stranger, place: string): string {
+  const whose = isOfAnotherNode
+    ? "of another node's kubelet"
+    : 'no certificate that a kubelet makes or asks for'
+  return `what answers at ${place} shows ${shown}, which is ${whose}`
+}
+
 /**
  * Returns when a kubelet asks for the successor of a certificate: at a random point of 70–90 % of its life, chosen anew
  * at each start of the kubelet, so that nodes made together do not renew together.

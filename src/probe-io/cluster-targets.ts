@@ -122,6 +122,7 @@ export class ClusterSight {
       return {
         name: `kubelet ${name}`,
         kind: 'kubelet',
+        node: name,
         host,
         port: kubeletPort(node),
         expectedNames: [host],

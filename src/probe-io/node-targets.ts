@@ -222,6 +222,7 @@ async function kubelet(site: Site, running: Running, trust: Trust): Promise<Prob
     ...from(site, node, listeningOf(running.argv, configuration)),
     name: `kubelet ${node}`,
     kind: 'kubelet',
+    node,
     expectedNames: address === undefined ? [] : [address],
     anchors: anchorsFor(trust.cluster, trust.kubelets),
     isVerified,

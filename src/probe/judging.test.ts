@@ -79,6 +79,33 @@ test('where nobody verifies a server, what the CAs and names say is told and not
   expect([report.status, report.problems]).toEqual(['ok', []])
 })
 
+test.each([
+  ['asked of the cluster', { commonName: 'system:node:w1', organization: ['system:nodes'] }, []],
+  ['signed by itself', { commonName: 'w1@1795298400' }, []],
+  ['of a file, or of something else', { commonName: 'printer' }, ['which is no certificate that a kubelet']],
+  ['of another node', { commonName: 'system:node:w2' }, ["which is of another node's kubelet"]],
+  ['without a common name', { organization: ['Example'] }, ['shows O=Example, which']],
+])('whose certificate a kubelet shows: %s', (_, subject, said) => {
+  const of = serving({ subject })
+  const report = judged({ node: 'w1' }, { chain: [of.der] })
+  expect(report.status).toBe('ok')
+  expect(report.notes).toEqual(said.map((words) => expect.stringContaining(words)))
+  const given = { source: 'w1:/etc/tls.crt', certificate: Certificate.parse(of.der) }
+  expect(judged({ node: 'w1', given }, { chain: [of.der] }).notes).toEqual([])
+  expect(judged({ kind: 'server' }, { chain: [of.der] }).notes).toEqual([])
+})
+
+test('what is not the kubelet has no old certificate of the kubelet', () => {
+  const renewed = serving({ subject: { commonName: 'system:node:w1' }, notBefore: new Date('2026-06-01Z') })
+  const given = { source: 'csr/new', certificate: Certificate.parse(renewed.der) }
+  const stranger = serving({ subject: { commonName: 'printer' } })
+  const report = judged({ node: 'w1', given }, { chain: [stranger.der] })
+  expect([report.given?.state, codesOf(report)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
+  expect(report.notes).toEqual([
+    'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers, and nothing here is of the kubelet of w1; on that node kcert kubelet doctor shows what its kubelet has',
+  ])
+})
+
 test('a name that clients use and the leaf lacks is named', () => {
   const report = judged({ expectedNames: ['w1', 'w1.example.com'] })
   expect(report.problems).toMatchObject([

@@ -1,6 +1,7 @@
 import { hostPort } from '../errors/host-port.ts'
 import { shellWord } from '../errors/shell-word.ts'
 import { timeText } from '../inspection/spans.ts'
+import { strangerOf, strangerText } from '../pki/kubelet.ts'
 import type { LocatedCertificate } from '../verification/input.ts'
 import { verify } from '../verification/verification.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -30,7 +31,7 @@ export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointRe
   const names = target.expectedNames.map((name) => ({ name, matches: isValidForHost(served, name) }))
   const verdicts = target.anchors.map((anchor) => verdictOf(anchor, chain.certificates, at))
   const client = clientVerdict(target, seen)
-  const given = target.given && givenReport(target.given, served)
+  const given = target.given && givenReport(target, target.given, served)
   const outOfTime = timeProblems(served, at)
   const problems = [
     ...outOfTime,
@@ -42,6 +43,7 @@ export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointRe
   ]
   return {
     ...place,
+    notes: [...target.notes, ...strangerNotes(target, served)],
     ...timesOf(seen),
     chain: chain.certificates.map(({ certificate }) => servedReport(certificate)),
     names,
@@ -231,7 +233,26 @@ function nameProblems(target: Target, names: EndpointReport['names']): ProbeProb
   ]
 }
 
+/** Somebody else's certificate, unless it is of the name of that which the kubelet was given. */
+function strangerAt({ kind, node, given }: Target, { subject }: Certificate) {
+  if (kind !== 'kubelet' || given?.certificate?.subject.text === subject.text) return undefined
+  return strangerOf(subject, node)
+}
+
+/** Never a problem by itself: with --tls-cert-file a kubelet shows whatever name its operator chose. */
+function strangerNotes(target: Target, served: Certificate): string[] {
+  const stranger = strangerAt(target, served)
+  if (stranger === undefined) return []
+  const { node = 'that node', from } = target
+  const place = from === undefined ? addressOf(target) : `${addressOf(target)} on ${from}`
+  const unless = stranger.isOfAnotherNode ? '' : 'if --tls-cert-file is not set there, '
+  return [
+    `${strangerText(stranger, place)}: ${unless}something else answers, and nothing here is of the kubelet of ${node}; on that node kcert kubelet doctor shows what its kubelet has`,
+  ]
+}
+
 function givenReport(
+  target: Target,
   { source, certificate, besides = [], fault }: GivenCertificate,
   served: Certificate,
 ): GivenReport {
@@ -239,7 +260,8 @@ function givenReport(
   const isSame = [certificate, ...besides].some(
     ({ fingerprintSha256 }) => fingerprintSha256 === served.fingerprintSha256,
   )
-  const isNewer = certificate.notBefore.getTime() > served.notBefore.getTime()
+  const isNewer =
+    certificate.notBefore.getTime() > served.notBefore.getTime() && strangerAt(target, served) === undefined
   return {
     source,
     state: isSame ? 'served' : isNewer ? 'renewed-not-served' : 'other',

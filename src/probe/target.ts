@@ -54,6 +54,8 @@ export interface Target {
   readonly port: number
   /** The node that the connection begins at; undefined for this machine. */
   readonly from?: string
+  /** The node whose kubelet it is, where that is known. */
+  readonly node?: string
   /** Names that clients hold the certificate against. */
   readonly expectedNames: readonly string[]
   readonly anchors: readonly Anchor[]

@@ -129,13 +129,14 @@ test('where kubelets cannot be asked, that is said node by node, and the request
     {
       name: 'node-1',
       certificates: [
-        { source: 'handshake', place: `127.0.0.1:${server.port}`, renewal: { isEstimate: false } },
+        // It is no certificate of a kubelet, so that no kubelet renews it.
+        { source: 'handshake', place: `127.0.0.1:${server.port}`, state: 'never' },
       ],
       pending: [{ name: 'csr-waits', usage: 'serving' }],
     },
   ])
   expect(new Set(report.findings.map(({ id }) => id))).toEqual(
-    new Set(['controller-manager-not-seen', 'request-waits', 'not-read']),
+    new Set(['controller-manager-not-seen', 'request-waits', 'not-read', 'not-the-kubelet']),
   )
   expect(exit).toBe(0)
 })

@@ -136,3 +136,12 @@ test('API servers and kubelets are found by the API, and a kubelet that still se
     problems: [{ code: 'CERT_EXPIRED' }, { code: 'OLD_CERTIFICATE_SERVED' }],
   })
 })
+
+test("what is not the kubelet at a node's address is noted, as it may be the kubelet with a file of its operator's", async () => {
+  const { certificate: cert, key } = cluster.issue('printer', [], { usage: 'serverAuth', names })
+  putNode('node-1', await serving({ cert, key }))
+  const kubeconfig = cluster.writeKubeconfig(join(folderWith({}), 'admin.conf'))
+  const { stdout } = await kcertBeside(['probe', '--nodes', '--kubeconfig', kubeconfig])
+  expect(stdout).toMatch(/^note: what answers at 127\.0\.0\.1:\d+ shows CN=printer, which is no certificate/m)
+  expect(stdout).not.toContain('OLD_CERTIFICATE_SERVED')
+})
