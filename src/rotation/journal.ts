@@ -78,6 +78,7 @@ export function readJournal(text: string): readonly JournalEntry[] {
   return lines.map((line, index) => {
     const entry = entryOf(line, index)
     if (entry.previous !== previous) throw damaged(index, 'it does not follow from the line before')
+    if (!holdsOwnKeys(entry)) throw damaged(index, 'a public key in it is not that of its CA')
     previous = digestOf(line)
     return entry
   })
@@ -91,6 +92,18 @@ function entryOf(line: string, index: number): JournalEntry {
     // Said below.
   }
   throw damaged(index, 'it is no JSON object of a journal')
+}
+
+/** Nothing follows the last line, so no digest tells of damage in it. */
+function holdsOwnKeys(entry: JournalEntry): boolean {
+  if (entry.kind !== 'rotation') return true
+  return entry.changes.flatMap(({ oldCa, newCa }) => [oldCa, newCa]).every(hasOwnKey)
+}
+
+/** A key that an older kcert did not write down is no damage. */
+function hasOwnKey({ publicKey, spki }: CertificateRecord): boolean {
+  if (publicKey === undefined) return true
+  return typeof publicKey === 'string' && hash('sha256', Buffer.from(publicKey, 'base64'), 'hex') === spki
 }
 
 function damaged(index: number, why: string): KcertError {

@@ -175,6 +175,8 @@ export class Rotation {
       if (round === 1) {
         this.around.emit({ kind: 'phase-begun', phase: number, title, gaps: gaps.length })
         if (!(await this.around.confirm(plan, { seen, target }))) return 'declined'
+        // Before phase 12 takes away the files that say it.
+        await this.remember(target)
         await this.journal.record({ kind: 'phase', phase: number, event: 'begun' })
       }
       await this.performAll(plan.steps)

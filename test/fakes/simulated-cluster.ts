@@ -215,7 +215,8 @@ export class SimulatedCluster {
   // --- certificates
 
   makeCa(name: string, withIdentifiers: boolean): CertificateRecord {
-    const spki = hashOf(`key of ${name} ${this.serial++}`)
+    const key = `key of ${name} ${this.serial++}`
+    const spki = hashOf(key)
     const digest = hashOf(`${name} ${spki}`)
     const ids = withIdentifiers ? { subjectKeyId: spki.slice(0, 8), authorityKeyId: spki.slice(0, 8) } : {}
     return this.know({
@@ -223,6 +224,7 @@ export class SimulatedCluster {
       subject: `CN=${name}`,
       issuer: `CN=${name}`,
       spki,
+      publicKey: Buffer.from(key).toString('base64'),
       signedBy: spki,
       isCa: true,
       notBeforeMs: this.time.nowMs - 300_000,
@@ -235,7 +237,7 @@ export class SimulatedCluster {
     const digest = hashOf(`leaf ${subject} ${this.serial++}`)
     const spki = key ?? hashOf(`key ${digest}`)
     const blank = { ...ca, subject: `CN=${subject}`, spki, isCa: false }
-    const { subjectKeyId: _, ...leaf } = reissuedRecord(blank, ca, digest)
+    const { subjectKeyId: _, publicKey: __, ...leaf } = reissuedRecord(blank, ca, digest)
     return this.know(leaf)
   }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { KcertError } from '../../src/errors/kcert-error.ts'
-import { readJournal } from '../../src/rotation/journal.ts'
+import { changesIn, readJournal } from '../../src/rotation/journal.ts'
 import { allPhases, Killed, Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
@@ -197,5 +197,20 @@ test('a lost journal costs proofs, not the rotation', async () => {
   scene.journal.text = ''
   await scene.runAll(1, 12)
   expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test("phase 12 alone adds the old CA's public key to the journal of a kcert that wrote none", async () => {
+  const scene = new Scene(small)
+  const { cluster, journal } = scene
+  const { publicKey, ...without } = cluster.oldCa
+  cluster.know(without)
+  await scene.runAll(1, 11)
+  const keyInJournal = () =>
+    changesIn(readJournal(journal.text)).find(({ ca }) => ca === 'cluster')?.oldCa.publicKey
+  expect(keyInJournal()).toBeUndefined()
+  cluster.know({ ...without, publicKey: publicKey! })
+  await scene.runAll(12, 12)
+  expect(keyInJournal()).toBe(publicKey)
   expect(scene.remainsOfOldCa()).toEqual([])
 })

@@ -1,0 +1,43 @@
+import { hash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { CertificateRecord } from './certificate-record.ts'
+import { changesIn, type JournalRecord, journalLine, readJournal } from './journal.ts'
+
+// What a journal holds of CAs, as it is read again.
+
+const key = Buffer.from('a public key')
+const ca: CertificateRecord = {
+  digest: 'a'.repeat(64),
+  subject: 'CN=kubernetes',
+  issuer: 'CN=kubernetes',
+  spki: hash('sha256', key, 'hex'),
+  isCa: true,
+  notBeforeMs: 0,
+  notAfterMs: 1,
+}
+const journalWith = (oldCa: unknown): string => {
+  const record = { kind: 'rotation', changes: [{ ca: 'cluster', oldCa, newCa: ca }] } as JournalRecord
+  return `${journalLine(record, 0, undefined)}\n`
+}
+
+test('a CA is read with its public key, and without one as kcert once wrote it', () => {
+  const whole = { ...ca, publicKey: key.toString('base64') }
+  for (const oldCa of [whole, ca]) expect(changesIn(readJournal(journalWith(oldCa)))[0]!.oldCa).toEqual(oldCa)
+})
+
+test.each([
+  ['of another key', Buffer.from('another').toString('base64')],
+  ['that was cut', key.subarray(1).toString('base64')],
+  ['that is empty', ''],
+  ['that is no text', 5],
+  ['that is null', null],
+])('a public key %s is called damage, with what to do', (_, publicKey) => {
+  expect(() => readJournal(journalWith({ ...ca, publicKey }))).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_JOURNAL_DAMAGED',
+      message: 'line 1 of the journal',
+      why: 'a public key in it is not that of its CA',
+      next: expect.stringContaining('move it away'),
+    }),
+  )
+})
