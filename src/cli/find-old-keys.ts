@@ -35,7 +35,7 @@ const nodesAtOnce = 16
 /** Returns the files with keys of these CAs on these nodes, the encrypted keys, and which nodes could not be asked. */
 export async function findOldKeys(
   oldKeys: OldKeyFiles,
-  seen: Seen<'components'>,
+  seen: Seen<'components' | 'kubelets'>,
   nodes: readonly string[],
   olds: readonly { readonly ca: string; readonly spki: string }[],
 ): Promise<OldKeys> {

@@ -51,7 +51,7 @@ export async function retireOldKeys(
 ): Promise<{ readonly report: RotationOldKeys; readonly exit: ExitCode }> {
   const journal = await JournalWriter.open(file, pace)
   const olds = oldCasOf(journal.history, command)
-  const seen = await observer.observe(['nodes', 'components', 'files'])
+  const seen = await observer.observe(['nodes', 'components', 'kubelets', 'files'])
   checkNotInUse(seen, olds)
   const names = seen.nodes.map(({ name }) => name)
   const found = await findOldKeys(oldKeys, seen, names, olds)

@@ -7,8 +7,9 @@ import { writePem } from '../x509/pem.ts'
 import type { Certificates } from './certificates.ts'
 import type { FileReading } from './file-reading.ts'
 
-// Keys in kcert's own folders on the nodes, and encrypted ones beside CAs, of which only the place is told. A file is overwritten where it lies before its name goes: a rename alone would leave
-// its bytes on the disk. What disks and file systems keep beside it (journals, snapshots, spare cells) is out of reach from here.
+// Keys in kcert's own folders on the nodes, and encrypted ones beside CAs, of which only the place is told. A file is overwritten
+// where it lies before its name goes: a rename alone would leave its bytes on the disk. What disks and file systems keep beside it
+// (journals, snapshots, spare cells) is out of reach from here.
 
 /** No key of a CA is larger, with certificates beside it in the file. */
 const largestBytes = 64 * 1024
@@ -33,9 +34,12 @@ export class SiteOldKeyFiles implements OldKeyFiles {
     spkis: ReadonlySet<string>,
   ): Promise<FoundKeys> {
     const node = this.nodeNamed(name)
-    const below = await Promise.all(folders.map((folder) => filesBelow(node, folder)))
+    const [beside, ...below] = await Promise.all([
+      smallFiles(node, besideCas),
+      ...folders.map((folder) => filesBelow(node, folder)),
+    ])
     const own = new Set(below.flat())
-    const files = await node.readFiles([...own.union(new Set(besideCas))], { largestBytes })
+    const files = await node.readFiles([...own.union(new Set(beside))], { largestBytes })
     const keys: KeyFile[] = []
     const encrypted: string[] = []
     for (const file of files) {
@@ -121,6 +125,12 @@ async function filesBelow(node: NodeAccess, folder: string): Promise<string[]> {
     if (kind === 'file' && sizeBytes > 0 && sizeBytes <= largestBytes) found.push(path)
   }
   return found
+}
+
+/** Leaves out what is too large for a key: where a CA's file has no ending, it is a bundle of CAs itself. */
+async function smallFiles(node: NodeAccess, paths: readonly string[]): Promise<string[]> {
+  const files = await node.statFiles(paths)
+  return files.flatMap((file) => (file.found === 'file' && file.sizeBytes > largestBytes ? [] : [file.path]))
 }
 
 /** Stopped between overwriting and removing: nothing of kcert's is a file of zeros. */

@@ -30,7 +30,7 @@ export interface KeyFile {
 export interface KeyPlaces {
   /** kcert's own, with all that is below them. */
   readonly folders: readonly string[]
-  /** Paths of keys beside the CAs of components; one of these is in use unless it is encrypted. */
+  /** Paths of keys beside the CAs of components and kubelets; one of these is in use unless it is encrypted. */
   readonly besideCas: readonly string[]
 }
 
@@ -129,12 +129,17 @@ function spkisIn(
 }
 
 /** Returns where an old CA's key may lie on a node. */
-export function keyPlaces(seen: Seen<'components'>, node: string): KeyPlaces {
+export function keyPlaces(seen: Seen<'components' | 'kubelets'>, node: string): KeyPlaces {
   const components = onNode(seen.components, node)
   const hasApi = components.some(({ name }) => name === 'kube-apiserver')
   return {
     folders: hasApi ? [ownFolder, folderOn(seen, node)] : [ownFolder],
-    besideCas: [...new Set(components.flatMap((component) => caPathsOf(component).keys))],
+    besideCas: [
+      ...new Set([
+        ...components.flatMap((component) => caPathsOf(component).keys),
+        ...onNode(seen.kubelets, node).map(({ clientCaFile }) => keyBeside(clientCaFile)),
+      ]),
+    ],
   }
 }
 

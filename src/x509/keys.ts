@@ -85,14 +85,32 @@ export function readPrivateKey(input: PemBlock | Uint8Array, password?: string):
     : readByFormat(format, input.der, password)
 }
 
-/** True when a PEM file holds a private key that only a password opens, whatever its cipher is. */
+/** True when a file, PEM or DER, holds a private key that only a password opens, whatever its cipher is. */
 export function holdsEncryptedKey(bytes: Uint8Array): boolean {
-  if (!looksLikePem(bytes)) return false
+  if (!looksLikePem(bytes)) return isEncryptedPkcs8(bytes)
   return readPem(bytes).blocks.some(
     (block) =>
       isPrivateKeyLabel(block.label) &&
       (privateLabels[block.label] === 'encrypted PKCS#8' || isLegacyEncrypted(block)),
   )
+}
+
+/** By its form alone: EncryptedPrivateKeyInfo (RFC 5958 section 3). */
+function isEncryptedPkcs8(der: Uint8Array): boolean {
+  try {
+    const reader = new DerReader(der, 'encrypted private key')
+    const outer = reader.enter(tags.sequence, '')
+    const algorithm = reader.enter(tags.sequence, 'encryptionAlgorithm')
+    reader.oid('encryptionAlgorithm')
+    if (!reader.atEnd) reader.next('parameters')
+    reader.leave(algorithm)
+    reader.read(tags.octetString, 'encryptedData')
+    reader.leave(outer)
+    reader.finish('after the key')
+    return true
+  } catch {
+    return false
+  }
 }
 
 function isLegacyEncrypted({ headers }: PemBlock): boolean {

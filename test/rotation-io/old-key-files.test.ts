@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import {
   existsSync,
   linkSync,
@@ -69,11 +69,16 @@ test('found by its key, in every folder below and in whatever encoding; no other
   expect(keys.map(({ path }) => path).sort()).toEqual([at('a'), join(folder, 'left.key')].sort())
 })
 
-test("an encrypted key is named, in kcert's folders and beside a CA, in both forms of PEM; a plain one beside a CA is not", async () => {
+test("an encrypted key is named, in kcert's folders and beside a CA, in both forms of PEM and in DER; a plain one beside a CA is not", async () => {
   const sealed = { cipher: 'aes-256-cbc', passphrase: 'geheim', format: 'pem' } as const
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const beside = (name: string) => join(root, `${name}-${count}.key`)
   writeFileSync(at('a'), privateKey.export({ ...sealed, type: 'pkcs8' }))
+  writeFileSync(at('b'), privateKey.export({ ...sealed, format: 'der', type: 'pkcs8' }))
+  // A cipher that nobody opens here: PBES1 with single DES.
+  const byDes = '3020301a06092a864886f70d010503300d040800112233445566770201010402ffff'
+  writeFileSync(at('c'), Buffer.from(byDes, 'hex'))
+  writeFileSync(join(folder, 'spki'), createPublicKey(privateKey).export({ format: 'der', type: 'spki' }))
   writeFileSync(join(folder, 'ca.key'), privateKey.export({ ...sealed, type: 'pkcs1' }))
   writeFileSync(beside('ca'), privateKey.export({ ...sealed, type: 'pkcs1' }))
   writeFileSync(beside('front-proxy-ca'), old)
@@ -83,7 +88,16 @@ test("an encrypted key is named, in kcert's folders and beside a CA, in both for
     wanted,
   )
   expect(keys).toEqual([])
-  expect([...encrypted].sort()).toEqual([at('a'), join(folder, 'ca.key'), beside('ca')].sort())
+  const places = [at('a'), at('b'), at('c'), join(folder, 'ca.key'), beside('ca')]
+  expect([...encrypted].sort()).toEqual(places.sort())
+})
+
+test('a file beside a CA that is too large for a key holds nothing up', async () => {
+  writeFileSync(at('a'), old)
+  const large = join(root, `bundle-${count}`)
+  writeFileSync(large, ' '.repeat(100_000))
+  const { keys, encrypted } = await filesOn().find('here', { folders: [folder], besideCas: [large] }, wanted)
+  expect([keys.map(({ path }) => path), encrypted]).toEqual([[at('a')], []])
 })
 
 test('destroyed: the very bytes on the disk are zeros before the name goes', async () => {

@@ -294,6 +294,15 @@ test("an encrypted key that may be the old CA's is named, left as it is, and exi
   )
 })
 
+test("beside a worker's kubelet's CA an encrypted key is named too", async () => {
+  scene.cluster.write('w1', '/etc/kubernetes/pki/ca.key', '-----BEGIN ENCRYPTED PRIVATE KEY-----', 0o600)
+  const { report, exit } = await retire()
+  expect([report.outcome, exit]).toEqual(['incomplete', exitCodes.no])
+  expect(report.encrypted.map(({ node, path }) => `${node}:${path}`)).toEqual([
+    'w1:/etc/kubernetes/pki/ca.key',
+  ])
+})
+
 test('before phase 12 holds, and without a journal, it is refused', async () => {
   const until11 = ended.journal.slice(0, ended.journal.lastIndexOf('{"time"'))
   const early = new SimulatedJournal()
