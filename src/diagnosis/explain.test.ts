@@ -663,6 +663,31 @@ test('secrets of a pasted text are not shown again', () => {
   ).not.toContain('hunter2')
 })
 
+test.each([
+  ['err="Unauthorized" when it should register node with the API server, node="w1"', 'w1'],
+  ['"Unable to register node with API server" err="Unauthorized" node="w1"', 'w1'],
+  ['Unable to register node with API server: Unauthorized', undefined],
+  ['error: Unauthorized, node w1', 'w1'],
+])('the node is the name, and no word that follows "node": %s', (text, node) => {
+  expect(explain(text).errors[0]?.found.node).toBe(node)
+})
+
+test('a name that is an address is asked for as one', () => {
+  expect(commandsOf('No subject alternative names present https://10.0.0.5:6443/api')).toContainEqual(
+    expect.stringMatching(/^kcert csr create --cn 10\.0\.0\.5 --ip 10\.0\.0\.5 /),
+  )
+})
+
+test.each([
+  ['10.0.0.2:10250', '/var/lib/kubelet/pki/kubelet-server-current.pem'],
+  ['10.0.0.2:2379', '/etc/kubernetes/pki/etcd/server.crt'],
+  ['10.0.0.2:6443', '/etc/kubernetes/pki/apiserver.crt'],
+])('whether %s was renewed and serves the old one is asked of its own file', (endpoint, file) => {
+  const text = `Get "https://${endpoint}/": x509: certificate has expired or is not yet valid: current time 2026-11-22T11:38:43Z is after 2026-11-20T23:59:59Z`
+  const inspected = commandsOf(text).filter((command) => /^kcert inspect \/\S+\.(?:crt|pem)$/.test(command))
+  expect(inspected).toEqual([`kcert inspect ${file}`])
+})
+
 describe('every command that is advised exists', () => {
   interface CachedFlag {
     readonly name: string

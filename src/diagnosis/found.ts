@@ -91,7 +91,7 @@ const webhook = new RegExp(String.raw`(?:calling|call) webhook \\?"(${kubernetes
 const apiGroup =
   /\/apis\/([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,6})\/v\d|\bv\d[a-z0-9]{0,12}\.([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,6})\b/
 const node = new RegExp(
-  String.raw`\b(?:node|nodeName|node_name)[ =:]{1,2}\\?["']?(${kubernetesName})|system:node:(${kubernetesName})`,
+  String.raw`\b(?:node|nodeName|node_name)(?:[=:] ?| (?!(?:with|is|was|has|not|and|to|for|from|in|on|of|by|at|or)\b))\\?["']?(${kubernetesName})|system:node:(${kubernetesName})`,
 )
 const user = /[Uu]ser \\?"([A-Za-z0-9:@._-]{1,253})\\?"/
 const tokenId = /token ID \\?"([a-z0-9]{6})\\?"/

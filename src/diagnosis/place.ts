@@ -99,6 +99,18 @@ export function certificateFileOf({ files }: Found): string | undefined {
   return named === undefined ? undefined : shellPath(named)
 }
 
+/** Returns the file in which the server of the text has its certificate, as kubeadm and kubelets name it. */
+export function servingFileOf(found: Found): string {
+  switch (componentOf(found)) {
+    case 'kubelet':
+      return '/var/lib/kubelet/pki/kubelet-server-current.pem'
+    case 'etcd':
+      return '/etc/kubernetes/pki/etcd/server.crt'
+    default:
+      return '/etc/kubernetes/pki/apiserver.crt'
+  }
+}
+
 /** Returns the folders in which kubeadm and kubelets keep theirs. */
 export const nodeFolders = '/etc/kubernetes /var/lib/kubelet/pki'
 

@@ -42,7 +42,7 @@ const notRead: Omit<Rule, 'words'> = {
           'the CAs without a key; another control plane may have it',
         ),
         check(
-          'kcert csr create --kubeadm all --cert-dir requests --kubeconfig-dir requests',
+          'kcert csr create --kubeadm all --node-name NODE --advertise-address ADDRESS --cert-dir requests --kubeconfig-dir requests',
           'makes a request for every certificate of kubeadm, for whoever holds the key',
         ),
       ],

@@ -7,6 +7,7 @@ import {
   hostOf,
   inspectCommand,
   isAt,
+  kubeconfigOf,
   kubeletEvidence,
   serverName,
 } from '../place.ts'
@@ -29,6 +30,12 @@ function probeByName(found: Found): string {
   if (componentOf(found) === 'in-cluster') return 'kcert probe --webhooks'
   if (found.endpoints.length === 0 || name === undefined) return 'kcert probe --api-servers'
   return `kcert probe ${shellWord(found.endpoints[0]!)} --name ${shellWord(name)}`
+}
+
+/** Returns the command that makes a request with this name where clients look for it. */
+function requestFor(name: string): string {
+  const flag = /^\d+(?:\.\d+){3}$|:/.test(name) ? '--ip' : '--dns'
+  return `kcert csr create --cn ${shellWord(name)} ${flag} ${shellWord(name)} --key-out server-key.pem --out server.csr`
 }
 
 const isKubernetesName = (name: string): boolean => /^kubernetes(?:\.default(?:\.svc.*)?)?$/.test(name)
@@ -96,10 +103,10 @@ const wrongName: CauseRow = {
     const [endpoint] = found.endpoints
     const better = found.certificateNames.find((name) => !name.startsWith('*'))
     return endpoint === undefined || better === undefined
-      ? [check('kcert inspect ~/.kube/config', 'which server the kubeconfig names')]
+      ? [check(`kcert inspect ${kubeconfigOf(found)}`, 'which server the kubeconfig names')]
       : [
           check(
-            `kcert verify ${shellWord(endpoint)} --roots ~/.kube/config --name ${shellWord(better)}`,
+            `kcert verify ${shellWord(endpoint)} --roots ${kubeconfigOf(found)} --name ${shellWord(better)}`,
             'TRUSTED by that name',
           ),
         ]
@@ -228,10 +235,7 @@ export const nameRules: readonly Rule[] = [
         detail: 'it was made without subject alternative names, mostly by openssl req without -addext',
         checks: (found) => [
           check(inspectCommand(found), 'SAN_MISSING'),
-          check(
-            `kcert csr create --cn ${shellWord(nameOf(found) ?? 'NAME')} --dns ${shellWord(nameOf(found) ?? 'NAME')} --key-out server-key.pem --out server.csr`,
-            'a request that has the name where clients look',
-          ),
+          check(requestFor(nameOf(found) ?? 'NAME'), 'a request that has the name where clients look'),
         ],
       },
       otherServer,

@@ -148,7 +148,7 @@ export const kubeletSelfSigned: CauseRow = {
   ],
 }
 
-const noKubelet: CauseRow = {
+export const noKubelet: CauseRow = {
   id: 'not-the-kubelet',
   holds: isAt('kubelet'),
   detail:

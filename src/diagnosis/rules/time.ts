@@ -10,6 +10,7 @@ import {
   nodeFolders,
   probeCommand,
   serverName,
+  servingFileOf,
 } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
 
@@ -94,7 +95,7 @@ const oldStillServed: CauseRow = {
       'OLD_CERTIFICATE_SERVED: the file on the node is newer than what is served',
     ),
     check(
-      `kcert inspect ${certificateFileOf(found) ?? '/etc/kubernetes/pki/apiserver.crt'}`,
+      `kcert inspect ${certificateFileOf(found) ?? servingFileOf(found)}`,
       'a certificate that is in its time, where what is served is not',
     ),
   ],

@@ -1,11 +1,12 @@
 import { inspectCommand, isAt, probeCommand, serverName, verifyCommand } from '../place.ts'
-import { check, type Rule } from '../rule.ts'
+import { type CauseRow, check, type Rule } from '../rule.ts'
 import {
   clientOfAnotherCa,
   intermediateMissing,
   kubeletSelfSigned,
   meshCa,
   noCa,
+  noKubelet,
   otherCa,
   privateCa,
   proxyBetween,
@@ -13,6 +14,17 @@ import {
   serverChain,
   staleCaBundle,
 } from './server-chain.ts'
+
+/** As k8s.io/client-go/util/cert makes it: a leaf, and a CA for this leaf alone. */
+const madeForItself: CauseRow = {
+  id: 'default-certificate',
+  holds: isAt('in-cluster', 'other', 'unknown'),
+  detail:
+    'the server made a CA and a certificate for itself because it was given none: metrics-server or another aggregated API with --cert-dir, kube-controller-manager or kube-scheduler without --tls-cert-file',
+  checks: (found) => [
+    check(inspectCommand(found), 'a subject such as localhost@1700000000 below localhost-ca@1700000000'),
+  ],
+}
 
 // A chain that leads to no CA that the one who looks at it trusts.
 
@@ -75,10 +87,13 @@ export const trustRules: readonly Rule[] = [
     ],
     means: (found) => `${serverName(found)} sends its root CA along, and the client does not trust that root`,
     causes: [
+      // A kubelet sends the CA along that it made for this one certificate.
+      kubeletSelfSigned,
       { ...noCa, holds: (found) => !isAt('outside', 'mesh')(found) },
       privateCa,
       meshCa,
       otherCa,
+      madeForItself,
       proxyBetween,
       readBeforeRotation,
     ],
@@ -95,11 +110,13 @@ export const trustRules: readonly Rule[] = [
       `the certificate of ${serverName(found)} is signed by itself, and the client does not trust just that one`,
     causes: [
       kubeletSelfSigned,
+      // What a kubelet signs for itself is below a CA of its own; alone it is seldom a kubelet's.
+      noKubelet,
       {
         id: 'default-certificate',
         holds: (found) => !isAt('kubelet', 'outside')(found),
         detail:
-          "the server made a certificate for itself because it was given none: an ingress controller's default, a webhook or metrics-server with --cert-dir, kube-controller-manager or kube-scheduler",
+          "the server made a certificate for itself because it was given none: an ingress controller's default, a webhook",
         checks: (found) => [check(inspectCommand(found), 'one certificate, its subject equal to its issuer')],
       },
       privateCa,
