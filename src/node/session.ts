@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeCall } from '../pki/node-access.ts'
+import { killGroup } from '../system/process-group.ts'
 import { bootstrap, nodeScript } from './node-script.ts'
 import { type Answer, AnswerReader, BrokenAnswer, readRecords } from './protocol.ts'
 import type { Transport } from './transport.ts'
@@ -123,7 +124,8 @@ export class Session {
   /** Ends the shell, and waits until it is gone. */
   async close(): Promise<void> {
     this.abandon()
-    const patience = setTimeout(() => this.child.kill('SIGKILL'), endingMs)
+    // What it started on this machine is of its group, and is killed with it when it does not end by itself.
+    const patience = setTimeout(() => killGroup(this.child), endingMs)
     await this.exited
     clearTimeout(patience)
     this.child.stdout.destroy()
@@ -149,7 +151,7 @@ export class Session {
     const stop = (error: Error): void => {
       answered.reject(error)
       this.abandon()
-      const patience = setTimeout(() => this.child.kill('SIGKILL'), endingMs)
+      const patience = setTimeout(() => killGroup(this.child), endingMs)
       void this.exited.then(() => clearTimeout(patience))
     }
     const timer = setTimeout(() => stop(this.timedOut(timeoutMs)), timeoutMs)

@@ -202,6 +202,21 @@ describe('a node that cannot be used', () => {
     await until(() => !isRunning(['sleep', seconds]))
   })
 
+  test('what a shell that stands still had started is ended all the same', async () => {
+    const seconds = `9${process.pid}`
+    const told = join(folder, 'standing-still')
+    const node = nodeBy(commandTransport(['sh', '-c', `echo $$ >${told}; exec "$@"`, 'sh']))
+    const controller = new AbortController()
+    const running = node.run(['sh', '-c', `sleep ${seconds} & wait`], { signal: controller.signal })
+    const failed = expect(running).rejects.toMatchObject({ name: 'AbortError' })
+    await until(() => isRunning(['sleep', seconds]))
+    process.kill(Number(readFileSync(told, 'utf8')), 'SIGSTOP')
+    controller.abort()
+    await failed
+    await until(() => !isRunning(['sleep', seconds]))
+    await node.close()
+  })
+
   test('a node without base64 and openssl lacks base64, and is told so', async () => {
     const bin = join(folder, 'few-tools')
     mkdirSync(bin)
