@@ -1,3 +1,4 @@
+import pMap from 'p-map'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ApiObject } from '../../src/cluster/api-client.ts'
 import type { Cluster } from '../../src/cluster/cluster.ts'
@@ -75,14 +76,12 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
     test('a list of more than a page is whole', async () => {
       const label = newName('page')
       const count = 510
-      const wishes = Array.from({ length: count }, () =>
-        cluster.objects.create(configMaps, newMap({}, { [label]: 'yes' })),
-      )
-      await Promise.all(wishes)
+      const wishes = Array.from({ length: count }, () => newMap({}, { [label]: 'yes' }))
+      await pMap(wishes, (wish) => cluster.objects.create(configMaps, wish), { concurrency: 16 })
       const found = await gather(cluster.objects.list(configMaps, { labelSelector: `${label}=yes` }))
       expect(new Set(found.map((one) => (one as Map).metadata.name)).size).toBe(count)
       expect(found[0]).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap' })
-      await Promise.all(found.map((one) => cluster.objects.delete(at(one as Map))))
+      await pMap(found, (one) => cluster.objects.delete(at(one as Map)), { concurrency: 16 })
     })
 
     test('a watch gives what is there, and changes by others', async () => {

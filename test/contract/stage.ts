@@ -34,7 +34,7 @@ export interface Stage {
 }
 
 /** Opens a cluster with a kubeconfig file; nothing of this machine's environment counts. */
-export function openWith(file: string, requestTimeoutMs = 20_000): Promise<Cluster> {
+export function openWith(file: string, requestTimeoutMs = 120_000): Promise<Cluster> {
   return openCluster({
     files: [file],
     filesMustExist: true,

@@ -30,7 +30,7 @@ describeOnCluster('approval', () => {
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     folder = mkdtempSync(join(tmpdir(), 'kcert-approval-'))
-    connection = await openWith(cluster.kubeconfig, 60_000)
+    connection = await openWith(cluster.kubeconfig)
   })
   afterAll(async () => {
     connection?.close()

@@ -36,7 +36,7 @@ describeOnCluster('API faults', () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     folder = mkdtempSync(join(tmpdir(), 'kcert-faults-'))
     proxy = await startFaultyProxy(cluster.kubeconfig, cluster.spec.keys)
-    connection = await openWith(cluster.kubeconfig, 60_000)
+    connection = await openWith(cluster.kubeconfig)
     const made = [
       await kcertBeside(['key', 'generate', '--out', at('key.pem')]),
       await kcertBeside(['ca', 'init', '--cn', 'x', '--out', at('ca.pem'), '--key-out', at('ca-key.pem')]),

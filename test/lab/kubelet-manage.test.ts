@@ -36,7 +36,7 @@ describeOnCluster('kubelet manage and forecast', () => {
 
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
-    connection = await openWith(cluster.kubeconfig, 60_000)
+    connection = await openWith(cluster.kubeconfig)
     // Nobody approves kubelets' serving requests on a cluster of kubeadm's.
     approver = setInterval(() => void approveServing(connection).catch(() => {}), 500)
   })
