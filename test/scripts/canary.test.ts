@@ -391,7 +391,7 @@ test.each(Object.keys(manifest.commands))(
       expect(leaksIn(readFileSync(join(entry.parentPath, entry.name), 'latin1')), entry.name).toEqual([])
     }
   },
-  300_000,
+  1_800_000,
 )
 
 test('a command that is run after a renewal has no secret in its arguments and its environment', async () => {

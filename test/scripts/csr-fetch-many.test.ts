@@ -92,7 +92,7 @@ test('when the API server fails in the middle nothing is written, and the next r
   expect(existsSync(folder)).toBe(false)
   server.faults.clear()
   expect(outcomesOf(await run(args))).toEqual({ a: 'fetched', b: 'fetched', c: 'fetched' })
-}, 300_000)
+})
 
 test.each([
   [['a', 'b'], 'it is not said where many certificates go'],
