@@ -11,8 +11,8 @@ export default defineConfig({
           exclude: ['test/lab/**'],
           globalSetup: ['test/build-once.ts'],
           // What hangs is found; what is slow on a machine with other work is not punished.
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
           // Whole commands are mostly waited for: more of them than cores.
           maxWorkers: 4,
         },

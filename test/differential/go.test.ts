@@ -9,7 +9,7 @@ import { type GeneratedQuestion, questionAbout } from './pki-arbitrary.ts'
 import { seed } from './seed.ts'
 
 const chains = Number(process.env.KCERT_CHAINS ?? 5000)
-const timeout = Math.max(300_000, chains * 20)
+const timeout = Math.max(1_200_000, chains * 80)
 
 const peer = buildGoPeer()
 if ('missing' in peer) console.log(peer.missing)

@@ -22,7 +22,7 @@ test.each(callFaults.flatMap((kind) => ['create', 'list', 'watch'].map((verb) =>
     expect(life.server.all(requestsKey).filter(({ metadata }) => metadata.name === life.name)).toHaveLength(1)
     life.expectPair()
   },
-  300_000,
+  1_200_000,
 )
 
 test.each(callFaults)('fetch survives %s, or says to run it again', async (kind) => {

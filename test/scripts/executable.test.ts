@@ -11,7 +11,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 const isHere = process.platform === 'linux' && process.arch === 'x64'
 
 test('the single executable gives the answers, exit codes and colours of the package', {
-  timeout: 600_000,
+  timeout: 1_800_000,
 }, () => {
   if (!isHere) {
     process.stdout.write('skipped: npm run dist makes the executable for linux-x64, on that alone\n')
