@@ -101,6 +101,20 @@ test('a name that the server is to make up is never sent twice', async () => {
   expect(api.calls).toEqual(['create'])
 })
 
+test('a name that the server made up and finds taken is drawn again, four times at most', async () => {
+  const { name: _, ...nameless } = request
+  const drawn = { ...nameless, generateName: 'csr-' }
+  const taken = { error: new KcertError('KCERT_API_CONFLICT', 'the name exists'), when: 'before' } as const
+  const api = requestsInMemory()
+  api.fault = faultsOn(taken, taken)
+  expect((await submitRequest(api, drawn, bytes)).outcome).toBe('created')
+  expect(api.calls).toEqual(['create', 'create', 'create'])
+  const crowded = requestsInMemory()
+  crowded.fault = () => taken
+  await expect(submitRequest(crowded, drawn, bytes)).rejects.toBe(taken.error)
+  expect(crowded.calls).toHaveLength(4)
+})
+
 test('what the API server forbids is told as it is', async () => {
   const api = requestsInMemory()
   const forbidden = new KcertError('KCERT_API_FORBIDDEN', 'no')

@@ -39,6 +39,8 @@ export async function submitRequest(
       const created = await api.create(object, { dryRun })
       return { outcome: dryRun ? 'dry-run' : 'created', object: created }
     } catch (error) {
+      // Kubernetes before 1.31 draws a name once, and refuses where that is taken: nothing was made.
+      if (request.name === undefined && isConflict(error) && tries < mostTries) continue
       const present = await presentAfter(error, api, request)
       if (present !== undefined) {
         // Where the answer was lost, it was most likely ours that arrived.
@@ -56,14 +58,14 @@ async function presentAfter(
   api: RequestsApi,
   { name }: SigningRequest,
 ): Promise<RequestObject | undefined> {
-  const isConflict = error instanceof KcertError && error.code === 'KCERT_API_CONFLICT'
+  const isTaken = isConflict(error)
   // With generateName nobody can tell whose object is whose.
-  if ((!isConflict && !isCutOff(error)) || name === undefined) throw error
+  if ((!isTaken && !isCutOff(error)) || name === undefined) throw error
   try {
     return await api.get(name)
   } catch (second) {
     // What stopped the write says more than what stopped the look at it, but for a name that is taken: then both say it.
-    throw isConflict ? takenAndUnseen(name, second) : error
+    throw isTaken ? takenAndUnseen(name, second) : error
   }
 }
 
@@ -79,6 +81,10 @@ function takenAndUnseen(name: string, unseen: unknown): unknown {
       cause: unseen,
     },
   )
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof KcertError && error.code === 'KCERT_API_CONFLICT'
 }
 
 function isCutOff(error: unknown): boolean {

@@ -41,3 +41,16 @@ test.each([
     }),
   )
 })
+
+test.each([
+  ['no list', 'both'],
+  ['nothing', undefined],
+  ['a list of nothing', [null]],
+  ['without a new CA', [{ ca: 'cluster', oldCa: ca }]],
+  ['with a CA that is text', [{ ca: 'cluster', oldCa: ca, newCa: 'CN=kubernetes' }]],
+])('CAs that are %s are called damage', (_, changes) => {
+  const line = journalLine({ kind: 'rotation', changes } as unknown as JournalRecord, 0, undefined)
+  expect(() => readJournal(`${line}\n`)).toThrow(
+    expect.objectContaining({ code: 'KCERT_JOURNAL_DAMAGED', why: 'its CAs are not as kcert writes them' }),
+  )
+})

@@ -78,7 +78,7 @@ export function readJournal(text: string): readonly JournalEntry[] {
   return lines.map((line, index) => {
     const entry = entryOf(line, index)
     if (entry.previous !== previous) throw damaged(index, 'it does not follow from the line before')
-    if (!holdsOwnKeys(entry)) throw damaged(index, 'a public key in it is not that of its CA')
+    if (entry.kind === 'rotation') checkCas(entry, index)
     previous = digestOf(line)
     return entry
   })
@@ -94,10 +94,16 @@ function entryOf(line: string, index: number): JournalEntry {
   throw damaged(index, 'it is no JSON object of a journal')
 }
 
-/** Nothing follows the last line, so no digest tells of damage in it. */
-function holdsOwnKeys(entry: JournalEntry): boolean {
-  if (entry.kind !== 'rotation') return true
-  return entry.changes.flatMap(({ oldCa, newCa }) => [oldCa, newCa]).every(hasOwnKey)
+/** Nothing follows the last line, so no digest tells of damage in it. Throws KCERT_JOURNAL_DAMAGED. */
+function checkCas({ changes }: Readonly<Partial<RotationEntry>>, index: number): void {
+  const cas: unknown = Array.isArray(changes) && changes.flatMap((change) => [change?.oldCa, change?.newCa])
+  if (!Array.isArray(cas) || !cas.every(isRecord))
+    throw damaged(index, 'its CAs are not as kcert writes them')
+  if (!cas.every(hasOwnKey)) throw damaged(index, 'a public key in it is not that of its CA')
+}
+
+function isRecord(value: unknown): value is CertificateRecord {
+  return typeof value === 'object' && value !== null && typeof (value as CertificateRecord).spki === 'string'
 }
 
 /** A key that an older kcert did not write down is no damage. */

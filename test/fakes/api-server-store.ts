@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 
 // The objects of the fake API server: versions, preconditions, selectors, pages and the log that watches read.
 
@@ -91,7 +91,7 @@ export class Store {
 
   create(key: Key, given: Json, dryRun = false): Stored {
     const metadata = (given.metadata ?? {}) as Partial<Metadata> & { generateName?: string }
-    const name = metadata.name || `${metadata.generateName ?? ''}${randomUUID().slice(0, 5)}`
+    const name = metadata.name || this.#drawName(key, metadata.generateName ?? '')
     if (this.has(key, name)) {
       const kind = key.group === '' ? key.resource : `${key.resource}.${key.group}`
       throw new Refused(409, 'AlreadyExists', `${kind} "${name}" already exists`, { name })
@@ -112,6 +112,15 @@ export class Store {
     this.#objects.set(keyText(key, name), { key, object })
     this.#tell('ADDED', key, object)
     return object
+  }
+
+  /** As the real one: five characters, drawn again while there is an object of that name, eight times at most. */
+  #drawName(key: Key, prefix: string): string {
+    const alphabet = 'bcdfghjklmnpqrstvwxz2456789'
+    const draw = (): string =>
+      prefix + Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join('')
+    const names = Array.from({ length: 8 }, draw)
+    return names.find((name) => !this.has(key, name)) ?? names.at(-1)!
   }
 
   /** Writes under the preconditions that are in `given`. */
