@@ -1,4 +1,4 @@
-import type { Peer } from '../found.ts'
+import type { Found, Peer } from '../found.ts'
 import {
   clientCaFile,
   etcdEvidence,
@@ -18,13 +18,16 @@ import { type CauseRow, check } from '../rule.ts'
 /** Of servers that are verified by the CA of a kubeconfig. */
 const byKubeconfig = isAt('api-server', 'other', 'unknown')
 
+/** Go names the CA that has the right name and the wrong key. */
+const namesakeEvidence = ({ candidate }: Found): string | undefined =>
+  candidate === undefined
+    ? undefined
+    : `a CA named "${candidate}" is trusted, and it is not the one that signed: same name, another key`
+
 export const otherCa: CauseRow = {
   id: 'ca-of-another-cluster',
   holds: byKubeconfig,
-  evidence: ({ candidate }) =>
-    candidate === undefined
-      ? undefined
-      : `a CA named "${candidate}" is trusted, and it is not the one that signed: same name, another key`,
+  evidence: namesakeEvidence,
   detail:
     'the kubeconfig holds the CA of another cluster, or of this one before its CA was made anew (kubeadm reset and init, a rotation)',
   checks: (found) => [
@@ -165,10 +168,7 @@ export const noKubelet: CauseRow = {
 const etcdCaDiffers: CauseRow = {
   id: 'etcd-ca-differs',
   holds: isAt('etcd'),
-  evidence: ({ candidate }) =>
-    candidate === undefined
-      ? undefined
-      : `a CA named "${candidate}" is trusted, and it is not the one that signed: same name, another key`,
+  evidence: namesakeEvidence,
   detail:
     "control planes have different etcd CAs: etcd/ca.crt was made anew (kubeadm reset and init, a restore), or a control plane joined without a copy of etcd/ca.crt and etcd/ca.key. The cluster's own CA and kubeconfigs have no part in it",
   checks: (found) => [
