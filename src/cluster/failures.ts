@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors/codes.ts'
+import { commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import type { ApiCall, ApiObject } from './api-client.ts'
@@ -66,7 +67,7 @@ export class Failures {
     }
     throw new KcertError('KCERT_UNREACHABLE', `${this.#place} does not answer as an API server does`, {
       why: `asked to ${purpose}, it sent what is not JSON`,
-      next: `kubectl --context ${this.#origin.contextName} version`,
+      next: commandLine`kubectl --context ${this.#origin.contextName} version`,
     })
   }
 
@@ -100,7 +101,7 @@ export class Failures {
     if (untrusted !== undefined) {
       return new KcertError('KCERT_API_UNTRUSTED', `${this.#place} is not trusted`, {
         why: untrusted,
-        next: `kcert inspect ${hostAndPort(server)}`,
+        next: commandLine`kcert inspect ${hostAndPort(server)}`,
         cause: failure.cause,
       })
     }
@@ -114,7 +115,7 @@ export class Failures {
         why: reason,
         next: mayHaveHappened
           ? 'look whether it happened, and run the command again if it did not'
-          : `kcert inspect ${hostAndPort(server)}`,
+          : commandLine`kcert inspect ${hostAndPort(server)}`,
         cause: failure.cause,
       },
     )
@@ -135,7 +136,9 @@ export class Failures {
         return {
           code: 'KCERT_API_UNAUTHORIZED',
           what: `${this.#place} does not know who asks`,
-          next: this.#hasExpired ? `kcert inspect ${source}` : `kubectl --context ${contextName} auth whoami`,
+          next: this.#hasExpired
+            ? commandLine`kcert inspect ${source}`
+            : commandLine`kubectl --context ${contextName} auth whoami`,
         }
       case 403: {
         const command = commandForRight(message)
@@ -144,8 +147,8 @@ export class Failures {
           what: `not allowed to ${purpose}`,
           next:
             command === undefined
-              ? `kubectl --context ${contextName} auth can-i --list`
-              : `ask whoever may give the right: ${command}`,
+              ? commandLine`kubectl --context ${contextName} auth can-i --list`
+              : commandLine`ask whoever may give the right: ${embed(command)}`,
         }
       }
       case 404:
@@ -185,7 +188,7 @@ export class Failures {
     return {
       code: 'KCERT_UNREACHABLE',
       what: `${this.#place} could not ${purpose} (HTTP status ${status})`,
-      next: `kubectl --context ${contextName} get --raw /readyz?verbose`,
+      next: commandLine`kubectl --context ${contextName} get --raw '/readyz?verbose'`,
     }
   }
 

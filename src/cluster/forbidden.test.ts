@@ -8,7 +8,7 @@ test.each<[message: string, command: string | undefined]>([
   ],
   [
     'secrets is forbidden: User "it\'s $(me)" cannot list resource "secrets" in API group "" in the namespace "shop"',
-    "kubectl create role list-secrets --verb=list --resource=secrets -n shop && kubectl create rolebinding list-secrets --role=list-secrets '--user=it'\\''s $(me)' -n shop",
+    "kubectl create role list-secrets --verb=list --resource=secrets -n shop && kubectl create rolebinding list-secrets --role=list-secrets --user='it'\\''s $(me)' -n shop",
   ],
   [
     'certificatesigningrequests.certificates.k8s.io "a" is forbidden: user not permitted to sign requests with signerName "example.com/serving"',

@@ -1,4 +1,4 @@
-import { shellWord } from '../errors/shell-word.ts'
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 
 // What the API server says where RBAC allows nothing, and where a right on a signer is missing (k8s.io/apiserver
 // .../handlers/responsewriters, k8s.io/kubernetes plugin/pkg/admission/certificates).
@@ -7,18 +7,15 @@ const byRbac =
 const bySigner = /\buser not permitted to (approve|sign) requests with signerName "([^"]+)"/
 
 /** Returns the command by which somebody who may gives the right whose lack the API server speaks of; undefined when it names none. */
-export function commandForRight(message: string): string | undefined {
+export function commandForRight(message: string): CommandLine | undefined {
   const [, user, verb, resource, group, namespace] = byRbac.exec(message) ?? []
   if (user !== undefined && verb !== undefined && resource !== undefined) {
     const [plural = '', subresource] = resource.split('/')
     const full = `${group ? `${plural}.${group}` : plural}${subresource ? `/${subresource}` : ''}`
-    const [role, flag] =
-      namespace === undefined ? ['clusterrole', ''] : ['role', ` -n ${shellWord(namespace)}`]
-    const name = shellWord(`${verb}-${resource.replace('/', '-')}`)
-    return [
-      `kubectl create ${role} ${name} --verb=${shellWord(verb)} --resource=${shellWord(full)}${flag}`,
-      `kubectl create ${role}binding ${name} --${role}=${name} ${shellWord(`--user=${user}`)}${flag}`,
-    ].join(' && ')
+    const role = namespace === undefined ? 'clusterrole' : 'role'
+    const flag = namespace === undefined ? undefined : embed(commandLine`-n ${namespace}`)
+    const name = `${verb}-${resource.replace('/', '-')}`
+    return commandLine`kubectl create ${role} ${name} --verb=${verb} --resource=${full} ${flag} && kubectl create ${role}binding ${name} --${role}=${name} --user=${user} ${flag}`
   }
   const [, deed, signerName] = bySigner.exec(message) ?? []
   if (deed === undefined || signerName === undefined) return undefined
@@ -37,8 +34,5 @@ export function commandForRight(message: string): string | undefined {
       },
     ],
   }
-  return [
-    `echo ${shellWord(JSON.stringify(role))} | kubectl apply -f -`,
-    `kubectl create clusterrolebinding ${shellWord(name)} ${shellWord(`--clusterrole=${name}`)} --user=USER`,
-  ].join(' && ')
+  return commandLine`echo ${JSON.stringify(role)} | kubectl apply -f - && kubectl create clusterrolebinding ${name} --clusterrole=${name} --user=USER`
 }

@@ -30,8 +30,8 @@ import { kubeadmRequests } from '../../csr/kubeadm-requests.ts'
 import { type Manifest, manifestOf } from '../../csr/manifest.ts'
 import { makeRequest, type RequestSpec } from '../../csr/request-spec.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { shellWord } from '../../errors/shell-word.ts'
 import { renderNotices } from '../../output/ca.ts'
 import { renderCreated } from '../../output/csr-create.ts'
 import { renderJson } from '../../output/json.ts'
@@ -116,7 +116,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     try {
       const words = await askForRequest(await terminalAsker(this.context))
       this.notice(
-        `the same without questions: kcert csr create ${[...this.argv, ...words].map(shellWord).join(' ')}\n`,
+        `${commandLine`the same without questions: kcert csr create ${argumentVector([...this.argv, ...words])}`}\n`,
       )
       const { flags } = await this.parse(CsrCreate, [...this.argv, ...words])
       return await this.makeOne(flags)

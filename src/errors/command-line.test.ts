@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process'
+import { expect, expectTypeOf, test } from 'vitest'
+import { argumentVector, type CommandLine, commandLine, embed, fixed } from './command-line.ts'
+
+const hostile = [
+  'a;touch INJ;.pem',
+  'c; touch INJ #',
+  '$(touch INJ)',
+  '`touch INJ`',
+  "it's; touch INJ",
+  "'; touch INJ; '",
+  'a\ntouch INJ\n',
+  'a\rb\tc\u001b[2J',
+  "back\\slash'\n",
+  '\u009b31m',
+  'a\u202eb\u200bc',
+  'e\u0301',
+  'Größe 漢字 😀',
+  '',
+  '~root',
+  '*',
+  '{a,b}',
+  '!!',
+  '&& touch INJ',
+  '| touch INJ',
+  '> INJ',
+]
+
+/** The words of a command line as a shell passes them on. */
+function wordsOf(line: string, shell: string): string[] {
+  const script = `set -e; ${line}`.replace(/(^|; )show /g, `$1printf '%s\\0' `)
+  return execFileSync(shell, ['-c', script], { encoding: 'utf8', cwd: '/' }).split('\0').slice(0, -1)
+}
+
+test.each(hostile)('passes %j as one word through the shell', (name) => {
+  const line = commandLine`show ${name} --user=${name} ${[name, 'b']}`
+  expect(line).not.toMatch(/[\p{Cc}\p{Cf}\p{M}]/u)
+  expect(wordsOf(line, 'bash')).toEqual([name, `--user=${name}`, name, 'b'])
+  // dash has no $'...', and takes it for harmless text.
+  if (!line.includes("$'")) expect(wordsOf(line, 'sh')).toEqual([name, `--user=${name}`, name, 'b'])
+})
+
+test.each([
+  [commandLine`rm -f ${'-rf'}`, 'rm -f ./-rf'],
+  [commandLine`${'-x'}`, './-x'],
+  [commandLine`kcert inspect ${['-o', '-']}`, 'kcert inspect ./-o -'],
+  [commandLine`kubectl --context ${'-x'} version`, 'kubectl --context -x version'],
+  [commandLine`ssh ${'-oProxyCommand=x'}:22`, 'ssh ./-oProxyCommand=x:22'],
+])('makes no option of a value that begins with "-": %s', (line, expected) => {
+  expect(line).toBe(expected)
+})
+
+test('leaves out what has no words, with the space before it', () => {
+  expect(commandLine`kcert inspect ${[]} ${undefined} -o tree`).toBe('kcert inspect -o tree')
+  expect(commandLine`kcert csr list ${undefined}`).toBe('kcert csr list')
+})
+
+test('takes built command lines, fixed words and whole argument vectors as they are', () => {
+  const inner = commandLine`kcert inspect ${'a b'}`
+  expect(commandLine`look at ${fixed('that file')}: ${embed(inner)}`).toBe(
+    "look at that file: kcert inspect 'a b'",
+  )
+  expect(commandLine`kcert csr create ${argumentVector(['--cn', 'a b'])}`).toBe("kcert csr create --cn 'a b'")
+})
+
+test('refuses by type to quote a built command twice and to pass a variable as fixed words', () => {
+  const line: CommandLine = commandLine`kcert`
+  // @ts-expect-error a built line is embedded
+  commandLine`sudo ${line}`
+  const name: string = 'x'
+  // @ts-expect-error a variable is quoted
+  fixed(name)
+  // @ts-expect-error only the tag builds one
+  const other: CommandLine = 'kcert'
+  expectTypeOf(other).toExtend<string>()
+})
