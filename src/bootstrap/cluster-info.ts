@@ -38,7 +38,7 @@ export interface ClusterInfoFault {
 const newCa = 'kcert cluster-info update --ca FILE'
 // More than the CA has to be written anew: kubeadm makes the whole object of a kubeconfig.
 const rewrite =
-  'on a control-plane node: kubectl -n kube-public delete configmap cluster-info && kubeadm init phase bootstrap-token'
+  'on a control-plane node: kubectl -n kube-public get configmap cluster-info -o yaml > cluster-info.yaml && kubectl -n kube-public delete configmap cluster-info && kubeadm init phase bootstrap-token'
 
 /** Returns what the ConfigMap says. Never throws for what stands in it: it is shown to an operator who has to mend it. */
 export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInfo> {

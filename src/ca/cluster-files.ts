@@ -26,8 +26,8 @@ export interface Replacement {
 /** What a user of a kubeconfig shows. */
 export interface ClientMaterial {
   readonly user: string
-  /** False for one that shows a token, or something that it asks for. */
-  readonly showsCertificate: boolean
+  /** False for one that shows a token, or something that it asks for. True for a key alone: its certificate is missing. */
+  readonly needsCertificate: boolean
   /** Inline ones, leaf first. */
   readonly certificates: readonly Certificate[]
   /** Inline. */
@@ -129,7 +129,7 @@ async function openKubeconfig(file: ClusterFile, text: string): Promise<OpenedFi
   }
 }
 
-function clientOf({ name, clientCertificate, clientKey }: KubeconfigUser): ClientMaterial {
+function clientOf({ name, clientCertificate, clientKey, credentials }: KubeconfigUser): ClientMaterial {
   const key = clientKey?.data && parsed(() => readPrivateKeyFile(clientKey.data!).keyObject)
   const fileOf = (material: Material | undefined) =>
     material?.data === undefined ? material?.file : undefined
@@ -137,7 +137,8 @@ function clientOf({ name, clientCertificate, clientKey }: KubeconfigUser): Clien
   const keyFile = fileOf(clientKey)
   return {
     user: name,
-    showsCertificate: clientCertificate !== undefined,
+    needsCertificate:
+      clientCertificate !== undefined || (clientKey !== undefined && credentials.length === 0),
     certificates: clientCertificate?.data === undefined ? [] : certificatesOf(clientCertificate.data),
     ...(key && { key }),
     ...(certificateFile !== undefined && { certificateFile }),

@@ -121,7 +121,7 @@ function* placesOn(
     const isKubelets = name === 'kubelet.conf'
     const path = isKubelets ? kubeletKubeconfig : `${kubernetesFolder}/${name}`
     const file = at(path)
-    if (file?.clients.some(({ showsCertificate }) => showsCertificate) !== true) continue
+    if (file?.clients.some(({ needsCertificate }) => needsCertificate) !== true) continue
     const user = isKubelets ? 'kubelet' : (usedBy as LeafUser | undefined)
     yield { node, name, ...materialPlace(file), ...(user && { usedBy: user }) }
   }

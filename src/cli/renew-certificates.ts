@@ -2,7 +2,9 @@ import type { Hindrance, LeafPlace, SurveyedLeaf } from '../ca/renewal.ts'
 import type { CertificateRenewal } from '../ca/renewal-report.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { anewAdvice } from '../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../inspection/thresholds.ts'
+import { kubeadmKubeconfigs, kubeadmLeaves } from '../pki/kubeadm.ts'
 import type { Inventory } from '../rotation/inventory.ts'
 import type { NeededRestart, SiteSurvey } from '../rotation-io/renewing.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -246,9 +248,7 @@ function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance)
 
 function missingNext(name: string): string {
   if (name.startsWith('kubelet')) return 'kcert kubelet doctor'
-  return name.endsWith('.conf')
-    ? `kubeadm init phase kubeconfig ${name.slice(0, -'.conf'.length)}`
-    : `kubeadm init phase certs ${name}`
+  return anewAdvice([...kubeadmLeaves, ...kubeadmKubeconfigs].find((row) => row.name === name)!)
 }
 
 function caExpired({ ca }: SurveyedLeaf): KcertError {

@@ -91,6 +91,10 @@ export const requestFlags = {
     'HOST',
   ),
   'service-subnet': controlPlane('range of services; 10.96.0.0/12 if not said', 'CIDR'),
+  'kubernetes-version': controlPlane(
+    'version of the control plane; subjects differ by version (default: kubernetesVersion of --kubeadm-config, or the newest)',
+    'VERSION',
+  ),
   'kubeadm-config': controlPlane("kubeadm's configuration, of which flags are exceptions", 'FILE'),
   'cert-dir': controlPlane('where keys and requests go (kubeadm: /etc/kubernetes/pki)', 'DIR'),
   'kubeconfig-dir': controlPlane('where kubeconfigs go (kubeadm: /etc/kubernetes)', 'DIR'),

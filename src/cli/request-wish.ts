@@ -110,6 +110,7 @@ const controlPlaneFlags = [
   'advertise-address',
   'control-plane-endpoint',
   'service-subnet',
+  'kubernetes-version',
   'cert-dir',
   'kubeconfig-dir',
   'ca-cert',
@@ -232,6 +233,7 @@ export interface KubeadmFlags {
   readonly 'control-plane-endpoint'?: string | undefined
   readonly 'service-subnet'?: string | undefined
   readonly 'cluster-domain'?: string | undefined
+  readonly 'kubernetes-version'?: string | undefined
   readonly 'key-type'?: string | undefined
   readonly dns?: readonly string[] | undefined
   readonly ip?: readonly string[] | undefined
@@ -252,6 +254,7 @@ export async function kubeadmSettingsOf(flags: KubeadmFlags, context: Context): 
     ...said('controlPlaneEndpoint', flags['control-plane-endpoint']),
     ...said('serviceSubnet', flags['service-subnet']),
     ...said('dnsDomain', flags['cluster-domain']),
+    ...said('kubernetesVersion', flags['kubernetes-version']),
     apiServerCertSans: [...settings.apiServerCertSans, ...dns, ...ip],
     ...(flags['key-type'] === undefined
       ? {}

@@ -106,3 +106,37 @@ nodeRegistration: {name: cp1, bogus: 1}
     ),
   )
 })
+
+const kubeletClient = (kubernetesVersion?: string) => {
+  const [request] = kubeadmRequests('apiserver-kubelet-client', {
+    ...settings,
+    ...(kubernetesVersion === undefined ? {} : { kubernetesVersion }),
+  })
+  return request!.spec
+}
+
+test('the subject of apiserver-kubelet-client follows kubernetesVersion', async () => {
+  const { kubernetesVersion } = await readKubeadmSettings(
+    'kind: ClusterConfiguration\nkubernetesVersion: v1.30.2\n',
+    'x',
+  )
+  expect(kubeletClient(kubernetesVersion)).toMatchObject({
+    subject: { organization: ['kubeadm:cluster-admins'] },
+    notices: [],
+  })
+  expect(kubeletClient('v1.37.0')).toMatchObject({ subject: { organization: [] }, notices: [] })
+})
+
+test.each([undefined, 'stable-1'])('with version %s the newest subject is assumed, and said', (version) => {
+  const { subject, notices } = kubeletClient(version)
+  expect(subject).toMatchObject({ organization: [] })
+  expect(notices).toEqual([
+    expect.stringMatching(
+      /^apiserver-kubelet-client: the Kubernetes version is unknown, so the request has no O=kubeadm:cluster-admins.*--kubernetes-version VERSION$/,
+    ),
+  ])
+})
+
+test('a version that is none is refused', () => {
+  expect(() => kubeletClient('tomorrow')).toThrow('"tomorrow" is not a Kubernetes version')
+})

@@ -6,6 +6,7 @@ import {
   kubeadmKubeconfigs,
   kubeadmLeaves,
 } from '../pki/kubeadm.ts'
+import { type KubeadmVersion, kubeadmVersion, organizationAt } from '../pki/kubeadm-organization.ts'
 import { formatIp, parseIp } from '../x509/ip.ts'
 import { isSpecialAddress, parseCidr } from './approval/addresses.ts'
 import type { KubeadmSettings } from './kubeadm-settings.ts'
@@ -57,7 +58,7 @@ function leafRequest(row: KubeadmLeaf, settings: KubeadmSettings): KubeadmReques
   const commonName = row.commonName ?? nodeNameOf(row.name, settings)
   return {
     row: row.name,
-    spec: specOf(row, commonName, row.organization, settings),
+    spec: specOf(row, commonName, settings),
     file: row.file,
   }
 }
@@ -66,7 +67,7 @@ function kubeconfigRequest(row: KubeadmKubeconfig, settings: KubeadmSettings): K
   const user = row.commonName ?? `${nodePrefix}${nodeNameOf(row.name, settings)}`
   return {
     row: row.name,
-    spec: specOf(row, user, row.organization, settings),
+    spec: specOf(row, user, settings),
     kubeconfig: {
       file: row.name,
       user,
@@ -76,21 +77,38 @@ function kubeconfigRequest(row: KubeadmKubeconfig, settings: KubeadmSettings): K
   }
 }
 
-function specOf(
-  row: Row,
-  commonName: string,
-  organization: readonly string[],
-  settings: KubeadmSettings,
-): RequestSpec {
+function specOf(row: Row, commonName: string, settings: KubeadmSettings): RequestSpec {
+  const version = versionOf(settings)
   return {
-    subject: { commonName, organization },
+    subject: { commonName, organization: organizationAt(row, version) },
     altNames: altNamesOfRow(row, settings),
     keyType: settings.keyType,
     rsaHash: 'sha256',
     objectName: objectNameOf(row.name),
     purpose: row.usages.includes('serverAuth') ? 'server auth' : 'client auth',
-    notices: [],
+    notices: version === undefined ? assumptionOf(row) : [],
   }
+}
+
+/** A label that names no minor version, such as "stable-1", is no version here. Throws KCERT_USAGE for what is neither. */
+function versionOf({ kubernetesVersion }: KubeadmSettings): KubeadmVersion | undefined {
+  if (kubernetesVersion === undefined) return undefined
+  const version = kubeadmVersion(kubernetesVersion)
+  if (version !== undefined || /^(?:ci\/)?(?:stable|latest)(?:-1)?$/.test(kubernetesVersion)) return version
+  throw new KcertError('KCERT_USAGE', `${quoted(kubernetesVersion)} is not a Kubernetes version`, {
+    why: 'the subjects of the requests depend on it',
+    next: '--kubernetes-version v1.36.1, or kubernetesVersion in the file of --kubeadm-config',
+  })
+}
+
+/** What is assumed where the version is not known and patch releases of one minor differ. */
+function assumptionOf({ name, olderOrganizations = [] }: Row): string[] {
+  return olderOrganizations
+    .filter(({ droppedIn }) => droppedIn.length > 1)
+    .map(
+      ({ organization, droppedIn }) =>
+        `${name}: the Kubernetes version is unknown, so the request has no O=${organization}, as kubeadm ${droppedIn.join(', ')} and later write it; an older cluster needs that group: --kubernetes-version VERSION`,
+    )
 }
 
 function altNamesOfRow(row: Row, settings: KubeadmSettings): RequestSpec['altNames'] {

@@ -18,6 +18,8 @@ export interface KubeadmSettings {
   readonly etcdServerCertSans: readonly string[]
   readonly etcdPeerCertSans: readonly string[]
   readonly keyType: KeyType
+  /** As written: subjects differ by version. */
+  readonly kubernetesVersion?: string
   /** What in the file has no effect, as kubeadm warns of it. */
   readonly notices: readonly string[]
 }
@@ -89,6 +91,7 @@ export async function readKubeadmSettings(text: string, source: string): Promise
     ...given('serviceSubnet', valueAt(cluster, 'networking', 'serviceSubnet')),
     ...given('dnsDomain', valueAt(cluster, 'networking', 'dnsDomain')),
     ...given('clusterName', valueAt(cluster, 'clusterName')),
+    ...given('kubernetesVersion', valueAt(cluster, 'kubernetesVersion')),
     apiServerCertSans: texts('apiServer', 'certSANs'),
     etcdServerCertSans: texts('etcd', 'local', 'serverCertSANs'),
     etcdPeerCertSans: texts('etcd', 'local', 'peerCertSANs'),

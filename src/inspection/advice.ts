@@ -42,7 +42,7 @@ export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urge
         : 'renew the certificate in this ConfigMap'
     default:
       return isSelfSignedServing(role)
-        ? 'delete kubelet.crt and kubelet.key and restart the kubelet, which makes new ones; or set serverTLSBootstrap: true'
+        ? 'move kubelet.crt and kubelet.key to another folder and restart the kubelet, which creates new ones; or set serverTLSBootstrap: true'
         : 'renew it with whoever issued it'
   }
 }
@@ -80,14 +80,25 @@ function afterwards(row: KubeadmLeaf | KubeadmKubeconfig): string {
   return `restart ${row.usedBy}${row.name === 'kubelet.conf' ? '' : ', its static pod'}`
 }
 
-/** How kubeadm makes a file anew by its own table: it leaves alone what is there, and stops at half a pair. */
-export function anewAdvice(row: KubeadmLeaf | KubeadmKubeconfig): string {
+/**
+ * Returns how kubeadm creates the files of a row again. It keeps a file that is there, and stops at half a pair, so what is there
+ * (by default all of them) is moved aside first: nothing is deleted before its replacement exists.
+ */
+export function anewAdvice(row: KubeadmLeaf | KubeadmKubeconfig, present = filesOf(row)): string {
+  const phase = row.kind === 'leaf' ? `certs ${row.name}` : `kubeconfig ${row.name.replace(/\.conf$/, '')}`
+  const aside =
+    present.length === 0
+      ? ''
+      : `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv ${present.join(' ')} "$old"; `
+  return `on the node itself: ${aside}kubeadm init phase ${phase} (with --config FILE where the cluster was created with one)`
+}
+
+/** The files of a row, where kubeadm puts them. */
+function filesOf(row: KubeadmLeaf | KubeadmKubeconfig): readonly string[] {
   const { kubernetes, pki } = kubeadmFolders
-  const [files, phase] =
-    row.kind === 'leaf'
-      ? [`${pki}/${row.file}.crt ${pki}/${row.file}.key`, `certs ${row.name}`]
-      : [`${kubernetes}/${row.name}`, `kubeconfig ${row.name.replace(/\.conf$/, '')}`]
-  return `on the node itself: rm -f ${files}; kubeadm init phase ${phase} (with --config FILE where the cluster was made with one)`
+  return row.kind === 'leaf'
+    ? [`${pki}/${row.file}.crt`, `${pki}/${row.file}.key`]
+    : [`${kubernetes}/${row.name}`]
 }
 
 function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
@@ -97,7 +108,7 @@ function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): s
   }
   if (urgency !== 'expiring') {
     const node = plainNodeName(certificate.subject.commonName)
-    return `on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf; put it in /etc/kubernetes on the node, delete /var/lib/kubelet/pki/kubelet-client-*, restart the kubelet`
+    return `on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf; put it in /etc/kubernetes on the node, move /var/lib/kubelet/pki/kubelet-client-* to another folder, restart the kubelet`
   }
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
   return `the kubelet asks for its successor between ${timeText(earliest)} and ${timeText(latest)}; when that is over, on the node: journalctl -u kubelet | grep -i certificate, and: kubectl get csr`

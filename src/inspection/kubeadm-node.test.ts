@@ -123,12 +123,12 @@ describe('a control plane', () => {
     const next = report.problems
       .filter(({ code }) => code === 'KUBEADM_FILE_MISSING')
       .map((problem) => problem.next)
-    // kubeadm stops at a key without its certificate, so the key goes first.
+    // kubeadm stops at a key without its certificate, so the key is moved aside first.
     expect(next).toContain(
-      'on the node itself: rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key; kubeadm init phase certs apiserver (with --config FILE where the cluster was made with one)',
+      'on the node itself: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.key "$old"; kubeadm init phase certs apiserver (with --config FILE where the cluster was created with one)',
     )
     expect(next).toContain(
-      'on the node itself: rm -f /etc/kubernetes/scheduler.conf; kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was made with one)',
+      'on the node itself: kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was created with one)',
     )
   })
 

@@ -215,13 +215,13 @@ describe('time', () => {
     const next = async (leaf: Partial<LeafOptions>, code: string) =>
       only(await problemsWith(apiserver, treeLeaf(leaf)), code).next
     const anew =
-      'on the node itself: rm -f /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key; kubeadm init phase certs apiserver (with --config FILE where the cluster was made with one); then restart kube-apiserver, its static pod'
+      'on the node itself: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old"; kubeadm init phase certs apiserver (with --config FILE where the cluster was created with one); then restart kube-apiserver, its static pod'
     expect(await next({ ...apiserverNames, extendedKeyUsage: ['clientAuth'] }, 'ROLE_USAGE_WRONG')).toBe(anew)
     expect(await next({ extendedKeyUsage: ['serverAuth'] }, 'SAN_MISSING')).toContain(anew)
     const path = '/etc/kubernetes/scheduler.conf'
     const config = Buffer.from(files.get('/etc/kubernetes/controller-manager.conf')!.bytes).toString()
     expect(only(await problemsWith(path, config), 'ROLE_SUBJECT_WRONG').next).toBe(
-      'on the node itself: rm -f /etc/kubernetes/scheduler.conf; kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was made with one); then restart kube-scheduler, its static pod',
+      'on the node itself: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/scheduler.conf "$old"; kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was created with one); then restart kube-scheduler, its static pod',
     )
   })
 
@@ -679,6 +679,41 @@ describe('what is in it', () => {
       'info',
     ])
     expect(problems.filter((one) => one.severity !== 'info')).toEqual([])
+  })
+
+  test('apiserver-kubelet-client is accepted with the O of kubeadm 1.29 to 1.36.0, and with no other', async () => {
+    const withOrganization = (organization: string) => {
+      const subject = { commonName: 'kube-apiserver-kubelet-client', organization: [organization] }
+      return problemsWith(
+        '/etc/kubernetes/pki/apiserver-kubelet-client.crt',
+        treeLeaf(subject, 'apiserver-kubelet-client'),
+      )
+    }
+    const problems = await withOrganization('kubeadm:cluster-admins')
+    expect(problems.filter(({ severity }) => severity !== 'info')).toEqual([])
+    expect(only(await withOrganization('dev'), 'ROLE_SUBJECT_WRONG')).toMatchObject({
+      message: expect.stringContaining(
+        'needs no O, or from an older kubeadm O=system:masters, or from an older kubeadm O=kubeadm:cluster-admins',
+      ),
+      next: expect.stringMatching(
+        /mv \S+\.crt \S+\.key "\$old"; kubeadm init phase certs apiserver-kubelet-client/,
+      ),
+    })
+  })
+})
+
+describe('kubeconfig users', () => {
+  const user = (fields: string) =>
+    problemsOf(named('admin.conf', `clusters: []\nusers:\n- name: a\n  user: {${fields}}\ncontexts: []\n`))
+
+  test('a client key without a certificate is a problem, unless the user has another credential', async () => {
+    const data = `client-key-data: ${base64(keyPem(key))}`
+    expect(only(await user(data), 'KUBECONFIG_FIELD_MALFORMED')).toMatchObject({
+      severity: 'warning',
+      message: expect.stringContaining('a client key without client-certificate or client-certificate-data'),
+      next: expect.stringContaining('put the certificate that was issued for this key'),
+    })
+    expect(await user(`${data}, token: abc`)).toEqual([])
   })
 })
 

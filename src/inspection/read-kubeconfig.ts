@@ -59,12 +59,12 @@ class KubeconfigCollector {
   collect(): void {
     const { kubeconfig } = this
     this.collection.kubeconfigs.push(this.entry)
-    for (const { field, reason, isFatal } of kubeconfig.defects) {
+    for (const { field, reason, next, isFatal } of kubeconfig.defects) {
       this.collection.addProblem(this.place(field), 'KUBECONFIG_FIELD_MALFORMED', {
         message: `${field}: ${reason}`,
         next: isFatal
           ? 'mend the field: kubectl and every client refuse the whole file for it'
-          : 'mend the field',
+          : (next ?? 'mend the field'),
         severity: isFatal ? 'critical' : 'warning',
       })
     }

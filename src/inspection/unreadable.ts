@@ -27,7 +27,7 @@ export function unreadableProblem(
       message: detail.includes('circle')
         ? detail
         : `leads to ${file?.linkTarget ?? 'a file'}, which is not there`,
-      next: `point it at the newest dated file of ${folder} (ln -sfn), or delete all of that role and restart the kubelet, which then asks for a new certificate`,
+      next: `point it at the newest dated file of ${folder} (ln -sfn), or move all of that role to another folder and restart the kubelet, which then asks for a new certificate`,
       severity: isInPlace ? 'critical' : 'warning',
     })
   }
@@ -68,7 +68,7 @@ export function missingProblem(
   return problemAt({ source, entry: '' }, 'KUBEADM_FILE_MISSING', {
     // A disk that was full leaves empty files, and whoever looks for a missing one finds it there.
     message: isThere ? 'the file is there, and no kubeconfig is in it' : `${missing.role} is missing`,
-    next: missingAdvice(missing),
+    next: missingAdvice(missing, isThere),
     ...(isNeededToStart(missing) && { severity: 'critical' }),
   })
 }
@@ -78,7 +78,7 @@ function isNeededToStart({ row }: MissingFile): boolean {
   return row !== undefined && (row.kind !== 'kubeconfig' || row.usedBy !== undefined)
 }
 
-function missingAdvice({ row, part }: MissingFile): string {
+function missingAdvice({ row, part }: MissingFile, isThere: boolean): string {
   if (row === undefined) return 'restart the kubelet, which makes the link again, and look again'
   switch (row.kind) {
     case 'ca':
@@ -90,8 +90,12 @@ function missingAdvice({ row, part }: MissingFile): string {
       }
       return 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid'
     case 'kubeconfig':
-      return anewAdvice(row)
-    case 'leaf':
-      return part === 'key' ? `bring the key back, or ${anewAdvice(row)}` : anewAdvice(row)
+      return anewAdvice(row, isThere ? undefined : [])
+    case 'leaf': {
+      const { pki } = kubeadmFolders
+      return part === 'key'
+        ? `bring the key back, or ${anewAdvice(row, [`${pki}/${row.file}.crt`])}`
+        : anewAdvice(row, [`${pki}/${row.file}.key`])
+    }
   }
 }

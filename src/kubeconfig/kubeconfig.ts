@@ -56,6 +56,7 @@ export interface KubeconfigDefect {
   /** "users[admin].client-certificate-data", "clusters". */
   readonly field: string
   readonly reason: string
+  readonly next?: string
   /** True when client-go refuses the whole file for it. */
   readonly isFatal: boolean
 }
@@ -171,7 +172,20 @@ class KubeconfigReader {
         isFatal: false,
       })
     }
-    return { ...named, clientCertificate, clientKey, credentials: this.credentials(node, path) }
+    const credentials = this.credentials(node, path)
+    const namesCertificate = ['client-certificate', 'client-certificate-data'].some((one) =>
+      textOf(valueAt(node, one)),
+    )
+    if (clientKey !== undefined && !namesCertificate && credentials.length === 0) {
+      this.defects.push({
+        field: path,
+        reason:
+          'a client key without client-certificate or client-certificate-data: clients ignore the key, and kubectl asks for a user name',
+        next: 'put the certificate that was issued for this key into client-certificate-data, in base64',
+        isFatal: false,
+      })
+    }
+    return { ...named, clientCertificate, clientKey, credentials }
   }
 
   context({ path, ...named }: Spot, node: Node | undefined): KubeconfigContext {

@@ -13,6 +13,13 @@ export interface KubeadmCa {
   readonly commonName: string
 }
 
+/** The one group that older versions of kubeadm write into a subject; a certificate with it is as it should be. */
+export interface OlderOrganization {
+  readonly organization: string
+  /** The first version of each minor without it; later minors are without it too. */
+  readonly droppedIn: readonly string[]
+}
+
 /** A leaf certificate of kubeadm: `<file>.crt` and `<file>.key` in the pki folder. */
 export interface KubeadmLeaf {
   readonly kind: 'leaf'
@@ -23,8 +30,7 @@ export interface KubeadmLeaf {
   /** Undefined where it is the node's name. */
   readonly commonName: string | undefined
   readonly organization: readonly string[]
-  /** Group that older releases put in, and that is therefore no news: `system:masters` before 1.29. */
-  readonly olderOrganization?: string
+  readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
   /** The static pod that must start anew to take a new one, where it does not read the file again by itself. */
   readonly usedBy: string
@@ -39,7 +45,7 @@ export interface KubeadmKubeconfig {
   /** Undefined where it holds the node's name. */
   readonly commonName: string | undefined
   readonly organization: readonly string[]
-  readonly olderOrganization?: string
+  readonly olderOrganizations?: readonly OlderOrganization[]
   readonly usages: readonly Usage[]
   /** What must start anew after a change; undefined where people use it. */
   readonly usedBy: string | undefined
@@ -48,6 +54,8 @@ export interface KubeadmKubeconfig {
 }
 
 export const systemMasters = 'system:masters'
+
+const mastersBefore129: OlderOrganization = { organization: systemMasters, droppedIn: ['1.29.0'] }
 
 export const kubeadmCas: readonly KubeadmCa[] = [
   { kind: 'ca', name: 'ca', file: 'ca', commonName: 'kubernetes' },
@@ -77,7 +85,14 @@ export const kubeadmLeaves: readonly KubeadmLeaf[] = [
     signer: 'ca',
     commonName: 'kube-apiserver-kubelet-client',
     organization: [],
-    olderOrganization: systemMasters,
+    // kubernetes#121837 put the second one in, in 1.29; #138957 and its picks took it out again.
+    olderOrganizations: [
+      mastersBefore129,
+      {
+        organization: 'kubeadm:cluster-admins',
+        droppedIn: ['1.33.12', '1.34.8', '1.35.5', '1.36.1', '1.37.0'],
+      },
+    ],
     usages: client,
     usedBy: 'kube-apiserver',
   },
@@ -118,7 +133,7 @@ export const kubeadmLeaves: readonly KubeadmLeaf[] = [
     signer: 'etcd-ca',
     commonName: 'kube-etcd-healthcheck-client',
     organization: [],
-    olderOrganization: systemMasters,
+    olderOrganizations: [mastersBefore129],
     usages: client,
     usedBy: 'etcd',
   },
@@ -129,7 +144,7 @@ export const kubeadmLeaves: readonly KubeadmLeaf[] = [
     signer: 'etcd-ca',
     commonName: 'kube-apiserver-etcd-client',
     organization: [],
-    olderOrganization: systemMasters,
+    olderOrganizations: [mastersBefore129],
     usages: client,
     usedBy: 'kube-apiserver',
   },
@@ -142,7 +157,7 @@ export const kubeadmKubeconfigs: readonly KubeadmKubeconfig[] = [
     signer: 'ca',
     commonName: 'kubernetes-admin',
     organization: ['kubeadm:cluster-admins'],
-    olderOrganization: systemMasters,
+    olderOrganizations: [mastersBefore129],
     usages: client,
     usedBy: undefined,
     isOptional: false,

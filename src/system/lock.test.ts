@@ -80,12 +80,12 @@ test.each([
     }),
   ],
   ['nobody who can be read', 'nonsense'],
-])('the lock of %s is left alone, with the command that removes it', async (_, content) => {
+])('the lock of %s is left alone, with the command that moves it away', async (_, content) => {
   const path = pathIn()
   fs.writeFileSync(lockPath(path), content)
   await expect(withLock(path, () => 'ours', 100)).rejects.toMatchObject({
     code: 'KCERT_LOCKED',
-    next: expect.stringContaining(`rm ${lockPath(path)}`),
+    next: expect.stringContaining(`mv ${lockPath(path)} ${lockPath(path)}.stale`),
   })
   expect(fs.readFileSync(lockPath(path), 'utf8')).toBe(content)
 })

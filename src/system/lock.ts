@@ -163,6 +163,6 @@ function locked(path: string, lock: string): KcertError {
   const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`
   return new KcertError('KCERT_LOCKED', `${path} is in use by another kcert`, {
     why: `${who} holds ${lock}`,
-    next: `wait for it; if it no longer runs: rm ${lock}`,
+    next: `wait for it; if it no longer runs: mv ${lock} ${lock}.stale`,
   })
 }

@@ -323,3 +323,16 @@ test('three control planes: each gets its own, signed by a key that one of them 
     names.flatMap((name) => ['kubelet', 'etcd', 'kube-apiserver'].map((program) => `${name} ${program}`)),
   )
 })
+
+test('a kubeconfig with a client key and no certificate is listed as missing its certificate', async () => {
+  const { nodes, site } = await cluster()
+  const cp1 = nodes.get('cp1')!
+  const path = '/etc/kubernetes/admin.conf'
+  const file = cp1.files.get(path)!
+  const text = file.content.toString()
+  const content = Buffer.from(text.replace(/^ *client-certificate-data: .*\n/m, ''))
+  expect(content.length).toBeLessThan(text.length)
+  cp1.files.set(path, { ...file, content })
+  const { missing } = await surveySite(site, never)
+  expect(missing.map(({ name, path: its }) => [name, its])).toEqual([['admin.conf', path]])
+})

@@ -149,14 +149,10 @@ function rowFault({ certificate }: CertificateEntry, { row }: Role): string | un
   if (!row.usages.includes('clientAuth')) return undefined
   const { commonName, organization, text } = certificate.subject
   if (commonName !== row.commonName) return `subject ${text}: ${row.name} needs CN=${row.commonName}`
-  const allowed = [
-    row.organization,
-    ...(row.olderOrganization === undefined ? [] : [[row.olderOrganization]]),
-  ]
+  const allowed = [row.organization, ...(row.olderOrganizations ?? []).map((older) => [older.organization])]
   if (allowed.some((groups) => sameSet(groups, organization))) return undefined
-  const wanted =
-    row.organization.length === 0 ? 'no O' : row.organization.map((group) => `O=${group}`).join(', ')
-  return `subject ${text}: ${row.name} needs ${wanted}`
+  const wanted = allowed.map((groups) => groups.map((group) => `O=${group}`).join(', ') || 'no O')
+  return `subject ${text}: ${row.name} needs ${wanted.join(', or from an older kubeadm ')}`
 }
 
 function sameSet(a: readonly string[], b: readonly string[]): boolean {
@@ -179,7 +175,9 @@ export const checkMasters: CertificateCheck = (entry, role): Problem | undefined
   const isInTable =
     row !== undefined &&
     row.kind !== 'ca' &&
-    (row.olderOrganization === systemMasters || row.organization.includes(systemMasters))
+    [...row.organization, ...(row.olderOrganizations ?? []).map(({ organization }) => organization)].includes(
+      systemMasters,
+    )
   // A copy of the admin.conf that kubeadm made before 1.29; super-admin.conf has no business elsewhere.
   const isOldAdmin = kubeadmKubeconfigOf(entry) === 'admin.conf'
   return problemAt(entry, 'SYSTEM_MASTERS', {

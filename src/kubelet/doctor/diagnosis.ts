@@ -337,7 +337,7 @@ function leftoverFindings(examined: Examined): Finding[] {
         ? 'it is no link, and the kubelet does not start with anything else of that name'
         : 'the kubelet takes it away when it ends what it began',
       next: isSafe
-        ? `rm ${path}: the current pair is good`
+        ? `kcert kubelet doctor --fix: it removes ${path}, for the current pair is good`
         : 'mend the current pair first: this may be what is needed for it',
       ...(isSafe && { fixes: [{ kind: 'remove', path }] }),
     })

@@ -1,0 +1,32 @@
+import type { KubeadmKubeconfig, KubeadmLeaf, OlderOrganization } from './kubeadm.ts'
+
+/** A version of kubeadm; patch is infinite for the latest of a minor, as in "stable-1.35". */
+export interface KubeadmVersion {
+  readonly minor: number
+  readonly patch: number
+}
+
+/** Returns the version of "v1.36.1", "1.36", "v1.34.2+vendor" or "stable-1.35"; undefined for what names no minor version. */
+export function kubeadmVersion(text: string): KubeadmVersion | undefined {
+  const [, minor, patch] =
+    /^(?:v|(?:ci\/)?(?:stable|latest)-)?1\.(\d{1,3})(?:\.(\d{1,3}))?(?![\d.])/.exec(text) ?? []
+  if (minor === undefined) return undefined
+  return { minor: Number(minor), patch: patch === undefined ? Number.POSITIVE_INFINITY : Number(patch) }
+}
+
+/** Returns the organizations that kubeadm of a version writes into a subject: the newest kubeadm's where the version is not known. */
+export function organizationAt(
+  row: KubeadmLeaf | KubeadmKubeconfig,
+  version: KubeadmVersion | undefined,
+): readonly string[] {
+  const older =
+    version && row.olderOrganizations?.find(({ droppedIn }) => isBefore(version, droppedIn))?.organization
+  return older === undefined ? row.organization : [older]
+}
+
+/** True before the first version without it: the patch of its own minor, or any minor below the first of them. */
+function isBefore({ minor, patch }: KubeadmVersion, droppedIn: OlderOrganization['droppedIn']): boolean {
+  const versions = droppedIn.map((text) => kubeadmVersion(text)!)
+  const same = versions.find((one) => one.minor === minor)
+  return same === undefined ? versions.every((one) => minor < one.minor) : patch < same.patch
+}
