@@ -1,11 +1,15 @@
 import { Command } from '@oclif/core/command'
 import * as Flags from '@oclif/core/flags'
+import type { Input, ParserOutput } from '@oclif/core/interfaces'
 import type { ExitCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
 import { type Context, processContext } from './context.ts'
 import { nearWord } from './near-word.ts'
+import { type DryRunBy, type FlagShapes, splitOperands, withoutBooleanValues } from './operands.ts'
 import { surviveFailedWrites, writeOut } from './standard-output.ts'
+
+type Named = Record<string, unknown>
 
 /** What every kcert command is: oclif's class, with one way to answer, one way to fail and one set of exit codes. */
 export abstract class KcertCommand extends Command {
@@ -18,6 +22,9 @@ export abstract class KcertCommand extends Command {
 
   /** The exit codes that this command uses, for its help and its page in docs/. */
   static exitCodes: Partial<Record<ExitCode, string>> = {}
+
+  /** What --dry-run means, so that --dry-run=client and --dry-run=server are never taken for each other. */
+  static dryRunBy: DryRunBy = 'client'
 
   private processContext: Context | undefined
 
@@ -32,7 +39,40 @@ export abstract class KcertCommand extends Command {
 
   override async run(): Promise<void> {
     surviveFailedWrites()
+    const { dryRunBy } = this.constructor as typeof KcertCommand
+    this.argv = withoutBooleanValues(this.argv, this.flagShapes(), dryRunBy)
     process.exitCode = await this.perform()
+  }
+
+  private flagShapes(): FlagShapes {
+    const { baseFlags, flags } = this.ctor
+    return { ...baseFlags, ...flags } as FlagShapes
+  }
+
+  /**
+   * Returns the flags, arguments and operands of the command line. A command that takes any number of operands has them in
+   * `operands` alone: oclif gets nothing but the flags, and what it then finds beside them is refused.
+   */
+  protected override async parse<F extends Named, B extends Named, A extends Named>(
+    command: Input<F, B, A>,
+    argv = this.argv,
+  ): Promise<ParserOutput<F, B, A> & { readonly operands: readonly string[] }> {
+    const { strict, args = {} } = command
+    const takesMany =
+      strict === false ||
+      Object.values<{ readonly multiple?: boolean }>(args).some(({ multiple }) => multiple)
+    if (!takesMany) {
+      const parsed = await super.parse(command, argv)
+      return { ...parsed, operands: parsed.argv.map(String) }
+    }
+    const { flags, operands } = splitOperands(argv, this.flagShapes())
+    const parsed = await super.parse(command, flags)
+    const [stray] = parsed.argv
+    if (stray !== undefined)
+      throw new KcertError('KCERT_USAGE', `unexpected argument "${String(stray)}"`, {
+        next: `put "--" before arguments that begin with "-"`,
+      })
+    return { ...parsed, operands }
   }
 
   /** Writes the answer to standard output and returns once it is handed over, so that an exit cannot cut it off. */

@@ -1,35 +1,158 @@
-import { expect, test } from 'vitest'
-import { splitOperands } from './operands.ts'
+import { describe, expect, test } from 'vitest'
+import type { KcertError } from '../errors/kcert-error.ts'
+import { type DryRunBy, splitOperands, withoutBooleanValues } from './operands.ts'
 
 const shapes = {
   output: { type: 'option', char: 'o' },
   warn: { type: 'option', aliases: ['warning'] },
   watch: { type: 'boolean', char: 'w' },
+  yes: { type: 'boolean', char: 'y', aliases: ['assume-yes'] },
+  restart: { type: 'boolean', allowNo: true, aliases: ['reload'] },
+  'dry-run': { type: 'boolean' },
 } as const
-const split = (line: string) => splitOperands(line.split(' '), shapes)
+const wordsOf = (line: string) => (line === '' ? [] : line.split(' '))
+const split = (line: string) => splitOperands(wordsOf(line), shapes)
+const plain = (line: string, by: DryRunBy = 'client') =>
+  withoutBooleanValues(wordsOf(line), shapes, by).join(' ')
+const refusal = (line: string, by: DryRunBy = 'client'): KcertError => {
+  try {
+    plain(line, by)
+  } catch (error) {
+    return error as KcertError
+  }
+  throw new Error(`accepted: ${line}`)
+}
 
-test('operands and flags may stand in any order', () => {
-  expect(split('a -o json b --warn 30d -w c - d')).toEqual({
-    flags: ['-o', 'json', '--warn', '30d', '-w'],
-    operands: ['a', 'b', 'c', '-', 'd'],
+describe('splitOperands', () => {
+  test('accepts operands and flags in any order', () => {
+    expect(split('a -o json b --warn 30d -w c - d')).toEqual({
+      flags: ['-o', 'json', '--warn', '30d', '-w'],
+      operands: ['a', 'b', 'c', '-', 'd'],
+    })
   })
-})
 
-test('another name of a flag takes its value, too', () => {
-  expect(split('--warning 30d a')).toEqual({ flags: ['--warning', '30d'], operands: ['a'] })
-})
-
-test('a value that is written together with its flag takes no operand', () => {
-  expect(split('--output=json a -ojson b -o=json c')).toEqual({
-    flags: ['--output=json', '-ojson', '-o=json'],
-    operands: ['a', 'b', 'c'],
+  test('gives an alias of a flag its value', () => {
+    expect(split('--warning 30d a')).toEqual({ flags: ['--warning', '30d'], operands: ['a'] })
   })
+
+  test('takes no operand for a value that is written together with its flag', () => {
+    expect(split('--output=json a -ojson b -o=json c --warn= d')).toEqual({
+      flags: ['--output=json', '-ojson', '-o=json', '--warn='],
+      operands: ['a', 'b', 'c', 'd'],
+    })
+  })
+
+  test('gives the last of several short flags in one word its value', () => {
+    expect(split('-wo json a')).toEqual({ flags: ['-wo', 'json'], operands: ['a'] })
+    expect(split('-wyo=json a')).toEqual({ flags: ['-wyo=json'], operands: ['a'] })
+    expect(split('-ow json a')).toEqual({ flags: ['-ow'], operands: ['json', 'a'] })
+    expect(split('-wy json')).toEqual({ flags: ['-wy'], operands: ['json'] })
+  })
+
+  test('takes everything after -- as operands', () => {
+    expect(split('-w -- -o --warn -- a')).toEqual({ flags: ['-w'], operands: ['-o', '--warn', '--', 'a'] })
+  })
+
+  test('leaves unknown flags, and a flag without its value, for oclif to refuse', () => {
+    expect(split('--frobnicate a --warn')).toEqual({ flags: ['--frobnicate', '--warn'], operands: ['a'] })
+    expect(split('--frobnicate=1 -x=2 -wx3 a -o')).toEqual({
+      flags: ['--frobnicate=1', '-x=2', '-wx3', '-o'],
+      operands: ['a'],
+    })
+  })
+
+  test('takes a word that begins with "-" as a value where one is due', () => {
+    expect(split('-o -w a')).toEqual({ flags: ['-o', '-w'], operands: ['a'] })
+    expect(split('--warn --unknown=1 a')).toEqual({ flags: ['--warn', '--unknown=1'], operands: ['a'] })
+    expect(split('-o - a')).toEqual({ flags: ['-o', '-'], operands: ['a'] })
+  })
+
+  test.each(['--warn --yes=false', '-o --output=json', '-wo --no-restart='])(
+    'refuses a flag with a value in the place of a value: %s',
+    (line) => {
+      const [flag, word] = line.replace('-wo', '-o').split(' ')
+      expect(() => split(line)).toThrow(`${flag} needs a value, but "${word}" is another flag`)
+      expect(() => split(line)).toThrow(expect.objectContaining({ code: 'KCERT_USAGE' }))
+    },
+  )
 })
 
-test('behind -- everything is an operand', () => {
-  expect(split('-w -- -o --warn')).toEqual({ flags: ['-w'], operands: ['-o', '--warn'] })
-})
+describe('withoutBooleanValues', () => {
+  test.each([
+    '',
+    'a b',
+    '--watch -y a',
+    '-wy a --no-restart',
+    '--output=json -o=json -ojson --warn --frobnicate=false',
+    '--unknown=false -x=false',
+    '- a',
+    '-w -- --yes=false -y=x',
+  ])('leaves the rest of a command line as it is: %s', (line) => {
+    expect(plain(line)).toBe(line)
+  })
 
-test('flags that nobody knows are left for oclif to refuse', () => {
-  expect(split('--frobnicate a --warn')).toEqual({ flags: ['--frobnicate', '--warn'], operands: ['a'] })
+  test.each([
+    ['--watch', 'false'],
+    ['--watch', ''],
+    ['--yes', 'true'],
+    ['--yes', 'a=b'],
+    ['--assume-yes', 'false'],
+    ['--restart', 'no'],
+    ['--no-restart', 'false'],
+    ['--no-reload', 'x'],
+    ['-y', 'false'],
+    ['-y', ''],
+  ])('refuses a value of a boolean flag: %s=%s', (flag, value) => {
+    for (const line of [`${flag}=${value}`, `a ${flag}=${value}`, `--warn 1d ${flag}=${value} a -- b`]) {
+      const error = refusal(line)
+      expect(error.code).toBe('KCERT_USAGE')
+      expect(error.message).toBe(`${flag} takes no value, but "${value}" was given`)
+      expect(error.next).toBe(`give ${flag} without "=", or leave it out`)
+    }
+  })
+
+  test('refuses a value of the last of several short flags in one word', () => {
+    expect(refusal('-wy=false').message).toBe('-y takes no value, but "false" was given')
+    expect(refusal('-yw=').message).toBe('-w takes no value, but "" was given')
+  })
+
+  test('writes --dry-run for the value that the command implements, and leaves out "none"', () => {
+    expect(plain('a --dry-run b')).toBe('a --dry-run b')
+    expect(plain('a --dry-run=client b')).toBe('a --dry-run b')
+    expect(plain('a --dry-run=server b', 'server')).toBe('a --dry-run b')
+    expect(plain('a --dry-run=none b')).toBe('a b')
+    expect(plain('-- --dry-run=none')).toBe('-- --dry-run=none')
+  })
+
+  test('refuses the kind of dry run that the command does not have, and says which it has', () => {
+    const server = refusal('--dry-run=server')
+    expect(server.message).toBe('--dry-run=server is not available for this command')
+    expect(server.why).toContain('the API server does not check it')
+    expect(server.next).toContain('--dry-run=client')
+    const client = refusal('--dry-run=client', 'server')
+    expect(client.message).toBe('--dry-run=client is not available for this command')
+    expect(client.why).toContain('sends the objects to the API server')
+    expect(client.next).toContain('--dry-run=server')
+  })
+
+  test.each(['false', 'true', '', 'x', 'None', 'all'])('refuses --dry-run=%s', (value) => {
+    for (const by of ['client', 'server'] as const) {
+      const error = refusal(`--dry-run=${value}`, by)
+      expect(error.code).toBe('KCERT_USAGE')
+      expect(error.message).toBe(`invalid --dry-run value "${value}"`)
+      expect(error.next).toContain(`--dry-run=${by}`)
+    }
+  })
+
+  test.each(['--dry-run --dry-run=none', '--dry-run=none a --dry-run=client'])(
+    'refuses a dry run that is also none: %s',
+    (line) => {
+      expect(refusal(line).message).toBe('--dry-run and --dry-run=none are mutually exclusive')
+    },
+  )
+
+  test('accepts the same dry run twice', () => {
+    expect(plain('--dry-run=client --dry-run')).toBe('--dry-run --dry-run')
+    expect(plain('--dry-run=none --dry-run=none')).toBe('')
+  })
 })

@@ -1,11 +1,19 @@
-interface FlagShape {
-  readonly name?: string
+import { KcertError } from '../errors/kcert-error.ts'
+
+/** A flag, as oclif's definitions of a command and its manifest have it. */
+export interface FlagShape {
   readonly char?: string
   readonly type: 'boolean' | 'option'
   readonly aliases?: readonly string[]
+  readonly allowNo?: boolean
 }
 
-/** A command line in two: what the flags are, in their order, and what stands between them. */
+export type FlagShapes = Readonly<Record<string, FlagShape>>
+
+/** Who evaluates a command's --dry-run: kcert alone, or the API server (dryRun=All). */
+export type DryRunBy = 'client' | 'server'
+
+/** A command line in two: the flags with their values, in order, and the operands. */
 export interface SplitLine {
   readonly flags: string[]
   readonly operands: string[]
@@ -13,33 +21,162 @@ export interface SplitLine {
 
 /**
  * Returns the operands of a command line apart from its flags and their values. oclif's own parser takes seconds for ten
- * thousand operands (`kcert inspect **`), because its work grows with their square; it still judges every flag.
+ * thousand operands (`kcert inspect **`), because its work grows with their square; it still checks every flag.
  */
-export function splitOperands(
-  argv: readonly string[],
-  shapes: Readonly<Record<string, FlagShape>>,
-): SplitLine {
+export function splitOperands(argv: readonly string[], shapes: FlagShapes): SplitLine {
   const split: SplitLine = { flags: [], operands: [] }
-  const withValue = new Set(
-    Object.entries(shapes)
-      .filter(([, { type }]) => type === 'option')
-      .flatMap(([name, { char, aliases = [] }]) => [
-        ...[name, ...aliases].map((one) => `--${one}`),
-        ...(char === undefined ? [] : [`-${char}`]),
-      ]),
-  )
+  for (const { isOperand, words } of partsOf(argv, shapes))
+    for (const word of words) (isOperand ? split.operands : split.flags).push(word)
+  return split
+}
+
+/**
+ * Returns the command line with `--dry-run=VALUE` resolved: as `--dry-run` or, for "none", left out. Throws KCERT_USAGE for a
+ * value of any other boolean flag: oclif sets the flag, whatever the value is, and takes the value for an operand, so that
+ * `--force=false` would mean --force.
+ */
+export function withoutBooleanValues(
+  argv: readonly string[],
+  shapes: FlagShapes,
+  dryRunBy: DryRunBy,
+): string[] {
+  const plain: string[] = []
+  const dryRuns = new Set<boolean>()
+  let hasEnd = false
+  for (const { isOperand, isBehindEnd, words, boolean } of partsOf(argv, shapes)) {
+    if (boolean?.name === 'dry-run') {
+      const isDryRun = boolean.value === undefined || dryRunOf(boolean.value, dryRunBy)
+      dryRuns.add(isDryRun)
+      if (dryRuns.size > 1) throw contradiction()
+      if (isDryRun) plain.push('--dry-run')
+      continue
+    }
+    if (boolean?.value !== undefined) throw takesNoValue(boolean.flag, boolean.value)
+    if (isOperand && isBehindEnd && !hasEnd) {
+      plain.push('--')
+      hasEnd = true
+    }
+    plain.push(...words)
+  }
+  return plain
+}
+
+interface Part {
+  readonly isOperand: boolean
+  /** Behind "--", where everything is an operand. */
+  readonly isBehindEnd?: boolean
+  /** An operand, a flag, or a flag and its value. */
+  readonly words: readonly string[]
+  /** A boolean flag that is alone in its word, or any with a value; `flag` is how it was written. */
+  readonly boolean?: { readonly name: string; readonly flag: string; readonly value?: string }
+}
+
+/** The command line flag by flag and operand by operand, as oclif's parser reads it. An unknown flag is left for oclif to refuse. */
+function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator<Part> {
+  const known = spellings(shapes)
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i]!
     if (word === '--') {
-      for (const operand of argv.slice(i + 1)) split.operands.push(operand)
-      break
+      for (const operand of argv.slice(i + 1)) yield { isOperand: true, isBehindEnd: true, words: [operand] }
+      return
     }
     if (word === '-' || !word.startsWith('-')) {
-      split.operands.push(word)
+      yield { isOperand: true, words: [word] }
       continue
     }
-    split.flags.push(word)
-    if (withValue.has(word) && i + 1 < argv.length) split.flags.push(argv[++i]!)
+    const read = word.startsWith('--') ? readLong(word, known) : readShort(word, known)
+    if (read.needsValue === undefined || i + 1 >= argv.length)
+      yield { isOperand: false, words: [word], ...read.part }
+    else {
+      const value = argv[++i]!
+      const [, flag] = /^(--[^=]+)=/.exec(value) ?? []
+      // oclif refuses a flag in the place of a value only where it is written without one of its own.
+      if (flag !== undefined && known.has(flag)) throw valueIsMissing(read.needsValue, value)
+      yield { isOperand: false, words: [word, value] }
+    }
   }
-  return split
+}
+
+interface ReadFlag {
+  /** How a flag was written whose value is the next word. */
+  readonly needsValue?: string
+  readonly part?: Pick<Part, 'boolean'>
+}
+
+function readLong(word: string, known: Spellings): ReadFlag {
+  const end = word.indexOf('=')
+  const flag = end === -1 ? word : word.slice(0, end)
+  const found = known.get(flag)
+  if (found === undefined) return {}
+  if (found.type === 'option') return end === -1 ? { needsValue: flag } : {}
+  return { part: { boolean: { name: found.name, flag, ...(end !== -1 && { value: word.slice(end + 1) }) } } }
+}
+
+/** Short flags may share a word, of which the last may have a value: -yo json, -yojson, -yo=json. */
+function readShort(word: string, known: Spellings): ReadFlag {
+  for (let at = 1; at < word.length; at++) {
+    const flag = `-${word[at]}`
+    const found = known.get(flag)
+    if (found === undefined) return {}
+    const rest = word.slice(at + 1)
+    if (found.type === 'option') return rest === '' ? { needsValue: flag } : {}
+    if (rest.startsWith('=')) return { part: { boolean: { name: found.name, flag, value: rest.slice(1) } } }
+    if (word.length === 2) return { part: { boolean: { name: found.name, flag } } }
+  }
+  return {}
+}
+
+type Spellings = ReadonlyMap<string, { readonly name: string; readonly type: FlagShape['type'] }>
+
+/** Every way to write a flag: its name, aliases, character, and --no-NAME. */
+function spellings(shapes: FlagShapes): Spellings {
+  return new Map(
+    Object.entries(shapes).flatMap(([name, { type, char, aliases = [], allowNo = false }]) => {
+      const names = [name, ...aliases]
+      const written = [
+        ...names.map((one) => `--${one}`),
+        ...(allowNo ? names.map((one) => `--no-${one}`) : []),
+        ...(char === undefined ? [] : [`-${char}`]),
+      ]
+      return written.map((flag) => [flag, { name, type }] as const)
+    }),
+  )
+}
+
+function dryRunOf(value: string, by: DryRunBy): boolean {
+  if (value === 'none') return false
+  if (value === by) return true
+  if (value === 'client')
+    throw new KcertError('KCERT_USAGE', '--dry-run=client is not available for this command', {
+      why: 'its dry run sends the objects to the API server, which checks them and stores none',
+      next: '--dry-run, or --dry-run=server, which is the same here',
+    })
+  if (value === 'server')
+    throw new KcertError('KCERT_USAGE', '--dry-run=server is not available for this command', {
+      why: 'its dry run only reads: kcert works out the change, and the API server does not check it',
+      next: '--dry-run, or --dry-run=client, which is the same here',
+    })
+  throw new KcertError('KCERT_USAGE', `invalid --dry-run value "${value}"`, {
+    why: `as in kubectl, it is "none", "server" or "client"`,
+    next: `--dry-run, --dry-run=${by}, or --dry-run=none, which is no dry run`,
+  })
+}
+
+function contradiction(): KcertError {
+  return new KcertError('KCERT_USAGE', '--dry-run and --dry-run=none are mutually exclusive', {
+    next: 'give one of them',
+  })
+}
+
+function takesNoValue(flag: string, value: string): KcertError {
+  return new KcertError('KCERT_USAGE', `${flag} takes no value, but "${value}" was given`, {
+    why: 'it is a boolean flag: given, it is on',
+    next: `give ${flag} without "=", or leave it out`,
+  })
+}
+
+function valueIsMissing(flag: string, word: string): KcertError {
+  return new KcertError('KCERT_USAGE', `${flag} needs a value, but "${word}" is another flag`, {
+    next: `give the value after ${flag}`,
+  })
 }

@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args'
 import { KcertCommand } from '../cli/base-command.ts'
 import { readErrorText } from '../cli/error-text.ts'
-import { splitOperands } from '../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
 import { stdoutView } from '../cli/view.ts'
 import { explainError } from '../diagnosis/explain.ts'
@@ -70,11 +69,7 @@ words and these facts: no token, key or password that was pasted along.`
   static override flags = { output: reportFormatFlag() }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, {
-      ...ExplainError.baseFlags,
-      ...ExplainError.flags,
-    })
-    const { flags } = await this.parse(ExplainError, words)
+    const { flags, operands } = await this.parse(ExplainError)
     const { text, source } = await readErrorText(operands, this.context, (line) => this.notice(line))
     const explanation = explainError(text, source)
     const view = await stdoutView(this.context)

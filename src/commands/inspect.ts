@@ -12,7 +12,6 @@ import {
   renderInspected,
 } from '../cli/inspect.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
-import { splitOperands } from '../cli/operands.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
@@ -180,11 +179,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
   private hasSeenAll = false
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: flagWords, operands } = splitOperands(this.argv, {
-      ...Inspect.baseFlags,
-      ...Inspect.flags,
-    })
-    const { flags } = await this.parse(Inspect, flagWords)
+    const { flags, operands } = await this.parse(Inspect)
     const showing: Showing = { format: flags.output as InspectFormat, outputFile: flags['output-file'] }
     checkFiles({
       inputs: [

@@ -153,8 +153,7 @@ is NOT REACHED, and -i dials from a control plane.`
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags, argv } = await this.parse(Probe)
-    const endpoints = argv.map(String)
+    const { flags, operands: endpoints } = await this.parse(Probe)
     const { ca, inventory } = flags
     const sections = sectionsOf(flags)
     checkWanted(endpoints, sections, flags)

@@ -90,8 +90,7 @@ Names: ${renewableNames.join(', ')}.`
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags, argv } = await this.parse(Renew)
-    const names = argv as string[]
+    const { flags, operands: names } = await this.parse(Renew)
     if (flags.all && names.length > 0) {
       throw new KcertError('KCERT_USAGE', `--all and ${names.join(' ')} exclude each other`, {
         why: 'named certificates are renewed whatever their time, --all those that are due',

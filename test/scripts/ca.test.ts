@@ -409,6 +409,13 @@ test('a bundle has each CA once and in order, on standard output or in a file', 
     0o644,
   ])
   expect(run(['ca', 'bundle', 'ca.pem', '--out', 'bundle.pem']).exit).toBe(5)
+  for (const line of [
+    ['--force=false', 'ca.pem'],
+    ['ca.pem', '--force=false'],
+  ])
+    expect(run(['ca', 'bundle', ...line, '--out', 'bundle.pem']).exit).toBe(2)
+  expect(run(['ca', 'bundle', 'ca.pem', '--out', '--force=false']).exit).toBe(2)
+  expect(existsSync(join(at, '--force=false'))).toBe(false)
   expect(run(['ca', 'bundle', 'bundle.pem', 'ca.pem', '--out', 'bundle.pem', '--force']).exit).toBe(0)
   expect(readFileSync(join(at, 'bundle.pem'), 'utf8')).toBe(`${first}${second}`)
 })

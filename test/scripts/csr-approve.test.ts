@@ -72,6 +72,35 @@ test('a user is approved by name, and what only a person can know is said', asyn
   expect(stdout).toContain('whether "ann" is who the request says is for a person to know')
 })
 
+test('--force=false, --yes=false and --dry-run=false approve nothing, and --dry-run=none approves', async () => {
+  putServing(server, 'eve', userRequest(['system:masters']))
+  putServing(server, 'csr-1', {}, { labels: { batch: '7' } })
+  for (const [flag, ...line] of [
+    ['--force', 'eve', '--force=false'],
+    ['--force', '--force=false', 'eve'],
+    ['--yes', '-l', 'batch=7', '--yes=false'],
+    ['-y', '-l', 'batch=7', '-y=false'],
+  ]) {
+    const { stdout, stderr, exit } = await kcert(['csr', 'approve', ...line])
+    expect([stdout, exit]).toEqual(['', 2])
+    expect(stderr).toContain(`KCERT_USAGE: ${flag} takes no value, but "false" was given`)
+    expect(stderr).toContain(`next: give ${flag} without "=", or leave it out`)
+  }
+  for (const [value, what] of [
+    ['false', 'invalid --dry-run value "false"'],
+    ['server', '--dry-run=server is not available for this command'],
+  ]) {
+    const { stderr, exit } = await kcert(['csr', 'approve', 'csr-1', `--dry-run=${value}`])
+    expect(exit).toBe(2)
+    expect(stderr).toContain(`KCERT_USAGE: ${what}`)
+  }
+  expect((await kcert(['csr', 'approve', 'csr-1', '--dry-run=client'])).stdout).toContain('dry run: nothing')
+  expect([...conditionsOf(server, 'eve'), ...conditionsOf(server, 'csr-1')]).toEqual([])
+
+  expect((await kcert(['csr', 'approve', 'csr-1', '--dry-run=none'])).exit).toBe(0)
+  expect(conditionsOf(server, 'csr-1')).toEqual(['Approved'])
+})
+
 test('what is dangerous is refused with 5, and approved with --force', async () => {
   putServing(server, 'eve', userRequest(['system:masters']))
   const refused = await kcert(['csr', 'approve', 'eve'])

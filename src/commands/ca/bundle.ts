@@ -6,7 +6,6 @@ import type { BundleReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { readBundle } from '../../cli/ca-bundle.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -66,8 +65,7 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, { ...CaBundle.baseFlags, ...CaBundle.flags })
-    const { flags } = await this.parse(CaBundle, words)
+    const { flags, operands } = await this.parse(CaBundle)
     if (operands.length === 0) throw nothingNamed()
     const { out, force, output } = flags
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))

@@ -15,7 +15,6 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { readInput } from '../../cli/input.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { entriesToSign } from '../../cli/request-input.ts'
 import { termsOf } from '../../cli/signing-profile.ts'
@@ -161,8 +160,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, { ...CaSign.baseFlags, ...CaSign.flags })
-    const { flags } = await this.parse(CaSign, words)
+    const { flags, operands } = await this.parse(CaSign)
     const { force, output } = flags
     if (flags.csr !== undefined || flags['csr-signer'] !== undefined || flags['csr-selector'] !== undefined) {
       if (operands.length > 0) throw eitherOr()

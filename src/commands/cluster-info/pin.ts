@@ -5,7 +5,6 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { inFile, readInput } from '../../cli/input.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { renderReport } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
@@ -61,11 +60,7 @@ With files no cluster is asked.`
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, {
-      ...ClusterInfoPin.baseFlags,
-      ...ClusterInfoPin.flags,
-    })
-    const { flags } = await this.parse(ClusterInfoPin, words)
+    const { flags, operands } = await this.parse(ClusterInfoPin)
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
     const { context } = this
     const { source, certificates } =

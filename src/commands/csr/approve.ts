@@ -3,7 +3,6 @@ import * as Flags from '@oclif/core/flags'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { DecisionCommand } from '../../cli/decision-command.ts'
 import { decisionFlags } from '../../cli/decision-flags.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrApprove extends DecisionCommand {
@@ -62,11 +61,7 @@ the approval for that version alone. On a terminal the command asks first; witho
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, {
-      ...CsrApprove.baseFlags,
-      ...CsrApprove.flags,
-    })
-    const { flags } = await this.parse(CsrApprove, words)
+    const { flags, operands } = await this.parse(CsrApprove)
     return this.decide('approve', operands, flags)
   }
 }

@@ -2,7 +2,6 @@ import * as Args from '@oclif/core/args'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { DecisionCommand } from '../../cli/decision-command.ts'
 import { decisionFlags } from '../../cli/decision-flags.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrDeny extends DecisionCommand {
@@ -46,8 +45,7 @@ without one, a selection needs --yes.`
   static override flags = { ...clusterFlags, ...decisionFlags('deny') }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, { ...CsrDeny.baseFlags, ...CsrDeny.flags })
-    const { flags } = await this.parse(CsrDeny, words)
+    const { flags, operands } = await this.parse(CsrDeny)
     return this.decide('deny', operands, flags)
   }
 }

@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { namesOf } from '../../cli/request-names.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -46,11 +45,7 @@ issued certificate as kcert inspect shows it.`
   static override flags = { ...clusterFlags, output: reportFormatFlag() }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, {
-      ...CsrDescribe.baseFlags,
-      ...CsrDescribe.flags,
-    })
-    const { flags } = await this.parse(CsrDescribe, words)
+    const { flags, operands } = await this.parse(CsrDescribe)
     const names = namesOf(operands, 'csr describe NAME')
     const [{ describeRequests }, { renderDescriptions }] = await Promise.all([
       import('../../cli/describe-requests.ts'),

@@ -6,7 +6,6 @@ import { type CommandFiles, checkFiles } from '../../cli/command-files.ts'
 import { printedOnlyByName, wouldBePrinted } from '../../cli/exposed-key.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { type ReportFormat, renderReport } from '../../cli/report-format.ts'
 import { namesOf } from '../../cli/request-names.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -149,8 +148,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, { ...CsrFetch.baseFlags, ...CsrFetch.flags })
-    const { flags } = await this.parse(CsrFetch, words)
+    const { flags, operands } = await this.parse(CsrFetch)
     const { signer, selector, 'out-dir': folder } = flags
     const isSelection = signer !== undefined || selector !== undefined
     const names = isSelection && operands.length === 0 ? [] : namesOf(operands, 'csr fetch NAME')

@@ -2,7 +2,6 @@ import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
@@ -59,6 +58,8 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
     }),
   }
 
+  static override dryRunBy = 'server' as const
+
   static override flags = {
     signer: Flags.string({ description: 'spec.signerName', helpValue: 'NAME' }),
     usage: Flags.string({
@@ -80,11 +81,7 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, {
-      ...CsrSubmit.baseFlags,
-      ...CsrSubmit.flags,
-    })
-    const { flags } = await this.parse(CsrSubmit, words)
+    const { flags, operands } = await this.parse(CsrSubmit)
     if (operands.length === 0) throw nothingToSubmit()
     const [{ readDrafts, submitDrafts }, { renderSubmissions }, { renderNotices }] = await Promise.all([
       import('../../cli/submit-requests.ts'),

@@ -72,10 +72,10 @@ for. Where no usable pair is left, somebody with the CA's key has to sign: kcert
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags, argv } = await this.parse(KubeletDoctor)
+    const { flags, operands: nodes } = await this.parse(KubeletDoctor)
     const { inventory, root, fix, restart, yes } = flags
     const { report, exit } = await doctorKubelets(this.context, {
-      ...{ nodes: argv as string[], inventory, root, fix, restart, yes },
+      ...{ nodes, inventory, root, fix, restart, yes },
     })
     const { renderDiagnosis } = await import('../../output/kubelet-doctor.ts')
     const view = await stdoutView(this.context)

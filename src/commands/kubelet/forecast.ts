@@ -93,9 +93,8 @@ configuration and flags, and the manifest of kube-controller-manager.`
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { argv, flags } = await this.parse(KubeletForecast)
+    const { flags, operands: targets } = await this.parse(KubeletForecast)
     const { context } = this
-    const targets = argv as string[]
     const only = flags.node ?? []
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const [{ forecastOf }, { renderForecast }] = await Promise.all([

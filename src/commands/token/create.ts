@@ -49,6 +49,8 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
     },
   ]
 
+  static override dryRunBy = 'server' as const
+
   static override flags = {
     ttl: Flags.string({
       description: 'how long it is valid, as 2h or 7d; 0 for ever',

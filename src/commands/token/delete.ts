@@ -3,7 +3,6 @@ import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { splitOperands } from '../../cli/operands.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { tokenIdOf } from '../../cli/token-input.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
@@ -49,11 +48,7 @@ on taking it for ten seconds. A token is deleted only as it was seen: one that w
   }
 
   protected override async perform(): Promise<ExitCode> {
-    const { flags: words, operands } = splitOperands(this.argv, {
-      ...TokenDelete.baseFlags,
-      ...TokenDelete.flags,
-    })
-    const { flags } = await this.parse(TokenDelete, words)
+    const { flags, operands } = await this.parse(TokenDelete)
     const named = [...new Set(operands.map(tokenIdOf))]
     if (named.length === 0 && !flags.expired)
       throw new KcertError('KCERT_USAGE', 'no token is named', {

@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { KcertCommand } from '../../src/cli/base-command.ts'
+import { commandConfig } from '../../src/cli/oclif-config.ts'
+import type { FlagShape } from '../../src/cli/operands.ts'
+import type { KcertError } from '../../src/errors/kcert-error.ts'
+
+// oclif sets a boolean flag that has a value, whatever the value is: --force=false was --force. Here every boolean flag of every
+// command gets one, and no command may do anything.
+
+interface Manifest {
+  readonly commands: Record<string, { readonly flags: Record<string, FlagShape> }>
+}
+const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as Manifest
+
+const exitCode = process.exitCode
+beforeEach(() => {
+  process.exitCode = undefined
+})
+afterEach(() => {
+  process.exitCode = exitCode
+  vi.restoreAllMocks()
+})
+
+type RunnableCommand = new (
+  argv: string[],
+  config: ReturnType<typeof commandConfig>,
+) => { argv: string[]; _run(): Promise<unknown> }
+
+interface Started {
+  readonly began?: readonly string[]
+  readonly error?: KcertError
+  readonly exit: typeof process.exitCode
+}
+
+/** Runs the command up to where it would begin, and returns the command line that it would begin with, or the error. */
+async function start(id: string, argv: readonly string[]): Promise<Started> {
+  const { default: Command }: { default: RunnableCommand } = await import(
+    resolve('src/commands', `${id.replaceAll(':', '/')}.ts`)
+  )
+  let seen: Omit<Started, 'exit'> = {}
+  class Watched extends Command {
+    async perform() {
+      seen = { began: this.argv }
+      return 0
+    }
+    async fail(error: KcertError) {
+      seen = { error }
+      return error.exitCode
+    }
+  }
+  vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  await new Watched([...argv], commandConfig('0.0.0'))._run()
+  return { ...seen, exit: process.exitCode }
+}
+
+function spellings(name: string, { char, aliases = [], allowNo }: FlagShape): string[] {
+  const names = [name, ...aliases]
+  return [
+    ...names.map((one) => `--${one}`),
+    ...(allowNo ? names.map((one) => `--no-${one}`) : []),
+    ...(char === undefined ? [] : [`-${char}`]),
+  ]
+}
+
+const booleans = Object.entries(commands).flatMap(([id, { flags }]) =>
+  Object.entries(flags)
+    .filter(([, { type }]) => type === 'boolean')
+    .map(([name, shape]) => ({ id, name, shape })),
+)
+
+describe.each(booleans)('kcert $id --$name', ({ id, name, shape }) => {
+  test('does nothing where a value is given, whatever it is and wherever it stands', async () => {
+    for (const flag of spellings(name, shape))
+      for (const value of ['false', 'true', 'x', '']) {
+        const word = `${flag}=${value}`
+        for (const argv of [
+          [word],
+          ['operand', word],
+          [word, 'operand'],
+          [word, '--', 'operand'],
+          [word, flag],
+        ]) {
+          const { error, began, exit } = await start(id, argv)
+          expect(began, argv.join(' ')).toBeUndefined()
+          expect(exit, argv.join(' ')).toBe(2)
+          expect(error?.code).toBe('KCERT_USAGE')
+          expect(error?.message).toBe(
+            name === 'dry-run'
+              ? `invalid --dry-run value "${value}"`
+              : `${flag} takes no value, but "${value}" was given`,
+          )
+        }
+      }
+  })
+
+  test('begins where none is given', async () => {
+    for (const flag of spellings(name, shape))
+      expect(await start(id, [flag])).toEqual({ began: [flag], exit: 0 })
+  })
+})
+
+const dryRuns = booleans.filter(({ name }) => name === 'dry-run').map(({ id }) => id)
+const asksApiServer = ['csr:submit', 'token:create']
+
+describe.each(dryRuns)('kcert %s --dry-run=VALUE', (id) => {
+  const by = asksApiServer.includes(id) ? 'server' : 'client'
+
+  test('is no dry run with "none"', async () => {
+    expect(await start(id, ['a', '--dry-run=none'])).toEqual({ began: ['a'], exit: 0 })
+  })
+
+  test(`is what --dry-run does with "${by}", and refused with the other`, async () => {
+    expect(await start(id, [`--dry-run=${by}`])).toEqual({ began: ['--dry-run'], exit: 0 })
+    const other = by === 'client' ? 'server' : 'client'
+    const { error, began, exit } = await start(id, [`--dry-run=${other}`])
+    expect([began, exit]).toEqual([undefined, 2])
+    expect(error?.message).toBe(`--dry-run=${other} is not available for this command`)
+  })
+})
+
+test('only a command that sends its objects with dryRun=All asks the API server', () => {
+  expect(dryRuns).toEqual(expect.arrayContaining(asksApiServer))
+  expect(KcertCommand.dryRunBy).toBe('client')
+})
