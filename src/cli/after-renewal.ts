@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { KcertError } from '../errors/kcert-error.ts'
 import { writeFileAtomically } from '../system/atomic-file.ts'
+import { requiredFile, textIfReadable } from '../system/required-file.ts'
 
 /** What is done when a new certificate is in its place. */
 export interface AfterRenewal {
@@ -75,7 +75,7 @@ function send(signal: NodeJS.Signals, pidFile: string): void {
   const what = `--signal ${signal}, to the process of ${pidFile}`
   let text: string
   try {
-    text = readFileSync(pidFile, 'utf8').trim()
+    text = Buffer.from(requiredFile(pidFile)).toString('utf8').trim()
   } catch (error) {
     throw hookFailure(what, (error as Error).message)
   }
@@ -108,11 +108,7 @@ export class ToldMark {
 
   /** Undefined when nobody was ever told: this is the first start. */
   read(): string | undefined {
-    try {
-      return readFileSync(this.path, 'utf8').trim()
-    } catch {
-      return undefined
-    }
+    return textIfReadable(this.path)?.trim()
   }
 
   write(fingerprint: string): void {

@@ -1,5 +1,6 @@
 import { delimiter, join } from 'node:path'
 import type { Cluster, ConnectionOptions } from '../cluster/cluster.ts'
+import { printable } from '../output/terminal.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import type { Context } from './context.ts'
 import { parseDuration } from './instant.ts'
@@ -33,7 +34,7 @@ export function connectionOptions(
       return context.stdinIsTerminal
     },
   }
-  return { requestTimeoutMs, surroundings, clock, random }
+  return { requestTimeoutMs, surroundings, clock, random, warn: (text) => warnOnce(text, context) }
 }
 
 /** Returns the kubeconfigs that are meant, as kubectl finds them. */
@@ -42,6 +43,15 @@ export function kubeconfigsOf({ env, home }: Context, named: string | undefined)
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '')
   const files = listed.length > 0 ? listed : home ? [join(home, '.kube', 'config')] : []
   return { files, filesMustExist: false }
+}
+
+const warned = new Set<string>()
+
+/** A command that opens its cluster again and again says it once. */
+function warnOnce(text: string, { stderr }: Pick<Context, 'stderr'>): void {
+  if (warned.has(text)) return
+  warned.add(text)
+  stderr.write(`warning: ${printable(text)}\n`)
 }
 
 /** As kubectl: 0 is for ever, and a number alone is seconds. */

@@ -1,8 +1,9 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { shellWord } from '../errors/shell-word.ts'
 import { largestFileBytes } from '../system/files.ts'
+import { readWhole } from '../system/pipes.ts'
 import type { Context } from './context.ts'
-import { readInput, readWhole } from './input.ts'
+import { readInput } from './input.ts'
 
 /** A text to explain, and where it is from: a file, "-", or "argument". */
 export interface ErrorText {
@@ -26,7 +27,7 @@ export async function readErrorText(
   if (only === undefined || (only === '-' && operands.length === 1)) {
     if (!context.stdinIsTerminal) return decoded(await readLog('-', context), '-')
     notice('paste the error, then press Enter and Ctrl-D\n')
-    const bytes = await readWhole(context.stdin)
+    const bytes = await readWhole(context.stdin as AsyncIterable<Buffer>)
     if (bytes === undefined) throw tooLong('standard input')
     return decoded(bytes, '-')
   }

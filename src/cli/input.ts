@@ -1,27 +1,63 @@
-import { dirname } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
-import type { UnreadableSource } from '../inspection/source.ts'
-import {
-  isFifo,
-  largestFileBytes,
-  readDescriptor,
-  readFifo,
-  readFile,
-  tooLargeDetail,
-  tooLargeNext,
-} from '../system/files.ts'
+import type { Source, UnreadableSource } from '../inspection/source.ts'
+import { tooLargeDetail } from '../system/files.ts'
+import { isFifo, readDescriptor, readFifo, readWhole } from '../system/pipes.ts'
+import { fileError, requiredFile } from '../system/required-file.ts'
 import type { Context } from './context.ts'
 
 /**
- * Returns what a file holds, or standard input for "-". Throws KCERT_FILE_NOT_FOUND, KCERT_FILE_UNREADABLE or
- * KCERT_FILE_TOO_LARGE; FIFOs and devices are never opened.
+ * Returns what a file holds, or a pipe: "-" and /dev/stdin for standard input, /dev/fd/N as the shell's `<(command)` names it. Throws
+ * KCERT_FILE_NOT_FOUND, KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE; FIFOs and devices are never opened.
  */
 export async function readInput(name: string, context: Context): Promise<Uint8Array> {
-  if (name === '-') return readStandardInput(context)
-  const read = readFile(name)
-  if ('reason' in read) throw unreadable(read)
+  const descriptor = descriptorOf(name)
+  if (descriptor === undefined) return requiredFile(name)
+  if (descriptor === 0) checkTerminal(context)
+  const read = await readPipe(name, descriptor, context)
+  if ('reason' in read) throw fileError({ ...read, name: descriptor === 0 ? 'standard input' : name })
   return read.bytes
+}
+
+/** Returns the descriptor that an operand means, of those that this process was started with; undefined for a file. */
+export function descriptorOf(name: string): number | undefined {
+  if (name === '-' || name === '/dev/stdin') return 0
+  const [, digits] = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(name) ?? []
+  return digits === undefined ? undefined : Number(digits)
+}
+
+const noticeAfterMs = 3_000
+
+/** Returns what a descriptor delivers; tells on standard error that it waits where that takes a while. Never throws. */
+export async function readPipe(
+  name: string,
+  descriptor: number,
+  context: Pick<Context, 'stdin' | 'stderr'>,
+): Promise<Source | UnreadableSource> {
+  const words = descriptor === 0 ? 'standard input' : name
+  return noticingWait(words, context, async () => {
+    if (descriptor !== 0) return readDescriptor(name, descriptor)
+    try {
+      const bytes = await readWhole(context.stdin as AsyncIterable<Buffer>)
+      return bytes ? { name, bytes } : { name, reason: 'too-large', detail: tooLargeDetail }
+    } catch (error) {
+      return { name, reason: 'io', detail: (error as Error).message }
+    }
+  })
+}
+
+async function noticingWait<Result>(
+  words: string,
+  { stderr }: Pick<Context, 'stderr'>,
+  read: () => Promise<Result>,
+): Promise<Result> {
+  const notice = setTimeout(() => stderr.write(`kcert: waiting for the end of ${words}\n`), noticeAfterMs)
+  try {
+    return await read()
+  } finally {
+    clearTimeout(notice)
+  }
 }
 
 /** Returns the first line of a password file, or undefined where none is named. Throws KCERT_USAGE when that line is empty. */
@@ -46,13 +82,13 @@ export async function readSecretText(name: string, context: Context): Promise<st
 
 /** A password may come from a pipe, as bash's `<(command)` hands it over, or from a FIFO, so that it lies in no file. */
 async function readSecret(name: string, context: Context): Promise<Uint8Array> {
-  const descriptor = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(name)?.[1]
-  if (descriptor !== undefined) {
-    const read = readDescriptor(name, Number(descriptor))
-    if ('reason' in read) throw unreadable(read)
-    return read.bytes
-  }
-  return isFifo(name) ? readFifo(name, patienceMs) : readInput(name, context)
+  if (descriptorOf(name) !== undefined || !isFifo(name)) return readInput(name, context)
+  const bytes = await noticingWait(name, context, () => readFifo(name, patienceMs))
+  if (bytes.length > 0) return bytes
+  throw new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
+    why: `it is a FIFO, and nothing was written to it within ${patienceMs / 1000} s`,
+    next: commandLine`ls -l ${name}`,
+  })
 }
 
 const wrongPasswordNext = 'name the file that has its password on the first line'
@@ -72,46 +108,10 @@ export function inFile<Result>(path: string, read: () => Result): Result {
   }
 }
 
-async function readStandardInput({ stdin, stdinIsTerminal }: Context): Promise<Uint8Array> {
-  if (stdinIsTerminal) {
-    throw new KcertError('KCERT_USAGE', 'standard input is the terminal, and nothing was typed ahead', {
-      why: '"-" reads what another command or a file hands over',
-      next: 'name a file instead of "-", or put "< FILE" behind the command',
-    })
-  }
-  const bytes = await readWhole(stdin)
-  if (bytes === undefined) throw tooLarge('standard input')
-  return bytes
-}
-
-/** Returns everything that a stream holds, or undefined when that is more than kcert reads of a file. */
-export async function readWhole(stream: NodeJS.ReadStream): Promise<Uint8Array | undefined> {
-  const chunks: Buffer[] = []
-  let total = 0
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    total += chunk.length
-    if (total > largestFileBytes) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
-function unreadable({ name, reason, detail }: UnreadableSource): KcertError {
-  if (reason === 'too-large') return tooLarge(name)
-  if (reason === 'not-found') {
-    return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, {
-      next: `ls -l ${dirname(name)}`,
-    })
-  }
-  return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
-    why: detail,
-    next: `ls -l ${dirname(name)}`,
-  })
-}
-
-function tooLarge(name: string): KcertError {
-  return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${tooLargeDetail}`, {
-    why: 'it is read into memory',
-    next: tooLargeNext,
+function checkTerminal({ stdinIsTerminal }: Context): void {
+  if (!stdinIsTerminal) return
+  throw new KcertError('KCERT_USAGE', 'standard input is the terminal, and nothing was typed ahead', {
+    why: '"-" reads what another command or a file hands over',
+    next: 'name a file instead of "-", or put "< FILE" behind the command',
   })
 }

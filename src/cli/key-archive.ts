@@ -4,6 +4,7 @@ import type { KeyArchive } from '../rotation/old-keys.ts'
 import { writeFileAtomically } from '../system/atomic-file.ts'
 import { readFile } from '../system/files.ts'
 import { makeFolders } from '../system/new-folder.ts'
+import { requiredFile } from '../system/required-file.ts'
 
 /** Returns the folder of this machine into which old keys go; it is made, for its owner alone, when the first one does. */
 export function keyArchive(folder: string, workingFolder: string): KeyArchive {
@@ -20,7 +21,7 @@ export function keyArchive(folder: string, workingFolder: string): KeyArchive {
         if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_EXISTS') throw error
         checkOwn(path, mode, error)
       }
-      return bytesAt(path)
+      return requiredFile(path)
     },
   }
 }
@@ -34,10 +35,4 @@ function checkOwn(path: string, mode: number, error: KcertError): void {
     why: 'a private key is for its owner alone',
     next: `chmod 600 ${path}, or name another folder`,
   })
-}
-
-function bytesAt(path: string): Uint8Array {
-  const read = readFile(path)
-  if ('bytes' in read) return read.bytes
-  throw new KcertError('KCERT_FILE_UNREADABLE', `${path} cannot be read back`, { why: read.detail })
 }

@@ -3,10 +3,10 @@ import { dirname, resolve } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { isMuch, prepareForMuch } from '../system/engine.ts'
-import { readDescriptor, readFile, tooLargeDetail, tooLargeNext } from '../system/files.ts'
+import { readFile, tooLargeNext } from '../system/files.ts'
 import { isFolder, readFolder } from '../system/folders.ts'
 import type { Context } from './context.ts'
-import { readWhole } from './input.ts'
+import { descriptorOf, readPipe } from './input.ts'
 
 /** What reading the targets came to. */
 export interface TargetReading {
@@ -77,7 +77,7 @@ export async function readTargets(
     await one(readFile(file))
   }
   for (const [descriptor, name] of sorted.descriptors) {
-    await one(descriptor === 0 ? await readStandardInput(options.context) : readDescriptor(name, descriptor))
+    await one(await readPipe(descriptor === 0 ? '-' : name, descriptor, options.context))
   }
   await readServers(sorted.servers, options, one, failed)
   return { failed, read }
@@ -133,12 +133,6 @@ function sortTargets(targets: readonly string[]): SortedTargets {
   return sorted
 }
 
-function descriptorOf(target: string): number | undefined {
-  if (target === '-' || target === '/dev/stdin') return 0
-  const [, digits] = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(target) ?? []
-  return digits === undefined ? undefined : Number(digits)
-}
-
 // Only a first look, so that the network part is loaded for nobody who reads files: parseEndpoint decides.
 function looksLikeServer(target: string): boolean {
   return /^https:\/\/|^[^/]+:\d+$/.test(target)
@@ -151,21 +145,6 @@ function exists(path: string): boolean {
     // Somewhere on the way there this user may not look: reading it will say so.
     return true
   }
-}
-
-async function readStandardInput({ stdin }: Context): Promise<Source | UnreadableSource> {
-  try {
-    const bytes = await readWhole(stdin)
-    return bytes === undefined ? tooLargeInput : { name: '-', bytes }
-  } catch (error) {
-    return { name: '-', reason: 'io', detail: (error as Error).message }
-  }
-}
-
-const tooLargeInput: UnreadableSource = {
-  name: '-',
-  reason: 'too-large',
-  detail: tooLargeDetail,
 }
 
 async function readServers(

@@ -1,6 +1,6 @@
 import type { KubeConfig } from '@kubernetes/client-node'
 
-/** A kubeconfig in JSON's types, as client-node's KubeConfig reads it: one cluster, one user, one context. */
+/** A kubeconfig in JSON's types, as client-node's KubeConfig reads it: one cluster, one user, one context; it names no files. */
 export interface SelectedKubeconfig {
   readonly cluster: Readonly<Record<string, unknown>>
   readonly user: Readonly<Record<string, unknown>>
@@ -13,7 +13,7 @@ export interface SelectedKubeconfig {
 export async function loadKubeConfig({ cluster, user }: SelectedKubeconfig): Promise<KubeConfig> {
   const usesSocks = String(cluster['proxy-url'] ?? '').startsWith('socks')
   const { KubeConfig } =
-    usesSocks || isIdentityProvider(user['auth-provider'])
+    usesSocks || user['auth-provider']
       ? await import('@kubernetes/client-node')
       : await import('@kubernetes/client-node/dist/config.js')
   const config = new KubeConfig()
@@ -27,18 +27,4 @@ export async function loadKubeConfig({ cluster, user }: SelectedKubeconfig): Pro
     }),
   )
   return config
-}
-
-/** Returns client-node's KubeConfig of the service account of the pod that this runs in. */
-export async function loadServiceAccount(root: string): Promise<KubeConfig> {
-  const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js')
-  const config = new KubeConfig()
-  config.loadFromCluster(root)
-  return config
-}
-
-function isIdentityProvider(provider: unknown): boolean {
-  return (
-    typeof provider === 'object' && provider !== null && 'name' in provider && provider.name !== 'tokenFile'
-  )
 }

@@ -2,17 +2,12 @@ import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { RequestsApi } from '../csr/requests-api.ts'
 import { hostPort } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
+import { readFile } from '../system/files.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { type AccessApi, accessOf } from './access.ts'
 import { ApiClient, type Pause } from './api-client.ts'
 import { type Connection, connectionOf } from './connection.ts'
-import {
-  type ClientPair,
-  Credentials,
-  describeUser,
-  isReadable,
-  type UserDescription,
-} from './credentials.ts'
+import { bareHost, type ClientPair, Credentials, describeUser, type UserDescription } from './credentials.ts'
 import type { Surroundings } from './exec-credential.ts'
 import { Failures } from './failures.ts'
 import { readKubeconfigs, type SelectedContext, selectContext, unusable } from './kubeconfig-files.ts'
@@ -36,6 +31,8 @@ export interface ConnectionOptions {
   readonly surroundings: Surroundings
   readonly clock: Clock
   readonly random: RandomOctets
+  /** Told of a kubeconfig that leads to a server which is not verified. */
+  readonly warn?: (text: string) => void
   /** Instead of waiting; for tests. */
   readonly pause?: Pause
 }
@@ -61,14 +58,47 @@ export interface Cluster {
   close(): void
 }
 
-const serviceAccountToken = '/var/run/secrets/kubernetes.io/serviceaccount/token'
+const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /**
  * Returns the cluster that the kubeconfigs lead to, or the one that this pod runs in. Throws KCERT_KUBECONFIG_UNUSABLE,
  * KCERT_FILE_NOT_FOUND and KCERT_FILE_UNREADABLE. The server is not asked yet.
  */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
-  return openSelected(await select(options), options)
+  const selected = await select(options)
+  refuseInsecureBesideCa(selected)
+  const cluster = openSelected(selected, options)
+  const warning = unverifiedWarning(selected, new URL(cluster.server))
+  if (warning !== undefined) options.warn?.(warning)
+  return cluster
+}
+
+/** client-go refuses both together: which of the two counts would be a guess. */
+function refuseInsecureBesideCa({ cluster, contextName, source }: SelectedContext): void {
+  const ca = ['certificate-authority-data', 'certificate-authority'].find((field) => cluster[field])
+  if (ca === undefined || cluster['insecure-skip-tls-verify'] !== true) return
+  throw unusable(
+    `context ${JSON.stringify(contextName)} of ${source} has both ${ca} and insecure-skip-tls-verify`,
+    {
+      why: 'kubectl refuses both together: a CA verifies the server, and insecure-skip-tls-verify verifies none',
+      next: `remove insecure-skip-tls-verify from ${source}`,
+    },
+  )
+}
+
+function unverifiedWarning({ cluster, contextName }: SelectedContext, server: URL): string | undefined {
+  const of = `context ${JSON.stringify(contextName)}`
+  if (server.protocol === 'http:') {
+    // kubectl proxy listens there.
+    if (isLoopback(bareHost(server))) return undefined
+    return `${server.origin} is not verified: ${of} uses plain HTTP, so any server can answer; no credentials are sent`
+  }
+  if (cluster['insecure-skip-tls-verify'] !== true) return undefined
+  return `${server.origin} is not verified: ${of} sets insecure-skip-tls-verify, so any server that answers receives your credentials`
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }
 
 /** What of a connection says whom one talks to. */
@@ -94,10 +124,10 @@ export function openPlace(
   return openSelected({ ...names, cluster, user }, options)
 }
 
-function openSelected(selected: SelectedContext | 'service-account', options: ConnectionOptions): Cluster {
+function openSelected(selected: SelectedContext, options: ConnectionOptions): Cluster {
   const { surroundings, clock, random, requestTimeoutMs, pause = waiting } = options
-  const server = serverOf(selected, surroundings)
-  const contextName = selected === 'service-account' ? 'in-cluster' : selected.contextName
+  const server = serverOf(selected)
+  const { contextName, source } = selected
   const credentials = new Credentials(server, selected, surroundings, clock)
   const user = (): UserDescription => describeUser(selected, credentials.certificate)
   const transport = new Transport(server, requestTimeoutMs)
@@ -106,7 +136,7 @@ function openSelected(selected: SelectedContext | 'service-account', options: Co
     credentials,
     clock,
     contextName,
-    source: selected === 'service-account' ? serviceAccountToken : selected.source,
+    source,
     user,
     timeoutMs: requestTimeoutMs,
   })
@@ -115,11 +145,11 @@ function openSelected(selected: SelectedContext | 'service-account', options: Co
   return {
     server: server.href,
     contextName,
-    namespace: (selected !== 'service-account' && selected.namespace) || 'default',
+    namespace: selected.namespace || 'default',
     get user() {
       return user()
     },
-    connection: () => connectionOf(selected, server),
+    connection: () => connectionOf(selected),
     clientPair: () => credentials.clientPair(),
     requests: requestsOf(objects),
     objects,
@@ -134,23 +164,39 @@ async function select({
   filesMustExist,
   context,
   surroundings,
-}: ClusterOptions): Promise<SelectedContext | 'service-account'> {
+}: ClusterOptions): Promise<SelectedContext> {
   const merged = await readKubeconfigs(files, { mustExist: filesMustExist })
   const isEmpty = merged.contexts.size === 0 && merged.clusters.size === 0
   if (!isEmpty || filesMustExist) return selectContext(merged, context)
-  const isInPod = surroundings.env.KUBERNETES_SERVICE_HOST && surroundings.env.KUBERNETES_SERVICE_PORT
-  if (isInPod && context === undefined && isReadable(serviceAccountToken)) return 'service-account'
+  const pod = context === undefined ? podContext(surroundings.env) : undefined
+  if (pod !== undefined) return pod
   throw unusable('no kubeconfig says which cluster is meant', {
     why: `nothing is in ${files.join(', ') || 'HOME, which is not set'}`,
     next: '--kubeconfig FILE',
   })
 }
 
-function serverOf(selected: SelectedContext | 'service-account', { env }: Surroundings): URL {
-  if (selected === 'service-account') {
-    const host = env.KUBERNETES_SERVICE_HOST!
-    return new URL(`https://${hostPort(host, env.KUBERNETES_SERVICE_PORT!)}`)
+/** Returns what a kubeconfig for the service account of the pod would say that this runs in; undefined outside of pods. */
+function podContext({
+  KUBERNETES_SERVICE_HOST: host,
+  KUBERNETES_SERVICE_PORT: port,
+}: Surroundings['env']): SelectedContext | undefined {
+  const tokenFile = `${serviceAccount}/token`
+  if (!host || !port || 'reason' in readFile(tokenFile)) return undefined
+  return {
+    contextName: 'in-cluster',
+    clusterName: 'in-cluster',
+    userName: 'service account of the pod',
+    cluster: {
+      server: `https://${hostPort(host, port)}`,
+      'certificate-authority': `${serviceAccount}/ca.crt`,
+    },
+    user: { tokenFile },
+    source: tokenFile,
   }
+}
+
+function serverOf(selected: SelectedContext): URL {
   const text = String(selected.cluster.server)
   // client-go takes "host:port" for https as well.
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)

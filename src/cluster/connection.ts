@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
-import { type SelectedContext, unusable } from './kubeconfig-files.ts'
+import { namedFile, type SelectedContext, unusable } from './kubeconfig-files.ts'
 
 /** How the API server is reached and known, for a kubeconfig of somebody else: nothing of who asks is in it. */
 export interface Connection {
@@ -14,20 +13,8 @@ export interface Connection {
   readonly proxyUrl: string | undefined
 }
 
-const serviceAccountCa = '/var/run/secrets/kubernetes.io/serviceaccount/ca.crt'
-
 /** Returns how the cluster of a context is reached. Throws KCERT_KUBECONFIG_UNUSABLE when its CA cannot be read. */
-export function connectionOf(selected: SelectedContext | 'service-account', server: URL): Connection {
-  if (selected === 'service-account') {
-    return {
-      clusterName: 'in-cluster',
-      server: server.href.replace(/\/$/, ''),
-      certificateAuthority: read(serviceAccountCa),
-      tlsServerName: undefined,
-      skipsTlsVerify: false,
-      proxyUrl: undefined,
-    }
-  }
+export function connectionOf(selected: SelectedContext): Connection {
   const { cluster, clusterName } = selected
   return {
     clusterName,
@@ -51,19 +38,7 @@ function authorityOf({ cluster, contextName, source }: SelectedContext): Uint8Ar
     })
   }
   const file = textOf(cluster['certificate-authority'])
-  return file === undefined ? undefined : read(file)
-}
-
-function read(file: string): Uint8Array {
-  try {
-    return readFileSync(file)
-  } catch (error) {
-    throw unusable(`the CA file ${file} cannot be read`, {
-      why: (error as Error).message,
-      next: `ls -l ${file}`,
-      cause: error,
-    })
-  }
+  return file === undefined ? undefined : namedFile(file, 'certificate-authority')
 }
 
 function textOf(value: unknown): string | undefined {

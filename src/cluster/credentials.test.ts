@@ -1,4 +1,5 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
@@ -173,6 +174,65 @@ test('groups, UID and extra of an impersonated user are sent', async () => {
     groups: ['shop', 'staff', 'system:authenticated'],
     extra: { 'example.com/floor': ['3'] },
   })
+})
+
+// Each is read within the limits of size and kind, and at once: no deadline of the network ends a read of a file.
+test.each(['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'])(
+  'refuses what is no regular file in %s, without waiting',
+  async (field) => {
+    const fake = await fakeCluster({ tokens: { known: ann } })
+    execFileSync('mkfifo', [join(fake.folder, 'fifo')])
+    for (const name of ['huge', 'empty']) writeFileSync(join(fake.folder, name), '')
+    truncateSync(join(fake.folder, 'huge'), 20 * 1024 * 1024 + 1)
+    for (const [file, why] of [
+      ['/dev/zero', 'it is a device, which kcert does not read'],
+      ['fifo', 'it is a FIFO, which kcert does not read'],
+      ['.', 'it is a folder, which kcert does not read'],
+      ['huge', 'it is larger than 20 MiB, which is as much as kcert reads of one file'],
+      ['empty', 'it is empty'],
+      ['none', 'it does not exist'],
+    ] as const) {
+      const path = join(fake.folder, file)
+      const named = { [field]: file }
+      const isCa = field === 'certificate-authority'
+      const cluster = isCa ? { server: fake.server.url, ...named } : addressed(fake)
+      const user = isCa ? { token: 'known' } : named
+      const opened = await fake.open(writeKubeconfig(join(fake.folder, 'k'), cluster, user))
+      const began = performance.now()
+      await expect(nameOf(opened)).rejects.toMatchObject({
+        code: 'KCERT_KUBECONFIG_UNUSABLE',
+        message: `${field} ${file.startsWith('/') ? file : path} cannot be read`,
+        why,
+      })
+      expect(performance.now() - began).toBeLessThan(5_000)
+      if (isCa) expect(() => opened.connection()).toThrow('cannot be read')
+    }
+    expect(fake.server.calls).toEqual([])
+  },
+)
+
+test('warns of a server that is not verified, and refuses a CA beside insecure-skip-tls-verify', async () => {
+  const fake = await fakeCluster({ tokens: { known: ann } })
+  const said: string[] = []
+  const opening = (cluster: object): Promise<Cluster> =>
+    fake.open(writeKubeconfig(join(fake.folder, 'k'), cluster, { token: 'known' }), {
+      warn: (text) => said.push(text),
+    })
+  const insecure = { server: fake.server.url, 'insecure-skip-tls-verify': true }
+  expect(await nameOf(await opening(insecure))).toBe('ann')
+  await opening({ server: 'http://192.0.2.1:8080' })
+  await opening({ server: 'http://127.0.0.1:8001' })
+  await opening({ ...addressed(fake), 'insecure-skip-tls-verify': false })
+  expect(said).toEqual([
+    `${fake.server.url} is not verified: context "x" sets insecure-skip-tls-verify, so any server that answers receives your credentials`,
+    'http://192.0.2.1:8080 is not verified: context "x" uses plain HTTP, so any server can answer; no credentials are sent',
+  ])
+  for (const field of ['certificate-authority', 'certificate-authority-data'])
+    await expect(opening({ ...insecure, [field]: 'Y2E=' })).rejects.toMatchObject({
+      code: 'KCERT_KUBECONFIG_UNUSABLE',
+      message: expect.stringContaining(`has both ${field} and insecure-skip-tls-verify`),
+      why: expect.stringContaining('kubectl refuses both together'),
+    })
 })
 
 test('plain HTTP gets no credential', async () => {

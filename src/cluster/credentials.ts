@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { type Agent as HttpAgent, validateHeaderValue } from 'node:http'
 import type { RequestOptions } from 'node:https'
 import { isIP } from 'node:net'
@@ -7,10 +6,10 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
 import type { KubeConfig } from '@kubernetes/client-node'
 import { withoutBrackets } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
-import { loadKubeConfig, loadServiceAccount } from './client-node.ts'
+import { loadKubeConfig } from './client-node.ts'
 import { proxyFor } from './environment-proxy.ts'
 import { type ExecCredential, runCredentialProgram, type Surroundings } from './exec-credential.ts'
-import { type SelectedContext, unusable } from './kubeconfig-files.ts'
+import { namedFile, type SelectedContext, unusable } from './kubeconfig-files.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -54,7 +53,7 @@ export interface ClientPair {
 /** The server, and who one is to it. Files are read again and programs run again when what they gave may be stale. */
 export class Credentials {
   readonly server: URL
-  readonly #selected: SelectedContext | 'service-account'
+  readonly #selected: SelectedContext
   readonly #surroundings: Surroundings
   readonly #clock: Clock
   #held: { access: Access; goodUntil: number } | undefined
@@ -63,12 +62,7 @@ export class Credentials {
   #pair: ClientPair | undefined
   #firstAuthority = 0
 
-  constructor(
-    server: URL,
-    selected: SelectedContext | 'service-account',
-    surroundings: Surroundings,
-    clock: Clock,
-  ) {
+  constructor(server: URL, selected: SelectedContext, surroundings: Surroundings, clock: Clock) {
     this.server = server
     this.#selected = selected
     this.#surroundings = surroundings
@@ -87,7 +81,7 @@ export class Credentials {
 
   /** True when something else may be sent next time: the server did not know who asked, and a file or program says who that is. */
   renew(used: Access): boolean {
-    if (this.#selected !== 'service-account' && !isRenewable(this.#selected.user)) return false
+    if (!isRenewable(this.#selected.user)) return false
     if (this.#held?.access === used) this.#held = undefined
     return true
   }
@@ -126,16 +120,12 @@ export class Credentials {
     if (this.server.protocol === 'http:') {
       return { access: { headers: {}, tls: undefined, proxyAgent: undefined } }
     }
-    if (this.#selected === 'service-account') {
-      const config = await loadServiceAccount('')
-      return { access: await this.#accessOf(config, {}, {}) }
-    }
     const { cluster, user } = this.#selected
     const proxy = cluster['proxy-url'] || proxyFor(this.server, this.#surroundings.env)
     const withProxy = { ...cluster, server: this.server.href, ...(proxy && { 'proxy-url': proxy }) }
     const credential = await this.#credentialOf(user, cluster)
     const config = await loadKubeConfig({
-      cluster: asClientNodeReadsCluster(withProxy),
+      cluster: withFilesRead(withProxy, ['certificate-authority']),
       user: asClientNodeReadsUser(user, credential),
     })
     const access = await this.#accessOf(config, withProxy, user)
@@ -214,8 +204,6 @@ export class Credentials {
         : code?.startsWith('ERR_OSSL')
           ? `the client certificate, its key or the CA cannot be used (${code})`
           : error.message
-    if (this.#selected === 'service-account')
-      return unusable("the pod's service account cannot be used", { why: reason })
     const { userName, source } = this.#selected
     return unusable(`the credentials of user ${JSON.stringify(userName)} in ${source} cannot be used`, {
       why: reason,
@@ -225,11 +213,7 @@ export class Credentials {
 }
 
 /** Returns who asks, without anything secret. */
-export function describeUser(
-  selected: SelectedContext | 'service-account',
-  certificate?: X509Certificate,
-): UserDescription {
-  if (selected === 'service-account') return { name: 'service account of the pod', credential: 'token file' }
+export function describeUser(selected: SelectedContext, certificate?: X509Certificate): UserDescription {
   const { user, userName } = selected
   const file = user['client-certificate']
   return {
@@ -258,21 +242,31 @@ function isRenewable(user: Fields): boolean {
   return !user.token && Boolean(user.exec || user.tokenFile || user['auth-provider'])
 }
 
-// Where both are given the data counts; client-node would take the file.
-function asClientNodeReadsCluster(cluster: Fields): Fields {
-  return cluster['certificate-authority-data'] ? { ...cluster, 'certificate-authority': undefined } : cluster
+/** Returns the fields with the content of the files that they name, as client-go reads them: where both are given the data counts. */
+function withFilesRead(fields: Fields, names: readonly string[]): Fields {
+  const read = names.map((name) => {
+    const [file, data] = [fields[name], fields[`${name}-data`]]
+    if (data || typeof file !== 'string' || file === '') return { [name]: undefined }
+    return { [name]: undefined, [`${name}-data`]: Buffer.from(namedFile(file, name)).toString('base64') }
+  })
+  return Object.assign({}, fields, ...read) as Fields
 }
 
-/** client-node does not know tokenFile, which its own class for service accounts can read, and is not to run programs itself. */
+/** client-node would read files of any kind and size, does not know tokenFile, and is not to run programs itself. */
 function asClientNodeReadsUser(user: Fields, credential: ExecCredential | undefined): Fields {
-  const { exec: _, ...rest } = user
+  const { exec: _, tokenFile, ...rest } = user
+  const provider = rest['auth-provider'] as Fields | undefined
   const encoded = (pem: string): string => Buffer.from(pem).toString('base64')
   return {
-    ...rest,
-    ...(user['client-certificate-data'] ? { 'client-certificate': undefined } : {}),
-    ...(user['client-key-data'] ? { 'client-key': undefined } : {}),
-    ...(user.tokenFile && !user.token
-      ? { 'auth-provider': { name: 'tokenFile', config: { tokenFile: user.tokenFile } } }
+    ...withFilesRead(rest, credential?.certificate === undefined ? ['client-certificate', 'client-key'] : []),
+    ...(provider && {
+      'auth-provider': {
+        ...provider,
+        config: withFilesRead((provider.config ?? {}) as Fields, ['idp-certificate-authority']),
+      },
+    }),
+    ...(typeof tokenFile === 'string' && tokenFile !== '' && !user.token
+      ? { token: Buffer.from(namedFile(tokenFile, 'tokenFile')).toString('utf8').trim() }
       : {}),
     ...(credential?.token !== undefined && { token: credential.token }),
     ...(credential?.certificate !== undefined && {
@@ -327,14 +321,4 @@ function systemRoots(): string[] | undefined {
 export function bareHost({ hostname }: URL): string {
   const bare = withoutBrackets(hostname)
   return isIP(bare) ? bare : hostname
-}
-
-/** True when a file can be read; for the token of a service account. */
-export function isReadable(path: string): boolean {
-  try {
-    readFileSync(path)
-    return true
-  } catch {
-    return false
-  }
 }

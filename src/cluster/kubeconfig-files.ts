@@ -1,4 +1,5 @@
 import { dirname, isAbsolute, join } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
@@ -97,6 +98,19 @@ export function selectContext(merged: MergedKubeconfig, asked: string | undefine
   }
   const namespace = typeof context.namespace === 'string' ? context.namespace : undefined
   return { contextName, userName, clusterName, cluster, user, source, ...(namespace && { namespace }) }
+}
+
+/**
+ * Returns the bytes of a file that a field of a kubeconfig names. Throws KCERT_KUBECONFIG_UNUSABLE for what is no regular file, is
+ * larger than kcert reads, or cannot be read; never waits.
+ */
+export function namedFile(file: string, field: string): Uint8Array {
+  const read = readFile(file)
+  if ('bytes' in read && read.bytes.length > 0) return read.bytes
+  throw unusable(`${field} ${file} cannot be read`, {
+    why: `it ${'reason' in read ? read.detail : 'is empty'}`,
+    next: commandLine`ls -l ${file}`,
+  })
 }
 
 export function unusable(what: string, advice: { why?: string; next?: string; cause?: unknown }): KcertError {

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../cli/base-command.ts'
-import { readInput } from '../cli/input.ts'
+import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -12,7 +12,7 @@ import { createPaint } from '../output/paint.ts'
 import { renderVerification } from '../output/verification.ts'
 import { renderYaml } from '../output/yaml.ts'
 import { isMuch, prepareForMuch } from '../system/engine.ts'
-import { readDescriptor, readFile } from '../system/files.ts'
+import { readFile } from '../system/files.ts'
 import { type CertificateInput, type InputRole, readCertificateInput } from '../verification/input.ts'
 import type { VerificationReport } from '../verification/report.ts'
 import { verify } from '../verification/verification.ts'
@@ -170,10 +170,9 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
   }
 
   private async source(name: string): Promise<Source> {
-    const descriptor = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/.exec(name)?.[1]
-    const read = descriptor === undefined ? readFile(name) : readDescriptor(name, Number(descriptor))
-    if (name !== '-' && 'bytes' in read) return read
-    // For its errors, and for standard input.
+    const read = descriptorOf(name) === undefined ? readFile(name) : undefined
+    if (read !== undefined && 'bytes' in read) return read
+    // For its errors, and for pipes.
     return { name, bytes: await readInput(name, this.context) }
   }
 

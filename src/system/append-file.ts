@@ -3,6 +3,10 @@ import { dirname } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import { syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
+import { fileIfThere } from './required-file.ts'
+
+// A journal of years has some MiB, an issuance log 200 bytes for each certificate.
+const largestLogBytes = 512 * 1024 * 1024
 
 /** A file that grows at its end. Whoever uses it holds its lock. */
 export class AppendFile {
@@ -12,14 +16,9 @@ export class AppendFile {
     this.name = path
   }
 
-  /** All octets; none when the file does not exist. Throws KCERT_FILE_UNREADABLE. */
+  /** All octets; none when the file does not exist. Throws KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
   read(): Uint8Array {
-    try {
-      return this.withFile(fs.constants.O_RDONLY, (descriptor) => fs.readFileSync(descriptor))
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Uint8Array()
-      throw this.unreadable(error as Error)
-    }
+    return fileIfThere(this.name, largestLogBytes) ?? new Uint8Array()
   }
 
   /** Adds octets and returns once they are on the disk: all of them, or none and KCERT_FILE_NOT_WRITTEN. */
@@ -66,22 +65,14 @@ export class AppendFile {
     }
   }
 
-  private withFile<Result>(flags: number, act: (descriptor: number) => Result): Result {
+  private withFile(flags: number, act: (descriptor: number) => void): void {
     // Without O_NONBLOCK a FIFO in the file's place would wait for its other end.
     const descriptor = fs.openSync(this.name, flags | fs.constants.O_NONBLOCK, 0o600)
     try {
       if (!fs.fstatSync(descriptor).isFile()) throw new Error('it is not a regular file')
-      return act(descriptor)
+      act(descriptor)
     } finally {
       fs.closeSync(descriptor)
     }
-  }
-
-  private unreadable(error: Error): KcertError {
-    return new KcertError('KCERT_FILE_UNREADABLE', `${this.name} cannot be read`, {
-      why: error.message,
-      next: `ls -l ${this.name}`,
-      cause: error,
-    })
   }
 }

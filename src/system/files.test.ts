@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
-import { isFifo, largestFileBytes, readDescriptor, readFifo, readFile } from './files.ts'
+import { largestFileBytes, readFile } from './files.ts'
 import { readFolder } from './folders.ts'
+import { isFifo, readDescriptor, readFifo } from './pipes.ts'
 
 // root may read everything, so these questions are asked as nobody.
 const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
@@ -119,15 +120,15 @@ describe('one file', () => {
     })
   })
 
-  test('given as an open descriptor is read without being opened', () => {
+  test('given as an open descriptor is read without being opened', async () => {
     const script = [
-      `import { readDescriptor } from '${join(import.meta.dirname, 'files.ts')}'`,
-      'process.stdout.write(Buffer.from(readDescriptor("/dev/fd/5", 5).bytes))',
+      `import { readDescriptor } from '${join(import.meta.dirname, 'pipes.ts')}'`,
+      'process.stdout.write(Buffer.from((await readDescriptor("/dev/fd/5", 5)).bytes))',
     ].join('\n')
     const program = made('read-five.mts', script)
     const out = execFileSync('bash', ['-c', `"${process.execPath}" "${program}" 5< <(printf 'from a pipe')`])
     expect(out.toString()).toBe('from a pipe')
-    expect(text(readDescriptor('/dev/fd/999', 999))).toMatch(/^io: bad file descriptor.*EBADF/)
+    expect(text(await readDescriptor('/dev/fd/999', 999))).toMatch(/^io: bad file descriptor.*EBADF/)
   })
 })
 

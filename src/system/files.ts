@@ -18,8 +18,11 @@ import type { FileFacts, Source, UnreadableSource } from '../inspection/source.t
  */
 export const largestFileBytes = 20 * 1024 * 1024
 
+const tooLargeDetailFor = (limit: number): string =>
+  `is larger than ${limit / 1024 / 1024} MiB, which is as much as kcert reads of one file`
+
 /** In words, for whoever named it. */
-export const tooLargeDetail = `is larger than ${largestFileBytes / 1024 / 1024} MiB, which is as much as kcert reads of one file`
+export const tooLargeDetail = tooLargeDetailFor(largestFileBytes)
 
 /** What to do about it: both ways bring everything to kcert in one call again. */
 export const tooLargeNext =
@@ -28,8 +31,8 @@ export const tooLargeNext =
 // Files below this are read before anybody asks what they are.
 const foreignFromBytes = 16 * 1024
 
-// A FIFO that takes a file's place between the look and the open must not make kcert wait for a writer.
-const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
+/** A FIFO that takes a file's place between the look and the open must not make kcert wait for a writer. */
+export const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
 // Holds most files of a PKI at one read; reused, so that a file costs one allocation of its own size.
 const buffer = Buffer.allocUnsafeSlow(256 * 1024)
@@ -38,76 +41,21 @@ type Failure = Pick<UnreadableSource, 'reason' | 'detail'>
 type Link = Pick<FileFacts, 'path' | 'linkTarget'>
 
 /**
- * Returns the file that a path leads to, or why it cannot be read. Never throws. Symbolic links are followed; FIFOs,
- * devices and sockets are never opened: opening one can wait for ever or set something off.
+ * Returns the regular file that a path leads to, or why it cannot be read. Never throws and never waits. Symbolic links are
+ * followed; FIFOs, devices and sockets are never opened: opening one can wait for ever or set something off. What was opened is
+ * checked again by its descriptor, since the path may lead elsewhere by then.
  */
-export function readFile(name: string): Source | UnreadableSource {
+export function readFile(name: string, limit = largestFileBytes): Source | UnreadableSource {
   const link = linkAt(resolve(name))
   const failed = (failure: Failure): UnreadableSource => ({ name, ...failure, file: link })
   try {
     const found = statSync(link.path)
     if (!found.isFile()) return failed(notAFile(found))
-    const opened = readOpened(link)
+    const opened = readOpened(link, limit)
     return 'reason' in opened ? failed(opened) : { name, ...opened }
   } catch (error) {
     return failed(failureOf(error as NodeJS.ErrnoException, link))
   }
-}
-
-/**
- * Returns the content of a descriptor that this process was started with, as bash's `<(command)` hands it over.
- * Nothing is opened. Refuses what is neither a pipe nor a file.
- */
-export function readDescriptor(name: string, descriptor: number): Source | UnreadableSource {
-  try {
-    const found = fstatSync(descriptor)
-    if (!found.isFIFO() && !found.isFile() && !found.isSocket()) return { name, ...notAFile(found) }
-    const bytes = contentOf(descriptor, 0)
-    return bytes ? { name, bytes } : { name, ...tooLarge() }
-  } catch (error) {
-    return { name, ...failureOf(error as NodeJS.ErrnoException, { path: name }) }
-  }
-}
-
-const fifoPollMs = 20
-
-/**
- * Returns the first octets of a FIFO, as a writer hands them over, or what of them came until `timeoutMs` were over. Never waits
- * longer, and never blocks: a FIFO that nobody writes to would otherwise hold the program for ever. Meant for a line or two.
- */
-export async function readFifo(path: string, timeoutMs: number): Promise<Uint8Array> {
-  const descriptor = openSync(path, openFlags)
-  try {
-    const chunks: Buffer[] = []
-    for (let waitedMs = 0; waitedMs <= timeoutMs; waitedMs += fifoPollMs) {
-      const isOver = readWaiting(descriptor, chunks)
-      if (isOver && chunks.length > 0) break
-      await new Promise((resolve) => setTimeout(resolve, fifoPollMs))
-    }
-    return Buffer.concat(chunks)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-/** Takes what is there; true when no writer holds the other end, which is so before the first has come too. */
-function readWaiting(descriptor: number, chunks: Buffer[]): boolean {
-  for (;;) {
-    try {
-      const count = readSync(descriptor, buffer, 0, 4096, null)
-      if (count === 0) return true
-      chunks.push(Buffer.from(buffer.subarray(0, count)))
-      if (chunks.length > 16) return true
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false
-      throw error
-    }
-  }
-}
-
-/** True for a FIFO, which is opened nowhere but where one is asked for. */
-export function isFifo(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false
 }
 
 /** What was opened: the content with the file's facts, or why it is left. `foreign`: large, and plainly nothing that kcert reads. */
@@ -130,10 +78,10 @@ export function readUnlessForeign(link: Link): Opened | undefined {
   }
 }
 
-function readOpened(link: Link): Opened {
+function readOpened(link: Link, limit: number): Opened {
   const descriptor = openSync(link.path, openFlags)
   try {
-    return content(descriptor, fstatSync(descriptor), link)
+    return content(descriptor, fstatSync(descriptor), link, limit)
   } finally {
     closeSync(descriptor)
   }
@@ -177,23 +125,30 @@ class FactsOfText implements FileFacts {
   }
 }
 
-function content(descriptor: number, found: Stats, link: Link): Opened {
+function content(descriptor: number, found: Stats, link: Link, limit = largestFileBytes): Opened {
   if (!found.isFile()) return notAFile(found)
-  const bytes = found.size > largestFileBytes ? undefined : contentOf(descriptor, found.size)
-  if (bytes === undefined) return tooLarge()
+  const bytes = found.size > limit ? undefined : contentOf(descriptor, found.size, limit)
+  if (bytes === undefined) return tooLarge(limit)
   const { path, linkTarget } = link
   const mode = found.mode & 0o7777
   return { bytes, file: linkTarget === undefined ? { path, mode } : { path, mode, linkTarget } }
 }
 
-// Reads to the end rather than to the size: files of /proc say 0, and a log may have grown. Undefined above the limit.
-function contentOf(descriptor: number, size: number): Uint8Array | undefined {
+/**
+ * Returns what an open regular file holds, or undefined above the limit. Reads to the end rather than to the size: files of /proc
+ * say 0, and a log may have grown.
+ */
+export function contentOf(
+  descriptor: number,
+  size: number,
+  limit = largestFileBytes,
+): Uint8Array | undefined {
   const chunks: Buffer[] = []
   let total = 0
   for (;;) {
     const count = readSync(descriptor, buffer, 0, buffer.length, null)
     total += count
-    if (total > largestFileBytes) return undefined
+    if (total > limit) return undefined
     if (count > 0) chunks.push(Buffer.from(buffer.subarray(0, count)))
     // A whole small file at once is by far the most common case, and asking for its end costs as much as the read.
     if (count === 0 || (total === size && count < buffer.length)) break
@@ -219,7 +174,8 @@ export function linkAt(path: string): Link {
   }
 }
 
-function notAFile(found: Stats): Failure {
+/** Why something other than a regular file is not read. */
+export function notAFile(found: Stats): Failure {
   return { reason: 'not-a-file', detail: `is ${kindOf(found)}, which kcert does not read` }
 }
 
@@ -230,8 +186,8 @@ function kindOf(found: Stats): string {
   return 'a device'
 }
 
-function tooLarge(): Failure {
-  return { reason: 'too-large', detail: tooLargeDetail }
+function tooLarge(limit: number): Failure {
+  return { reason: 'too-large', detail: tooLargeDetailFor(limit) }
 }
 
 /** Returns what a system error means for the one who named the file. */

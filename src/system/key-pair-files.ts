@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type AtomicWrite, type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import { readFile } from './files.ts'
 import { checkKeyPath, checkOutputPath, type OutputChoice, writeKeyFile } from './output-file.ts'
+import { fileError } from './required-file.ts'
 
 // Two files cannot be put in place at one moment. So the certificate is first put beside its place, with the digest of its
 // key file; then the key, then the certificate. Whoever finds the first note after a crash sees by the digest how far it came,
@@ -103,9 +105,9 @@ function readNote(text: string): Note | undefined {
 }
 
 function restore(path: string, before: string | undefined, write: AtomicWrite, calls: FileCalls): boolean {
-  // A failed write may have been done all the same: what failed was to make it durable.
-  if (contentOf(path) === before) return true
   try {
+    // A failed write may have been done all the same: what failed was to make it durable.
+    if (contentOf(path) === before) return true
     if (before === undefined) calls.unlinkSync(path)
     else writeFileAtomically(path, before, write, calls)
     return true
@@ -115,12 +117,14 @@ function restore(path: string, before: string | undefined, write: AtomicWrite, c
   }
 }
 
+/** Throws for a file that is there and cannot be read: a pair is only replaced where it can be put back. */
 function contentOf(path: string): string | undefined {
-  try {
-    return fs.readFileSync(path, 'latin1')
-  } catch {
+  const read = readFile(path)
+  if ('bytes' in read) return Buffer.from(read.bytes).toString('latin1')
+  // The write tells what it thinks of a folder or a device.
+  if (read.reason === 'not-found' || read.reason === 'dangling-link' || read.reason === 'not-a-file')
     return undefined
-  }
+  throw fileError(read)
 }
 
 function sha256(content: string): string {

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
 import { removeQuietly, syncFolder, writeFileAtomically } from './atomic-file.ts'
 import { isTemporaryName } from './leftovers.ts'
+import { textIfReadable } from './required-file.ts'
 
 /**
  * Makes a folder, and those above it that are missing; it is there after a power failure too. Throws KCERT_FILE_NOT_WRITTEN.
@@ -71,9 +72,9 @@ export function writeInto(
 function removeUnfinished(folder: string): void {
   const marker = join(folder, unfinished)
   if (!fs.existsSync(marker)) return
-  const names: unknown = JSON.parse(fs.readFileSync(marker, 'utf8'))
-  if (!Array.isArray(names)) return
-  const files = names.filter((name) => typeof name === 'string' && !name.split('/').includes('..'))
+  const names = namesIn(marker)
+  if (names === undefined) return
+  const files = names.filter((name) => !name.split('/').includes('..'))
   const folders = new Set(files.map((name) => dirname(join(folder, name))).filter((path) => path !== folder))
   for (const name of files) fs.rmSync(join(folder, name), { force: true })
   for (const path of folders) {
@@ -82,6 +83,16 @@ function removeUnfinished(folder: string): void {
     if (fs.existsSync(path)) fs.rmdirSync(path)
   }
   for (const name of fs.readdirSync(folder).filter(isTemporaryName)) fs.unlinkSync(join(folder, name))
+}
+
+/** Undefined for a file that kcert has not written: it is somebody else's. */
+function namesIn(marker: string): string[] | undefined {
+  try {
+    const names: unknown = JSON.parse(textIfReadable(marker) ?? '')
+    return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function exists(path: string, why: string): KcertError {

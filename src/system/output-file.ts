@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type FileCalls, removeQuietly, writeFileAtomically } from './atomic-file.ts'
+import { requiredFile } from './required-file.ts'
 
 export interface OutputChoice {
   /** --force: a file that is there is replaced. */
@@ -64,7 +65,7 @@ export function replaceKeepingBackup(
     found?.isFile() || found?.isSymbolicLink() ? freeName(`${path}.${fileStamp(now)}`) : undefined
   if (backup !== undefined) {
     const mode = fs.statSync(path).mode & 0o777
-    writeFileAtomically(backup, fs.readFileSync(path), { mode, exclusive: true }, calls)
+    writeFileAtomically(backup, requiredFile(path), { mode, exclusive: true }, calls)
   }
   writePublicFile(path, text, { replace: true }, calls)
   return backup

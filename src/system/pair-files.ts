@@ -4,6 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { type FileCalls, notWritten, syncFolder, writeFileAtomically } from './atomic-file.ts'
 import { failureOf, linkAt } from './files.ts'
 import { makeFolders } from './new-folder.ts'
+import { requiredFile } from './required-file.ts'
 
 // The files of a store of pairs (src/kubelet/pair-store.ts), on the disk.
 
@@ -24,7 +25,7 @@ export function pairFiles(calls: LinkCalls = fs) {
     },
 
     read(path: string): Uint8Array {
-      return orUnreadable(path, () => fs.readFileSync(path))
+      return requiredFile(path)
     },
 
     writeNew(path: string, text: string): void {

@@ -1,10 +1,11 @@
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
+import { textIfReadable } from './required-file.ts'
 
 // Which process it was: ids are used again, so they count with the start of the machine and of the process.
 
 /** Returns what is another at each start of the machine; empty where the system does not say. */
 export function bootId(): string {
-  return contentOf('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
+  return textIfReadable('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
 }
 
 /**
@@ -21,7 +22,7 @@ export function processNamespace(): string | undefined {
 
 /** Returns when the process began; empty when there is none. Where there is no /proc, whether it is there at all. */
 export function startedTicksOf(pid: number): string {
-  const stat = contentOf(`/proc/${pid}/stat`)
+  const stat = textIfReadable(`/proc/${pid}/stat`)
   // The second field is the program's name in parentheses, with whatever is in it; the 20th behind it is starttime.
   if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
   if (process.platform === 'linux') return ''
@@ -30,13 +31,5 @@ export function startedTicksOf(pid: number): string {
     return 'running'
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM' ? 'running' : ''
-  }
-}
-
-function contentOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
   }
 }

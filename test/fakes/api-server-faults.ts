@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+
 // What goes wrong on the fake API server, and when.
 
 export type FaultKind =
@@ -23,6 +25,8 @@ export type FaultKind =
   | 'cut'
   /** 410 for a list that goes on, or a watch that begins at a resourceVersion. */
   | 'expired'
+  /** What `answer` writes is the answer; done. Of a watch nothing else is sent. */
+  | 'hostile'
 
 /** What can happen to a call of any verb; `expired` is for lists and watches alone. */
 export const callFaults = [
@@ -55,6 +59,8 @@ export interface Fault {
   /** How many calls in a row; 1 if not said. */
   readonly times?: number
   readonly retryAfterSeconds?: number
+  /** Of `hostile`: writes the answer in place of the server, which would have sent `result`; undefined for a watch. */
+  readonly answer?: (response: ServerResponse, result: object | undefined) => void
 }
 
 export interface Called {

@@ -264,6 +264,7 @@ export class FakeApiServer {
     try {
       if (fault !== undefined && before(fault, request, response)) return
       if (!isAllowed(this.rules, user, route)) throw forbidden(user, route)
+      if (route.verb === 'watch' && fault?.kind === 'hostile') return fault.answer!(response, undefined)
       if (route.verb === 'watch')
         return this.#watch(url, route, { request, response, cut: fault?.kind === 'cut' })
       const object = text === '' ? {} : (JSON.parse(text) as Json)
@@ -627,6 +628,9 @@ function after(fault: Fault, request: IncomingMessage, response: ServerResponse,
       request.socket.destroy()
       return true
     case 'hang-after':
+      return true
+    case 'hostile':
+      fault.answer!(response, result)
       return true
     case 'internal-after':
       send(response, statusOf(new Refused(500, 'InternalError', 'a fault of the test: internal-after')))

@@ -1,0 +1,39 @@
+import { dirname } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { UnreadableSource } from '../inspection/source.ts'
+import { readFile, tooLargeNext } from './files.ts'
+
+/** Returns the bytes of a regular file. Throws KCERT_FILE_NOT_FOUND, KCERT_FILE_UNREADABLE or KCERT_FILE_TOO_LARGE. */
+export function requiredFile(path: string, limit?: number): Uint8Array {
+  const read = readFile(path, limit)
+  if ('reason' in read) throw fileError(read)
+  return read.bytes
+}
+
+/** Returns the bytes of a regular file; undefined where there is none. Throws as `requiredFile` does for one that cannot be read. */
+export function fileIfThere(path: string, limit?: number): Uint8Array | undefined {
+  const read = readFile(path, limit)
+  if ('bytes' in read) return read.bytes
+  if (read.reason === 'not-found' || read.reason === 'dangling-link') return undefined
+  throw fileError(read)
+}
+
+/** Returns the text of a regular file; undefined where it cannot be read, for whatever reason. */
+export function textIfReadable(path: string): string | undefined {
+  const read = readFile(path)
+  return 'bytes' in read ? Buffer.from(read.bytes).toString('utf8') : undefined
+}
+
+/** Returns the error of a file that was named and cannot be read. */
+export function fileError({ name, reason, detail }: UnreadableSource): KcertError {
+  const next = commandLine`ls -l ${dirname(name)}`
+  if (reason === 'not-found')
+    return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, { next })
+  if (reason !== 'too-large')
+    return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, { why: detail, next })
+  return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${detail}`, {
+    why: 'it is read into memory',
+    next: tooLargeNext,
+  })
+}
