@@ -14,6 +14,7 @@ const reasons: Readonly<Record<string, string>> = {
   valibot: 'schemas of what is read and of the JSON that is written',
   yaml: 'YAML beyond its plain part, and edits that keep comments',
   '@biomejs/biome': 'lint and format',
+  '@stryker-mutator/instrumenter': 'the mutants of `npm run mutate`',
   '@types/node': 'types of Node',
   '@types/node-forge': 'types of node-forge',
   '@valibot/to-json-schema': 'docs/schemas/ from the schemas in the source',

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+// What is mutated: Stryker's mutants of a source, all in one text, each switched on by its id.
+
+/** One change of one source. */
+export interface Mutant {
+  readonly id: string
+  readonly file: string
+  /** Position among the mutants of its file: the same as long as the file is. */
+  readonly index: number
+  readonly line: number
+  readonly column: number
+  readonly mutator: string
+  readonly original: string
+  readonly replacement: string
+}
+
+interface Position {
+  readonly line: number
+  readonly column: number
+}
+
+interface StrykerMutant {
+  readonly id: string
+  readonly fileName: string
+  readonly mutatorName: string
+  readonly replacement: string
+  readonly location: { readonly start: Position; readonly end: Position }
+}
+
+interface Instrumenter {
+  instrument(
+    files: readonly { name: string; mutate: true; content: string }[],
+    options: { plugins: null; excludedMutations: readonly string[]; ignorers: readonly unknown[] },
+  ): Promise<{ files: readonly { name: string; content: string }[]; mutants: readonly StrykerMutant[] }>
+}
+
+const quiet = { isDebugEnabled: () => false, debug() {}, info() {}, warn() {}, error() {} }
+
+/** Returns the sources with their mutants in them, by absolute path, and the mutants. */
+export async function instrument(
+  files: readonly string[],
+): Promise<{ sources: Record<string, string>; mutants: Mutant[] }> {
+  // Not a literal, so that the types are checked also where the package is not installed.
+  const stryker: string = '@stryker-mutator/instrumenter'
+  const { Instrumenter } = (await import(stryker)) as {
+    Instrumenter: new (logger: typeof quiet) => Instrumenter
+  }
+  const given = files.map((name) => ({ name, mutate: true as const, content: readFileSync(name, 'utf8') }))
+  const made = await new Instrumenter(quiet).instrument(given, {
+    plugins: null,
+    excludedMutations: [],
+    ignorers: [],
+  })
+  const sources = Object.fromEntries(
+    made.files.map(({ name, content }) => [`${process.cwd()}/${name}`, content]),
+  )
+  const counts = new Map<string, number>()
+  const mutants = made.mutants.flatMap((one): Mutant[] => {
+    const { content } = given.find(({ name }) => name === one.fileName)!
+    const original = textAt(content, one.location)
+    if (isForPeople(one.mutatorName, original)) return []
+    const index = counts.get(one.fileName) ?? 0
+    counts.set(one.fileName, index + 1)
+    const { line, column } = one.location.start
+    const [id, file, mutator, replacement] = [one.id, one.fileName, one.mutatorName, one.replacement]
+    return [{ id, file, index, line: line + 1, column: column + 1, mutator, original, replacement }]
+  })
+  return { sources, mutants }
+}
+
+/** Text with a space in it is read by people and decides nothing; names, paths, flags and codes have none. */
+function isForPeople(mutator: string, original: string): boolean {
+  return mutator === 'StringLiteral' && (original.includes(' ') || original.length <= 2)
+}
+
+function textAt(content: string, { start, end }: StrykerMutant['location']): string {
+  const lines = content.split('\n')
+  const offset = ({ line, column }: Position): number =>
+    lines.slice(0, line).reduce((sum, { length }) => sum + length + 1, 0) + column
+  return content.slice(offset(start), offset(end))
+}
+
+/** Returns a short digest of a file's content. */
+export function digestOf(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 16)
+}
+
+/** Returns a short digest of a text. */
+export function digestOfText(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16)
+}

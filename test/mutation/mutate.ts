@@ -1,0 +1,231 @@
+import { globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Measured, noteLastRun, readLastRun, survivorOf } from './last-run.ts'
+import { digestOf, digestOfText, instrument, type Mutant } from './mutants.ts'
+import {
+  fileOf,
+  killsIn,
+  type Outcome,
+  type Plan,
+  planFile,
+  type Reached,
+  readOutcomes,
+  uncleanIn,
+} from './plan.ts'
+import { report } from './report.ts'
+import { type Target, targets } from './targets.ts'
+import { note, runVitest } from './vitest-process.ts'
+
+// `npm run mutate [-- PART-OF-A-PATH...] [-- --write]`: changes the sources that say no, one mutant after the other, and tells which
+// changes no unit test notices. Interrupted, it goes on where it was; what did not change since the last run is not run again.
+
+/** Tests are tried from the fast to the slow; of slow ones a mutant meets a few. */
+const rounds: readonly { readonly upToMs: number; readonly mostTests: number }[] = [
+  { upToMs: 200, mostTests: Number.POSITIVE_INFINITY },
+  { upToMs: 2_000, mostTests: 6 },
+  { upToMs: 5_000, mostTests: 2 },
+]
+
+type Loaded = Extract<Outcome, { kind: 'loaded' }>
+
+const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
+const isWanted = (file: string): boolean => words.length === 0 || words.some((word) => file.includes(word))
+
+if (!process.argv.includes('--report')) for (const target of targets) await measure(target)
+process.exitCode = report(targets)
+
+async function measure(target: Target): Promise<void> {
+  const suites = new Map(
+    globSync([...target.tests])
+      .sort()
+      .map((file) => [file, digestOf(file)]),
+  )
+  const last = readLastRun()
+  const open = globSync([...target.sources])
+    .sort()
+    .filter(
+      (file) => isWanted(file) && !(isKnown(file, last[file]) && changed(suites, last[file]!).length === 0),
+    )
+  if (open.length === 0) return
+
+  const { sources, mutants } = await instrument(open)
+  const known = new Map(open.flatMap((file) => (isKnown(file, last[file]) ? [[file, last[file]!]] : [])))
+  const earlier = mutants.flatMap(({ id, file, index }) => {
+    const suite = Object.entries(known.get(file)?.tests ?? {}).find(([, { killed }]) =>
+      killed.includes(index),
+    )
+    return suite !== undefined && suites.get(suite[0]) === suite[1].digest ? [[id, suite[0]] as const] : []
+  })
+  const survived = new Set(
+    mutants.flatMap(({ id, file, index }) =>
+      known.get(file)?.survivors.some((one) => one.index === index) ? [id] : [],
+    ),
+  )
+  const isSettled = new Map(earlier)
+  const isLost = mutants.some(({ id }) => !isSettled.has(id) && !survived.has(id))
+  // Tests that did not change let the survivors of the last run live again.
+  const toRun = isLost
+    ? [...suites.keys()]
+    : [...new Set([...known.values()].flatMap((one) => changed(suites, one)))]
+
+  enterFolder(digestOfText(JSON.stringify([open, open.map(digestOf), toRun, toRun.map(digestOf)])))
+  writeFileSync(planFile('sources.json'), JSON.stringify(sources))
+  const killers = (): Map<string, string> =>
+    new Map([...isSettled, ...[...killsIn(readOutcomes())].map(([id, test]) => [id, fileOf(test)] as const)])
+  const left = (): Mutant[] => {
+    const killed = killers()
+    return mutants.filter(({ id }) => !killed.has(id))
+  }
+  const { reached, loaded } = await reach(toRun, mutants)
+  await tryInTests(left, reached, mutants.length)
+  await tryFresh(left, loaded)
+
+  const killed = killers()
+  const met = new Set([
+    ...reached.flatMap((one) => Object.keys(one.mutants)),
+    ...loaded.flatMap((one) => one.mutants),
+  ])
+  for (const file of open) {
+    const own = mutants.filter((one) => one.file === file)
+    const wasMet = (one: Mutant): boolean =>
+      met.has(one.id) ||
+      known.get(file)?.survivors.some(({ index, isUnreached }) => index === one.index && !isUnreached) ===
+        true
+    const reaches = (suite: string): boolean =>
+      known.get(file)?.tests[suite] !== undefined ||
+      loaded.some((one) => one.file === suite && own.some(({ id }) => one.mutants.includes(id))) ||
+      reached.some((one) => one.file === suite && own.some(({ id }) => id in one.mutants))
+    const reaching = [...suites].filter(([suite]) => reaches(suite))
+    const measured: Measured = {
+      digest: digestOf(file),
+      mutants: own.length,
+      tests: Object.fromEntries(
+        reaching.map(([suite, digest]) => [
+          suite,
+          { digest, killed: own.filter(({ id }) => killed.get(id) === suite).map(({ index }) => index) },
+        ]),
+      ),
+      others: othersOf(suites, new Set(reaching.map(([suite]) => suite))),
+      survivors: own.filter(({ id }) => !killed.has(id)).map((one) => survivorOf(one, wasMet(one))),
+    }
+    noteLastRun({ [file]: measured })
+  }
+  rmSync(process.env.KCERT_MUTATION!, { recursive: true })
+}
+
+function isKnown(file: string, last: Measured | undefined): boolean {
+  return last?.digest === digestOf(file)
+}
+
+/** Returns the files of tests that are not as they were. */
+function changed(suites: ReadonlyMap<string, string>, { tests, others }: Measured): string[] {
+  const isSame = othersOf(suites, new Set(Object.keys(tests))) === others
+  return [...suites.keys()].filter((suite) =>
+    tests[suite] === undefined ? !isSame : tests[suite].digest !== suites.get(suite),
+  )
+}
+
+function othersOf(suites: ReadonlyMap<string, string>, reaching: ReadonlySet<string>): string {
+  return digestOfText(JSON.stringify([...suites].filter(([suite]) => !reaching.has(suite))))
+}
+
+function enterFolder(name: string): void {
+  const folder = join(process.cwd(), '.mutation', name)
+  mkdirSync(folder, { recursive: true })
+  process.env.KCERT_MUTATION = folder
+}
+
+/** Runs the tests once and tells what each of them reaches. */
+async function reach(
+  suites: readonly string[],
+  mutants: readonly Mutant[],
+): Promise<{ reached: Reached[]; loaded: Loaded[] }> {
+  const isLoaded = (one: Outcome): one is Loaded => one.kind === 'loaded'
+  const done = new Set(
+    readOutcomes()
+      .filter(isLoaded)
+      .map(({ file }) => file),
+  )
+  const missing = suites.filter((suite) => !done.has(suite))
+  if (missing.length > 0) await runVitest({ mode: 'coverage', tests: {} }, missing)
+  const outcomes = readOutcomes()
+  const measured = new Set(mutants.map(({ id }) => id))
+  const reached = outcomes.flatMap((one) => (one.kind === 'reached' ? [one.of] : []))
+  return {
+    reached: reached.map((one) => ({
+      ...one,
+      mutants: Object.fromEntries(Object.entries(one.mutants).filter(([id]) => measured.has(id))),
+    })),
+    loaded: outcomes
+      .filter(isLoaded)
+      .map((one) => ({ ...one, mutants: one.mutants.filter((id) => measured.has(id)) })),
+  }
+}
+
+async function tryInTests(left: () => Mutant[], reached: readonly Reached[], of: number): Promise<void> {
+  let fromMs = 0
+  for (const { upToMs, mostTests } of rounds) {
+    const some = reached.filter(({ ms }) => ms >= fromMs && ms < upToMs)
+    fromMs = upToMs
+    for (;;) {
+      const tests = pairsOf(left(), some, mostTests)
+      const count = Object.keys(tests).length
+      if (count === 0) break
+      say(`${left().length} mutants left of ${of}; ${count} tests below ${upToMs} ms`)
+      await runVitest({ mode: 'mutants', tests }, [...new Set(Object.keys(tests).map(fileOf))])
+    }
+  }
+}
+
+/** Returns which mutants are still to be tried in which of these tests. */
+function pairsOf(left: readonly Mutant[], some: readonly Reached[], mostTests: number): Plan['tests'] {
+  const outcomes = readOutcomes()
+  const unclean = uncleanIn(outcomes)
+  const tried = new Set(outcomes.flatMap((one) => ('mutant' in one ? [`${one.mutant} ${one.test}`] : [])))
+  const tests: Record<string, Record<string, number>> = {}
+  const sorted = some.filter(({ test }) => !unclean.has(test)).toSorted((a, b) => a.ms - b.ms)
+  for (const { id } of left) {
+    const meeting = sorted.filter(({ mutants }) => id in mutants).slice(0, mostTests)
+    for (const { test, mutants } of meeting) {
+      if (tried.has(`${id} ${test}`)) continue
+      tests[test] ??= {}
+      tests[test][id] = mutants[id]!
+    }
+  }
+  return tests
+}
+
+/** What is reached on import, and what unclean tests said they killed, needs a process for each mutant. */
+async function tryFresh(left: () => Mutant[], loaded: readonly Loaded[]): Promise<void> {
+  const outcomes = readOutcomes()
+  const unclean = uncleanIn(outcomes)
+  const tried = new Set(
+    outcomes.flatMap((one) => ('test' in one && one.test === 'fresh' && 'mutant' in one ? [one.mutant] : [])),
+  )
+  const todo = left().filter(({ id }) => !tried.has(id))
+  for (const [at, { id }] of todo.entries()) {
+    const doubtful = outcomes.flatMap((one) =>
+      one.kind === 'killed' && one.mutant === id && unclean.has(one.test) ? [fileOf(one.test)] : [],
+    )
+    const quick = loaded.filter((one) => one.mutants.includes(id) && one.ms < 20_000)
+    const files = [
+      ...new Set([
+        ...doubtful,
+        ...quick
+          .toSorted((a, b) => a.ms - b.ms)
+          .slice(0, 5)
+          .map(({ file }) => file),
+      ]),
+    ]
+    if (files.length === 0) continue
+    say(`fresh process ${at + 1} of ${todo.length}`)
+    const status = await runVitest({ mode: 'mutants', tests: {}, fresh: id }, files)
+    if (status !== 0 && left().some((one) => one.id === id))
+      note({ kind: 'killed', mutant: id, test: files[0]! })
+    note({ kind: 'survived', mutant: id, test: 'fresh' })
+  }
+}
+
+function say(line: string): void {
+  process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`)
+}

@@ -1,0 +1,30 @@
+/** Sources that say no, and the tests that run them in their own process. */
+export interface Target {
+  readonly sources: readonly string[]
+  readonly tests: readonly string[]
+}
+
+/** Globs. Tests that start the built program cannot see a mutant, and are left out. */
+export const targets: readonly Target[] = [
+  {
+    sources: ['src/rotation/{refusals,conditions,runner,old-keys}.ts', 'src/rotation/model/check.ts'],
+    tests: ['src/rotation/**/*.test.ts', 'test/rotation/*.test.ts'],
+  },
+  { sources: ['src/rotation/phases/*.ts'], tests: ['src/rotation/**/*.test.ts', 'test/rotation/*.test.ts'] },
+  {
+    sources: ['src/rotation-io/{executor,file-writing,probing,cluster-guard,copies}.ts'],
+    tests: ['src/rotation-io/*.test.ts', 'test/rotation-io/*.test.ts', 'test/node/*.test.ts'],
+  },
+  {
+    sources: ['src/csr/{admission,signers}.ts', 'src/csr/approval/!(*.test).ts'],
+    tests: ['src/csr/**/*.test.ts', 'test/truth/csr-*.test.ts'],
+  },
+  { sources: ['src/ca/signing.ts'], tests: ['src/ca/*.test.ts', 'test/truth/ca-signing.test.ts'] },
+  { sources: ['src/verification/!(*.test).ts'], tests: ['src/verification/*.test.ts', 'src/x509/*.test.ts'] },
+  { sources: ['src/system/{lock,atomic-file}.ts'], tests: ['src/system/*.test.ts'] },
+  { sources: ['src/node/{node-script,tunnel}.ts'], tests: ['test/node/*.test.ts', 'src/node/*.test.ts'] },
+  {
+    sources: ['src/cli/{operands,consent,decision-flags,decide-requests}.ts'],
+    tests: ['src/cli/*.test.ts'],
+  },
+]
