@@ -251,11 +251,17 @@ function kubeletRotation(
 
 /** The name itself, which says all that its report does: a table reads one field of 10,000 of them. */
 function named(name: Name): NameReport {
-  return name as Pick<Name, 'text' | 'commonName' | 'organization'> as NameReport
+  return name as Pick<Name, 'text' | 'commonName' | 'organization' | 'userUids'> as NameReport
 }
 
 function nameReport(name: Name): NameReport {
-  return { text: name.text, commonName: name.commonName, organization: shared(name.organization) }
+  const { text, commonName, organization, userUids } = name
+  return {
+    text,
+    commonName,
+    organization: shared(organization),
+    ...(userUids && { userUids: [...userUids] }),
+  }
 }
 
 function publicKeyReport(key: PublicKeyInfo): CertificateReport['publicKey'] {

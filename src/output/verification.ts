@@ -78,6 +78,7 @@ function trustedFields({ at, trustedUntil, name, purpose, user }: VerificationRe
       name === undefined && purpose === 'server' ? 'not looked at; to check one: --name HOST' : undefined,
     ],
     ['user', user && `${user.name || '(no name)'}${groups}`],
+    ['user UID', user?.uid],
   ]
 }
 

@@ -131,6 +131,16 @@ describe('certificates are read', () => {
   })
 })
 
+test('intermediates of which nothing parses are left out with a warning, as Go passes over them; roots and leaves are refused', async () => {
+  const damaged = otherCa.pem.replace(/M/g, '!')
+  expect(await read(damaged, 'intermediates')).toMatchObject({
+    found: [],
+    unreadable: [expect.stringMatching(/line \d+: /)],
+  })
+  for (const role of ['roots', 'leaf'] as const)
+    await expect(read(damaged, role)).rejects.toMatchObject({ code: 'KCERT_X509_MALFORMED' })
+})
+
 describe('it is refused', () => {
   test.for<
     [rule: string, content: string | Uint8Array, role: InputRole, code: string, message: string | RegExp]

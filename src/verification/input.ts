@@ -46,7 +46,7 @@ interface UnreadableCertificate {
 }
 
 export interface CertificateInput {
-  /** In the order of the source; there is at least one. */
+  /** In the order of the source; at least one, except of intermediates. */
   readonly certificates: readonly LocatedCertificate[]
   readonly unreadable: readonly UnreadableCertificate[]
   /** True when the source is a kubeconfig, from which both a client certificate and a CA can be taken. */
@@ -163,8 +163,11 @@ function located(
   }
   const [first] = members
   // The leaf is the first of its file, whatever follows; a bundle may have other members.
+  // Go passes over intermediates that it cannot parse, and the leaf may hang under a root; roots of nothing trust nothing.
   const isUseless =
-    role === 'leaf' ? !(first !== undefined && 'certificate' in first) : certificates.length === 0
+    role === 'leaf'
+      ? !(first !== undefined && 'certificate' in first)
+      : role === 'roots' && certificates.length === 0
   if (isUseless) throw malformed(unreadable[0]!)
   return { certificates, unreadable, isKubeconfig: false }
 }
@@ -350,7 +353,10 @@ async function readManifest(
   const others = all.filter((one) => !areCas.includes(one))
   const meant = role === 'leaf' ? others : areCas.length > 0 ? areCas : all
   if (meant.length > 0) return { certificates: meant, unreadable, isKubeconfig: false }
-  if (unreadable[0] !== undefined) throw malformed(unreadable[0])
+  if (unreadable[0] !== undefined) {
+    if (role === 'intermediates') return { certificates: [], unreadable, isKubeconfig: false }
+    throw malformed(unreadable[0])
+  }
   throw noCertificate(
     source.name,
     'it is no kubeconfig, and no Secret, ConfigMap or request with a certificate in it',

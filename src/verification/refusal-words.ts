@@ -100,6 +100,17 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     reason: 'among certificates of the same names no chain was found with 100 tries, where Go stops',
     next: 'leave out certificates that do not belong to the chain',
   }),
+  USER_UID_INVALID: ({ certificate }) => {
+    const uids = certificate.subject.userUids ?? []
+    const what =
+      uids.length > 1
+        ? `${uids.length} user UIDs: ${uids.map((uid) => JSON.stringify(uid)).join(', ')}`
+        : 'an empty user UID'
+    return {
+      reason: `the chain is valid, but the subject of the leaf ${name(certificate)} has ${what} (OID 1.3.6.1.4.1.57683.2), and an API server answers 401`,
+      next: 'issue it again with one user UID, or with none',
+    }
+  },
 }
 
 /** The common name in quotes, or the whole subject. */

@@ -54,7 +54,9 @@ export const verificationReportSchema = v.object({
   ),
   trusted: v.pipe(
     v.boolean(),
-    v.description("what Go's crypto/x509 answers, and with it every Kubernetes component"),
+    v.description(
+      "what Go's crypto/x509 answers, and with it every Kubernetes component; of a client also whether an API server takes its user UID",
+    ),
   ),
   leaf: certificateSchema,
   chains: v.pipe(
@@ -64,7 +66,7 @@ export const verificationReportSchema = v.object({
   trustedUntil: v.optional(v.pipe(time, v.description('when the last of these chains ends'))),
   user: v.optional(
     v.pipe(
-      v.object({ name: v.string(), groups: v.array(v.string()) }),
+      v.object({ name: v.string(), groups: v.array(v.string()), uid: v.optional(v.string()) }),
       v.description('whom an API server takes the holder of this client certificate for'),
     ),
   ),

@@ -113,6 +113,47 @@ describe('a report', () => {
     ])
   })
 
+  const withUids = (...uids: string[]) =>
+    issued(
+      {
+        subject: [
+          [{ type: '2.5.4.10', value: 'ops' }],
+          [{ type: '2.5.4.3', value: 'ann' }],
+          ...uids.map((value) => [{ type: '1.3.6.1.4.1.57683.2', value }]),
+        ],
+        extendedKeyUsage: ['clientAuth'],
+      },
+      ca,
+    )
+  const verified = (leaf: Issued, purpose: 'client' | 'any' = 'client') =>
+    report(input('x.crt', leaf), [input('ca.crt', ca)], { purpose })
+
+  test('of a client certificate with a user UID names it, as API servers since 1.33 do', () => {
+    expect(verified(withUids('u-1'))).toMatchObject({
+      trusted: true,
+      user: { name: 'ann', groups: ['ops'], uid: 'u-1' },
+      leaf: { subject: { userUids: ['u-1'] } },
+    })
+  })
+
+  test.each([
+    [['u-1', 'u-2'], '2 user UIDs: "u-1", "u-2"', 'expected 1 UID, but found multiple: [u-1 u-2]'],
+    [[''], 'an empty user UID', 'UID cannot be an empty string'],
+  ])('of a client certificate with the user UIDs %j refuses it, as API servers do', (uids, what, goError) => {
+    const refused = verified(withUids(...uids))
+    expect(refused).toMatchObject({
+      trusted: false,
+      chains: [],
+      code: 'USER_UID_INVALID',
+      reason: expect.stringContaining(what),
+      next: 'issue it again with one user UID, or with none',
+      goError,
+    })
+    expect(refused.user).toBeUndefined()
+    // Only an API server looks at users.
+    expect(verified(withUids(...uids), 'any').trusted).toBe(true)
+  })
+
   test('of a refused chain has the code, the certificate at fault, where it is, and what to do', () => {
     const { trusted, chains, code, reason, certificate, issuer, path, next, goError } = report(
       input('server.crt', server, issuing),

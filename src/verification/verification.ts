@@ -4,7 +4,13 @@ import type { UnseenForm } from '../inspection/entries.ts'
 import { timeText } from '../inspection/spans.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
-import { type Chain, type ChainQuestion, type Purpose, verifyChain } from '../x509/chain.ts'
+import {
+  type Chain,
+  type ChainQuestion,
+  type ChainVerdict,
+  type Purpose,
+  verifyChain,
+} from '../x509/chain.ts'
 import { goError } from '../x509/go-words.ts'
 import { nameFields } from '../x509/name.ts'
 import { askOtherVerifiers, type OtherVerdict } from '../x509/other-verifiers.ts'
@@ -32,7 +38,7 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
   const places = new Places(inputs)
   const asked = { leaf: inputs.leaf.certificates[0]!.certificate, at, purpose, name: host }
   const question: ChainQuestion = { ...asked, ...poolsOf(inputs, isSeenByGo) }
-  const verdict = verifyChain(question)
+  const verdict = withUser(verifyChain(question), question)
   const hidden = verdict.trusted ? undefined : hiddenIn(inputs, asked)
   const others = othersOn({ ...asked, ...poolsOf(inputs, isSeenByOpenssl) }, verdict, hidden)
   const chains = verdict.trusted ? verdict.chains : []
@@ -159,9 +165,26 @@ function endOf(chains: readonly Chain[]): Date {
   return new Date(Math.max(...ends))
 }
 
-/** As the API server's x509 authenticator reads it: the last common name, and all organizations. */
-function userOf({ subject }: Certificate): { name: string; groups: string[] } {
-  return { name: subject.commonName ?? '', groups: [...subject.organization] }
+/** What an API server makes of a client whose chain is valid: it refuses two user UIDs, and an empty one. */
+function withUser(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): ChainVerdict {
+  const { commonName, userUids: uids } = leaf.subject
+  // Without a name there is no user, whatever its UID.
+  if (!verdict.trusted || purpose !== 'client' || !commonName || uids === undefined) return verdict
+  if (uids.length === 1 && uids[0] !== '') return verdict
+  const [chain] = verdict.chains
+  const refusal = {
+    code: 'USER_UID_INVALID',
+    certificate: leaf,
+    chain: chain!,
+    go: { kind: 'user', uids },
+  } as const
+  return { trusted: false, refusal }
+}
+
+/** As the API server's x509 authenticator reads it: the last common name, all organizations, and the UID since 1.33. */
+function userOf({ subject }: Certificate): { name: string; groups: string[]; uid?: string } {
+  const [uid] = subject.userUids ?? []
+  return { name: subject.commonName ?? '', groups: [...subject.organization], ...(uid && { uid }) }
 }
 
 function userWarnings(leaf: Certificate, places: Places): VerificationWarning[] {

@@ -52,6 +52,8 @@ export const refusalCodes = {
   NAME_NOT_ALLOWED: 'The name constraints of a CA forbid a name of a certificate below it.',
   POLICY_NOT_MET: 'A CA demands a certificate policy, and none holds for the whole chain.',
   TOO_MANY_CANDIDATES: 'Go gives up after 100 candidates for issuers.',
+  USER_UID_INVALID:
+    'The client certificate has two user UIDs, or an empty one: an API server answers 401 (since Kubernetes 1.33).',
 } as const
 
 export type RefusalCode = keyof typeof refusalCodes
@@ -75,6 +77,8 @@ type GoCause =
   | { readonly kind: 'host'; readonly certificate: Certificate; readonly name: string }
   | { readonly kind: 'constraint'; readonly violation: ConstraintViolation }
   | { readonly kind: 'usage' }
+  /** Of the API server, after a chain was found. */
+  | { readonly kind: 'user'; readonly uids: readonly string[] }
   | { readonly kind: 'no-chain'; readonly badUsage: number; readonly badPolicies: number }
 
 /** Judges a certificate as Go does; names the certificate at fault and the reason, which Go's error often does not. */

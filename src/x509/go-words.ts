@@ -19,6 +19,10 @@ export function goError({ go }: Refusal, { at }: ChainQuestion): string {
       return unfitError(go.certificate, go.reason, at)
     case 'usage':
       return 'x509: certificate specifies an incompatible key usage'
+    case 'user':
+      return go.uids.length > 1
+        ? `expected 1 UID, but found multiple: [${go.uids.join(' ')}]`
+        : 'UID cannot be an empty string'
     case 'no-chain':
       return noChainError(go.badUsage, go.badPolicies)
     case 'constraint':

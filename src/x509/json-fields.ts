@@ -11,4 +11,7 @@ export const nameSchema = v.object({
   text: v.pipe(v.string(), v.description('RFC 4514')),
   commonName: v.optional(v.string()),
   organization: v.array(v.string()),
+  userUids: v.optional(
+    v.pipe(v.array(v.string()), v.description("Kubernetes' user UID, OID 1.3.6.1.4.1.57683.2")),
+  ),
 })

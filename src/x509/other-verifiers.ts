@@ -167,4 +167,5 @@ const acceptanceWords: Partial<Record<RefusalCode, string>> = {
     'compares names with constraints in another way: not those of self-issued CAs, and no star with a single host',
   POLICY_NOT_MET: 'does not look at policies unless asked to',
   TOO_MANY_CANDIDATES: 'does not try as many candidates',
+  USER_UID_INVALID: 'knows no users of Kubernetes',
 }

@@ -23,6 +23,7 @@ export function certificateCard(certificate: CertificateReport, at: string, view
     ['not after', secondOf(certificate.notAfter)],
     ['role', certificate.role],
     ['subject', subject.text || '(empty)'],
+    ['user UID', uidText(subject)],
     ['issuer', issuer.text || '(empty)'],
     ['issuer found', issuerText(certificate)],
     ['serial number', certificate.serialNumber],
@@ -49,6 +50,7 @@ export function requestCard(request: RequestReport, view: View): string[] {
     ['kind', 'certificate request'],
     ['condition', request.condition],
     ['subject', request.subject.text || '(empty)'],
+    ['user UID', uidText(request.subject)],
     ['public key', keyText(request.publicKey)],
     ['signature', `${request.signatureAlgorithm}, ${request.signatureValid ? 'valid' : 'WRONG'}`],
     ...altNameFields(request.subjectAltNames),
@@ -85,6 +87,11 @@ function altNameFields({ dns, ip, email, uri }: CertificateReport['subjectAltNam
     ['email addresses', list(email)],
     ['URIs', list(uri)],
   ]
+}
+
+/** In quotes, because an empty one is what an API server refuses. */
+function uidText({ userUids }: CertificateReport['subject']): string | undefined {
+  return userUids?.map((uid) => JSON.stringify(uid)).join(', ')
 }
 
 function list(values: readonly string[]): string {
