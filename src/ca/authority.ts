@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { certificateUsages } from '../pki/usages.ts'
 import { Certificate } from '../x509/certificate.ts'
-import { goName } from '../x509/go-name.ts'
+import { copiedBesides, goName } from '../x509/go-name.ts'
 import { issueCertificate } from '../x509/issuing.ts'
 import type { Name } from '../x509/name.ts'
 import { type AttributeDescription, encodeName } from '../x509/name-encoding.ts'
@@ -71,8 +71,15 @@ export function isKeyOf(key: KeyObject, certificate: Certificate): boolean {
   return spki.equals(certificate.publicKey.spki)
 }
 
-/** Reads a request in DER and checks that whoever made it holds the key. Throws KCERT_REQUEST_REFUSED; `name` is for messages. */
-export function readRequest(der: Uint8Array, name: string): CertificateRequest {
+/**
+ * Reads a request in DER and checks that whoever made it holds the key, and that it asks for nothing that is not read or not allowed.
+ * Throws KCERT_REQUEST_REFUSED; `name` is for messages.
+ */
+export function readRequest(
+  der: Uint8Array,
+  name: string,
+  subjectAttributes: readonly string[] = [],
+): CertificateRequest {
   let request: CertificateRequest
   try {
     request = CertificateRequest.parse(der)
@@ -81,6 +88,18 @@ export function readRequest(der: Uint8Array, name: string): CertificateRequest {
   }
   const verdict = request.verifySignature()
   if (!verdict.ok) throw refused(`the signature of ${name} does not count`, signatureFault(verdict.reason))
+  const unread = request.unreadAttributes
+  if (unread.length > 0)
+    throw refused(
+      `${name} has attributes that kcert does not read: ${unread.join(', ')}`,
+      'another program may',
+    )
+  const more = copiedBesides(request.subject, subjectAttributes)
+  if (more.length > 0)
+    throw refused(
+      `the subject of ${name} has attributes that the profile does not allow: ${more.join(', ')}`,
+      'nothing says who may have them; a profile allows some with subjectAttributes',
+    )
   return request
 }
 

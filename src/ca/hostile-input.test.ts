@@ -40,13 +40,14 @@ const store = (octets: Buffer) => ({
   append: () => undefined,
   cut: () => undefined,
 })
+const profile = { subjectAttributes: [] }
 const readers: readonly [name: string, sample: Uint8Array | string, read: Read][] = [
   [
     'a request in PEM',
     writePem('CERTIFICATE REQUEST', request),
-    (octets) => checkRequests(requestsOf('f', octets)),
+    (octets) => checkRequests(requestsOf('f', octets), profile),
   ],
-  ['a request in DER', request, (octets) => checkRequests(requestsOf('f', octets))],
+  ['a request in DER', request, (octets) => checkRequests(requestsOf('f', octets), profile)],
   [
     'a bundle in PEM',
     writePem('CERTIFICATE', root.der),

@@ -5,13 +5,8 @@ import { issueRoot } from './root.ts'
 
 const now = new Date('2026-11-21T09:00:00Z')
 const key = generateKeyPairSync('ed25519').privateKey
-const certificate = (serialNumber: string) =>
-  issueRoot(
-    { subject: { commonName: 'ca', organization: ['Käse'] }, ttlMs: 86_400_000 },
-    key,
-    now,
-    serialNumber,
-  )
+const certificate = (serialNumber: string, commonName = 'ca') =>
+  issueRoot({ subject: { commonName, organization: ['Käse'] }, ttlMs: 86_400_000 }, key, now, serialNumber)
 
 class MemoryStore implements LedgerStore {
   readonly name = 'ca.ledger.jsonl'
@@ -49,6 +44,16 @@ test('a signed certificate is one line of JSON', () => {
     fingerprintSha256: signed.fingerprintSha256,
     issuedAt: '2026-11-21T09:00:00Z',
   })
+})
+
+test('a line shows no character as it is that could hide or move text', () => {
+  const store = new MemoryStore()
+  const name = 'a\u0000\u009b31m\u202eb\u200b\u2800\u{e0041}é'
+  new Ledger(store).record([certificate('0a', name)], now)
+  expect(store.text).toContain('"subject":"CN=a\\\\00\\u009b31m\\u202eb\\u200b\\u2800\\udb40\\udc41é,O=Käse"')
+  expect((JSON.parse(store.text) as { subject: string }).subject).toBe(
+    `CN=${name.replace('\0', '\\00')},O=Käse`,
+  )
 })
 
 test('a number that is in the ledger is never drawn again, in whatever form it stands there', () => {

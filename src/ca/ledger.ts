@@ -1,3 +1,4 @@
+import { harmlessJson } from '../errors/hidden-text.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -59,7 +60,9 @@ export class Ledger {
 
   /** Writes down what was signed. Only then may a certificate be handed out. */
   record(certificates: readonly Certificate[], issuedAt: Date): void {
-    const lines = certificates.map((certificate) => `${JSON.stringify(entryOf(certificate, issuedAt))}\n`)
+    const lines = certificates.map(
+      (certificate) => `${harmlessJson(JSON.stringify(entryOf(certificate, issuedAt)))}\n`,
+    )
     this.store.append(Buffer.from(lines.join('')))
   }
 

@@ -1,5 +1,7 @@
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import { hiddenSubjectValues, isPlainDnsName } from '../x509/plain-names.ts'
+import { quoted } from '../x509/strings.ts'
 import type { Authority, Issued } from './authority.ts'
 import type { Bundle } from './bundle.ts'
 
@@ -17,18 +19,24 @@ export function noticesOfIssued({
   const isClient = extendedKeyUsage.includes('clientAuth')
   const isServer = extendedKeyUsage.includes('serverAuth')
   const names = Object.values(subjectAltNames).flat()
+  const odd = subjectAltNames.dns.filter((name) => !isPlainDnsName(name))
+  const wildcards = subjectAltNames.dns.filter((name) => isPlainDnsName(name) && name.startsWith('*'))
+  const hidden = hiddenSubjectValues(subject)
   const asked = droppedExtensions.filter((name) => name !== 'keyUsage' && name !== 'extKeyUsage')
   const candidates: readonly (false | string)[] = [
     isClamped && `it ends with its CA, at ${rfc3339(certificate.notAfter)}, before its lifetime is over`,
     asked.length > 0 && `left out of what was requested: ${asked.join(', ')}`,
     droppedAttributes.length > 0 &&
       `left out of the subject, as kube-controller-manager does: ${droppedAttributes.join(', ')}`,
-    isClient &&
-      subject.organization.includes('system:masters') &&
+    subject.organization.includes('system:masters') &&
       'the group system:masters may do everything in a cluster, and no RBAC rule can take that away',
     isClient &&
       (subject.commonName ?? '') === '' &&
       'it has no common name, so Kubernetes knows no user by it',
+    odd.length > 0 && `no DNS name, and clients may read it as another: ${odd.map(quoted).join(', ')}`,
+    wildcards.length > 0 &&
+      `a wildcard, valid for every name with one label in its place: ${wildcards.map(quoted).join(', ')}`,
+    hidden.length > 0 && `its subject has control or invisible characters: ${hidden.map(quoted).join(', ')}`,
     isServer && names.length === 0 && 'it has no alternative names, and clients look for a server only there',
     publicKey.algorithm === 'RSA' &&
       (publicKey.bits ?? 0) < 2048 &&

@@ -38,6 +38,7 @@ test("cfssl's configuration of the documentation is read unchanged, its hundred 
     usages: ['digital signature', 'key encipherment', 'server auth'],
     ttlMs: 876_000 * hour,
     backdateMs: 5 * 60_000,
+    subjectAttributes: [],
     ocspUrls: [],
     issuerUrls: [],
     crlUrls: [],
@@ -64,6 +65,7 @@ test("a cfssl profile by its name takes the default's URLs where it has none, an
     usages: ['signing', 's/mime'],
     ttlMs: 8760 * hour,
     backdateMs: hour,
+    subjectAttributes: [],
     ocspUrls: ['http://b'],
     issuerUrls: [],
     crlUrls: ['http://example.com/crl'],
@@ -155,4 +157,15 @@ test('members of cfssl that mean nothing are passed over', async () => {
   }
   const config = { signing: { default: { usages: ['any'], expiry: '1h', ...unused } } }
   expect((await read(config)).ttlMs).toBe(hour)
+})
+
+test('subjectAttributes are those of the profile, or of the default, and such as a certificate can have', async () => {
+  const withAttributes = `${own.replace('default:', 'default:\n  subjectAttributes: [OU, C]')}    subjectAttributes: [L]\n`
+  expect((await read(withAttributes)).subjectAttributes).toEqual(['OU', 'C'])
+  expect((await read(withAttributes, 'client')).subjectAttributes).toEqual(['L'])
+  await expect(read(withAttributes.replace('[L]', '[emailAddress]'), 'client')).rejects.toMatchObject({
+    code: 'KCERT_PROFILE_INVALID',
+    message: 'config: profile client allows the subject attribute "emailAddress"',
+    why: expect.stringContaining('OU'),
+  })
 })

@@ -3,6 +3,7 @@ import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { parseDuration } from '../pki/duration.ts'
 import { isUsage, usages as knownUsages, type Usage } from '../pki/usages.ts'
+import { goAttributeTypes } from '../x509/go-name.ts'
 import type { SigningProfile } from './profile.ts'
 import { kubernetesBackdateMs, kubernetesTtlMs } from './validity.ts'
 
@@ -17,7 +18,7 @@ import { kubernetesBackdateMs, kubernetesTtlMs } from './validity.ts'
 //         duration: 24h
 //
 // or cfssl's signing configuration, which says "expiry" and stands under "signing". Profiles may also name ocsp_url,
-// crl_url, issuer_urls and backdate; those of the default hold where a profile has none, as for cfssl.
+// crl_url, issuer_urls, backdate and subjectAttributes; those of the default are used where a profile has none, as by cfssl.
 
 interface Format {
   /** Where "default" and "profiles" are. */
@@ -63,7 +64,15 @@ async function readFormat(text: string, file: string): Promise<Format> {
   return { root, duration: 'duration', isCfssl: false }
 }
 
-const ownMembers = ['usages', 'duration', 'backdate', 'ocsp_url', 'crl_url', 'issuer_urls']
+const ownMembers = [
+  'usages',
+  'duration',
+  'backdate',
+  'subjectAttributes',
+  'ocsp_url',
+  'crl_url',
+  'issuer_urls',
+]
 
 /** What cfssl would do and kcert does not: leaving it out in silence would issue something else than was asked for. */
 const notFollowed: Readonly<Record<string, string>> = {
@@ -101,9 +110,10 @@ class ProfileReader {
       usages: this.usages(),
       ttlMs: this.ttlMs(),
       backdateMs: this.backdateMs(),
-      ocspUrls: this.urls('ocsp_url'),
-      issuerUrls: this.urls('issuer_urls'),
-      crlUrls: this.urls('crl_url'),
+      subjectAttributes: this.subjectAttributes(),
+      ocspUrls: this.texts('ocsp_url'),
+      issuerUrls: this.texts('issuer_urls'),
+      crlUrls: this.texts('crl_url'),
     }
   }
 
@@ -172,13 +182,23 @@ class ProfileReader {
     }
   }
 
-  /** One URL or a list of them; the default's where the profile has none. */
-  private urls(name: string): string[] {
+  private subjectAttributes(): string[] {
+    const types = this.texts('subjectattributes')
+    const unknown = types.find((type) => !goAttributeTypes.includes(type))
+    if (unknown === undefined) return types
+    throw invalid(
+      `${this.where} allows the subject attribute "${unknown}"`,
+      `a certificate of kcert has ${goAttributeTypes.join(', ')}`,
+    )
+  }
+
+  /** One text or a list of them; the default's where the profile has none. */
+  private texts(name: string): string[] {
     const own = this.member(name) ?? member(this.fallback, name)
-    const urls = (own?.kind === 'list' ? own.items : own === undefined ? [] : [own]).map(
+    const texts = (own?.kind === 'list' ? own.items : own === undefined ? [] : [own]).map(
       (item) => textOf(item) ?? '',
     )
-    return urls.filter((url) => url !== '')
+    return texts.filter((text) => text !== '')
   }
 
   private member(name: string): Node | undefined {

@@ -7,6 +7,8 @@ export interface SigningProfile {
   readonly usages: readonly Usage[]
   readonly ttlMs: number
   readonly backdateMs: number
+  /** Attributes of the subject that are signed besides CN and O: "OU". */
+  readonly subjectAttributes: readonly string[]
   readonly ocspUrls: readonly string[]
   readonly issuerUrls: readonly string[]
   readonly crlUrls: readonly string[]
@@ -14,7 +16,15 @@ export interface SigningProfile {
 
 /** Returns the profile of kube-controller-manager's defaults for these usages. */
 export function kubernetesProfile(usages: readonly Usage[], ttlMs = kubernetesTtlMs): SigningProfile {
-  return { usages, ttlMs, backdateMs: kubernetesBackdateMs, ocspUrls: [], issuerUrls: [], crlUrls: [] }
+  return {
+    usages,
+    ttlMs,
+    backdateMs: kubernetesBackdateMs,
+    subjectAttributes: [],
+    ocspUrls: [],
+    issuerUrls: [],
+    crlUrls: [],
+  }
 }
 
 // What kubeadm gives its certificates (pkiutil, NewSignedCert): key encipherment for every type of key.

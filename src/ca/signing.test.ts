@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { attribute, craftedRequestPem, extensionsFor } from '../../test/csr/made-requests.ts'
 import { createRequest, type RequestDescription } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
 import { openAuthority } from './authority.ts'
@@ -38,7 +39,7 @@ const sign = (
   store = new MemoryStore(),
 ) =>
   signAll(
-    checkRequests(entries),
+    checkRequests(entries, kubernetesProfile([])),
     authority,
     kubernetesProfile([...usages], 10 * day),
     new Ledger(store),
@@ -97,7 +98,7 @@ const notices = (asked: RequestDescription, usages: readonly string[], by = key)
 test('who signs is told what a certificate can do, or cannot', () => {
   const masters = { subject: { commonName: 'a', organization: ['system:masters'] } }
   expect(notices(masters, ['client auth'])).toContain('no RBAC rule can take that away')
-  expect(notices(masters, ['server auth'])).not.toContain('RBAC')
+  expect(notices(masters, ['server auth'])).toContain('no RBAC rule can take that away')
   expect(notices({ subject: {} }, ['client auth'])).toContain('no common name')
   expect(notices(named('a'), ['server auth'])).toContain('no alternative names')
   expect(notices({ ...named('a'), subjectAltNames: { ip: ['::1'] } }, ['server auth'])).toBe('')
@@ -106,4 +107,51 @@ test('who signs is told what a certificate can do, or cannot', () => {
   )
   const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey as never
   expect(notices(named('a'), ['client auth'], weak)).toContain('its RSA key has 1024 bits')
+})
+
+test.each([
+  ['a\0.example.com', 'no DNS name, and clients may read it as another: "a\\u0000.example.com"'],
+  ['a b', 'no DNS name, and clients may read it as another: "a b"'],
+  ['', 'no DNS name, and clients may read it as another: ""'],
+  ['*', 'no DNS name, and clients may read it as another: "*"'],
+  ['127.1', 'no DNS name, and clients may read it as another: "127.1"'],
+  ['*.example.com', 'a wildcard, valid for every name with one label in its place: "*.example.com"'],
+  ['a.example.com', ''],
+])('who signs is told of the DNS name %j', (name, expected) => {
+  expect(notices({ ...named('a'), subjectAltNames: { dns: [name] } }, ['server auth'])).toBe(expected)
+})
+
+test('who signs is told of characters in the subject that are not seen', () => {
+  expect(notices(named('a\u202eb'), ['client auth'])).toBe(
+    'its subject has control or invisible characters: "a\\u202eb"',
+  )
+})
+
+test('attributes of the subject are signed only where the profile allows them', () => {
+  const asked = {
+    subject: [[{ type: 'C', value: 'US' }], [{ type: 'OU', value: 'x' }], [{ type: 'CN', value: 'a' }]],
+  }
+  const entries = requestsOf('a.csr', der(asked))
+  expect(() => checkRequests(entries, { subjectAttributes: ['C'] })).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_REQUEST_REFUSED',
+      message: 'the subject of a.csr has attributes that the profile does not allow: OU',
+      why: expect.stringContaining('subjectAttributes'),
+    }),
+  )
+  const [checked] = checkRequests(entries, { subjectAttributes: ['OU', 'C'] })
+  expect(checked!.request.subject.text).toBe('CN=a,OU=x,C=US')
+})
+
+test("a request with Microsoft's extensionRequest is not signed", () => {
+  const attributes = [
+    attribute('1.3.6.1.4.1.311.2.1.14', extensionsFor({ ...named('x'), basicConstraints: { ca: true } })),
+  ]
+  const text = craftedRequestPem({ commonName: 'a' }, attributes)
+  expect(() => sign(requestsOf('a.csr', Buffer.from(text)))).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_REQUEST_REFUSED',
+      message: 'a.csr has attributes that kcert does not read: msExtensionRequest',
+    }),
+  )
 })

@@ -18,13 +18,16 @@ export interface Signed extends Issued {
   readonly asked: CheckedRequest
 }
 
-/** Returns the requests, read and their signatures checked. Throws KCERT_REQUEST_REFUSED for all that are not to be signed. */
-export function checkRequests(entries: readonly RequestEntry[]): CheckedRequest[] {
+/** Returns the requests, read and checked. Throws KCERT_REQUEST_REFUSED for all that are not to be signed. */
+export function checkRequests(
+  entries: readonly RequestEntry[],
+  { subjectAttributes }: Pick<SigningProfile, 'subjectAttributes'>,
+): CheckedRequest[] {
   const checked: CheckedRequest[] = []
   const refusals: KcertError[] = []
   for (const entry of entries) {
     try {
-      checked.push({ ...entry, request: readRequest(entry.der, placeOf(entry)) })
+      checked.push({ ...entry, request: readRequest(entry.der, placeOf(entry), subjectAttributes) })
     } catch (error) {
       if (!(error instanceof KcertError)) throw error
       refusals.push(error)

@@ -1,5 +1,6 @@
 import { altNamesOf } from '../csr/request-spec.ts'
-import { isSubdomain, signerNameDefect } from '../csr/signer-name.ts'
+import { signerNameDefect } from '../csr/signer-name.ts'
+import { isSubdomain } from '../x509/plain-names.ts'
 import type { Asker, ChoiceQuestion, TextQuestion } from './prompts.ts'
 
 // The questions of `kcert csr create`. Their answers are the words of a command line, which then runs as if it had been typed.

@@ -60,6 +60,7 @@ export async function signRequests(wish: SigningWish, ports: SigningPorts): Prom
   const terms: SignerTerms = {
     isForKubernetes: wish.isForKubernetes,
     usages: ports.boundsUsages ? ports.profile.usages : undefined,
+    subjectAttributes: ports.profile.subjectAttributes,
   }
   const planned = (await gather(wish, ports.api)).map((one): Planned | Absent =>
     'absent' in one ? one : { object: one, course: signingCourse(one, terms) },
@@ -103,7 +104,11 @@ async function gather(
   const selected = new Map<string, RequestObject>()
   // What is not approved, or has its certificate, is nothing that a signer looks at; only what is named is answered for.
   for await (const object of api.list(selection)) {
-    const { course } = signingCourse(object, { isForKubernetes: true, usages: undefined })
+    const { course } = signingCourse(object, {
+      isForKubernetes: true,
+      usages: undefined,
+      subjectAttributes: [],
+    })
     const name = object.metadata.name ?? ''
     if ((course === 'sign' || course === 'breaks-rules') && !names.includes(name)) selected.set(name, object)
   }

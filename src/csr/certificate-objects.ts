@@ -1,5 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { isSubdomain } from './signer-name.ts'
+import { isSubdomain } from '../x509/plain-names.ts'
 
 // The objects that hand a certificate to pods, as `kubectl create secret tls` and `kubectl create configmap --from-file` make them.
 

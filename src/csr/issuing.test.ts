@@ -1,11 +1,17 @@
 import { expect, test } from 'vitest'
-import { requestPem, servingDescription } from '../../test/csr/made-requests.ts'
+import {
+  attribute,
+  craftedRequestPem,
+  extensionsFor,
+  requestPem,
+  servingDescription,
+} from '../../test/csr/made-requests.ts'
 import { requestsInMemory } from '../../test/fakes/requests-in-memory.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { markFailed, type SignerTerms, signingCourse, uploadCertificate } from './issuing.ts'
 import type { RequestObject } from './requests-api.ts'
 
-const terms: SignerTerms = { isForKubernetes: false, usages: undefined }
+const terms: SignerTerms = { isForKubernetes: false, usages: undefined, subjectAttributes: [] }
 const approved = [{ type: 'Approved', status: 'True' }]
 const request = Buffer.from(requestPem(servingDescription())).toString('base64')
 
@@ -129,4 +135,28 @@ test('what broke a rule gets the condition Failed with the rule, once', async ()
     ...approved,
     { type: 'Failed', status: 'True', reason: 'SignerValidationFailure', message: 'no usages' },
   ])
+})
+
+test('what no approver of kcert approves is not signed: other attributes of the subject, and attributes that are not read', () => {
+  const of = (pem: string) => object({ request: Buffer.from(pem).toString('base64') })
+  const unit = of(requestPem({ subject: { commonName: 'a', organizationalUnit: ['x'] } }))
+  expect(signingCourse(unit, terms)).toMatchObject({
+    course: 'breaks-rules',
+    reason: 'the profile does not allow "OU" in the subject',
+    next: expect.stringContaining('subjectAttributes'),
+  })
+  expect(signingCourse(unit, { ...terms, subjectAttributes: ['OU'] }).course).toBe('sign')
+  // Go's signer leaves these out of the certificate.
+  const dropped = of(
+    requestPem({ subject: [[{ type: 'CN', value: 'a' }], [{ type: 'emailAddress', value: 'a@b' }]] }),
+  )
+  expect(signingCourse(dropped, terms).course).toBe('sign')
+  const microsoft = attribute(
+    '1.3.6.1.4.1.311.2.1.14',
+    extensionsFor({ subject: {}, subjectAltNames: { dns: ['x'] } }),
+  )
+  expect(signingCourse(of(craftedRequestPem({ commonName: 'a' }, [microsoft])), terms)).toMatchObject({
+    course: 'breaks-rules',
+    reason: 'the request has "msExtensionRequest", which Kubernetes does not read',
+  })
 })

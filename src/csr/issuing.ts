@@ -1,5 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { isUsage, type Usage } from '../pki/usages.ts'
+import { copiedBesides } from '../x509/go-name.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { differenceOf, mayPass, withCondition } from './approval/acting.ts'
 import { listed } from './quoting.ts'
@@ -32,6 +33,8 @@ export interface SignerTerms {
   readonly isForKubernetes: boolean
   /** Usages that are signed at most; undefined: all that Kubernetes knows. */
   readonly usages: readonly Usage[] | undefined
+  /** Attributes of the subject that are signed besides CN and O. */
+  readonly subjectAttributes: readonly string[]
 }
 
 /** Returns what the signer does: it signs what is approved, not failed and not issued, by spec.usages and nothing else. */
@@ -49,6 +52,8 @@ export function signingCourse(object: RequestObject, terms: SignerTerms): Signin
   const verdict = request.verifySignature()
   if (!verdict.ok)
     return broken(`the signature of the request does not count: ${verdict.reason}`, 'make the request anew')
+  const content = contentFault(request, terms)
+  if (content !== undefined) return content
   const rule = isKubernetesDomain(signerName) ? signingFindings(asked, request).find(isUnmet) : undefined
   if (rule !== undefined) return broken(rule.detail, rule.next)
   return (
@@ -73,6 +78,22 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   if (hasCondition(asked, 'Failed')) return leftAlone('it has failed: the requester must ask anew')
   if (hasCondition(asked, 'Approved')) return undefined
   return leftAlone('nobody has approved it', `kcert csr approve ${asked.name ?? 'NAME'}`)
+}
+
+// What no approver of kcert approves is not signed either, whoever has approved it.
+function contentFault(
+  { subject, unreadAttributes }: CertificateRequest,
+  { subjectAttributes }: SignerTerms,
+): SigningCourse | undefined {
+  if (unreadAttributes.length > 0)
+    return broken(
+      `the request has ${listed(unreadAttributes)}, which Kubernetes does not read`,
+      'make it anew',
+    )
+  const more = copiedBesides(subject, subjectAttributes)
+  if (more.length === 0) return undefined
+  const next = 'ask for CN and O alone, or sign with a profile that allows them (subjectAttributes)'
+  return broken(`the profile does not allow ${listed(more)} in the subject`, next)
 }
 
 function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningCourse | undefined {

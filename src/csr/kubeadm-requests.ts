@@ -8,11 +8,11 @@ import {
 } from '../pki/kubeadm.ts'
 import { type KubeadmVersion, kubeadmVersion, organizationAt } from '../pki/kubeadm-organization.ts'
 import { formatIp, parseIp } from '../x509/ip.ts'
+import { isSubdomain } from '../x509/plain-names.ts'
 import { isSpecialAddress, parseCidr } from './approval/addresses.ts'
 import type { KubeadmSettings } from './kubeadm-settings.ts'
 import { quoted } from './quoting.ts'
 import { noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
-import { isSubdomain } from './signer-name.ts'
 import { nodePrefix } from './signers.ts'
 
 // The requests of a control plane whose CA is elsewhere, as `kubeadm certs generate-csr` makes them.

@@ -1,7 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
+import { isSubdomain } from '../x509/plain-names.ts'
 import { quoted } from './quoting.ts'
 import { defaultKeyType, joinedAltNames, noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
-import { isSubdomain } from './signer-name.ts'
 import { apiServerClient, kubeletClient, kubeletServing, nodePrefix, nodesGroup } from './signers.ts'
 
 // Requests that Kubernetes has a form for. What is in them is what the signer wants, and nothing else.

@@ -5,9 +5,9 @@ import { formatIp, parseIp } from '../x509/ip.ts'
 import { type AltNamesDescription, createRequest } from '../x509/issuing.ts'
 import type { NameInput } from '../x509/name-encoding.ts'
 import type { KeyType } from '../x509/new-key.ts'
+import { isDnsName, isNumericName, isSubdomain } from '../x509/plain-names.ts'
 import { parseMailbox, uriDefect } from '../x509/syntax.ts'
 import { quoted } from './quoting.ts'
-import { isDnsName, isSubdomain } from './signer-name.ts'
 
 /** A request before it is made: what it will ask for, and of whom. */
 export interface RequestSpec {
@@ -88,16 +88,17 @@ function unique(names: readonly string[]): string[] {
 function checkedDns(name: string): string {
   if (parseIp(name) !== undefined) throw wrongName('--dns', name, 'is an IP address', `--ip ${name}`)
   const plain = name.startsWith('*.') ? name.slice(2) : name
-  // Four numbers are an address that was mistyped: no client looks such a name up.
-  const isNumbers = /^\d+(?:\.\d+){3}$/.test(plain)
+  const isNumbers = isNumericName(plain)
   if (isDnsName(plain.toLowerCase()) && !isNumbers) return name
   const isForeign = /[^\x00-\x7f]/.test(name)
-  const isLong = isSubdomain(plain.toLowerCase()) && !isNumbers
+  const isLong = isSubdomain(plain.toLowerCase())
   const why = isForeign
     ? 'is not ASCII, which certificates want'
-    : isLong
-      ? 'has a label of more than 63 characters'
-      : 'is no DNS name'
+    : isNumbers
+      ? 'is a number, which clients read as an IP address'
+      : isLong
+        ? 'has a label of more than 63 characters'
+        : 'is no DNS name'
   throw wrongName('--dns', name, why, isForeign ? 'write it in its xn-- form' : undefined)
 }
 

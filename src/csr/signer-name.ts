@@ -1,8 +1,7 @@
+import { dnsLabel, longestLabel, longestSubdomain } from '../x509/plain-names.ts'
+
 // spec.signerName, as the API server checks it (k8s.io/kubernetes pkg/apis/core/validation/names.go).
 
-const label = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
-const longestLabel = 63
-const longestSubdomain = 253
 /** A domain, a slash, and a path that has room for a namespace, a dot and a name. */
 const longestSignerName = longestSubdomain + 1 + longestLabel + 1 + longestSubdomain
 
@@ -18,25 +17,15 @@ export function signerNameDefect(name: string): string | undefined {
 function domainDefect(domain: string): string | undefined {
   if (domain.length > longestSubdomain) return `has a domain of more than ${longestSubdomain} characters`
   const labels = domain.split('.')
-  const wrong = labels.find((one) => one.length > longestLabel || !label.test(one))
+  const wrong = labels.find((one) => one.length > longestLabel || !dnsLabel.test(one))
   if (wrong !== undefined) return `has a domain with "${wrong}", which is no DNS label`
   return labels.length < 2 ? `has a domain without a dot: "${domain}"` : undefined
 }
 
 // The server splits the path at its dots and wants a subdomain in each place, so a piece is a label of up to 253 characters.
 function pathDefect(path: string): string | undefined {
-  const wrong = path.split('.').find((one) => one.length > longestSubdomain || !label.test(one))
+  const wrong = path.split('.').find((one) => one.length > longestSubdomain || !dnsLabel.test(one))
   return wrong === undefined ? undefined : `has a path with "${wrong}", which is no DNS name`
-}
-
-/** True for a lower-case DNS name of at most 253 characters (RFC 1123): what the name of a Node or Service may be. */
-export function isSubdomain(name: string): boolean {
-  return name.length <= longestSubdomain && name.split('.').every((one) => label.test(one))
-}
-
-/** True for a lower-case name that DNS can hold: a subdomain whose labels have at most 63 octets (RFC 1035 section 2.3.4). */
-export function isDnsName(name: string): boolean {
-  return isSubdomain(name) && name.split('.').every((one) => one.length <= longestLabel)
 }
 
 /** True for the signers whose names Kubernetes keeps for itself. */

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { harmlessJson, harmlessYamlString, printable } from './terminal.ts'
+import { harmlessJson } from '../errors/hidden-text.ts'
+import { harmlessYamlString, printable } from './terminal.ts'
 import '../../test/seeded.ts'
 
 // Named one by one, not by the properties that the code goes by.
@@ -19,6 +20,7 @@ const hidden: Record<string, string> = {
   'a zero-width space': '\u200b',
   'a zero-width joiner': '\u200d',
   'a word joiner': '\u2060',
+  'a blank Braille pattern': '\u2800',
   'a soft hyphen': '\u00ad',
   'a byte order mark': '\ufeff',
   'a line separator': '\u2028',

@@ -1,4 +1,6 @@
+import type { Name } from './name.ts'
 import type { AttributeDescription } from './name-encoding.ts'
+import { moreThanUserAndGroups } from './plain-names.ts'
 
 // Go's pkix.Name: what kube-controller-manager, kubeadm and cfssl keep of a subject, and in which order they write it.
 
@@ -6,7 +8,8 @@ import type { AttributeDescription } from './name-encoding.ts'
 const multiValued = ['C', 'ST', 'L', 'STREET', 'postalCode', 'O', 'OU'] as const
 const singleValued = ['CN', 'serialNumber'] as const
 
-const known: ReadonlySet<string> = new Set([...multiValued, ...singleValued])
+/** All of them. */
+export const goAttributeTypes: readonly string[] = [...multiValued, ...singleValued]
 
 export interface GoName {
   readonly rdns: AttributeDescription[][]
@@ -30,6 +33,11 @@ export function goName(attributes: readonly AttributeDescription[]): GoName {
   )
   return {
     rdns: [...several, ...single].filter((rdn) => rdn.length > 0),
-    dropped: attributes.filter(({ type }) => !known.has(type)),
+    dropped: attributes.filter(({ type }) => !goAttributeTypes.includes(type)),
   }
+}
+
+/** Returns the types of a subject's attributes that Go carries over, besides CN, O and those allowed. */
+export function copiedBesides(subject: Name, allowed: readonly string[]): string[] {
+  return moreThanUserAndGroups(subject, allowed).filter((type) => goAttributeTypes.includes(type))
 }

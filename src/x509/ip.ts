@@ -12,7 +12,9 @@ export function formatIp(bytes: Uint8Array): string {
   return `${hex(groups.slice(0, zeros.from))}::${hex(groups.slice(zeros.from + zeros.length))}`
 }
 
-function isMappedIpv4(bytes: Uint8Array): boolean {
+/** True for an IPv4 address in 16 octets, ::ffff:0:0/96. */
+export function isMappedIpv4(bytes: Uint8Array): boolean {
+  if (bytes.length !== 16) return false
   for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return false
   return bytes[10] === 0xff && bytes[11] === 0xff
 }

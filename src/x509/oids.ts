@@ -155,12 +155,15 @@ const containers = {
   '1.2.840.113549.1.7.2': 'signedData',
   '1.2.840.113549.1.7.3': 'envelopedData',
   '1.2.840.113549.1.7.6': 'encryptedData',
+  '1.2.840.113549.1.9.2': 'unstructuredName',
   '1.2.840.113549.1.9.7': 'challengePassword',
   '1.2.840.113549.1.9.14': 'extensionRequest',
   '1.2.840.113549.1.9.20': 'friendlyName',
   '1.2.840.113549.1.9.21': 'localKeyID',
   '1.2.840.113549.1.9.22.1': 'x509Certificate',
   '1.2.840.113549.1.9.22.2': 'sdsiCertificate',
+  // The extensionRequest of Microsoft's tools, which OpenSSL reads and Go does not.
+  '1.3.6.1.4.1.311.2.1.14': 'msExtensionRequest',
 } as const
 
 const accessMethods = {

@@ -32,6 +32,11 @@ export class CertificateRequest {
   readonly extensions: readonly Extension[]
   /** Object identifiers of requested extensions that cannot be read. Go does not look into them, so the request stands. */
   readonly malformedExtensions: readonly string[]
+  /**
+   * Attributes that Go does not read and another signer may: of an unknown type, repeated, with several values, malformed, or behind
+   * the list of attributes. OpenSSL issues what Microsoft's extensionRequest asks for, for example.
+   */
+  readonly unreadAttributes: readonly string[]
   private readonly decoded: DecodedExtensions
 
   /** Reads one request that fills `der`, as strictly as Go's ParseCertificateRequest. Throws KCERT_X509_MALFORMED. */
@@ -52,9 +57,12 @@ export class CertificateRequest {
     const attributes = reader.enter(constructedTag(0), 'attributes')
     while (!reader.atEnd) {
       reader.next('attribute')
-      requested.readAttribute(reader.fork())
+      requested.readAttribute(reader)
     }
     reader.leave(attributes)
+    this.unreadAttributes = reader.atEnd
+      ? requested.unread
+      : [...requested.unread, 'data behind the attributes']
     reader.leave(infoOuter)
     this.extensions = requested.list
     this.malformedExtensions = requested.malformed
@@ -108,9 +116,16 @@ class RequestedExtensions {
   readonly list: Extension[] = []
   readonly malformed: string[] = []
   readonly decoded = new DecodedExtensions()
+  readonly unread: string[] = []
+  private readonly seen = new Set<string>()
 
-  /** Reads one attribute; others than extensionRequest, and what is no attribute at all, are passed over as Go does. */
-  readAttribute(reader: DerReader): void {
+  /** Reads the attribute that `info` just read; others than extensionRequest, and malformed ones, are passed over as Go does. */
+  readAttribute(info: DerReader): void {
+    const head = attributeHead(info.fork())
+    if (head === undefined || this.seen.has(head.type) || !isKnown(head))
+      this.unread.push(attributeText(head))
+    if (head !== undefined) this.seen.add(head.type)
+    const reader = info.fork()
     if (!entersExtensionRequest(reader)) return
     reader.enter(tags.sequence, 'extensionRequest')
     while (!reader.atEnd) {
@@ -137,6 +152,44 @@ class RequestedExtensions {
       this.malformed.push(extension.oid)
     }
     Object.assign(reader, { offset, end, path })
+  }
+}
+
+interface AttributeHead {
+  /** Name in its RFC or the object identifier. */
+  readonly type: string
+  readonly valueCount: number
+}
+
+/** Attributes of RFC 2985 that put nothing into a certificate, and the one that does. */
+const knownAttributes: ReadonlySet<string> = new Set([
+  'extensionRequest',
+  'challengePassword',
+  'unstructuredName',
+])
+
+function isKnown({ type, valueCount }: AttributeHead): boolean {
+  return valueCount === 1 && knownAttributes.has(type)
+}
+
+function attributeText(head: AttributeHead | undefined): string {
+  if (head === undefined) return 'a malformed attribute'
+  return head.valueCount === 1 ? head.type : `${head.type} with ${head.valueCount} values`
+}
+
+/** Returns the type of an attribute and how many values it has; undefined when it is none, or has something behind its values. */
+function attributeHead(reader: DerReader): AttributeHead | undefined {
+  try {
+    reader.next('attribute')
+    reader.enterLast('attribute')
+    const oid = reader.oid('attribute.type')
+    const outer = reader.enter(tags.set, 'attribute.values')
+    let valueCount = 0
+    for (; !reader.atEnd; valueCount++) reader.next('attribute.values')
+    reader.leave(outer)
+    return reader.atEnd ? { type: nameOfOid(oid) ?? oid, valueCount } : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -1,6 +1,10 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import type { SigningRequest } from '../../src/csr/signing-request.ts'
+import { bitString, explicit, integer, oid, sequence, setOf } from '../../src/x509/der-writer.ts'
+import { encodeExtensions } from '../../src/x509/extension-encoding.ts'
 import { createRequest, type RequestDescription } from '../../src/x509/issuing.ts'
+import { encodeName, type NameInput } from '../../src/x509/name-encoding.ts'
+import { oidOf } from '../../src/x509/oids.ts'
 import { writePem } from '../../src/x509/pem.ts'
 
 /** One key for all requests of a suite: what it is does not matter to the rules. */
@@ -9,6 +13,28 @@ export const someKey: KeyObject = generateKeyPairSync('ec', { namedCurve: 'P-256
 /** PEM text of a request for this description. */
 export function requestPem(description: RequestDescription, key: KeyObject = someKey): string {
   return writePem('CERTIFICATE REQUEST', createRequest(description, key))
+}
+
+/** PEM text of a request with these attributes, whatever they are; `tail` is put behind the list of attributes. */
+export function craftedRequestPem(
+  subject: NameInput,
+  attributes: readonly Uint8Array[],
+  tail: readonly Uint8Array[] = [],
+): string {
+  const spki = createPublicKey(someKey).export({ format: 'der', type: 'spki' })
+  const info = sequence(integer(0), encodeName(subject), spki, explicit(0, ...attributes), ...tail)
+  const algorithm = sequence(oid(oidOf('ecdsa-with-SHA256')))
+  return writePem('CERTIFICATE REQUEST', sequence(info, algorithm, bitString(sign('sha256', info, someKey))))
+}
+
+/** An attribute of a request. */
+export function attribute(type: string, ...values: readonly Uint8Array[]): Uint8Array {
+  return sequence(oid(type), setOf(...values))
+}
+
+/** The value of an extensionRequest: these extensions. */
+export function extensionsFor(description: RequestDescription): Uint8Array {
+  return sequence(...encodeExtensions(description, false))
 }
 
 /** The request of a kubelet for its serving certificate, as the API server stores it. */

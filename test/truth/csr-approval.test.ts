@@ -92,10 +92,12 @@ function clusterOf({ policy, username, context }: ApprovalCase): FakeCluster {
   }
 }
 
-// gardener's approver denies what breaks its rules; the others leave it alone.
+// gardener's approver denies what breaks its rules; the others leave it alone. Both approve names that do not begin with the node's,
+// which kcert's policy does for the suffixes that it names.
 function policiesFor({ policy }: ApprovalCase): Policy[] {
   const onViolation = policy === 'node-object-match' ? 'deny' : 'ignore'
-  return [kubeletClientPolicy({ onViolation }), kubeletServingPolicy({ onViolation })]
+  const dnsSuffixes = ['bar', 'baz', 'foo']
+  return [kubeletClientPolicy({ onViolation }), kubeletServingPolicy({ onViolation, dnsSuffixes })]
 }
 
 /** The recorded words in kcert's: an error leaves the object alone, and who is recognised and allowed is approved. */
@@ -153,6 +155,19 @@ describe.skipIf(truth === undefined)(
         for (const facts of [failing, refusing])
           expect((await decide(objectOf(one), policiesFor(one), facts)).decision).toBe('ignore')
       }
+    })
+
+    test('without dnsSuffixes, names that do not begin with the node’s are left alone, whoever approved them', async () => {
+      const one = truth!.cases.find(({ id }) => id === 'gardener/all-match')!
+      const { decision, reason } = await decide(
+        objectOf(one),
+        [kubeletServingPolicy()],
+        fakeFacts(clusterOf(one)),
+      )
+      expect(decision).toBe('ignore')
+      expect(reason).toMatch(
+        /^dns-suffix: "foo\.bar", "bar\.baz", "baz\.foo", "baz\.bar" is not the node's name/,
+      )
     })
 
     test('what is not recognised costs no lookup', async () => {

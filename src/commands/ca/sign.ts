@@ -29,7 +29,8 @@ export default class CaSign extends KcertCommand {
   static override summary = 'Sign certificate requests as kube-controller-manager does.'
 
   static override description =
-    `Subject, alternative names and key come from the request, whose own signature must count. Usages and lifetime come from --usage
+    `Common name, organizations, alternative names and key come from the request, whose own signature must count. Other
+attributes of the subject are signed only where the profile allows them (subjectAttributes: [OU, C]). Usages and lifetime come from --usage
 and --duration or from a profile; every other extension that was requested is left out. Certificates begin 5 minutes ago and
 never outlive their CA. All requests are signed, or none.
 
@@ -192,7 +193,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       const bytes = await readInput(name, this.context)
       entries.push(...(looksLikePem(bytes) ? requestsOf(name, bytes) : await entriesToSign(bytes, name)))
     }
-    const requests = checkRequests(entries)
+    const requests = checkRequests(entries, profile)
 
     const { clock, random } = this.context
     const signed = await withLedger(ledger, (opened) =>

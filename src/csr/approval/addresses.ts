@@ -34,18 +34,25 @@ export function canonicalIp(text: string): string | undefined {
   return octets && formatIp(octets)
 }
 
-// RFC 1122 section 3.2.1.3 and RFC 4291 section 2.4: addresses that no node has for itself alone.
+// Addresses that no node has for itself alone: RFC 1122 section 3.2.1.3 and RFC 4291 section 2.4, link-local ones (the metadata
+// services of clouds are there), and IPv6 that stands for an IPv4 address, which may be a service's: IPv4-compatible (RFC 4291), NAT64
+// (RFC 6052, RFC 8215), 6to4 (RFC 3056) and Teredo (RFC 4380).
 const specialRanges = [
   '0.0.0.0/8',
   '127.0.0.0/8',
+  '169.254.0.0/16',
   '224.0.0.0/4',
   '255.255.255.255',
-  '::',
-  '::1',
+  '::/96',
+  '64:ff9b::/96',
+  '64:ff9b:1::/48',
+  '2001::/32',
+  '2002::/16',
+  'fe80::/10',
   'ff00::/8',
 ].map((text) => parseCidr(text)!)
 
-/** True for the loopback, the unspecified, broadcast and multicast addresses. */
+/** True for loopback, unspecified, link-local, broadcast and multicast addresses, and for IPv6 that stands for IPv4. */
 export function isSpecialAddress(text: string): boolean {
   const canonical = canonicalIp(text)
   const octets = canonical === undefined ? undefined : parseIp(canonical)

@@ -66,8 +66,8 @@ export function judgeByHand(act: Act, facts: ApprovalFacts, isForced: boolean): 
   }
 }
 
-/** What a person may know better than the cluster: whose addresses these are. */
-const forPeopleToKnow: ReadonlySet<string> = new Set(['own-names', 'node-exists'])
+/** What a person may know better than the cluster and the default policy: whose names and addresses these are. */
+const forPeopleToKnow: ReadonlySet<string> = new Set(['own-names', 'node-exists', 'dns-suffix'])
 
 function isDangerous({ id, outcome }: Finding): boolean {
   return outcome === 'unmet' && !forPeopleToKnow.has(id)

@@ -7,7 +7,7 @@ import { judged, notMine, type OnViolation, type Policy, withLookups } from './p
 import {
   approvalFinding,
   type Candidate,
-  nodeSubjectFindings,
+  nodeNameFinding,
   requestFindings,
   unknownFinding,
 } from './request-rules.ts'
@@ -31,11 +31,7 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
     async judge(candidate, facts) {
       const { signerName } = candidate.object
       if (signerName !== kubeletClient) return notMine(name, `it is for ${kubeletClient}`)
-      const own = [
-        ...requestFindings(candidate),
-        ...nodeSubjectFindings(candidate),
-        requesterFinding(candidate),
-      ]
+      const own = [...requestFindings(candidate), nodeNameFinding(candidate), requesterFinding(candidate)]
       const findings = await withLookups(own, notAsked, () => lookUp(candidate, facts, newNodesOnly))
       return judged(name, findings, onViolation)
     },

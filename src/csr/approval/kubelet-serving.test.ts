@@ -49,12 +49,31 @@ describe('a name that belongs to others is refused also when the Node says that 
     ['no-special-address', { ip: ['127.0.0.1'] }],
     ['no-special-address', { ip: ['::1'] }],
     ['no-special-address', { ip: ['0.0.0.0'] }],
+    ['no-special-address', { ip: ['169.254.169.254'] }],
+    ['no-special-address', { ip: ['fe80::1'] }],
+    ['no-special-address', { ip: ['64:ff9b::10.96.0.1'] }],
+    ['no-special-address', { ip: ['64:ff9b:1::10.96.0.1'] }],
+    ['no-special-address', { ip: ['::10.96.0.1'] }],
+    ['no-special-address', { ip: ['2002:a60:1::'] }],
+    ['no-special-address', { ip: ['2001:0:a60:1::'] }],
+    ['no-special-address', { ip: ['ff02::1'] }],
+    ['no-cluster-name', { dns: ['host.docker.internal'] }],
+    ['no-cluster-name', { dns: ['host.containers.internal'] }],
+    ['plain-names', { dns: ['127.1'] }],
+    ['plain-names', { dns: ['0x7f000001'] }],
+    ['plain-names', { dns: ['2130706433'] }],
+    ['plain-names', { dns: ['0177.0.0.1'] }],
+    ['plain-names', { dns: ['node-1.0x1'] }],
+    ['plain-names', { dns: ['10.1.0.7'] }],
     ['plain-names', { dns: ['node 1'] }],
     ['plain-names', { dns: ['node-1,evil'] }],
   ])('%s: %j', async (rule, subjectAltNames) => {
-    const verdict = await verdictOn(asking({ subjectAltNames }), { nodes: [nodeWith(subjectAltNames)] })
+    // The policy allows every suffix that these names have, so that no other rule refuses them.
+    const dnsSuffixes = ['com', 'default', 'svc', 'local', 'internal', '1', '0x1', '7']
+    const around = { nodes: [nodeWith(subjectAltNames)] }
+    const verdict = await verdictOn(asking({ subjectAltNames }), around, { dnsSuffixes })
     expect(verdict.decision).toBe('ignore')
-    expect(verdict.findings.filter(({ outcome }) => outcome === 'unmet').map(({ id }) => id)).toEqual([rule])
+    expect(verdict.reason).toMatch(new RegExp(`^${rule}: `))
   })
 
   test('a name of a kind that the API does not know is refused', async () => {
@@ -62,16 +81,107 @@ describe('a name that belongs to others is refused also when the Node says that 
     const value = Buffer.from('300c82066e6f64652d3188022a03', 'hex')
     const object = asking({ subjectAltNames: {}, extensions: [{ oid: '2.5.29.17', value }] })
     expect((await verdictOn(object, { nodes: [nodeWith({ dns: ['node-1'] })] })).reason).toMatch(
-      /^plain-names: it has "registeredID:1\.2\.3"/,
+      /^plain-names: "registeredID:1\.2\.3" is of a kind/,
     )
   })
 
   test('a name that only looks like one of the cluster is the node’s own', async () => {
-    const names = { dns: ['kubernetes-1.example.com', 'svc.example.com', 'cluster.local.example.com'] }
-    expect((await verdictOn(asking({ subjectAltNames: names }), { nodes: [nodeWith(names)] })).decision).toBe(
-      'approve',
+    const names = {
+      dns: [
+        'kubernetes-1.example.com',
+        'svc.example.com',
+        'cluster.local.example.com',
+        'mydocker.internal.example.com',
+      ],
+    }
+    const verdict = await verdictOn(
+      asking({ subjectAltNames: names }),
+      { nodes: [nodeWith(names)] },
+      { dnsSuffixes: ['.example.com'] },
     )
+    expect(verdict.decision).toBe('approve')
   })
+
+  test('an IPv4 address in 16 bytes is refused, for others read it as IPv6', async () => {
+    // GeneralNames: iPAddress ::ffff:10.1.0.7
+    const value = Buffer.from('3012871000000000000000000000ffff0a010007', 'hex')
+    const object = asking({ subjectAltNames: {}, extensions: [{ oid: '2.5.29.17', value }] })
+    const { decision, reason } = await verdictOn(object, { nodes: [nodeWith({ ip: ['10.1.0.7'] })] })
+    expect([decision, reason]).toEqual([
+      'ignore',
+      'no-special-address: "10.1.0.7" is an address that no node has for itself alone',
+    ])
+  })
+})
+
+describe('DNS names', () => {
+  const decisionOn = async (name: string, settings: KubeletServingSettings = {}) => {
+    const names = { dns: [name] }
+    return verdictOn(asking({ subjectAltNames: names }), { nodes: [nodeWith(names)] }, settings)
+  }
+
+  test.each(['node-1', 'NODE-1', 'node-1.example.com', 'node-1.a.b.example.com'])(
+    'without a setting: approves %s, which begins with the name of the node',
+    async (name) => {
+      expect((await decisionOn(name)).decision).toBe('approve')
+    },
+  )
+
+  test.each([
+    'vault.corp.example.net',
+    'kube-dns.kube-system',
+    'metrics-server.kube-system',
+    'node-10.example.com',
+    'anode-1.example.com',
+    'x.node-1.example.com',
+    // SERVICE.NAMESPACE, where a Service is called as the node is.
+    'node-1.default',
+    'ip-10-1-0-7.ec2.internal',
+  ])('without a setting: refuses %s, also when the Node has it', async (name) => {
+    const verdict = await decisionOn(name)
+    expect(verdict).toMatchObject({ decision: 'ignore', duties: { entitlement: 'unmet' } })
+    expect(verdict.reason).toBe(
+      `dns-suffix: "${name}" is not the node's name, alone or followed by a domain of two labels or more`,
+    )
+    expect(verdict.findings.find(({ id }) => id === 'dns-suffix')?.next).toMatch(/dnsSuffixes of the policy/)
+  })
+
+  test.each([
+    ['ip-10-1-0-7.ec2.internal', ['.ec2.internal'], 'approve'],
+    ['ec2-203-0-113-7.compute-1.amazonaws.com', ['ec2.internal', 'compute-1.amazonaws.com'], 'approve'],
+    ['node-1.lan', ['.lan'], 'approve'],
+    ['node-1', ['.lan'], 'approve'],
+    ['node-1.example.com', ['.lan'], 'ignore'],
+    ['evil-lan', ['lan'], 'ignore'],
+    ['kube-dns.kube-system', ['.lan'], 'ignore'],
+  ])('%s with dnsSuffixes %j: %s', async (name, dnsSuffixes, expected) => {
+    expect((await decisionOn(name, { dnsSuffixes })).decision).toBe(expected)
+  })
+
+  test('a node named as a Service and its namespace needs its suffix in the policy', async () => {
+    const names = { dns: ['metrics-server.kube-system'] }
+    const commonName = 'system:node:metrics-server.kube-system'
+    const object = servingRequest({
+      request: Buffer.from(
+        requestPem({ subject: { commonName, organization: ['system:nodes'] }, subjectAltNames: names }),
+      ),
+      username: commonName,
+    })
+    const nodes = [{ ...nodeWith(names), name: 'metrics-server.kube-system' }]
+    expect((await verdictOn(object, { nodes })).reason).toMatch(/^dns-suffix: /)
+    expect((await verdictOn(object, { nodes }, { dnsSuffixes: ['.lan'] })).decision).toBe('ignore')
+    expect((await verdictOn(object, { nodes }, { dnsSuffixes: ['.kube-system'] })).decision).toBe('approve')
+  })
+})
+
+test('more names than maxNames are refused', async () => {
+  const around = { nodes: [nodeWith(nodeNames)] }
+  expect((await verdictOn(servingRequest(), around, { maxNames: 4 })).decision).toBe('approve')
+  const verdict = await verdictOn(servingRequest(), around, { maxNames: 3 })
+  expect([verdict.decision, verdict.reason]).toEqual([
+    'ignore',
+    'name-count: 4 names, and the policy allows 3',
+  ])
 })
 
 test('a Hostname may be an address, and then counts as one', async () => {

@@ -1,3 +1,4 @@
+import { isMappedIpv4 } from '../../x509/ip.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
@@ -6,7 +7,8 @@ import { judged, notMine, type OnViolation, type Policy, withLookups } from './p
 import {
   approvalFinding,
   type Candidate,
-  nodeSubjectFindings,
+  nameCountFindings,
+  nodeNameFinding,
   requestFindings,
   unknownFinding,
 } from './request-rules.ts'
@@ -19,10 +21,12 @@ export interface KubeletServingSettings {
   readonly onViolation?: OnViolation
   /** What the names are held against: the Node's addresses, the certificate that the kubelet serves now, or either. */
   readonly names?: NameSource
-  /** DNS names must end in one of these (".nodes.example.com") or be the Node's bare name; empty: any that the Node has. */
+  /** DNS names must end in one of these (".nodes.example.com") or be the Node's name; empty: the Node's name, alone or as first labels. */
   readonly dnsSuffixes?: readonly string[]
   /** IP addresses must be in one of these; empty: any that the Node has. */
   readonly cidrs?: readonly Cidr[]
+  /** How many names and addresses a request may ask for. */
+  readonly maxNames?: number
   /** The longest lifetime that may be asked for, in seconds. A request that asks for none gets the signer's. */
   readonly maxExpirationSeconds?: number
   /** Addresses of API servers besides those that the cluster tells: load balancers, virtual addresses. */
@@ -34,8 +38,9 @@ export interface KubeletServingSettings {
   readonly clusterDomain?: string
 }
 
-export type KubeletServingOptions = Required<Omit<KubeletServingSettings, 'maxExpirationSeconds'>> &
-  Pick<KubeletServingSettings, 'maxExpirationSeconds'>
+export type KubeletServingOptions = Required<Omit<KubeletServingSettings, Limits>> &
+  Pick<KubeletServingSettings, Limits>
+type Limits = 'maxExpirationSeconds' | 'maxNames'
 
 /**
  * The policy for kubelets' serving certificates, which Kubernetes itself has none for: a node asks for itself, and for names
@@ -69,10 +74,10 @@ export function kubeletServingPolicy(settings: KubeletServingSettings = {}): Pol
 }
 
 function ownFindings(candidate: Candidate, options: KubeletServingOptions): Finding[] {
-  const { dns, ip } = candidate.request.subjectAltNames
+  const { dns, ip, ipBytes } = candidate.request.subjectAltNames
   return [
     ...requestFindings(candidate),
-    ...nodeSubjectFindings(candidate),
+    nodeNameFinding(candidate),
     requesterFinding(candidate),
     groupFinding(candidate),
     namesFinding(
@@ -87,11 +92,12 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
     ),
     namesFinding(
       'no-special-address',
-      [...ip, ...dns].filter(isSpecialAddress),
-      'an address that no node has',
+      ip.filter((address, at) => isSpecialAddress(address) || isMappedIpv4(ipBytes[at]!)),
+      'an address that no node has for itself alone',
     ),
-    ...suffixFindings(candidate, options),
+    dnsNamesFinding(candidate, options),
     ...rangeFindings(ip, options),
+    ...nameCountFindings(candidate.request, options.maxNames),
     ...lifetimeFindings(candidate, options),
   ]
 }
@@ -137,27 +143,40 @@ function namesFinding(id: string, wrong: readonly string[], what: string): Findi
     : approvalFinding(id, 'entitlement', `${listed(wrong)} is ${what}`, next)
 }
 
-/** True for the names under which clients in the cluster reach API servers, services and pods, and for localhost. */
+/** True for the names under which clients reach API servers, services, pods and the host of a container. */
 function isClusterName(name: string, clusterDomain: string): boolean {
   const plain = name.toLowerCase().replace(/\.$/, '')
   const domain = clusterDomain.toLowerCase()
   return (
     /^kubernetes(?:\.default(?:\.|$)|$)/.test(plain) ||
     /(?:^|\.)svc$/.test(plain) ||
-    /(?:^|\.)localhost$/.test(plain) ||
+    /(?:^|\.)(?:localhost|docker\.internal|containers\.internal)$/.test(plain) ||
     plain === domain ||
     plain.endsWith(`.${domain}`)
   )
 }
 
-function suffixFindings({ request }: Candidate, { dnsSuffixes }: KubeletServingOptions): Finding[] {
-  if (dnsSuffixes.length === 0) return []
-  const node = nodeNameOf(request.subject.commonName)
-  const outside = request.subjectAltNames.dns.filter((name) => {
-    const plain = name.toLowerCase()
-    return plain !== node && !dnsSuffixes.some((suffix) => plain.endsWith(dotted(suffix)))
-  })
-  return [limitFinding('dns-suffix', outside, `among ${listed(dnsSuffixes)}`)]
+// The Node says which names it has, and its kubelet writes the Node: without a word of the policy only what begins with the name
+// that the API server knows the node by is its own.
+function dnsNamesFinding({ request }: Candidate, { dnsSuffixes }: KubeletServingOptions): Finding {
+  const node = nodeNameOf(request.subject.commonName) ?? ''
+  const outside = request.subjectAltNames.dns.filter(
+    (name) => !isOwnName(name.toLowerCase(), node, dnsSuffixes),
+  )
+  return limitFinding(
+    'dns-suffix',
+    outside,
+    dnsSuffixes.length === 0
+      ? `the node's name, alone or followed by a domain of two labels or more`
+      : `in ${listed(dnsSuffixes)}`,
+  )
+}
+
+function isOwnName(name: string, node: string, dnsSuffixes: readonly string[]): boolean {
+  if (dnsSuffixes.some((suffix) => name.endsWith(dotted(suffix)))) return true
+  // Pods find a Service of another namespace by SERVICE.NAMESPACE, so a name of two labels needs its suffix in the policy.
+  if (name.split('.').length === 2) return false
+  return name === node || (dnsSuffixes.length === 0 && name.startsWith(`${node}.`))
 }
 
 function dotted(suffix: string): string {
@@ -172,7 +191,7 @@ function rangeFindings(ip: readonly string[], { cidrs }: KubeletServingOptions):
 }
 
 function limitFinding(id: string, outside: readonly string[], where: string): Finding {
-  const next = 'add what is yours to the policy, or make the request anew without it'
+  const next = `where it is the node's, add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy; else make the request anew without it`
   return outside.length === 0
     ? approvalFinding(id, 'entitlement', `all are ${where}`)
     : approvalFinding(id, 'entitlement', `${listed(outside)} is not ${where}`, next)

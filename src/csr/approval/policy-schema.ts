@@ -39,6 +39,14 @@ const seconds = v.pipe(
 const list = <Item extends v.GenericSchema>(item: Item, what: string) =>
   v.optional(v.pipe(v.array(item), v.description(what)))
 
+const maxNames = v.optional(
+  v.pipe(
+    v.number(),
+    v.integer('is no whole number'),
+    v.minValue(1, 'allows no name'),
+    v.description('the most DNS names, IP addresses, email addresses and URIs together; default: any number'),
+  ),
+)
 const name = v.optional(v.pipe(text, v.description('shown in verdicts and in the condition of the object')))
 const onViolation = v.optional(
   v.pipe(
@@ -76,12 +84,16 @@ export const kubeletServingSchema = v.strictObject({
       ),
     ),
   ),
-  dnsSuffixes: list(dnsSuffix, 'DNS names must end in one of these, or be the bare name of the Node'),
+  dnsSuffixes: list(
+    dnsSuffix,
+    "DNS names must end in one of these, or be the Node's name; default: the Node's name, alone or with a suffix of two labels or more",
+  ),
   cidrs: list(cidr, 'IP addresses must be in one of these'),
   sharedAddresses: list(
     text,
     'names and addresses that several Nodes may have, such as the address of a NAT gateway',
   ),
+  maxNames,
   maxExpirationSeconds,
 })
 
@@ -113,9 +125,10 @@ export const approveSchema = v.pipe(
     wildcards: v.optional(
       v.pipe(
         v.boolean(),
-        v.description('let dnsNames fit names that are wildcards themselves; default: false'),
+        v.description('let commonNames and dnsNames fit names that are wildcards themselves; default: false'),
       ),
     ),
+    maxNames,
   }),
   v.description('approves what is wholly within the lists; a list that is left out allows nothing'),
 )

@@ -1,11 +1,19 @@
+import { isVisible } from '../../errors/hidden-text.ts'
 import { nameOfOid } from '../../x509/oids.ts'
+import {
+  hiddenSubjectValues,
+  isNormalUri,
+  isPlainDnsName,
+  isPlainMailbox,
+  isSubdomain,
+  moreThanUserAndGroups,
+} from '../../x509/plain-names.ts'
 import type { CertificateRequest } from '../../x509/request.ts'
 import { signatureFault } from '../../x509/signature-fault.ts'
 import { shortestRsaBits } from '../key-strength.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Duty, Finding } from '../rule.ts'
-import { isDnsName, isSubdomain } from '../signer-name.ts'
-import { findSigner, mastersGroup, nodeNameOf, nodesGroup } from '../signers.ts'
+import { findSigner, mastersGroup, nodeNameOf } from '../signers.ts'
 import type { SigningRequest } from '../signing-request.ts'
 
 // What no approver should let through, whatever its policy says: each rule closes a way by which an approved request becomes
@@ -33,6 +41,8 @@ export function requestFindings({ object, request }: Candidate): Finding[] {
     possession(request),
     keyStrength(request),
     oneSubject(request),
+    plainSubject(request),
+    plainRequest(request),
     noMasters(request),
     noAuthority(object, request),
     plainNames(request),
@@ -97,6 +107,33 @@ function oneSubject({ subject, malformedExtensions }: CertificateRequest): Findi
   return approvalFinding(id, 'identity', quoted(subject.text))
 }
 
+// No rule and no policy says who may have an OU or a user ID: a verifier that reads them takes them from whoever asks.
+function plainSubject({ subject }: CertificateRequest): Finding {
+  const id = 'plain-subject'
+  const more = moreThanUserAndGroups(subject)
+  return more.length === 0
+    ? approvalFinding(id, 'entitlement', 'CN and O alone')
+    : approvalFinding(
+        id,
+        'entitlement',
+        `the subject has ${listed(more)} besides CN and O in text`,
+        'make the request anew with CN and O alone',
+      )
+}
+
+// OpenSSL copies the extensions that Microsoft's extensionRequest asks for; kcert and Kubernetes do not see them.
+function plainRequest({ unreadAttributes }: CertificateRequest): Finding {
+  const id = 'plain-request'
+  return unreadAttributes.length === 0
+    ? approvalFinding(id, 'entitlement', 'every attribute of the request is read')
+    : approvalFinding(
+        id,
+        'entitlement',
+        `Kubernetes does not read ${listed(unreadAttributes)}, which another signer may`,
+        'make the request anew with one extensionRequest and no other attributes: kcert csr create',
+      )
+}
+
 function noMasters({ subject }: CertificateRequest): Finding {
   const id = 'no-system-masters'
   if (!subject.organization.includes(mastersGroup))
@@ -105,27 +142,52 @@ function noMasters({ subject }: CertificateRequest): Finding {
   return approvalFinding(id, 'entitlement', `it asks for O=${mastersGroup}`, next)
 }
 
-function noAuthority({ usages }: SigningRequest, request: CertificateRequest): Finding {
+function noAuthority(
+  { usages }: SigningRequest,
+  { basicConstraints, keyUsage = [] }: CertificateRequest,
+): Finding {
   const id = 'no-authority'
-  const signs = usages.filter((usage) => usage === 'cert sign' || usage === 'crl sign')
-  const asksToBeCa =
-    request.basicConstraints?.ca === true || request.keyUsage?.includes('keyCertSign') === true
-  if (!asksToBeCa && signs.length === 0)
-    return approvalFinding(id, 'entitlement', 'it does not ask to be a CA')
-  const detail = asksToBeCa ? 'its extensions ask for a CA' : `it asks for ${listed(signs)}`
-  return approvalFinding(id, 'entitlement', detail, 'make the request anew for a leaf certificate')
+  const asked = [
+    ...(basicConstraints?.ca === true ? ['CA:TRUE'] : []),
+    ...keyUsage.filter((usage) => usage === 'keyCertSign' || usage === 'cRLSign'),
+    ...usages.filter((usage) => usage === 'cert sign' || usage === 'crl sign'),
+  ]
+  return asked.length === 0
+    ? approvalFinding(id, 'entitlement', 'it does not ask to be a CA')
+    : approvalFinding(
+        id,
+        'entitlement',
+        `it asks for ${listed(asked)}, which only a CA has`,
+        'make the request anew for a leaf certificate',
+      )
 }
 
-// A name that is no name is read differently by different programs.
-function plainNames({ subjectAltNames: { dns, other } }: CertificateRequest): Finding {
+// Names that programs read differently: a NUL ends a name for some, two mailboxes with a comma between them are one for others, and
+// ".." in a URI is followed by some.
+function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: CertificateRequest): Finding {
   const id = 'plain-names'
-  const next = 'make the request anew with DNS names and IP addresses alone'
-  if (other.length > 0) return approvalFinding(id, 'entitlement', `it has ${listed(other)}`, next)
-  const odd = dns.filter((name) => !isDnsName(name.replace(/^\*\./, '').toLowerCase()))
-  return odd.length === 0
+  const faults: readonly (readonly [odd: readonly string[], what: string])[] = [
+    [other, 'of a kind that Kubernetes does not know'],
+    [
+      [...hiddenSubjectValues(subject), ...[...dns, ...email, ...uri].filter((name) => !isVisible(name))],
+      hidden,
+    ],
+    [dns.filter((name) => !isPlainDnsName(name)), 'no DNS name'],
+    [email.filter((name) => !isPlainMailbox(name)), 'not exactly one email address'],
+    [uri.filter((name) => !isNormalUri(name)), 'not a normalized URI'],
+  ]
+  const [odd, what] = faults.find(([values]) => values.length > 0) ?? []
+  return odd === undefined
     ? approvalFinding(id, 'entitlement', 'all names are well formed')
-    : approvalFinding(id, 'entitlement', `${listed(odd)} is no DNS name`, next)
+    : approvalFinding(
+        id,
+        'entitlement',
+        `${listed(odd)} is ${what}`,
+        'make the request anew with names that every program reads the same way',
+      )
 }
+
+const hidden = 'a name with a control or invisible character'
 
 // What is approved and then breaks a rule of the signer ends as Approved, Failed, and its owner must start anew.
 function signable({ signerName, usages }: SigningRequest, request: CertificateRequest): Finding {
@@ -141,14 +203,31 @@ function signable({ signerName, usages }: SigningRequest, request: CertificateRe
   return approvalFinding(id, 'entitlement', `no rule of ${signerName} is broken`)
 }
 
-/** Returns what came of the rules for every kubelet's request: a subject that is one existing kind of node, and nothing else. */
-export function nodeSubjectFindings({ request: { subject } }: Candidate): Finding[] {
-  return [nodeName(subject.commonName), plainSubject(subject.rdns.flat().map(({ type }) => type))]
+/** Returns what came of a policy's limit to the number of alternative names; nothing where it has none. */
+export function nameCountFindings(
+  { subjectAltNames: { dns, ip, email, uri } }: CertificateRequest,
+  maxNames: number | undefined,
+): Finding[] {
+  if (maxNames === undefined) return []
+  const count = dns.length + ip.length + email.length + uri.length
+  const names = `${count} ${count === 1 ? 'name' : 'names'}`
+  return [
+    count <= maxNames
+      ? approvalFinding('name-count', 'entitlement', names)
+      : approvalFinding(
+          'name-count',
+          'entitlement',
+          `${names}, and the policy allows ${maxNames}`,
+          'make the request anew with fewer names, or raise maxNames of the policy',
+        ),
+  ]
 }
 
-// Upstream compares the prefix alone, and so signs for the node with the empty name.
-function nodeName(commonName: string | undefined): Finding {
+/** Returns what came of the rule for every kubelet's request: its common name is that of a node. */
+export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
+  // Upstream compares the prefix alone, and so signs for the node with the empty name.
   const id = 'node-name'
+  const { commonName } = subject
   const node = nodeNameOf(commonName)
   if (node !== undefined && isSubdomain(node)) return approvalFinding(id, 'identity', quoted(node))
   const detail =
@@ -161,16 +240,4 @@ function nodeName(commonName: string | undefined): Finding {
     detail,
     'make the request anew: kcert csr create --kubelet-client NODE',
   )
-}
-
-function plainSubject(types: readonly string[]): Finding {
-  const more = types.filter((type) => type !== 'CN' && type !== 'O')
-  return more.length === 0
-    ? approvalFinding('plain-subject', 'identity', `CN and O=${nodesGroup} alone`)
-    : approvalFinding(
-        'plain-subject',
-        'identity',
-        `the subject has ${listed(more)} besides CN and O`,
-        'make the request anew with CN and O alone, as kubelets do',
-      )
 }

@@ -5,7 +5,7 @@ import type { SigningRequest } from '../signing-request.ts'
 import { type Cidr, isInRanges } from './addresses.ts'
 import { type Boundary, fits, type Placeholders } from './patterns.ts'
 import { type Judgement, judged, notMine, type Policy } from './policy.ts'
-import { approvalFinding, type Candidate, requestFindings } from './request-rules.ts'
+import { approvalFinding, type Candidate, nameCountFindings, requestFindings } from './request-rules.ts'
 
 /** What a user's rule says. In an approving rule a list is all that is allowed; in a denying one, what is not. */
 export interface UserRule {
@@ -17,8 +17,10 @@ export interface UserRule {
   readonly commonNames?: readonly string[]
   readonly organizations?: readonly string[]
   readonly dnsNames?: readonly string[]
-  /** Let an approving rule's dnsNames fit names that are wildcards themselves. */
+  /** Let an approving rule's commonNames and dnsNames fit names that are wildcards themselves. */
   readonly wildcards?: boolean
+  /** How many DNS names, IP addresses, email addresses and URIs an approving rule allows together. */
+  readonly maxNames?: number
   readonly ipAddresses?: readonly Cidr[]
   readonly emails?: readonly string[]
   readonly uris?: readonly string[]
@@ -77,9 +79,21 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
   const pattern = (patterns: readonly string[] | undefined, boundary: Boundary) => (value: string) =>
     someFits(value, patterns ?? [], boundary, values)
   // The pattern *.example.com is meant for one label, and "*" as that label would be all of them.
+  const isWildcardAllowed = (value: string): boolean =>
+    !value.includes('*') || (rule.wildcards === true && /^\*\.[^*]+$/.test(value))
   const hostName = (value: string): boolean =>
-    (rule.wildcards === true || !value.includes('*')) &&
+    isWildcardAllowed(value) &&
     someFits(value.toLowerCase(), (rule.dnsNames ?? []).map(lowerCase), '.', values)
+  const withoutStar = (isAllowed: (value: string) => boolean) => (value: string) =>
+    !value.includes('*') && isAllowed(value)
+  // A "*" is for path segments: a query or a fragment is allowed by a pattern that spells it, with no "*" before it.
+  const uriAllowed = (value: string): boolean =>
+    someFits(
+      value,
+      (rule.uris ?? []).filter((one) => !one.includes('*') || !/[?#]/.test(value)),
+      '/',
+      values,
+    )
   const { commonName } = request.subject
   const usages = rule.usages ?? usagesForSigner(object.signerName, 'RSA') ?? []
   const asked: readonly Asked[] = [
@@ -87,16 +101,25 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
       id: 'common-name',
       values: commonName === undefined ? [] : [commonName],
       // Common names of servers are DNS names, those of users have colons: "*" stops at either.
-      isAllowed: (value) => pattern(rule.commonNames, value.includes(':') ? ':' : '.')(value),
+      isAllowed: (value) =>
+        isWildcardAllowed(value) && pattern(rule.commonNames, value.includes(':') ? ':' : '.')(value),
     },
-    { id: 'organization', values: request.subject.organization, isAllowed: pattern(rule.organizations, ':') },
+    {
+      id: 'organization',
+      values: request.subject.organization,
+      isAllowed: withoutStar(pattern(rule.organizations, ':')),
+    },
     { id: 'dns-names', values: dns, isAllowed: hostName },
     { id: 'ip-addresses', values: ip, isAllowed: (value) => isInRanges(value, rule.ipAddresses ?? []) },
-    { id: 'emails', values: email, isAllowed: pattern(rule.emails, '.') },
-    { id: 'uris', values: uri, isAllowed: pattern(rule.uris, '/') },
+    { id: 'emails', values: email, isAllowed: withoutStar(pattern(rule.emails, '.')) },
+    { id: 'uris', values: uri, isAllowed: withoutStar(uriAllowed) },
     { id: 'usages', values: object.usages, isAllowed: (value) => usages.includes(value) },
   ]
-  return [...asked.map(askedFinding), lifetimeFinding(rule, object)]
+  return [
+    ...asked.map(askedFinding),
+    ...nameCountFindings(request, rule.maxNames),
+    lifetimeFinding(rule, object),
+  ]
 }
 
 function askedFinding({ id, values, isAllowed }: Asked): Finding {
