@@ -8,6 +8,7 @@ const exitMeanings: Record<keyof typeof exitCodes, string> = {
   no: 'the answer is no: expired, not trusted, not approved, a gate not met',
   unreachable: 'unreachable, or timed out',
   refused: 'refused for safety',
+  notPermitted: 'not permitted: the API server refuses your credentials (401) or the request (403)',
 }
 
 /** Returns docs/errors.md: the exit codes, and every error code with the exit code it leads to. */

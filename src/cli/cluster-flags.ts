@@ -1,4 +1,5 @@
 import * as Flags from '@oclif/core/flags'
+import { exitCodes } from '../errors/codes.ts'
 
 /** What every command that talks to a cluster takes, as kubectl calls it. */
 export const clusterFlags = {
@@ -18,6 +19,11 @@ export const clusterFlags = {
     default: '30s',
     helpGroup: 'CLUSTER',
   }),
+}
+
+/** The exit code of every command that talks to a cluster, for its help. */
+export const clusterExits = {
+  [exitCodes.notPermitted]: 'the API server refuses your credentials (401) or the request (403)',
 }
 
 export interface ClusterFlags {

@@ -12,7 +12,7 @@ import { readRequests } from '../csr/many-requests.ts'
 import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
-import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
 import type { DecisionWish } from './decision-flags.ts'
@@ -261,11 +261,11 @@ function answer(report: DecisionReport, wish: DecisionWish): DecisionAnswer {
   return { report, exit: exitOf(report, wish) }
 }
 
-/** Unreachable beats refused beats no. What was not named, and no policy is for, is nobody's no. */
+/** What was not named, and no policy is for, is nobody's no. */
 function exitOf({ act, requests }: DecisionReport, wish: DecisionWish): ExitCode {
   const isNamed = wish.names.length > 0 || (wish.file?.length ?? 0) > 0
   const codes = requests.map(({ outcome, policy, error }): ExitCode => {
-    if (error !== undefined) return error.code === 'KCERT_UNREACHABLE' ? exitCodes.unreachable : exitCodes.no
+    if (error !== undefined) return exitCodeOf(error.code)
     if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
     if (outcome !== 'gone' && outcome !== 'left-alone') return exitCodes.done
     const isExpected = isNamed || wish.policy === undefined || (act === 'approve' && policy !== undefined)

@@ -17,6 +17,8 @@ export interface Scan {
   /** What keeps it from being read at all; what was read until then is in the report. */
   readonly failure: KcertError | undefined
   readonly notes: readonly string[]
+  /** False when the API server did not allow a part to be read. */
+  readonly isPermitted: boolean
 }
 
 interface ScannedKind {
@@ -65,10 +67,10 @@ export async function scanCluster(cluster: Cluster, inspection: Inspection): Pro
   const scanner = new Scanner(cluster, inspection)
   try {
     for (const kind of kinds) await scanner.readKind(kind)
-    return { failure: undefined, notes: scanner.notes() }
+    return { failure: undefined, notes: scanner.notes(), isPermitted: scanner.isPermitted }
   } catch (error) {
     if (!(error instanceof KcertError)) throw error
-    return { failure: error, notes: scanner.notes() }
+    return { failure: error, notes: scanner.notes(), isPermitted: scanner.isPermitted }
   }
 }
 
@@ -95,6 +97,7 @@ export async function apiServersOf(
 }
 
 class Scanner {
+  isPermitted = true
   private readonly cluster: Cluster
   private readonly inspection: Inspection
   /** Content of kube-root-ca.crt → how many namespaces have it. */
@@ -129,6 +132,7 @@ class Scanner {
       if (!(error instanceof KcertError)) throw error
       if (error.code === 'KCERT_API_NOT_FOUND') return
       if (error.code !== 'KCERT_API_FORBIDDEN') throw error
+      this.isPermitted = false
       this.inspection.addRefused(`${resource.resource} of the cluster`, error)
       if (kind === 'ConfigMap') await this.readPublished(scanned)
     }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { Inspection, type InspectionOutcome } from '../inspection/inspection.ts'
 import type { InspectionReport } from '../inspection/report.ts'
@@ -54,6 +54,8 @@ export interface Inspected {
   readonly report: InspectionReport
   readonly certificateOf: InspectionOutcome['certificateOf']
   readonly unreachable: readonly KcertError[]
+  /** False when the API server did not allow a part of the cluster to be read. */
+  readonly isPermitted: boolean
   /** How many files of the usual places this user may not read; they are no problem there. */
   readonly closed: number
   /** What is told beside the report. */
@@ -82,9 +84,13 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
     if (input.reason === 'permission') closed.add(input.name)
     return inspection.addUnreadable(input)
   }
-  const { failed, read, notes } =
+  const { failed, read, notes, isPermitted } =
     cluster === undefined
-      ? { ...(await readTargets(targets, { context, timeoutMs: job.timeoutMs }, visit)), notes: [] }
+      ? {
+          ...(await readTargets(targets, { context, timeoutMs: job.timeoutMs }, visit)),
+          notes: [],
+          isPermitted: true,
+        }
       : await readWithCluster({ ...job, cluster }, context, inspection, visit)
   if (read === 0 && failed[0]) throw failed[0]
   const { report, certificateOf } = inspection.finish()
@@ -95,6 +101,7 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
     unreachable: cluster === undefined ? failed.filter(({ code }) => code === 'KCERT_UNREACHABLE') : failed,
     closed: isDefault ? closed.size : 0,
     notes,
+    isPermitted,
   }
 }
 
@@ -135,10 +142,11 @@ async function readWithCluster(
         else await visit(served)
       }),
     )
-    const { failure, notes } = await scanCluster(cluster, inspection)
+    const { failure, notes, isPermitted } = await scanCluster(cluster, inspection)
     return {
       failed: failure === undefined ? failed : [failure, ...failed],
       read,
+      isPermitted,
       notes: [
         ...notes,
         ...(hidden
@@ -181,7 +189,7 @@ function nothingIn(targets: readonly string[]): KcertError {
 
 /** Returns the report in a format, and the exit code that goes with it. */
 export async function renderInspected(
-  { report, certificateOf, unreachable }: Inspected,
+  { report, certificateOf, unreachable, isPermitted }: Inspected,
   format: InspectFormat,
   view: View,
 ): Promise<{ text: string; exit: ExitCode }> {
@@ -193,12 +201,14 @@ export async function renderInspected(
   }
   return {
     text: await textOf(report, certificateOf, format, view),
-    exit: silent ? exitCodes.unreachable : exitOf(report),
+    exit: worstExit([
+      ...unreachable.map(({ exitCode }) =>
+        exitCode === exitCodes.notPermitted ? exitCode : exitCodes.unreachable,
+      ),
+      isPermitted ? exitCodes.done : exitCodes.notPermitted,
+      report.problems.some(({ severity }) => severity !== 'info') ? exitCodes.no : exitCodes.done,
+    ]),
   }
-}
-
-function exitOf({ problems }: InspectionReport): ExitCode {
-  return problems.some(({ severity }) => severity !== 'info') ? exitCodes.no : exitCodes.done
 }
 
 async function textOf(

@@ -55,22 +55,32 @@ const tunnelsAtOnce = 12
 interface Found {
   readonly targets: readonly ProbeTarget[]
   readonly notes: readonly string[]
+  /** Why targets could not be looked up; what these are is among the notes. */
+  readonly errors: readonly KcertError[]
 }
 
-/** Probes what the job names and returns the report. Throws what keeps it from knowing what there is to probe. */
-export async function probe(job: ProbeJob, context: Context): Promise<ProbeReport> {
+/** Probes what the job names and returns the report with the exit code. Throws what keeps it from knowing what there is to probe. */
+export async function probe(
+  job: ProbeJob,
+  context: Context,
+): Promise<{ readonly report: ProbeReport; readonly exit: ExitCode }> {
   const given = await givenTrust(job, context)
   const named = namedTargets(job, given)
-  return withTargets(job, given, context, async ({ targets, notes }) => {
+  return withTargets(job, given, context, async ({ targets, notes, errors }) => {
     const all = [...named, ...targets]
-    return probeReport(await probed(all, job, context), notes, context.clock())
+    const report = probeReport(await probed(all, job, context), notes, context.clock())
+    return { report, exit: exitOf(report, errors) }
   })
 }
 
-/** Returns the exit code of a report: unreachable beats no. */
-export function exitOfProbe({ endpoints }: ProbeReport): ExitCode {
+/** A server that refuses the client certificate is an answer; an API server that refuses kcert leaves the report incomplete. */
+function exitOf({ endpoints }: ProbeReport, errors: readonly KcertError[]): ExitCode {
   const codes = { ok: exitCodes.done, no: exitCodes.no, unreachable: exitCodes.unreachable } as const
-  return worstExit(endpoints.map(({ status }) => codes[status]))
+  const isPermitted = errors.every(({ exitCode }) => exitCode !== exitCodes.notPermitted)
+  return worstExit([
+    ...endpoints.map(({ status }) => codes[status]),
+    isPermitted ? exitCodes.done : exitCodes.notPermitted,
+  ])
 }
 
 async function probed(
@@ -195,7 +205,7 @@ async function withTargets<Result>(
 ): Promise<Result> {
   const { sections, inventory } = job
   if (inventory !== undefined) return withNodes(job, given, context, act)
-  if (sections.size === 0) return act({ targets: [], notes: [] })
+  if (sections.size === 0) return act({ targets: [], notes: [], errors: [] })
   const { withCluster } = await import('./with-cluster.ts')
   return withCluster(context, job.cluster, async (cluster) =>
     act(await targetsOfCluster(sections, cluster, given)),
@@ -235,7 +245,7 @@ async function targetsOfCluster(
   const targets = (await Promise.all(probeSections.filter((one) => sections.has(one)).map(read))).flat()
   // Where nothing at all can be probed the reason is the answer.
   if (targets.length === 0 && errors[0] !== undefined) throw errors[0]
-  return { targets, notes: [...sight.notes, ...notes] }
+  return { targets, notes: [...sight.notes, ...notes], errors }
 }
 
 const emptyNotes: Readonly<Record<ProbeSection, string>> = {
@@ -267,8 +277,8 @@ async function withNodes<Result>(
     const lost = faults.map(({ node, error }) => lostNode(site, node, error))
     const webhooks = job.sections.has('webhooks')
       ? await webhooksFrom(site, job, context)
-      : { targets: [], notes: [] }
-    return await act({ targets: [...targets, ...lost, ...webhooks.targets], notes: webhooks.notes })
+      : { targets: [], notes: [], errors: [] }
+    return await act({ ...webhooks, targets: [...targets, ...lost, ...webhooks.targets] })
   } finally {
     await site.close()
   }
@@ -284,11 +294,11 @@ async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promis
   const origin = { node, dial: (host: string, port: number) => site.dial(node, host, port) }
   try {
     const targets = await withCluster(context, job.cluster, ({ objects }) => webhookTargets(objects, origin))
-    return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [] }
+    return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [], errors: [] }
   } catch (error) {
     // The nodes have been reached without an API server.
     if (!(error instanceof KcertError)) throw error
-    return { targets: [], notes: [`webhooks: ${wordsOf(error)}`] }
+    return { targets: [], notes: [`webhooks: ${wordsOf(error)}`], errors: [error] }
   }
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../csr/issuing.ts'
 import { readRequests } from '../csr/many-requests.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
-import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../errors/codes.ts'
 import { errorFields } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { withLedger } from './authority-files.ts'
@@ -187,10 +187,10 @@ function outcomeOf(
   }
 }
 
-/** Unreachable beats refused beats no. */
+/** Returns the exit code for the worst of the outcomes. */
 export function exitOfSigning({ requests }: SignedRequestsReport): ExitCode {
   const codes = requests.map(({ outcome, error }): ExitCode => {
-    if (error?.code === 'KCERT_UNREACHABLE') return exitCodes.unreachable
+    if (error !== undefined) return exitCodeOf(error.code)
     if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
     return outcome === 'signed' || outcome === 'would-sign' || outcome === 'already'
       ? exitCodes.done

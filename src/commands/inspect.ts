@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../cli/base-command.ts'
-import { clusterFlags } from '../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../cli/cluster-flags.ts'
 import { checkFiles } from '../cli/command-files.ts'
 import { readPassword } from '../cli/input.ts'
 import {
@@ -68,6 +68,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     [exitCodes.usage]: 'wrong usage, or a target that cannot be read',
     [exitCodes.no]: 'a problem is warning or critical (with -o nagios: the codes of a monitoring plugin)',
     [exitCodes.unreachable]: 'a server was not reached, or the output file could not be written',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,10 +1,10 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../cli/base-command.ts'
-import { clusterFlags } from '../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../cli/cluster-flags.ts'
 import { checkFiles } from '../cli/command-files.ts'
 import { parseDuration } from '../cli/instant.ts'
-import { exitOfProbe, type ProbeJob, type ProbeSection, probe, probeSections } from '../cli/probe.ts'
+import { type ProbeJob, type ProbeSection, probe, probeSections } from '../cli/probe.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
@@ -46,6 +46,7 @@ is NOT REACHED, and -i dials from a control plane.`
     [exitCodes.no]:
       'a server has expired, is not trusted, lacks a name, serves an old certificate, or refuses the client',
     [exitCodes.unreachable]: 'a server or the API server was not reached',
+    ...clusterExits,
   }
 
   static override examples = [
@@ -199,13 +200,13 @@ is NOT REACHED, and -i dials from a control plane.`
   }
 
   private async once(job: ProbeJob, format: 'text' | 'json' | 'yaml', every?: string): Promise<ExitCode> {
-    const report = await probe(job, this.context)
+    const { report, exit } = await probe(job, this.context)
     const view = await stdoutView(this.context)
     const text = renderReport(format, report, () => renderProbe(report, view))
     await this.answer(
       every === undefined ? text : watchFrame(this.context, text, this.context.clock(), every),
     )
-    return exitOfProbe(report)
+    return exit
   }
 
   /** An API server that is away for a moment is said and asked again. */

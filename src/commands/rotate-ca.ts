@@ -1,4 +1,5 @@
 import * as Flags from '@oclif/core/flags'
+import { clusterExits } from '../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
 import { RotationCommand } from '../cli/rotation-command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../cli/rotation-flags.ts'
@@ -41,6 +42,7 @@ are yours to look after.`
       'the cluster or a node did not answer, or another kcert is at work; run it again',
     [exitCodes.refused]:
       'refused for safety: out of order, drift, an edge of the model, or nobody there to say yes',
+    ...clusterExits,
   }
 
   static override examples = [

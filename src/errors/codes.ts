@@ -6,14 +6,23 @@ export const exitCodes = {
   no: 3,
   unreachable: 4,
   refused: 5,
+  notPermitted: 6,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** Returns the exit code of a run with several outcomes: unreachable beats refused beats no. */
+const worstFirst: readonly ExitCode[] = [
+  exitCodes.defect,
+  exitCodes.unreachable,
+  exitCodes.notPermitted,
+  exitCodes.refused,
+  exitCodes.no,
+  exitCodes.usage,
+]
+
+/** Returns the exit code of a run with several outcomes: what kept an answer from being whole comes before the answer "no". */
 export function worstExit(codes: readonly ExitCode[]): ExitCode {
-  const order: readonly ExitCode[] = [exitCodes.unreachable, exitCodes.refused, exitCodes.no]
-  return order.find((code) => codes.includes(code)) ?? exitCodes.done
+  return worstFirst.find((code) => codes.includes(code)) ?? exitCodes.done
 }
 
 interface ErrorEntry {
@@ -22,7 +31,7 @@ interface ErrorEntry {
   readonly summary: string
 }
 
-const { defect, usage, no, unreachable, refused } = exitCodes
+const { defect, usage, no, unreachable, refused, notPermitted } = exitCodes
 
 /** Every error that kcert names. docs/errors.md is generated from this table. */
 export const errorCodes = {
@@ -150,10 +159,14 @@ export const errorCodes = {
     summary: "The API server's certificate is not trusted by the CA in the kubeconfig.",
   },
   KCERT_API_UNAUTHORIZED: {
-    exit: no,
-    summary: 'The API server does not know who asks: the credential is expired, revoked or of another CA.',
+    exit: notPermitted,
+    summary:
+      'The API server cannot authenticate you (401): the credential is missing, expired, revoked or of another CA.',
   },
-  KCERT_API_FORBIDDEN: { exit: no, summary: 'The API server knows who asks and does not allow it.' },
+  KCERT_API_FORBIDDEN: {
+    exit: notPermitted,
+    summary: 'The API server authenticated you and does not authorize the request (403).',
+  },
   KCERT_API_NOT_FOUND: { exit: no, summary: 'The API server has no such object.' },
   KCERT_API_CONFLICT: {
     exit: no,
@@ -273,3 +286,8 @@ export const errorCodes = {
 } as const satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes
+
+/** Returns the exit code of an error in a report. */
+export function exitCodeOf(code: string): ExitCode {
+  return errorCodes[code as ErrorCode].exit
+}

@@ -10,7 +10,10 @@ import type { KcertError } from '../../src/errors/kcert-error.ts'
 // command gets one, and no command may do anything.
 
 interface Manifest {
-  readonly commands: Record<string, { readonly flags: Record<string, FlagShape> }>
+  readonly commands: Record<
+    string,
+    { readonly flags: Record<string, FlagShape>; readonly exitCodes: Record<string, string> }
+  >
 }
 const { commands } = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as Manifest
 
@@ -118,6 +121,12 @@ describe.each(dryRuns)('kcert %s --dry-run=VALUE', (id) => {
     expect([began, exit]).toEqual([undefined, 2])
     expect(error?.message).toBe(`--dry-run=${other} is not available for this command`)
   })
+})
+
+test('every command that talks to an API server documents exit code 6', () => {
+  const withCluster = Object.entries(commands).filter(([, { flags }]) => flags.kubeconfig !== undefined)
+  expect(withCluster.length).toBeGreaterThan(30)
+  for (const [id, { exitCodes }] of withCluster) expect(exitCodes['6'], id).toContain('401')
 })
 
 test('only a command that sends its objects with dryRun=All asks the API server', () => {

@@ -106,7 +106,7 @@ test('what may not be listed is told, and the rest is read', async () => {
   ]
   const kubeconfig = server.writeKubeconfig(join(folder, 'viewer.conf'), { token: 'webhooks' })
   const { stdout, exit } = await inspect(kubeconfig, '-o', 'json')
-  expect(exit).toBe(3)
+  expect(exit).toBe(6)
   const report = JSON.parse(stdout) as InspectionReport
   expect(report.certificates.map(({ source }) => source)).toContain('validatingwebhookconfiguration policy')
   const refused = report.problems.filter(({ code }) => code === 'SOURCE_UNREADABLE')

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { tokenIdOf } from '../../cli/token-input.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -23,8 +23,9 @@ the next command. Requests are kept for an hour after they were issued or denied
   static override exitCodes = {
     [exitCodes.done]: 'it has arrived: registered and alive',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'it stopped, and where is said, or the API server does not allow it',
+    [exitCodes.no]: 'it stopped, and where is said',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -4,7 +4,7 @@ import { parsePin, pinOf } from '../../bootstrap/pin.ts'
 import type { BootstrapKubeconfig as Report } from '../../bootstrap/progress-report.ts'
 import { formatToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
 import { inFile, readInput } from '../../cli/input.ts'
@@ -33,6 +33,7 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
     [exitCodes.no]: 'cluster-info is not proven to be that of the cluster, or is not there',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
     [exitCodes.refused]: 'the file is there already',
+    ...clusterExits,
   }
 
   static override examples = [

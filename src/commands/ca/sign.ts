@@ -12,7 +12,7 @@ import {
   withLedger,
 } from '../../cli/authority-files.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { readInput } from '../../cli/input.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
@@ -59,6 +59,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       'a file could not be written, another kcert uses the ledger, or the cluster did not answer; running it again does no harm',
     [exitCodes.refused]:
       'the file of --out is there already, the ledger is damaged, or a request is for a signer of Kubernetes',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { authorityFacts, type CaPins } from '../../bootstrap/cluster-info-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { renderReport } from '../../cli/report-format.ts'
@@ -25,6 +25,7 @@ With files no cluster is asked.`
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'a certificate is damaged, or cluster-info has no CA or cannot be read',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

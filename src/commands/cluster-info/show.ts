@@ -1,7 +1,7 @@
 import { clusterInfoReport } from '../../bootstrap/cluster-info-report.ts'
 import { signatureFacts } from '../../bootstrap/signature-facts.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
@@ -17,8 +17,9 @@ export default class ClusterInfoShow extends KcertCommand {
   static override exitCodes = {
     [exitCodes.done]: 'it is shown, also when something is wrong with it',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'there is none, or the API server does not allow it',
+    [exitCodes.no]: 'there is no cluster-info',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

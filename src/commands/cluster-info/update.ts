@@ -2,7 +2,7 @@ import * as Flags from '@oclif/core/flags'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { readBundle } from '../../cli/ca-bundle.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
@@ -33,6 +33,7 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
     [exitCodes.unreachable]: 'the API server could not be reached, or a signature is missing after --wait',
     [exitCodes.refused]:
       'what an API server serves would not be trusted, --yes is missing without a terminal, or the backup is there already',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
@@ -22,8 +22,9 @@ and is no reason to fail.`
   static override exitCodes = {
     [exitCodes.done]: 'nothing is wrong, as far as could be looked',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
-    [exitCodes.no]: 'something is wrong, there is none, or the API server does not allow it',
+    [exitCodes.no]: 'something is wrong, or there is no cluster-info',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { DecisionCommand } from '../../cli/decision-command.ts'
 import { decisionFlags } from '../../cli/decision-flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
@@ -26,6 +26,7 @@ the approval for that version alone. On a terminal the command asks first; witho
       'some were not approved: the policy is against it, they are denied or gone, or you said no',
     [exitCodes.unreachable]: 'the cluster did not answer, for some or for all; running it again does no harm',
     [exitCodes.refused]: 'some are refused: dangerous, or no longer the request that was judged',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkInput, neither } from '../../cli/check-input.ts'
-import { type ClusterFlags, clusterFlags } from '../../cli/cluster-flags.ts'
+import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { readSigningRequest } from '../../cli/request-input.ts'
@@ -40,6 +40,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]: 'a rule is broken, or it should not be approved',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

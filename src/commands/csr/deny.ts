@@ -1,5 +1,5 @@
 import * as Args from '@oclif/core/args'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { DecisionCommand } from '../../cli/decision-command.ts'
 import { decisionFlags } from '../../cli/decision-flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
@@ -21,6 +21,7 @@ without one, a selection needs --yes.`
     [exitCodes.no]: 'some were not denied: they are approved, have failed or are gone, or you said no',
     [exitCodes.unreachable]: 'the cluster did not answer, for some or for all; running it again does no harm',
     [exitCodes.refused]: 'some are no longer the request that was judged',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { namesOf } from '../../cli/request-names.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -18,8 +18,9 @@ issued certificate as kcert inspect shows it.`
   static override exitCodes = {
     [exitCodes.done]: 'all are shown',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'there is no such object, or the API server does not allow it',
+    [exitCodes.no]: 'there is no such object',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

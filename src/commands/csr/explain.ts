@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { namesOf, noSuchRequest } from '../../cli/request-names.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -27,6 +27,7 @@ What this user may not look up is named, because a cause may be missing then.`
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'it waits, is stuck, was denied or has failed; or there is no such object',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { type ClusterFlags, clusterFlags } from '../../cli/cluster-flags.ts'
+import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { type CommandFiles, checkFiles } from '../../cli/command-files.ts'
 import { printedOnlyByName, wouldBePrinted } from '../../cli/exposed-key.ts'
 import { parseDuration } from '../../cli/instant.ts'
@@ -37,6 +37,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     [exitCodes.unreachable]:
       'the time to wait is over, the API server could not be reached, or a file could not be written',
     [exitCodes.refused]: 'a file is there already, or a private key would be printed',
+    ...clusterExits,
   }
 
   static override examples = [

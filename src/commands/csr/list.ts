@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { type ReportFormat, renderReport } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
@@ -22,8 +22,9 @@ an hour after it was issued, denied or failed, a day after that when nobody deci
   static override exitCodes = {
     [exitCodes.done]: 'the list is printed, also when it is empty',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'the API server does not know who asks, or does not allow it',
+    [exitCodes.no]: "the API server's certificate is not trusted",
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

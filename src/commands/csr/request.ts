@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
@@ -33,6 +33,7 @@ issued; then both are replaced as one, so that a server which reads them never f
     [exitCodes.no]: 'it would be refused, was denied or has failed, or its name is taken',
     [exitCodes.unreachable]: 'the time to wait is over, or the API server could not be reached: run it again',
     [exitCodes.refused]: 'a file is there already, and is for something else',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,12 +1,12 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import type { SubmissionReport } from '../../csr/submission-report.ts'
-import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 
 export default class CsrSubmit extends KcertCommand {
@@ -26,6 +26,7 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'a request would be refused or fail, was denied or has failed, or its name is taken',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [
@@ -103,7 +104,7 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
     }
     const view = await stdoutView(context)
     await this.answer(renderReport(flags.output, report, () => renderSubmissions(report, view)))
-    if (first !== undefined) return first.exitCode
+    if (first !== undefined) return worstExit(errors.map(({ exitCode }) => exitCode))
     const isOver = items.some(({ request }) => request?.state === 'denied' || request?.state === 'failed')
     return isOver ? exitCodes.no : exitCodes.done
   }

@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { type ClusterFlags, clusterFlags } from '../../cli/cluster-flags.ts'
+import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
 import { inFile, readInput, readSecretText } from '../../cli/input.ts'
@@ -32,6 +32,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
     [exitCodes.no]: 'certificate and key are no pair, it has ended or is not issued, or it does not work',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
     [exitCodes.refused]: 'the file is there already',
+    ...clusterExits,
   }
 
   static override examples = [

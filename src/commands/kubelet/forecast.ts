@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -31,6 +31,7 @@ configuration and flags, and the manifest of kube-controller-manager.`
     [exitCodes.no]:
       'a certificate has expired, is overdue or will not be renewed, or a request has waited for 15 min',
     [exitCodes.unreachable]: 'the API server could not be reached, or a node of the inventory',
+    ...clusterExits,
   }
 
   static override examples = [

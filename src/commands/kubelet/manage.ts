@@ -1,7 +1,7 @@
 import * as Flags from '@oclif/core/flags'
 import { signalOf } from '../../cli/after-renewal.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { whileInterruptible } from '../../cli/interruption.ts'
 import { manageWishOf } from '../../cli/manage-wish.ts'
@@ -39,6 +39,7 @@ second owner: see kcert kubelet forecast.`
     [exitCodes.unreachable]:
       'another kcert keeps this pair; with --once: the API server could not be reached, or nobody signed in time',
     [exitCodes.refused]: 'a file stands where the link to the current pair belongs',
+    ...clusterExits,
   }
 
   static override examples = [

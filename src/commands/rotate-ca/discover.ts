@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { renderReport } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -28,6 +28,7 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
     [exitCodes.no]: 'a node was reached and could not be read or written',
     [exitCodes.unreachable]: 'the API server or a node could not be reached',
     [exitCodes.refused]: 'this cluster is not rotated as it is, or the file is there already',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,3 +1,4 @@
+import { clusterExits } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { RotationCommand } from '../../cli/rotation-command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
@@ -22,6 +23,7 @@ anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.no]: 'something stands in the way; it is named with what to do',
     [exitCodes.unreachable]: 'the cluster did not answer',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,4 +1,5 @@
 import * as Flags from '@oclif/core/flags'
+import { clusterExits } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { RotationCommand } from '../../cli/rotation-command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
@@ -27,6 +28,7 @@ to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-ke
       'the cluster or a node did not answer, or another kcert is at work; run it again',
     [exitCodes.refused]:
       'refused for safety: phase 12, certificates in use, drift, or nobody there to say yes',
+    ...clusterExits,
   }
 
   static override examples = [

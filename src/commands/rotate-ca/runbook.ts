@@ -1,5 +1,6 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { clusterExits } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { RotationCommand } from '../../cli/rotation-command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
@@ -34,6 +35,7 @@ node, and never on a command line. A script removes them beside itself once they
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.unreachable]: 'the cluster or a node did not answer',
     [exitCodes.refused]: 'out of order, something else comes first, or DIR is there and not empty',
+    ...clusterExits,
   }
 
   static override examples = [

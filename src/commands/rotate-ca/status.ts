@@ -1,4 +1,5 @@
 import * as Flags from '@oclif/core/flags'
+import { clusterExits } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormats } from '../../cli/report-format.ts'
 import { RotationCommand } from '../../cli/rotation-command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
@@ -19,6 +20,7 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
     [exitCodes.done]: 'it was shown',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.unreachable]: 'the cluster did not answer',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,4 +1,5 @@
 import * as Flags from '@oclif/core/flags'
+import { clusterExits } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { RotationCommand } from '../../cli/rotation-command.ts'
@@ -25,6 +26,7 @@ changed. After phase 12 it also asks whether anybody still trusts the old CA.`
     [exitCodes.no]: 'something does; it is named',
     [exitCodes.unreachable]: 'the cluster did not answer',
     [exitCodes.refused]: 'the evidence file exists and is not overwritten',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { isTokenId, parseToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { readTokenFile } from '../../cli/token-input.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -23,8 +23,9 @@ A whole token, best with --token-file, is held against the cluster's, without be
   static override exitCodes = {
     [exitCodes.done]: 'nothing is wrong, as far as could be looked',
     [exitCodes.usage]: 'wrong usage, a malformed token, or no kubeconfig',
-    [exitCodes.no]: 'something is wrong, there is no such token, or the API server does not allow it',
+    [exitCodes.no]: 'something is wrong, or there is no such token',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

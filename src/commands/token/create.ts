@@ -2,7 +2,7 @@ import * as Flags from '@oclif/core/flags'
 import { newToken } from '../../bootstrap/token.ts'
 import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { renderReport } from '../../cli/report-format.ts'
@@ -24,9 +24,10 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
   static override exitCodes = {
     [exitCodes.done]: 'the token is made',
     [exitCodes.usage]: 'wrong usage, a malformed token or group, or no kubeconfig',
-    [exitCodes.no]: 'there is one of this id, cluster-info is of no use, or the API server does not allow it',
+    [exitCodes.no]: 'there is one of this id, or cluster-info is of no use',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
     [exitCodes.refused]: 'the file of --out is there already',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { tokenIdOf } from '../../cli/token-input.ts'
@@ -19,8 +19,9 @@ on taking it for ten seconds. A token is deleted only as it was seen: one that w
   static override exitCodes = {
     [exitCodes.done]: 'they are deleted',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'one was not found or has changed, or the API server does not allow it',
+    [exitCodes.no]: 'one was not found or has changed',
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [

@@ -1,7 +1,7 @@
 import * as Flags from '@oclif/core/flags'
 import { type TokenList as Report, tokenReport } from '../../bootstrap/token-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { renderReport } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
@@ -17,8 +17,9 @@ export default class TokenList extends KcertCommand {
   static override exitCodes = {
     [exitCodes.done]: 'the list is printed, also when it is empty',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
-    [exitCodes.no]: 'the API server does not allow it',
+    [exitCodes.no]: "the API server's certificate is not trusted",
     [exitCodes.unreachable]: 'the API server could not be reached',
+    ...clusterExits,
   }
 
   static override examples = [
