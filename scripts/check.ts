@@ -12,6 +12,7 @@ export const checks: readonly Check[] = [
   { name: 'lint and format', command: ['biome', 'ci', '--error-on-warnings', '.'] },
   { name: 'unused code and dependencies', command: ['knip', '--no-progress'] },
   { name: 'import graph', command: ['node', 'scripts/import-graph.ts'] },
+  { name: 'commands in messages', command: ['node', 'scripts/command-lines.ts'] },
   { name: 'build', command: ['node', 'scripts/build.ts'] },
   { name: 'generated manifest and docs', command: ['node', 'scripts/docs.ts'] },
 ]

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
 import { verifyChain } from '../x509/chain.ts'
@@ -112,7 +113,7 @@ function signatureLines({ info, tokens }: VerificationFacts): CheckLine[] {
 function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLine {
   const { place, host } = one
   const id = 'served'
-  const next = `kcert inspect ${place}`
+  const next = commandLine`kcert inspect ${place}`
   if ('fault' in one)
     return { id, outcome: 'unknown', detail: `${place} showed no certificate: ${one.fault}`, next }
   const refusal = refusalOf(one.chain, host, info.authorities, now)
@@ -121,7 +122,7 @@ function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLi
     id,
     outcome: 'no',
     detail: `what ${place} serves is not trusted by it: ${refusal}`,
-    next: `kcert verify ${place} --roots FILE, then kcert cluster-info update --ca FILE`,
+    next: commandLine`kcert verify ${place} --roots FILE, then kcert cluster-info update --ca FILE`,
   }
 }
 

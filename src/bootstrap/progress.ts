@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { BootstrapProgress, BootstrapStep } from './progress-report.ts'
 import type { TokenFacts } from './token-secret.ts'
@@ -225,7 +226,7 @@ function judgeApproval(facts: ProgressFacts): Judged {
     return {
       outcome: 'stopped',
       detail: `${name} was denied${message === '' ? '' : `: ${message}`}`,
-      next: `kcert csr describe ${name}; to let it ask again: kubectl delete csr ${name}`,
+      next: commandLine`kcert csr describe ${name}; to let it ask again: kubectl delete csr ${name}`,
     }
   if (state !== 'pending') return { outcome: 'done', detail: 'it is approved' }
   if (facts.rights.isAutoApproved === false)
@@ -233,12 +234,15 @@ function judgeApproval(facts: ProgressFacts): Judged {
       outcome: 'stopped',
       detail: `${name} waits, and nobody approves it by himself: the group is not bound to nodeclient`,
       // Without the right kcert refuses to approve it, too.
-      next: `${rbac}; kube-controller-manager looks again within minutes, or at once: kcert csr approve ${name}`,
+      next: [
+        rbac,
+        commandLine`kube-controller-manager looks again within minutes, or at once: kcert csr approve ${name}`,
+      ].join('; '),
     }
   return {
     outcome: 'stopped',
     detail: `${name} waits for its approval`,
-    next: `kcert csr explain ${name}`,
+    next: commandLine`kcert csr explain ${name}`,
   }
 }
 
@@ -251,12 +255,12 @@ function judgeSignature(facts: ProgressFacts): Judged {
     return {
       outcome: 'stopped',
       detail: `the signer refused ${name}${message === '' ? '' : `: ${message}`}`,
-      next: `kcert csr explain ${name}`,
+      next: commandLine`kcert csr explain ${name}`,
     }
   return {
     outcome: 'stopped',
     detail: `${name} is approved, and not signed`,
-    next: `kcert csr explain ${name}`,
+    next: commandLine`kcert csr explain ${name}`,
   }
 }
 
@@ -283,7 +287,7 @@ function judgeNode({ nodeObject, node }: ProgressFacts): Judged {
   return {
     outcome: 'done',
     detail: `the Node is registered and not Ready${message === '' ? '' : `: ${message}`}`,
-    next: `kubectl describe node ${node}`,
+    next: commandLine`kubectl describe node ${node}`,
   }
 }
 
@@ -337,7 +341,7 @@ function judgeRenewed(facts: ProgressFacts): Judged {
     return {
       outcome: 'stopped',
       detail: `the renewal ${request.name} is ${request.state}`,
-      next: `kcert csr explain ${request.name}`,
+      next: commandLine`kcert csr explain ${request.name}`,
     }
   const { renewsItself } = facts.rights
   if (renewsItself === true)

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type BootstrapToken, isTokenId } from './token.ts'
 
@@ -131,7 +132,7 @@ export function checkGroups(
   if (wrong === undefined) return named ?? [kubeadmJoiners]
   throw new KcertError('KCERT_USAGE', `${JSON.stringify(wrong)} is no group of bootstrap tokens`, {
     why: 'such a group begins with system:bootstrappers: and goes on in a-z, 0-9, ":" and "-"',
-    next: `--group ${kubeadmJoiners}`,
+    next: commandLine`--group ${kubeadmJoiners}`,
   })
 }
 

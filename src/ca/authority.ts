@@ -1,4 +1,5 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { certificateUsages } from '../pki/usages.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -59,7 +60,7 @@ export function openAuthority(
   if (!isKeyOf(key, certificate)) {
     throw unfit(`the key ${names.key} does not belong to the CA ${names.ca}`, {
       why: 'their public keys differ',
-      next: `kcert inspect ${names.ca} ${names.key} shows both`,
+      next: commandLine`kcert inspect ${names.ca} ${names.key} shows both`,
     })
   }
   return { names, certificate, key }

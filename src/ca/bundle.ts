@@ -1,3 +1,4 @@
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
@@ -92,7 +93,7 @@ function named<Result>(name: string, place: string, read: () => Result): Result 
 }
 
 function malformed(file: string, what: string, why: string, cause?: unknown): KcertError {
-  const next = `kcert inspect ${file} says more`
+  const next = commandLine`kcert inspect ${file} says more`
   return new KcertError('KCERT_X509_MALFORMED', what, { why, next, cause })
 }
 
@@ -102,7 +103,7 @@ function notCa({ place, certificate }: BundleMember, allowNonCa: false | undefin
     `${place} is no CA: ${certificate.subject.text || 'its subject is empty'}`,
     {
       why: 'in a bundle it would be trusted for itself, which is seldom meant',
-      next: `name the file of its CA${allowNonCa === undefined ? '' : ', or add --allow-non-ca'}`,
+      next: commandLine`name the file of its CA${fixed(allowNonCa === undefined ? '' : ', or add --allow-non-ca')}`,
     },
   )
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { harmlessJson } from '../errors/hidden-text.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
@@ -124,6 +125,6 @@ function serialNumberOf(line: string): string | undefined {
 function damaged(name: string, line: number): KcertError {
   return new KcertError('KCERT_LEDGER_DAMAGED', `line ${line} of the ledger ${name} is no entry`, {
     why: 'a serial number may be lost with it, and none must be given twice',
-    next: `repair the line (it is JSON with "serialNumber"), or move ${name} away to begin a new ledger`,
+    next: commandLine`repair the line (it is JSON with "serialNumber"), or move ${name} away to begin a new ledger`,
   })
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import type { CfsslRequest } from '../pki/cfssl-request.ts'
@@ -14,7 +15,7 @@ export function rootOfCfssl(
   if (subject.length === 0) {
     throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} has neither CN nor names`, {
       why: 'certificates name the CA that signed them',
-      next: `add "CN": "NAME" to ${file === '-' ? 'it' : file}`,
+      next: commandLine`add "CN": "NAME" to ${file === '-' ? 'it' : file}`,
     })
   }
   const { expiryMs = cfsslCaTtlMs, backdateMs, pathLength } = ca

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 // How long a certificate lives: kube-controller-manager's rules (pkg/controller/certificates/{signer,authority}).
@@ -68,6 +69,6 @@ function wholeSeconds(ms: number): Date {
 function expired({ notAfter, ca, key }: SigningCa, what: string): KcertError {
   return new KcertError('KCERT_CA_UNFIT', `the CA ${ca} has expired, ${what}`, {
     why: `its notAfter is ${notAfter.toISOString()}`,
-    next: `kcert ca renew --ca ${ca} --ca-key ${key} gives it a new life with the same key and name`,
+    next: commandLine`kcert ca renew --ca ${ca} --ca-key ${key} gives it a new life with the same key and name`,
   })
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
@@ -24,12 +25,12 @@ export async function readClientPair(
   const place = sourceName(files.certificate)
   if (leaf === undefined)
     throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} holds no certificate`, {
-      next: `kcert inspect ${place}`,
+      next: commandLine`kcert inspect ${files.certificate}`,
     })
   if (leaf.publicKey.sha256 !== key.publicKey.sha256)
     throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} is not of the key ${sourceName(files.key)}`, {
       why: 'a client that has both cannot log in',
-      next: `kcert inspect ${place} ${sourceName(files.key)}`,
+      next: commandLine`kcert inspect ${files.certificate} ${files.key}`,
     })
   const now = context.clock()
   if (leaf.notAfter < now)

@@ -1,5 +1,6 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readFile } from '../system/files.ts'
 import { checkKeyPath, checkOutputPath } from '../system/output-file.ts'
@@ -111,14 +112,14 @@ function realPathOf(path: string): string {
 function nameless({ by }: NamedFile): KcertError {
   return new KcertError('KCERT_USAGE', `${by} "" names no file`, {
     why: 'a variable may be empty that should hold its name',
-    next: `${by} FILE`,
+    next: commandLine`${argumentVector([by])} FILE`,
   })
 }
 
 function unwritable({ by }: NamedFile): KcertError {
   return new KcertError('KCERT_USAGE', `${by} cannot be standard output`, {
     why: 'the serial numbers that were given before are read from it',
-    next: `${by} FILE`,
+    next: commandLine`${argumentVector([by])} FILE`,
   })
 }
 

@@ -1,3 +1,4 @@
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
 import { canAsk } from './prompts.ts'
@@ -11,7 +12,7 @@ export interface ConsentQuestion {
   /** What stays undone without a yes, as a sentence of an error. */
   readonly what: string
   /** The command that only looks. */
-  readonly look: string
+  readonly look: CommandLine
 }
 
 /** True when the operator agrees, by --yes or at the terminal. Throws KCERT_UNCONFIRMED where nobody can be asked. */
@@ -23,7 +24,7 @@ export async function agreed(
   if (!canAsk(context))
     throw new KcertError('KCERT_UNCONFIRMED', what, {
       why: 'there is no terminal to ask on',
-      next: `look at ${look}, then add --yes`,
+      next: commandLine`look at ${embed(look)}, then add --yes`,
     })
   context.stderr.write(proposal)
   const { choose } = await import('./rotation-operator.ts')

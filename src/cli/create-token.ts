@@ -85,7 +85,10 @@ async function joiningOf(cluster: Cluster, form: CreationWish['form']): Promise<
       return { server: new URL(info.server).host, pins: [...new Set(info.authorities.map(pinOf))] }
     throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', `${clusterInfoPlace} is of no use to who joins`, {
       why: fault?.detail ?? 'it names no server',
-      next: `${fault?.next ?? 'kcert cluster-info show'}; or the token alone: kcert token create -o token`,
+      next: [
+        fault?.next ?? 'kcert cluster-info show',
+        'or the token alone: kcert token create -o token',
+      ].join('; '),
     })
   } catch (error) {
     if (form === 'token' && error instanceof KcertError) return undefined

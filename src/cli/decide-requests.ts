@@ -13,6 +13,7 @@ import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../errors/codes.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
 import type { DecisionWish } from './decision-flags.ts'
@@ -122,7 +123,7 @@ export function checkWish(act: Act, { names, file, selector, signer, policy, rea
   if (means.some(Boolean)) return
   throw new KcertError('KCERT_USAGE', `no request is named`, {
     why: `kcert does not ${act} whatever happens to wait`,
-    next: `kcert csr list; kcert csr ${act} NAME, or --policy builtin`,
+    next: commandLine`kcert csr list; kcert csr ${act} NAME, or --policy builtin`,
   })
 }
 
@@ -248,7 +249,7 @@ async function isAgreed(
 const decided = { approve: 'approved', deny: 'denied' } as const
 
 function conditionOf(act: Act, wish: DecisionWish, { verdict, reason }: Judgment) {
-  const command = `kcert csr ${act}`
+  const command = ['kcert csr', act].join(' ')
   const byPolicy = wish.policy !== undefined
   const words = { approve: 'Approved', deny: 'Denied' } as const
   return {

@@ -1,6 +1,7 @@
 import type { DeletedTokens } from '../bootstrap/token-report.ts'
 import { secretPrefix, tokenSecretType } from '../bootstrap/token-secret.ts'
 import type { Cluster } from '../cluster/cluster.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import { noteChange } from '../system/lasting-changes.ts'
@@ -26,7 +27,7 @@ async function deleteOne({ objects }: Cluster, id: string, dryRun: boolean): Pro
   if (secret.type !== tokenSecretType)
     throw new KcertError('KCERT_API_INVALID', `the Secret ${resource.name} is no bootstrap token`, {
       why: `its type is ${JSON.stringify(secret.type)}, not ${tokenSecretType}`,
-      next: `kubectl -n kube-system describe secret ${resource.name}`,
+      next: commandLine`kubectl -n kube-system describe secret ${resource.name}`,
     })
   if (dryRun) return 'would-delete'
   const { uid } = secret.metadata as { uid?: string }

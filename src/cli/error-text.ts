@@ -1,5 +1,5 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { shellWord } from '../errors/shell-word.ts'
 import { largestFileBytes } from '../system/files.ts'
 import { readWhole } from '../system/pipes.ts'
 import type { Context } from './context.ts'
@@ -12,7 +12,7 @@ export interface ErrorText {
 }
 
 const oneFile = (source: string): string =>
-  `a log can be searched first: grep -iE "x509|tls|ssl|certificate|unauthorized" ${source === 'standard input' ? 'FILE' : shellWord(source)} | kcert explain-error -`
+  commandLine`a log can be searched first: grep -iE "x509|tls|ssl|certificate|unauthorized" ${source === 'standard input' ? 'FILE' : source} | kcert explain-error -`
 
 /**
  * Returns the text that the operands mean: "-" (or none, in a pipe) is standard input, one word that is a file is that file, and

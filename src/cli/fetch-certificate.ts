@@ -10,6 +10,7 @@ import { signingRequestOfObject } from '../csr/request-object.ts'
 import type { RequestsApi } from '../csr/requests-api.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { type Wait, waitForCertificate } from '../csr/waiting.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
@@ -165,7 +166,7 @@ function waitOver(object: SigningRequest): KcertError {
     `the CertificateSigningRequest ${quoted(name)} ${isPending ? 'still waits for its approval' : 'is approved, and still not signed'}`,
     {
       why: 'the time to wait is over; nothing is lost, and the same command goes on from here',
-      next: `kcert csr explain ${requestWord(name)}`,
+      next: commandLine`kcert csr explain ${requestWord(name)}`,
     },
   )
 }

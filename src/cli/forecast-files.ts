@@ -2,6 +2,7 @@ import { lstatSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { shapedRequest } from '../csr/request-shape.ts'
 import type { RequestObject } from '../csr/requests-api.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
   type ControllerManagerFacts,
@@ -92,7 +93,7 @@ function filesBelow(target: string): string[] {
   if (!isFolder(path)) {
     if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return [path]
     throw new KcertError('KCERT_FILE_NOT_FOUND', `${target} does not exist`, {
-      next: `ls -l ${dirname(path)}`,
+      next: commandLine`ls -l ${dirname(path)}`,
     })
   }
   const found: string[] = []
@@ -103,7 +104,7 @@ function filesBelow(target: string): string[] {
     } catch (error) {
       throw new KcertError('KCERT_FILE_UNREADABLE', `${folder} cannot be read`, {
         why: (error as Error).message,
-        next: `ls -ld ${folder}`,
+        next: commandLine`ls -ld ${folder}`,
       })
     }
     for (const entry of entries) {

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import { Config, Plugin } from '@oclif/core'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
 import { KcertHelp } from './command-help.ts'
@@ -82,7 +83,7 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
         : near
           ? { why: `did you mean "${near}"?` }
           : {}),
-      next: near ? `kcert ${near} --help` : 'kcert --help',
+      next: near ? commandLine`kcert ${near} --help` : 'kcert --help',
     },
   )
 }

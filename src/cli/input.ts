@@ -102,7 +102,9 @@ export function inFile<Result>(path: string, read: () => Result): Result {
     const { code, message, why, next } = error
     throw new KcertError(code, `${sourceName(path)}: ${message}`, {
       ...(why === undefined ? {} : { why }),
-      next: next ?? (code === 'KCERT_PASSWORD_WRONG' ? wrongPasswordNext : `kcert inspect ${path} says more`),
+      next:
+        next ??
+        (code === 'KCERT_PASSWORD_WRONG' ? wrongPasswordNext : commandLine`kcert inspect ${path} says more`),
       cause: error,
     })
   }

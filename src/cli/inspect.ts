@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { Inspection, type InspectionOutcome } from '../inspection/inspection.ts'
 import type { InspectionReport } from '../inspection/report.ts'
@@ -183,7 +184,7 @@ function isBlank(report: InspectionReport): boolean {
 function nothingIn(targets: readonly string[]): KcertError {
   return new KcertError('KCERT_USAGE', `there is nothing to inspect in ${targets.join(', ')}`, {
     why: 'no file there holds a certificate, a request, a key or a kubeconfig',
-    next: `ls -lR ${targets[0]}`,
+    next: commandLine`ls -lR ${targets[0]}`,
   })
 }
 

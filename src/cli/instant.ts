@@ -1,3 +1,4 @@
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { parseThreshold } from '../inspection/thresholds.ts'
 
@@ -23,7 +24,7 @@ export function parseDuration(text: string, flag: string): number {
   const durationMs = durationOf(text)
   if (durationMs === undefined || durationMs <= 0) {
     throw new KcertError('KCERT_USAGE', `${flag} ${JSON.stringify(text)} is no duration`, {
-      next: `write it as ${flag} 5s, ${flag} 1m30s or ${flag} 0.5s`,
+      next: commandLine`write it as ${argumentVector([flag, '5s'])}, ${argumentVector([flag, '1m30s'])} or ${argumentVector([flag, '0.5s'])}`,
     })
   }
   return durationMs

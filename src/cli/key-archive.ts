@@ -1,4 +1,5 @@
 import { isAbsolute, join, resolve } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { KeyArchive } from '../rotation/old-keys.ts'
 import { writeFileAtomically } from '../system/atomic-file.ts'
@@ -33,6 +34,6 @@ function checkOwn(path: string, mode: number, error: KcertError): void {
   if ((read.file.mode & 0o077 & ~mode) === 0) return
   throw new KcertError('KCERT_FILE_EXISTS', `${path} exists, and others may read it`, {
     why: 'a private key is for its owner alone',
-    next: `chmod 600 ${path}, or name another folder`,
+    next: commandLine`chmod 600 ${path}, or name another folder`,
   })
 }

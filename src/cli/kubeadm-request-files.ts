@@ -3,6 +3,7 @@ import type { CreatedRequest } from '../csr/create-report.ts'
 import { createdRequest } from '../csr/created-request.ts'
 import type { KubeadmKubeconfigSpec, KubeadmRequest } from '../csr/kubeadm-requests.ts'
 import { makeRequest } from '../csr/request-spec.ts'
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../kubeconfig/format.ts'
 import { renderYaml } from '../output/yaml.ts'
@@ -67,7 +68,7 @@ function outputsOf(files: Files): OutputFile[] {
 
 function missingFolder(row: string, flag: string): KcertError {
   return new KcertError('KCERT_USAGE', `it is not said where the files of ${row} go`, {
-    next: `add ${flag} DIR (kubeadm's own: --cert-dir /etc/kubernetes/pki --kubeconfig-dir /etc/kubernetes)`,
+    next: commandLine`add ${argumentVector([flag])} DIR (kubeadm's own: --cert-dir /etc/kubernetes/pki --kubeconfig-dir /etc/kubernetes)`,
   })
 }
 

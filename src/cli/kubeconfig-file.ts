@@ -1,6 +1,7 @@
 import pMap from 'p-map'
 import { type Cluster, openCluster } from '../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { errorFields, KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig, type KubeconfigChanges } from '../kubeconfig/edit.ts'
@@ -33,7 +34,7 @@ export async function readKubeconfigFile(file: string, context: Context): Promis
     return { file, text, kubeconfig: readKubeconfig(root) }
   throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', `${file} is no kubeconfig`, {
     why: defects[0]?.reason ?? 'it has no clusters, users or contexts',
-    next: `kcert inspect ${file}`,
+    next: commandLine`kcert inspect ${file}`,
   })
 }
 
@@ -54,7 +55,7 @@ export function meantEntry(
       : `${file} has no ${kind} ${JSON.stringify(meant)}`,
     {
       why: entries.length === 0 ? `it has no ${kind}s` : `it has: ${entries.join(', ')}`,
-      next: `--${kind} NAME`,
+      next: commandLine`--${kind} NAME`,
     },
   )
 }

@@ -7,6 +7,7 @@ import { makeRequest } from '../csr/request-spec.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { submitRequest } from '../csr/submission.ts'
 import { waitForCertificate } from '../csr/waiting.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../kubeconfig/format.ts'
 import { CertificateManager, type ManagerNews, type SentRequest } from '../kubelet/certificate-manager.ts'
@@ -431,7 +432,7 @@ function withoutAddress({ source }: ManageWish): KcertError {
   const node = source.by === 'node' ? source.node : ''
   return new KcertError('KCERT_API_NOT_FOUND', `Node ${JSON.stringify(node)} has no IP address to ask for`, {
     why: 'there is no such Node, or its kubelet has not written its status yet',
-    next: `kubectl get node ${node} -o wide, or name them: --dns NAME --ip ADDRESS`,
+    next: commandLine`kubectl get node ${node} -o wide, or name them: --dns NAME --ip ADDRESS`,
   })
 }
 

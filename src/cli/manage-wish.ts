@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import type { Cluster } from '../cluster/cluster.ts'
 import { noAltNames, type RequestSpec } from '../csr/request-spec.ts'
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type NodeAddress, servingNames } from '../kubelet/node-names.ts'
 import { type Template, templateOf } from '../kubelet/template.ts'
@@ -132,5 +133,7 @@ function saidTwice(): KcertError {
 }
 
 function missing(flag: string, what: string): KcertError {
-  return new KcertError('KCERT_USAGE', `it is not said ${what}`, { next: `add ${flag}` })
+  return new KcertError('KCERT_USAGE', `it is not said ${what}`, {
+    next: commandLine`add ${argumentVector([flag])}`,
+  })
 }

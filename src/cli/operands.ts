@@ -1,3 +1,4 @@
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 /** A flag, as oclif's definitions of a command and its manifest have it. */
@@ -158,7 +159,7 @@ function dryRunOf(value: string, by: DryRunBy): boolean {
     })
   throw new KcertError('KCERT_USAGE', `invalid --dry-run value "${value}"`, {
     why: `as in kubectl, it is "none", "server" or "client"`,
-    next: `--dry-run, --dry-run=${by}, or --dry-run=none, which is no dry run`,
+    next: commandLine`--dry-run, --dry-run=${by}, or --dry-run=none, which is no dry run`,
   })
 }
 
@@ -171,12 +172,12 @@ function contradiction(): KcertError {
 function takesNoValue(flag: string, value: string): KcertError {
   return new KcertError('KCERT_USAGE', `${flag} takes no value, but "${value}" was given`, {
     why: 'it is a boolean flag: given, it is on',
-    next: `give ${flag} without "=", or leave it out`,
+    next: commandLine`give ${argumentVector([flag])} without "=", or leave it out`,
   })
 }
 
 function valueIsMissing(flag: string, word: string): KcertError {
   return new KcertError('KCERT_USAGE', `${flag} needs a value, but "${word}" is another flag`, {
-    next: `give the value after ${flag}`,
+    next: commandLine`give the value after ${argumentVector([flag])}`,
   })
 }

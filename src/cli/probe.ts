@@ -1,5 +1,6 @@
 import type { Cluster } from '../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { judge, probeReport } from '../probe/judging.ts'
 import type { EndpointReport, ProbeReport } from '../probe/report.ts'
@@ -135,7 +136,7 @@ function endpointOf(text: string): Endpoint {
   if (endpoint !== undefined) return endpoint
   throw new KcertError('KCERT_USAGE', `${JSON.stringify(text)} is no HOST:PORT`, {
     why: 'a server is named as host:port, [IPv6]:port or https://host',
-    next: /^[\w.-]+$/.test(text) ? `kcert probe ${text}:6443` : 'kcert probe 192.0.2.10:6443',
+    next: /^[\w.-]+$/.test(text) ? commandLine`kcert probe ${text}:6443` : 'kcert probe 192.0.2.10:6443',
   })
 }
 
@@ -184,7 +185,7 @@ async function clientIn(
       `the key of ${clientKey ?? file} is not that of the certificate in ${file}`,
       {
         why: leaf === undefined ? 'there is no certificate in it' : 'no server could be shown such a pair',
-        next: `kcert inspect ${[file, clientKey].filter(Boolean).join(' ')}`,
+        next: commandLine`kcert inspect ${clientKey === undefined ? [file] : [file, clientKey]}`,
       },
     )
   }

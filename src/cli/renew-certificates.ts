@@ -1,6 +1,7 @@
 import type { Hindrance, LeafPlace, SurveyedLeaf } from '../ca/renewal.ts'
 import type { CertificateRenewal } from '../ca/renewal-report.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { anewAdvice } from '../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../inspection/thresholds.ts'
@@ -237,12 +238,12 @@ function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance)
       why: `the key of its CA (${ca!.subject.text}) is on none of these nodes`,
       next: name.startsWith('kubelet')
         ? 'run kcert renew where that key is, with an inventory that has this node'
-        : `kcert csr create --kubeadm ${name} makes a request; whoever has the key signs it`,
+        : commandLine`kcert csr create --kubeadm ${name} makes a request; whoever has the key signs it`,
     }
   }
   return {
     why: `no CA on these nodes has signed it; its issuer is ${leaf.issuer.text}`,
-    next: `kcert inspect ${path} shows by whom; whoever signed it signs it anew`,
+    next: commandLine`kcert inspect ${path} shows by whom; whoever signed it signs it anew`,
   }
 }
 

@@ -10,6 +10,7 @@ import { makeRequest, type RequestSpec } from '../csr/request-spec.ts'
 import { kubeletClient } from '../csr/signers.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { differencesOf, submitRequest } from '../csr/submission.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { writeKeyPair } from '../system/key-pair-files.ts'
 import { withLock } from '../system/lock.ts'
@@ -238,7 +239,7 @@ function progressText(object: SigningRequest): string | undefined {
   const word = requestWord(object.name ?? '')
   return object.signerName === kubeletClient
     ? 'waiting for kube-controller-manager to approve it'
-    : `waiting for an approver: kcert csr approve ${word}`
+    : commandLine`waiting for an approver: kcert csr approve ${word}`
 }
 
 function otherRequest(file: string, why: string): KcertError {

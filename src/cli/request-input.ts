@@ -1,6 +1,7 @@
 import { type RequestEntry, requestsOf } from '../ca/request-file.ts'
 import { readSigningRequests } from '../csr/manifest-reading.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { looksLikePem, readPem, writePem } from '../x509/pem.ts'
@@ -114,7 +115,7 @@ function chosen(
         .slice(0, 10)
         .map((one) => one.name ?? '(no name)')
         .join(', ')}${named.length > 10 ? ', …' : ''}`,
-      next: `name one: --name ${object.name ?? 'NAME'}`,
+      next: commandLine`name one: --name ${object.name ?? 'NAME'}`,
     },
   )
 }
@@ -124,7 +125,7 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
   if (!isDer && !looksLikePem(bytes)) {
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
       why: 'it is neither PEM nor DER, nor YAML or JSON with a CertificateSigningRequest',
-      next: `kcert inspect ${source} says what it is`,
+      next: commandLine`kcert inspect ${source} says what it is`,
     })
   }
   const labels = isDer ? [] : readPem(bytes).blocks.map(({ label }) => label)

@@ -16,7 +16,9 @@ export function namesOf(operands: readonly string[], command: string): string[] 
 }
 
 function nothingNamed(command: string): KcertError {
-  return new KcertError('KCERT_USAGE', 'no request is named', { next: `kcert csr list; kcert ${command}` })
+  return new KcertError('KCERT_USAGE', 'no request is named', {
+    next: ['kcert csr list; kcert', command].join(' '),
+  })
 }
 
 /** Returns the error for a name that no object has. */

@@ -12,6 +12,7 @@ import {
   objectNameOf,
   type RequestSpec,
 } from '../csr/request-spec.ts'
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
 import { readCfsslRequest } from '../pki/cfssl-request.ts'
@@ -99,7 +100,7 @@ export function checkTogether(flags: WishFlags & OtherFlags): void {
       extra === 'signer'
         ? 'the CAs of a control plane are no signers of Kubernetes'
         : 'what is in the request is given by it',
-    next: `leave --${extra} out`,
+    next: commandLine`leave --${extra} out`,
   })
 }
 
@@ -141,7 +142,7 @@ export function checkEffect(flags: AllFlags): void {
     if (name === undefined) continue
     throw new KcertError('KCERT_USAGE', `--${name} has no effect here`, {
       why: `it belongs to ${owner}`,
-      next: `leave --${name} out, or make what it is for`,
+      next: commandLine`leave --${name} out, or make what it is for`,
     })
   }
 }
@@ -201,7 +202,9 @@ function specOfFlags(flags: WishFlags): RequestSpec {
 
 function present(flag: string, value: string): string {
   if (value === '')
-    throw new KcertError('KCERT_USAGE', `${flag} "" has no value`, { next: `leave ${flag} out` })
+    throw new KcertError('KCERT_USAGE', `${flag} "" has no value`, {
+      next: commandLine`leave ${argumentVector([flag])} out`,
+    })
   return value
 }
 
@@ -212,7 +215,7 @@ async function specOfCfssl(file: string, flags: WishFlags, context: Context): Pr
   if (ca !== undefined) {
     throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} asks for a CA`, {
       why: 'it has a "ca" section',
-      next: `kcert ca init --cfssl ${file}, or take "ca" out`,
+      next: commandLine`kcert ca init --cfssl ${file}, or take "ca" out`,
     })
   }
   const commonName = subject.flat().find(({ type }) => type === 'CN')?.value

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
+import { type CommandLine, commandLine, embed, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { JournalWriter } from '../rotation/journal-writer.ts'
 import {
@@ -32,7 +33,7 @@ export interface Retirement {
   readonly dryRun: boolean
   readonly yes: boolean
   /** As the operator would type it again, without this flag. */
-  readonly command: string
+  readonly command: CommandLine
   /** Returns the plan in words, shown before it is asked for. */
   readonly render: (report: RotationOldKeys) => string
 }
@@ -96,7 +97,7 @@ export async function retireOldKeys(
     return answer('declined', exitCodes.no)
   }
   const act: Act = async (what, perform) => {
-    interruption(operator.interrupted, `${command} --${way}-old-key${archive ? ` ${archive.folder}` : ''}`)
+    interruption(operator.interrupted, commandLine`${embed(command)} --${way}-old-key ${archive?.folder}`)
     await journal.around({ phase: 12, action: hash('sha256', what, 'hex'), what }, perform)
     operator.note(`done: ${what}`)
   }
@@ -168,13 +169,13 @@ async function agrees(
   { choose, type, note }: Operator,
   way: RotationOldKeys['way'],
   plan: () => string,
-  command: string,
+  command: CommandLine,
 ): Promise<boolean> {
   note(plan().trimEnd())
   if (choose === undefined || type === undefined) {
     throw new KcertError('KCERT_ROTATION_UNCONFIRMED', `to ${way} the old CA's key needs a yes`, {
       why: 'there is no terminal to ask on',
-      next: `look at ${command} --${way}-old-key${way === 'archive' ? ' DIR' : ''} --dry-run, then add --yes`,
+      next: commandLine`look at ${embed(command)} --${way}-old-key${fixed(way === 'archive' ? ' DIR' : '')} --dry-run, then add --yes`,
     })
   }
   if (way === 'archive') return choose('Archive the key, and remove it from these nodes?')

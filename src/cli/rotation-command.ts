@@ -1,5 +1,5 @@
+import { argumentVector, type CommandLine, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { shellWord } from '../errors/shell-word.ts'
 import type { RotationOldKeys } from '../rotation/report.ts'
 import { KcertCommand } from './base-command.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
@@ -58,7 +58,7 @@ export abstract class RotationCommand extends KcertCommand {
               rollEveryMs: paceMs ?? rollEveryMs,
               hooks,
               runHook: hookRunner(context.env, operator.note),
-              command: commandLine('kcert rotate-ca', flags, context),
+              command: pastable(flags, context),
             }
             return act(await RotationSession.open(ports, options, operator))
           }),
@@ -85,7 +85,7 @@ export abstract class RotationCommand extends KcertCommand {
       ...(folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }),
       dryRun,
       yes,
-      command: commandLine('kcert rotate-ca', flags, context),
+      command: pastable(flags, context),
       render,
     }
     const manner = { manner: dryRun ? 'reads' : 'acts', given: {}, takesFinished: true } as const
@@ -117,7 +117,7 @@ async function refusingExpired<Result>(work: Promise<Result>): Promise<Result> {
 }
 
 /** The command with the places that were named, so that it can be pasted. */
-function commandLine(command: string, flags: RotationPlaceFlags, { env }: Context): string {
+function pastable(flags: RotationPlaceFlags, { env }: Context): CommandLine {
   const { inventory, journal, kubeconfig, context } = flags
   const words = [
     ...(inventory === 'kcert.yaml' ? [] : ['--inventory', inventory]),
@@ -125,5 +125,5 @@ function commandLine(command: string, flags: RotationPlaceFlags, { env }: Contex
     ...(kubeconfig === undefined || kubeconfig === env.KUBECONFIG ? [] : ['--kubeconfig', kubeconfig]),
     ...(context === undefined ? [] : ['--context', context]),
   ]
-  return [command, ...words.map(shellWord)].join(' ')
+  return commandLine`kcert rotate-ca ${argumentVector(words)}`
 }

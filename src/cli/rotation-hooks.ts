@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Action, Step } from '../rotation/action.ts'
 import type { Inventory } from '../rotation/inventory.ts'
@@ -120,6 +121,6 @@ export function hookRunner(
 function failure(shown: string, why: string, phase: number): KcertError {
   return new KcertError('KCERT_ROTATION_HOOK', `the hook ${JSON.stringify(shown)} failed`, {
     why,
-    next: `mend it and run the same command again: kcert rotate-ca --phase ${phase}`,
+    next: commandLine`mend it and run the same command again: kcert rotate-ca --phase ${phase}`,
   })
 }

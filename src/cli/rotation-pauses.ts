@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Action } from '../rotation/action.ts'
 import { nodeOf } from '../rotation/plan-report.ts'
@@ -51,6 +52,6 @@ export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pau
 function paused(node: string, phase: number): KcertError {
   return new KcertError('KCERT_ROTATION_INTERRUPTED', `stopped before node ${node}`, {
     why: 'you said no; what was done before stays',
-    next: `kcert rotate-ca --phase ${phase} goes on where it stands`,
+    next: commandLine`kcert rotate-ca --phase ${phase} goes on where it stands`,
   })
 }

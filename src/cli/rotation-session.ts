@@ -1,4 +1,5 @@
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { type CommandLine, commandLine, embed, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Action } from '../rotation/action.ts'
 import {
@@ -77,7 +78,7 @@ export interface SessionOptions {
   /** Acts on nodes are not done but named: scripts that people run there do them. */
   readonly byRunbook?: boolean
   /** The command as the operator would type it again, without the phase: "kcert rotate-ca --inventory lab.yaml". */
-  readonly command: string
+  readonly command: CommandLine
 }
 
 export interface RunAnswer {
@@ -217,8 +218,10 @@ export class RotationSession {
     const plan = await this.rotation.plan(todo)
     const { command } = this.options
     return this.scripts(plan, await this.lookAtAll(), folder, {
-      next: `${command} --phase ${todo} --by-runbook`,
-      ...(todo < 12 && { back: `${withWords(command, 'runbook', 'DIR')} --phase ${todo} --undo` }),
+      next: commandLine`${embed(command)} --phase ${todo} --by-runbook`,
+      ...(todo < 12 && {
+        back: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${todo} --undo`,
+      }),
     })
   }
 
@@ -232,7 +235,7 @@ export class RotationSession {
     const done = undoneIn(this.rotation.history, number)
     const steps = plan.steps.filter((step) => step.kind !== 'patch-object' || !done.has(describeAction(step)))
     return this.scripts({ ...plan, steps }, on, folder, {
-      next: `${withWords(command, 'rollback')} --to ${number - 1} --by-runbook`,
+      next: commandLine`${embed(withWords(command, 'rollback'))} --to ${number - 1} --by-runbook`,
     })
   }
 
@@ -384,8 +387,8 @@ export class RotationSession {
       oldKeys: {
         files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
         ...(encrypted.length > 0 && { encrypted: [...encrypted] }),
-        archive: `${command} --archive-old-key DIR`,
-        destroy: `${command} --destroy-old-key`,
+        archive: commandLine`${embed(command)} --archive-old-key DIR`,
+        destroy: commandLine`${embed(command)} --destroy-old-key`,
       },
     }
   }
@@ -486,19 +489,19 @@ function folderOfScript(order: number, node: string): string {
   return `${String(order).padStart(2, '0')}-${node}`
 }
 
-function forRunbook(action: Action, command: string, isUndoing: boolean): KcertError {
+function forRunbook(action: Action, command: CommandLine, isUndoing: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `next on a node: ${describeAction(action)}`, {
     why: 'with --by-runbook acts on nodes are done by scripts that people run there',
-    next: `${withWords(command, 'runbook', 'DIR')} --phase ${action.phase}${isUndoing ? ' --undo' : ''}`,
+    next: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
   })
 }
 
 /** The command as it was typed, for a topic below it. */
-function withWords(command: string, ...words: readonly string[]): string {
-  return command.replace('rotate-ca', ['rotate-ca', ...words].join(' '))
+function withWords(command: CommandLine, words: 'rollback' | 'runbook DIR' | 'status'): CommandLine {
+  return command.replace('rotate-ca', `rotate-ca ${words}`) as CommandLine
 }
 
-function notLast(number: number, last: number | undefined, command: string): KcertError {
+function notLast(number: number, last: number | undefined, command: CommandLine): KcertError {
   if (last === undefined || last < number) {
     return new KcertError(
       'KCERT_ROTATION_REFUSED',
@@ -514,7 +517,7 @@ function notLast(number: number, last: number | undefined, command: string): Kce
     `phase ${last} is to be taken back before phase ${number}`,
     {
       why: 'phases are taken back from the last one on',
-      next: `${withWords(command, 'runbook', 'DIR')} --phase ${last} --undo`,
+      next: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${last} --undo`,
     },
   )
 }
@@ -541,7 +544,7 @@ export function begunPhases(history: readonly JournalEntry[], copied: readonly n
 }
 
 /** A sleep that ends when the operator presses Ctrl-C: waiting is no act that must be brought to its end. */
-function interruptible(pace: Pace, interrupted: AbortSignal, command: string): Pace {
+function interruptible(pace: Pace, interrupted: AbortSignal, command: CommandLine): Pace {
   return {
     now: () => pace.now(),
     sleep: async (ms) => {
@@ -553,18 +556,18 @@ function interruptible(pace: Pace, interrupted: AbortSignal, command: string): P
 }
 
 /** Throws KCERT_ROTATION_INTERRUPTED when the operator has pressed Ctrl-C. */
-export function interruption(interrupted: AbortSignal, command: string): void {
+export function interruption(interrupted: AbortSignal, command: CommandLine): void {
   if (!interrupted.aborted) return
   throw new KcertError('KCERT_ROTATION_INTERRUPTED', 'stopped by the operator', {
     why: 'what was in hand has been brought to its end; nothing new was begun',
-    next: `the same command goes on where it stands; where that is: ${command}`,
+    next: commandLine`the same command goes on where it stands; where that is: ${embed(command)}`,
   })
 }
 
-function unconfirmed({ number, title }: PhasePlanView, command: string): KcertError {
+function unconfirmed({ number, title }: PhasePlanView, command: CommandLine): KcertError {
   return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) needs a yes`, {
     why: 'there is no terminal to ask on',
-    next: `look at ${command} --phase ${number} --dry-run, then add --yes`,
+    next: commandLine`look at ${embed(command)} --phase ${number} --dry-run, then add --yes`,
   })
 }
 

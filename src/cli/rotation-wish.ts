@@ -1,4 +1,5 @@
 import type { Authority } from '../ca/authority.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { certificateRecord } from '../rotation/certificate-record.ts'
 import type { CaName } from '../rotation/target.ts'
@@ -51,7 +52,7 @@ function casOf(text: string): CaName[] {
   if (unknown !== undefined || names.length === 0) {
     throw new KcertError('KCERT_USAGE', `--ca ${JSON.stringify(text)} names no CA that is rotated`, {
       why: 'a rotation is of the cluster CA, of the front-proxy CA, or of both',
-      next: `--ca ${caNames.join(',')}`,
+      next: commandLine`--ca ${caNames.join(',')}`,
     })
   }
   return caNames.filter((name) => names.includes(name))

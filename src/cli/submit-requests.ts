@@ -10,6 +10,7 @@ import { kubeletClient } from '../csr/signers.ts'
 import type { SigningRequest } from '../csr/signing-request.ts'
 import { submitRequest } from '../csr/submission.ts'
 import type { SubmissionItem } from '../csr/submission-report.ts'
+import { commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
 import { readInput } from './input.ts'
@@ -101,11 +102,11 @@ export async function submitDrafts(
 /** Returns what to do with a request that is on the cluster now. */
 export function nextCommands({ name, state, signerName }: ClusterRequest): string[] {
   const word = requestWord(name)
-  if (state === 'denied' || state === 'failed') return [`kcert csr explain ${word}`]
-  const fetch = `kcert csr fetch ${word} --out ${/^[A-Za-z0-9_.-]+$/.test(name) ? name : 'certificate'}.crt`
+  if (state === 'denied' || state === 'failed') return [commandLine`kcert csr explain ${word}`]
+  const fetch = commandLine`kcert csr fetch ${word} --out ${/^[A-Za-z0-9_.-]+$/.test(name) ? name : 'certificate'}.crt`
   if (state === 'issued') return [fetch]
-  if (state === 'approved' || signerName === kubeletClient) return [`${fetch} --wait 20m`]
-  return [`kcert csr approve ${word}`, `${fetch} --wait 20m`]
+  if (state === 'approved' || signerName === kubeletClient) return [commandLine`${embed(fetch)} --wait 20m`]
+  return [commandLine`kcert csr approve ${word}`, commandLine`${embed(fetch)} --wait 20m`]
 }
 
 function errorFields({ code, message, why, next }: KcertError): NonNullable<SubmissionItem['error']> {

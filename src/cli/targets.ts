@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { isMuch, prepareForMuch } from '../system/engine.ts'
@@ -178,7 +179,7 @@ function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertErro
     case 'permission':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
         why: detail,
-        next: `sudo kcert inspect ${name}`,
+        next: commandLine`sudo kcert inspect ${name}`,
       })
     case 'too-large':
       return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${detail}`, {
@@ -188,12 +189,12 @@ function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertErro
     case 'not-a-file':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} ${detail}`, {
         why: 'kcert opens no devices, sockets and FIFOs by itself: some have no end, and some wait for ever',
-        next: `to read what comes out of it: kcert inspect - < ${name}`,
+        next: commandLine`to read what comes out of it: kcert inspect - < ${name}`,
       })
     case 'io':
       return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
         why: detail,
-        next: `ls -l ${dirname(name)}`,
+        next: commandLine`ls -l ${dirname(name)}`,
       })
     default:
       return notFound(name)
@@ -206,6 +207,8 @@ function notFound(name: string): KcertError {
     why: mayBeServer
       ? 'no file has that name, and a server is named with its port'
       : 'no file or folder has that name',
-    next: mayBeServer ? `kcert inspect ${name}:6443, or ls -l ${dirname(name)}` : `ls -l ${dirname(name)}`,
+    next: mayBeServer
+      ? commandLine`kcert inspect ${name}:6443, or ls -l ${dirname(name)}`
+      : commandLine`ls -l ${dirname(name)}`,
   })
 }

@@ -1,5 +1,6 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { RequestsApi } from '../csr/requests-api.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import { readFile } from '../system/files.ts'
@@ -81,7 +82,7 @@ function refuseInsecureBesideCa({ cluster, contextName, source }: SelectedContex
     `context ${JSON.stringify(contextName)} of ${source} has both ${ca} and insecure-skip-tls-verify`,
     {
       why: 'kubectl refuses both together: a CA verifies the server, and insecure-skip-tls-verify verifies none',
-      next: `remove insecure-skip-tls-verify from ${source}`,
+      next: commandLine`remove insecure-skip-tls-verify from ${source}`,
     },
   )
 }
@@ -205,7 +206,7 @@ function serverOf(selected: SelectedContext): URL {
       `the server of context ${JSON.stringify(selected.contextName)} has a password in its URL`,
       {
         why: 'it would be seen wherever the address of the server is',
-        next: `write the user into users: of ${selected.source}`,
+        next: commandLine`write the user into users: of ${selected.source}`,
       },
     )
   }
@@ -214,7 +215,7 @@ function serverOf(selected: SelectedContext): URL {
     `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is no URL`,
     {
       why: 'it is written https://HOST:PORT',
-      next: `kcert inspect ${selected.source}`,
+      next: commandLine`kcert inspect ${selected.source}`,
     },
   )
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
 import { namedFile, type SelectedContext, unusable } from './kubeconfig-files.ts'
 
@@ -34,7 +35,7 @@ function authorityOf({ cluster, contextName, source }: SelectedContext): Uint8Ar
     if ('bytes' in decoded) return decoded.bytes
     throw unusable(`the CA of context ${JSON.stringify(contextName)} in ${source} cannot be read`, {
       why: decoded.reason,
-      next: `kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${source}`,
     })
   }
   const file = textOf(cluster['certificate-authority'])

@@ -4,6 +4,7 @@ import type { RequestOptions } from 'node:https'
 import { isIP } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { KubeConfig } from '@kubernetes/client-node'
+import { commandLine } from '../errors/command-line.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
 import { loadKubeConfig } from './client-node.ts'
@@ -207,7 +208,7 @@ export class Credentials {
     const { userName, source } = this.#selected
     return unusable(`the credentials of user ${JSON.stringify(userName)} in ${source} cannot be used`, {
       why: reason,
-      next: `kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${source}`,
     })
   }
 }

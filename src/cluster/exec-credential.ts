@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { commandLine } from '../errors/command-line.ts'
 import { unusable } from './kubeconfig-files.ts'
 
 // client.authentication.k8s.io: a program prints who one is. client-node runs it without telling it anything
@@ -39,7 +40,7 @@ export async function runCredentialProgram(
   if (!versions.includes(apiVersion)) {
     throw unusable(`the credential program ${command} speaks ${JSON.stringify(apiVersion)}`, {
       why: `clients speak ${versions.join(' and ')}`,
-      next: `look for a newer ${command}, and its apiVersion`,
+      next: commandLine`look for a newer ${command}, and its apiVersion`,
     })
   }
   const isInteractive = takesTerminal(exec, command, surroundings)
@@ -117,7 +118,7 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
       reject(
         unusable(`the credential program ${command} cannot be run`, {
           why: isAbsent ? 'there is no such program' : `${error.code ?? 'it does not start'}`,
-          next: typeof hint === 'string' && hint !== '' ? hint : `command -v ${command}`,
+          next: typeof hint === 'string' && hint !== '' ? hint : commandLine`command -v ${command}`,
         }),
       )
     })
@@ -127,7 +128,7 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
         reject(
           unusable(`the credential program ${command} failed`, {
             why: code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`,
-            next: `command -v ${command}`,
+            next: commandLine`command -v ${command}`,
           }),
         )
       }

@@ -68,7 +68,7 @@ export function selectContext(merged: MergedKubeconfig, asked: string | undefine
   if (contextName === undefined) {
     throw unusable(`${source} has no current-context`, {
       why: known.length === 0 ? 'it has no contexts at all' : `its contexts: ${known.join(', ')}`,
-      next: known.length === 0 ? `kcert inspect ${source}` : `--context ${known[0]}`,
+      next: known.length === 0 ? commandLine`kcert inspect ${source}` : commandLine`--context ${known[0]}`,
     })
   }
   const context = merged.contexts.get(contextName)
@@ -86,14 +86,14 @@ export function selectContext(merged: MergedKubeconfig, asked: string | undefine
       why: cluster
         ? `cluster ${JSON.stringify(clusterName)} has no server`
         : `there is no cluster ${JSON.stringify(clusterName)}`,
-      next: `kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${source}`,
     })
   }
   const user = userName === '' ? {} : merged.users.get(userName)
   if (user === undefined) {
     throw unusable(`context ${JSON.stringify(contextName)} of ${source} names a user that is not there`, {
       why: `there is no user ${JSON.stringify(userName)}`,
-      next: `kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${source}`,
     })
   }
   const namespace = typeof context.namespace === 'string' ? context.namespace : undefined
@@ -125,7 +125,7 @@ async function documentOf(file: string, mustExist: boolean): Promise<Node | 'abs
     throw new KcertError(
       read.reason === 'not-found' ? 'KCERT_FILE_NOT_FOUND' : 'KCERT_FILE_UNREADABLE',
       `the kubeconfig ${file} cannot be read`,
-      { why: read.detail, next: `ls -l ${file}` },
+      { why: read.detail, next: commandLine`ls -l ${file}` },
     )
   }
   const { documents, defects } = await readDocuments(Buffer.from(read.bytes).toString('utf8'))
@@ -133,7 +133,7 @@ async function documentOf(file: string, mustExist: boolean): Promise<Node | 'abs
   if (defect !== undefined) {
     throw unusable(`the kubeconfig ${file} is not YAML`, {
       why: `${defect.line === undefined ? '' : `line ${defect.line}: `}${defect.reason}`,
-      next: `kcert inspect ${file}`,
+      next: commandLine`kcert inspect ${file}`,
     })
   }
   return documents[0]
@@ -145,7 +145,7 @@ function refuseDefects(root: Node, file: string): void {
   if (fatal === undefined) return
   throw unusable(`the kubeconfig ${file} is one that no client reads`, {
     why: `${fatal.field}: ${fatal.reason}`,
-    next: `kcert inspect ${file}`,
+    next: commandLine`kcert inspect ${file}`,
   })
 }
 

@@ -15,6 +15,7 @@ import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { parseSelectors, type Sorting, selectors, sortings } from '../inspection/selection.ts'
 import {
@@ -280,7 +281,7 @@ function refuseClusterFlags(flags: {
     why: 'without it no cluster is asked',
     next:
       flag === '--kubeconfig'
-        ? `kcert inspect ${named}, or kcert inspect --cluster --kubeconfig ${named}`
+        ? commandLine`kcert inspect ${named}, or kcert inspect --cluster --kubeconfig ${named}`
         : 'kcert inspect --cluster --help',
   })
 }

@@ -4,6 +4,7 @@ import { KcertCommand } from '../cli/base-command.ts'
 import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
 import type { View } from '../output/inspection/view.ts'
@@ -204,7 +205,7 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
 function noRoots(leaf: string): KcertError {
   return new KcertError('KCERT_USAGE', 'which roots are trusted? --roots is missing', {
     why: 'a chain is judged against the CAs of a cluster, never against those of this machine',
-    next: `kcert verify ${leaf} --roots /etc/kubernetes/pki/ca.crt`,
+    next: commandLine`kcert verify ${leaf} --roots /etc/kubernetes/pki/ca.crt`,
   })
 }
 
@@ -230,7 +231,7 @@ function checkName(name: string): void {
   if (bare === name) return
   throw new KcertError('KCERT_USAGE', `--name ${JSON.stringify(name)} is no host name or address`, {
     why: 'a certificate is valid for names and addresses, whatever the scheme, port and path',
-    next: /^[\w.:[\]-]+$/.test(bare) ? `--name ${bare}` : '--name HOST-OR-IP',
+    next: /^[\w.:[\]-]+$/.test(bare) ? commandLine`--name ${bare}` : '--name HOST-OR-IP',
   })
 }
 

@@ -1,3 +1,4 @@
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 
@@ -17,7 +18,7 @@ export function placeOf(text: string, flag: string): Place {
   if (isSubdomain(name!) && (namespace === undefined || isSubdomain(namespace)))
     return { name: name!, ...(namespace === undefined ? {} : { namespace }) }
   throw new KcertError('KCERT_USAGE', `${flag} ${JSON.stringify(text)} is not NAME or NAME.NAMESPACE`, {
-    next: `${flag} server.my-namespace`,
+    next: commandLine`${argumentVector([flag])} server.my-namespace`,
   })
 }
 

@@ -1,3 +1,4 @@
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readCertificates } from '../x509/certificate.ts'
@@ -34,7 +35,7 @@ export function issuedChain(object: SigningRequest): Certificate[] {
     'KCERT_X509_MALFORMED',
     `there is no certificate in status.certificate of ${quoted(object.name ?? '')}`,
     {
-      next: `kcert csr explain ${requestWord(object.name ?? '')}`,
+      next: commandLine`kcert csr explain ${requestWord(object.name ?? '')}`,
     },
   )
 }
@@ -76,8 +77,8 @@ export function refuseUnfit(
         ? 'a server or client with this pair would not start'
         : 'a signer may issue something else than was asked for',
       next: isKey
-        ? `name the key that the request was made with: kcert csr describe ${word} shows its digest`
-        : `look at it: kcert csr describe ${word}${canAccept ? '; take it as it is: --accept-names' : ''}`,
+        ? commandLine`name the key that the request was made with: kcert csr describe ${word} shows its digest`
+        : commandLine`look at it: kcert csr describe ${word}${fixed(canAccept ? '; take it as it is: --accept-names' : '')}`,
     },
   )
 }
@@ -100,7 +101,7 @@ export function notIssued(object: SigningRequest): KcertError {
   }[state]
   return new KcertError('KCERT_CSR_NOT_ISSUED', `the CertificateSigningRequest ${quoted(name)} ${text}`, {
     ...(why === '' ? {} : { why }),
-    next: `kcert csr explain ${requestWord(name)}`,
+    next: commandLine`kcert csr explain ${requestWord(name)}`,
   })
 }
 

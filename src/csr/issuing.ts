@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isUsage, type Usage } from '../pki/usages.ts'
 import { copiedBesides } from '../x509/go-name.ts'
@@ -77,7 +78,7 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
   if (hasCondition(asked, 'Failed')) return leftAlone('it has failed: the requester must ask anew')
   if (hasCondition(asked, 'Approved')) return undefined
-  return leftAlone('nobody has approved it', `kcert csr approve ${asked.name ?? 'NAME'}`)
+  return leftAlone('nobody has approved it', commandLine`kcert csr approve ${asked.name ?? 'NAME'}`)
 }
 
 // What no approver of kcert approves is not signed either, whoever has approved it.

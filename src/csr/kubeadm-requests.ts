@@ -1,3 +1,4 @@
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
@@ -192,7 +193,7 @@ function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings):
 function missing(row: string, what: string, flag: string): KcertError {
   return new KcertError('KCERT_USAGE', `${row} needs ${what}`, {
     why: 'it is part of the request',
-    next: `add ${flag}, or --kubeadm-config FILE with kubeadm's own configuration`,
+    next: commandLine`add ${argumentVector([flag])}, or --kubeadm-config FILE with kubeadm's own configuration`,
   })
 }
 

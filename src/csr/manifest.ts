@@ -106,7 +106,7 @@ export function refuseHopeless(name: string, signerName: string, findings: reado
           : 'the API server checks this when the object is made',
       next:
         isSigner && preset !== undefined
-          ? `kcert csr create ${preset}`
+          ? ['kcert csr create', preset].join(' ')
           : (fault.next ?? 'change the request'),
     },
   )

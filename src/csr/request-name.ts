@@ -1,4 +1,3 @@
-import { shellWord } from '../errors/shell-word.ts'
 import { quoted } from './quoting.ts'
 
 // The API server takes any name that is one segment of a path, so a slash ends the kind that kubectl writes before it.
@@ -21,7 +20,7 @@ export function resourceNameOf(name: string): string {
   return `certificatesigningrequest.certificates.k8s.io/${name}`
 }
 
-/** Returns the name as a command that can be pasted has it; one that begins as a flag does gets its kind in front. */
+/** Returns the name as an operand of a command; one that begins as a flag does gets its kind in front. */
 export function requestWord(name: string): string {
-  return shellWord(name.startsWith('-') ? `csr/${name}` : name)
+  return name.startsWith('-') ? `csr/${name}` : name
 }

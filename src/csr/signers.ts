@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { type Usage, usagesFor } from '../pki/usages.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { listed, quoted } from './quoting.ts'
@@ -56,7 +57,7 @@ const organizationIsNodes: SignerRule = {
     if (organization.length === 1 && organization[0] === nodesGroup) return undefined
     return organization.length === 0 ? 'the subject has none' : `the subject has ${listed(organization)}`
   },
-  next: `make the request anew with O=${nodesGroup} and no other O: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
+  next: commandLine`make the request anew with O=${nodesGroup} and no other O: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
 }
 
 const commonNameIsNode: SignerRule = {
@@ -66,7 +67,7 @@ const commonNameIsNode: SignerRule = {
     const commonName = request.subject.commonName ?? ''
     return commonName.startsWith(nodePrefix) ? undefined : `it is ${quoted(commonName)}`
   },
-  next: `make the request anew with CN=${nodePrefix}NODE: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
+  next: commandLine`make the request anew with CN=${nodePrefix}NODE: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
 }
 
 function without(kind: AltNameKind): SignerRule {
@@ -77,7 +78,7 @@ function without(kind: AltNameKind): SignerRule {
       const names = request.subjectAltNames[kind]
       return names.length === 0 ? undefined : `it has ${listed(names)}`
     },
-    next: `make the request anew without ${kindNames[kind]}`,
+    next: commandLine`make the request anew without ${kindNames[kind]}`,
   }
 }
 
@@ -100,7 +101,7 @@ function exactly(purpose: 'client auth' | 'server auth'): SignerRule {
       const missing = needed.filter((usage) => !rest.delete(usage))
       return usageFault(missing, [...rest])
     },
-    next: `ask for --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" where the key is RSA`,
+    next: commandLine`ask for --usage "digital signature" --usage "${purpose}", and --usage "key encipherment" where the key is RSA`,
   }
 }
 

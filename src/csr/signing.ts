@@ -36,7 +36,7 @@ function signerFinding(signerName: string): Finding {
       ...found,
       outcome: 'unmet',
       detail: `${quoted(signerName)} is no signer of Kubernetes, and its domain is kept for those`,
-      next: `ask one of ${names.join(', ')}, or a signer of your own domain`,
+      next: ['ask one of', names.join(', '), 'or a signer of your own domain'].join(' '),
     }
   }
   if (signerNameDefect(signerName) !== undefined)

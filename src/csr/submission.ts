@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { listed, quoted } from './quoting.ts'
 import { requestWord } from './request-name.ts'
@@ -77,7 +78,7 @@ function takenAndUnseen(name: string, unseen: unknown): unknown {
     `there is a CertificateSigningRequest ${quoted(name)} already, and whether it is the same is not known`,
     {
       why: [message, why].filter(Boolean).join(': '),
-      next: `submit under another name (--name NAME)${next === undefined ? '' : `, or ${next}`}`,
+      next: ['submit under another name (--name NAME)', next].filter(Boolean).join(', or '),
       cause: unseen,
     },
   )
@@ -104,7 +105,7 @@ function sameOrThrow(
     `there is a CertificateSigningRequest ${quoted(name)} already, and it asks for something else`,
     {
       why: differences.join('; '),
-      next: `submit under another name (--name NAME), or look at the other and remove it: kcert csr describe ${requestWord(name)}; kubectl delete csr ${requestWord(name)}`,
+      next: commandLine`submit under another name (--name NAME), or look at the other and remove it: kcert csr describe ${requestWord(name)}; kubectl delete csr ${requestWord(name)}`,
     },
   )
 }

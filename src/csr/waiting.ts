@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { stateOf } from './life.ts'
 import { quoted } from './quoting.ts'
@@ -59,7 +60,7 @@ function replaced(name: string): KcertError {
     `the CertificateSigningRequest ${quoted(name)} is another than the one that was submitted`,
     {
       why: 'it was deleted and made anew, maybe for another key',
-      next: `look at it: kcert csr describe ${requestWord(name)}`,
+      next: commandLine`look at it: kcert csr describe ${requestWord(name)}`,
     },
   )
 }

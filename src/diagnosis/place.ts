@@ -1,5 +1,5 @@
+import { commandLine, embed } from '../errors/command-line.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
-import { shellWord } from '../errors/shell-word.ts'
 import type { Found, Peer } from './found.ts'
 
 export type Component =
@@ -87,16 +87,15 @@ function portOf(endpoint: string): string {
 }
 
 /** Returns the kubeconfig that the text names, or that of its author, or the one that kubectl reads. */
-export function kubeconfigOf({ files, by }: Found): string {
+export function kubeconfigOf({ files, by }: Found): ShellPath {
   const named = files.find((path) => /\.(?:conf|kubeconfig)$|\/config$/.test(path))
   if (named !== undefined) return shellPath(named)
-  return by === undefined ? '~/.kube/config' : `/etc/kubernetes/${by.replace('kube-', '')}.conf`
+  return shellPath(by === undefined ? '~/.kube/config' : `/etc/kubernetes/${by.replace('kube-', '')}.conf`)
 }
 
 /** Returns a certificate file that the text names. */
 export function certificateFileOf({ files }: Found): string | undefined {
-  const named = files.find((path) => /\.(?:pem|crt|cer)$/.test(path))
-  return named === undefined ? undefined : shellPath(named)
+  return files.find((path) => /\.(?:pem|crt|cer)$/.test(path))
 }
 
 /** Returns the file in which the server of the text has its certificate, as kubeadm and kubelets name it. */
@@ -112,22 +111,22 @@ export function servingFileOf(found: Found): string {
 }
 
 /** Returns the folders in which kubeadm and kubelets keep theirs. */
-export const nodeFolders = '/etc/kubernetes /var/lib/kubelet/pki'
+export const nodeFolders = ['/etc/kubernetes', '/var/lib/kubelet/pki']
 
 /** Returns the command that looks at what the servers of the text serve; without one, at all API servers. */
 export function probeCommand(found: Found): string {
   if (componentOf(found) === 'in-cluster') return 'kcert probe --webhooks'
   if (componentOf(found) === 'kubelet' && found.endpoints.length === 0) return 'kcert probe --nodes'
   if (componentOf(found) === 'etcd') return etcdProbe(found)
-  if (found.endpoints.length > 0) return `kcert probe ${found.endpoints.map(shellWord).join(' ')}`
+  if (found.endpoints.length > 0) return commandLine`kcert probe ${found.endpoints}`
   return 'kcert probe --api-servers'
 }
 
 // As etcd's own health check does; without a client certificate etcd says no more than that it wants one.
 function etcdProbe({ endpoints }: Found): string {
-  const servers = endpoints.length > 0 ? endpoints.map(shellWord).join(' ') : '127.0.0.1:2379'
+  const servers = endpoints.length > 0 ? endpoints : ['127.0.0.1:2379']
   const client = '/etc/kubernetes/pki/etcd/healthcheck-client'
-  return `kcert probe ${servers} --ca ${etcdCaFile} --client-certificate ${client}.crt --client-key ${client}.key`
+  return commandLine`kcert probe ${servers} --ca ${etcdCaFile} --client-certificate ${client}.crt --client-key ${client}.key`
 }
 
 /** The same for one server, with the chain that it sends. */
@@ -135,26 +134,26 @@ export function inspectCommand(found: Found): string {
   const [endpoint] = found.endpoints
   return endpoint === undefined || componentOf(found) === 'in-cluster'
     ? 'kcert probe --all'
-    : `kcert inspect ${shellWord(endpoint)}`
+    : commandLine`kcert inspect ${endpoint}`
 }
 
 /** Returns the command that tells when the kubelet of the text's node renews; without one, of every node. */
 export function forecastCommand({ node }: Found): string {
-  return node === undefined ? 'kcert kubelet forecast' : `kcert kubelet forecast --node ${shellWord(node)}`
+  return node === undefined ? 'kcert kubelet forecast' : commandLine`kcert kubelet forecast --node ${node}`
 }
 
 /** Returns the file with the CAs by which the client of the text judges its server. */
-function rootsOf(found: Found): string {
+function rootsOf(found: Found): ShellPath {
   const component = componentOf(found)
-  if (component === 'etcd') return etcdCaFile
-  return component === 'outside' || component === 'mesh' ? 'CA.crt' : kubeconfigOf(found)
+  if (component === 'etcd') return shellPath(etcdCaFile)
+  return component === 'outside' || component === 'mesh' ? shellPath('CA.crt') : kubeconfigOf(found)
 }
 
 /** Returns the command that judges a server by the CAs of its client, or by those of a file. */
 export function verifyCommand(found: Found, roots = rootsOf(found)): string {
   const [endpoint] = found.endpoints
   if (endpoint === undefined || componentOf(found) === 'in-cluster') return probeCommand(found)
-  return `kcert verify ${shellWord(endpoint)} --roots ${roots} --name ${shellWord(found.wantedName ?? hostOf(endpoint))}`
+  return commandLine`kcert verify ${endpoint} --roots ${roots} --name ${found.wantedName ?? hostOf(endpoint)}`
 }
 
 /** Where the text names a server, "10.0.0.1:6443"; else "the server". */
@@ -163,6 +162,8 @@ export function serverName({ endpoints }: Found): string {
 }
 
 /** "~" stays outside of quotes, or no shell replaces it. */
-function shellPath(path: string): string {
-  return path.startsWith('~/') ? `~/${shellWord(path.slice(2))}` : shellWord(path)
+export function shellPath(path: string): ShellPath {
+  return embed(path.startsWith('~/') ? commandLine`~/${path.slice(2)}` : commandLine`${path}`)
 }
+
+type ShellPath = ReturnType<typeof embed>

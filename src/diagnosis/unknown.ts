@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import type { Found } from './found.ts'
 import { inspectCommand, nodeFolders, probeCommand } from './place.ts'
 import { type Check, check } from './rule.ts'
@@ -28,7 +29,10 @@ export function unknownError(found: Found): Check[] {
     ...(found.endpoints.length > 0
       ? [check(inspectCommand(found), 'the chain that the server sends, with every problem of it')]
       : []),
-    check(`kcert inspect ${nodeFolders}`, 'on a node: everything there that has expired or does not fit'),
+    check(
+      commandLine`kcert inspect ${nodeFolders}`,
+      'on a node: everything there that has expired or does not fit',
+    ),
     check(
       'kcert explain-error --help',
       'what kcert knows; the log of the other side often says more than the side that was refused: journalctl -u kubelet, kubectl logs -n kube-system',

@@ -53,6 +53,7 @@ test.each([
 test('leaves out what has no words, with the space before it', () => {
   expect(commandLine`kcert inspect ${[]} ${undefined} -o tree`).toBe('kcert inspect -o tree')
   expect(commandLine`kcert csr list ${undefined}`).toBe('kcert csr list')
+  expect(commandLine`on the node: ${embed(commandLine``)}kubeadm init`).toBe('on the node: kubeadm init')
 })
 
 test('takes built command lines, fixed words and whole argument vectors as they are', () => {

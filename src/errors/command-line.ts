@@ -25,7 +25,9 @@ export function commandLine(texts: TemplateStringsArray, ...values: readonly Val
   let line = texts[0]!
   for (const [index, value] of values.entries()) {
     const part = partOf(value, line)
-    line = (part === '' ? line.replace(/ $/, '') : line + part) + texts[index + 1]!
+    const after = texts[index + 1]!
+    const isGone = part === '' && /^(?![^ ;,:)])/.test(after)
+    line = (isGone ? line.replace(/ $/, '') : line + part) + after
   }
   return line as CommandLine
 }

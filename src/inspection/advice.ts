@@ -1,3 +1,4 @@
+import { commandLine, embed } from '../errors/command-line.ts'
 import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.ts'
 import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
@@ -72,7 +73,7 @@ export function kubeadmAdvice(
   // `kubeadm certs renew` knows no kubelet.conf, and takes subject, names and usages of all others from the old certificate.
   if (urgency === 'misissued' || row.name === 'kubelet.conf')
     return `${anewAdvice(row)}; then ${afterwards(row)}`
-  return `kubeadm certs renew ${row.name}, then ${afterwards(row)}`
+  return [commandLine`kubeadm certs renew ${row.name}`, `then ${afterwards(row)}`].join(', ')
 }
 
 function afterwards(row: KubeadmLeaf | KubeadmKubeconfig): string {
@@ -85,12 +86,12 @@ function afterwards(row: KubeadmLeaf | KubeadmKubeconfig): string {
  * (by default all of them) is moved aside first: nothing is deleted before its replacement exists.
  */
 export function anewAdvice(row: KubeadmLeaf | KubeadmKubeconfig, present = filesOf(row)): string {
-  const phase = row.kind === 'leaf' ? `certs ${row.name}` : `kubeconfig ${row.name.replace(/\.conf$/, '')}`
+  const phase = row.kind === 'leaf' ? ['certs', row.name] : ['kubeconfig', row.name.replace(/\.conf$/, '')]
   const aside =
     present.length === 0
-      ? ''
-      : `old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv ${present.join(' ')} "$old"; `
-  return `on the node itself: ${aside}kubeadm init phase ${phase} (with --config FILE where the cluster was created with one)`
+      ? commandLine``
+      : commandLine`old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv ${present} "$old"; `
+  return commandLine`on the node itself: ${embed(aside)}kubeadm init phase ${phase} (with --config FILE where the cluster was created with one)`
 }
 
 /** The files of a row, where kubeadm puts them. */
@@ -108,7 +109,7 @@ function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): s
   }
   if (urgency !== 'expiring') {
     const node = plainNodeName(certificate.subject.commonName)
-    return `on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf; put it in /etc/kubernetes on the node, move /var/lib/kubelet/pki/kubelet-client-* to another folder, restart the kubelet`
+    return commandLine`on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf; put it in /etc/kubernetes on the node, move /var/lib/kubelet/pki/kubelet-client-* to another folder, restart the kubelet`
   }
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
   return `the kubelet asks for its successor between ${timeText(earliest)} and ${timeText(latest)}; when that is over, on the node: journalctl -u kubelet | grep -i certificate, and: kubectl get csr`
@@ -136,7 +137,7 @@ function caAdvice({ group }: CertificateEntry, urgency: Urgency): string {
 function userAdvice(entry: CertificateEntry): string {
   const row = kubeadmKubeconfigOf(entry)
   if (row !== undefined) {
-    return `on a control-plane node: kubeadm certs renew ${row}, then take the new /etc/kubernetes/${row} from there`
+    return commandLine`on a control-plane node: kubeadm certs renew ${row}, then take the new /etc/kubernetes/${row} from there`
   }
   return 'request a new client certificate for this user (signer kubernetes.io/kube-apiserver-client) and put it into the kubeconfig'
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import {
   type Credential,
   isKubeconfig,
@@ -157,7 +158,7 @@ class KubeconfigCollector {
       const what = isKeyField ? 'private key' : 'certificate'
       this.collection.addProblem({ source: this.origin.source, entry }, 'KUBECONFIG_FIELD_MALFORMED', {
         message: `${field} holds no ${what} in PEM`,
-        next: `put a ${what} in PEM there: clients fail with this one`,
+        next: commandLine`put a ${what} in PEM there: clients fail with this one`,
       })
     }
     return group

@@ -1,3 +1,4 @@
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { decodeBase64 } from '../kubeconfig/base64.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { CertificateRequest } from '../x509/request.ts'
@@ -244,7 +245,7 @@ class ManifestReader {
     const words = [kind.toLowerCase(), name, ...(namespace === undefined ? [] : ['-n', namespace])]
     // Names of a manifest are whatever its author wrote, and this may be pasted.
     return words.every((word) => /^[a-z0-9][a-z0-9.:-]*$|^-n$/.test(word))
-      ? `fetch the object anew: kubectl get ${words.join(' ')} -o yaml`
+      ? commandLine`fetch the object anew: kubectl get ${argumentVector(words)} -o yaml`
       : 'fetch the object anew with kubectl get -o yaml'
   }
 

@@ -33,7 +33,7 @@ export function parseSelectors(text: string): Selector[] {
     const found = selectors.find((selector) => selector === word.trim())
     if (found !== undefined) return found
     throw new KcertError('KCERT_USAGE', `--only ${JSON.stringify(word.trim())} is not known`, {
-      next: `take any of ${selectors.join(', ')}`,
+      next: ['take any of', selectors.join(', ')].join(' '),
     })
   })
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 /** How little time left is too little. Where several limits are given, the least counts. */
@@ -56,7 +57,7 @@ export function parseThresholds(warn: string, crit: string): Thresholds {
   if (shared.length > 0 && shared.every((unit) => parsed.warn[unit]! < parsed.crit[unit]!)) {
     throw new KcertError('KCERT_USAGE', `--warn ${warn} comes later than --crit ${crit}`, {
       why: 'what has so little left is critical already, so nothing would ever be a warning',
-      next: `--warn ${crit} --crit ${warn}`,
+      next: commandLine`--warn ${crit} --crit ${warn}`,
     })
   }
   return parsed

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { MissingFile, TreePlace } from '../pki/kubeadm-tree.ts'
 import { anewAdvice } from './advice.ts'
@@ -27,7 +28,7 @@ export function unreadableProblem(
       message: detail.includes('circle')
         ? detail
         : `leads to ${file?.linkTarget ?? 'a file'}, which is not there`,
-      next: `point it at the newest dated file of ${folder} (ln -sfn), or move all of that role to another folder and restart the kubelet, which then asks for a new certificate`,
+      next: commandLine`point it at the newest dated file of ${folder} (ln -sfn), or move all of that role to another folder and restart the kubelet, which then asks for a new certificate`,
       severity: isInPlace ? 'critical' : 'warning',
     })
   }
@@ -86,7 +87,7 @@ function missingAdvice({ row, part }: MissingFile, isThere: boolean): string {
     case 'service-account-key':
       if (part === 'public-key') {
         const path = `${kubeadmFolders.pki}/${row.file}`
-        return `on the node itself: openssl pkey -in ${path}.key -pubout -out ${path}.pub`
+        return commandLine`on the node itself: openssl pkey -in ${path}.key -pubout -out ${path}.pub`
       }
       return 'copy it from another control-plane node or a backup: a new pair makes every service account token invalid'
     case 'kubeconfig':

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import {
   currentCertificate,
@@ -226,6 +227,6 @@ function showsHealth(error: unknown): boolean {
 function givenUp(name: string | undefined): KcertError {
   return new KcertError('KCERT_CSR_WAIT_OVER', `the request ${name ?? ''} is no longer waited for`, {
     why: 'there was no certificate within 15 min, or another is wished for now',
-    ...(name === undefined ? {} : { next: `kcert csr explain ${name}` }),
+    ...(name === undefined ? {} : { next: commandLine`kcert csr explain ${name}` }),
   })
 }

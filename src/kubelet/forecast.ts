@@ -1,4 +1,4 @@
-import { shellWord } from '../errors/shell-word.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { formatDuration, parseDuration } from '../pki/duration.ts'
 import { kubeletRotationWindow, type Stranger, strangerText } from '../pki/kubelet.ts'
@@ -146,7 +146,7 @@ function strangerFinding(
     node: name,
     isProblem: false,
     detail: `${strangerText(stranger, place)}: ${conclusion}`,
-    next: `kcert kubelet doctor on ${name}: is the certificate that its kubelet has the one that kcert inspect ${shellWord(place)} shows?`,
+    next: commandLine`kcert kubelet doctor on ${name}: is the certificate that its kubelet has the one that kcert inspect ${place} shows?`,
   }
 }
 
@@ -294,7 +294,9 @@ function nodeFindings(node: ForecastNode, now: Date, stranger: Answered | undefi
       isProblem: ageMs > waitingLongMs,
       detail: `its request ${request.name} for a ${request.usage} certificate ${request.state === 'pending' ? 'waits for its approval' : 'is approved, and not signed yet'}`,
       next:
-        request.state === 'pending' ? `kcert csr check ${request.name}` : `kcert csr explain ${request.name}`,
+        request.state === 'pending'
+          ? commandLine`kcert csr check ${request.name}`
+          : commandLine`kcert csr explain ${request.name}`,
     })
   }
   return found
@@ -321,10 +323,10 @@ function lateFindings(
         : `its ${usage} certificate should have been renewed by ${renewal?.latest}, and ends at ${notAfter}`,
       next:
         request !== undefined
-          ? `kcert csr explain ${request.name}`
+          ? commandLine`kcert csr explain ${request.name}`
           : isExpired && usage === 'client'
-            ? `journalctl -u kubelet on ${node}; kcert kubelet doctor there`
-            : `journalctl -u kubelet on ${node}: the manager says why it got no certificate`,
+            ? commandLine`journalctl -u kubelet on ${node}; kcert kubelet doctor there`
+            : commandLine`journalctl -u kubelet on ${node}: the manager says why it got no certificate`,
     },
   ]
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Pair, pairText, readPair } from './pair.ts'
 
@@ -161,6 +162,6 @@ function textOf(bytes: Uint8Array): string {
 function notALink(path: string): KcertError {
   return new KcertError('KCERT_PAIR_STORE', `${path} is not a symbolic link`, {
     why: 'the kubelet, too, refuses to renew into such a folder: a new pair is put in its place by a link',
-    next: `move it away, or make it a link to the pair that counts: kcert inspect ${path}`,
+    next: commandLine`move it away, or make it a link to the pair that counts: kcert inspect ${path}`,
   })
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, type PrivateKeyInfo, readPrivateKey } from '../x509/keys.ts'
@@ -68,7 +69,7 @@ function readKey(block: PemBlock, place: string): PrivateKeyInfo {
 function unfit(place: string, why: string, cause?: unknown): KcertError {
   return new KcertError('KCERT_PAIR_UNFIT', `${place} is no pair of certificate and key`, {
     why,
-    next: `kcert inspect ${place}`,
+    next: commandLine`kcert inspect ${place}`,
     ...(cause === undefined ? {} : { cause }),
   })
 }

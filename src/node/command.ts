@@ -1,3 +1,4 @@
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { explainSudo } from './sudo.ts'
 import { type Become, shellVector, type Transport, type TransportEnd } from './transport.ts'
@@ -7,7 +8,7 @@ import { type Become, shellVector, type Transport, type TransportEnd } from './t
  * `kubectl debug node/cp1 -qi --image=busybox -- chroot /host`. It must pass its input on, and must not make a terminal.
  */
 export function commandTransport(argv: readonly string[], become?: Become): Transport {
-  const title = argv.join(' ')
+  const title = commandLine`${argumentVector(argv)}`
   return {
     title,
     start: (script) => [...argv, ...shellVector(script, become)],

@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeCall } from '../pki/node-access.ts'
 import { killGroup } from '../system/process-group.ts'
@@ -115,7 +116,7 @@ export class Session {
         `node "${this.node}" sent an answer that cannot be read`,
         {
           why: `${error.message}; something else writes to the same output`,
-          next: `look at what the login of that node starts in the background: ${this.transport.title}`,
+          next: commandLine`look at what the login of that node starts in the background: ${embed(this.transport.title)}`,
         },
       )
     }
@@ -191,7 +192,7 @@ export class Session {
       stderr === '' ? (cause?.message ?? `it ended with status ${status ?? 'none'}`) : lastLines(stderr)
     return new KcertError('KCERT_NODE_UNREACHABLE', `the connection to node "${this.node}" has ended`, {
       why: words,
-      next: `try it by hand: ${this.transport.title}`,
+      next: commandLine`try it by hand: ${embed(this.transport.title)}`,
       ...(cause && { cause }),
     })
   }
@@ -203,7 +204,7 @@ export class Session {
       `node "${this.node}" did not answer within ${timeoutMs / 1000} s`,
       {
         why: stderr === '' ? 'what was asked of it was ended' : lastLines(stderr),
-        next: `look at it by hand: ${this.transport.title}`,
+        next: commandLine`look at it by hand: ${embed(this.transport.title)}`,
       },
     )
   }

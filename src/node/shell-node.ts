@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type {
   ClockReading,
@@ -200,7 +201,7 @@ class ShellNode implements NodeAccess {
     const { status, stdout, stderr } = await this.run(['df', '-Pk', checkedPath(path)], call)
     // "/dev/sda1  41152736 8123456 31155000  21% /", in KiB; a long device name is never on a line of its own with -P.
     const numbers = /\s(\d+)\s+\d+\s+(\d+)\s+\d+%\s/.exec(Buffer.from(stdout).toString())
-    if (status !== 0 || numbers === null) throw this.failed('df', stderr)
+    if (status !== 0 || numbers === null) throw this.failed(commandLine`df`, stderr)
     return { path, totalBytes: Number(numbers[1]) * 1024, availableBytes: Number(numbers[2]) * 1024 }
   }
 
@@ -258,13 +259,13 @@ class ShellNode implements NodeAccess {
   private async systemctl(args: readonly string[], call: NodeCall): Promise<string> {
     const { status, stdout, stderr } = await this.run(['systemctl', ...args], call)
     if (status === 0) return Buffer.from(stdout).toString()
-    throw this.failed(`systemctl ${args.join(' ')}`, stderr)
+    throw this.failed(commandLine`systemctl ${argumentVector(args)}`, stderr)
   }
 
-  private failed(what: string, stderr: string): KcertError {
+  private failed(what: CommandLine, stderr: string): KcertError {
     return new KcertError('KCERT_NODE_COMMAND_FAILED', `${what} failed on node "${this.name}"`, {
       why: stderr === '' ? 'it said nothing' : lastLines(stderr),
-      next: `on the node: ${what}`,
+      next: commandLine`on the node: ${embed(what)}`,
     })
   }
 }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { shellWord } from './protocol.ts'
 import { lastLines } from './session.ts'
@@ -63,7 +64,7 @@ function sshTransport(target: SshTarget, socket: string, onClose: () => void): T
     ...(target.port === undefined ? [] : ['-p', `${target.port}`]),
     ...(target.identityFile === undefined ? [] : ['-i', target.identityFile]),
   ]
-  const title = ['ssh', ...destination, target.host].join(' ')
+  const title = commandLine`ssh ${argumentVector([...destination, target.host])}`
   // A host that begins with a dash would be an option.
   const host = ['--', target.host]
   const multiplexed = socket.length <= longestSocketPath
@@ -108,7 +109,7 @@ function quietly(argv: readonly string[]): Promise<void> {
 
 interface SshFailure {
   readonly words: RegExp
-  readonly tell: (host: string, title: string) => KcertError
+  readonly tell: (host: string, title: CommandLine) => KcertError
 }
 
 // OpenSSH's own words; its messages are not translated.
@@ -118,7 +119,7 @@ const failures: readonly SshFailure[] = [
     tell: (host, title) =>
       new KcertError('KCERT_NODE_UNTRUSTED', `the host key of ${host} is not the one that is known`, {
         why: 'the machine was installed anew, or something answers in its place; nothing was sent to it',
-        next: `compare the key with the machine's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then: ssh-keygen -R ${host} && ${title}`,
+        next: commandLine`compare the key with the machine's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then: ssh-keygen -R ${host} && ${embed(title)}`,
       }),
   },
   {
@@ -126,7 +127,7 @@ const failures: readonly SshFailure[] = [
     tell: (host, title) =>
       new KcertError('KCERT_NODE_UNTRUSTED', `the host key of ${host} is not known`, {
         why: 'it is in no known_hosts file, and kcert accepts none unseen',
-        next: `connect once by hand and compare the key: ${title}`,
+        next: commandLine`connect once by hand and compare the key: ${embed(title)}`,
       }),
   },
   {
@@ -134,14 +135,14 @@ const failures: readonly SshFailure[] = [
     tell: (host, title) =>
       new KcertError('KCERT_NODE_REFUSED', `${host} refuses the login`, {
         why: 'none of the keys that ssh offers is accepted, and kcert types no password',
-        next: `see which keys are offered: ${title} -v true`,
+        next: commandLine`see which keys are offered: ${embed(title)} -v true`,
       }),
   },
 ]
 
 function explainSsh(
   host: string,
-  title: string,
+  title: CommandLine,
   { stderr, cause, status }: TransportEnd,
 ): KcertError | undefined {
   if ((cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') {
@@ -157,6 +158,6 @@ function explainSsh(
   if (status !== 255 || stderr === '') return undefined
   return new KcertError('KCERT_NODE_UNREACHABLE', `${host} cannot be reached by ssh`, {
     why: lastLines(stderr),
-    next: `try it by hand: ${title} true`,
+    next: commandLine`try it by hand: ${embed(title)} true`,
   })
 }

@@ -1,3 +1,4 @@
+import type { CommandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { TransportEnd } from './transport.ts'
 
@@ -5,7 +6,7 @@ const refusals =
   /^sudo: .*(?:password is required|not in the sudoers|not allowed|must have a tty|may not run)/m
 
 /** Returns what a refusal by sudo means, or undefined when it is none. */
-export function explainSudo(title: string, { stderr }: TransportEnd): KcertError | undefined {
+export function explainSudo(title: CommandLine, { stderr }: TransportEnd): KcertError | undefined {
   const refusal = refusals.exec(stderr)?.[0] ?? /^.* is not in the sudoers file.*$/m.exec(stderr)?.[0]
   if (refusal === undefined) {
     if (!/\bsudo: (?:command )?not found|"?sudo"?: executable file not found/.test(stderr)) return undefined

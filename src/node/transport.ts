@@ -1,9 +1,10 @@
+import type { CommandLine } from '../errors/command-line.ts'
 import type { KcertError } from '../errors/kcert-error.ts'
 
 /** How a shell on a node is started. */
 export interface Transport {
   /** As messages show it: "ssh cp1", "docker exec -i cp1". */
-  readonly title: string
+  readonly title: CommandLine
   /** The argument vector, on this machine, of a process whose input and output are those of the shell script on the node. */
   start(script: string): readonly string[]
   /** Returns what it means that the process ended before the shell answered. */

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 /** Returns what a `fail` record of the script means for the one who asked for the change. */
@@ -28,7 +29,7 @@ export function writeFailure(node: string, path: string, step: string, said: str
     `${where} could not be changed; what was there is untouched`,
     {
       why: reasons[step] ?? (said === '' ? step : said),
-      next: `look at the folder and its space on the node: ls -ld ${folderOf(path)}; df ${folderOf(path)}`,
+      next: commandLine`look at the folder and its space on the node: ls -ld ${folderOf(path)}; df ${folderOf(path)}`,
     },
   )
 }

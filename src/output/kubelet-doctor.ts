@@ -41,7 +41,10 @@ function nodeSections(report: NodeReport, view: View): string[][] {
           [severity, `${id}: ${what}`, paint.severity[severity]],
           ['at', path],
           ['why', why],
-          ['next', fixable && severity !== 'info' ? `kcert kubelet doctor --fix, or: ${next}` : next],
+          [
+            'next',
+            fixable && severity !== 'info' ? ['kcert kubelet doctor --fix, or:', next].join(' ') : next,
+          ],
         ],
         view,
       ),

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { editYaml, type YamlEdit, type YamlPath } from '../kubeconfig/edit-yaml.ts'
@@ -173,6 +174,6 @@ function runsNot(program: string, containers: readonly PodContainer[]): KcertErr
   const found = containers.map((container) => container.program || container.image).join(', ')
   return new KcertError('KCERT_EDIT_REFUSED', `no container of the static pod runs ${program} itself`, {
     why: `it runs: ${found === '' ? 'nothing' : found}; flags behind a shell or an entrypoint cannot be told`,
-    next: `give the container the command: ["${program}", …]`,
+    next: commandLine`give the container the command: ["${program}", …]`,
   })
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type FlagChanges, programOf, wordEdits } from './component-flags.ts'
 import { type PlacedWord, quotedWord, systemdWord, systemdWords } from './systemd-words.ts'
@@ -81,7 +82,7 @@ export function editUnit(text: string, program: string, flags: FlagChanges): str
   if (directive === undefined) {
     throw new KcertError('KCERT_EDIT_REFUSED', `the unit file does not start ${program}`, {
       why: 'none of its ExecStart= lines has that program for its first word',
-      next: `systemctl cat ${program}`,
+      next: commandLine`systemctl cat ${program}`,
     })
   }
   return editWords(text, systemdWords(text, directive.start, directive.end), flags, systemdWord)
@@ -123,7 +124,7 @@ export function editEnvironment(text: string, name: string, flags: FlagChanges):
         variable === undefined
           ? 'there is no such variable'
           : 'its value is written with escapes or over several lines',
-      next: `write it as ${name}="--flag=value …" on one line`,
+      next: commandLine`write it as ${name}="--flag=value …" on one line`,
     })
   }
   const from = variable.start + quote.length

@@ -1,5 +1,6 @@
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { commandLine } from '../errors/command-line.ts'
 import { questionFor } from '../probe/client-verdict.ts'
 import type { Seen, Target, Unseen } from '../probe/target.ts'
 import { handshake, type TlsVersion } from '../tls/handshake.ts'
@@ -59,7 +60,7 @@ function nextStep(
     return 'its serving certificate is not issued yet: kcert csr list'
   if (version !== undefined && code.endsWith('PROTOCOL_VERSION'))
     return 'it speaks other versions of TLS: leave out --tls'
-  if (from !== undefined) return `on ${from}: ss -ltnp | grep :${port}`
+  if (from !== undefined) return commandLine`on ${from}: ss -ltnp | grep :${port}`
   return kind === 'webhook' || kind === 'aggregated-api' || kind === 'conversion-webhook'
     ? `pods are reached from nodes: kcert probe --webhooks -i kcert.yaml dials from one`
     : nextAfter(error, { host, port })

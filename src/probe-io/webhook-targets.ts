@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ObjectsApi } from '../cluster/objects.ts'
+import { commandLine } from '../errors/command-line.ts'
 import type { Anchor, EndpointKind } from '../probe/target.ts'
 import type { CaBundlePicture } from '../rotation/picture.ts'
 import { Certificates } from '../rotation-io/certificates.ts'
@@ -74,7 +75,7 @@ function nowhere(common: Common, server: string): ProbeTarget {
       next:
         name === ''
           ? 'look at the URL'
-          : `kubectl get endpointslices -n ${namespace} -l kubernetes.io/service-name=${name}`,
+          : commandLine`kubectl get endpointslices -n ${namespace} -l kubernetes.io/service-name=${name}`,
     },
   }
 }

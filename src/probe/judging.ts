@@ -1,5 +1,5 @@
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
-import { shellWord } from '../errors/shell-word.ts'
 import { timeText } from '../inspection/spans.ts'
 import { strangerOf, strangerText } from '../pki/kubelet.ts'
 import type { LocatedCertificate } from '../verification/input.ts'
@@ -211,7 +211,7 @@ function trustProblems(verdicts: readonly AnchorVerdict[], isInTime: boolean): P
       {
         code: 'NOT_TRUSTED',
         message: `by ${by} (${source}): ${reason ?? code}`,
-        next: `which CA signed it, and which are trusted: kcert inspect ${shellWord(sourceFile(source))}`,
+        next: commandLine`which CA signed it, and which are trusted: kcert inspect ${sourceFile(source)}`,
       },
     ]
   })
@@ -228,7 +228,7 @@ function nameProblems(target: Target, names: EndpointReport['names']): ProbeProb
     {
       code: 'NAME_NOT_COVERED',
       message: `it is not valid for ${missing.join(', ')}`,
-      next: `issue it again with ${missing.length === 1 ? 'that name' : 'these names'}; what it has: kcert probe ${shellWord(addressOf(target))} -o json`,
+      next: commandLine`issue it again with ${fixed(missing.length === 1 ? 'that name' : 'these names')}; what it has: kcert probe ${addressOf(target)} -o json`,
     },
   ]
 }
@@ -306,6 +306,6 @@ function refusedProblem(detail: string | undefined, { client }: Target): ProbePr
   return {
     code: 'CLIENT_REFUSED',
     message: `it refuses the client certificate ${client?.subject ?? ''} of ${client?.source ?? ''}: ${detail ?? ''}`,
-    next: `is it of a CA that the server takes, and in date? kcert inspect ${shellWord(sourceFile(client?.source ?? ''))}`,
+    next: commandLine`is it of a CA that the server takes, and in date? kcert inspect ${sourceFile(client?.source ?? '')}`,
   }
 }

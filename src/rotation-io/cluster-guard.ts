@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ApiObject } from '../cluster/api-client.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isOfFinished, readJournal } from '../rotation/journal.ts'
 import type { Clock } from '../system/clock.ts'
@@ -244,6 +245,6 @@ function unconfirmed(): KcertError {
 function held(holder: string): KcertError {
   return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
     why: `the Lease ${namespace}/${name} is held by ${holder} and renewed`,
-    next: `wait for it; if it is gone, its Lease runs out after ${durationSeconds} s: kubectl -n ${namespace} get lease ${name}`,
+    next: commandLine`wait for it; if it is gone, its Lease runs out after ${durationSeconds} s: kubectl -n ${namespace} get lease ${name}`,
   })
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ApiObject } from '../cluster/api-client.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, FileContent, NodeAccess, Sha256 } from '../pki/node-access.ts'
 import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/material.ts'
@@ -104,7 +105,7 @@ export class Copies {
       `${copyPath(digest)} on node "${node}" is not there as it was`,
       {
         why: 'somebody removed or changed it',
-        next: `look at ${copiesFolder} on ${node}; without it this change cannot be taken back by kcert`,
+        next: commandLine`look at ${copiesFolder} on ${node}; without it this change cannot be taken back by kcert`,
       },
     )
   }
@@ -212,6 +213,6 @@ function isSame(a: ObjectReference, b: ObjectReference): boolean {
 function damaged(node: string): KcertError {
   return new KcertError('KCERT_BACKUP_DAMAGED', `${copiesIndex} on node "${node}" is no index of copies`, {
     why: 'it was changed or made by something else, so nobody can tell what the copies beside it were',
-    next: `move the folder away, after a look at it: ls -lR ${copiesFolder}`,
+    next: commandLine`move the folder away, after a look at it: ls -lR ${copiesFolder}`,
   })
 }

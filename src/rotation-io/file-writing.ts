@@ -1,4 +1,5 @@
 import { reissueLeaf } from '../ca/successor.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
@@ -347,7 +348,7 @@ async function inDriftWords(action: WriteFile, act: () => Promise<unknown>): Pro
 function drift({ node, path, phase }: WriteFile, cause?: unknown): KcertError {
   return new KcertError('KCERT_ROTATION_DRIFT', `${node}:${path} is not what it was when the plan was made`, {
     why: 'somebody else changed it meanwhile',
-    next: `look at it, and run the same command again: kcert rotate-ca --phase ${phase}`,
+    next: commandLine`look at it, and run the same command again: kcert rotate-ca --phase ${phase}`,
     cause,
   })
 }

@@ -138,7 +138,7 @@ export class KubeletRequests {
         judge,
         conditionFor: ({ verdict }) => ({
           reason: 'KcertRotation',
-          message: `approved by kcert rotate-ca by its policy ${verdict.policy ?? ''}`,
+          message: ['approved by kcert rotate-ca by its policy', verdict.policy].join(' '),
         }),
       },
     )

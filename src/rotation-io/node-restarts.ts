@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
 import { editStaticPod, readStaticPod, type StaticPod } from '../pki/static-pod.ts'
@@ -71,7 +72,7 @@ export async function awaitKubelet(site: Site, name: string): Promise<void> {
     if (now - begun > kubeletDeadlineMs) {
       throw new KcertError('KCERT_ROTATION_GATE', `the kubelet of ${name} does not stay`, {
         why: running === undefined ? 'no process of it is seen' : 'it ends again and again',
-        next: `kcert kubelet doctor; on ${name}: journalctl -u kubelet; then run the same command again`,
+        next: commandLine`kcert kubelet doctor; on ${name}: journalctl -u kubelet; then run the same command again`,
       })
     }
     await sleep(pollMs)

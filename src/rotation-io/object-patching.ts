@@ -1,6 +1,7 @@
 import type { ApiObject } from '../cluster/api-client.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
@@ -194,7 +195,7 @@ function drift({ object, phase }: PatchObject, cause?: unknown): KcertError {
     `${keyOf(object)} is not what it was when the plan was made`,
     {
       why: 'somebody else changed it meanwhile',
-      next: `run the same command again: kcert rotate-ca --phase ${phase}`,
+      next: commandLine`run the same command again: kcert rotate-ca --phase ${phase}`,
       cause,
     },
   )

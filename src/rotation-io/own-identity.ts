@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { CaName } from '../rotation/target.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -147,7 +148,7 @@ export class OwnIdentity {
     } catch (error) {
       throw new KcertError('KCERT_UNREACHABLE', `the API server of node ${node}`, {
         why: (error as Error).message,
-        next: `look at it on ${node}: crictl ps --name kube-apiserver`,
+        next: commandLine`look at it on ${node}: crictl ps --name kube-apiserver`,
         cause: error,
       })
     }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeafUser } from '../ca/renewal.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { Backup } from './backups.ts'
@@ -149,7 +150,7 @@ async function until(
     if (site.clock().getTime() - begun > deadlineMs) {
       throw new KcertError('KCERT_ROTATION_GATE', `not within ${deadlineMs / 1000} s: ${what}`, {
         why: 'its certificates are renewed; what it lacks is in its log',
-        next: `on ${node}: crictl ps -a --name ${program}; crictl logs …; then run the same command again`,
+        next: commandLine`on ${node}: crictl ps -a --name ${program}; crictl logs …; then run the same command again`,
       })
     }
     await sleep(pollMs)

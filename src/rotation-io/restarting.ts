@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ObjectsApi } from '../cluster/objects.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
@@ -107,7 +108,7 @@ export class Restarting {
         `nothing says how ${program} is restarted on node ${node.name}`,
         {
           why: `there is no unit ${named}`,
-          next: `name its unit or a command in kcert.yaml: restart: { ${program}: [...] }`,
+          next: commandLine`name its unit or a command in kcert.yaml: restart: { ${program}: [...] }`,
         },
       )
     }
@@ -166,7 +167,7 @@ export class Restarting {
           `${name}/${program} runs, and is not trusted or does not trust`,
           {
             why: heard ?? '',
-            next: `look at its log on ${name} (process ${running.pid}), and run the same command again`,
+            next: commandLine`look at its log on ${name} (process ${running.pid}), and run the same command again`,
           },
         )
       }
@@ -225,6 +226,6 @@ async function complaints(node: NodeAccess, program: string): Promise<{ count: s
 function late(id: string, node: string, program: string, isRunning: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${deadlineMs / 1000} s`, {
     why: isRunning ? 'its process runs and is not healthy' : 'no process of it was seen on its node',
-    next: `look at it on ${node}: crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet; then run the same command again`,
+    next: commandLine`look at it on ${node}: crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet; then run the same command again`,
   })
 }

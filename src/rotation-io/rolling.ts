@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiObject } from '../cluster/api-client.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { RollWorkload } from '../rotation/action.ts'
 import { rotationAnnotation } from '../rotation/restart.ts'
@@ -35,7 +36,7 @@ export class Rolling {
     if (spec.paused) {
       throw new KcertError('KCERT_ROTATION_GATE', `${workload} is paused`, {
         why: 'its controller replaces no pod',
-        next: `kubectl rollout resume it, and run the same command again: kcert rotate-ca --phase ${phase}`,
+        next: commandLine`kubectl rollout resume it, and run the same command again: kcert rotate-ca --phase ${phase}`,
       })
     }
     if (spec.template?.metadata?.annotations?.[rotationAnnotation] === annotation) return
@@ -80,7 +81,7 @@ export class Rolling {
         if (this.now() - begun > evictionPatienceMs) {
           throw new KcertError('KCERT_ROTATION_GATE', `pod ${namespace}/${name} cannot be evicted`, {
             why: error.why ?? error.message,
-            next: `kubectl -n ${namespace} get poddisruptionbudgets`,
+            next: commandLine`kubectl -n ${namespace} get poddisruptionbudgets`,
             cause: error,
           })
         }

@@ -1,3 +1,4 @@
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Access, Inventory } from './inventory.ts'
 import type { Refusal } from './phase.ts'
@@ -80,9 +81,9 @@ export function accessText(access: Access | undefined): string {
     case 'local':
       return 'this machine'
     case 'ssh':
-      return `ssh ${access.user === undefined ? '' : `${access.user}@`}${access.host}`
+      return commandLine`ssh ${access.user === undefined ? access.host : `${access.user}@${access.host}`}`
     case 'command':
-      return access.argv.join(' ')
+      return commandLine`${argumentVector(access.argv)}`
   }
 }
 
@@ -100,7 +101,7 @@ export function untriedVersions({ nodes }: Seen<'nodes'>): readonly Refusal[] {
     {
       what: `Kubernetes ${versions.join(', ')} was not tried: ${untried.map(({ name }) => name).join(', ')}`,
       why: 'what reloads its files by itself differs from release to release',
-      next: `upgrade to 1.${triedMinors.at(-1)}, or rehearse on a copy of the cluster first`,
+      next: commandLine`upgrade to 1.${triedMinors.at(-1)}, or rehearse on a copy of the cluster first`,
     },
   ]
 }

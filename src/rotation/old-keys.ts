@@ -1,5 +1,5 @@
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { shellWord } from '../errors/shell-word.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
 import { folderOn, keyBeside } from './material.ts'
@@ -66,7 +66,7 @@ export interface KeyArchive {
 const ownFolder = '/var/lib/kcert'
 
 /** Returns the old CAs of the rotation that the journal is of. Throws KCERT_ROTATION_REFUSED before it came to its end. */
-export function oldCasOf(history: readonly JournalEntry[], command: string): readonly OldCa[] {
+export function oldCasOf(history: readonly JournalEntry[], command: CommandLine): readonly OldCa[] {
   const changes = changesIn(history)
   if (!isOfFinished(history) || changes.length === 0) throw notFinished(history, command)
   for (const { ca, oldCa, newCa } of changes) if (oldCa.spki === newCa.spki) throw sameKey(ca)
@@ -148,7 +148,11 @@ export function whyEncrypted(path: string, olds: readonly OldCa[]) {
   const spkis = olds.map(({ spki }) => spki).join(' or ')
   return {
     why: "it is encrypted: whether it is an old CA's key nobody can tell without its password, so it is left as it is",
-    next: `on that node: openssl pkey -in ${shellWord(path)} -pubout -outform DER | sha256sum; if that is ${spkis}, keep it elsewhere or destroy it there: shred -u ${shellWord(path)}`,
+    next: [
+      commandLine`on that node: openssl pkey -in ${path} -pubout -outform DER | sha256sum`,
+      `if that is ${spkis}, keep it elsewhere`,
+      commandLine`or destroy it there: shred -u ${path}`,
+    ].join('; '),
   }
 }
 
@@ -158,7 +162,7 @@ export function archiveNames({ ca, spki }: OldCa): { readonly key: string; reado
   return { key: `${name}.key`, certificate: `${name}.crt` }
 }
 
-function notFinished(history: readonly JournalEntry[], command: string): KcertError {
+function notFinished(history: readonly JournalEntry[], command: CommandLine): KcertError {
   if (history.length === 0) {
     return new KcertError('KCERT_ROTATION_REFUSED', 'there is no journal of a rotation that is over', {
       why: 'which key is the old one is in the journal, and neither here nor in the cluster is there one',
@@ -167,7 +171,7 @@ function notFinished(history: readonly JournalEntry[], command: string): KcertEr
   }
   return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation has not come to its end', {
     why: 'every way back needs the key of the old CA, until phase 12 holds',
-    next: `see where it stands: ${command}`,
+    next: commandLine`see where it stands: ${embed(command)}`,
   })
 }
 

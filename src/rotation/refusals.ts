@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
 import { caFileOf, folderBeside, keyBeside } from './material.ts'
 import type { Phase, Refusal } from './phase.ts'
@@ -42,7 +43,10 @@ function unservedLayouts({ nodes }: Seen<'nodes'>): readonly Refusal[] {
   return layouts.map((layout) => ({
     what: `a cluster of ${layout} is not served: ${unserved.map(({ name }) => name).join(', ')}`,
     why: 'its CAs are made and rotated by what runs it',
-    next: layout === 'managed' ? "use the provider's own rotation" : `use ${layout}'s own rotation command`,
+    next:
+      layout === 'managed'
+        ? "use the provider's own rotation"
+        : commandLine`use ${layout}'s own rotation command`,
   }))
 }
 
@@ -133,7 +137,7 @@ function unlikeNames({ changes }: Target): readonly Refusal[] {
     .map(({ ca, newCa }) => ({
       what: `the new ${ca} CA has the name of the old one: ${newCa.subject}`,
       why: 'without subject key identifiers in both, OpenSSL takes the wrong one of the two, in any order of the bundle',
-      next: `give the new CA another name, e.g. ${newCa.subject}-2`,
+      next: commandLine`give the new CA another name, e.g. ${`${newCa.subject}-2`}`,
     }))
 }
 

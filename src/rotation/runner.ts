@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Action, type Condition, evidenceKey, type Step, type WaitUntil } from './action.ts'
 import { missingFor, sectionsOf } from './conditions.ts'
@@ -331,7 +332,7 @@ export class Rotation {
     if (ok) return
     throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, {
       why: detail,
-      next: `mend it and run the same command again: kcert rotate-ca --phase ${action.phase}`,
+      next: commandLine`mend it and run the same command again: kcert rotate-ca --phase ${action.phase}`,
     })
   }
 
@@ -374,7 +375,7 @@ function unclosed(phase: Phase, open: readonly Gap[]): KcertError {
     `phase ${phase.number} does not hold yet: ${named.join('; ')}${more}`,
     {
       why: 'everything planned was done, and this stays open',
-      next: `kcert rotate-ca --phase ${phase.number}`,
+      next: commandLine`kcert rotate-ca --phase ${phase.number}`,
     },
   )
 }

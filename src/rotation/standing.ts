@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import type { Gap, Phase, Refusal } from './phase.ts'
 import type { Picture } from './picture.ts'
 import { playbook } from './playbook.ts'
@@ -61,7 +62,7 @@ export function outOfOrder({ phases, position }: Standing, numbers: readonly num
       {
         what: `phase ${numbers[0]} is not to be begun before phase ${number} holds`,
         why: `open in phase ${number}: ${first.at}: ${first.what}${more}`,
-        next: `kcert rotate-ca --phase ${number}`,
+        next: commandLine`kcert rotate-ca --phase ${number}`,
       },
     ]
   })

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import type { CertificateRecord } from './certificate-record.ts'
 import type { Gap, Refusal } from './phase.ts'
 import type { Seen, StoredKey, StoredPicture } from './picture.ts'
@@ -56,7 +57,7 @@ export function storedRefusals(seen: Seen<'stored'>, target: Target): readonly R
         one.holds === 'leaf'
           ? 'nobody would trust it any more'
           : 'whoever verifies by it alone loses its server in this phase',
-      next: `${commandFor(one)}; ${cureOf(one)}`,
+      next: [commandFor(one), cureOf(one)].join('; '),
     })),
     ...(more > 0
       ? [
@@ -74,7 +75,7 @@ export function storedRefusals(seen: Seen<'stored'>, target: Target): readonly R
 export function cureOf({ at, holds, stored: { owner } }: Storing): string {
   const whose = owner === undefined ? 'its owner' : `its owner (${owner})`
   const deed = holds === 'leaf' ? 're-issues it' : 'puts the new CA there too'
-  return `${whose} ${deed}, or take it upon yourself: --waive ${JSON.stringify(at)}`
+  return [`${whose} ${deed}`, commandLine`or take it upon yourself: --waive ${at}`].join(', ')
 }
 
 /** Of a Secret the names and sizes of what is in it: its keys belong on no terminal. */
@@ -82,8 +83,8 @@ function commandFor({ at }: Storing): string {
   const [kind = '', place = ''] = at.split(' ')
   const [namespace, name] = place.split('/')
   return kind === 'Secret'
-    ? `kubectl -n ${namespace} describe secret ${name}`
-    : `kubectl -n ${namespace} get configmap ${name} -o yaml`
+    ? commandLine`kubectl -n ${namespace} describe secret ${name}`
+    : commandLine`kubectl -n ${namespace} get configmap ${name} -o yaml`
 }
 
 /** Returns what the operator should know of objects of others, before the old CA goes and after it. */

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { unsignedTokens } from './cluster-info.ts'
@@ -124,7 +125,7 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
                 gap(
                   `Pod ${id}`,
                   'not known to have read the new CA',
-                  `kcert rotate-ca --phase 4, or --waive ${id}`,
+                  commandLine`kcert rotate-ca --phase 4, or --waive ${id}`,
                 ),
               ),
           ),
@@ -225,5 +226,5 @@ function isOld(seen: Picture, target: Target, file: FilePicture, ca: OwnLeaf['ca
 function cureOf(seen: Picture, presenter: string): string {
   const isOurs =
     seen.kubelets.some(({ id }) => id === presenter) || seen.components.some(({ id }) => id === presenter)
-  return isOurs ? 'kcert rotate-ca --phase 9' : `its owner re-issues it, or --waive ${presenter}`
+  return isOurs ? 'kcert rotate-ca --phase 9' : commandLine`its owner re-issues it, or --waive ${presenter}`
 }

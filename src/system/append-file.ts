@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
@@ -58,7 +59,7 @@ export class AppendFile {
         `${this.name} could not be written; what was there is untouched`,
         {
           why: (error as Error).message,
-          next: `look at the folder and its space: ls -ld ${dirname(this.name)}; df ${dirname(this.name)}`,
+          next: commandLine`look at the folder and its space: ls -ld ${dirname(this.name)}; df ${dirname(this.name)}`,
           cause: error,
         },
       )

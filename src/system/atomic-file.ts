@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from './lasting-changes.ts'
 import { isTemporaryName, removeLeftovers, temporaryName } from './leftovers.ts'
@@ -213,8 +214,8 @@ export function notWritten(path: string, cause: NodeJS.ErrnoException): KcertErr
     {
       why: isNowhere ? `there is no folder ${folder}` : cause.message,
       next: isNowhere
-        ? `mkdir -p ${folder}`
-        : `look at the folder and its space: ls -ld ${folder}; df ${folder}`,
+        ? commandLine`mkdir -p ${folder}`
+        : commandLine`look at the folder and its space: ls -ld ${folder}; df ${folder}`,
       cause,
     },
   )

@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { linkSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isOfLiving, temporaryName } from './leftovers.ts'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
@@ -153,7 +154,7 @@ function pause(ms: number): Promise<void> {
 function notLocked(path: string, cause: Error): KcertError {
   return new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} cannot be locked`, {
     why: cause.message,
-    next: `ls -ld ${dirname(path)}`,
+    next: commandLine`ls -ld ${dirname(path)}`,
     cause,
   })
 }
@@ -163,6 +164,6 @@ function locked(path: string, lock: string): KcertError {
   const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`
   return new KcertError('KCERT_LOCKED', `${path} is in use by another kcert`, {
     why: `${who} holds ${lock}`,
-    next: `wait for it; if it no longer runs: mv ${lock} ${lock}.stale`,
+    next: commandLine`wait for it; if it no longer runs: mv ${lock} ${lock}.stale`,
   })
 }

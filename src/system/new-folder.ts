@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { removeQuietly, syncFolder, writeFileAtomically } from './atomic-file.ts'
 import { isTemporaryName } from './leftovers.ts'
@@ -20,7 +21,7 @@ export function makeFolders(path: string, mode: number): void {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
     throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the folder ${path} cannot be made`, {
       why: (error as Error).message,
-      next: `name another, or look at the one above: ls -ld ${above}`,
+      next: commandLine`name another, or look at the one above: ls -ld ${above}`,
       cause: error,
     })
   }

@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type FileCalls, notWritten, syncFolder, writeFileAtomically } from './atomic-file.ts'
 import { failureOf, linkAt } from './files.ts'
@@ -81,7 +82,7 @@ function orUnreadable<Result>(path: string, look: () => Result): Result {
     const { detail } = failureOf(error as NodeJS.ErrnoException, linkAt(path))
     throw new KcertError('KCERT_FILE_UNREADABLE', `${path} cannot be read`, {
       why: detail,
-      next: `ls -l ${path}`,
+      next: commandLine`ls -l ${path}`,
       cause: error,
     })
   }

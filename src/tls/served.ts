@@ -1,4 +1,5 @@
 import { connect as connectTcp } from 'node:net'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -81,11 +82,12 @@ export function nextAfter(
 ): string {
   const { code = '' } = error
   if (alertOf(code) === 'protocol version')
-    return `it speaks no TLS 1.2 and no TLS 1.3, and no client of Kubernetes gets in: openssl s_client -connect ${hostPort(host, port)}`
+    return commandLine`it speaks no TLS 1.2 and no TLS 1.3, and no client of Kubernetes gets in: openssl s_client -connect ${hostPort(host, port)}`
   if (alertOf(code) !== undefined)
-    return `openssl s_client -connect ${hostPort(host, port)} shows the handshake`
-  if (code.startsWith('ERR_SSL')) return `is it the right port? on the server: ss -ltnp | grep :${port}`
-  return `nc -vz ${host} ${port}`
+    return commandLine`openssl s_client -connect ${hostPort(host, port)} shows the handshake`
+  if (code.startsWith('ERR_SSL'))
+    return commandLine`is it the right port? on the server: ss -ltnp | grep :${port}`
+  return commandLine`nc -vz ${host} ${port}`
 }
 
 function hostPort(host: string, port: number): string {

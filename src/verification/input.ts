@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { reissueAdvice } from '../inspection/advice.ts'
 import type { UnseenForm } from '../inspection/entries.ts'
@@ -175,21 +176,24 @@ function located(
 function malformed({ source, entry, reason }: UnreadableCertificate): KcertError {
   return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
     why: 'no component reads such a certificate, so none would accept it',
-    next: `${reissueAdvice(reason) ?? 'fetch the file anew from where it was made'}; what is in it: kcert inspect ${source}`,
+    next: [
+      reissueAdvice(reason) ?? 'fetch the file anew from where it was made',
+      commandLine`what is in it: kcert inspect ${source}`,
+    ].join('; '),
   })
 }
 
 function keystore(source: string): KcertError {
   return new KcertError('KCERT_USAGE', `${source} is a PKCS#12 keystore`, {
     why: 'what it holds needs its password, and Kubernetes reads none',
-    next: `openssl pkcs12 -nokeys -in ${source} -out FILE.pem, then verify that`,
+    next: commandLine`openssl pkcs12 -nokeys -in ${source} -out FILE.pem, then verify that`,
   })
 }
 
 function noCertificate(source: string, why: string): KcertError {
   return new KcertError('KCERT_USAGE', `${source} holds no certificate`, {
     why,
-    next: `kcert inspect ${source}`,
+    next: commandLine`kcert inspect ${source}`,
   })
 }
 
@@ -224,7 +228,7 @@ function materialOf(
   { context: wanted, contextFlag }: InputOptions,
 ): ChosenMaterial {
   const { contexts, clusters, users } = kubeconfig
-  const refuse = (what: string, why: string, next = `kcert inspect ${source}`): never => {
+  const refuse = (what: string, why: string, next: string = commandLine`kcert inspect ${source}`): never => {
     throw new KcertError('KCERT_USAGE', `${source}: ${what}`, { why, next })
   }
   const names = contexts.map(({ name }) => JSON.stringify(name)).join(', ')
@@ -294,7 +298,7 @@ function checkKey(
   if (key === undefined || key === certificate.publicKey.sha256) return
   throw new KcertError('KCERT_PAIR_UNFIT', `${source.name}: ${material.field} is not the key of ${entry}`, {
     why: 'a client with this file gets no TLS connection, whoever signed its certificate',
-    next: `kcert inspect ${source.name}`,
+    next: commandLine`kcert inspect ${source.name}`,
   })
 }
 
@@ -318,7 +322,7 @@ function readReference(source: Source, file: string, readReferencedFile: ReadRef
   if (read !== undefined && 'bytes' in read) return read.bytes
   throw new KcertError('KCERT_FILE_UNREADABLE', `${source.name} refers to ${file}, which cannot be read`, {
     why: read?.detail ?? 'the path is relative, and the kubeconfig came from no file',
-    next: path === undefined ? 'name the kubeconfig by its path' : `ls -l ${path}`,
+    next: path === undefined ? 'name the kubeconfig by its path' : commandLine`ls -l ${path}`,
   })
 }
 

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { spanText, timeText } from '../inspection/spans.ts'
 import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -35,7 +36,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     return {
       reason: `${who(refusal)} expired on ${timeText(certificate.notAfter)}, ${ago} ago`,
       next: isLeaf(refusal)
-        ? `renew it; which one it is and how: kcert inspect ${sourceOf(certificate)}`
+        ? commandLine`renew it; which one it is and how: kcert inspect ${sourceOf(certificate)}`
         : 'give the CA certificate that is in force now; if there is none, the CA must be replaced, and all that it signed',
     }
   },
@@ -54,11 +55,11 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
   HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name ?? ''),
   LEAF_SELF_SIGNED: ({ certificate }, { sourceOf }) => ({
     reason: `the leaf ${name(certificate)} signed itself, and is not among the roots`,
-    next: `to trust just this one: --roots ${sourceOf(certificate)}; a kubelet gets a signed one with serverTLSBootstrap: true`,
+    next: commandLine`to trust just this one: --roots ${sourceOf(certificate)}; a kubelet gets a signed one with serverTLSBootstrap: true`,
   }),
   ROOT_NOT_TRUSTED: ({ certificate }, { sourceOf }) => ({
     reason: `the chain ends in the root ${name(certificate)}, which is not among the roots (SHA-256 ${certificate.fingerprintSha256})`,
-    next: `if this CA is to be trusted: --roots ${sourceOf(certificate)}; else the leaf is of another cluster, or the CA was replaced`,
+    next: commandLine`if this CA is to be trusted: --roots ${sourceOf(certificate)}; else the leaf is of another cluster, or the CA was replaced`,
   }),
   ISSUER_UNKNOWN: (refusal, context) => unknownIssuerWords(refusal, context),
   ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf }) => ({
@@ -80,7 +81,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
   }),
   ISSUER_NOT_CA: ({ certificate, other }, { sourceOf }) => ({
     reason: `${name(certificate)} signed ${name(other!)}, but it is no CA: ${certificate.basicConstraints === undefined ? 'basic constraints are missing' : 'its basic constraints say so'}`,
-    next: `issue it again with "CA:TRUE", or sign with a CA; what it is: kcert inspect ${sourceOf(certificate)}`,
+    next: commandLine`issue it again with "CA:TRUE", or sign with a CA; what it is: kcert inspect ${sourceOf(certificate)}`,
   }),
   ISSUER_MAY_NOT_SIGN: ({ certificate }) => ({
     reason: `the CA ${name(certificate)} has a key usage without keyCertSign: ${certificate.keyUsage?.join(', ')}`,
@@ -140,7 +141,7 @@ function hostWords(certificate: Certificate, host: string): RefusalWords {
   const byCommonName = !isAddress && certificate.subject.commonName === host
   return {
     reason: `the leaf ${name(certificate)} ${valid}${byCommonName ? '; the common name does not count' : ''}`,
-    next: `connect by a name that it has, or issue it again with ${host} (kubeadm: certSANs of the API server, then kubeadm init phase certs apiserver)`,
+    next: commandLine`connect by a name that it has, or issue it again with ${host} (kubeadm: certSANs of the API server, then kubeadm init phase certs apiserver)`,
   }
 }
 
@@ -161,7 +162,7 @@ function unknownIssuerWords({ certificate }: Refusal, { question, placeOf }: Ref
     next:
       known === undefined
         ? 'add the certificate of that CA: with --intermediates FILE, or with --roots FILE when it is the root'
-        : `on a kubeadm control plane that CA is ${kubeadmFolders.pki}/${known.file}.crt: --roots FILE`,
+        : commandLine`on a kubeadm control plane that CA is ${kubeadmFolders.pki}/${known.file}.crt: --roots FILE`,
   }
 }
 
@@ -184,8 +185,8 @@ function usageWords(refusal: Refusal, { purpose }: ChainQuestion): RefusalWords 
   return {
     reason: `${who(refusal)} is for ${extendedKeyUsage.join(', ')}, not for ${wanted}`,
     next: fitsOther
-      ? `if it is used by a ${other}: --purpose ${other}; else issue it again with ${wanted}`
-      : `issue it again with the extended key usage ${wanted}`,
+      ? commandLine`if it is used by a ${other}: --purpose ${other}; else issue it again with ${wanted}`
+      : commandLine`issue it again with the extended key usage ${wanted}`,
   }
 }
 

@@ -1,4 +1,3 @@
-import { shellWord } from '../errors/shell-word.ts'
 import { unseenForms } from '../inspection/checks/plain-pem.ts'
 import type { UnseenForm } from '../inspection/entries.ts'
 import { timeText } from '../inspection/spans.ts'
@@ -136,7 +135,7 @@ function refusalReport(
   const { reason, next } = refusalWords(refusal, {
     question,
     placeOf: (one) => places.text(one),
-    sourceOf: (one) => shellWord(places.of(one).source),
+    sourceOf: (one) => places.of(one).source,
   })
   // Where the issuer is at fault, the other one is the certificate below it, which the path shows.
   const isIssuer = other !== undefined && !chain.includes(other)
@@ -155,7 +154,7 @@ function wordsOfHidden(reason: string, source: string, form: UnseenForm): { reas
   const { what, next } = unseenForms[form]
   return {
     reason: `${reason}: ${source} ${what}, so Go sees no certificate there`,
-    next: next(shellWord(source), false),
+    next: next(source, false),
   }
 }
 
@@ -218,7 +217,7 @@ function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): Ver
         entry: areAll ? '' : entry,
         code: 'NOT_PLAIN_PEM',
         message,
-        next: next(shellWord(source), false),
+        next: next(source, false),
       },
     ]
   }

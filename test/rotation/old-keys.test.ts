@@ -6,6 +6,7 @@ import { keyArchive } from '../../src/cli/key-archive.ts'
 import { type Retirement, retireOldKeys } from '../../src/cli/retire-old-keys.ts'
 import type { Operator } from '../../src/cli/rotation-session.ts'
 import { exitCodes } from '../../src/errors/codes.ts'
+import { commandLine } from '../../src/errors/command-line.ts'
 import { renderOldKeys } from '../../src/output/rotation/old-keys.ts'
 import { renderStanding } from '../../src/output/rotation/status.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
@@ -78,7 +79,7 @@ function retire({ kill = () => {}, answers, journal, on = scene, ...wish }: Mann
   return cluster.time.until(
     retireOldKeys(
       { observer, oldKeys, journal: journal ?? on.journal, pace },
-      { dryRun: false, yes: true, command: 'kcert rotate-ca', render, ...wish },
+      { dryRun: false, yes: true, command: commandLine`kcert rotate-ca`, render, ...wish },
       operator,
     ),
   )

@@ -1,4 +1,5 @@
 import { RotationSession, type SessionOptions } from '../../src/cli/rotation-session.ts'
+import { commandLine } from '../../src/errors/command-line.ts'
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { rotationProgress } from '../../src/output/rotation/progress.ts'
@@ -64,7 +65,14 @@ export class SimulatedOperator {
     }
     const session = RotationSession.open(
       ports,
-      { wish, yes, pauseBetween: undefined, rollEveryMs: 0, command: 'kcert rotate-ca', ...options },
+      {
+        wish,
+        yes,
+        pauseBetween: undefined,
+        rollEveryMs: 0,
+        command: commandLine`kcert rotate-ca`,
+        ...options,
+      },
       {
         choose: answers && answer,
         type: answers && answer,

@@ -73,7 +73,7 @@ test('the plan names what kubectl apply would bring back, once for each object, 
   expect(violations('RotationPlan', plan)).toEqual([])
   expect(plan.blastRadius.appliedBundles).toEqual(['APIService v1.agg'])
   expect(renderPlan(plan, wide)).toContain(
-    '  kubectl apply remembers the old CA in APIService v1.agg: the same manifests would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12\n',
+    '  manifests applied with kubectl have the old CA in APIService v1.agg: they would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12\n',
   )
 })
 
@@ -377,7 +377,7 @@ test('a question that only the operator can answer is not answered by --yes: the
   const operator = new SimulatedOperator(scene)
   const { code } = await stop(operator.command((session) => session.run(upTo(4)), yes))
   expect(code).toBe('KCERT_ROTATION_GATE')
-  expect(operator.stderr).toContain(`--waive "${id}"`)
+  expect(operator.stderr).toContain(`--waive '${id}'`)
   const waived = { ...yes, wish: { waivers: new Set([id]) } }
   expect((await operator.command((session) => session.run([4]), waived)).exit).toBe(exitCodes.done)
 })

@@ -51,7 +51,7 @@ test.for(['routine', 'compromise'] as const)(
     expect(message).toContain(`${config} stores the old CA without the new one (data[ca.crt])`)
     expect(why).toContain('loses its server in this phase')
     expect(next).toContain('kubectl -n monitoring get configmap ca -o yaml; its owner (helm) puts the new CA')
-    expect(next).toContain(`--waive "${config}"`)
+    expect(next).toContain(`--waive '${config}'`)
     scene.cluster.store(config, { cas: [scene.cluster.oldCa, scene.newCa()] })
     await scene.runInTurn(12)
   },

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { kubeletClient, nodeNameOf } from '../signers.ts'
@@ -102,8 +103,8 @@ async function newNodeFinding({ request }: Candidate, facts: ApprovalFacts): Pro
       id,
       'entitlement',
       `whether there is a Node ${quoted(name)} is not known`,
-      `kubectl get node ${name}`,
+      commandLine`kubectl get node ${name}`,
     )
-  const next = `where the node is being set up anew, delete it first: kubectl delete node ${name}`
+  const next = commandLine`where the node is being set up anew, delete it first: kubectl delete node ${name}`
   return approvalFinding(id, 'entitlement', `there is a Node ${quoted(name)} already`, next)
 }

@@ -1,4 +1,4 @@
-import { shellWord } from '../../errors/shell-word.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import type { ApprovalFacts } from './facts.ts'
 
@@ -49,7 +49,6 @@ export function accessCommand(
   { username, groups }: Pick<SigningRequest, 'username' | 'groups'>,
   subresource: NodeAccess['subresource'],
 ): string {
-  const what = `certificatesigningrequests.certificates.k8s.io --subresource=${subresource}`
   const who = [`--as=${username || 'USER'}`, ...groups.map((group) => `--as-group=${group}`)]
-  return `kubectl auth can-i create ${what} ${who.map(shellWord).join(' ')}`
+  return commandLine`kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=${subresource} ${argumentVector(who)}`
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { nodeNameOf } from '../signers.ts'
@@ -36,7 +37,7 @@ export const namesNotCompared: Finding = unknownFinding(
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {
   const id = 'node-exists'
-  const look = `kubectl get node ${name} -o yaml`
+  const look = commandLine`kubectl get node ${name} -o yaml`
   if (node === undefined)
     return unknownFinding(id, 'identity', `the addresses of Node ${quoted(name)} are not known`, look)
   if (node !== 'absent') return approvalFinding(id, 'identity', `there is a Node ${quoted(name)}`)
@@ -74,7 +75,7 @@ function notOfNode(foreign: readonly string[], node: NodeFacts): Finding {
     'own-names',
     'entitlement',
     `${listed(foreign)} is none of the addresses of Node ${quoted(node.name)}`,
-    `compare: kubectl get node ${node.name} -o jsonpath='{.status.addresses}'`,
+    commandLine`compare: kubectl get node ${node.name} -o jsonpath='{.status.addresses}'`,
   )
 }
 
@@ -110,7 +111,7 @@ async function servedFinding(
       id,
       'entitlement',
       'the certificate that the kubelet serves is not known',
-      `kcert probe ${node.name}:10250`,
+      commandLine`kcert probe ${node.name}:10250`,
     )
   if (served === 'none') return no('the kubelet serves no certificate')
   const { certificate, isTrusted, reason } = served

@@ -1,3 +1,4 @@
+import { commandLine, embed } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
 import { anew, type CauseRow, wordOf } from './cause.ts'
 import { isControllerOff, isManagerAlive, lacksSigningFiles, managerText } from './controller-manager.ts'
@@ -15,8 +16,8 @@ const approved =
 
 const byKubernetes = ({ signedBy }: Situation): boolean => signedBy === 'kubernetes'
 
-const managerPods = 'kubectl -n kube-system get pods -l component=kube-controller-manager -o wide'
-const managerLogs = 'kubectl -n kube-system logs -l component=kube-controller-manager --tail=-1'
+const managerPods = commandLine`kubectl -n kube-system get pods -l component=kube-controller-manager`
+const managerLogs = commandLine`kubectl -n kube-system logs -l component=kube-controller-manager --tail=-1`
 
 /** Causes of objects that are approved and not issued. */
 export const approvedCauses: readonly CauseRow[] = [
@@ -26,7 +27,7 @@ export const approvedCauses: readonly CauseRow[] = [
     holds: approved(({ broken }) => broken.length > 0),
     says: (situation) => ({
       detail: `the signer will refuse it for good: ${situation.broken[0]!.detail}`,
-      next: `${situation.broken[0]!.next}; delete this object first`,
+      next: [situation.broken[0]!.next, 'delete this object first'].join('; '),
       commands: anew(situation),
     }),
   },
@@ -37,7 +38,7 @@ export const approvedCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `kube-controller-manager, which signs for ${situation.object.signerName}, does not run: ${managerText(situation)}`,
       next: 'start it, and look at its logs; the request is signed then',
-      commands: [managerPods],
+      commands: [commandLine`${embed(managerPods)} -o wide`],
     }),
   },
   {
@@ -47,7 +48,7 @@ export const approvedCauses: readonly CauseRow[] = [
     says: () => ({
       detail: 'kube-controller-manager runs with --controllers, which switches its signers off',
       next: 'switch csrsigning on in its --controllers',
-      commands: [`${managerPods.replace(' -o wide', '')} -o yaml | grep -e --controllers`],
+      commands: [commandLine`${embed(managerPods)} -o yaml | grep -e --controllers`],
     }),
   },
   {
@@ -58,8 +59,8 @@ export const approvedCauses: readonly CauseRow[] = [
       detail: `kube-controller-manager has no CA to sign with for ${situation.object.signerName}: neither --cluster-signing-cert-file and --cluster-signing-key-file, nor those of this signer, are on its command line`,
       next: "give it the cluster CA's certificate and key on the control plane; where the CA is kept elsewhere, have the request signed there",
       commands: [
-        `${managerPods.replace(' -o wide', '')} -o yaml | grep -e --cluster-signing`,
-        `kcert ca sign --csr ${wordOf(situation)} --ca ca.crt --ca-key ca.key`,
+        commandLine`${embed(managerPods)} -o yaml | grep -e --cluster-signing`,
+        commandLine`kcert ca sign --csr ${wordOf(situation)} --ca ca.crt --ca-key ca.key`,
       ],
     }),
   },
@@ -70,7 +71,7 @@ export const approvedCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: 'it was approved just now: kube-controller-manager signs within a second or two',
       next: 'wait a moment',
-      commands: [`kcert csr fetch ${wordOf(situation)} --wait 1m --out ${fileOf(situation)}`],
+      commands: [commandLine`kcert csr fetch ${wordOf(situation)} --wait 1m --out ${fileOf(situation)}`],
     }),
   },
   {
@@ -83,7 +84,10 @@ export const approvedCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `kube-controller-manager should have signed it ${Math.floor(situation.waitingSeconds)} s ago: its CA may be expired, its certificate and key no pair, or the file gone since it started`,
       next: 'its logs say why; "refusing to sign a certificate that expired in the past" means that the CA is over',
-      commands: [`${managerLogs} | grep -i certificate`, 'kcert inspect /etc/kubernetes/pki/ca.crt'],
+      commands: [
+        commandLine`${embed(managerLogs)} | grep -i certificate`,
+        'kcert inspect /etc/kubernetes/pki/ca.crt',
+      ],
     }),
   },
   {
@@ -93,7 +97,7 @@ export const approvedCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `no program has the right to sign for ${quoted(situation.object.signerName)}: its signer is not installed here, or runs with all rights`,
       next: 'install it, or sign the request with your own CA',
-      commands: [`kcert ca sign --csr ${wordOf(situation)} --ca ca.pem --ca-key ca-key.pem`],
+      commands: [commandLine`kcert ca sign --csr ${wordOf(situation)} --ca ca.pem --ca-key ca-key.pem`],
     }),
   },
   {
@@ -103,7 +107,7 @@ export const approvedCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `whoever runs ${quoted(situation.object.signerName)} has not signed it${signersText(situation)}; kube-controller-manager signs for kubernetes.io alone`,
       next: 'look at the logs of that signer, or sign the request with your own CA',
-      commands: [`kcert ca sign --csr ${wordOf(situation)} --ca ca.pem --ca-key ca-key.pem`],
+      commands: [commandLine`kcert ca sign --csr ${wordOf(situation)} --ca ca.pem --ca-key ca-key.pem`],
     }),
   },
 ]

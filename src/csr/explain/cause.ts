@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { requestWord } from '../request-name.ts'
 import type { Situation } from './situation.ts'
 
@@ -31,5 +32,5 @@ export function wordOf({ object }: Situation): string {
 
 /** How a request is made anew once this one is of no use any more. */
 export function anew(situation: Situation): string[] {
-  return [`kubectl delete csr ${wordOf(situation)}`]
+  return [commandLine`kubectl delete csr ${wordOf(situation)}`]
 }

@@ -375,7 +375,7 @@ test('a renewal of a kubelet without the right names the binding of all nodes', 
 test('a requester in no group of bootstrappers is bound by its name', async () => {
   const object = clientRequest({ ...made, username: 'ann b', groups: ['system:authenticated'] })
   const { causes: found } = await explained(object, { manager: alive, allowed: [] })
-  expect(found[0]?.commands[0]).toMatch(/ '--user=ann b'$/)
+  expect(found[0]?.commands[0]).toMatch(/ --user='ann b'$/)
 })
 
 test('lookups that fail stay open, and the causes that need them are not guessed', async () => {

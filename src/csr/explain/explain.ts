@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { clusterRequest } from '../cluster-request.ts'
 import { collectionOf } from '../life.ts'
 import { approvedCauses } from './approved.ts'
@@ -26,7 +27,7 @@ export const causes: readonly CauseRow[] = [
       return {
         detail: `kube-controller-manager removes the object ${reason}: from ${after.toISOString().slice(0, 19)}Z on`,
         next: isIssued ? 'fetch the certificate before that' : 'act before that, or submit the request again',
-        commands: isIssued ? [`kcert csr fetch ${wordOf(situation)}`] : [],
+        commands: isIssued ? [commandLine`kcert csr fetch ${wordOf(situation)}`] : [],
       }
     },
   },

@@ -1,4 +1,4 @@
-import { shellWord } from '../../errors/shell-word.ts'
+import { commandLine, embed } from '../../errors/command-line.ts'
 import { accessCommand } from '../approval/node-access.ts'
 import { quoted } from '../quoting.ts'
 import { apiServerClient, kubeletClient, kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
@@ -34,7 +34,7 @@ export const pendingCauses: readonly CauseRow[] = [
         situation.object.signerName === kubeletClient
           ? `kube-controller-manager passes over it, and once approved it would fail for good: ${situation.broken[0]!.detail}`
           : `do not approve it, it would fail for good: ${situation.broken[0]!.detail}`,
-      next: `${situation.broken[0]!.next}; delete this object first`,
+      next: [situation.broken[0]!.next, 'delete this object first'].join('; '),
       commands: anew(situation),
     }),
   },
@@ -45,7 +45,7 @@ export const pendingCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `${quoted(situation.object.username ?? '')} asks for the identity of ${quoted(foreignNode(situation)!)}: only a node itself may renew its certificate`,
       next: 'deny it, unless you know why; a node that was renamed joins anew with a bootstrap token',
-      commands: [`kcert csr deny ${wordOf(situation)}`],
+      commands: [commandLine`kcert csr deny ${wordOf(situation)}`],
     }),
   },
   {
@@ -60,9 +60,9 @@ export const pendingCauses: readonly CauseRow[] = [
       const subject = boundSubject(situation)
       return {
         detail: `kube-controller-manager approves it once RBAC lets its requester create ${subresource}, and nothing gives ${quoted(situation.object.username ?? '')} (${situation.object.groups.join(', ')}) this right`,
-        next: `bind ${subject.text} to the ClusterRole ${nodeRole}:${subresource}; the request is then approved within ${longestRetrySeconds} s`,
+        next: commandLine`bind ${embed(subject.text)} to the ClusterRole ${nodeRole}:${subresource}; the request is then approved within ${longestRetrySeconds} s`,
         commands: [
-          `kubectl create clusterrolebinding ${bindingName(subresource)} --clusterrole=${nodeRole}:${subresource} ${subject.flag}`,
+          commandLine`kubectl create clusterrolebinding ${bindingName(subresource)} --clusterrole=${nodeRole}:${subresource} ${embed(subject.flag)}`,
         ],
       }
     },
@@ -99,7 +99,10 @@ export const pendingCauses: readonly CauseRow[] = [
       detail:
         "kube-controller-manager runs with --controllers, which switches its approver of kubelets' requests off",
       next: 'decide yourself, or switch csrapproving on in its --controllers',
-      commands: [`kcert csr check ${wordOf(situation)} --cluster`, `kcert csr approve ${wordOf(situation)}`],
+      commands: [
+        commandLine`kcert csr check ${wordOf(situation)} --cluster`,
+        commandLine`kcert csr approve ${wordOf(situation)}`,
+      ],
     }),
   },
   {
@@ -117,8 +120,8 @@ export const pendingCauses: readonly CauseRow[] = [
       detail: `RBAC allows it, so kube-controller-manager approves it at its next try, at most ${longestRetrySeconds} s from now`,
       next: 'wait; where it stays so, look at the logs of kube-controller-manager, or approve it yourself',
       commands: [
-        `kcert csr fetch ${wordOf(situation)} --wait 20m --out node.crt`,
-        `kcert csr approve ${wordOf(situation)}`,
+        commandLine`kcert csr fetch ${wordOf(situation)} --wait 20m --out node.crt`,
+        commandLine`kcert csr approve ${wordOf(situation)}`,
       ],
     }),
   },
@@ -129,7 +132,10 @@ export const pendingCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `Kubernetes has no approver for kubelets' serving certificates: nothing in it knows whether the names are the node's own${helpers(situation.approvers)}`,
       next: "hold it against the Node's addresses and approve it; csr approve --policy does it for all, by hand or on a timer",
-      commands: [`kcert csr check ${wordOf(situation)} --cluster`, `kcert csr approve ${wordOf(situation)}`],
+      commands: [
+        commandLine`kcert csr check ${wordOf(situation)} --cluster`,
+        commandLine`kcert csr approve ${wordOf(situation)}`,
+      ],
     }),
   },
   {
@@ -139,7 +145,10 @@ export const pendingCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `Kubernetes has no approver for clients of the API server: a person decides, by hand${helpers(situation.approvers)}`,
       next: 'see what it asks for, and approve or deny it',
-      commands: [`kcert csr check ${wordOf(situation)} --cluster`, `kcert csr approve ${wordOf(situation)}`],
+      commands: [
+        commandLine`kcert csr check ${wordOf(situation)} --cluster`,
+        commandLine`kcert csr approve ${wordOf(situation)}`,
+      ],
     }),
   },
   {
@@ -149,7 +158,10 @@ export const pendingCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `Kubernetes approves nothing for ${quoted(situation.object.signerName)}: whoever runs that signer does, or a person${helpers(situation.approvers)}`,
       next: 'see what it asks for, and approve or deny it',
-      commands: [`kcert csr check ${wordOf(situation)} --cluster`, `kcert csr approve ${wordOf(situation)}`],
+      commands: [
+        commandLine`kcert csr check ${wordOf(situation)} --cluster`,
+        commandLine`kcert csr approve ${wordOf(situation)}`,
+      ],
     }),
   },
 ]
@@ -169,8 +181,8 @@ function boundSubject({ object: { username = '', groups }, nodeAccess }: Situati
     .sort((one, other) => other.length - one.length)
   const group = nodeAccess?.subresource === 'selfnodeclient' ? nodesGroup : bootstrappers[0]
   return group === undefined
-    ? { text: `the user ${quoted(username)}`, flag: shellWord(`--user=${username}`) }
-    : { text: `the group ${quoted(group)}`, flag: shellWord(`--group=${group}`) }
+    ? { text: commandLine`the user ${username}`, flag: commandLine`--user=${username}` }
+    : { text: commandLine`the group ${group}`, flag: commandLine`--group=${group}` }
 }
 
 // The names that kubeadm gives them, so that nobody has two.

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
 import { anew, type CauseRow, wordOf } from './cause.ts'
 import type { Situation } from './situation.ts'
@@ -13,7 +14,7 @@ export const settledCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: 'the object is being deleted; a finalizer keeps it until its owner lets go',
       next: 'see who holds it, and submit the request again under another name',
-      commands: [`kubectl get csr ${wordOf(situation)} -o jsonpath='{.metadata.finalizers}'`],
+      commands: [commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.metadata.finalizers}'`],
     }),
   },
   {
@@ -32,7 +33,10 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ state }) => state === 'failed',
     says: (situation) => ({
       detail: `the signer refused it for good${reasonOf(situation, 'Failed')}${brokenText(situation)}`,
-      next: `${situation.broken[0]?.next ?? 'mend what the message names'}; then delete the object and submit the request anew`,
+      next: [
+        situation.broken[0]?.next ?? 'mend what the message names',
+        'then delete the object and submit the request anew',
+      ].join('; '),
       commands: anew(situation),
     }),
   },
@@ -44,7 +48,7 @@ export const settledCauses: readonly CauseRow[] = [
       detail: 'what the signer uploaded as the certificate cannot be read',
       next: 'look at it, and mend the signer: a certificate that is there is never replaced',
       commands: [
-        `kubectl get csr ${wordOf(situation)} -o jsonpath='{.status.certificate}' | base64 -d | kcert inspect -`,
+        commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.status.certificate}' | base64 -d | kcert inspect -`,
         ...anew(situation),
       ],
     }),
@@ -78,7 +82,7 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ fault, state }) => fault !== undefined && state !== 'issued',
     says: (situation) => ({
       detail: `nobody can sign it: ${situation.fault!.detail}`,
-      next: `${situation.fault!.next}; delete the object first`,
+      next: [situation.fault!.next, 'delete the object first'].join('; '),
       commands: anew(situation),
     }),
   },

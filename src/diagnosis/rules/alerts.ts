@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Found } from '../found.ts'
 import {
   clientCaFile,
@@ -32,10 +33,13 @@ const clientOfOtherCa: CauseRow = {
     check(probeCommand(found), 'CLIENT_REFUSED, with the CAs that the server asks for'),
     isOfEtcd(found)
       ? check(
-          `kcert verify ${etcdClient} --roots ${clientCaFile(found)} --purpose client`,
+          commandLine`kcert verify ${etcdClient} --roots ${clientCaFile(found)} --purpose client`,
           'NOT TRUSTED: the API server shows a certificate that its etcd does not take',
         )
-      : check(`kcert verify ${kubeconfigOf(found)}`, 'NOT TRUSTED by the CA in the same kubeconfig'),
+      : check(
+          commandLine`kcert verify ${kubeconfigOf(found)}`,
+          'NOT TRUSTED by the CA in the same kubeconfig',
+        ),
   ],
 }
 
@@ -44,10 +48,13 @@ const clientEnded: CauseRow = {
   detail: 'the client certificate has ended',
   checks: (found) => [
     check(
-      `kcert inspect ${isOfEtcd(found) ? etcdClient : kubeconfigOf(found)}`,
+      commandLine`kcert inspect ${isOfEtcd(found) ? etcdClient : kubeconfigOf(found)}`,
       'a client certificate that is expired',
     ),
-    check(`kcert inspect ${nodeFolders} --only expired`, 'on the node of the client: what has ended'),
+    check(
+      commandLine`kcert inspect ${nodeFolders} --only expired`,
+      'on the node of the client: what has ended',
+    ),
   ],
 }
 
@@ -68,10 +75,13 @@ const noneShown: CauseRow = {
     check(probeCommand(found), '"asked for", with the CAs that the server names'),
     isOfEtcd(found)
       ? check(
-          `kcert inspect ${etcdClient}`,
+          commandLine`kcert inspect ${etcdClient}`,
           'what the API server has to show (--etcd-certfile), and etcdctl (--cert, --key)',
         )
-      : check(`kcert inspect ${kubeconfigOf(found)}`, 'no client certificate for the user of the context'),
+      : check(
+          commandLine`kcert inspect ${kubeconfigOf(found)}`,
+          'no client certificate for the user of the context',
+        ),
   ],
 }
 
@@ -98,7 +108,10 @@ const clientOfServerLog: readonly CauseRow[] = [
     detail: 'the certificate of this server has ended, or lacks the name that the client uses',
     checks: () => [
       check('kcert probe --all', 'CERT_EXPIRED or NAME_NOT_COVERED'),
-      check(`kcert inspect ${nodeFolders} --only problem`, 'on the node of this server: what is wrong there'),
+      check(
+        commandLine`kcert inspect ${nodeFolders} --only problem`,
+        'on the node of this server: what is wrong there',
+      ),
     ],
   },
   {

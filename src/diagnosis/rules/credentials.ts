@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Found } from '../found.ts'
 import {
   certificateFileOf,
@@ -8,6 +9,7 @@ import {
   nodeFolders,
   probeCommand,
   serverName,
+  shellPath,
 } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
 import { tokenEnded } from './tokens.ts'
@@ -19,7 +21,7 @@ const clientEnded: CauseRow = {
   detail:
     'the client certificate in the kubeconfig has ended; the API server says nothing but Unauthorized then',
   checks: (found) => [
-    check(`kcert inspect ${kubeconfigOf(found)}`, 'CERT_EXPIRED for the client of a user'),
+    check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'CERT_EXPIRED for the client of a user'),
     check('kcert renew', 'on a control plane: admin.conf and the others that are due'),
   ],
 }
@@ -28,7 +30,7 @@ const clientOfOtherCa: CauseRow = {
   id: 'client-of-another-ca',
   detail: 'the client certificate is of another cluster, or of the CA before a rotation that has dropped it',
   checks: (found) => [
-    check(`kcert verify ${kubeconfigOf(found)}`, 'NOT TRUSTED by the CA in the same kubeconfig'),
+    check(commandLine`kcert verify ${kubeconfigOf(found)}`, 'NOT TRUSTED by the CA in the same kubeconfig'),
     check('kcert probe --api-servers', 'CLIENT_REFUSED, with the CAs that API servers ask for'),
   ],
 }
@@ -56,7 +58,7 @@ const serverSide: CauseRow = {
     'the API server was started with another client CA or other service account keys (--client-ca-file, --service-account-key-file)',
   checks: () => [
     check(
-      `kcert inspect ${nodeFolders} -o tree`,
+      commandLine`kcert inspect ${nodeFolders} -o tree`,
       'on a control plane: client certificates that hang below another CA than ca.crt',
     ),
   ],
@@ -175,7 +177,7 @@ export const credentialRules: readonly Rule[] = [
       {
         id: 'both-are-set',
         detail: 'one of them was added by hand, or --insecure-skip-tls-verify was given beside a CA',
-        checks: (found) => [check(`kcert inspect ${kubeconfigOf(found)}`, 'KUBECONFIG_INSECURE')],
+        checks: (found) => [check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'KUBECONFIG_INSECURE')],
       },
     ],
   },
@@ -222,7 +224,10 @@ export const credentialRules: readonly Rule[] = [
         detail:
           'the kubeconfig has no certificate or token for the user of its context, or a proxy in between has ended TLS and with it the client certificate',
         checks: (found) => [
-          check(`kcert inspect ${kubeconfigOf(found)}`, 'no client certificate for the user of the context'),
+          check(
+            commandLine`kcert inspect ${kubeconfigOf(found)}`,
+            'no client certificate for the user of the context',
+          ),
           check(
             'kcert probe --api-servers',
             'whether API servers ask for a client certificate at this address',
@@ -250,7 +255,7 @@ export const credentialRules: readonly Rule[] = [
           'one of the two files was replaced and the other was not: a renewal that was copied by half, kube-controller-manager with a new --cluster-signing-cert-file and the old key',
         checks: (found) => [
           check(
-            `kcert inspect ${certificateFolder(found)}`,
+            commandLine`kcert inspect ${certificateFolder(found)}`,
             'KEY_MISMATCH, with the certificate and the key that it was held against',
           ),
           check('kcert kubelet doctor', "on a node: a kubelet's own pair that does not belong together"),
@@ -260,7 +265,7 @@ export const credentialRules: readonly Rule[] = [
   },
 ]
 
-function certificateFolder(found: Found): string {
+function certificateFolder(found: Found) {
   const file = certificateFileOf(found)
-  return file === undefined ? nodeFolders : file.replace(/\/[^/]*$/, '') || '/'
+  return file === undefined ? nodeFolders : shellPath(file.replace(/\/[^/]*$/, '') || '/')
 }

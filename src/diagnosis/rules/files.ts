@@ -1,13 +1,13 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Found } from '../found.ts'
-import { certificateFileOf, kubeconfigOf, nodeFolders } from '../place.ts'
+import { certificateFileOf, kubeconfigOf, nodeFolders, shellPath } from '../place.ts'
 import { check, type Rule } from '../rule.ts'
 
 // Files that hold something else than the program that reads them wants.
 
-function fileOf(found: Found): string {
-  return found.files[0] === undefined
-    ? nodeFolders
-    : (certificateFileOf(found) ?? found.files.map(String)[0]!)
+function fileOf(found: Found) {
+  const [first] = found.files
+  return first === undefined ? nodeFolders : shellPath(certificateFileOf(found) ?? first)
 }
 
 function namesCertificate({ files }: Found): boolean {
@@ -61,8 +61,11 @@ const notRead: Omit<Rule, 'words'> = {
       detail:
         'the path is wrong or relative to another folder, the file belongs to root, or it is a link that leads nowhere (kubelet-client-current.pem of a kubelet that never got a certificate)',
       checks: (found) => [
-        check(`kcert inspect ${fileOf(found)}`, 'does not exist, permission denied, or what is in it'),
-        check(`kcert inspect ${kubeconfigOf(found)}`, 'KUBECONFIG_FILE_UNREADABLE, with the path'),
+        check(
+          commandLine`kcert inspect ${fileOf(found)}`,
+          'does not exist, permission denied, or what is in it',
+        ),
+        check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'KUBECONFIG_FILE_UNREADABLE, with the path'),
       ],
     },
   ],
@@ -119,7 +122,7 @@ export const fileRules: readonly Rule[] = [
           'the file is empty, is DER or PKCS#12, has the key where the certificate should be, or is base64 twice over (a Secret whose data was encoded by hand)',
         checks: (found) => [
           check(
-            `kcert inspect ${fileOf(found)}`,
+            commandLine`kcert inspect ${fileOf(found)}`,
             'what is in it: NOTHING_FOUND, NOT_PLAIN_PEM or PEM_BLOCK_BAD',
           ),
         ],
@@ -127,7 +130,7 @@ export const fileRules: readonly Rule[] = [
       {
         id: 'key-encrypted',
         detail: 'the private key is encrypted; Kubernetes reads none that are',
-        checks: (found) => [check(`kcert inspect ${fileOf(found)}`, 'an encrypted key')],
+        checks: (found) => [check(commandLine`kcert inspect ${fileOf(found)}`, 'an encrypted key')],
       },
     ],
   },
@@ -211,7 +214,7 @@ export const fileRules: readonly Rule[] = [
         detail:
           'DSA, Ed448, secp256k1, an RSA key of more than 8192 bits, or Ed25519 where the other side knows it not: RSA 2048 and ECDSA P-256 are taken everywhere',
         checks: (found) => [
-          check(`kcert inspect ${fileOf(found)} -o wide`, 'the kind and length of the key'),
+          check(commandLine`kcert inspect ${fileOf(found)} -o wide`, 'the kind and length of the key'),
         ],
       },
     ],
@@ -265,7 +268,7 @@ export const fileRules: readonly Rule[] = [
         detail: 'it was cut off, changed by an editor, or made by a program that does not keep to DER',
         checks: (found) => [
           check(
-            `kcert inspect ${fileOf(found)}`,
+            commandLine`kcert inspect ${fileOf(found)}`,
             'CERT_UNREADABLE with the field and its offset; the other certificates of the file are read',
           ),
         ],

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { componentOf, inspectCommand, isAt, nodeFolders, probeCommand, serverName } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
 
@@ -10,7 +11,10 @@ const apiServerDown: CauseRow = {
     'a control plane whose certificates have ended: etcd and the API server refuse each other, the API server ends and is started again and again',
   checks: () => [
     check('kcert renew', 'on the control plane, needs no API server: what has ended; --all renews it'),
-    check(`kcert inspect ${nodeFolders} --only expired`, 'on the control plane: which certificates'),
+    check(
+      commandLine`kcert inspect ${nodeFolders} --only expired`,
+      'on the control plane: which certificates',
+    ),
   ],
 }
 

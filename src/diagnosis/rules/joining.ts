@@ -1,4 +1,4 @@
-import { shellWord } from '../../errors/shell-word.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import type { Found } from '../found.ts'
 import { inspectCommand, probeCommand } from '../place.ts'
 import { check, type Rule } from '../rule.ts'
@@ -6,7 +6,7 @@ import { check, type Rule } from '../rule.ts'
 // How nodes come into a cluster and stay there: kubeadm join, TLS bootstrap, a kubelet's own renewal.
 
 function bootstrapCheck({ node }: Found): string {
-  return `kcert bootstrap check ${node === undefined ? 'NODE' : shellWord(node)}`
+  return commandLine`kcert bootstrap check ${node ?? 'NODE'}`
 }
 
 export const joiningRules: readonly Rule[] = [
@@ -47,14 +47,16 @@ export const joiningRules: readonly Rule[] = [
     id: 'cluster-info-unsigned',
     words: ['could not find a JWS signature in the cluster-info ConfigMap', 'failed to verify JWS signature'],
     means: ({ tokenId }) =>
-      `kubeadm join does not believe cluster-info: it has no right signature of the token${tokenId === undefined ? '' : ` ${tokenId}`}`,
+      ['kubeadm join does not believe cluster-info: it has no right signature of the token', tokenId]
+        .filter(Boolean)
+        .join(' '),
     causes: [
       {
         id: 'token-ended',
         detail: 'the token has ended (24 h by default) or was mistyped',
         checks: ({ tokenId }) => [
           check(
-            tokenId === undefined ? 'kcert token list' : `kcert token check ${tokenId}`,
+            tokenId === undefined ? 'kcert token list' : commandLine`kcert token check ${tokenId}`,
             'no such token, or expired',
           ),
           check('kcert token create', 'a new one, with the command to join by'),
@@ -81,7 +83,9 @@ export const joiningRules: readonly Rule[] = [
           'the token has ended (its signature is gone from cluster-info), the address is not reached from this node, or the clock of this node is wrong',
         checks: (found) => [
           check(
-            found.tokenId === undefined ? 'kcert token list' : `kcert token check ${found.tokenId}`,
+            found.tokenId === undefined
+              ? 'kcert token list'
+              : commandLine`kcert token check ${found.tokenId}`,
             'from a control plane: no such token, or expired',
           ),
           check('kcert cluster-info verify', 'a signature that is missing or wrong'),

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Found } from '../found.ts'
 import { kubeconfigOf } from '../place.ts'
 import { check, type Rule } from '../rule.ts'
@@ -6,7 +7,7 @@ import { check, type Rule } from '../rule.ts'
 
 const seePlugin = (found: Found) => [
   check(
-    `kcert inspect ${kubeconfigOf(found)}`,
+    commandLine`kcert inspect ${kubeconfigOf(found)}`,
     'the user of the context has a plugin and no client certificate; its command stands in the file under exec',
   ),
 ]
@@ -57,7 +58,7 @@ export const kubeconfigRules: readonly Rule[] = [
           'context, cluster and user are three lists that name one another: one of the names is not there, KUBECONFIG names another file, or the data is damaged',
         checks: (found) => [
           check(
-            `kcert inspect ${kubeconfigOf(found)}`,
+            commandLine`kcert inspect ${kubeconfigOf(found)}`,
             'its contexts, with the cluster and user of each, and what is wrong',
           ),
         ],
@@ -75,11 +76,11 @@ export const kubeconfigRules: readonly Rule[] = [
         detail: 'the CA was made anew or brought from elsewhere, and the kubeconfig is of before',
         checks: (found) => [
           check(
-            `kcert verify ${kubeconfigOf(found)} --roots /etc/kubernetes/pki/ca.crt`,
+            commandLine`kcert verify ${kubeconfigOf(found)} --roots /etc/kubernetes/pki/ca.crt`,
             'NOT TRUSTED: its client certificate is of the other CA as well, and it must be made anew',
           ),
           check(
-            `kcert kubeconfig set-ca ${kubeconfigOf(found)} --ca /etc/kubernetes/pki/ca.crt --dry-run`,
+            commandLine`kcert kubeconfig set-ca ${kubeconfigOf(found)} --ca /etc/kubernetes/pki/ca.crt --dry-run`,
             'where the client certificate is TRUSTED: what would change',
           ),
         ],
@@ -96,7 +97,7 @@ export const kubeconfigRules: readonly Rule[] = [
         detail:
           'controlPlaneEndpoint or the address of the node has changed; certificates need the new name as well',
         checks: (found) => [
-          check(`kcert inspect ${kubeconfigOf(found)}`, 'the server that it names'),
+          check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'the server that it names'),
           check(
             'kcert inspect /etc/kubernetes/pki/apiserver.crt',
             'whether the new name is in the certificate',

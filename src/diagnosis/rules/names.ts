@@ -1,4 +1,4 @@
-import { shellWord } from '../../errors/shell-word.ts'
+import { commandLine, fixed } from '../../errors/command-line.ts'
 import type { Found } from '../found.ts'
 import {
   componentOf,
@@ -29,13 +29,13 @@ function probeByName(found: Found): string {
   const name = nameOf(found)
   if (componentOf(found) === 'in-cluster') return 'kcert probe --webhooks'
   if (found.endpoints.length === 0 || name === undefined) return 'kcert probe --api-servers'
-  return `kcert probe ${shellWord(found.endpoints[0]!)} --name ${shellWord(name)}`
+  return commandLine`kcert probe ${found.endpoints[0]!} --name ${name}`
 }
 
 /** Returns the command that makes a request with this name where clients look for it. */
 function requestFor(name: string): string {
   const flag = /^\d+(?:\.\d+){3}$|:/.test(name) ? '--ip' : '--dns'
-  return `kcert csr create --cn ${shellWord(name)} ${flag} ${shellWord(name)} --key-out server-key.pem --out server.csr`
+  return commandLine`kcert csr create --cn ${name} ${fixed(flag)} ${name} --key-out server-key.pem --out server.csr`
 }
 
 const isKubernetesName = (name: string): boolean => /^kubernetes(?:\.default(?:\.svc.*)?)?$/.test(name)
@@ -103,10 +103,10 @@ const wrongName: CauseRow = {
     const [endpoint] = found.endpoints
     const better = found.certificateNames.find((name) => !name.startsWith('*'))
     return endpoint === undefined || better === undefined
-      ? [check(`kcert inspect ${kubeconfigOf(found)}`, 'which server the kubeconfig names')]
+      ? [check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'which server the kubeconfig names')]
       : [
           check(
-            `kcert verify ${shellWord(endpoint)} --roots ${kubeconfigOf(found)} --name ${shellWord(better)}`,
+            commandLine`kcert verify ${endpoint} --roots ${kubeconfigOf(found)} --name ${better}`,
             'TRUSTED by that name',
           ),
         ]
@@ -141,7 +141,7 @@ const serviceName: CauseRow = {
         ? []
         : [
             check(
-              `kcert csr create --service ${service[1]}.${service[2]} --key-out server-key.pem --out server.csr`,
+              commandLine`kcert csr create --service ${service[1]}.${service[2]} --key-out server-key.pem --out server.csr`,
               'a request with every name that this Service has',
             ),
           ]),

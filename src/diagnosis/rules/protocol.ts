@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { inspectCommand, kubeconfigOf, nodeFolders, probeCommand, serverName } from '../place.ts'
 import { check, type Rule } from '../rule.ts'
 import { alertWords } from './alert-words.ts'
@@ -39,8 +40,8 @@ export const protocolRules: readonly Rule[] = [
         detail:
           'certificate and private key do not belong together, and the program did not look at its start',
         checks: (found) => [
-          check(`kcert inspect ${kubeconfigOf(found)}`, 'KEY_MISMATCH for the client of a user'),
-          check(`kcert inspect ${nodeFolders} --only problem`, 'on the node: KEY_MISMATCH'),
+          check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'KEY_MISMATCH for the client of a user'),
+          check(commandLine`kcert inspect ${nodeFolders} --only problem`, 'on the node: KEY_MISMATCH'),
         ],
       },
     ],
@@ -54,7 +55,9 @@ export const protocolRules: readonly Rule[] = [
       {
         id: 'not-allowed-by-policy',
         detail: 'the server allows certain names only (etcd --client-cert-allowed-hostname, a mesh)',
-        checks: (found) => [check(`kcert inspect ${kubeconfigOf(found)}`, 'as whom the client comes')],
+        checks: (found) => [
+          check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'as whom the client comes'),
+        ],
       },
     ],
   },

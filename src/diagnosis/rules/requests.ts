@@ -1,3 +1,5 @@
+import { commandLine } from '../../errors/command-line.ts'
+import { shellPath } from '../place.ts'
 import { check, type Rule } from '../rule.ts'
 
 // CertificateSigningRequests that the API server does not take, or whose approval it does not allow.
@@ -60,7 +62,7 @@ export const requestRules: readonly Rule[] = [
         checks: (found) => [
           check('kcert csr list --pending', 'which signers are asked'),
           check(
-            `kcert inspect ${found.files.find((path) => path.endsWith('config')) ?? '~/.kube/config'}`,
+            commandLine`kcert inspect ${shellPath(found.files.find((path) => path.endsWith('config')) ?? '~/.kube/config')}`,
             'as whom you come: CN is the user, O are the groups',
           ),
         ],

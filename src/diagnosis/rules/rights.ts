@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Found } from '../found.ts'
 import { kubeconfigOf } from '../place.ts'
 import { check, type Rule } from '../rule.ts'
@@ -28,7 +29,7 @@ export const rightsRules: readonly Rule[] = [
         checks: ({ user }) => [
           check(
             user?.startsWith('system:bootstrap:') === true
-              ? `kcert token check ${user.slice('system:bootstrap:'.length)}`
+              ? commandLine`kcert token check ${user.slice('system:bootstrap:'.length)}`
               : 'kcert token list',
             'the groups and usages of the token',
           ),
@@ -73,7 +74,7 @@ export const rightsRules: readonly Rule[] = [
           'no RoleBinding or ClusterRoleBinding gives it to this user or one of its groups; or it is another user than was meant (CN and O of the client certificate)',
         checks: (found) => [
           check(
-            `kcert inspect ${kubeconfigOf(found)}`,
+            commandLine`kcert inspect ${kubeconfigOf(found)}`,
             'as whom the client certificate comes: CN is the user, O are the groups',
           ),
         ],
@@ -92,7 +93,7 @@ export const rightsRules: readonly Rule[] = [
         detail: 'a right that the user, its groups or the ServiceAccount does not have (RBAC)',
         checks: (found) => [
           check(
-            `kcert inspect ${kubeconfigOf(found)}`,
+            commandLine`kcert inspect ${kubeconfigOf(found)}`,
             'as whom a client certificate comes: CN is the user, O are the groups',
           ),
         ],

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Found, Peer } from '../found.ts'
 import {
   clientCaFile,
@@ -36,7 +37,7 @@ export const otherCa: CauseRow = {
       'NOT TRUSTED, with the key identifier that was asked for and the one that the kubeconfig has',
     ),
     check(
-      `kcert kubeconfig set-ca ${kubeconfigOf(found)} --ca /etc/kubernetes/pki/ca.crt --dry-run`,
+      commandLine`kcert kubeconfig set-ca ${kubeconfigOf(found)} --ca /etc/kubernetes/pki/ca.crt --dry-run`,
       'on a control plane: what would change; without --dry-run it is mended',
     ),
   ],
@@ -48,7 +49,10 @@ export const noCa: CauseRow = {
   detail:
     "the client was given no CA and looks into those of its system, among which a cluster's own is never: no certificate-authority in the kubeconfig, curl without --cacert, a pod's client without /var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
   checks: (found) => [
-    check(`kcert inspect ${kubeconfigOf(found)}`, 'no line "cluster CA" for the cluster of the context'),
+    check(
+      commandLine`kcert inspect ${kubeconfigOf(found)}`,
+      'no line "cluster CA" for the cluster of the context',
+    ),
   ],
 }
 
@@ -238,7 +242,7 @@ export const clientOfAnotherCa: readonly CauseRow[] = [
             ),
           ]),
       check(
-        `kcert verify CLIENT.crt --roots ${clientCaFile(found)} --purpose client`,
+        commandLine`kcert verify CLIENT.crt --roots ${clientCaFile(found)} --purpose client`,
         'NOT TRUSTED for the certificate of that client',
       ),
     ],
@@ -248,7 +252,7 @@ export const clientOfAnotherCa: readonly CauseRow[] = [
     detail: 'the CA file of the server (--client-ca-file, clientCAFile) lacks a CA that it should hold',
     checks: () => [
       check(
-        `kcert inspect ${nodeFolders} -o tree`,
+        commandLine`kcert inspect ${nodeFolders} -o tree`,
         'CA_NOT_IN_BUNDLE, or client certificates below another CA',
       ),
     ],

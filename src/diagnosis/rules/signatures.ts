@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { inspectCommand, kubeconfigOf, probeCommand, serverName, verifyCommand } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
 
@@ -126,7 +127,10 @@ export const signatureRules: readonly Rule[] = [
         id: 'wrong-file-as-ca',
         detail: 'a leaf was given where a CA belongs',
         checks: (found) => [
-          check(`kcert inspect ${kubeconfigOf(found)}`, 'a certificate of the cluster that is no CA'),
+          check(
+            commandLine`kcert inspect ${kubeconfigOf(found)}`,
+            'a certificate of the cluster that is no CA',
+          ),
         ],
       },
     ],

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { spanText } from '../../inspection/spans.ts'
 import type { Found } from '../found.ts'
 import {
@@ -11,6 +12,7 @@ import {
   probeCommand,
   serverName,
   servingFileOf,
+  shellPath,
 } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
 
@@ -95,7 +97,7 @@ const oldStillServed: CauseRow = {
       'OLD_CERTIFICATE_SERVED: the file on the node is newer than what is served',
     ),
     check(
-      `kcert inspect ${certificateFileOf(found) ?? servingFileOf(found)}`,
+      commandLine`kcert inspect ${shellPath(certificateFileOf(found) ?? servingFileOf(found))}`,
       'a certificate that is in its time, where what is served is not',
     ),
   ],
@@ -136,8 +138,11 @@ const clientEnded: CauseRow = {
   detail:
     'a client shows a certificate that has ended: an admin.conf or a kubeconfig of a year ago, a kubelet that could not renew',
   checks: (found) => [
-    check(`kcert inspect ${kubeconfigOf(found)}`, 'a client certificate that is expired'),
-    check(`kcert inspect ${nodeFolders} --only expired`, 'on the node of that client: what has ended there'),
+    check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'a client certificate that is expired'),
+    check(
+      commandLine`kcert inspect ${nodeFolders} --only expired`,
+      'on the node of that client: what has ended there',
+    ),
     check('kcert kubelet doctor', 'on that node: whether it is the kubelet, and how it is mended'),
   ],
 }

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { kubeconfigOf } from '../place.ts'
 import { type CauseRow, check, type Rule } from '../rule.ts'
 
@@ -9,7 +10,7 @@ export const tokenEnded: CauseRow = {
     'a token has ended or is of another cluster: of a service account (an hour, unless asked otherwise), of an identity provider, of kubeadm join (24 h)',
   checks: (found) => [
     check(
-      `kcert inspect ${kubeconfigOf(found)}`,
+      commandLine`kcert inspect ${kubeconfigOf(found)}`,
       'a user with a token, an exec plugin or nothing, and no client certificate',
     ),
     check('kcert token list', 'for kubeadm join: a bootstrap token that has ended'),
@@ -45,7 +46,7 @@ export const tokenRules: readonly Rule[] = [
         detail:
           'a pod holds the token that it read at its start (the file is replaced every hour, old clients read it once), a login with an identity provider has ended, or a kubeconfig has a fixed token. No certificate is at fault',
         checks: (found) => [
-          check(`kcert inspect ${kubeconfigOf(found)}`, 'a user with a token'),
+          check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'a user with a token'),
           check('date -u', 'the time of the control plane: one that is ahead ends tokens early'),
         ],
       },
@@ -78,7 +79,7 @@ export const tokenRules: readonly Rule[] = [
         id: 'object-deleted',
         detail:
           'the ServiceAccount, its Secret or the pod was deleted or restored from a backup (another uid), and somebody still uses the token: start that pod anew. No certificate is at fault',
-        checks: (found) => [check(`kcert inspect ${kubeconfigOf(found)}`, 'a user with a token')],
+        checks: (found) => [check(commandLine`kcert inspect ${kubeconfigOf(found)}`, 'a user with a token')],
       },
     ],
   },
@@ -107,7 +108,10 @@ export const tokenRules: readonly Rule[] = [
         detail:
           '--oidc-issuer-url must be the issuer of the tokens to the letter, a slash at its end too, and --oidc-client-id their audience. No certificate is at fault',
         checks: (found) => [
-          check(`kcert inspect ${kubeconfigOf(found)}`, 'whether the user has a token or a plugin'),
+          check(
+            commandLine`kcert inspect ${kubeconfigOf(found)}`,
+            'whether the user has a token or a plugin',
+          ),
         ],
       },
     ],

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Group } from '../entries.ts'
 import { nameText, type Place, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
@@ -35,7 +36,7 @@ function openTo({ source, entry }: Place, { path, mode }: FileFacts, what: strin
   const name = pastable(path)
   return problemAt({ source, entry }, 'KEY_READABLE_BY_OTHERS', {
     message: `mode ${octal}: ${isOpen ? 'every user of the machine' : 'the group of the file'} may read the ${what}`,
-    next: name === undefined ? 'chmod 600 the file' : `chmod 600 ${name}`,
+    next: name === undefined ? 'chmod 600 the file' : commandLine`chmod 600 ${name}`,
     severity: isOpen ? 'warning' : 'info',
   })
 }
@@ -60,7 +61,7 @@ function notALink({ source, origin, owner }: Group): Problem | undefined {
   return problemAt({ source, entry: '' }, 'KUBELET_CURRENT_NOT_A_LINK', {
     message: `${name} is a regular file, where the kubelet wants a symbolic link and does not start with anything else`,
     next: tree.isInPlace
-      ? `mv ${name} ${name.replace(/current|updated/, '2000-01-01-00-00-00')} in ${tree.folder}, make ${name} a link to it (ln -s), restart the kubelet`
+      ? commandLine`mv ${name} ${name.replace(/current|updated/, '2000-01-01-00-00-00')} in ${tree.folder}, make ${name} a link to it (ln -s), restart the kubelet`
       : 'copy the folder with its links (cp -a, tar) if this is a copy; on the node itself it must be a link',
     severity: tree.isInPlace ? 'critical' : 'warning',
   })

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { TreePlace } from '../../pki/kubeadm-tree.ts'
 import type { Collection } from '../collection.ts'
 import type { CertificateEntry, Group, KeyEntry, Origin, UnseenForm } from '../entries.ts'
@@ -23,45 +24,49 @@ interface Wording {
 export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   'byte order mark': {
     what: 'begins with a byte order mark',
-    next: (file) => `save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' ${file}`,
+    next: (file) => commandLine`save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' ${file}`,
   },
   'UTF-16': {
     what: 'is UTF-16 text',
-    next: (file) => `save it as UTF-8: iconv -f UTF-16 -t UTF-8 ${file} > NEW`,
+    next: (file) => commandLine`save it as UTF-8: iconv -f UTF-16 -t UTF-8 ${file} > NEW`,
   },
   'CR line ends': {
     what: 'has lines that end in CR alone',
-    next: (file) => `write it with line feeds: tr '\\r' '\\n' < ${file} > NEW`,
+    next: (file) => commandLine`write it with line feeds: tr '\\r' '\\n' < ${file} > NEW`,
   },
-  base64: { what: 'is base64 around the real content', next: (file) => `decode it: base64 -d ${file} > NEW` },
+  base64: {
+    what: 'is base64 around the real content',
+    next: (file) => commandLine`decode it: base64 -d ${file} > NEW`,
+  },
   DER: {
     what: 'is DER',
     next: (file, isKey) =>
       isKey
-        ? `write it as PEM: (umask 077; openssl pkey -inform DER -in ${file} -out NEW)`
-        : `write it as PEM: openssl x509 -inform DER -in ${file} -out NEW`,
+        ? commandLine`write it as PEM: (umask 077; openssl pkey -inform DER -in ${file} -out NEW)`
+        : commandLine`write it as PEM: openssl x509 -inform DER -in ${file} -out NEW`,
   },
   'PKCS#7': {
     what: 'is PKCS#7',
     next: (file) =>
-      `write its certificates as PEM: openssl pkcs7 -print_certs -in ${file} -out NEW, with -inform DER where it is no PEM`,
+      commandLine`write its certificates as PEM: openssl pkcs7 -print_certs -in ${file} -out NEW, with -inform DER where it is no PEM`,
   },
   'PKCS#12': {
     what: 'is a PKCS#12 keystore',
-    next: (file) => `write what is in it as PEM: (umask 077; openssl pkcs12 -nodes -in ${file} -out NEW)`,
+    next: (file) =>
+      commandLine`write what is in it as PEM: (umask 077; openssl pkcs12 -nodes -in ${file} -out NEW)`,
   },
   label: {
     what: 'has another label than CERTIFICATE',
-    next: (file) => `write it anew as PEM: openssl x509 -in ${file} -out NEW`,
+    next: (file) => commandLine`write it anew as PEM: openssl x509 -in ${file} -out NEW`,
   },
   headers: {
     what: 'has PEM headers',
-    next: (file) => `remove the lines between BEGIN and the first empty line from ${file}`,
+    next: (file) => commandLine`remove the lines between BEGIN and the first empty line from ${file}`,
   },
   encrypted: {
     what: 'is encrypted',
     next: (file) =>
-      `put it there without encryption, readable by its owner alone: (umask 077; openssl pkey -in ${file} -out NEW)`,
+      commandLine`put it there without encryption, readable by its owner alone: (umask 077; openssl pkey -in ${file} -out NEW)`,
   },
 }
 

@@ -40,8 +40,10 @@ export const checkKey: CertificateCheck = (entry, role, { links }) => {
     message: `the key in ${key.source === entry.source && key.entry !== '' ? key.entry : placeText(key)} is not the one of this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
     next:
       mine === undefined
-        ? `bring back the key or the certificate that belongs to it, or issue both anew: ${renewal}`
-        : `put the key of ${mine} and the certificate together again, or issue both anew: ${renewal}`,
+        ? ['bring back the key or the certificate that belongs to it, or issue both anew', renewal].join(': ')
+        : [`put the key of ${mine} and the certificate together again, or issue both anew`, renewal].join(
+            ': ',
+          ),
   })
 }
 
@@ -82,7 +84,7 @@ export const checkTrees: PictureCheck = (picture) => {
     problems.push(
       problemAt(entry, 'CA_NOT_IN_BUNDLE', {
         message: notSignedText(entry.certificate, ca),
-        next: `when ${ca.source} is the right CA: ${kubeadmAdvice(row, 'misissued')}`,
+        next: [`when ${ca.source} is the right CA`, kubeadmAdvice(row, 'misissued')].join(': '),
       }),
     )
   }
@@ -114,7 +116,7 @@ export const checkKubelets: PictureCheck = (picture) => {
     problems.push(
       problemAt(entry, 'CA_NOT_IN_BUNDLE', {
         message: notSignedText(entry.certificate, ca),
-        next: `when ${ca.source} is the right CA: ${renewalAdvice(entry, role, 'misissued')}`,
+        next: [`when ${ca.source} is the right CA`, renewalAdvice(entry, role, 'misissued')].join(': '),
       }),
     )
   }

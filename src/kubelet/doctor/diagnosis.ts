@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { readDocuments } from '../../kubeconfig/documents.ts'
 import { isKubeconfig, type KubeconfigUser, readKubeconfig } from '../../kubeconfig/kubeconfig.ts'
 import { currentLinkName, datedFileName, kubeletFile } from '../../pki/kubelet.ts'
@@ -160,7 +161,7 @@ function withoutPair({ node, hasBootstrapKubeconfig }: KubeletFacts, role: Role)
     return 'remove it and restart the kubelet: it asks for a new one; approve it: kcert csr list'
   return hasBootstrapKubeconfig
     ? 'remove kubelet.conf and restart the kubelet: it asks for a new one by bootstrap-kubelet.conf'
-    : `no usable pair is left here: kcert renew kubelet.conf --node ${node} --inventory kcert.yaml, where the CA's key is; or join the node anew`
+    : commandLine`no usable pair is left here: kcert renew kubelet.conf --node ${node} --inventory kcert.yaml, where the CA's key is; or join the node anew`
 }
 
 function servingFindings(examined: Examined): Finding[] {
@@ -225,7 +226,7 @@ async function kubeconfigFindings(examined: Examined): Promise<Finding[]> {
         ...{ id: 'KUBECONFIG_UNREADABLE', severity: 'critical', path },
         what: 'it cannot be read, or has no user',
         why: 'the kubelet does not start with it',
-        next: `kcert inspect ${path} says where it is malformed`,
+        next: commandLine`kcert inspect ${path} says where it is malformed`,
       },
     ]
   }
@@ -261,7 +262,7 @@ function userFindings(examined: Examined, user: KubeconfigUser): Finding[] {
       what: `user ${name} shows ${where} instead of ${to}${fault === undefined ? '' : `: ${fault.what}`}`,
       why: 'what the kubelet renews never comes there, and at its start it goes by that',
       next: isSafe
-        ? `client-certificate and client-key of the user: ${to}`
+        ? commandLine`client-certificate and client-key of the user: ${to}`
         : 'mend the store first; then this can be pointed at it',
       ...(isSafe && { fixes: [{ kind: 'point', path, user: name, to } as const] }),
     },
@@ -288,7 +289,7 @@ function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts)
     ...{ id: 'KEY_EXPOSED', severity: 'critical', path },
     what: `its mode is ${modeText(mode)}`,
     why: 'it holds a private key, and others than root may read or change it',
-    next: `chmod 600 ${path}; whoever has read it has the node's identity until it ends: kcert renew kubelet.conf`,
+    next: commandLine`chmod 600 ${path}; whoever has read it has the node's identity until it ends: kcert renew kubelet.conf`,
     fixes: [{ kind: 'mode', path, mode: 0o600 }],
   })
   const holdsKey = ({ name }: StoreEntry): boolean => {
@@ -309,7 +310,7 @@ function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts)
       path: folder,
       what: `its mode is ${modeText(folderMode)}`,
       why: 'others than root may put a certificate of theirs there',
-      next: `chmod 755 ${folder}, after a look at what is in it`,
+      next: commandLine`chmod 755 ${folder}, after a look at what is in it`,
     },
   ]
 }
@@ -337,7 +338,7 @@ function leftoverFindings(examined: Examined): Finding[] {
         ? 'it is no link, and the kubelet does not start with anything else of that name'
         : 'the kubelet takes it away when it ends what it began',
       next: isSafe
-        ? `kcert kubelet doctor --fix: it removes ${path}, for the current pair is good`
+        ? commandLine`kcert kubelet doctor --fix: it removes ${path}, for the current pair is good`
         : 'mend the current pair first: this may be what is needed for it',
       ...(isSafe && { fixes: [{ kind: 'remove', path }] }),
     })
@@ -356,9 +357,9 @@ function leftoverFindings(examined: Examined): Finding[] {
 function fixText(fix: Fix): string {
   switch (fix.kind) {
     case 'link':
-      return `ln -sfn ${fix.to} ${fix.path}, and restart the kubelet`
+      return commandLine`ln -sfn ${fix.to} ${fix.path}, and restart the kubelet`
     case 'adopt':
-      return `mv ${fix.path} ${fix.to} and ln -s ${fix.to} ${fix.path}, and restart the kubelet`
+      return commandLine`mv ${fix.path} ${fix.to} and ln -s ${fix.to} ${fix.path}, and restart the kubelet`
     default:
       return ''
   }

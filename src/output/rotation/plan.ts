@@ -214,7 +214,7 @@ function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View
     ...(appliedBundles.length === 0
       ? []
       : [
-          `  kubectl apply remembers the old CA in ${printable(someOf(appliedBundles, 6))}: the same manifests would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12`,
+          `  manifests applied with kubectl have the old CA in ${printable(someOf(appliedBundles, 6))}: they would bring it back; put both CAs into their caBundle after phase 9, the new one alone after phase 12`,
         ]),
     ...foreign.map(
       ({ presenter, leaf }) =>

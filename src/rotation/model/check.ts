@@ -144,7 +144,7 @@ export function refusalOf(edge: BrokenEdge): Refusal {
     why:
       `after "${after}" it would meet a certificate signed by ${shows?.issuer ?? 'nobody known'}, ` +
       `and may know ${known.length === 0 ? 'no CA' : `only ${known.join(', ')}`}`,
-    next: `nothing was done; ${nextFor[kind as RelationKind]}`,
+    next: ['nothing was done', nextFor[kind as RelationKind]].join('; '),
   }
 }
 

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Action, Step, WriteFile } from '../action.ts'
 import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
 import { isSignedByCa } from '../certificate-record.ts'
@@ -75,7 +76,7 @@ export const dropOld = definePhase({
     const presenters = presentersOfOldCa(seen, target).map(({ at }) => ({
       what: `${at} still shows a certificate of the old CA`,
       why: 'nobody would trust it any more',
-      next: `re-issue it, or take it upon yourself: --waive ${at}`,
+      next: commandLine`re-issue it, or take it upon yourself: --waive ${at}`,
     }))
     // Once verifiers have dropped it, standing still helps nobody who goes by such an object.
     if (target.isDropping) return presenters
@@ -91,14 +92,14 @@ export const dropOld = definePhase({
       ...stale.slice(0, 20).map(({ id }) => ({
         what: `pod ${id} is not known to trust the new CA`,
         why: 'it reaches API servers by the bridge, which goes in this phase',
-        next: `kcert rotate-ca --phase 4, or take it upon yourself: --waive ${id}`,
+        next: commandLine`kcert rotate-ca --phase 4, or take it upon yourself: --waive ${id}`,
       })),
       ...(stale.length === 0 && seen.atMs < instant
         ? [
             {
               what: `the last pod volume has held both CAs for ${seconds(seen.atMs - instant + 300_000)} s`,
               why: 'client-go reads ca.crt again at most every 5 minutes, and the bridge goes in this phase',
-              next: `wait ${seconds(instant - seen.atMs)} s: kcert rotate-ca --phase 11 does`,
+              next: commandLine`wait ${seconds(instant - seen.atMs)} s: kcert rotate-ca --phase 11 does`,
             },
           ]
         : []),

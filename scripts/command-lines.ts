@@ -1,0 +1,97 @@
+import { globSync, readFileSync } from 'node:fs'
+import { parseAst } from 'vitest/node'
+
+// Refuses a command in a message that is built without `commandLine` (src/errors/command-line.ts), which quotes each value for
+// the shell: a template with a value in it, or a string joined by +, that holds a command, and any template with a value in `next`.
+
+const verbs: Readonly<Record<string, string>> = {
+  kcert:
+    'inspect|verify|csr|ca|key|probe|fetch|renew|token|kubeconfig|kubelet|bootstrap|cluster-info|rotate-ca|explain-error|completion|-|\0',
+  kubectl:
+    'get|describe|delete|create|apply|config|auth|rollout|logs|explain|edit|label|annotate|patch|exec|version|-|\0',
+  kubeadm: 'init|join|certs|token|kubeconfig|config|-',
+  openssl: '[a-z]\\w+|\0',
+  systemctl: '[a-z-]+|\0',
+  sudo: 'kcert|sh|-',
+  'journalctl|crictl|ssh|ssh-keygen|scp|shred|chmod|chown|iconv|base64|keytool|grep|sed': '[\\w/~*.\0-]',
+  'rm|mv|cp|ln|ls|cat|df|ss|nc|tr|kill|tail|date|command': '-|/|~|\0',
+}
+// A value after the program or its first words, and not a program in the middle of a sentence.
+const command = new RegExp(
+  `(?:^|[\\s;&|(\`])(?:${Object.entries(verbs)
+    .map(([programs, words]) => `(?:${programs}) (?:${words})`)
+    .join('|')})`,
+)
+
+/** Where commands are run or written for a shell, and not shown to anybody: each quotes by itself. */
+const ownQuoting: readonly string[] = [
+  'src/completion/fish.ts',
+  'src/node/tunnel.ts',
+  'src/rotation-io/runbook-script.ts',
+]
+
+interface AstNode {
+  readonly type: string
+  readonly start: number
+  readonly [member: string]: unknown
+}
+
+/** Returns "file:line: text" for every command that is built without the tag. */
+export function unquotedCommands(file: string, source: string): string[] {
+  const found = new Map<number, string>()
+  const visit = (node: AstNode, isNext: boolean, isTagged: boolean): void => {
+    if (node.type === 'TemplateLiteral' && !isTagged) {
+      const text = textOf(node)
+      if (isNext ? text.includes('\0') : holdsCommand(text)) found.set(node.start, text)
+    }
+    if (node.type === 'BinaryExpression' && node.operator === '+') {
+      const left = node.left as AstNode
+      if (left.type === 'Literal' && command.test(String(left.value)))
+        found.set(node.start, String(left.value))
+    }
+    const isTag = node.type === 'TaggedTemplateExpression' && (node.tag as AstNode).name === 'commandLine'
+    const isAdvice =
+      node.type === 'Property' && ['next', 'commands'].includes(String((node.key as AstNode).name))
+    for (const [member, value] of Object.entries(node)) {
+      for (const child of Array.isArray(value) ? value : [value]) {
+        if (typeof child !== 'object' || child === null || typeof child.type !== 'string') continue
+        // What is called decides for itself; a value inside the tag is quoted, so it may be built freely.
+        const staysNext =
+          (isNext && !isTag && node.type !== 'CallExpression' && node.type !== 'BinaryExpression') ||
+          (isAdvice && member === 'value')
+        visit(
+          child,
+          staysNext && !(node.type === 'ConditionalExpression' && member === 'test'),
+          isTag && member === 'quasi',
+        )
+      }
+    }
+  }
+  visit(parseAst(source, { lang: 'ts' }) as unknown as AstNode, false, false)
+  return [...found].map(
+    ([start, text]) => `${file}:${source.slice(0, start).split('\n').length}: ${text.replaceAll('\0', '…')}`,
+  )
+}
+
+/** A command with a value in it. Text of several lines is help or a script. */
+function holdsCommand(text: string): boolean {
+  const { index } = command.exec(text) ?? { index: text.length }
+  return text.includes('\0', index) && !/\n./.test(text)
+}
+
+function textOf(template: AstNode): string {
+  return (template.quasis as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join('\0')
+}
+
+if (import.meta.main) {
+  const found = globSync('src/**/*.ts')
+    .filter((file) => !file.endsWith('.test.ts') && !ownQuoting.includes(file))
+    .flatMap((file) => unquotedCommands(file, readFileSync(file, 'utf8')))
+  process.stdout.write(found.map((line) => `${line}\n`).join(''))
+  if (found.length > 0) {
+    process.stdout.write(
+      `${found.length} commands are not quoted for the shell: build them by commandLine\`…\`\n`,
+    )
+    process.exitCode = 1
+  }
+}
