@@ -133,7 +133,8 @@ const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
     what: /\b(?:readFile|read|readv|open)Sync\b|\b(?:createReadStream|openAsBlob)\b|\breadFile\b.*from 'node:fs/,
     // All other reading goes through readFile (src/system/files.ts), which takes regular files up to a limit. What writes reads back by its
     // own descriptor; locks and compiled code have their own rules.
-    where: /^src\/(system\/(files|pipes|atomic-file|append-file|lock)\.ts$|cli\/program-scripts\.ts$)/,
+    where:
+      /^src\/(system\/(files|pipes|trusted-file|atomic-file|append-file|lock)\.ts$|cli\/program-scripts\.ts$)/,
     name: 'opening a file to read it',
   },
 ]

@@ -17,7 +17,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
 import type { DecisionWish } from './decision-flags.ts'
-import { readInput } from './input.ts'
+import { readInput, readTrustedText } from './input.ts'
 import { progressOn } from './progress.ts'
 import { canAsk, DeclinedError, terminalAsker } from './prompts.ts'
 
@@ -134,7 +134,7 @@ async function policiesOf(text: string, context: Context): Promise<readonly Poli
   const words = text.split(',')
   if (words.every((word) => builtinNames.includes(word)))
     return builtinPolicies.filter(({ name }) => words.includes(name))
-  return readPolicies(Buffer.from(await readInput(text, context)).toString('utf8'), text)
+  return readPolicies(await readTrustedText('approval policy', text, context), text)
 }
 
 /** The objects that are meant, each once, in the order in which they were named; what is not there has an outcome already. */

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { sourceName } from '../errors/source-name.ts'
@@ -5,6 +6,7 @@ import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { tooLargeDetail } from '../system/files.ts'
 import { isFifo, readDescriptor, readFifo, readWhole } from '../system/pipes.ts'
 import { fileError, requiredFile } from '../system/required-file.ts'
+import { checkTrusted, readTrustedFile, type TrustedKind } from '../system/trusted-file.ts'
 import type { Context } from './context.ts'
 
 /**
@@ -18,6 +20,21 @@ export async function readInput(name: string, context: Context): Promise<Uint8Ar
   const read = await readPipe(name, descriptor, context)
   if ('reason' in read) throw fileError({ ...read, name: descriptor === 0 ? 'standard input' : name })
   return read.bytes
+}
+
+/**
+ * Returns the text of a file whose contents decide what kcert runs, approves or signs: the one way in which such files are read.
+ * Pipes are the caller's own. Throws KCERT_FILE_UNTRUSTED when other users can change the file, and as `readInput`.
+ */
+export async function readTrustedText(kind: TrustedKind, name: string, context: Context): Promise<string> {
+  const descriptor = descriptorOf(name)
+  if (descriptor !== undefined) {
+    checkTrusted(kind, descriptor === 0 ? 'standard input' : name, descriptor)
+    return Buffer.from(await readInput(name, context)).toString('utf8')
+  }
+  const read = readTrustedFile(kind, resolve(context.workingFolder, name))
+  if ('reason' in read) throw fileError({ ...read, name })
+  return Buffer.from(read.bytes).toString('utf8')
 }
 
 /** Returns the descriptor that an operand means, of those that this process was started with; undefined for a file. */

@@ -8,7 +8,7 @@ import { type NodeAddress, servingNames } from '../kubelet/node-names.ts'
 import { type Template, templateOf } from '../kubelet/template.ts'
 import { usagesFor } from '../pki/usages.ts'
 import type { Context } from './context.ts'
-import { readInput } from './input.ts'
+import { readTrustedText } from './input.ts'
 import { saysWhat, type WishFlags, wishOf } from './request-wish.ts'
 
 export interface ManageFlags extends WishFlags {
@@ -104,7 +104,7 @@ export function specFor(spec: ManageWish['spec'], template: Template): ManageWis
 /** Returns what a file asks for now. Throws KCERT_TEMPLATE_INVALID and as files do. */
 export async function templateIn(file: string, context: Context): Promise<Template> {
   const { readTemplate } = await import('../kubelet/template-file.ts')
-  return readTemplate(Buffer.from(await readInput(file, context)).toString('utf8'), file)
+  return readTemplate(await readTrustedText('certificate template', file, context), file)
 }
 
 /** Returns the template with the names of the Node's addresses, undefined while it has none. Throws as the API server's answers do. */

@@ -1,23 +1,20 @@
-import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { resolve } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type Inventory, inventoryFileName } from '../rotation/inventory.ts'
+import type { Inventory } from '../rotation/inventory.ts'
 import type { Context } from './context.ts'
 import { inventoryIn } from './rotation-site.ts'
 
 /**
- * Returns the inventory that is named, or kcert.yaml where it lies here; else this machine alone, as a control plane. Throws KCERT_USAGE
- * when a node is asked for that is not in it.
+ * Returns the inventory that is named; without a name, this machine alone, as a control plane. A kcert.yaml in the current folder
+ * is not picked up: it says what kcert runs. Throws KCERT_USAGE for a node that is not in the inventory.
  */
 export async function inventoryOrThisMachine(
   name: string | undefined,
   asked: readonly string[],
   context: Context,
 ): Promise<Inventory> {
-  const isHere = existsSync(resolve(context.workingFolder, inventoryFileName))
-  if (name === undefined && !isHere) return thisMachine(asked)
-  const inventory = await inventoryIn(name ?? inventoryFileName, context)
+  if (name === undefined) return thisMachine(asked)
+  const inventory = await inventoryIn(name, context)
   const unknown = asked.find((one) => !inventory.nodes.some((known) => known.name === one))
   if (unknown === undefined) return inventory
   throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(unknown)} in the inventory`, {

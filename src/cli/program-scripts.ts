@@ -1,6 +1,8 @@
 import {
   closeSync,
+  constants,
   existsSync,
+  fstatSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
@@ -13,6 +15,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { Script } from 'node:vm'
+import { isTrusted, pathTrust } from '../system/trusted-path.ts'
 
 /** The scripts of the program (scripts/link.ts), wherever they lie: in dist/, or within the single executable. */
 export interface ProgramScripts {
@@ -57,7 +60,7 @@ export function scriptsOf(
   const { loaded, ...scripts } = loadScripts({
     has: (name) => existsSync(dist + name),
     bytes: (name) => readFileSync(dist + name),
-    code: (name) => (folder === undefined ? undefined : readIfThere(`${folder}/${keptName(name)}`)),
+    code: (name) => (folder === undefined ? undefined : readIfOwn(`${folder}/${keptName(name)}`)),
     path: (name) => dist + name,
   })
   const keepCode = (): void => {
@@ -102,28 +105,42 @@ export function loadScripts(
   return { has: source.has, text: (name) => source.bytes(name).toString('latin1'), load, loaded }
 }
 
-/** Compiled code is read back as code, so it lies only where no other user can have put it: never in /tmp. */
+/**
+ * The caller's own cache folder. Compiled code runs as what it was compiled from, so no other user may be able to replace it:
+ * every folder from / down belongs to root or the caller, and nothing is created in the home of another user.
+ */
 function ownCacheFolder(env: Readonly<Record<string, string | undefined>>): string | undefined {
   const base = env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
-  if (!base?.startsWith('/') || !process.getuid) return undefined
-  const folder = `${base}/kcert`
-  // One level at a time: mkdir's own recursion never ends on /proc, where nothing can be made. And a home that is not there
-  // (/nonexistent of Debian's service accounts) is not made.
-  const levels = env.XDG_CACHE_HOME ? [folder] : [base, folder]
+  if (!base?.startsWith('/') || !process.geteuid) return undefined
   try {
-    for (const level of levels)
-      if (!statSync(level, { throwIfNoEntry: false })) mkdirSync(level, { mode: 0o700 })
-    const { uid, mode } = lstatSync(folder)
-    const isOwn = uid === process.getuid() && (mode & 0o022) === 0
-    return isOwn ? folder : undefined
+    // One level at a time: mkdir's own recursion never ends on /proc, where nothing can be made. And a home that is not there
+    // (/nonexistent of Debian's service accounts) is not made.
+    const parent = env.XDG_CACHE_HOME ? base : ownFolder(base)
+    return parent === undefined ? undefined : ownFolder(`${parent}/kcert`)
   } catch {
     return undefined
   }
 }
 
-function readIfThere(path: string): Uint8Array | undefined {
+/** Returns where a folder is that others cannot change, and that is the caller's own; it is created when absent. */
+function ownFolder(path: string): string | undefined {
+  const trust = pathTrust(path)
+  if ('untrusted' in trust) return undefined
+  if (!statSync(trust.path, { throwIfNoEntry: false })) mkdirSync(trust.path, { mode: 0o700 })
+  return lstatSync(trust.path).uid === process.geteuid?.() ? trust.path : undefined
+}
+
+/** Owner and mode are those of what was opened. */
+function readIfOwn(path: string): Uint8Array | undefined {
   try {
-    return onlyCopy(readFileSync(path))
+    const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    try {
+      const found = fstatSync(file)
+      const isOwn = found.isFile() && found.uid === process.geteuid?.() && isTrusted(found)
+      return isOwn ? onlyCopy(readFileSync(file)) : undefined
+    } finally {
+      closeSync(file)
+    }
   } catch {
     return undefined
   }

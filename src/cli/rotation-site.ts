@@ -1,11 +1,13 @@
 import { dirname, join, resolve } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
+import { printable } from '../output/terminal.ts'
 import type { OldKeyFiles } from '../rotation/old-keys.ts'
 import type { Executor, JournalFile, Pace } from '../rotation/ports.ts'
 import type { Wish } from '../rotation/target-reading.ts'
 import type { ClusterGuard } from '../rotation-io/cluster-guard.ts'
 import type { JournalMirror } from '../rotation-io/journal-file.ts'
 import { AppendFile } from '../system/append-file.ts'
+import { trustedPath } from '../system/trusted-file.ts'
 import type { Context } from './context.ts'
 import type { RotationPlaceFlags } from './rotation-command.ts'
 import type { Hook } from './rotation-hooks.ts'
@@ -44,6 +46,7 @@ export async function withRotation<Result>(
     context.workingFolder,
     flags.journal ?? join(dirname(flags.inventory), 'kcert-rotation.jsonl'),
   )
+  trustedPath('journal', journalPath)
   const isNamed = flags.journal !== undefined && !takesFinished
   const [
     { openSite },
@@ -120,14 +123,17 @@ export async function withRotation<Result>(
   })
 }
 
-/** Returns the inventory of that name. Throws KCERT_FILE_NOT_FOUND with what writes one. */
+/** Returns the inventory of that name, and names it on stderr: it says what kcert runs. Throws KCERT_FILE_UNTRUSTED, and KCERT_FILE_NOT_FOUND with what writes one. */
 export async function inventoryIn(name: string, context: Context) {
-  const [{ readInput }, { readInventory }] = await Promise.all([
+  const [{ descriptorOf, readTrustedText }, { readInventory }] = await Promise.all([
     import('./input.ts'),
     import('../rotation/inventory.ts'),
   ])
   try {
-    return await readInventory(Buffer.from(await readInput(name, context)).toString('utf8'), name)
+    const inventory = await readInventory(await readTrustedText('inventory', name, context), name)
+    const shown = descriptorOf(name) === 0 ? 'standard input' : resolve(context.workingFolder, name)
+    context.stderr.write(`inventory: ${printable(shown)}\n`)
+    return inventory
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error
     throw new KcertError('KCERT_FILE_NOT_FOUND', `there is no inventory ${name}`, {

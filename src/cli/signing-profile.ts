@@ -5,7 +5,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { formatDuration, parseDuration } from '../pki/duration.ts'
 import { isUsage, usages as knownUsages } from '../pki/usages.ts'
 import type { Context } from './context.ts'
-import { readInput } from './input.ts'
+import { readTrustedText } from './input.ts'
 
 export interface ProfileFlags {
   readonly usage: readonly string[] | undefined
@@ -38,7 +38,7 @@ export async function termsOf(flags: ProfileFlags, context: Context): Promise<Te
 
 async function namedProfile({ profile, config }: ProfileFlags, context: Context): Promise<SigningProfile> {
   if (config !== undefined) {
-    const text = Buffer.from(await readInput(config, context)).toString('utf8')
+    const text = await readTrustedText('signing profile', config, context)
     return readProfile(text, config, profile)
   }
   if (profile !== undefined) return builtInProfile(profile)

@@ -47,6 +47,7 @@ is NOT REACHED, and -i dials from a control plane.`
       'a server has expired, is not trusted, lacks a name, serves an old certificate, or refuses the client',
     [exitCodes.unreachable]: 'a server or the API server was not reached',
     ...clusterExits,
+    [exitCodes.refused]: 'other users can change the inventory',
   }
 
   static override examples = [

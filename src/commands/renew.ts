@@ -71,7 +71,7 @@ Names: ${renewableNames.join(', ')}.`
     }),
     inventory: Flags.string({
       char: 'i',
-      description: 'how nodes are reached; without it kcert.yaml where there is one, else this machine alone',
+      description: 'how nodes are reached; default: this machine alone',
       helpValue: 'FILE',
     }),
     node: Flags.string({

@@ -51,6 +51,11 @@ export const errorCodes = {
     exit: unreachable,
     summary: 'A file could not be written; the old content stands.',
   },
+  KCERT_FILE_UNTRUSTED: {
+    exit: refused,
+    summary:
+      'A file that decides what kcert runs, approves or signs, or a folder above it, can be changed by other users.',
+  },
   KCERT_FILE_EXISTS: { exit: refused, summary: 'A file exists already and would be overwritten.' },
 
   // X.509

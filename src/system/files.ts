@@ -72,7 +72,7 @@ export function readUnlessForeign(link: Link): Opened | undefined {
     if (bytes !== undefined) return { bytes, file: new FactsOfText(link) }
     const found = fstatSync(descriptor)
     if (found.size >= foreignFromBytes && beginsForeign(descriptor)) return undefined
-    return content(descriptor, found, link)
+    return openedFile(descriptor, found, link)
   } finally {
     closeSync(descriptor)
   }
@@ -81,7 +81,7 @@ export function readUnlessForeign(link: Link): Opened | undefined {
 function readOpened(link: Link, limit: number): Opened {
   const descriptor = openSync(link.path, openFlags)
   try {
-    return content(descriptor, fstatSync(descriptor), link, limit)
+    return openedFile(descriptor, fstatSync(descriptor), link, limit)
   } finally {
     closeSync(descriptor)
   }
@@ -125,7 +125,8 @@ class FactsOfText implements FileFacts {
   }
 }
 
-function content(descriptor: number, found: Stats, link: Link, limit = largestFileBytes): Opened {
+/** Returns what was opened, when it is a regular file within the limit. */
+export function openedFile(descriptor: number, found: Stats, link: Link, limit = largestFileBytes): Opened {
   if (!found.isFile()) return notAFile(found)
   const bytes = found.size > limit ? undefined : contentOf(descriptor, found.size, limit)
   if (bytes === undefined) return tooLarge(limit)

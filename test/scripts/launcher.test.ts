@@ -1,5 +1,19 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Config } from '@oclif/core'
@@ -97,6 +111,62 @@ test('compiled code is cached in the own folder of the user, not where others ca
   spawnSync('sh', ['-c', `mkdir -m 0777 ${shared}/kcert && chmod 0777 ${shared}/kcert`])
   expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { XDG_CACHE_HOME: shared } }).exit).toBe(3)
   expect(readdirSync(join(shared, 'kcert'))).toEqual([])
+})
+
+test.runIf(process.getuid?.() === 0)('no compiled code is cached below what another user can change', () => {
+  const stranger = 65534
+  const base = mkdtempSync(join(tmpdir(), 'kcert-cache-'))
+  onTestFinished(() => rmSync(base, { recursive: true }))
+  const home = join(base, 'home')
+  const open = join(base, 'open')
+  mkdirSync(home)
+  mkdirSync(open)
+  chownSync(home, stranger, stranger)
+  chmodSync(open, 0o777)
+  for (const env of [{ HOME: home }, { XDG_CACHE_HOME: home }, { XDG_CACHE_HOME: open }]) {
+    expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env }).exit).toBe(3)
+    expect([...readdirSync(home), ...readdirSync(open)]).toEqual([])
+  }
+  // The cache of an earlier run, in a home that is another user's.
+  mkdirSync(join(home, '.cache'))
+  chownSync(join(home, '.cache'), stranger, stranger)
+  mkdirSync(join(home, '.cache/kcert'), { mode: 0o700 })
+  expect(kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { HOME: home } }).exit).toBe(3)
+  expect(readdirSync(join(home, '.cache/kcert'))).toEqual([])
+})
+
+test.runIf(process.getuid?.() === 0)("compiled code that is not the caller's own is not used", () => {
+  const home = mkdtempSync(join(tmpdir(), 'kcert-home-'))
+  onTestFinished(() => rmSync(home, { recursive: true }))
+  const inspect = () => kcert(['inspect', 'examples/kubelet.kubeconfig'], { env: { HOME: home } }).exit
+  expect(inspect()).toBe(3)
+  const kept = join(home, '.cache/kcert')
+  const path = join(kept, readdirSync(kept).find((name) => name.startsWith('commands.inspect.js-'))!)
+  const change: [string, () => void][] = [
+    ['another owner', () => chownSync(path, 65534, 0)],
+    ['writable by everyone', () => chmodSync(path, 0o666)],
+    [
+      'a symbolic link',
+      () => {
+        renameSync(path, join(home, 'code'))
+        symlinkSync(join(home, 'code'), path)
+      },
+    ],
+  ]
+  for (const [what, act] of change) {
+    const { ino } = statSync(path)
+    expect(inspect()).toBe(3)
+    expect(statSync(path).ino, 'what is used is not written again').toBe(ino)
+    act()
+    expect(inspect()).toBe(3)
+    const { uid, mode, ino: now } = lstatSync(path)
+    expect([uid, mode & 0o7777, lstatSync(path).isFile(), now === ino], what).toEqual([
+      process.getuid?.(),
+      0o600,
+      true,
+      false,
+    ])
+  }
 })
 
 test('a cache folder where none can be made stops nothing', () => {

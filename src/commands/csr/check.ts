@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkInput, neither } from '../../cli/check-input.ts'
 import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { readInput } from '../../cli/input.ts'
+import { readInput, readTrustedText } from '../../cli/input.ts'
 import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { readSigningRequest } from '../../cli/request-input.ts'
 import { stdoutView } from '../../cli/view.ts'
@@ -41,6 +41,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     [exitCodes.no]: 'a rule is broken, or it should not be approved',
     [exitCodes.unreachable]: 'the API server could not be reached',
     ...clusterExits,
+    [exitCodes.refused]: 'other users can change the policy file',
   }
 
   static override examples = [
@@ -123,7 +124,10 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     const policies =
       flags.policy === undefined
         ? builtinPolicies
-        : await readPolicies(await this.text(flags.policy), flags.policy)
+        : await readPolicies(
+            await readTrustedText('approval policy', flags.policy, this.context),
+            flags.policy,
+          )
     const facts =
       flags.nodes === undefined
         ? undefined

@@ -50,7 +50,7 @@ for. Where no usable pair is left, somebody with the CA's key has to sign: kcert
   static override flags = {
     inventory: Flags.string({
       char: 'i',
-      description: 'how nodes are reached; without it kcert.yaml where there is one, else this machine alone',
+      description: 'how nodes are reached; default: this machine alone',
       helpValue: 'FILE',
       exclusive: ['root'],
     }),

@@ -32,6 +32,7 @@ configuration and flags, and the manifest of kube-controller-manager.`
       'a certificate has expired, is overdue or will not be renewed, or a request has waited for 15 min',
     [exitCodes.unreachable]: 'the API server could not be reached, or a node of the inventory',
     ...clusterExits,
+    [exitCodes.refused]: 'other users can change the inventory',
   }
 
   static override examples = [

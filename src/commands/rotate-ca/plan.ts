@@ -24,6 +24,7 @@ anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca
     [exitCodes.no]: 'something stands in the way; it is named with what to do',
     [exitCodes.unreachable]: 'the cluster did not answer',
     ...clusterExits,
+    [exitCodes.refused]: 'other users can change the inventory or the journal',
   }
 
   static override examples = [

@@ -21,6 +21,7 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.unreachable]: 'the cluster did not answer',
     ...clusterExits,
+    [exitCodes.refused]: 'other users can change the inventory or the journal',
   }
 
   static override examples = [

@@ -1,0 +1,81 @@
+import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs'
+import { basename } from 'node:path'
+import { commandLine } from '../errors/command-line.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import type { Source, UnreadableSource } from '../inspection/source.ts'
+import { failureOf, openedFile, openFlags } from './files.ts'
+import { fileError } from './required-file.ts'
+import { isTrusted, type PathTrust, pathTrust, type UntrustedEntry, untrustedEntry } from './trusted-path.ts'
+
+// Files whose contents decide what kcert runs, approves or signs: inventories with their hooks, journals, policies, signing
+// profiles, templates, configurations of ssh. Whoever can change one of them acts with the rights of the caller.
+
+/** What such a file is to kcert, for messages. */
+export type TrustedKind =
+  | 'inventory'
+  | 'journal'
+  | 'approval policy'
+  | 'signing profile'
+  | 'certificate template'
+  | 'ssh configuration'
+
+/**
+ * Returns where the path of such a file leads, when root and the caller alone can change it and every folder above it. The file
+ * itself may be absent. Throws KCERT_FILE_UNTRUSTED with the owner and mode of the first entry that others can change, and
+ * KCERT_FILE_NOT_FOUND or KCERT_FILE_UNREADABLE where a folder cannot be examined.
+ */
+export function trustedPath(kind: TrustedKind, path: string): string {
+  let trust: PathTrust
+  try {
+    trust = pathTrust(path)
+  } catch (error) {
+    throw fileError({ name: path, ...failureOf(error as NodeJS.ErrnoException, { path }) })
+  }
+  if ('untrusted' in trust) throw refusal(kind, path, trust.untrusted)
+  return trust.path
+}
+
+/** Returns such a file, or why it cannot be read. Owner and mode are those of what was opened. Throws KCERT_FILE_UNTRUSTED. */
+export function readTrustedFile(kind: TrustedKind, name: string): Source | UnreadableSource {
+  try {
+    const trust = pathTrust(name)
+    if ('untrusted' in trust) throw refusal(kind, name, trust.untrusted)
+    const { path } = trust
+    const descriptor = openSync(path, openFlags | constants.O_NOFOLLOW)
+    try {
+      checkTrusted(kind, name, descriptor)
+      return { name, ...openedFile(descriptor, fstatSync(descriptor), { path }) }
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch (error) {
+    if (error instanceof KcertError) throw error
+    return { name, ...failureOf(error as NodeJS.ErrnoException, { path: name }) }
+  }
+}
+
+/** Throws KCERT_FILE_UNTRUSTED when a descriptor is of a regular file that others can change. Pipes are the caller's own. */
+export function checkTrusted(kind: TrustedKind, name: string, descriptor: number): void {
+  const found = statusOf(name, descriptor)
+  if (found.isFile() && !isTrusted(found)) throw refusal(kind, name, untrustedEntry(name, found))
+}
+
+function statusOf(name: string, descriptor: number): Stats {
+  try {
+    return fstatSync(descriptor)
+  } catch (error) {
+    throw fileError({ name, ...failureOf(error as NodeJS.ErrnoException, { path: name }) })
+  }
+}
+
+function refusal(kind: TrustedKind, name: string, entry: UntrustedEntry): KcertError {
+  const { path, uid, gid, mode } = entry
+  const shown = `owner ${uid}, group ${gid}, mode ${mode.toString(8).padStart(4, '0')}`
+  const isOwn = uid === process.geteuid?.()
+  return new KcertError('KCERT_FILE_UNTRUSTED', `the ${kind} ${name} can be changed by other users`, {
+    why: `the ${entry.kind} ${path} has ${shown}; a file that decides what kcert does, and every folder above it, must belong to root or the caller and be writable by no one else`,
+    next: isOwn
+      ? commandLine`chmod go-w ${path}`
+      : commandLine`read it, and if its contents are right, copy it to a folder that only you can change: install -m 600 ${name} ~/${basename(name)}`,
+  })
+}

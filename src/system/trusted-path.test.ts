@@ -1,0 +1,188 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { pathTrust } from './trusted-path.ts'
+
+const isRoot = process.getuid?.() === 0
+const stranger = 65534
+const folders: string[] = []
+let base: string
+beforeEach(() => {
+  base = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'kcert-trust-')))
+  folders.push(base)
+})
+afterAll(() => {
+  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true })
+})
+
+function made(path: string, { mode = 0o644, uid = 0, gid = 0 } = {}): string {
+  const whole = join(base, path)
+  fs.mkdirSync(join(whole, '..'), { recursive: true, mode: 0o755 })
+  if (path.endsWith('/')) fs.mkdirSync(whole, { recursive: true })
+  else fs.writeFileSync(whole, path)
+  if (isRoot) fs.chownSync(whole, uid, gid)
+  fs.chmodSync(whole, mode)
+  return whole
+}
+
+function linked(path: string, target: string, uid = 0): string {
+  const whole = join(base, path)
+  fs.symlinkSync(target, whole)
+  if (isRoot) fs.lchownSync(whole, uid, uid)
+  return whole
+}
+
+/** The name below the test's folder of what is not trusted; undefined when everything is. */
+function untrusted(path: string): string | undefined {
+  const trust = pathTrust(path)
+  return 'untrusted' in trust ? trust.untrusted.path.replace(`${base}/`, '') : undefined
+}
+
+describe('a path is trusted', () => {
+  test('when the caller owns the file and every folder, and returns where it leads', () => {
+    const file = made('a/b/file')
+    expect(pathTrust(file)).toEqual({ path: file })
+  })
+
+  test('when its last component is absent', () => {
+    made('a/')
+    expect(pathTrust(join(base, 'a/new'))).toEqual({ path: join(base, 'a/new') })
+  })
+
+  test('in a sticky folder that everyone can write to, when the caller owns the entry', () => {
+    made('shared/', { mode: 0o1777 })
+    const file = made('shared/mine/file')
+    expect(pathTrust(file)).toEqual({ path: file })
+  })
+
+  test('through relative and absolute symbolic links, and resolves them as the kernel does', () => {
+    const file = made('real/deep/file')
+    made('real/other')
+    linked('relative', 'real/deep')
+    linked('absolute', join(base, 'real'))
+    expect(pathTrust(join(base, 'relative/file'))).toEqual({ path: file })
+    expect(pathTrust(join(base, 'absolute/deep/file'))).toEqual({ path: file })
+    // `..` behind a link is the parent of the link's target.
+    expect(pathTrust(`${base}/relative/../other`)).toEqual({ path: join(base, 'real/other') })
+  })
+
+  test('when it is relative to the working folder', () => {
+    const file = made('here/file')
+    const before = process.cwd()
+    process.chdir(join(base, 'here'))
+    try {
+      expect(pathTrust('file')).toEqual({ path: file })
+      expect(pathTrust('./../here//file')).toEqual({ path: file })
+    } finally {
+      process.chdir(before)
+    }
+  })
+
+  test.runIf(isRoot)("when root's own group can write", () => {
+    expect(untrusted(made('file', { mode: 0o664, gid: 0 }))).toBeUndefined()
+  })
+})
+
+describe('a path is not trusted', () => {
+  test.each([
+    ['everyone can write to the file', 'file', 0o646],
+    ['everyone can write to the file, sticky bit or not', 'file', 0o1646],
+    ['everyone can write to a folder', 'open/', 0o757],
+  ])('when %s', (_, name, mode) => {
+    const path = made(name, { mode })
+    const file = name.endsWith('/') ? made(`${name}file`) : path
+    fs.chmodSync(path, mode)
+    expect(untrusted(file)).toBe(name.replace('/', ''))
+  })
+
+  test('when a folder far above the file can be written to by everyone', () => {
+    const file = made('a/b/c/d/file')
+    fs.chmodSync(join(base, 'a'), 0o777)
+    expect(untrusted(file)).toBe('a')
+  })
+
+  test.runIf(isRoot).each([
+    ['a file', 'file', 'file'],
+    ['a folder', 'theirs/', 'theirs/file'],
+    ['a sticky folder', 'sticky/', 'sticky/file'],
+  ])('when %s belongs to another user', (_, name, path) => {
+    made(name)
+    const file = made(path)
+    const owned = join(base, name)
+    fs.chownSync(owned, stranger, stranger)
+    fs.chmodSync(owned, name === 'sticky/' ? 0o1777 : 0o755)
+    expect(untrusted(file)).toBe(name.replace('/', ''))
+  })
+
+  test.runIf(isRoot)('when a group other than that of root can write', () => {
+    const trust = pathTrust(made('file', { mode: 0o664, gid: 1234 }))
+    expect(trust).toEqual({
+      untrusted: { path: join(base, 'file'), kind: 'file', uid: 0, gid: 1234, mode: 0o664 },
+    })
+  })
+
+  test.runIf(isRoot)(
+    'when another user owns an entry of a sticky folder: the file or a symbolic link',
+    () => {
+      const own = made('own')
+      made('shared/', { mode: 0o1777 })
+      made('shared/file', { uid: stranger })
+      linked('shared/link', own, stranger)
+      expect(untrusted(join(base, 'shared/file'))).toBe('shared/file')
+      expect(untrusted(join(base, 'shared/link'))).toBe('shared/link')
+    },
+  )
+
+  test.runIf(isRoot)("when a group-writable sticky folder holds another user's link", () => {
+    made('shared/', { mode: 0o1775, gid: 1234 })
+    linked('shared/link', made('own'), stranger)
+    expect(untrusted(join(base, 'shared/link'))).toBe('shared/link')
+  })
+
+  test.runIf(isRoot)("but another user's link in a folder of the caller's cannot be changed", () => {
+    const own = made('own')
+    linked('link', own, stranger)
+    expect(pathTrust(join(base, 'link'))).toEqual({ path: own })
+  })
+
+  test('when a symbolic link leads through a folder that others can write to', () => {
+    made('open/', { mode: 0o777 })
+    made('open/file')
+    linked('link', 'open/file')
+    expect(untrusted(join(base, 'link'))).toBe('open')
+  })
+
+  test('when it leaves such a folder again by way of ..', () => {
+    made('open/', { mode: 0o777 })
+    made('file')
+    expect(untrusted(`${base}/open/../file`)).toBe('open')
+  })
+
+  test('when its last component is absent from a folder that others can write to', () => {
+    made('open/', { mode: 0o777 })
+    expect(untrusted(join(base, 'open/new'))).toBe('open')
+  })
+})
+
+test('links in a circle, missing folders and files as folders are errors of the system', () => {
+  linked('one', 'two')
+  linked('two', 'one')
+  made('file')
+  expect(() => pathTrust(join(base, 'one'))).toThrow(expect.objectContaining({ code: 'ELOOP' }))
+  expect(() => pathTrust(join(base, 'missing/file'))).toThrow(expect.objectContaining({ code: 'ENOENT' }))
+  expect(() => pathTrust(join(base, 'file/below'))).toThrow(expect.objectContaining({ code: 'ENOTDIR' }))
+})
+
+test.runIf(isRoot)('an ordinary user trusts root and itself, and no third user', () => {
+  fs.chmodSync(base, 0o755)
+  const files = [made('roots'), made('own', { uid: stranger }), made('thirds', { uid: 1234 })]
+  const script = `import { pathTrust } from ${JSON.stringify(join(import.meta.dirname, 'trusted-path.ts'))}
+    process.stdout.write(JSON.stringify(${JSON.stringify(files)}.map((path) => 'untrusted' in pathTrust(path))))`
+  const answer = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+    uid: stranger,
+    gid: stranger,
+  })
+  expect(JSON.parse(answer.toString())).toEqual([false, false, true])
+})
