@@ -44,13 +44,22 @@ function finding(id: string, detail: string, next?: string): Finding {
   return next === undefined ? { ...found, outcome: 'met' } : { ...found, outcome: 'unmet', next }
 }
 
-function objectFindings({ apiVersion, name, generateName }: SigningRequest): Finding[] {
+const mostFaults = 3
+
+function objectFindings({ apiVersion, name, generateName, faults = [] }: SigningRequest): Finding[] {
   // A request that is still a file has no object around it yet.
   if (apiVersion === undefined) return []
   return [
     apiVersion === 'certificates.k8s.io/v1'
       ? finding('api-version', apiVersion)
-      : finding('api-version', quoted(apiVersion), 'write apiVersion: certificates.k8s.io/v1'),
+      : finding(
+          'api-version',
+          apiVersion === '' ? 'the object has none' : quoted(apiVersion),
+          'write apiVersion: certificates.k8s.io/v1',
+        ),
+    faults.length === 0
+      ? finding('object-form', 'every field has its type, and the metadata is valid')
+      : finding('object-form', faults.slice(0, mostFaults).join('; '), 'correct the manifest'),
     objectNameFinding(name, generateName),
   ]
 }
@@ -161,6 +170,14 @@ function nodeRestrictionFindings(
 ): Finding[] {
   const requester = nodeNameOf(username)
   const isNode = requester !== undefined && groups.includes(nodesGroup)
+  if (isNode && requester === '')
+    return [
+      finding(
+        'node-restriction',
+        `the user ${quoted(username!)} is a node without a name`,
+        'give the node a client certificate with CN=system:node:NAME',
+      ),
+    ]
   if (!isNode || (signerName !== kubeletServing && signerName !== kubeletClient)) return []
   const commonName = request.subject.commonName ?? ''
   return [

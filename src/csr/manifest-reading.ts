@@ -1,6 +1,8 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { entriesOf, itemsOf, type Node, plainValue, textOf, valueAt } from '../kubeconfig/node.ts'
+import { type ManifestMetadata, metadataFaults } from './object-metadata.ts'
+import { typeFaults } from './request-shape.ts'
 import type { RequestCondition, SigningRequest } from './signing-request.ts'
 
 const kind = 'CertificateSigningRequest'
@@ -20,7 +22,12 @@ export async function readSigningRequests(text: string): Promise<SigningRequest[
       next: defect.next ?? 'correct it; kubectl create --dry-run=client -f FILE shows the same place',
     })
   }
-  return documents.flatMap(objectsOf).map(signingRequestOf)
+  return documents.flatMap((document) => {
+    // Items of a list of one kind have no apiVersion of their own.
+    const isTyped = textOf(valueAt(document, 'kind')) === `${kind}List`
+    const apiVersion = isTyped ? textOf(valueAt(document, 'apiVersion')) : undefined
+    return objectsOf(document).map((object) => signingRequestOf(object, apiVersion))
+  })
 }
 
 function objectsOf(document: Node): Node[] {
@@ -32,13 +39,13 @@ function objectsOf(document: Node): Node[] {
     : []
 }
 
-/** Returns the object that a document holds. */
-export function signingRequestOf(object: Node): SigningRequest {
+/** Returns the object of a document; `apiVersion` is that of the list that it is in. */
+export function signingRequestOf(object: Node, apiVersion = ''): SigningRequest {
   const at = (...path: string[]): Node | undefined => valueAt(object, ...path)
   const expirationSeconds = textOf(at('spec', 'expirationSeconds'))
   const certificate = fromBase64(textOf(at('status', 'certificate')))
   return {
-    ...text('apiVersion', at('apiVersion')),
+    apiVersion: textOf(at('apiVersion')) ?? apiVersion,
     ...text('name', at('metadata', 'name')),
     ...text('generateName', at('metadata', 'generateName')),
     ...text('uid', at('metadata', 'uid')),
@@ -59,6 +66,7 @@ export function signingRequestOf(object: Node): SigningRequest {
     extra: Object.fromEntries(entriesOf(at('spec', 'extra')).map(([key, values]) => [key, textsOf(values)])),
     conditions: itemsOf(at('status', 'conditions')).map(conditionOf),
     ...(certificate === undefined || certificate.length === 0 ? {} : { certificate }),
+    ...faultsOf(object),
     ...unknownFields(object),
   }
 }
@@ -90,6 +98,14 @@ function unknownFields(object: Node): Pick<SigningRequest, 'unknownFields'> {
       .map(([key]) => [...path, key].join('.')),
   )
   return unknown.length === 0 ? {} : { unknownFields: unknown }
+}
+
+function faultsOf(object: Node): Pick<SigningRequest, 'faults'> {
+  const value = plainValue(object)
+  const faults = typeFaults(value)
+  // What has another type is not looked into.
+  const found = faults.length > 0 ? faults : metadataFaults(value as ManifestMetadata)
+  return found.length === 0 ? {} : { faults: found }
 }
 
 function conditionOf(node: Node): RequestCondition {

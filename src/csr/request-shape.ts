@@ -6,6 +6,7 @@ import type { RequestObject } from './requests-api.ts'
 type Shape =
   | 'text'
   | 'number'
+  | 'boolean'
   | { readonly each: Shape }
   | { readonly values: Shape }
   | { readonly fields: Readonly<Record<string, Shape>>; readonly needs?: readonly string[] }
@@ -25,7 +26,28 @@ const condition: Shape = {
   needs: ['type'],
 }
 
-const shape: Shape = {
+// The API server decodes these of a new object too; of what it answers, kcert takes them as they come.
+const metadataOfManifest: Readonly<Record<string, Shape>> = {
+  namespace: 'text',
+  selfLink: 'text',
+  generation: 'number',
+  deletionGracePeriodSeconds: 'number',
+  finalizers: texts,
+  ownerReferences: {
+    each: {
+      fields: {
+        apiVersion: 'text',
+        kind: 'text',
+        name: 'text',
+        uid: 'text',
+        controller: 'boolean',
+        blockOwnerDeletion: 'boolean',
+      },
+    },
+  },
+}
+
+const shape = {
   fields: {
     apiVersion: 'text',
     kind: 'text',
@@ -57,6 +79,20 @@ const shape: Shape = {
     status: { fields: { certificate: 'text', conditions: { each: condition } } },
   },
   needs: ['metadata', 'spec'],
+} as const satisfies Shape
+
+const manifestShape: Shape = {
+  fields: {
+    ...shape.fields,
+    metadata: { fields: { ...shape.fields.metadata.fields, ...metadataOfManifest } },
+  },
+}
+
+/** Returns which fields of a manifest have another type than the API server decodes, as fragments; those missing are none. */
+export function typeFaults(value: unknown): string[] {
+  const faults: string[] = []
+  fitted(value, manifestShape, '', faults)
+  return faults
 }
 
 /**
@@ -73,11 +109,11 @@ const mostFaults = 3
 
 function fitted(value: unknown, form: Shape, path: string, faults: string[]): unknown {
   const isFit =
-    form === 'text' || form === 'number'
+    typeof form === 'string'
       ? typeof value === typeOf[form]
       : Array.isArray(value) === 'each' in form && typeof value === 'object' && value !== null
   if (!isFit) faults.push(`${path || 'it'} is no ${wordFor(form)}`)
-  if (!isFit || form === 'text' || form === 'number') return value
+  if (!isFit || typeof form === 'string') return value
   if ('each' in form)
     return (value as unknown[]).map((one, index) => fitted(one, form.each, `${path}[${index}]`, faults))
   const entries = Object.entries(value as object).filter(([, one]) => one !== null)
@@ -95,7 +131,7 @@ function fitted(value: unknown, form: Shape, path: string, faults: string[]): un
   )
 }
 
-const typeOf = { text: 'string', number: 'number' } as const
+const typeOf = { text: 'string', number: 'number', boolean: 'boolean' } as const
 
 function wordFor(form: Shape): string {
   if (typeof form === 'string') return form

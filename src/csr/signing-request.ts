@@ -1,4 +1,4 @@
-import { isCertificateLabel, readPem } from '../x509/pem.ts'
+import { isCertificateLabel, readPem, type UnseenText, unseenByGo } from '../x509/pem.ts'
 import { CertificateRequest } from '../x509/request.ts'
 
 /** A condition of a CertificateSigningRequest. */
@@ -37,6 +37,8 @@ export interface SigningRequest {
   readonly conditions: readonly RequestCondition[]
   /** status.certificate with its base64 undone. */
   readonly certificate?: Uint8Array
+  /** What is wrong with a manifest, for which the API server refuses it: fields of another type, labels that are none. */
+  readonly faults?: readonly string[]
   /** Fields of a manifest that no object of this kind has ("spec.expirationSecond"), which the API server drops. */
   readonly unknownFields?: readonly string[]
 }
@@ -81,12 +83,32 @@ export function readRequestContent(bytes: Uint8Array | undefined): RequestConten
     const detail = defect ? `damaged PEM block at line ${defect.line}: ${defect.reason}` : 'no PEM block'
     return { fault: { id: 'request-pem', detail, next: encode } }
   }
+  const form = unseenByGo(bytes, block)
+  if (form !== undefined && block.label === 'CERTIFICATE REQUEST') {
+    const detail = `the API server does not see the PEM block in a text with ${unseenText[form]}`
+    return { fault: { id: 'request-pem', detail, next: rewrite[form] ?? remake } }
+  }
   if (block.label !== 'CERTIFICATE REQUEST') return { fault: foreignBlock(block.label) }
   try {
     return { request: CertificateRequest.parse(block.der) }
   } catch (error) {
     return { fault: { id: 'request-form', detail: (error as Error).message, next: remake } }
   }
+}
+
+const unseenText: Readonly<Record<UnseenText, string>> = {
+  'byte order mark': 'a byte order mark',
+  'UTF-16': 'UTF-16 characters',
+  'CR line ends': 'CR line ends',
+  label: 'another label',
+  headers: 'headers',
+}
+
+/** How to write the text so that it is seen. */
+const rewrite: Partial<Record<UnseenText, string>> = {
+  'byte order mark': 'remove its first three bytes: tail -c +4 FILE.csr > NEW.csr',
+  'UTF-16': 'write it in ASCII: iconv -f UTF-16 -t ASCII FILE.csr > NEW.csr',
+  'CR line ends': "end its lines in LF: tr '\\r' '\\n' < FILE.csr > NEW.csr",
 }
 
 const encode = 'put in the PEM text of the request in base64 on one line: base64 -w0 FILE.csr'

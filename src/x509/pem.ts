@@ -379,6 +379,11 @@ export function unseenByGo(text: Uint8Array, block: PemBlock): UnseenText | unde
   if (utf16Text(text.subarray(0, 2)) !== undefined) return 'UTF-16'
   if (offset === 3 && text[0] === 0xef) return 'byte order mark'
   const bodyAt = offset + begin.length + label.length + dashes.length
-  const isAfterCr = offset > 0 && text[offset - 1] === cr
-  return isAfterCr || (text[bodyAt] === cr && text[bodyAt + 1] !== lf) ? 'CR line ends' : undefined
+  const endAt = asBuffer(text).indexOf(end, bodyAt, 'latin1')
+  let restAt = endAt + end.length + label.length + dashes.length
+  while (text[restAt] === space || text[restAt] === tab) restAt++
+  const isLoneCr = (at: number): boolean => text[at] === cr && text[at + 1] !== lf
+  return isLoneCr(offset - 1) || isLoneCr(bodyAt) || isLoneCr(endAt - 1) || isLoneCr(restAt)
+    ? 'CR line ends'
+    : undefined
 }

@@ -316,3 +316,22 @@ test('a name that is neither a file nor an object is said to be neither', async 
     'no-such-thing does not exist, and neither is there a request of this name on the cluster',
   )
 })
+
+test('a request with a byte order mark or CR line ends is refused by check, and not sent by submit', async () => {
+  life.makeRequest()
+  const pem = readFileSync(life.at('a.csr'), 'utf8')
+  for (const [text, words] of [
+    [`\ufeff${pem}`, 'a byte order mark'],
+    [pem.replaceAll('\n', '\r'), 'CR line ends'],
+  ] as const) {
+    const options = { stdin: text, env: life.env }
+    const checked = kcert(['csr', 'check', '-', ...user, '--usage', 'client auth'], options)
+    expect(checked.exit).toBe(3)
+    expect(checked.stdout).toContain(`the API server does not see the PEM block in a text with ${words}`)
+    const submitted = await kcertBeside(['csr', 'submit', '-', ...user, '--usage', 'client auth'], options)
+    expect(submitted.exit).toBe(3)
+    expect(submitted.stderr).toContain('KCERT_CSR_SIGNER_REFUSED')
+    expect(submitted.stderr).toContain(words)
+  }
+  expect(life.stored).toBeUndefined()
+})

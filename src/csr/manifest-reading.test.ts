@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest'
+import { requestPem } from '../../test/csr/made-requests.ts'
+import { admissionFindings } from './admission.ts'
+import { preflight, refuseBroken } from './draft.ts'
+import { readSigningRequests } from './manifest-reading.ts'
+
+// Objects that the API server refuses before it looks into the request.
+
+const pem = requestPem({ subject: { commonName: 'ann' } })
+const base64 = (text: string | Buffer): string => Buffer.from(text).toString('base64')
+const apiVersion = 'certificates.k8s.io/v1'
+const kind = 'CertificateSigningRequest'
+const spec = {
+  request: base64(pem),
+  signerName: 'kubernetes.io/kube-apiserver-client',
+  usages: ['client auth'],
+  expirationSeconds: 3600,
+}
+const right = { apiVersion, kind, metadata: { name: 'ann' }, spec }
+
+/** Returns the unmet rules of the API server, with what they say. */
+async function refusals(object: object): Promise<string[]> {
+  const [read] = await readSigningRequests(JSON.stringify(object))
+  return unmet(read!)
+}
+
+type Read = Awaited<ReturnType<typeof readSigningRequests>>[number]
+
+function unmet(object: Read): string[] {
+  return admissionFindings(object)
+    .filter(({ outcome }) => outcome === 'unmet')
+    .map(({ id, detail }) => `${id}: ${detail}`)
+}
+
+const withMetadata = (metadata: object) => ({ ...right, metadata: { name: 'ann', ...metadata } })
+const withSpec = (change: object) => ({ ...right, spec: { ...spec, ...change } })
+const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u' }
+
+test('a manifest that is right breaks no rule', async () => {
+  expect(await refusals(right)).toEqual([])
+  expect(
+    await refusals(
+      withMetadata({
+        labels: { app: '', 'example.com/App_1.x': 'A-b_c.9', nothing: null },
+        annotations: { 'Example.com/any': 'any text\n', b: null },
+        finalizers: ['example.com/x', 'orphan'],
+        ownerReferences: [
+          { ...owner, controller: true },
+          { ...owner, apiVersion: 'v1', controller: false },
+        ],
+        namespace: null,
+      }),
+    ),
+  ).toEqual([])
+})
+
+test.each<[string, object, string]>([
+  ['no apiVersion', { kind, metadata: right.metadata, spec }, 'api-version: the object has none'],
+  [
+    'an older apiVersion',
+    { ...right, apiVersion: 'certificates.k8s.io/v1beta1' },
+    'api-version: "certificates.k8s.io/v1beta1"',
+  ],
+])('%s is refused', async (_name, object, expected) => {
+  expect(await refusals(object)).toEqual([expected])
+})
+
+test('an item of a CertificateSigningRequestList has the apiVersion of its list, and that of a List its own', async () => {
+  const item = { kind, metadata: right.metadata, spec }
+  expect(await refusals({ apiVersion, kind: `${kind}List`, items: [item] })).toEqual([])
+  expect(await refusals({ kind: `${kind}List`, items: [item] })).toEqual(['api-version: the object has none'])
+  expect(await refusals({ apiVersion: 'v1', kind: 'List', items: [item] })).toEqual([
+    'api-version: the object has none',
+  ])
+})
+
+test.each<[object, string]>([
+  [withSpec({ expirationSeconds: '3600' }), 'spec.expirationSeconds is no number'],
+  [withSpec({ usages: 'client auth' }), 'spec.usages is no list'],
+  [withSpec({ extra: { a: 'b' } }), 'spec.extra["a"] is no list'],
+  [withMetadata({ name: 5 }), 'metadata.name is no text'],
+  [withMetadata({ labels: { a: 1 } }), 'metadata.labels["a"] is no text'],
+  [withMetadata({ labels: { a: true } }), 'metadata.labels["a"] is no text'],
+  [withMetadata({ labels: ['a'] }), 'metadata.labels is no object'],
+  [withMetadata({ annotations: { a: 1.5 } }), 'metadata.annotations["a"] is no text'],
+  [withMetadata({ finalizers: 'a.b/c' }), 'metadata.finalizers is no list'],
+  [withMetadata({ finalizers: [1] }), 'metadata.finalizers[0] is no text'],
+  [withMetadata({ ownerReferences: owner }), 'metadata.ownerReferences is no list'],
+  [
+    withMetadata({ ownerReferences: [{ ...owner, controller: 'true' }] }),
+    'metadata.ownerReferences[0].controller is no boolean',
+  ],
+  [withMetadata({ generation: '1' }), 'metadata.generation is no number'],
+])('%j has a field of another type', async (object, expected) => {
+  const found = await refusals(object)
+  expect(found).toContain(`object-form: ${expected}`)
+})
+
+test.each<[object, string]>([
+  [{ labels: { 'a b': 'c' } }, 'metadata.labels: "a b" is no key of a label'],
+  [{ labels: { 'a/b/c': 'c' } }, 'metadata.labels: "a/b/c" is no key of a label'],
+  [{ labels: { 'Example.com/a': 'c' } }, 'metadata.labels: "Example.com/a" is no key of a label'],
+  [{ labels: { '/a': 'c' } }, 'metadata.labels: "/a" is no key of a label'],
+  [{ labels: { 'a.b/': 'c' } }, 'metadata.labels: "a.b/" is no key of a label'],
+  [{ labels: { '': 'c' } }, 'metadata.labels: "" is no key of a label'],
+  [{ labels: { ['a'.repeat(64)]: 'c' } }, `metadata.labels: "${'a'.repeat(64)}" is no key of a label`],
+  [{ labels: { a: '-c' } }, 'metadata.labels: "-c" is no value of a label'],
+  [{ labels: { a: 'x y' } }, 'metadata.labels: "x y" is no value of a label'],
+  [{ labels: { a: 'c'.repeat(64) } }, `metadata.labels: "${'c'.repeat(64)}" is no value of a label`],
+  [{ annotations: { 'a b': 'c' } }, 'metadata.annotations: "a b" is no key of an annotation'],
+  [{ annotations: { a: 'x'.repeat(262_144) } }, 'metadata.annotations have 262145 bytes, more than 262144'],
+  [{ finalizers: ['mine'] }, 'metadata.finalizers: "mine" is not DOMAIN/NAME'],
+  [{ finalizers: ['a b/c'] }, 'metadata.finalizers: "a b/c" is not DOMAIN/NAME'],
+  [
+    { finalizers: ['orphan', 'foregroundDeletion'] },
+    'metadata.finalizers: orphan and foregroundDeletion exclude each other',
+  ],
+  [{ ownerReferences: [{ ...owner, uid: '' }] }, 'metadata.ownerReferences[0].uid is empty'],
+  [{ ownerReferences: [{ ...owner, name: null }] }, 'metadata.ownerReferences[0].name is empty'],
+  [{ ownerReferences: [{ ...owner, kind: '' }] }, 'metadata.ownerReferences[0].kind is empty'],
+  [
+    { ownerReferences: [{ ...owner, apiVersion: 'a/b/c' }] },
+    'metadata.ownerReferences[0].apiVersion is no GROUP/VERSION',
+  ],
+  [
+    { ownerReferences: [{ ...owner, apiVersion: 'apps/' }] },
+    'metadata.ownerReferences[0].apiVersion is no GROUP/VERSION',
+  ],
+  [
+    { ownerReferences: [{ ...owner, apiVersion: 'v1', kind: 'Event' }] },
+    'metadata.ownerReferences[0]: an Event owns nothing',
+  ],
+  [
+    {
+      ownerReferences: [
+        { ...owner, controller: true },
+        { ...owner, controller: true },
+      ],
+    },
+    'metadata.ownerReferences: more than one has controller: true',
+  ],
+])('metadata %j is refused', async (metadata, expected) => {
+  expect(await refusals(withMetadata(metadata))).toEqual([`object-form: ${expected}`])
+})
+
+test('annotations may have 256 KiB together', async () => {
+  expect(await refusals(withMetadata({ annotations: { a: 'x'.repeat(262_143) } }))).toEqual([])
+})
+
+test('of many faults three are shown', async () => {
+  const [found] = await refusals(withMetadata({ finalizers: ['a', 'b', 'c', 'd'] }))
+  expect(found?.split('; ')).toHaveLength(3)
+})
+
+describe('a request that the API server does not see', () => {
+  const bytes = Buffer.from(pem)
+  const crOnly = pem.replaceAll('\n', '\r')
+  const body = pem.indexOf('\n') + 1
+
+  test.each<[string, string | Buffer, string, string]>([
+    ['behind a byte order mark', `\ufeff${pem}`, 'a byte order mark', 'tail -c +4 FILE.csr > NEW.csr'],
+    ['in UTF-16', Buffer.from(`\ufeff${pem}`, 'utf16le'), 'UTF-16 characters', 'iconv -f UTF-16 -t ASCII'],
+    ['with CR line ends', crOnly, 'CR line ends', "tr '\\r' '\\n' < FILE.csr > NEW.csr"],
+    ['behind a line that ends in CR', `text\r${pem}`, 'CR line ends', 'tr'],
+    ['with CR behind the BEGIN line', `${pem.slice(0, body - 1)}\r${pem.slice(body)}`, 'CR line ends', 'tr'],
+    ['with CR before the END line', pem.replace('\n-----END', '\r-----END'), 'CR line ends', 'tr'],
+    ['with CR behind the END line', `${pem.trimEnd()}\r`, 'CR line ends', 'tr'],
+    ['with blanks and CR behind the END line', `${pem.trimEnd()} \t\rtext`, 'CR line ends', 'tr'],
+  ])('%s is refused, and not sent', async (_name, text, form, next) => {
+    const [read] = await readSigningRequests(JSON.stringify(withSpec({ request: base64(text) })))
+    const finding = admissionFindings(read!).find(({ outcome }) => outcome === 'unmet')
+    expect(finding).toMatchObject({
+      id: 'request-pem',
+      detail: `the API server does not see the PEM block in a text with ${form}`,
+      next: expect.stringContaining(next),
+    })
+    expect(() => refuseBroken(read!, preflight(read!))).toThrow(
+      expect.objectContaining({ code: 'KCERT_CSR_SIGNER_REFUSED', next: finding!.next }),
+    )
+  })
+
+  test.each<[string, string | Buffer]>([
+    ['CRLF', pem.replaceAll('\n', '\r\n')],
+    ['no newline at the end', pem.trimEnd()],
+    ['text before it', `text\n${pem}`],
+    ['text behind it', `${pem}text\r`],
+    ['blanks behind the END line', `${pem.trimEnd()} \t\n`],
+    ['CR within the base64', pem.replace(/\n(?=[^-\n]+\n-----END)/, '\r')],
+    ['as it is', bytes],
+  ])('with %s is seen', async (_name, text) => {
+    expect(await refusals(withSpec({ request: base64(text) }))).toEqual([])
+  })
+})
+
+test('a node user without a name is refused by NodeRestriction, whichever signer it asks', async () => {
+  const groups = ['system:nodes']
+  for (const signerName of [spec.signerName, 'example.com/serving'])
+    expect(await refusals(withSpec({ signerName, username: 'system:node:', groups }))).toEqual([
+      'node-restriction: the user "system:node:" is a node without a name',
+    ])
+  expect(await refusals(withSpec({ username: 'system:node:', groups: [] }))).toEqual([])
+})
