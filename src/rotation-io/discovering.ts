@@ -121,7 +121,7 @@ async function examine(
     prove(access, readOnly),
     roleOf(object, access),
   ])
-  const layout = layoutOf(object, marks === undefined || marks.length > 0 ? 'kubeadm' : 'plain')
+  const layout = layoutOf(object, marks?.length === 0 ? 'plain' : 'kubeadm')
   const node = foundNode(object, layout, here, role)
   return {
     node,
@@ -129,7 +129,7 @@ async function examine(
       name,
       role: node.role,
       addresses: [...node.addresses],
-      layout,
+      layout: layoutOf(object, marks === undefined ? 'unknown' : layout),
       kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
       access: accessText(accessOf(site.inventory, name)),
       proof,
@@ -149,7 +149,7 @@ export async function roleOf(object: NodeObject, node: NodeAccess): Promise<Foun
   }
 }
 
-/** Undefined where the node cannot be asked: kubeadm's layout is by far the most common one. */
+/** Undefined where the node cannot be asked: kcert.yaml then says kubeadm, by far the most common layout, and the report unknown. */
 async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined> {
   try {
     return (await node.statFiles(kubeadmMarks, call)).flatMap(({ found, path }) =>

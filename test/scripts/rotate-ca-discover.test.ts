@@ -45,7 +45,7 @@ test('nodes that cannot be reached are named, and the file is there to be comple
   const report = JSON.parse(stdout)
   expect(violations('Discovery', report)).toEqual([])
   expect(report.nodes).toMatchObject([
-    { name: 'cp-a', role: 'control-plane', layout: 'kubeadm', proof: { reached: false } },
+    { name: 'cp-a', role: 'control-plane', layout: 'unknown', proof: { reached: false } },
     { name: 'w-a', role: 'worker', proof: { reached: false, fault: expect.stringContaining('status 1') } },
   ])
   const text = readFileSync(join(folder, 'a.yaml'), 'utf8')
@@ -55,7 +55,7 @@ test('nodes that cannot be reached are named, and the file is there to be comple
   expect(again.exit).toBe(5)
   expect(again.stderr).toContain('KCERT_FILE_EXISTS')
   const other = await run([...nowhere, '--dry-run'])
-  expect(other.stdout).toMatch(/w-a .*NOT REACHED/)
+  expect(other.stdout).toMatch(/w-a +worker +unknown .*NOT REACHED/)
 })
 
 test.each([

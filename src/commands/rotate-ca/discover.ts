@@ -127,7 +127,7 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
         ...(local !== undefined && { local }),
       }),
     )
-    const isServed = found.nodes.every(({ layout }) => layout === 'kubeadm' || layout === 'plain')
+    const isServed = found.nodes.every(({ layout }) => ['kubeadm', 'plain', 'unknown'].includes(layout))
     const writes = isServed && !flags['dry-run']
     if (writes) {
       const { writePublicFile } = await import('../../system/output-file.ts')
