@@ -104,10 +104,10 @@ async function refusingExpired<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work
   } catch (error) {
-    const isTrust =
+    const isExpired =
       error instanceof KcertError &&
-      (error.code === 'KCERT_API_UNTRUSTED' || error.code === 'KCERT_API_UNAUTHORIZED')
-    if (!isTrust || !/ expired at /.test(error.why ?? '')) throw error
+      (error.code === 'KCERT_API_CERT_EXPIRED' || error.code === 'KCERT_API_CLIENT_EXPIRED')
+    if (!isExpired) throw error
     throw new KcertError(error.code, error.message, {
       ...(error.why !== undefined && { why: error.why }),
       next: 'where the CA itself has expired: kcert rotate-ca recover --dry-run; where it has not: kcert renew --all',

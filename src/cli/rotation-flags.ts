@@ -91,14 +91,14 @@ export const rotationWishFlags = {
   }),
   waive: Flags.string({
     description:
-      'answer for this pod, workload, kubeconfig, presenter or file yourself, by the name that kcert shows; may be repeated',
+      'accept the risk for this pod, workload, kubeconfig, server, file or client address, by the name that kcert shows; may be repeated',
     helpValue: 'ID',
     multiple: true,
     multipleNonGreedy: true,
     helpGroup: 'ROTATION',
   }),
   soak: Flags.string({
-    description: 'watch the counters of handshake errors for this long in phase 11',
+    description: 'watch TLS handshake errors for this long, in phase 1 and phase 11',
     helpValue: 'DURATION',
     default: '20s',
     helpGroup: 'ROTATION',

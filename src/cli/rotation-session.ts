@@ -2,6 +2,7 @@ import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { type CommandLine, commandLine, embed, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Action } from '../rotation/action.ts'
+import { handshakeSubject } from '../rotation/handshake-errors.ts'
 import {
   changesIn,
   choicesIn,
@@ -319,7 +320,7 @@ export class RotationSession {
     const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(
       apis.map(async ({ id }) => {
-        const subject = { kind: 'handshake-errors', at: id, forMs: this.wish.soakMs } as const
+        const subject = handshakeSubject(seen, target, id, this.wish.soakMs)
         const deadlineMs = this.wish.soakMs + 60_000
         const answer = await executor.probe({ kind: 'probe', phase: 11, subject, deadlineMs })
         return { at: id, ...answer, atMs: pace.now() }

@@ -144,8 +144,8 @@ export async function inventoryIn(name: string, context: Context) {
   }
 }
 
-/** Nothing is done once somebody else has taken the Lease. */
-function guardedBy(guard: ClusterGuard, executor: Executor): Executor {
+/** Returns the executor that confirms the Lease before each act: nothing is done once another kcert has taken it. */
+export function guardedBy(guard: Pick<ClusterGuard, 'confirm'>, executor: Executor): Executor {
   const held =
     <Action, Result>(perform: (action: Action) => Promise<Result>) =>
     async (action: Action): Promise<Result> => {
@@ -161,7 +161,7 @@ function guardedBy(guard: ClusterGuard, executor: Executor): Executor {
   }
 }
 
-function guardedKeys(guard: ClusterGuard, files: OldKeyFiles): OldKeyFiles {
+export function guardedKeys(guard: Pick<ClusterGuard, 'confirm'>, files: OldKeyFiles): OldKeyFiles {
   return {
     find: (...asked) => files.find(...asked),
     read: (...asked) => files.read(...asked),

@@ -47,7 +47,7 @@ test('a server of another CA: which certificate, whose, and what to look at', as
 test('an expired serving certificate, with its end', async () => {
   const { cluster } = await fakeCluster({ servingNotAfter: new Date('2026-01-02T00:00:00Z') })
   expect(await failureOf(cluster)).toMatchObject({
-    code: 'KCERT_API_UNTRUSTED',
+    code: 'KCERT_API_CERT_EXPIRED',
     why: 'its certificate CN=kube-apiserver expired at 2026-01-02T00:00:00Z',
   })
 })
@@ -104,7 +104,7 @@ test('an expired client certificate is named as the reason, with its end', async
   const user = { username: 'ann', notAfter: new Date('2026-02-03T04:05:06Z') }
   const file = server.writeKubeconfig(join(folder, 'k'), user)
   expect(await failureOf(await open(file))).toMatchObject({
-    code: 'KCERT_API_UNAUTHORIZED',
+    code: 'KCERT_API_CLIENT_EXPIRED',
     why: 'the client certificate CN=ann expired at 2026-02-03T04:05:06Z',
     next: `kcert inspect ${file}`,
   })

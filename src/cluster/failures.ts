@@ -94,7 +94,8 @@ export class Failures {
     const { server, clock } = this.#origin
     const untrusted = access.tls && (await describeUntrusted(failure, server, access.tls, clock()))
     if (untrusted !== undefined) {
-      return new KcertError('KCERT_API_UNTRUSTED', `${this.#place} is not trusted`, {
+      const code = failure.code === 'CERT_HAS_EXPIRED' ? 'KCERT_API_CERT_EXPIRED' : 'KCERT_API_UNTRUSTED'
+      return new KcertError(code, `${this.#place} is not trusted`, {
         why: untrusted,
         next: commandLine`kcert inspect ${hostAndPort(server)}`,
         cause: failure.cause,
@@ -129,7 +130,7 @@ export class Failures {
     switch (status) {
       case 401:
         return {
-          code: 'KCERT_API_UNAUTHORIZED',
+          code: this.#hasExpired ? 'KCERT_API_CLIENT_EXPIRED' : 'KCERT_API_UNAUTHORIZED',
           what: `${this.#place} does not know who asks`,
           next: this.#hasExpired
             ? commandLine`kcert inspect ${source}`

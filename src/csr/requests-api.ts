@@ -53,7 +53,7 @@ export interface RequestChange {
 }
 
 /**
- * The CertificateSigningRequests of a cluster. Every call throws a KcertError: KCERT_API_UNAUTHORIZED, KCERT_API_FORBIDDEN,
+ * The CertificateSigningRequests of a cluster. Every call throws a KcertError: KCERT_API_UNAUTHORIZED, KCERT_API_CLIENT_EXPIRED, KCERT_API_FORBIDDEN,
  * KCERT_API_CONFLICT (the object is not what it was, or exists already), KCERT_API_INVALID, KCERT_API_NOT_FOUND, or
  * KCERT_UNREACHABLE once what may be tried again was tried. A write that was cut off may have happened: read again.
  */

@@ -163,6 +163,10 @@ export const errorCodes = {
     exit: no,
     summary: "The API server's certificate is not trusted by the CA in the kubeconfig.",
   },
+  KCERT_API_CERT_EXPIRED: {
+    exit: no,
+    summary: "The API server's certificate, or the CA certificate that it is verified by, has expired.",
+  },
   KCERT_API_UNAUTHORIZED: {
     exit: notPermitted,
     summary:
@@ -171,6 +175,10 @@ export const errorCodes = {
   KCERT_API_FORBIDDEN: {
     exit: notPermitted,
     summary: 'The API server authenticated you and does not authorize the request (403).',
+  },
+  KCERT_API_CLIENT_EXPIRED: {
+    exit: notPermitted,
+    summary: 'The API server refuses the client certificate of the kubeconfig (401): it has expired.',
   },
   KCERT_API_NOT_FOUND: { exit: no, summary: 'The API server has no such object.' },
   KCERT_API_CONFLICT: {

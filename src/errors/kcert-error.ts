@@ -45,3 +45,10 @@ export class KcertError extends Error {
     return errorCodes[this.code].exit
   }
 }
+
+/** Returns an error in one line: what and why of one that kcert knows, else its message. */
+export function wordsOf(error: unknown): string {
+  if (error instanceof KcertError)
+    return error.why === undefined ? error.message : `${error.message}: ${error.why}`
+  return error instanceof Error ? error.message : String(error)
+}

@@ -216,6 +216,7 @@ export class CertificateManager {
 /** Answers that an API server gives when all is well with it: it does not know us, does not let us, or has no such kind. */
 const healthy: ReadonlySet<string> = new Set([
   'KCERT_API_UNAUTHORIZED',
+  'KCERT_API_CLIENT_EXPIRED',
   'KCERT_API_FORBIDDEN',
   'KCERT_API_NOT_FOUND',
 ])

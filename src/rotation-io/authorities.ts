@@ -4,7 +4,7 @@ import { drawSerialNumber } from '../ca/serial.ts'
 import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca/successor.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
-import { copiesIndex, copyPath, folderBeside, keyBeside, materialPaths } from '../rotation/material.ts'
+import { copyPath, folderBeside, keyBeside, materialPaths } from '../rotation/material.ts'
 import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
 import { nextName } from '../rotation/target-reading.ts'
 import type { RandomOctets } from '../system/random.ts'
@@ -12,7 +12,7 @@ import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
 import type { ApiServer, ControlPlanes } from './control-planes.ts'
-import { copyLines } from './copies.ts'
+import { readIndex } from './copies.ts'
 import type { Site } from './site.ts'
 
 export type Generation = 'old' | 'new'
@@ -103,10 +103,8 @@ export class Authorities {
   /** In the end of a rotation the old pair lies among the copies alone. */
   private async findCopy(ca: CaName): Promise<SigningPair | undefined> {
     for (const { node, own } of await this.places(ca)) {
-      const [index] = await this.read(node, [copiesIndex])
-      const copies = (copyLines(index) ?? []).filter(
-        ({ phase, digest }) => phase === 1 && digest !== undefined,
-      )
+      const index = await readIndex(this.planes.node(node))
+      const copies = index.copies.filter(({ phase, digest }) => phase === 1 && digest !== undefined)
       const pathOf = (path: string | undefined): string | undefined => {
         const copy = copies.find(({ of }) => 'path' in of && of.path === path)
         return copy?.digest === undefined ? undefined : copyPath(copy.digest)

@@ -41,9 +41,18 @@ export class ControlPlanes {
 
   /** Returns the API servers that can be seen, in the order of the nodes' names. Nodes that do not answer are left out. */
   async apiServers(): Promise<readonly ApiServer[]> {
+    return this.find((node) => this.flagsOn(node).catch(() => undefined))
+  }
+
+  /** The same for a proof: throws when a control-plane node does not answer, since its API server would go unproven. */
+  everyApiServer(): Promise<readonly ApiServer[]> {
+    return this.find((node) => this.flagsOn(node))
+  }
+
+  private async find(flagsOn: (node: string) => Promise<Flags | undefined>): Promise<readonly ApiServer[]> {
     const found: ApiServer[] = []
     for (const node of await this.names()) {
-      const flags = await this.flagsOn(node).catch(() => undefined)
+      const flags = await flagsOn(node)
       if (flags !== undefined) found.push({ node, flags })
     }
     return found

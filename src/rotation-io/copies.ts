@@ -2,14 +2,15 @@ import { createHash } from 'node:crypto'
 import type { ApiObject } from '../cluster/api-client.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { Expected, FileContent, NodeAccess, Sha256 } from '../pki/node-access.ts'
+import type { Expected, NodeAccess, Sha256 } from '../pki/node-access.ts'
 import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/material.ts'
 import type { CopyPicture, ObjectReference } from '../rotation/picture.ts'
 
 // What a rotation replaces lies on the node that had it: the bytes under their digest, and a line in the index for each phase
 // that touched them first. Bytes come first, so a line always leads to something; keys among them never leave the node.
 
-interface Index {
+/** The index as it is read. */
+export interface Index {
   readonly copies: readonly CopyPicture[]
   readonly text: string
   readonly replaces: Expected
@@ -26,15 +27,16 @@ export class Copies {
     this.nodeNamed = nodeNamed
   }
 
+  /** Throws KCERT_BACKUP_DAMAGED. */
   async on(node: string): Promise<readonly CopyPicture[]> {
-    return (await this.index(node)).copies
+    return (await readIndex(this.nodeNamed(node))).copies
   }
 
   /** Copies a file as it is now, unless the phase has copied it before: then what it was is kept. */
   keepFile(node: string, path: string, phase: number, flags?: CopyPicture['flags']): Promise<void> {
     if (path.startsWith(`${copiesFolder}/`)) return Promise.resolve()
     return this.inTurn(node, async () => {
-      const index = await this.index(node)
+      const index = await readIndex(this.nodeNamed(node))
       const isKept = index.copies.some(
         (copy) => copy.phase === phase && 'path' in copy.of && copy.of.path === path,
       )
@@ -49,7 +51,7 @@ export class Copies {
     phase: number,
   ): Promise<void> {
     return this.inTurn(node, async () => {
-      const index = await this.index(node)
+      const index = await readIndex(this.nodeNamed(node))
       const kept = new Set(
         index.copies.flatMap((copy) => (copy.phase === phase && 'path' in copy.of ? [copy.of.path] : [])),
       )
@@ -69,7 +71,7 @@ export class Copies {
     phase: number,
   ): Promise<void> {
     return this.inTurn(node, async () => {
-      const index = await this.index(node)
+      const index = await readIndex(this.nodeNamed(node))
       const isKept = index.copies.some(
         (copy) => copy.phase === phase && 'object' in copy.of && isSame(copy.of.object, object),
       )
@@ -174,14 +176,6 @@ export class Copies {
     this.made.add(access.name)
   }
 
-  private async index(node: string): Promise<Index> {
-    const [file] = await this.nodeNamed(node).readFiles([copiesIndex])
-    if (file?.found !== 'file') return { copies: [], text: '', replaces: 'absent' }
-    const copies = copyLines(file)
-    if (copies === undefined) throw damaged(node)
-    return { copies, text: Buffer.from(file.content).toString('utf8'), replaces: { sha256: file.sha256 } }
-  }
-
   private inTurn<Result>(node: string, act: () => Promise<Result>): Promise<Result> {
     const done = (this.turns.get(node) ?? Promise.resolve()).then(act)
     this.turns.set(
@@ -192,27 +186,56 @@ export class Copies {
   }
 }
 
-/** Returns the lines of an index, none where there is no such file, or undefined when it is something else. */
-export function copyLines(file: FileContent | undefined): CopyPicture[] | undefined {
-  if (file?.found !== 'file') return []
+/** Larger than any index: a line has some 200 bytes, and there is one for each file and phase. */
+const largestIndex = 8 * 1024 * 1024
+
+/**
+ * Returns the index of the copies on a node; an empty one where there is none yet. The only reader of it. Throws
+ * KCERT_BACKUP_DAMAGED when it cannot be read, or a line of it is not as kcert writes them: it is written as a whole.
+ */
+export async function readIndex(node: NodeAccess): Promise<Index> {
+  const [file] = await node.readFiles([copiesIndex], { largestBytes: largestIndex })
+  if (file?.found === 'absent') return { copies: [], text: '', replaces: 'absent' }
+  if (file?.found !== 'file')
+    throw damaged(node.name, file?.found === 'unreadable' ? file.reason : 'it is no file')
+  const text = Buffer.from(file.content).toString('utf8')
+  const lines = text.split('\n')
+  if (lines.pop() !== '') throw damaged(node.name, 'its last line has no end')
+  const copies = lines.map((line, at) => copyIn(line) ?? throwDamaged(node.name, at))
+  return { copies, text, replaces: { sha256: file.sha256 } }
+}
+
+function copyIn(line: string): CopyPicture | undefined {
   try {
-    return Buffer.from(file.content)
-      .toString('utf8')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as CopyPicture)
+    const copy = JSON.parse(line) as Partial<CopyPicture> | null
+    const isWhole =
+      Number.isInteger(copy?.phase) &&
+      typeof copy?.node === 'string' &&
+      isPlace(copy.of) &&
+      (copy.digest === undefined || /^[\da-f]{64}$/.test(copy.digest))
+    return isWhole ? (copy as CopyPicture) : undefined
   } catch {
     return undefined
   }
+}
+
+function isPlace(of: unknown): boolean {
+  const { path, object } = (of ?? {}) as { path?: unknown; object?: Partial<ObjectReference> | null }
+  if (path !== undefined) return typeof path === 'string' && path.startsWith('/')
+  return typeof object?.kind === 'string' && typeof object.name === 'string'
 }
 
 function isSame(a: ObjectReference, b: ObjectReference): boolean {
   return a.kind === b.kind && a.namespace === b.namespace && a.name === b.name
 }
 
-function damaged(node: string): KcertError {
+function throwDamaged(node: string, at: number): never {
+  throw damaged(node, `line ${at + 1} is not as kcert writes them`)
+}
+
+function damaged(node: string, why: string): KcertError {
   return new KcertError('KCERT_BACKUP_DAMAGED', `${copiesIndex} on node "${node}" is no index of copies`, {
-    why: 'it was changed or made by something else, so nobody can tell what the copies beside it were',
-    next: commandLine`move the folder away, after a look at it: ls -lR ${copiesFolder}`,
+    why: `${why}; without it kcert does not know which file each copy is of`,
+    next: commandLine`look at it on node ${node}, then move the folder away: ls -lR ${copiesFolder}`,
   })
 }

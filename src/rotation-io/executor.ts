@@ -1,5 +1,5 @@
 import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from '../rotation/action.ts'
-import type { Executor } from '../rotation/ports.ts'
+import type { Executor, ProbeAnswer } from '../rotation/ports.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { Authorities, type GivenAuthorities } from './authorities.ts'
 import { ControlPlanes } from './control-planes.ts'
@@ -58,7 +58,7 @@ export class SiteExecutor implements Executor {
     return this.rolls.roll(action)
   }
 
-  probe(action: Probe): Promise<{ readonly ok: boolean; readonly detail: string }> {
+  probe(action: Probe): Promise<ProbeAnswer> {
     return this.probes.probe(action)
   }
 }

@@ -202,9 +202,7 @@ export class NodeWatch {
     const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
     const text = read.get(configPath)?.text
     const configuration: KubeletConfiguration =
-      text === undefined
-        ? { featureGates: {} }
-        : await readKubeletConfiguration(text).catch(() => ({ featureGates: {} }))
+      text === undefined ? { featureGates: {} } : await readKubeletConfiguration(text)
     const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
     const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
     const clientCaFile =

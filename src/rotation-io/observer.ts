@@ -4,18 +4,11 @@ import type { NodeAccess } from '../pki/node-access.ts'
 import { nodeAddresses } from '../pki/node-address.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
-import { copiesFolder } from '../rotation/material.ts'
-import type {
-  CopyPicture,
-  HandshakePicture,
-  NodePicture,
-  SectionName,
-  Sections,
-  Seen,
-} from '../rotation/picture.ts'
+import type { HandshakePicture, NodePicture, SectionName, Sections, Seen } from '../rotation/picture.ts'
 import { fileKey } from '../rotation/picture.ts'
 import type { Observer } from '../rotation/ports.ts'
 import { listAll, type NodeObject, resources } from './api-objects.ts'
+import { readIndex } from './copies.ts'
 import { processHandshake, serviceHandshakes } from './handshakes.ts'
 import { isControlPlane, layoutOf } from './node-objects.ts'
 import { type NodeLook, NodeWatch } from './node-watch.ts'
@@ -32,8 +25,6 @@ import { authoritiesIn, StoredWatch } from './stored.ts'
 import { caBundles, workloads } from './workloads.ts'
 
 const nodesAtOnce = 24
-const copiesIndex = `${copiesFolder}/index.jsonl`
-const largestIndex = 8 * 1024 * 1024
 
 /** Looks at a real cluster: objects through its API server, everything else through its nodes. */
 export class SiteObserver implements Observer {
@@ -53,9 +44,10 @@ export class SiteObserver implements Observer {
     remembered: readonly CertificateRecord[] = [],
   ): Promise<Seen<Section>> {
     const { site } = this
-    const look = new Look(site, this.podWatch, (node) => this.watchOf(node), {
-      stored: (looks) => this.storedWatch.stored(authoritiesIn(looks, site), remembered),
-    })
+    const stored: OfLooks['stored'] = (looks) =>
+      this.storedWatch.stored(authoritiesIn(looks, site), remembered)
+    const looksAtNodes = sections.some((section) => section === 'components' || section === 'kubelets')
+    const look = new Look(site, this.podWatch, (node) => this.watchOf(node), { stored }, looksAtNodes)
     const atMs = site.clock().getTime()
     const seen = await Promise.all(
       sections.map(async (section) => [section, await look[section as SectionName]()] as const),
@@ -85,9 +77,17 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   private readonly podWatch: PodWatch
   private readonly watchOf: (node: NodeAccess) => NodeWatch
   private readonly ofLooks: OfLooks
+  private readonly looksAtNodes: boolean
   private readonly fetched = new Map<string, Promise<unknown>>()
 
-  constructor(site: Site, podWatch: PodWatch, watchOf: (node: NodeAccess) => NodeWatch, ofLooks: OfLooks) {
+  constructor(
+    site: Site,
+    podWatch: PodWatch,
+    watchOf: (node: NodeAccess) => NodeWatch,
+    ofLooks: OfLooks,
+    looksAtNodes: boolean,
+  ) {
+    this.looksAtNodes = looksAtNodes
     this.site = site
     this.podWatch = podWatch
     this.watchOf = watchOf
@@ -99,10 +99,13 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
       const { name } = object.metadata
       const ready = object.status?.conditions?.find(({ type }) => type === 'Ready')
       const reached = await this.reach(object)
+      const unread = this.looksAtNodes ? (await this.looksByNode()).get(name) : undefined
       return {
         name,
         isControlPlane: this.isControlPlane(object),
         ...reached,
+        // One that answers and cannot be looked at is as unknown as one that does not answer.
+        ...(unread instanceof KcertError && { unreachable: unread.why ?? unread.message }),
         isReady: ready?.status === 'True',
         kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
         layout: layoutOf(object, inventoryNode(this.site.inventory, name)?.layout),
@@ -199,9 +202,13 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   async copies(): Promise<Sections['copies']> {
     const found = await this.onEach(await this.nodeObjects(), async (object) => {
       const node = this.open(object)
-      const [index] =
-        (await node?.readFiles([copiesIndex], { largestBytes: largestIndex }).catch(() => [])) ?? []
-      return index?.found === 'file' ? copiesIn(Buffer.from(index.content).toString('utf8')) : []
+      if (node === undefined) return []
+      const index = await readIndex(node).catch((error: unknown) => {
+        // A node that does not answer is named by the section `nodes`.
+        if (error instanceof KcertError && error.code !== 'KCERT_BACKUP_DAMAGED') return undefined
+        throw error
+      })
+      return index?.copies ?? []
     })
     return found.flat()
   }
@@ -219,19 +226,26 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   /** What every node shows that answers. */
-  private looks(): Promise<readonly NodeLook[]> {
+  private async looks(): Promise<readonly NodeLook[]> {
+    return [...(await this.looksByNode()).values()].flatMap((look) =>
+      look instanceof KcertError ? [] : [look],
+    )
+  }
+
+  private looksByNode(): Promise<ReadonlyMap<string, NodeLook | KcertError>> {
     return this.once('looks', async () => {
       const found = await this.onEach(await this.nodeObjects(), async (object) => {
         const node = this.open(object)
-        if (node === undefined) return undefined
-        return this.watchOf(node)
+        if (node === undefined) return []
+        const look = await this.watchOf(node)
           .look()
           .catch((error: unknown) => {
-            if (error instanceof KcertError) return undefined
+            if (error instanceof KcertError) return error
             throw error
           })
+        return [[object.metadata.name, look] as const]
       })
-      return found.flatMap((look) => look ?? [])
+      return new Map(found.flat())
     })
   }
 
@@ -273,15 +287,4 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
 
 function addressOf({ status }: NodeObject): string | undefined {
   return nodeAddresses(status?.addresses, ['InternalIP'])[0]
-}
-
-/** Returns the lines of an index of copies; one that a crash cut off is not one yet. */
-function copiesIn(text: string): CopyPicture[] {
-  return text.split('\n').flatMap((line) => {
-    try {
-      return line === '' ? [] : [JSON.parse(line) as CopyPicture]
-    } catch {
-      return []
-    }
-  })
 }

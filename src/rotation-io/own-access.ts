@@ -27,7 +27,7 @@ export function withOwnAccess(site: Site, random: RandomOctets): Site {
 
   const isOver = async (error: unknown): Promise<boolean> => {
     if (!(error instanceof KcertError)) return false
-    if (error.code !== 'KCERT_API_UNAUTHORIZED' && error.code !== 'KCERT_API_UNTRUSTED') return false
+    if (!refusals.has(error.code)) return false
     usesOwn = await isLaidOut(planes)
     return usesOwn
   }
@@ -100,6 +100,14 @@ async function callAsOwn(identity: OwnIdentity, call: ApiCall): Promise<ApiObjec
     { status: answer.status, reason },
   )
 }
+
+/** Answers to a kubeconfig whose CA or client certificate the rotation has outlived. */
+const refusals: ReadonlySet<ErrorCode> = new Set([
+  'KCERT_API_UNAUTHORIZED',
+  'KCERT_API_CLIENT_EXPIRED',
+  'KCERT_API_UNTRUSTED',
+  'KCERT_API_CERT_EXPIRED',
+])
 
 const codes: Readonly<Record<number, ErrorCode>> = {
   401: 'KCERT_API_UNAUTHORIZED',

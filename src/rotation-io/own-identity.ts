@@ -34,6 +34,8 @@ export interface ApiCall {
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: object
+  /** Sent as it is, instead of a body in JSON. */
+  readonly text?: string
   readonly timeoutMs?: number
 }
 
@@ -124,7 +126,7 @@ export class OwnIdentity {
   private async callAs(
     node: string,
     generation: Generation,
-    { method, path, headers = {}, body, timeoutMs }: ApiCall,
+    { method, path, headers = {}, body, text, timeoutMs }: ApiCall,
   ): Promise<HttpsAnswer> {
     const subject = { organization: ['system:masters'], commonName: ownName }
     const client = await this.client('cluster', generation, subject)
@@ -141,6 +143,7 @@ export class OwnIdentity {
           ...headers,
         },
         ...(body && { body: JSON.stringify(body) }),
+        ...(text !== undefined && { body: text }),
         client,
         trust: { ca: await this.trust() },
         ...(timeoutMs === undefined ? {} : { timeoutMs }),

@@ -3,13 +3,14 @@ import type { ApiObject } from '../cluster/api-client.ts'
 import { hostOf } from '../cluster/cluster-addresses.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { requestsOf } from '../cluster/requests.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { wordsOf } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
 import type { ProcessId } from '../rotation/picture.ts'
+import type { ProbeAnswer } from '../rotation/ports.ts'
 import { readCertificates } from '../x509/certificate.ts'
 import { createRequest } from '../x509/issuing.ts'
 import { generatePrivateKey } from '../x509/new-key.ts'
@@ -23,9 +24,9 @@ import { callHttps, type HttpsAnswer } from './https-call.ts'
 import { configurationOf, listeningOf } from './listening.ts'
 import { type OwnIdentity, probeName } from './own-identity.ts'
 import type { Site } from './site.ts'
+import { WatchingHandshakes } from './watching-handshakes.ts'
 
 const pollMs = 250
-const handshakePollMs = 2_000
 
 type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readonly kind: Kind }>
 
@@ -36,6 +37,7 @@ export class Probing {
   private readonly authorities: Authorities
   private readonly identity: OwnIdentity
   private readonly copies: Copies
+  private readonly handshakes: WatchingHandshakes
 
   constructor(
     site: Site,
@@ -49,11 +51,13 @@ export class Probing {
     this.authorities = authorities
     this.identity = identity
     this.copies = copies
+    this.handshakes = new WatchingHandshakes({ site, planes, identity })
   }
 
-  async probe({ subject, deadlineMs }: Probe): Promise<{ ok: boolean; detail: string }> {
+  async probe({ subject, deadlineMs }: Probe): Promise<ProbeAnswer> {
     const deadline = this.now() + deadlineMs
-    if (subject.kind === 'handshake-errors') return this.watchHandshakes(subject, deadline)
+    if (subject.kind === 'handshake-rate') return this.handshakes.rate(subject, deadline)
+    if (subject.kind === 'handshake-errors') return this.handshakes.errors(subject, deadline)
     for (;;) {
       const { ok, detail } = await this.tryOnce(subject).catch((error: unknown) => ({
         ok: false,
@@ -65,7 +69,7 @@ export class Probing {
   }
 
   private tryOnce(
-    subject: Exclude<ProbeSubject, { kind: 'handshake-errors' }>,
+    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' }>,
   ): Promise<{ ok: boolean; detail: string }> {
     switch (subject.kind) {
       case 'client':
@@ -133,7 +137,8 @@ export class Probing {
         expirationSeconds: 600,
       },
     })
-    const name = created.metadata.name ?? ''
+    const { name } = created.metadata
+    if (name === undefined) return { ok: false, detail: 'the API server named no test request' }
     try {
       await api.replaceApproval({
         ...created,
@@ -168,11 +173,13 @@ export class Probing {
   private async kubeconfig({ id }: Subject<'kubeconfig'>) {
     const [name, path] = [id.slice(0, id.indexOf(':')), id.slice(id.indexOf(':') + 1)]
     const own = await this.credentialsIn(name, path)
-    if (own === undefined) return { ok: true, detail: `${id} has no client certificate: nothing to try` }
+    if (own === undefined)
+      return { ok: true, detail: `${id} has neither a client certificate nor a token: nothing to try` }
     const users = new Set<string>()
-    for (const { node } of await this.planes.apiServers()) {
+    for (const { node } of await this.planes.everyApiServer()) {
       const running = await this.running(`${node}/kube-apiserver`)
-      const trust = { ca: own.ca, name: this.nameAt(node, own.serverName) }
+      // Without CAs of its own it goes by those of its machine, or by none.
+      const trust = own.ca === undefined ? undefined : { ca: own.ca, name: this.nameAt(node, own.serverName) }
       const answer = await this.dial(`${node}/kube-apiserver`, running, {
         ...whoAmI,
         ...(own.client === undefined ? {} : { client: own.client }),
@@ -180,11 +187,14 @@ export class Probing {
           ...whoAmI.headers,
           ...(own.token === undefined ? {} : { Authorization: `Bearer ${own.token}` }),
         },
-        trust,
+        ...(trust === undefined ? {} : { trust }),
       })
       if (answer.status !== 201)
         return { ok: false, detail: `${id} at ${node}: HTTP status ${answer.status}` }
-      users.add(userIn(answer.body))
+      const user = userIn(answer.body)
+      if (user === undefined || user === 'system:anonymous')
+        return { ok: false, detail: `${id} at ${node}: it does not say who asks` }
+      users.add(user)
     }
     return { ok: users.size > 0, detail: `${id} is ${[...users].join(' and ')} at every API server` }
   }
@@ -203,18 +213,22 @@ export class Probing {
   /** The path from API server to kubelet, in both directions of trust. */
   private async logs({ node }: Subject<'logs'>) {
     const pod = await this.runningPod(node)
-    if (pod === undefined) return { ok: true, detail: `no pod runs on ${node}` }
-    const { namespace, name, container } = pod
-    const path = `/api/v1/namespaces/${namespace}/pods/${name}/log?container=${container}&tailLines=1`
-    const apis = await this.planes.apiServers()
+    // Where no pod runs, the kubelet's own health is asked for on the same way.
+    const [what, path] =
+      pod === undefined
+        ? [`health of the kubelet on ${node}`, `/api/v1/nodes/${node}/proxy/healthz`]
+        : [
+            `logs of ${pod.namespace}/${pod.name} on ${node}`,
+            `/api/v1/namespaces/${pod.namespace}/pods/${pod.name}/log?container=${pod.container}&tailLines=1`,
+          ]
+    const apis = await this.planes.everyApiServer()
     for (const { node: at } of apis) {
       const { status, body } = await this.identity.call(at, { method: 'GET', path })
       if (status !== 200) {
-        const detail = `logs of ${namespace}/${name} on ${node} through ${at}: ${status} ${body.slice(0, 200).trim()}`
-        return { ok: false, detail }
+        return { ok: false, detail: `${what} through ${at}: ${status} ${body.slice(0, 200).trim()}` }
       }
     }
-    return { ok: apis.length > 0, detail: `logs of ${namespace}/${name} through ${apis.length} API servers` }
+    return { ok: apis.length > 0, detail: `${what} through ${apis.length} API servers` }
   }
 
   private async runningPod(node: string) {
@@ -230,43 +244,6 @@ export class Probing {
     }
     // Nobody rolls a DaemonSet's or a static pod in the meantime as easily as a Deployment's.
     return candidates.find(({ isSystem }) => isSystem) ?? candidates[0]
-  }
-
-  private async watchHandshakes({ at, forMs }: Subject<'handshake-errors'>, deadline: number) {
-    let since = this.now()
-    let last: number | undefined
-    let detail = 'the counter could not be read'
-    for (;;) {
-      const count = await this.handshakeErrors(at).catch((error: unknown) => {
-        detail = wordsOf(error)
-        return undefined
-      })
-      // A process that was restarted counts from the beginning.
-      if (count === undefined || last === undefined || count !== last) {
-        if (count !== undefined && last !== undefined)
-          detail = `${at}: ${count - last} handshake errors within ${handshakePollMs / 1000} s`
-        since = this.now()
-        last = count
-      }
-      if (last !== undefined && this.now() - since >= forMs)
-        return {
-          ok: true,
-          detail: `${at}: apiserver_tls_handshake_errors_total stood at ${last} for ${forMs / 1000} s`,
-        }
-      if (this.now() >= deadline) return { ok: false, detail }
-      await sleep(Math.min(handshakePollMs, Math.max(100, since + forMs - this.now())))
-    }
-  }
-
-  private async handshakeErrors(at: ProcessId): Promise<number> {
-    const [node = ''] = at.split('/')
-    const { status, body } = await this.identity.call(node, {
-      method: 'GET',
-      path: '/metrics',
-      timeoutMs: 20_000,
-    })
-    if (status !== 200) throw new Error(`${at} answers ${status} for /metrics`)
-    return Number(/^apiserver_tls_handshake_errors_total (\S+)/m.exec(body)?.[1] ?? 0)
   }
 
   private async running(at: ProcessId): Promise<ProcessFacts> {
@@ -308,7 +285,8 @@ export class Probing {
         ? material.file
         : `${path.slice(0, path.lastIndexOf('/'))}/${material.file}`
       const [found] = await access.readFiles([beside])
-      return found?.found === 'file' ? Buffer.from(found.content).toString('utf8') : undefined
+      if (found?.found !== 'file') throw new Error(`${node}:${beside}, which ${path} names, cannot be read`)
+      return Buffer.from(found.content).toString('utf8')
     }
     const [ca, certificate, key] = await Promise.all([
       textOf(cluster?.certificateAuthority),
@@ -316,7 +294,10 @@ export class Probing {
       textOf(user?.clientKey),
     ])
     const token = await tokenIn(document, user?.name)
-    if (ca === undefined) return undefined
+    if ((certificate === undefined) !== (key === undefined))
+      throw new Error(
+        `${node}:${path} has a client certificate without its key, or a key without a certificate`,
+      )
     const client = certificate !== undefined && key !== undefined ? { certificate, key } : undefined
     if (client === undefined && token === undefined) return undefined
     const serverName = cluster?.tlsServerName ?? hostOf(cluster?.server) ?? 'kubernetes'
@@ -367,12 +348,13 @@ export function verdictOf({ status, body }: HttpsAnswer): 'accepted' | 'refused'
   return undefined
 }
 
-function userIn(body: string): string {
+/** Undefined when the answer does not say it. */
+function userIn(body: string): string | undefined {
   try {
     const { status } = JSON.parse(body) as { status?: { userInfo?: { username?: string } } }
-    return status?.userInfo?.username ?? 'nobody'
+    return status?.userInfo?.username || undefined
   } catch {
-    return 'nobody'
+    return undefined
   }
 }
 
@@ -384,10 +366,4 @@ export async function tokenIn(
   const { itemsOf, textOf, valueAt } = await import('../kubeconfig/node.ts')
   const user = itemsOf(valueAt(document, 'users')).find((one) => textOf(valueAt(one, 'name')) === name)
   return textOf(valueAt(user, 'user', 'token')) || undefined
-}
-
-function wordsOf(error: unknown): string {
-  if (error instanceof KcertError)
-    return error.why === undefined ? error.message : `${error.message}: ${error.why}`
-  return error instanceof Error ? error.message : String(error)
 }

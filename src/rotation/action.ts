@@ -1,4 +1,5 @@
 import type { Digest } from './certificate-record.ts'
+import type { HandshakeRate } from './handshake-errors.ts'
 import type { ObjectReference, ProcessId, Trust } from './picture.ts'
 import type { CaName } from './target.ts'
 
@@ -156,8 +157,17 @@ export type ProbeSubject =
   | { readonly kind: 'logs'; readonly node: string }
   /** The copies on the node, written to a scratch folder and compared. */
   | { readonly kind: 'copies'; readonly node: string }
-  /** The counter of handshake errors stands still; logs do not show them. */
-  | { readonly kind: 'handshake-errors'; readonly at: ProcessId; readonly forMs: number }
+  /** How many TLS handshakes fail before anything is changed: what load balancers, scanners and clients that hang up always cause. */
+  | { readonly kind: 'handshake-rate'; readonly at: ProcessId; readonly forMs: number }
+  /** No client refuses the certificate but those that are waived, and no more handshakes fail than before phase 1. */
+  | {
+      readonly kind: 'handshake-errors'
+      readonly at: ProcessId
+      readonly forMs: number
+      readonly before?: HandshakeRate
+      /** Addresses of clients. */
+      readonly waived: readonly string[]
+    }
 
 export interface Probe {
   readonly kind: 'probe'
@@ -206,6 +216,8 @@ export function evidenceKey(subject: ProbeSubject): string {
       return `logs ${subject.node}`
     case 'copies':
       return `copies ${subject.node}`
+    case 'handshake-rate':
+      return `handshake rate ${subject.at}`
     case 'handshake-errors':
       return `handshake errors ${subject.at}`
   }

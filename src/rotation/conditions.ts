@@ -1,6 +1,6 @@
 import type { Condition } from './action.ts'
 import type { Gap } from './phase.ts'
-import type { Picture, SectionName, Trust } from './picture.ts'
+import type { Picture, SectionName, Seen, Trust } from './picture.ts'
 
 // What a wait is for, judged on a picture: what is still missing, by name, so that progress can be shown and a deadline explained.
 
@@ -27,11 +27,14 @@ const sections = {
 export function missingFor(condition: Condition, seen: Picture): readonly Gap[] {
   switch (condition.kind) {
     case 'published':
-      return seen.published
-        .filter(({ isActive, trust }) => isActive && !isTrust(trust, condition))
-        .map(({ kind, name, trust }) =>
-          gap(`${kind} ${name}`, trust === undefined ? 'not there' : 'as before'),
-        )
+      return [
+        ...nonePublished(seen),
+        ...seen.published
+          .filter(({ isActive, trust }) => isActive && !isTrust(trust, condition))
+          .map(({ kind, name, trust }) =>
+            gap(`${kind} ${name}`, trust === undefined ? 'not there' : 'as before'),
+          ),
+      ]
     case 'volumes':
       return seen.pods
         .filter(({ volume }) => volume !== undefined && !isTrust(volume.trust, condition))
@@ -90,7 +93,8 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
     }
     case 'available': {
       const bundle = seen.caBundles.find(({ id }) => id === condition.bundle)
-      return bundle?.isAvailable === false ? [gap(condition.bundle, 'not available')] : []
+      if (bundle === undefined) return [gap(condition.bundle, 'not there')]
+      return bundle.isAvailable ? [] : [gap(condition.bundle, 'not available')]
     }
     case 'node-ready': {
       const node = seen.nodes.find(({ name }) => name === condition.node)
@@ -105,6 +109,13 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
 
 function gap(at: string, what: string): Gap {
   return { at, what }
+}
+
+/** Every cluster has namespaces: where none is seen, nothing is known of what is published. */
+export function nonePublished({ published }: Seen<'published'>): readonly Gap[] {
+  return published.some(({ isActive }) => isActive)
+    ? []
+    : [{ at: 'ConfigMap kube-root-ca.crt', what: 'seen in no namespace' }]
 }
 
 function isTrust(trust: Trust | undefined, { holds, lacks }: { holds: Trust; lacks: Trust }): boolean {

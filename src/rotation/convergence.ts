@@ -52,9 +52,13 @@ export function rereadInstant(pods: readonly PodPicture[], target: Target): numb
   return Math.max(0, last + rereadMs)
 }
 
-/** Returns from when on a pod may start and is known to have what its namespace publishes, though its volume is not seen. */
+/**
+ * Returns from when on a pod may start and is known to have what its namespace publishes, though its volume is not seen; never
+ * where what its namespace publishes is not seen either.
+ */
 export function blindInstant({ published }: Seen<'published'>, { id }: PodPicture): number {
   const namespace = id.slice(0, id.indexOf('/'))
   const its = byNode(published, ({ name }) => name).get(`${namespace}/kube-root-ca.crt`)
-  return (its?.[0]?.changedAtMs ?? 0) + blindDelayMs
+  const [bundle] = its ?? []
+  return bundle?.trust === undefined ? Number.POSITIVE_INFINITY : bundle.changedAtMs + blindDelayMs
 }

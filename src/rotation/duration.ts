@@ -73,6 +73,6 @@ function restartSeconds({ how, process: id }: RestartComponent): number {
 }
 
 function probeSeconds(subject: Extract<Action, { kind: 'probe' }>['subject']): number {
-  if (subject.kind === 'handshake-errors') return subject.forMs / 1000
+  if ('forMs' in subject) return subject.forMs / 1000
   return subject.kind === 'logs' ? logs : 0.4
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Action, evidenceKey } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
+import type { HandshakeRate } from './handshake-errors.ts'
 import type { EvidencePicture, IntentPicture } from './picture.ts'
 import type { Wish } from './target-reading.ts'
 
@@ -140,10 +141,16 @@ export function evidenceIn(entries: readonly JournalEntry[]): ReadonlyMap<string
   const evidence = new Map<string, EvidencePicture>()
   for (const entry of entries) {
     if (entry.kind !== 'evidence') continue
-    const { key, ok, atMs, detail } = entry
-    evidence.set(key, { key, ok, atMs, detail })
+    const { key, ok, atMs, detail, rate } = entry
+    evidence.set(key, { key, ok, atMs, detail, ...(isRate(rate) && { rate }) })
   }
   return evidence
+}
+
+/** A rate that is no pair of numbers would let any number of errors pass: it counts as none, so that 0 is assumed. */
+function isRate(rate: Readonly<Record<keyof HandshakeRate, unknown>> | undefined): boolean {
+  const { errors, overMs } = rate ?? {}
+  return Number.isInteger(errors) && Number(errors) >= 0 && Number.isFinite(overMs) && Number(overMs) > 0
 }
 
 /** Returns what was begun: one for each phase in which an act was intended. */

@@ -45,7 +45,7 @@ export function kubeletGaps(
     ...(isReady(seen, node) ? [] : [gap('node not Ready')]),
   ]
   if (gaps.length > 0) return gaps
-  return isProven(seen, { kind: 'logs', node }, process?.startedAtMs ?? 0)
+  return isProven(seen, { kind: 'logs', node }, process?.startedAtMs)
     ? []
     : [gap('logs not proven to come through every API server')]
 }

@@ -1,4 +1,5 @@
 import type { CertificateTable, Digest } from './certificate-record.ts'
+import type { HandshakeRate } from './handshake-errors.ts'
 
 // What an observer saw of a cluster, section by section. A phase names the sections that it sees, and only these are fetched.
 // Plain values: certificates stand in one table and are named by digest; of private keys there is only the digest of their
@@ -247,6 +248,8 @@ export interface EvidencePicture {
   readonly ok: boolean
   readonly atMs: number
   readonly detail: string
+  /** Of a probe that measured one. */
+  readonly rate?: HandshakeRate
 }
 
 /** One file or object as it was before a phase touched it first. The bytes lie on the node under their digest. */

@@ -1,5 +1,6 @@
 import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from './action.ts'
 import type { CertificateRecord } from './certificate-record.ts'
+import type { HandshakeRate } from './handshake-errors.ts'
 import type { SectionName, Seen } from './picture.ts'
 
 // What the rotation needs of the world. src/rotation-io/ and test/fakes/simulated-cluster* implement it; one contract suite holds for both.
@@ -31,7 +32,17 @@ export interface Executor {
   restart(action: RestartComponent): Promise<void>
   roll(action: RollWorkload): Promise<void>
   /** Tries until it succeeds or the deadline has passed; the answer is evidence either way. */
-  probe(action: Probe): Promise<{ readonly ok: boolean; readonly detail: string }>
+  probe(action: Probe): Promise<ProbeAnswer>
+}
+
+/** What a probe says, and what it measured. */
+export interface ProbeAnswer {
+  readonly ok: boolean
+  readonly detail: string
+  /** Of `handshake-rate`. */
+  readonly rate?: HandshakeRate
+  /** Of `handshake-errors`: clients that failed and are waived, with reason and count. */
+  readonly accepted?: readonly string[]
 }
 
 /** The journal's file. `append` comes back when the line is on the disk; when it throws, the act does not happen. */

@@ -1,10 +1,17 @@
 import { evidenceKey, type Probe, type ProbeSubject } from './action.ts'
 import type { Seen } from './picture.ts'
 
-/** True when the probe's last answer was yes and is younger than what it is about. */
-export function isProven(seen: Seen<'evidence'>, subject: ProbeSubject, sinceMs: number): boolean {
+/**
+ * True when the probe's last answer was yes and is younger than what it is about. `sinceMs` is undefined where that was not seen:
+ * then no answer is known to be younger, and nothing is proven.
+ */
+export function isProven(
+  seen: Seen<'evidence'>,
+  subject: ProbeSubject,
+  sinceMs: number | undefined,
+): boolean {
   const evidence = seen.evidence.get(evidenceKey(subject))
-  return evidence?.ok === true && evidence.atMs >= sinceMs
+  return evidence?.ok === true && sinceMs !== undefined && evidence.atMs >= sinceMs
 }
 
 export function probe(phase: number, subject: ProbeSubject, deadlineMs = 60_000): Probe {

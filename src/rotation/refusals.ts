@@ -232,6 +232,21 @@ function anyFrontProxy(
   ]
 }
 
+/** Returns why no phase can be said to hold: nodes of which nothing is seen, whose files and processes no gap is about. */
+export function unseenNodes(seen: Seen<'nodes' | 'kubelets'>): readonly Refusal[] {
+  const bare = seen.nodes.filter(
+    ({ name, unreachable }) => unreachable === undefined && onNode(seen.kubelets, name).length === 0,
+  )
+  return [
+    ...unreachableNodes(seen),
+    ...bare.map(({ name }) => ({
+      what: `no kubelet was found on node ${name}`,
+      why: 'every node has one, and what it trusts and presents is not known',
+      next: commandLine`look at it: kubectl get node ${name} -o wide; then run the same command again`,
+    })),
+  ]
+}
+
 function unreachableNodes({ nodes }: Seen<'nodes'>): readonly Refusal[] {
   const gone = nodes.filter(({ unreachable }) => unreachable !== undefined)
   if (gone.length === 0) return []

@@ -309,6 +309,9 @@ export const rotationVerificationSchema = v.object({
       ok: v.boolean(),
       checked: v.pipe(v.number(), v.description('how many things were looked at')),
       findings: v.array(v.object({ ...gapSchema.entries, next: v.optional(v.string()) })),
+      accepted: v.optional(
+        v.pipe(v.array(gapSchema), v.description('what would be a finding, and was accepted by --waive')),
+      ),
     }),
   ),
   handshakes: v.array(v.object({ presenter: v.string(), chain: v.array(certificateSchema), at: time })),

@@ -27,6 +27,12 @@ export function flagsToChange(component: ComponentPicture, wanted: Wanted): Reco
   return differences(component.flags, wanted.flags)
 }
 
+/** Returns when the last of these started; undefined where there is none, or one of them does not run: then nothing is proven of them. */
+export function latestStart(components: readonly ComponentPicture[]): number | undefined {
+  const starts = components.flatMap(({ process }) => process?.startedAtMs ?? [])
+  return starts.length === components.length && starts.length > 0 ? Math.max(...starts) : undefined
+}
+
 /** True when the running process has read all that is wanted, as it lies there now. */
 export function runsWith(seen: Seen<'files'>, component: ComponentPicture, wanted: Wanted): boolean {
   return component.process?.isHealthy === true && hasRead(seen, component, wanted)
@@ -35,7 +41,10 @@ export function runsWith(seen: Seen<'files'>, component: ComponentPicture, wante
 function hasRead(seen: Seen<'files'>, { process: running, node }: ComponentPicture, wanted: Wanted): boolean {
   if (running === undefined || wanted.isAboutToChange) return false
   if (Object.keys(differences(running.flags, wanted.flags)).length > 0) return false
-  return (wanted.files ?? []).every((path) => hasStartedSince(running, fileAt(seen, node, path)))
+  return (wanted.files ?? []).every((path) => {
+    const file = fileAt(seen, node, path)
+    return path === undefined || (file !== undefined && hasStartedSince(running, file))
+  })
 }
 
 /** True when the definition says what is wanted and the process has read it. */

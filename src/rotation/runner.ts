@@ -23,7 +23,7 @@ import { fileAt, type Picture, type SectionName, sectionNames } from './picture.
 import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
 import { earliestPhase } from './position.ts'
-import { preflight } from './refusals.ts'
+import { preflight, unseenNodes } from './refusals.ts'
 import { SharedLooks } from './shared-looks.ts'
 import { changeOf, type Target } from './target.ts'
 import { targetOf, targetSections, type Wish } from './target-reading.ts'
@@ -179,6 +179,7 @@ export class Rotation {
         // Before phase 12 takes away the files that say it.
         await this.remember(target)
         await this.journal.record({ kind: 'phase', phase: number, event: 'begun' })
+        if (phase.risk === 'no-return') await this.rememberWaivers()
       }
       await this.performAll(plan.steps)
       const { open, on } = await this.settle(phase)
@@ -205,6 +206,8 @@ export class Rotation {
 
   private async held(phase: Phase, seen: Picture, target: Target): Promise<'held'> {
     const { number } = phase
+    const unseen = unseenNodes(seen)
+    if (unseen.length > 0) throw refused(unseen)
     const remarks = phase.remarks?.(seen, target) ?? []
     this.around.emit({ kind: 'phase-held', phase: number, remarks })
     await this.remember(target)
@@ -222,6 +225,14 @@ export class Rotation {
       JSON.stringify(wish) === JSON.stringify(choicesIn(this.history))
     if (isPlanned || isKnown) return
     await this.journal.record({ kind: 'rotation', changes, wish })
+  }
+
+  /** What was accepted when the old CA was dropped stays accepted: `verify` goes by it afterwards. */
+  private async rememberWaivers(): Promise<void> {
+    const known = waiversIn(sinceTakenBack(this.history))
+    for (const id of this.around.wish.waivers) {
+      if (!known.has(id)) await this.journal.record({ kind: 'waiver', id })
+    }
   }
 
   /** Waits while the picture lags behind what was done; returns what stays open, and the picture that says so. */
@@ -326,9 +337,10 @@ export class Rotation {
 
   private async probe(action: Extract<Action, { kind: 'probe' }>): Promise<void> {
     const { executor, pace } = this.around
-    const { ok, detail } = await executor.probe(action)
+    const { ok, detail, rate } = await executor.probe(action)
     const key = evidenceKey(action.subject)
-    await this.journal.record({ kind: 'evidence', phase: action.phase, key, ok, atMs: pace.now(), detail })
+    const said = { ok, atMs: pace.now(), detail, ...(rate === undefined ? {} : { rate }) }
+    await this.journal.record({ kind: 'evidence', phase: action.phase, key, ...said })
     if (ok) return
     throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, {
       why: detail,

@@ -2,12 +2,13 @@ import { commandLine } from '../errors/command-line.ts'
 import { bundlesWithOldCa } from './ca-bundles.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { unsignedTokens } from './cluster-info.ts'
+import { nonePublished } from './conditions.ts'
 import { convergenceOf, isWaived } from './convergence.ts'
 import type { JournalEntry } from './journal.ts'
 import { evidenceIn } from './journal.ts'
 import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
 import type { Gap } from './phase.ts'
-import { presentersOfOldCa } from './phases/11-verify.ts'
+import { presentersOfOldCa, silentServers } from './phases/11-verify.ts'
 import {
   clientPathOf,
   type FilePicture,
@@ -33,6 +34,7 @@ export interface Counted {
   readonly ok: boolean
   readonly detail: string
   readonly atMs: number
+  readonly accepted?: readonly string[]
 }
 
 /** Returns whether the old CA could go, or is gone: everything that presents, trusts or stores it, by name. */
@@ -76,12 +78,10 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
       seen.nodes.length,
       gone.map(({ name, unreachable }) => gap(name, unreachable!)),
     ),
-    check(
-      'presenters',
-      'nobody shows a certificate of the old CA',
-      seen.handshakes.length,
-      presentersOfOldCa(seen, target).map((one) => ({ ...one, next: cureOf(seen, one.at) })),
-    ),
+    check('presenters', 'nobody shows a certificate of the old CA', seen.handshakes.length, [
+      ...presentersOfOldCa(seen, target).map((one) => ({ ...one, next: cureOf(seen, one.at) })),
+      ...silentServers(seen),
+    ]),
     check(
       'leaves',
       'no file holds a leaf of the old CA',
@@ -105,14 +105,12 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
     ...(change === undefined
       ? []
       : [
-          check(
-            'published',
-            'every namespace and service account has the new CA',
-            published.length,
-            published
+          check('published', 'every namespace and service account has the new CA', published.length, [
+            ...nonePublished(seen),
+            ...published
               .filter(({ trust }) => !trust?.includes(change.newCa.digest))
               .map(({ kind, name }) => gap(`${kind} ${name}`, 'without the new CA')),
-          ),
+          ]),
           check(
             'pods',
             target.isDropping
@@ -141,12 +139,17 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
             ],
           ),
         ]),
-    check(
-      'handshake-errors',
-      'no API server counts a TLS handshake error',
-      counted.length,
-      counted.filter(({ ok }) => !ok).map(({ at, detail }) => gap(at, detail)),
-    ),
+    {
+      ...check(
+        'handshake-errors',
+        'no TLS handshake fails that did not fail before phase 1',
+        counted.length,
+        counted.length === 0
+          ? [gap('kube-apiserver', 'no API server was seen, so that no counter was read')]
+          : counted.filter(({ ok }) => !ok).map(({ at, detail }) => gap(at, detail)),
+      ),
+      ...acceptedAt(counted),
+    },
     ...(target.isDropping
       ? [
           check('old-trust', 'nobody trusts the old CA', files.length + seen.caBundles.length, [
@@ -160,6 +163,11 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
         ]
       : []),
   ]
+}
+
+function acceptedAt(counted: readonly Counted[]): Pick<Check, 'accepted'> {
+  const accepted = counted.flatMap(({ at, accepted: its = [] }) => its.map((what) => ({ at, what })))
+  return accepted.length === 0 ? {} : { accepted }
 }
 
 function check(

@@ -28,7 +28,7 @@ export function unprovenAt(
   return files
     .filter(({ ca, reload }) => reload === 'hot' && changeOf(target, ca) !== undefined)
     .flatMap((file) => {
-      const since = fileAt(seen, file.node, file.path)?.changedAtMs ?? 0
+      const since = fileAt(seen, file.node, file.path)?.changedAtMs
       return clientSubjects(file, target).filter((subject) => !isProven(seen, subject, since))
     })
 }
@@ -53,7 +53,7 @@ export function unprovenSchedulers(
   target: Target,
 ): readonly ProbeSubject[] {
   if (changeOf(target, 'cluster') === undefined) return []
-  const since = seen.extensionAuthentication?.changedAtMs ?? 0
+  const since = seen.extensionAuthentication?.changedAtMs
   return seen.components
     .filter(knowsByConfigMap)
     .flatMap(({ id }) =>

@@ -1,4 +1,5 @@
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
+import type { HandshakeFailure } from '../../src/rotation/handshake-errors.ts'
 import { refusingVerifiers } from '../../src/rotation/model/trust.ts'
 import {
   type SimulatedCluster,
@@ -16,7 +17,20 @@ export interface Failure {
   readonly why: string
 }
 
+/** Somebody whose handshake with every API server fails at regular times: `reason` as Go's TLS server logs it. */
+export interface FailingClient {
+  readonly address: string
+  readonly everyMs: number
+  readonly reason: string
+  readonly sinceMs?: number
+  readonly untilMs?: number
+}
+
 export class SimulatedClients {
+  /** TCP checks of load balancers, clients that hang up, clients that do not trust: they fail all the time. */
+  readonly failing: FailingClient[] = []
+  /** False: nobody can read what API servers log. */
+  hasLogs = true
   readonly failures: Failure[] = []
   /** What was tried, by the kind of client. */
   readonly tried = new Map<string, number>()
@@ -25,12 +39,14 @@ export class SimulatedClients {
   /** Pods that nobody restarts and that read once are no rule-following clients. */
   readonly waived = new Set<string>()
   private readonly cluster: SimulatedCluster
+  private readonly begunMs: number
   private readonly verdicts = new Map<string, boolean>()
-  private readonly tlsErrors = new Map<string, number>()
+  private readonly tlsErrors = new Map<string, number[]>()
   private readonly reported = new Set<string>()
 
   constructor(cluster: SimulatedCluster) {
     this.cluster = cluster
+    this.begunMs = cluster.time.nowMs
     cluster.isConnected = (process) => this.wrongWithProcess(process) === undefined
   }
 
@@ -39,8 +55,22 @@ export class SimulatedClients {
     this.cluster.time.afterEach = () => this.tryAll()
   }
 
-  lastTlsErrorMs(server: string): number {
-    return this.tlsErrors.get(server) ?? 0
+  /** The counter of an API server, and what its log shows since then. */
+  handshakesAt(server: string, sinceMs: number): { count: number; failures: HandshakeFailure[] } {
+    const now = this.cluster.time.nowMs
+    const own = this.tlsErrors.get(server) ?? []
+    let count = own.length
+    const failures: HandshakeFailure[] = own
+      .filter((atMs) => atMs >= sinceMs)
+      .map((atMs) => ({ atMs, address: '192.0.2.250', reason: 'remote error: tls: bad certificate' }))
+    for (const { address, everyMs, reason, sinceMs: from = this.begunMs, untilMs = now } of this.failing) {
+      const last = Math.min(now, untilMs)
+      for (let at = Math.ceil(from / everyMs) * everyMs; at <= last; at += everyMs) {
+        count++
+        if (at >= sinceMs) failures.push({ atMs: at, address, reason })
+      }
+    }
+    return { count, failures: this.hasLogs ? failures : [] }
   }
 
   private trusts(trust: readonly Digest[], chain: readonly Digest[]): boolean {
@@ -227,7 +257,12 @@ export class SimulatedClients {
       return
     }
     if (why.includes('not trusted')) {
-      for (const api of this.servers()) this.tlsErrors.set(api.id, this.cluster.time.nowMs)
+      for (const api of this.servers()) {
+        const its = this.tlsErrors.get(api.id) ?? []
+        // One for each instant says enough.
+        if (its.at(-1) !== this.cluster.time.nowMs) its.push(this.cluster.time.nowMs)
+        this.tlsErrors.set(api.id, its)
+      }
     }
     // A client that goes on failing is one failure.
     if (this.reported.has(key)) return

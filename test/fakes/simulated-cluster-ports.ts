@@ -8,6 +8,7 @@ import type {
   WriteFile,
 } from '../../src/rotation/action.ts'
 import type { CertificateRecord, Digest } from '../../src/rotation/certificate-record.ts'
+import { HandshakeWatch } from '../../src/rotation/handshake-errors.ts'
 import { copiesFolder, pastIndex } from '../../src/rotation/material.ts'
 import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../../src/rotation/old-keys.ts'
 import type {
@@ -23,7 +24,7 @@ import type {
   Seen,
 } from '../../src/rotation/picture.ts'
 import { sectionNames } from '../../src/rotation/picture.ts'
-import type { Executor, JournalFile, Observer } from '../../src/rotation/ports.ts'
+import type { Executor, JournalFile, Observer, ProbeAnswer } from '../../src/rotation/ports.ts'
 import type { CaName } from '../../src/rotation/target.ts'
 import { nextName, type Wish } from '../../src/rotation/target-reading.ts'
 import {
@@ -591,26 +592,47 @@ export class SimulatedExecutor implements Executor {
     this.cluster.roll(workload, annotation)
   }
 
-  async probe({ subject, deadlineMs }: Probe): Promise<{ ok: boolean; detail: string }> {
-    const deadline = this.cluster.time.nowMs + deadlineMs
-    let quietSince = this.cluster.time.nowMs
+  async probe({ subject, deadlineMs }: Probe): Promise<ProbeAnswer> {
+    const { time } = this.cluster
+    const deadline = time.nowMs + deadlineMs
+    if (subject.kind === 'handshake-rate') return this.handshakeRate(subject)
+    if (subject.kind === 'handshake-errors') return this.handshakeErrors(subject, deadline)
     for (;;) {
-      await this.cluster.time.sleep(50)
-      if (subject.kind === 'handshake-errors') {
-        if (this.clients.lastTlsErrorMs(subject.at) > quietSince) quietSince = this.cluster.time.nowMs
-        if (this.cluster.time.nowMs - quietSince >= subject.forMs) return { ok: true, detail: 'none' }
-        await this.cluster.time.sleep(500)
-      } else {
-        const wrong = this.wrongWith(subject)
-        if (wrong === undefined) return { ok: true, detail: 'as expected' }
-        if (this.cluster.time.nowMs >= deadline) return { ok: false, detail: wrong }
-      }
-      if (this.cluster.time.nowMs >= deadline) return { ok: false, detail: 'handshake errors go on' }
-      await this.cluster.time.sleep(150)
+      await time.sleep(50)
+      const wrong = this.wrongWith(subject)
+      if (wrong === undefined) return { ok: true, detail: 'as expected' }
+      if (time.nowMs >= deadline) return { ok: false, detail: wrong }
+      await time.sleep(150)
     }
   }
 
-  private wrongWith(subject: Exclude<ProbeSubject, { kind: 'handshake-errors' }>): string | undefined {
+  private async handshakeRate({ at, forMs }: Extract<ProbeSubject, { kind: 'handshake-rate' }>) {
+    const { time } = this.cluster
+    const begun = time.nowMs
+    const first = this.clients.handshakesAt(at, begun).count
+    await time.sleep(forMs)
+    const errors = this.clients.handshakesAt(at, begun).count - first
+    return { ok: true, detail: `${errors} handshake errors`, rate: { errors, overMs: time.nowMs - begun } }
+  }
+
+  private async handshakeErrors(
+    subject: Extract<ProbeSubject, { kind: 'handshake-errors' }>,
+    deadline: number,
+  ): Promise<ProbeAnswer> {
+    const { time } = this.cluster
+    const begun = time.nowMs
+    const watch = new HandshakeWatch(subject)
+    for (;;) {
+      const answer = watch.add({ atMs: time.nowMs, ...this.clients.handshakesAt(subject.at, begun) })
+      if (answer?.ok) return answer
+      if (time.nowMs >= deadline) return answer ?? { ok: false, detail: 'not watched for its whole time' }
+      await time.sleep(700)
+    }
+  }
+
+  private wrongWith(
+    subject: Exclude<ProbeSubject, { kind: 'handshake-rate' | 'handshake-errors' }>,
+  ): string | undefined {
     switch (subject.kind) {
       case 'client': {
         const ca = subject.generation === 'old' ? this.oldCa(subject.ca) : this.newCa(subject.ca)

@@ -1,7 +1,11 @@
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { renderInventory } from '../../src/output/discovery.ts'
+import type { ProbeSubject } from '../../src/rotation/action.ts'
 import { accessFor } from '../../src/rotation/discovery.ts'
 import { readInventory } from '../../src/rotation/inventory.ts'
 import { fileKey, type Picture, sectionNames } from '../../src/rotation/picture.ts'
@@ -9,15 +13,18 @@ import { phaseNumbered, playbook } from '../../src/rotation/playbook.ts'
 import { preflight } from '../../src/rotation/refusals.ts'
 import { defaultWish, targetOf } from '../../src/rotation/target-reading.ts'
 import { discover } from '../../src/rotation-io/discovering.ts'
+import { SiteExecutor } from '../../src/rotation-io/executor.ts'
 import { contentVersion } from '../../src/rotation-io/object-content.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
 import type { Site } from '../../src/rotation-io/site.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
+import { certificatePem, testCa, testKey } from '../pki/kubeadm-tree.ts'
 import { tracesOf } from '../scripts/secret-traces.ts'
-import { until } from './command.ts'
+import { endProcess, isRunning, startDetached, until } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { labInventory, labSite } from './rotation-site.ts'
-import type { ClusterRequest } from './spec.ts'
+import { type ClusterRequest, network } from './spec.ts'
 
 // What the observer says of a real cluster, held against what kubectl, OpenSSL and the files say.
 
@@ -306,6 +313,68 @@ observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
         '.kcert*',
       ])
       expect(stdout).toBe('')
+    }
+  })
+
+  test('TCP checks and a client that hangs up block nothing; a client that trusts another CA does, by its address', async () => {
+    const { cluster, site } = scene()
+    const executor = new SiteExecutor({ site, random: systemRandom })
+    const at = 'cp1/kube-apiserver'
+    const watch = (more: Partial<Extract<ProbeSubject, { kind: 'handshake-errors' }>>) =>
+      executor.probe({
+        kind: 'probe',
+        phase: 11,
+        subject: { kind: 'handshake-errors', at, forMs: 6_000, waived: [], ...more },
+        deadlineMs: 25_000,
+      })
+    const [server, client] = ['cp1', 'w1'].map(
+      (node) => cluster.nodes().find(({ name }) => name === node)!.address,
+    ) as [string, string]
+    const folder = mkdtempSync(join(tmpdir(), 'kcert-lab-'))
+    const configuration = join(folder, 'haproxy.cfg')
+    writeFileSync(
+      configuration,
+      `defaults\n  mode tcp\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nlisten api\n  bind unix@${join(folder, 'socket')}\n  server cp1 ${server}:6443 check inter 1s\n`,
+    )
+    const balancer = await startDetached(['haproxy', '-f', configuration, '-db'], join(folder, 'haproxy.log'))
+    const hangingUp = setInterval(() => {
+      const socket = connect(6443, server, () => socket.destroy())
+      socket.on('error', () => {})
+    }, 1_000)
+    const namesake = testCa('kubernetes', testKey('lab namesake'), new Date(Date.now() - 86_400_000))
+    const [ca, flag] = ['/root/another-ca.crt', '/root/another-ca.wanted']
+    try {
+      const measured = await executor.probe({
+        kind: 'probe',
+        phase: 1,
+        subject: { kind: 'handshake-rate', at, forMs: 6_000 },
+        deadlineMs: 25_000,
+      })
+      expect(isRunning(balancer), readFileSync(join(folder, 'haproxy.log'), 'utf8')).toBe(true)
+      // HAProxy resets most of its checks before the API server accepts them; the client that hangs up is counted each time.
+      expect(measured.rate?.errors, measured.detail).toBeGreaterThanOrEqual(4)
+      const before = measured.rate!
+      const quiet = await watch({ before })
+      expect(quiet.ok, quiet.detail).toBe(true)
+      writeFileSync(cluster.hostPath('w1', ca), certificatePem(namesake.certificate))
+      writeFileSync(cluster.hostPath('w1', flag), '')
+      const loop = `while [ -e ${flag} ]; do openssl s_client -connect ${server}:6443 -CAfile ${ca} -verify_return_error </dev/null; sleep 1; done`
+      await startDetached([...cluster.enter('w1'), 'sh', '-c', loop], join(folder, 'client.log'))
+      const refused = await watch({ before })
+      expect(refused.ok, refused.detail).toBe(false)
+      expect(refused.detail).toContain(`${client} (remote error: tls: unknown certificate authority, `)
+      expect(refused.detail).toContain(`--waive ${client}`)
+      expect(refused.detail).not.toContain(network.gateway)
+      const accepted = await watch({ before, waived: [client] })
+      expect(accepted.ok, accepted.detail).toBe(true)
+      expect(accepted.accepted?.join()).toContain(
+        `${client} (remote error: tls: unknown certificate authority`,
+      )
+    } finally {
+      rmSync(cluster.hostPath('w1', flag), { force: true })
+      clearInterval(hangingUp)
+      await endProcess(balancer)
+      rmSync(folder, { recursive: true })
     }
   })
 

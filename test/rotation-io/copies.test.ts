@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { Copies } from '../../src/rotation-io/copies.ts'
+import { SiteObserver } from '../../src/rotation-io/observer.ts'
 import { MemoryNode } from './memory-node.ts'
+import { sitesOf } from './memory-site.ts'
 
 const path = '/etc/kubernetes/pki/ca.crt'
 const index = '/var/lib/kcert/copies/index.jsonl'
@@ -25,4 +27,42 @@ test('copies that are put aside stay, and the next rotation copies what is there
   await copies.putAside('cp1')
   await copies.putAside('cp1')
   expect(node.files.has(index)).toBe(false)
+})
+
+const digest = 'a'.repeat(64)
+const line = JSON.stringify({ phase: 1, node: 'cp1', of: { path }, digest })
+
+test.each([
+  ['a line that is no JSON', `${line}\n{"phase":\n`, 'line 2 is not as kcert writes them'],
+  ['a line that is no object', `null\n`, 'line 1 is not as kcert writes them'],
+  ['a line without a phase', `${JSON.stringify({ node: 'cp1', of: { path } })}\n`, 'line 1 is not as'],
+  ['a line without a place', `${JSON.stringify({ phase: 1, node: 'cp1', of: {} })}\n`, 'line 1 is not as'],
+  ['a digest that is a path', `${line.replace(digest, '../../../etc/shadow')}\n`, 'line 1 is not as'],
+  ['a last line without its end', line, 'its last line has no end'],
+])('an index with %s is damaged, for who acts and for who looks', async (_, text, why) => {
+  const node = new MemoryNode('cp1', {
+    files: new Map([[index, { bytes: Buffer.from(text), mode: 0o600 }]]),
+  } as never)
+  const damage = { code: 'KCERT_BACKUP_DAMAGED', why: expect.stringContaining(why) }
+  await expect(new Copies(() => node.access).on('cp1')).rejects.toMatchObject(damage)
+  const site = (await sitesOf(new Map([['cp1', node]])))()
+  await expect(new SiteObserver(site).observe(['copies'])).rejects.toMatchObject(damage)
+})
+
+test('an index that cannot be read is damaged, and is not taken for one that is not there', async () => {
+  const node = new MemoryNode('cp1', { files: new Map() } as never)
+  const unreadable = { path: index, found: 'unreadable', reason: 'Permission denied' } as const
+  const access = { ...node.access, readFiles: async () => [unreadable] }
+  const damage = { code: 'KCERT_BACKUP_DAMAGED', why: expect.stringContaining('Permission denied') }
+  await expect(new Copies(() => access).on('cp1')).rejects.toMatchObject(damage)
+})
+
+test('an index is read by both to its last line', async () => {
+  const node = new MemoryNode('cp1', {
+    files: new Map([[index, { bytes: Buffer.from(`${line}\n`), mode: 0o600 }]]),
+  } as never)
+  const copies = [JSON.parse(line)]
+  expect(await new Copies(() => node.access).on('cp1')).toEqual(copies)
+  const site = (await sitesOf(new Map([['cp1', node]])))()
+  expect((await new SiteObserver(site).observe(['copies'])).copies).toEqual(copies)
 })

@@ -1,7 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { kcert } from './program.ts'
+import { issueCertificate } from '../../src/x509/issuing.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { certificatePem, testCa, testKey } from '../pki/kubeadm-tree.ts'
+import { kcert, kcertBeside } from './program.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 // What the commands of rotate-ca say before they reach a cluster. What they do there is in test/rotation and test/lab.
@@ -69,3 +72,63 @@ test('an evidence file that is there is not overwritten, nor ever the inventory'
   const own = rotateCa('verify', '--inventory', 'lab/kcert.yaml', '--evidence', 'lab/kcert.yaml', '--force')
   expect([own.exit, own.stderr]).toEqual([5, expect.stringContaining('--inventory')])
 })
+
+test.each([
+  ['a serving certificate that has expired', 'KCERT_API_CERT_EXPIRED'],
+  ['a CA of the kubeconfig that has expired', 'KCERT_API_CERT_EXPIRED'],
+  ['a client certificate that has expired', 'KCERT_API_CLIENT_EXPIRED'],
+  ['a serving certificate of another CA', 'KCERT_API_UNTRUSTED'],
+])('%s: the way out is told where something has expired, and only there', async (what, code) => {
+  const past = new Date('2026-01-02T00:00:00Z')
+  const server = await startApiServer(
+    what.startsWith('a serving certificate that') ? { servingNotAfter: past } : {},
+  )
+  try {
+    const name = what.replaceAll(' ', '-')
+    const other = testCa('kubernetes', testKey('another'), past).certificate
+    const cas = {
+      'a CA of the kubeconfig that has expired': expiredCa(server, past),
+      'a serving certificate of another CA': certificatePem(other),
+    } as Readonly<Record<string, string>>
+    const ca = cas[what]
+    const cluster =
+      ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') }
+    const user = what.startsWith('a client') ? { username: 'ann', notAfter: past } : undefined
+    const kubeconfig = server.writeKubeconfig(join(folder, name), user, cluster)
+    const node = '{name: cp1, role: control-plane, addresses: [192.0.2.1], layout: kubeadm}'
+    const access = "access: {by: command, argv: ['false']}"
+    writeFileSync(
+      join(folder, `${name}.yaml`),
+      `apiVersion: kcert/v1\nkind: Inventory\n${access}\nnodes: [${node}]\n`,
+    )
+    const { stderr, exit } = await kcertBeside(['rotate-ca', 'plan', '--inventory', `${name}.yaml`], {
+      cwd: folder,
+      stdin: '',
+      env: { KUBECONFIG: kubeconfig },
+    })
+    expect(exit).not.toBe(0)
+    expect(stderr).toContain(`${code}:`)
+    expect(stderr.includes('kcert rotate-ca recover --dry-run')).toBe(code !== 'KCERT_API_UNTRUSTED')
+  } finally {
+    await server.close()
+  }
+})
+
+/** The server's own CA, with an end that has passed. */
+function expiredCa({ authority: { certificate, key } }: FakeApiServer, notAfter: Date): string {
+  const der = issueCertificate(
+    {
+      serialNumber: '07',
+      subject: certificate.subject,
+      issuer: certificate.subject,
+      notBefore: new Date(notAfter.getTime() - 86_400_000),
+      notAfter,
+      publicKey: key,
+      keyUsage: ['keyCertSign'],
+      basicConstraints: { ca: true },
+      ...(certificate.subjectKeyId === undefined ? {} : { subjectKeyId: certificate.subjectKeyId }),
+    },
+    key,
+  )
+  return certificatePem(der)
+}

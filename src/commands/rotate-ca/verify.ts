@@ -17,8 +17,10 @@ export default class RotateCaVerify extends RotationCommand {
 
   static override description =
     `Live handshakes with API servers, kubelets, webhooks and aggregated API servers; the files on every node; what every namespace and
-pod has; cluster-info and its signatures; and the counters of TLS handshake errors of all API servers, watched for --soak. Nothing is
-changed. After phase 12 it also asks whether anybody still trusts the old CA.`
+pod has; cluster-info and its signatures; and the TLS handshakes that fail at each API server, watched for --soak and compared with those
+before phase 1. No file and no object is changed. Where an API server counts errors that its log does not show, its log verbosity is
+5 during the watch, so that clients are named. After phase 12 it also checks that nothing trusts the old CA; what was waived
+for phase 12 is accepted, and named.`
 
   static override exitCodes = {
     [exitCodes.done]: 'nothing speaks against it',

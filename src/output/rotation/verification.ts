@@ -2,6 +2,7 @@ import type { RotationVerification } from '../../rotation/report.ts'
 import type { View } from '../inspection/view.ts'
 import { joinSections } from '../sections.ts'
 import { tableLines } from '../table.ts'
+import { printable } from '../terminal.ts'
 import { authorityLines } from './authorities.ts'
 
 const mostFindings = 50
@@ -12,6 +13,7 @@ export function renderVerification({ holds, authorities, checks }: RotationVerif
   const findings = checks.flatMap(({ id, findings: its }) => its.map((one) => ({ id, ...one })))
   const shown = findings.slice(0, mostFindings)
   const more = findings.length - shown.length
+  const accepted = checks.flatMap(({ accepted: its = [] }) => its)
   return joinSections([
     authorityLines(authorities, view),
     tableLines(
@@ -40,6 +42,7 @@ export function renderVerification({ holds, authorities, checks }: RotationVerif
           width,
           paint,
         ),
+    accepted.map(({ at, what }) => `accepted by --waive, at ${printable(at)}: ${printable(what)}`),
     more > 0 ? [`and ${more.toLocaleString('en')} more: -o json has all`] : [],
     [
       holds

@@ -76,7 +76,7 @@ function keepServing(
 }
 
 export function probe(world: World, subject: ProbeSubject): void {
-  if (subject.kind === 'handshake-errors') pass(world, subject.forMs)
+  if ('forMs' in subject) pass(world, subject.forMs)
   if (subject.kind !== 'client') return
   const change = changeOf(world.target, subject.ca)
   if (change === undefined) return

@@ -1,9 +1,9 @@
 import type { Action, Step } from '../action.ts'
-import { copiesFolder, folderOn, isLaidOut, materialOf } from '../material.ts'
+import { copiesIndex, folderOn, isLaidOut, materialOf } from '../material.ts'
 import { definePhase, type Gap } from '../phase.ts'
 import { fileAt, type NodePicture, onNode, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
-import { together } from '../restart.ts'
+import { componentsNamed, together } from '../restart.ts'
 import type { Target } from '../target.ts'
 import { touchedFilesOn } from '../touched-files.ts'
 import { puttingCopiesAside, restoreFiles } from '../undo.ts'
@@ -41,6 +41,7 @@ export const distribute = definePhase({
     if (first === undefined) return []
     const layingOut = (node: NodePicture) => ({ name: node.name, steps: layOut(seen, node, target) })
     return [
+      ...measureHandshakes(seen, target),
       // Alone: here the new CA is made. The others get what lies there.
       ...layingOut(first).steps,
       ...together(target.atOnce, others.map(layingOut)),
@@ -59,6 +60,16 @@ export const distribute = definePhase({
     }
   },
 })
+
+/** Phase 11 compares with it. Nothing is open for want of it: where an older kcert did this phase, it can be measured no more. */
+function measureHandshakes(seen: Seen<Sees>, { soakMs }: Target): readonly Step[] {
+  const lanes = componentsNamed(seen, 'kube-apiserver').flatMap(({ id }) => {
+    const subject = { kind: 'handshake-rate', at: id, forMs: soakMs } as const
+    const steps = [probe(1, subject, soakMs + 60_000)]
+    return isProven(seen, subject, 0) ? [] : [{ name: id, steps }]
+  })
+  return together(lanes.length, lanes)
+}
 
 /** A certificate is backdated by minutes: a clock that is further behind would find it not yet valid. */
 function clockGaps({ name, clockSkewMs }: NodePicture, { mostClockSkewMs }: Target): Gap[] {
@@ -97,7 +108,7 @@ function copy(seen: Seen<Sees>, node: string): Action[] {
   const files = uncopiedFiles(seen, node)
   const proof = { kind: 'copies', node } as const
   if (files.length === 0) return isProven(seen, proof, 0) ? [] : [probe(1, proof)]
-  const path = `${copiesFolder}/index.jsonl`
+  const path = copiesIndex
   const replaces = 'absent'
   const content = { kind: 'copies', of: files } as const
   return [{ kind: 'write-file', phase: 1, node, path, replaces, content, mode: 0o600 }, probe(1, proof)]

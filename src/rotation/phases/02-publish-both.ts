@@ -2,7 +2,7 @@ import type { Step } from '../action.ts'
 import { definePhase } from '../phase.ts'
 import { type ComponentPicture, certificatesIn, fileAt, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
-import { componentsNamed, isAsWanted, passOver } from '../restart.ts'
+import { componentsNamed, isAsWanted, latestStart, passOver } from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
 import { changeOf, type Target } from '../target.ts'
 import { restoreObjects } from '../undo.ts'
@@ -92,6 +92,5 @@ function isSigningProven(seen: Seen<'components' | 'evidence'>): boolean {
   const components = componentsNamed(seen, name)
   // Once phase 7 leads one of them to the new pair, it is that phase's to prove.
   if (isLedToNew(seen)) return true
-  const latest = Math.max(0, ...components.map(({ process }) => process?.startedAtMs ?? 0))
-  return isProven(seen, { kind: 'signer', generation: 'old' }, latest)
+  return isProven(seen, { kind: 'signer', generation: 'old' }, latestStart(components))
 }

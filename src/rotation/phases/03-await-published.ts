@@ -1,3 +1,4 @@
+import { nonePublished } from '../conditions.ts'
 import { definePhase, type Gap } from '../phase.ts'
 import type { Seen } from '../picture.ts'
 import { changeOf, type Target, wantedTrust } from '../target.ts'
@@ -34,10 +35,11 @@ export const awaitPublished = definePhase({
 function laggards(seen: Seen<'published'>, target: Target): readonly Gap[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
-  return seen.published
+  const late = seen.published
     .filter(({ isActive, trust }) => isActive && !trust?.includes(change.newCa.digest))
     .map(({ kind, name, trust }) => ({
       at: `${kind} ${name}`,
       what: trust === undefined ? 'not there' : 'without the new CA',
     }))
+  return [...nonePublished(seen), ...late]
 }

@@ -53,7 +53,9 @@ export const restartPods = definePhase({
       !isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')
     const instant = rereadInstant(open, target)
     const waitsForVolume = open.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
-    const blind = stale.filter(([{ volume }]) => volume === undefined)
+    const blind = stale.filter(
+      ([pod]) => pod.volume === undefined && Number.isFinite(blindInstant(seen, pod)),
+    )
     const blindUntil = blind.reduce((last, [pod]) => Math.max(last, blindInstant(seen, pod)), 0)
     return [
       // Restarted earlier, nobody could tell what they have read.

@@ -11,7 +11,15 @@ import {
   type Seen,
 } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
-import { componentsNamed, isAsWanted, passOver, restartWith, together, type Wanted } from '../restart.ts'
+import {
+  componentsNamed,
+  isAsWanted,
+  latestStart,
+  passOver,
+  restartWith,
+  together,
+  type Wanted,
+} from '../restart.ts'
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
 import { type CaChange, changeOf, type Target, withNew } from '../target.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
@@ -165,7 +173,7 @@ function unproven(seen: Seen<Sees>, rewritten: ReadonlySet<string>, target: Targ
   if (target.isDropping) return []
   return seen.kubeconfigs.filter(({ id, at }) => {
     if (at === undefined) return false
-    const changedAtMs = fileAt(seen, at.node, at.path)?.changedAtMs ?? 0
+    const changedAtMs = fileAt(seen, at.node, at.path)?.changedAtMs
     return (
       rewritten.has(fileKey(at.node, at.path)) || !isProven(seen, { kind: 'kubeconfig', id }, changedAtMs)
     )
@@ -195,6 +203,5 @@ function askForContexts({ node, path }: FilePicture): Action {
 function isSignerProven(seen: Seen<'components' | 'evidence'>): boolean {
   const managers = componentsNamed(seen, manager)
   if (managers.some((component) => signingGeneration(seen, component) !== 'new')) return false
-  const latest = Math.max(0, ...managers.map(({ process }) => process?.startedAtMs ?? 0))
-  return isProven(seen, { kind: 'signer', generation: 'new' }, latest)
+  return isProven(seen, { kind: 'signer', generation: 'new' }, latestStart(managers))
 }

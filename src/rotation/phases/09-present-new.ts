@@ -172,7 +172,8 @@ function bundlesToPatch(seen: Seen<'caBundles'>, target: Target) {
 /** Aggregated API servers and webhook handlers know the front proxy by what API servers publish; many read it once. */
 function unawareHandlers(seen: Seen<Sees>, target: Target): readonly PodPicture[] {
   if (changeOf(target, 'front-proxy') === undefined || target.isDropping) return []
-  const since = seen.extensionAuthentication?.changedAtMs ?? 0
+  // Where it is not seen, nobody is known to have read it.
+  const since = seen.extensionAuthentication?.changedAtMs ?? Number.POSITIVE_INFINITY
   const handlers = new Set(seen.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])))
   return seen.pods.filter(
     (pod) =>
@@ -185,9 +186,9 @@ function unawareHandlers(seen: Seen<Sees>, target: Target): readonly PodPicture[
 
 function restartHandlers(seen: Seen<Sees>, target: Target): readonly Step[] {
   const change = changeOf(target, 'front-proxy')
-  if (change === undefined) return []
+  const sinceMs = seen.extensionAuthentication?.changedAtMs
+  if (change === undefined || sinceMs === undefined) return []
   const workloads = [...new Set(unawareHandlers(seen, target).map(({ workload }) => workload!))]
-  const sinceMs = seen.extensionAuthentication?.changedAtMs ?? 0
   const annotation = annotationFor(9, change, sinceMs)
   return together(
     target.atOnce,

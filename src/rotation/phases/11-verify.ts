@@ -1,9 +1,10 @@
 import type { Action, Step } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { convergenceOf, isWaived, rereadInstant, rereadMs } from '../convergence.ts'
+import { handshakeSubject } from '../handshake-errors.ts'
 import { leafFile, leafFlags, leafIn } from '../leaves.ts'
 import { definePhase, type Gap } from '../phase.ts'
-import { fileAt, type Seen } from '../picture.ts'
+import { fileAt, type Seen, servingPathOf } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import { componentsNamed, together } from '../restart.ts'
 import { storedRemarks } from '../stored.ts'
@@ -28,6 +29,7 @@ export const verify = definePhase({
     if (target.isDropping) return []
     return [
       ...(change === undefined ? [] : presentersOfOldCa(seen, target)),
+      ...(change === undefined ? [] : silentServers(seen)),
       ...(change === undefined
         ? []
         : seen.pods
@@ -48,7 +50,7 @@ export const verify = definePhase({
         : []),
       ...unquiet(seen, target).map(({ id }) => ({
         at: id,
-        what: 'handshake errors not counted since phase 9, or not within the last hour',
+        what: 'TLS handshake errors not compared with those before phase 1 since phase 9, or not within the last hour',
       })),
     ]
   },
@@ -57,13 +59,7 @@ export const verify = definePhase({
     if (target.isDropping) return []
     const watching = unquiet(seen, target).map(({ id }) => ({
       name: id,
-      steps: [
-        probe(
-          11,
-          { kind: 'handshake-errors', at: id, forMs: target.soakMs } as const,
-          target.soakMs + 60_000,
-        ),
-      ],
+      steps: [probe(11, handshakeSubject(seen, target, id, target.soakMs), target.soakMs + 60_000)],
     }))
     const waiting = { name: 'pods', steps: podWaits(seen, target) }
     return together(watching.length + 1, [waiting, ...watching])
@@ -137,12 +133,23 @@ export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): rea
     .map(({ presenter }) => ({ at: presenter, what: 'shows a certificate of the old CA' }))
 }
 
+/**
+ * Returns API servers, and kubelets that serve a certificate of a CA, whose certificate was not seen: whether it is one of the
+ * old CA is not known.
+ */
+export function silentServers(seen: Seen<'handshakes' | 'components' | 'kubelets'>): readonly Gap[] {
+  const shown = new Set(seen.handshakes.map(({ presenter }) => presenter))
+  const kubelets = seen.kubelets.filter((kubelet) => servingPathOf(kubelet) !== undefined)
+  return [...componentsNamed(seen, 'kube-apiserver'), ...kubelets]
+    .filter(({ id }) => !shown.has(id))
+    .map(({ id }) => ({ at: id, what: 'no TLS handshake succeeds: its certificate is not seen' }))
+}
+
 /** API servers whose counter of handshake errors was not watched since their leaf changed, or so long ago that it says little of now. */
 function unquiet(seen: Seen<Sees>, target: Target) {
   return componentsNamed(seen, 'kube-apiserver').filter((api) => {
-    const changedAtMs = fileAt(seen, api.node, api.flags[leafFlags.serving.flag])?.changedAtMs ?? 0
-    const since = Math.max(changedAtMs, seen.atMs - freshMs)
-    const subject = { kind: 'handshake-errors', at: api.id, forMs: target.soakMs } as const
-    return !isProven(seen, subject, since)
+    const changedAtMs = fileAt(seen, api.node, api.flags[leafFlags.serving.flag])?.changedAtMs
+    const since = changedAtMs && Math.max(changedAtMs, seen.atMs - freshMs)
+    return !isProven(seen, handshakeSubject(seen, target, api.id, target.soakMs), since)
   })
 }

@@ -4,6 +4,7 @@ import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { publishing } from '../cluster-info.ts'
 import { convergenceOf, isWaived, rereadInstant } from '../convergence.ts'
+import { handshakeSubject } from '../handshake-errors.ts'
 import { rewritingKubeconfig } from '../kubeconfig-files.ts'
 import { kubeletGaps, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
 import { isOfOldCa, leafFile, leafIn } from '../leaves.ts'
@@ -23,6 +24,7 @@ import { isProven, probe } from '../proof.ts'
 import {
   componentsNamed,
   isAsWanted,
+  latestStart,
   passOver,
   restartWith,
   rotationAnnotation,
@@ -44,7 +46,7 @@ import {
   trustFilesOf,
 } from '../trust-files.ts'
 import { puttingCopiesAside } from '../undo.ts'
-import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
+import { awaitExtension, knowsByConfigMap, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
 import { forgetting } from './05-trust-both.ts'
 import { presentersOfOldCa } from './11-verify.ts'
 
@@ -187,7 +189,7 @@ function verifiers(seen: Picture, target: Target): Part {
   const firstWrites = first?.some(({ kind }) => kind === 'write-file') ?? false
   const soak: Action[] = firstWrites
     ? [
-        probe(12, { kind: 'handshake-errors', at: `${controlPlanes[0]}/kube-apiserver`, forMs: 5_000 }),
+        probe(12, handshakeSubject(seen, target, `${controlPlanes[0]}/kube-apiserver`, 5_000)),
         ...[controlPlanes[0], workers[0]].flatMap((node) => (node ? [provingLogs(12, node)] : [])),
       ]
     : []
@@ -233,7 +235,12 @@ function keysOf(seen: Picture, node: string, target: Target): readonly WriteFile
 /** extension-apiserver-authentication never forgets a CA by itself; schedulers and aggregated API servers read it. */
 function publishedClientCas(seen: Picture, target: Target): Part {
   const extension = seen.extensionAuthentication
-  if (extension === undefined) return { gaps: [], steps: [] }
+  if (extension === undefined) {
+    // Deleted by this phase and not made again yet: who goes by it is proven afterwards.
+    if (!seen.components.some(knowsByConfigMap)) return { gaps: [], steps: [] }
+    const at = 'ConfigMap kube-system/extension-apiserver-authentication'
+    return { gaps: [{ at, what: 'not there' }], steps: [awaitExtension(12, target, ['newCa'])] }
+  }
   const olds = target.changes.map(({ oldCa }) => oldCa.digest)
   const isClean = ![...extension.client, ...extension.requestheader].some((digest) => olds.includes(digest))
   const unproven = unprovenSchedulers(seen, target)
@@ -293,6 +300,7 @@ function servers(seen: Picture, target: Target): Part {
           because: `${api.id} shows its leaf alone`,
           deadlineMs: 60_000,
         },
+        probe(12, { kind: 'old-trust', at: api.id, expects: 'refused' }),
       ]),
     ],
   }
@@ -341,11 +349,10 @@ function definitions(seen: Picture, target: Target): Part {
     ({ isActive, trust }) => isActive && trust?.includes(change.oldCa.digest),
   )
   const managers = componentsNamed(seen, manager)
-  const latest = Math.max(0, ...managers.map(({ process }) => process?.startedAtMs ?? 0))
   const passes = names.map((name) => ({ name, steps: passOver(seen, 12, name, wanted) }))
   const isRestarting = passes.some(({ name, steps }) => name === manager && steps.length > 0)
   const signer = { kind: 'signer', generation: 'new' } as const
-  const isUnsigned = isRestarting || !isProven(seen, signer, latest)
+  const isUnsigned = isRestarting || !isProven(seen, signer, latestStart(managers))
   const ours = extraArgs(seen, 12, ownExtraArgs(seen))
   return {
     gaps: [

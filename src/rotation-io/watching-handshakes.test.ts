@@ -1,0 +1,180 @@
+import { expect, test } from 'vitest'
+import type { NodeAccess } from '../pki/node-access.ts'
+import type { ApiCall } from './own-identity.ts'
+import { WatchingHandshakes } from './watching-handshakes.ts'
+
+const begunMs = Date.parse('2026-11-21T12:00:00Z')
+const at = 'cp1/kube-apiserver'
+const subject = { kind: 'handshake-errors', at, forMs: 10_000, waived: [] } as const
+
+interface Server {
+  /** What /metrics says at an instant; the default counts nothing. */
+  metrics?: (seconds: number) => { status?: number; body: string }
+  /** Lines of the log at an instant. */
+  log?: (seconds: number, verbosity: number) => string
+  /** Of the node's run. */
+  status?: number
+  /** Of PUT /debug/flags/v. */
+  debugStatus?: number
+  argv?: readonly string[]
+}
+
+const counted = (count: number | string): { status?: number; body: string } => ({
+  body: `# TYPE apiserver_tls_handshake_errors_total counter\napiserver_tls_handshake_errors_total ${count}\n`,
+})
+
+const logged = (seconds: number, address: string, reason: string): string =>
+  `${new Date(begunMs + seconds * 1000).toISOString()} stderr F I1121 12:00:00.000000       1 secure_serving.go:1] http: TLS handshake error from ${address}:41234: ${reason}`
+
+/** An API server on a clock that jumps. */
+function watching({ metrics, log, status = 0, debugStatus = 200, argv = ['kube-apiserver'] }: Server) {
+  let nowMs = begunMs
+  let verbosity = 0
+  const puts: string[] = []
+  const seconds = (): number => (nowMs - begunMs) / 1000
+  const node = {
+    name: 'cp1',
+    processes: async () => [{ program: 'kube-apiserver', pid: 1, argv }],
+    run: async () => ({
+      status,
+      stdout: Buffer.from(log?.(seconds(), verbosity) ?? ''),
+      stderr: 'no such log',
+    }),
+  } as unknown as NodeAccess
+  const handshakes = new WatchingHandshakes({
+    site: { clock: () => new Date(nowMs), clockAheadMs: async () => 0 },
+    planes: { node: () => node },
+    identity: {
+      call: async (_: string, { method, path, text = '' }: ApiCall) => {
+        if (path === '/metrics') {
+          const { status: answered = 200, body } = metrics?.(seconds()) ?? counted(0)
+          return { status: answered, body }
+        }
+        puts.push(`${method} ${path} ${text}`)
+        if (debugStatus === 200) verbosity = Number(text)
+        return { status: debugStatus, body: '' }
+      },
+    },
+    sleep: async (ms) => {
+      nowMs += ms
+    },
+  })
+  return {
+    handshakes,
+    puts,
+    watch: (more = {}) => handshakes.errors({ ...subject, ...more }, begunMs + 40_000),
+  }
+}
+
+test('a counter that stands still is proven, and nothing is changed for that', async () => {
+  const { watch, puts } = watching({ metrics: () => counted(7) })
+  expect(await watch()).toMatchObject({
+    ok: true,
+    detail: expect.stringContaining('0 TLS handshake errors in 10 s'),
+  })
+  expect(puts).toEqual([])
+})
+
+test.each([
+  [
+    'the counter is missing',
+    { body: 'apiserver_request_total 5\n' },
+    'has no apiserver_tls_handshake_errors_total',
+  ],
+  [
+    'the counter has another name',
+    { body: 'apiserver_tls_handshake_error_total 0\n' },
+    'has no apiserver_tls',
+  ],
+  ['the metrics are empty', { body: '' }, 'has no apiserver_tls_handshake_errors_total among its metrics'],
+  ['the counter is no number', counted('many'), 'is no number: many'],
+  ['the counter is NaN', counted('NaN'), 'is no number: NaN'],
+  ['the metrics are forbidden', { status: 403, body: '' }, `${at} answers 403 for /metrics`],
+])('where %s both probes fail, and say so', async (_, answer, words) => {
+  const { watch, handshakes } = watching({ metrics: () => answer })
+  expect(await watch()).toEqual({ ok: false, detail: expect.stringContaining(words) })
+  const rate = await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)
+  expect(rate).toEqual({ ok: false, detail: expect.stringContaining(words) })
+})
+
+test('the rate is what was counted in the time', async () => {
+  const { handshakes } = watching({ metrics: (seconds) => counted(100 + 2 * Math.floor(seconds)) })
+  const rate = await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)
+  expect(rate).toMatchObject({ ok: true, rate: { errors: 20, overMs: 10_000 } })
+})
+
+test('a rate is not measured over a restart', async () => {
+  const { handshakes } = watching({ metrics: (seconds) => counted(seconds < 5 ? 50 : Math.floor(seconds)) })
+  const rate = await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)
+  expect(rate).toMatchObject({ ok: true, rate: { errors: 10 } })
+})
+
+const perSecond = (address: string, reason: string) => ({
+  metrics: (seconds: number) => counted(Math.floor(seconds)),
+  log: (seconds: number, verbosity: number) =>
+    verbosity < 5
+      ? ''
+      : Array.from({ length: Math.floor(seconds) + 1 }, (_, second) => logged(second, address, reason)).join(
+          '\n',
+        ),
+})
+
+test('a client that refuses the certificate blocks though the rate is as before, and is named', async () => {
+  const { watch, puts } = watching(perSecond('10.0.0.7', 'remote error: tls: unknown certificate authority'))
+  const answer = await watch({ before: { errors: 60, overMs: 10_000 } })
+  expect(answer).toMatchObject({
+    ok: false,
+    detail: expect.stringMatching(
+      /10\.0\.0\.7 \(remote error: tls: unknown certificate authority, \d+ times\); to accept the risk for one: --waive 10\.0\.0\.7$/,
+    ),
+  })
+  expect(puts).toEqual(['PUT /debug/flags/v 5', 'PUT /debug/flags/v 0'])
+})
+
+test('the verbosity goes back to what the command line says', async () => {
+  const { watch, puts } = watching({ ...perSecond('10.0.0.7', 'EOF'), argv: ['kube-apiserver', '--v=2'] })
+  expect(await watch({ before: { errors: 10, overMs: 10_000 } })).toMatchObject({ ok: true })
+  expect(puts).toEqual(['PUT /debug/flags/v 5', 'PUT /debug/flags/v 2'])
+})
+
+test('clients that hang up are let pass up to the rate before phase 1, and not above it', async () => {
+  const server = perSecond('fd00::7', 'EOF')
+  server.log = (seconds) => perSecond('[fd00::7]', 'EOF').log(seconds, 5)
+  const { watch, puts } = watching(server)
+  expect(await watch({ before: { errors: 10, overMs: 10_000 } })).toMatchObject({ ok: true })
+  expect(await watching(server).watch({ before: { errors: 4, overMs: 10_000 } })).toMatchObject({
+    ok: false,
+    detail: expect.stringMatching(/before phase 1\): fd00::7 \(EOF, \d+ times\)$/),
+  })
+  expect(await watching(server).watch()).toMatchObject({
+    ok: false,
+    detail: expect.stringContaining('the journal has no rate from before phase 1: 0 is assumed'),
+  })
+  // The log showed them by itself.
+  expect(puts).toEqual([])
+})
+
+test.each([
+  ['that cannot be read', { status: 3 }, 'its log cannot be read: no such log', []],
+  [
+    'whose verbosity is not to be set',
+    { debugStatus: 403 },
+    'verbosity cannot be set (HTTP status 403)',
+    ['PUT /debug/flags/v 5'],
+  ],
+])('with a log %s the numbers alone are compared, and it is said why', async (_, server, words, asked) => {
+  const { watch, puts } = watching({ metrics: (seconds) => counted(Math.floor(seconds)), ...server })
+  const answer = await watch()
+  expect(answer.ok).toBe(false)
+  expect(answer.detail).toContain('only their number is compared')
+  expect(answer.detail).toContain(words)
+  expect(puts).toEqual(asked)
+})
+
+test('a waived client goes on failing, and is told of', async () => {
+  const { watch } = watching(perSecond('10.0.0.7', 'remote error: tls: bad certificate'))
+  expect(await watch({ waived: ['10.0.0.7'] })).toMatchObject({
+    ok: true,
+    accepted: [expect.stringMatching(/^10\.0\.0\.7 \(remote error: tls: bad certificate, \d+ times\)$/)],
+  })
+})

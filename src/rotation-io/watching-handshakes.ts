@@ -1,0 +1,177 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { wordsOf } from '../errors/kcert-error.ts'
+import { flagsOf } from '../pki/component-flags.ts'
+import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import type { ProbeSubject } from '../rotation/action.ts'
+import {
+  type HandshakeFailure,
+  type HandshakeVerdict,
+  HandshakeWatch,
+  handshakeFailures,
+} from '../rotation/handshake-errors.ts'
+import type { ProcessId } from '../rotation/picture.ts'
+import type { ProbeAnswer } from '../rotation/ports.ts'
+import { printedLog } from './component-log.ts'
+import type { ControlPlanes } from './control-planes.ts'
+import type { OwnIdentity } from './own-identity.ts'
+import type { Site } from './site.ts'
+
+const counter = 'apiserver_tls_handshake_errors_total'
+const pollMs = 2_000
+
+/** klog's verbosity at which an API server names the clients whose handshakes fail. */
+const telling = 5
+
+type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readonly kind: Kind }>
+
+interface WatchingOptions {
+  readonly site: Pick<Site, 'clock' | 'clockAheadMs'>
+  readonly planes: Pick<ControlPlanes, 'node'>
+  readonly identity: Pick<OwnIdentity, 'call'>
+  /** Waits so many milliseconds; the real time by default. */
+  readonly sleep?: (ms: number) => Promise<unknown>
+}
+
+/** Reads what API servers count and log of TLS handshakes that fail. What cannot be read fails the probe, with the reason. */
+export class WatchingHandshakes {
+  private readonly options: WatchingOptions
+
+  constructor(options: WatchingOptions) {
+    this.options = options
+  }
+
+  /** Measures how many handshakes fail within `forMs`. */
+  async rate({ at, forMs }: Subject<'handshake-rate'>, deadline: number): Promise<ProbeAnswer> {
+    const { sleep = pause } = this.options
+    let detail = ''
+    do {
+      try {
+        const begun = this.now()
+        const first = await this.count(at)
+        await sleep(forMs)
+        const errors = (await this.count(at)) - first
+        const overMs = this.now() - begun
+        const time = `in ${Math.round(overMs / 1000)} s`
+        if (errors >= 0)
+          return {
+            ok: true,
+            detail: `${at}: ${errors} TLS handshake errors ${time}`,
+            rate: { errors, overMs },
+          }
+        detail = `${at} was restarted while its ${counter} was watched`
+      } catch (error) {
+        detail = wordsOf(error)
+        await sleep(pollMs)
+      }
+    } while (this.now() < deadline)
+    return { ok: false, detail }
+  }
+
+  /** Watches until a whole window of `forMs` is as it should be, or the deadline has passed. */
+  async errors(subject: Subject<'handshake-errors'>, deadline: number): Promise<ProbeAnswer> {
+    const { sleep = pause } = this.options
+    const { at } = subject
+    const watch = new HandshakeWatch(subject)
+    const begunMs = this.now()
+    let answer: ProbeAnswer = { ok: false, detail: `${counter} of ${at} was not watched for its whole time` }
+    /** Why the log was not made to name clients; '' where it was, undefined where nothing was to be named. */
+    let refusal: string | undefined
+    try {
+      for (;;) {
+        try {
+          const count = await this.count(at)
+          const log = await this.log(at, begunMs)
+          const said = watch.add({ atMs: this.now(), count, failures: log.failures })
+          if (said !== undefined) answer = withReasons(said, [log.why, refusal])
+          if (answer.ok) return answer
+          if (log.why === undefined && refusal === undefined && watch.isLogIncomplete()) {
+            refusal = await this.setVerbosity(at, telling)
+            // What failed before is in no log: the window begins again.
+            if (refusal === '') watch.restart()
+          }
+        } catch (error) {
+          answer = { ok: false, detail: wordsOf(error) }
+          watch.restart()
+        }
+        if (this.now() >= deadline) return answer
+        await sleep(pollMs)
+      }
+    } finally {
+      if (refusal === '') await this.restoreVerbosity(at)
+    }
+  }
+
+  /** Throws when the counter is not there: a counter that is missing is not one of 0. */
+  private async count(at: ProcessId): Promise<number> {
+    const path = '/metrics'
+    const { status, body } = await this.options.identity.call(nodeOf(at), {
+      method: 'GET',
+      path,
+      timeoutMs: 20_000,
+    })
+    if (status !== 200) throw new Error(`${at} answers ${status} for ${path}`)
+    const value = new RegExp(`^${counter}(?:\\{[^}\\n]*\\})? (\\S+)`, 'm').exec(body)?.[1]
+    const count = Number(value)
+    if (value === undefined) throw new Error(`${at} has no ${counter} among its metrics`)
+    if (!Number.isFinite(count) || count < 0)
+      throw new Error(`${counter} of ${at} is no number: ${value.slice(0, 40)}`)
+    return count
+  }
+
+  private async log(
+    at: ProcessId,
+    sinceMs: number,
+  ): Promise<{ failures: readonly HandshakeFailure[]; why?: string }> {
+    const { planes, site } = this.options
+    const node = nodeOf(at)
+    try {
+      const aheadMs = await site.clockAheadMs(node)
+      const process = await running(planes.node(node))
+      const text = await printedLog(planes.node(node), process, 'TLS handshake error from', sinceMs + aheadMs)
+      return { failures: handshakeFailures(text, aheadMs).filter(({ atMs }) => atMs >= sinceMs - pollMs) }
+    } catch (error) {
+      return { failures: [], why: `its log cannot be read: ${wordsOf(error)}` }
+    }
+  }
+
+  /** Returns why the API server does not take the verbosity; '' when it does. Needs its --profiling, which is on by default. */
+  private async setVerbosity(at: ProcessId, level: number): Promise<string> {
+    try {
+      const call = { method: 'PUT', path: '/debug/flags/v', text: String(level) }
+      const { status } = await this.options.identity.call(nodeOf(at), call)
+      return status === 200 ? '' : `its log verbosity cannot be set (HTTP status ${status})`
+    } catch (error) {
+      return `its log verbosity cannot be set: ${wordsOf(error)}`
+    }
+  }
+
+  /** To what its command line says. */
+  private async restoreVerbosity(at: ProcessId): Promise<void> {
+    const process = await running(this.options.planes.node(nodeOf(at))).catch(() => undefined)
+    const level = Number(flagsOf(process?.argv ?? []).v ?? 0)
+    await this.setVerbosity(at, Number.isInteger(level) ? level : 0)
+  }
+
+  private now(): number {
+    return this.options.site.clock().getTime()
+  }
+}
+
+/** Where the log does not show all that was counted, the answer says why. */
+function withReasons(
+  { ok, detail, accepted, isLogIncomplete }: HandshakeVerdict,
+  reasons: readonly (string | undefined)[],
+): ProbeAnswer {
+  const told = isLogIncomplete ? reasons.filter((reason) => reason !== undefined && reason !== '') : []
+  return { ok, detail: [detail, ...told].join('; '), accepted }
+}
+
+function nodeOf(at: ProcessId): string {
+  return at.slice(0, at.indexOf('/'))
+}
+
+async function running(node: NodeAccess): Promise<ProcessFacts> {
+  const [process] = await node.processes(['kube-apiserver'])
+  if (process === undefined) throw new Error(`no kube-apiserver runs on ${node.name}`)
+  return process
+}

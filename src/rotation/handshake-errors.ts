@@ -1,0 +1,202 @@
+import { evidenceKey, type ProbeSubject } from './action.ts'
+import type { Seen } from './picture.ts'
+import type { Target } from './target.ts'
+
+// Whether the TLS handshakes that fail at an API server are those that every cluster has (TCP checks of load balancers, scanners,
+// clients that hang up), or clients that do not trust its new certificate. The counter apiserver_tls_handshake_errors_total
+// counts both; the log names address and reason, at verbosity 5 alone (secure_serving.go, tlsHandshakeErrorWriter).
+
+/** How many handshakes failed in a time. */
+export interface HandshakeRate {
+  readonly errors: number
+  readonly overMs: number
+}
+
+/** A line "http: TLS handshake error from ADDRESS: REASON" of the log, on kcert's clock. */
+export interface HandshakeFailure {
+  readonly atMs: number
+  readonly address: string
+  readonly reason: string
+}
+
+/** One reading of an API server. */
+export interface HandshakeReading {
+  readonly atMs: number
+  /** The counter. */
+  readonly count: number
+  /** What the log shows since the watch began; read after the counter, so that what was counted has been written. */
+  readonly failures: readonly HandshakeFailure[]
+}
+
+export interface HandshakeVerdict {
+  readonly ok: boolean
+  readonly detail: string
+  /** Clients that failed, and for which the operator accepts the risk: address, reason and count. */
+  readonly accepted: readonly string[]
+  /** True when errors were counted that the log does not show. */
+  readonly isLogIncomplete: boolean
+}
+
+export interface HandshakeTerms {
+  readonly at: string
+  readonly forMs: number
+  /** From before phase 1. */
+  readonly before?: HandshakeRate
+  /** Addresses of clients. */
+  readonly waived: readonly string[]
+}
+
+// Go's texts of the alerts by which a client refuses a certificate (crypto/tls/alert.go), and of a server that refuses a client's.
+// OpenSSL sends decrypt_error for a CA of the same name with another key.
+const verification =
+  /remote error: tls: (?:bad|unsupported|revoked|expired|unknown) certificate|remote error: tls: (?:access denied|error decrypting message|certificate unobtainable)|failed to verify certificate|x509: /
+
+/** True for a handshake that failed because one side does not accept the other's certificate. */
+export function isVerificationFailure(reason: string): boolean {
+  return verification.test(reason)
+}
+
+/** A line is written a moment after it is counted, and the node's clock is known to some milliseconds only. */
+const slackMs = 3_000
+
+/** Watches one API server until a whole window of time is as it should be. */
+export class HandshakeWatch {
+  private readonly terms: HandshakeTerms
+  private readings: HandshakeReading[] = []
+
+  constructor(terms: HandshakeTerms) {
+    this.terms = terms
+  }
+
+  /** Forgets what was read: the next reading begins the window. */
+  restart(): void {
+    this.readings = []
+  }
+
+  /** Returns what the last window says; undefined while it is not full. */
+  add(reading: HandshakeReading): HandshakeVerdict | undefined {
+    const last = this.readings.at(-1)
+    // A process that was restarted counts from the beginning.
+    if (last !== undefined && reading.count < last.count) this.restart()
+    this.readings.push(reading)
+    const startsBy = reading.atMs - this.terms.forMs
+    const begin = this.readings.findLast(({ atMs }) => atMs <= startsBy)
+    if (begin === undefined) return undefined
+    this.readings = this.readings.filter(({ atMs }) => atMs >= begin.atMs)
+    return verdictOf(begin, reading, this.terms)
+  }
+
+  /** True when errors were counted since the window began that the log does not show. */
+  isLogIncomplete(): boolean {
+    const [begin, now] = [this.readings[0], this.readings.at(-1)]
+    return begin !== undefined && now !== undefined && now.count - begin.count > shownSince(begin, now).length
+  }
+}
+
+function shownSince(begin: HandshakeReading, now: HandshakeReading): readonly HandshakeFailure[] {
+  return now.failures.filter(({ atMs }) => atMs > begin.atMs - slackMs)
+}
+
+function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: HandshakeTerms): HandshakeVerdict {
+  const { at, before, waived } = terms
+  const shown = shownSince(begin, now)
+  const errors = now.count - begin.count
+  const isWaived = ({ address }: HandshakeFailure): boolean => waived.includes(address)
+  const own = shown.filter((one) => !isWaived(one))
+  const refusing = own.filter(({ reason }) => isVerificationFailure(reason))
+  const others = Math.max(0, errors - (shown.length - own.length))
+  const overMs = now.atMs - begin.atMs
+  const allowed = allowedErrors(before, overMs)
+  const isLogIncomplete = errors > shown.length
+  const time = `in ${seconds(overMs)} s`
+  const rule =
+    before === undefined
+      ? 'the journal has no rate from before phase 1: 0 is assumed'
+      : `${before.errors} in ${seconds(before.overMs)} s before phase 1`
+  const blind = isLogIncomplete
+    ? `; its log does not show all of them, so that only their number is compared`
+    : ''
+  const accepted = countsOf(shown.filter(isWaived))
+  const common = { accepted, isLogIncomplete }
+  if (refusing.length > 0) {
+    const named = countsOf(refusing)
+    const [first] = refusing
+    const detail = `${at}: clients that do not accept its certificate, or whose own it does not accept, ${time}: ${listOf(named)}; to accept the risk for one: --waive ${first!.address}`
+    return { ok: false, detail, ...common }
+  }
+  if (others > allowed) {
+    const named = own.length === 0 ? '' : `: ${listOf(countsOf(own))}`
+    const detail = `${at}: ${others} TLS handshake errors ${time} (${rule})${named}${blind}`
+    return { ok: false, detail, ...common }
+  }
+  const risk = accepted.length === 0 ? '' : `; accepted: ${listOf(accepted)}`
+  const detail = `${at}: ${others} TLS handshake errors ${time} (${rule})${risk}${others > 0 ? blind : ''}`
+  return { ok: true, detail, ...common }
+}
+
+/**
+ * Returns how many errors are no more than before: the rate, and the square root of what it lets expect, which is how far a count
+ * of independent events strays. Where nothing failed before, nothing may.
+ */
+export function allowedErrors(before: HandshakeRate | undefined, overMs: number): number {
+  if (before === undefined) return 0
+  const expected = (before.errors * overMs) / before.overMs
+  return Math.ceil(expected + Math.sqrt(expected))
+}
+
+function countsOf(failures: readonly HandshakeFailure[]): string[] {
+  const groups = Map.groupBy(failures, ({ address, reason }) => `${address} (${reason}`)
+  return [...groups]
+    .toSorted(([, a], [, b]) => b.length - a.length)
+    .map(([what, its]) => `${what}, ${its.length} ${its.length === 1 ? 'time' : 'times'})`)
+}
+
+function listOf(named: readonly string[]): string {
+  const more = named.length > 5 ? ` and ${named.length - 5} more` : ''
+  return `${named.slice(0, 5).join(', ')}${more}`
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 1000)
+}
+
+const isAddress = /^[\da-f.:]+$/i
+
+const line = /^(\S+) .*?TLS handshake error from (\S+): (.*)$/
+
+/**
+ * Returns the failed handshakes in lines of a log, each behind its time: RFC 3339 as container runtimes write it, or seconds of
+ * Unix time as `journalctl -o short-unix` does. `aheadMs`: of the node's clock.
+ */
+export function handshakeFailures(text: string, aheadMs: number): HandshakeFailure[] {
+  return text.split('\n').flatMap((one) => {
+    const [, time = '', from = '', rest = ''] = line.exec(one) ?? []
+    const atMs = /^\d+(\.\d+)?$/.test(time) ? Number(time) * 1000 : Date.parse(time)
+    if (from === '' || Number.isNaN(atMs)) return []
+    // Logs in JSON end the message with \n", and go on.
+    const reason = rest
+      .replace(/(?:\\n)?".*$/, '')
+      .replace(/[^ -~]/g, '?')
+      .trim()
+      .slice(0, 120)
+    return [{ atMs: atMs - aheadMs, address: addressIn(from), reason }]
+  })
+}
+
+/** "10.0.0.7:41234" → "10.0.0.7", "[fd00::7]:41234" → "fd00::7". What is no address gets a name that no waiver has. */
+function addressIn(from: string): string {
+  const address = from.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
+  return isAddress.test(address) ? address : '(no address)'
+}
+
+/** Returns what is watched at an API server: with the rate that the journal has from before phase 1, and the clients that are waived. */
+export function handshakeSubject(
+  seen: Seen<'evidence'>,
+  { waivers }: Target,
+  at: string,
+  forMs: number,
+): Extract<ProbeSubject, { kind: 'handshake-errors' }> {
+  const before = seen.evidence.get(evidenceKey({ kind: 'handshake-rate', at, forMs }))?.rate
+  const waived = [...waivers].filter((id) => isAddress.test(id)).toSorted()
+  return { kind: 'handshake-errors', at, forMs, waived, ...(before === undefined ? {} : { before }) }
+}

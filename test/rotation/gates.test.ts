@@ -1,0 +1,184 @@
+import { expect, test } from 'vitest'
+import { missingFor } from '../../src/rotation/conditions.ts'
+import { evidenceIn } from '../../src/rotation/journal.ts'
+import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { isProven } from '../../src/rotation/proof.ts'
+import { latestStart } from '../../src/rotation/restart.ts'
+import type { Target } from '../../src/rotation/target.ts'
+import { verificationReport } from '../../src/rotation/verification-report.ts'
+import { Scene } from './scene.ts'
+
+// A gate that lacks what it is about does not open: on a picture from which one thing is taken away.
+
+const scenes = new Map<number, Promise<{ seen: Picture; target: Target }>>()
+
+/** What is seen once these phases hold. */
+function after(phase: number): Promise<{ seen: Picture; target: Target }> {
+  const made =
+    scenes.get(phase) ??
+    (async () => {
+      const scene = new Scene()
+      await scene.runAll(1, phase)
+      return scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+    })()
+  scenes.set(phase, made)
+  return made
+}
+
+async function gapsOf(phase: number, change: (seen: Picture) => Partial<Picture>): Promise<string[]> {
+  const { seen, target } = await after(phase)
+  expect(phaseNumbered(phase).gaps(seen, target)).toEqual([])
+  return phaseNumbered(phase)
+    .gaps({ ...seen, ...change(seen) }, target)
+    .map(({ at, what }) => `${at}: ${what}`)
+}
+
+test('phase 2: a signing file with two certificates, or with none, is a gap by its controller-manager', async () => {
+  const holding = (certificates: readonly string[]) => (seen: Picture) => {
+    const [api] = seen.components.filter(({ name }) => name === 'kube-controller-manager')
+    const path = api!.flags['cluster-signing-cert-file']
+    return {
+      files: new Map(
+        [...seen.files].map(([key, file]) => [
+          key,
+          file.node === api!.node && file.path === path
+            ? { ...file, holds: { kind: 'certificates', certificates } as const }
+            : file,
+        ]),
+      ),
+    }
+  }
+  const { target } = await after(2)
+  const [change] = target.changes
+  expect(await gapsOf(2, holding([change!.oldCa.digest, change!.newCa.digest]))).toContain(
+    'cp1/kube-controller-manager: signing file with 2 certificates',
+  )
+  expect(await gapsOf(2, holding([]))).toContain(
+    'cp1/kube-controller-manager: signing file with 0 certificates',
+  )
+})
+
+test('phase 2: a controller-manager that does not run proves no signature', async () => {
+  const gaps = await gapsOf(2, (seen) => ({
+    components: seen.components.map(({ process, ...one }) =>
+      one.id === 'cp2/kube-controller-manager' || process === undefined ? one : { ...one, process },
+    ),
+  }))
+  expect(gaps.join()).toContain('cp2/kube-controller-manager')
+  expect(latestStart([])).toBeUndefined()
+})
+
+test('phase 3 and its wait: where no namespace is seen nothing is published', async () => {
+  const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
+  expect(await gapsOf(3, () => ({ published: [] }))).toEqual([nowhere])
+  const { seen } = await after(3)
+  const missing = missingFor({ kind: 'published', holds: [], lacks: [] }, { ...seen, published: [] })
+  expect(missing.map(({ at, what }) => `${at}: ${what}`)).toEqual([nowhere])
+})
+
+test('phase 4: a pod whose volume and namespace are not seen is not known to have the new CA', async () => {
+  const { seen } = await after(4)
+  const [pod] = seen.pods
+  const { volume: _, ...blind } = pod!
+  const namespace = pod!.id.slice(0, pod!.id.indexOf('/'))
+  const gaps = await gapsOf(4, ({ published }) => ({
+    pods: [{ ...blind, startedAtMs: seen.atMs }],
+    published: published.filter(({ name }) => !name.startsWith(`${namespace}/`)),
+  }))
+  expect(gaps.join()).toContain(pod!.id)
+})
+
+test('phase 5: a trust file that is not seen is not proven, however old the answer', async () => {
+  const { seen } = await after(5)
+  const api = seen.components.find(({ name }) => name === 'kube-apiserver')!
+  const gaps = await gapsOf(5, ({ files }) => ({
+    files: new Map([...files].filter(([, { path }]) => path !== api.flags['client-ca-file'])),
+  }))
+  expect(gaps.filter((gap) => gap.includes('cp1/kube-apiserver')).length).toBeGreaterThan(1)
+})
+
+test('phase 7: a component whose kubeconfig is not seen is not known to have read it', async () => {
+  const scheduler = (await after(7)).seen.components.find(({ name }) => name === 'kube-scheduler')!
+  const gaps = await gapsOf(7, ({ files }) => ({
+    files: new Map(
+      [...files].filter(
+        ([, { node, path }]) => node !== scheduler.node || path !== scheduler.flags.kubeconfig,
+      ),
+    ),
+  }))
+  expect(gaps.join()).toContain(scheduler.id)
+})
+
+test('phase 11: a server whose certificate is not seen, a counter that was not watched, and a leaf that is not seen are gaps', async () => {
+  const silent = 'no TLS handshake succeeds: its certificate is not seen'
+  for (const id of ['cp1/kube-apiserver', 'w1/kubelet']) {
+    const gaps = await gapsOf(11, ({ handshakes }) => ({
+      handshakes: handshakes.filter(({ presenter }) => presenter !== id),
+    }))
+    expect(gaps).toEqual([`${id}: ${silent}`])
+  }
+  const unwatched = await gapsOf(11, ({ evidence }) => ({
+    evidence: new Map([...evidence].filter(([key]) => key !== 'handshake errors cp2/kube-apiserver')),
+  }))
+  expect(unwatched).toEqual([
+    expect.stringMatching(/^cp2\/kube-apiserver: TLS handshake errors not compared/),
+  ])
+  const { seen } = await after(11)
+  const api = seen.components.find(({ id }) => id === 'cp1/kube-apiserver')!
+  const leafless = await gapsOf(11, ({ files }) => ({
+    files: new Map(
+      [...files].filter(([, { node, path }]) => node !== 'cp1' || path !== api.flags['tls-cert-file']),
+    ),
+  }))
+  expect(leafless.join()).toContain('cp1/kube-apiserver: TLS handshake errors not compared')
+})
+
+test('verify: what nobody counted, published or showed is a finding', async () => {
+  const { seen, target } = await after(11)
+  const emptied = { ...seen, published: [], handshakes: [] }
+  const report = verificationReport(emptied, target, [], [])
+  const open = report.checks.filter(({ ok }) => !ok).map(({ id }) => id)
+  expect(open).toEqual(expect.arrayContaining(['presenters', 'published', 'handshake-errors']))
+  expect(report.checks.find(({ id }) => id === 'handshake-errors')?.findings[0]?.what).toContain(
+    'no API server was seen',
+  )
+})
+
+test('a wait for a caBundle that is gone goes on', async () => {
+  const { seen } = await after(2)
+  const gone = { kind: 'available', bundle: 'APIService v1.gone' } as const
+  expect(missingFor(gone, seen)).toEqual([{ at: 'APIService v1.gone', what: 'not there' }])
+})
+
+test('evidence proves nothing of what was not seen', async () => {
+  const { seen } = await after(2)
+  const subject = { kind: 'signer', generation: 'old' } as const
+  expect(isProven(seen, subject, 0)).toBe(true)
+  expect(isProven(seen, subject, undefined)).toBe(false)
+})
+
+test.each([
+  { errors: -1, overMs: 20_000 },
+  { errors: 5, overMs: 0 },
+  { errors: 'many', overMs: 20_000 },
+  { errors: 5 },
+])('a rate of %j in a journal counts as none', (rate) => {
+  const entry = { kind: 'evidence', key: 'x', ok: true, atMs: 0, detail: '', phase: 1, rate }
+  expect(evidenceIn([entry as never]).get('x')).not.toHaveProperty('rate')
+})
+
+test.each([
+  ['of which a node does not answer', 1],
+  ['of which a node does not answer', 9],
+])('a phase %s does not hold, though no gap is about it: phase %i', async (_, phase) => {
+  const scene = new Scene()
+  await scene.runAll(1, phase)
+  const acts = scene.acts
+  scene.cluster.nodes.get('w1')!.isUnreachable = true
+  await expect(scene.run(phase)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_REFUSED',
+    message: expect.stringContaining('1 node cannot be reached: w1'),
+  })
+  expect(scene.acts).toBe(acts)
+})

@@ -1,0 +1,173 @@
+import { expect, test } from 'vitest'
+import { handshakeSubject } from '../../src/rotation/handshake-errors.ts'
+import { journalLine, readJournal } from '../../src/rotation/journal.ts'
+import { sectionNames } from '../../src/rotation/picture.ts'
+import { playbook } from '../../src/rotation/playbook.ts'
+import { verificationReport } from '../../src/rotation/verification-report.ts'
+import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
+import { Scene } from './scene.ts'
+
+// Phase 11 on a cluster where handshakes fail all the time, as they do on every real one.
+
+const checks = { address: '10.0.0.10', everyMs: 2_000, reason: 'EOF' }
+const hangingUp = { address: '10.0.0.11', everyMs: 1_000, reason: 'EOF' }
+const oldOnly = {
+  address: '10.0.0.66',
+  everyMs: 1_000,
+  reason: 'remote error: tls: unknown certificate authority',
+}
+
+function begunScene(...failing: (typeof checks)[]) {
+  const scene = new Scene()
+  scene.clients.failing.push(...failing)
+  return scene
+}
+
+function evidenceOf(scene: Scene, key: string) {
+  const lines = scene.journal.text.split('\n').filter((line) => line !== '')
+  return lines
+    .map((line) => JSON.parse(line))
+    .filter((entry) => entry.kind === 'evidence' && entry.key === key)
+}
+
+test('the journal keeps how many handshakes failed before anything was changed', async () => {
+  const scene = begunScene(checks, hangingUp)
+  await scene.run(1)
+  const [measured] = evidenceOf(scene, 'handshake rate cp1/kube-apiserver')
+  expect(measured).toMatchObject({ phase: 1, ok: true, rate: { overMs: 20_000 } })
+  expect(measured.rate.errors).toBeGreaterThanOrEqual(29)
+  expect(measured.rate.errors).toBeLessThanOrEqual(31)
+  const first = scene.acts
+  await scene.run(1)
+  expect(scene.acts).toBe(first)
+})
+
+test('TCP checks and a client that hangs up, as before phase 1, hold up nothing', async () => {
+  const scene = begunScene(checks, hangingUp)
+  await scene.runAll(1, 11)
+  const [watched] = evidenceOf(scene, 'handshake errors cp1/kube-apiserver')
+  expect(watched.ok).toBe(true)
+  expect(watched.detail).toMatch(
+    /^cp1\/kube-apiserver: \d+ TLS handshake errors in 2\d s \(\d+ in 20 s before phase 1\)$/,
+  )
+})
+
+test('one client that does not trust the new certificate stops phase 11, by its address', async () => {
+  const scene = begunScene(checks, hangingUp)
+  await scene.runAll(1, 10)
+  scene.clients.failing.push(oldOnly)
+  await expect(scene.run(11)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    why: expect.stringMatching(
+      /10\.0\.0\.66 \(remote error: tls: unknown certificate authority, \d+ times\); to accept the risk for one: --waive 10\.0\.0\.66/,
+    ),
+  })
+})
+
+test('a client that fails is waived by its own address and by no other', async () => {
+  const scene = begunScene(checks)
+  await scene.runAll(1, 10)
+  scene.clients.failing.push(oldOnly)
+  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.6', '10.0.0.10']) }
+  await expect(scene.run(11)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.66']) }
+  await scene.run(11)
+  expect(evidenceOf(scene, 'handshake errors cp1/kube-apiserver').at(-1).detail).toContain(
+    'accepted: 10.0.0.66 (remote error: tls: unknown certificate authority',
+  )
+})
+
+test('more clients that hang up than before phase 1 stop phase 11, and are named', async () => {
+  const scene = begunScene(checks)
+  await scene.runAll(1, 10)
+  scene.clients.failing.push(hangingUp)
+  await expect(scene.run(11)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    why: expect.stringMatching(/before phase 1\): 10\.0\.0\.11 \(EOF, \d+ times\)/),
+  })
+})
+
+test('where the log shows nothing the numbers are compared, and that is said', async () => {
+  const scene = begunScene(checks)
+  scene.clients.hasLogs = false
+  await scene.runAll(1, 11)
+  const [watched] = evidenceOf(scene, 'handshake errors cp1/kube-apiserver')
+  expect(watched.detail).toContain('its log does not show all of them, so that only their number is compared')
+  const louder = begunScene(checks)
+  louder.clients.hasLogs = false
+  await louder.runAll(1, 10)
+  louder.clients.failing.push(oldOnly)
+  await expect(louder.run(11)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    why: expect.stringContaining('only their number is compared'),
+  })
+})
+
+test('a journal of an older kcert has no rate: 0 is assumed and said, and a waived address counts for nothing', async () => {
+  const scene = begunScene(checks)
+  await scene.runAll(1, 10)
+  forgetRates(scene)
+  await expect(scene.run(11)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    why: expect.stringContaining('the journal has no rate from before phase 1: 0 is assumed'),
+  })
+  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.10']) }
+  await scene.run(11)
+})
+
+test('after phase 12 verify accepts the client that was waived then, and names it', async () => {
+  const scene = begunScene(checks)
+  await scene.runAll(1, 10)
+  scene.clients.failing.push(oldOnly)
+  scene.wish = { ...scene.wish, waivers: new Set(['10.0.0.66']) }
+  await scene.run(11)
+  scene.clients.expectsBridge = false
+  await scene.run(12)
+  scene.wish = { ...scene.wish, waivers: new Set() }
+  const handshakes = await verified(scene)
+  expect(handshakes).toMatchObject({ ok: true, findings: [] })
+  expect(handshakes.accepted).toHaveLength(3)
+  expect(handshakes.accepted?.[0]).toEqual({
+    at: 'cp1/kube-apiserver',
+    what: expect.stringMatching(
+      /^10\.0\.0\.66 \(remote error: tls: unknown certificate authority, \d+ times\)$/,
+    ),
+  })
+  scene.clients.failing.push({ ...oldOnly, address: '10.0.0.67' })
+  expect(await verified(scene)).toMatchObject({
+    ok: false,
+    findings: expect.arrayContaining([
+      { at: 'cp1/kube-apiserver', what: expect.stringContaining('--waive 10.0.0.67') },
+    ]),
+  })
+})
+
+/** Makes the journal that of a kcert which did not measure. */
+function forgetRates(scene: Scene): void {
+  let last: string | undefined
+  let text = ''
+  for (const { time, previous: _, ...record } of readJournal(scene.journal.text)) {
+    if (record.kind === 'evidence' && record.key.startsWith('handshake rate')) continue
+    last = journalLine(record, Date.parse(time), last)
+    text += `${last}\n`
+  }
+  scene.journal.text = text
+}
+
+/** As `kcert rotate-ca verify` asks. */
+async function verified(scene: Scene) {
+  const report = await scene.asProcess(async (rotation) => {
+    const { seen, target } = await rotation.look(playbook[0]!, sectionNames)
+    const executor = new SimulatedExecutor(scene.cluster, scene.clients)
+    const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
+    const counted = await Promise.all(
+      apis.map(async ({ id: at }) => {
+        const subject = handshakeSubject(seen, target, at, 20_000)
+        const answer = await executor.probe({ kind: 'probe', phase: 11, subject, deadlineMs: 60_000 })
+        return { at, ...answer, atMs: 0 }
+      }),
+    )
+    return verificationReport(seen, target, rotation.history, counted)
+  })
+  return report.checks.find(({ id }) => id === 'handshake-errors')!
+}
