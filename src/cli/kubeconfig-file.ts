@@ -3,9 +3,9 @@ import { type Cluster, openCluster } from '../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { errorFields, KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig, type KubeconfigChanges } from '../kubeconfig/edit.ts'
 import { isKubeconfig, type Kubeconfig, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
 import type { ContextReport, KubeconfigEdit } from '../kubeconfig/report.ts'
 import { lineDiff } from '../output/line-diff.ts'
 import { replaceKeepingBackup } from '../system/output-file.ts'
@@ -27,8 +27,9 @@ export async function readKubeconfigFile(file: string, context: Context): Promis
     throw new KcertError('KCERT_USAGE', 'a kubeconfig is edited in its file, not on standard input', {
       next: 'name the file',
     })
-  const text = Buffer.from(await readInput(file, context)).toString('utf8')
-  const { documents, defects } = await readDocuments(text)
+  const bytes = await readInput(file, context)
+  const text = Buffer.from(bytes).toString('utf8')
+  const { documents, defects } = await readKubeconfigDocument(bytes)
   const [root] = documents
   if (root !== undefined && defects.length === 0 && isKubeconfig(root))
     return { file, text, kubeconfig: readKubeconfig(root) }

@@ -40,18 +40,18 @@ test('of what has one name in several files the first counts, and so does the fi
   const first = write('first', oneCluster('https://first:6443'))
   const second = write(
     'second',
-    `${oneCluster('https://second:6443').replace('current-context: x', 'current-context: y')}`,
+    `${oneCluster('https://second:6443').replace('current-context: x', 'current-context: z')}`,
   )
   const extra = write(
     'extra',
-    'clusters: [{name: c2, cluster: {server: "https://c2"}}]\ncontexts: [{name: y, context: {cluster: c2, user: u}}]\n',
+    'clusters: [{name: c2, cluster: {server: "https://c2"}}]\ncontexts: [{name: z, context: {cluster: c2, user: u}}]\n',
   )
   expect(await select([first, second, extra])).toMatchObject({
     contextName: 'x',
     cluster: { server: 'https://first:6443' },
   })
   const other = await select([second, first, extra])
-  expect(other).toMatchObject({ contextName: 'y', cluster: { server: 'https://c2' }, user: { token: 'abc' } })
+  expect(other).toMatchObject({ contextName: 'z', cluster: { server: 'https://c2' }, user: { token: 'abc' } })
   expect(other.source).toBe([second, first, extra].join(', '))
 })
 

@@ -1,8 +1,8 @@
 import { dirname, isAbsolute, join } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
 import { itemsOf, type Node, plainValue, textOf, valueAt } from '../kubeconfig/node.ts'
 import { readFile } from '../system/files.ts'
 
@@ -117,7 +117,7 @@ export function unusable(what: string, advice: { why?: string; next?: string; ca
   return new KcertError('KCERT_KUBECONFIG_UNUSABLE', what, advice)
 }
 
-/** The first document that holds anything; undefined for an empty file, which client-go takes for an empty kubeconfig. */
+/** The first document; undefined for an empty one, which client-go takes for an empty kubeconfig. */
 async function documentOf(file: string, mustExist: boolean): Promise<Node | 'absent' | undefined> {
   const read = readFile(file)
   if ('reason' in read) {
@@ -128,7 +128,7 @@ async function documentOf(file: string, mustExist: boolean): Promise<Node | 'abs
       { why: read.detail, next: commandLine`ls -l ${file}` },
     )
   }
-  const { documents, defects } = await readDocuments(Buffer.from(read.bytes).toString('utf8'))
+  const { documents, defects } = await readKubeconfigDocument(read.bytes)
   const [defect] = defects
   if (defect !== undefined) {
     throw unusable(`the kubeconfig ${file} is not YAML`, {

@@ -1,5 +1,6 @@
 import type { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
+import { type Documents, readDocuments } from '../kubeconfig/documents.ts'
+import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
 import type { Node } from '../kubeconfig/node.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -225,11 +226,17 @@ export class Inspection {
     if (!mayConcernUs(bytes)) return
     const { collection } = this
     const { origin } = spot
-    const { documents, defects } = await readDocuments(bytes.toString('utf8'))
+    const { documents, defects, first } = await documentsOf(content, bytes)
+    const isConfig = first !== undefined
     for (const { reason, line, next } of isForeign(spot) && !isPlainlyKubeconfig(bytes) ? [] : defects) {
       collection.addProblem({ source: origin.source, entry: spot.entry }, 'DOCUMENT_MALFORMED', {
         message: line === undefined ? reason : `line ${line}: ${reason}`,
-        next: next ?? 'mend the YAML or JSON there',
+        next:
+          next ??
+          (isConfig
+            ? 'correct it there: kubectl and every client refuse the whole file for it'
+            : 'mend the YAML or JSON there'),
+        ...(isConfig && { severity: 'critical' }),
       })
     }
     const isEmbedded = spot.owner.kind === 'value'
@@ -237,6 +244,13 @@ export class Inspection {
     for (const document of documents) {
       if (isKubeconfig(document)) {
         const prefix = ++kubeconfigs > 1 ? `${spot.entry} document ${kubeconfigs}`.trimStart() : spot.entry
+        if (document !== first)
+          collection.addProblem({ source: origin.source, entry: prefix }, 'KUBECONFIG_FIELD_MALFORMED', {
+            message:
+              'a kubeconfig that is not the first document: clients read the first one, also an empty one, and no other',
+            next: 'put it into a file of its own, or remove what is before it',
+            severity: isConfig ? 'warning' : 'critical',
+          })
         collectKubeconfig(
           {
             collection,
@@ -440,6 +454,20 @@ function* textsIn(node: Node, path = ''): Generator<{ readonly path: string; rea
     for (const [key, { value }] of node.entries)
       yield* textsIn(value, path === '' ? nameText(key) : `${path}.${nameText(key)}`)
   }
+}
+
+/** The documents of a text; where the first is a kubeconfig it is `first`, as client-go reads it, and only its defects count. */
+async function documentsOf(
+  content: Uint8Array,
+  bytes: Buffer,
+): Promise<Documents & { readonly first?: Node }> {
+  const all = await readDocuments(bytes.toString('utf8'))
+  const mayBeOne = all.documents.length === 0 ? isPlainlyKubeconfig(bytes) : all.documents.some(isKubeconfig)
+  if (!mayBeOne) return all
+  const { documents, defects } = await readKubeconfigDocument(content)
+  const [first] = documents
+  if (first === undefined || !isKubeconfig(first)) return all
+  return { documents: [first, ...all.documents.slice(1)], defects, first }
 }
 
 function isPlainlyKubeconfig(bytes: Uint8Array): boolean {

@@ -702,6 +702,60 @@ describe('what is in it', () => {
   })
 })
 
+describe('kubeconfigs that clients refuse', () => {
+  const whole = 'clusters: []\nusers: []\ncontexts: []\n'
+
+  test('a token file that does not exist is critical', async () => {
+    const text = 'clusters: []\nusers:\n- {name: u, user: {tokenFile: /run/token}}\ncontexts: []\n'
+    expect(only(await problemsOf(named('/x/f', text)), 'KUBECONFIG_FILE_UNREADABLE')).toMatchObject({
+      severity: 'critical',
+      entry: 'user u: tokenFile /run/token',
+      message: '/run/token: no such file',
+    })
+  })
+
+  test('Y is true for client-go, so insecure-skip-tls-verify: Y is named', async () => {
+    const text = 'clusters:\n- name: k\n  cluster: {server: "https://a", insecure-skip-tls-verify: Y}\n'
+    expect((await problemsOf(named('f', text))).map(({ code }) => code)).toEqual(['KUBECONFIG_INSECURE'])
+  })
+
+  test.each([
+    [
+      '\\/ in JSON',
+      '{"clusters": [], "users": [], "x": "a\\/b"}',
+      'line 1: the escape \\/, which client-go refuses, in JSON too',
+    ],
+    [
+      '%YAML 1.2',
+      `%YAML 1.2\n---\n${whole}`,
+      'line 1: a directive that client-go refuses: it takes %YAML 1.1',
+    ],
+  ])('%s is critical, and says what to do', async (_name, text, message) => {
+    expect(only(await problemsOf(named('f', text)), 'DOCUMENT_MALFORMED')).toMatchObject({
+      severity: 'critical',
+      message,
+      next: 'correct it there: kubectl and every client refuse the whole file for it',
+    })
+  })
+
+  test('Latin-1 in a comment is critical, CR line ends and text behind JSON are fine', async () => {
+    const latin = { ...named('f', ''), bytes: Buffer.from(`# caf\u00e9\n${whole}`, 'latin1') }
+    expect(only(await problemsOf(latin), 'DOCUMENT_MALFORMED').message).toMatch(/^not UTF-8/)
+    expect(await problemsOf(named('f', whole.replaceAll('\n', '\r')))).toEqual([])
+    expect(await problemsOf(named('f', '{"clusters": [], "users": []}\ntrailing\n'))).toEqual([])
+  })
+
+  test('a kubeconfig behind an empty first document is seen by no client', async () => {
+    expect(
+      only(await problemsOf(named('f', `---\n---\n${whole}`)), 'KUBECONFIG_FIELD_MALFORMED'),
+    ).toMatchObject({
+      severity: 'critical',
+      message: expect.stringContaining('clients read the first one, also an empty one, and no other'),
+      next: 'put it into a file of its own, or remove what is before it',
+    })
+  })
+})
+
 describe('kubeconfig users', () => {
   const user = (fields: string) =>
     problemsOf(named('admin.conf', `clusters: []\nusers:\n- name: a\n  user: {${fields}}\ncontexts: []\n`))
@@ -754,7 +808,8 @@ describe('files', () => {
     expect(
       only(await problemsOf(named('/x/f', config('token: abc'), 0o644)), 'KEY_READABLE_BY_OTHERS').message,
     ).toBe('mode 0644: every user of the machine may read the token')
-    expect(await problemsOf(named('/x/f', config('tokenFile: /run/token'), 0o644))).toEqual([])
+    const byFile = await problemsOf(named('/x/f', config('tokenFile: /run/token'), 0o644))
+    expect(byFile.filter(({ code }) => code === 'KEY_READABLE_BY_OTHERS')).toEqual([])
     expect(await problemsOf(named('/x/f', config('token: abc'), 0o600))).toEqual([])
   })
 

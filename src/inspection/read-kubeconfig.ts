@@ -100,6 +100,8 @@ class KubeconfigCollector {
       if (group !== undefined && keys !== undefined && keys !== group)
         group.keys = [...group.keys, ...keys.keys]
     }
+    for (const credential of user.credentials)
+      if (credential.kind === 'tokenFile') this.checkFile(`${at}: tokenFile`, credential.file)
     if (user.clientCertificate === undefined) {
       const reasons = user.credentials.map(credentialText)
       const reason = reasons.length === 0 ? 'no credentials' : reasons.join('; ')
@@ -137,6 +139,14 @@ class KubeconfigCollector {
     }
     this.collection.origins.push(origin)
     return this.read(origin, pathEntry, owner, outcome.bytes, material.field)
+  }
+
+  /** A file whose content is nobody's concern here, and that clients must be able to read. */
+  private checkFile(at: string, written: string): void {
+    const path = mapReference(written, this.origin)
+    const outcome = path === undefined ? undefined : this.context.readReferencedFile?.(path)
+    if (path !== undefined && outcome !== undefined && !isSource(outcome))
+      this.addUnreadable(`${this.place(at).entry} ${nameText(written)}`, path, outcome)
   }
 
   private read(

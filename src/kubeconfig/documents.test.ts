@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import YAML from 'yaml'
 import { readAnyYaml, readDocuments } from './documents.ts'
-import { isTrue, type Node, textOf, valueAt } from './node.ts'
+import { isTrue, type Node, plainType, textOf, valueAt } from './node.ts'
 import { readPlainYaml } from './plain-yaml.ts'
 import '../../test/seeded.ts'
 
@@ -188,6 +188,30 @@ describe('readDocuments', () => {
   test('follows anchors and merges', async () => {
     const { documents } = await readDocuments('base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\n')
     expect(plainOf(valueAt(documents[0], 'use')!)).toEqual({ x: { number: '1' }, y: { number: '3' } })
+  })
+
+  test('merges in the order of the text, as Go does: what is merged behind a key counts over it', async () => {
+    const { documents } = await readDocuments('b: &b {x: 1}\nc: &c {x: 2}\nuse:\n  x: 3\n  <<: [*b, *c]\n')
+    expect(plainOf(valueAt(documents[0], 'use')!)).toEqual({ x: { number: '1' } })
+    expect((await readDocuments('a: 1\n<<: text\n')).defects[0]!.reason).toBe('what "<<" merges is not a map')
+  })
+
+  test.each([
+    ['y', 'boolean'],
+    ['N', 'boolean'],
+    ['off', 'boolean'],
+    ['yEs', 'string'],
+    ['0B11', 'number'],
+    ['0b12', 'string'],
+    ['1e999', 'string'],
+    ['.5_0', 'number'],
+    ['08', 'number'],
+    ['18446744073709551615', 'number'],
+    ['0x1FFFFFFFFFFFFFFFF', 'string'],
+    ['-.INF', 'number'],
+    ['2026-01-02', 'string'],
+  ])('takes %s for a %s, as go-yaml does', (text, type) => {
+    expect(plainType(text)).toBe(type)
   })
 
   test('takes yes as true, as Go does', async () => {

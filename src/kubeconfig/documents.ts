@@ -1,5 +1,6 @@
 import type * as Yaml from 'yaml'
-import { deepestNode, type Entry, type Node, plainType, type Range } from './node.ts'
+import { decodeBase64 } from './base64.ts'
+import { deepestNode, type Entry, type Node, plainType, type Range, type ScalarNode } from './node.ts'
 import { mostNodes as mostPlainNodes, type PlainStop, readPlainYaml } from './plain-yaml.ts'
 
 /** Why a text, or a document in it, could not be read. */
@@ -176,18 +177,16 @@ class Converter {
 
   private map(node: Yaml.YAMLMap, depth: number): Converted {
     const entries = new Map<string, Entry>()
-    const merged = new Map<string, Entry>()
     const parts: Converted[] = []
     for (const pair of node.items) {
       const key = this.node(pair.key, depth + 1)
       const value = this.node(pair.value, depth + 1)
       parts.push(key, value)
       if (key.node.kind !== 'scalar') throw new Refusal('a key that is no text')
-      const entry = { key: key.node.range, value: value.node }
-      if (isMergeKey(pair.key) && isMergeable(value.node)) merge(value.node, merged)
-      else entries.set(key.node.text, entry)
+      if (!isMergeKey(pair.key)) entries.set(key.node.text, { key: key.node.range, value: value.node })
+      else if (isMergeable(value.node)) merge(value.node, entries)
+      else throw new Refusal('what "<<" merges is not a map')
     }
-    for (const [key, entry] of merged) if (!entries.has(key)) entries.set(key, entry)
     return { node: { kind: 'map', entries, range: rangeOf(node) }, ...sum(parts) }
   }
 }
@@ -200,18 +199,42 @@ function isMergeable(node: Node): boolean {
   return node.kind === 'map' || (node.kind === 'list' && node.items.every((item) => item.kind === 'map'))
 }
 
-/** The first of several maps with a key counts. */
+/** As Go does: what is merged counts over what stands before it, and of several maps the first. */
 function merge(node: Node, into: Map<string, Entry>): void {
-  if (node.kind === 'list') for (const item of node.items) merge(item, into)
-  if (node.kind === 'map') for (const [key, entry] of node.entries) if (!into.has(key)) into.set(key, entry)
+  if (node.kind === 'list') for (const item of node.items.toReversed()) merge(item, into)
+  if (node.kind === 'map') for (const [key, entry] of node.entries) into.set(key, entry)
 }
 
 function scalar(node: Yaml.Scalar): Converted {
-  const isPlain = node.type === 'PLAIN' && node.tag === undefined
-  const isText = typeof node.value === 'string'
-  const text = isPlain ? (node.source ?? '') : isText ? (node.value as string) : (node.source ?? '')
-  const type = isPlain ? plainType(text) : 'string'
-  return { node: { kind: 'scalar', type, text, range: rangeOf(node) }, nodes: 1, characters: text.length }
+  const range = rangeOf(node)
+  const written = typeof node.value === 'string' ? node.value : (node.source ?? '')
+  const [type, text] =
+    node.tag === undefined
+      ? node.type === 'PLAIN'
+        ? ([plainType(node.source ?? ''), node.source ?? ''] as const)
+        : (['string', written] as const)
+      : taggedScalar(node.tag, node.source ?? written)
+  return { node: { kind: 'scalar', type, text, range }, nodes: 1, characters: text.length }
+}
+
+const typeOfTag: Readonly<Record<string, ScalarNode['type']>> = {
+  'tag:yaml.org,2002:bool': 'boolean',
+  'tag:yaml.org,2002:int': 'number',
+  'tag:yaml.org,2002:float': 'number',
+  'tag:yaml.org,2002:null': 'null',
+}
+
+/** A tag that says what a text is, quoted or not; of a tag that Go does not know the text stays. */
+function taggedScalar(tag: string, text: string): readonly [type: ScalarNode['type'], text: string] {
+  if (tag === 'tag:yaml.org,2002:binary') {
+    const decoded = decodeBase64(text)
+    if ('reason' in decoded) throw new Refusal(`!!binary: ${decoded.reason}`)
+    return ['string', Buffer.from(decoded.bytes).toString('utf8')]
+  }
+  const type = typeOfTag[tag] ?? 'string'
+  if (type !== 'string' && plainType(text) !== type)
+    throw new Refusal(`${JSON.stringify(text)} is no ${type}`)
+  return [type, text]
 }
 
 function sum(parts: readonly Converted[]): { nodes: number; characters: number } {

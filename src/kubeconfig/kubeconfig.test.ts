@@ -109,7 +109,7 @@ contexts:
     expect(config.defects).toMatchObject([{ field: 'clusters[k].certificate-authority', isFatal: false }])
   })
 
-  test.each([
+  test.each<[name: string, text: string, expected: string]>([
     [
       'data that is no base64',
       'clusters: [{name: k, cluster: {certificate-authority-data: "QQ=*"}}]',
@@ -134,30 +134,26 @@ contexts:
       'clusters: [{name: k, cluster: {insecure-skip-tls-verify: "true"}}]',
       'clusters[k].insecure-skip-tls-verify: neither true nor false',
     ],
-    [
-      'a mapping of extensions in the file',
-      'users: []\nextensions: {e: {x: 1}}',
-      'extensions: not a list of name and extension',
-    ],
+    ['a mapping of extensions in the file', 'users: []\nextensions: {e: {x: 1}}', 'extensions: not a list'],
     [
       'a mapping of extensions in a cluster',
       'clusters: [{name: k, cluster: {server: a, extensions: {}}}]',
-      'clusters[k].extensions: not a list of name and extension',
+      'clusters[k].extensions: not a list',
     ],
     [
       'a text for extensions in a user',
       'users: [{name: u, user: {extensions: e}}]',
-      'users[u].extensions: not a list of name and extension',
+      'users[u].extensions: not a list',
     ],
     [
       'a mapping of extensions in a context',
       'contexts: [{name: c, context: {extensions: {e: 1}}}]',
-      'contexts[c].extensions: not a list of name and extension',
+      'contexts[c].extensions: not a list',
     ],
     [
       'a mapping of extensions in the preferences',
       'users: []\npreferences: {extensions: {e: 1}}',
-      'preferences.extensions: not a list of name and extension',
+      'preferences.extensions: not a list',
     ],
     ['an extension that is a text', 'users: []\nextensions: [e]', 'extensions[0]: not an object'],
     [
@@ -181,12 +177,59 @@ contexts:
       'users: []\npreferences: {colors: bright}',
       'preferences.colors: neither true nor false',
     ],
+    ...(
+      [
+        ['exec: aws', 'exec: not an object'],
+        [
+          'exec: {env: [{name: A, value: 5}]}',
+          'exec.env[0].value: a number without quotes, where a text is wanted',
+        ],
+        ['exec: {args: [5]}', 'exec.args[0]: a number without quotes, where a text is wanted'],
+        ['exec: {args: a}', 'exec.args: not a list'],
+        ['exec: {installHint: [a]}', 'exec.installHint: not a text'],
+        ['exec: {provideClusterInfo: "true"}', 'exec.provideClusterInfo: neither true nor false'],
+        ['auth-provider: oidc', 'auth-provider: not an object'],
+        [
+          'auth-provider: {name: oidc, config: {port: 5}}',
+          'auth-provider.config.port: a number without quotes, where a text is wanted',
+        ],
+        ['username: a, password: 1234', 'password: a number without quotes, where a text is wanted'],
+        ['as: a, as-groups: dev', 'as-groups: not a list'],
+        ['as: a, as-uid: 5', 'as-uid: a number without quotes, where a text is wanted'],
+        ['as: a, as-user-extra: {k: v}', 'as-user-extra.k: not a list'],
+      ] as const
+    ).map(([fields, fault]): [name: string, text: string, expected: string] => [
+      fields,
+      `users: [{name: u, user: {${fields}}}]`,
+      `users[u].${fault}`,
+    ]),
+    [
+      'a number for proxy-url',
+      'clusters: [{name: k, cluster: {server: a, proxy-url: 5}}]',
+      'clusters[k].proxy-url: a number without quotes, where a text is wanted',
+    ],
+    [
+      'a text for disable-compression',
+      'clusters: [{name: k, cluster: {server: a, disable-compression: never}}]',
+      'clusters[k].disable-compression: neither true nor false',
+    ],
+    [
+      'n for a server',
+      'clusters: [{name: k, cluster: {server: n}}]',
+      'clusters[k].server: a boolean without quotes, where a text is wanted',
+    ],
+    [
+      'y for current-context',
+      'users: []\ncurrent-context: y',
+      'current-context: a boolean without quotes, where a text is wanted',
+    ],
   ])('says of %s that clients refuse the file', async (_name, text, expected) => {
     expect(fatal(await read(`${text}\n`))).toEqual([expected])
   })
 
   test.each([
     'clusters: null\n',
+    'apiVersion: ""\nkind: ""\nusers: []\n',
     'apiVersion:\nkind:\nusers:\n',
     'contexts: []\nunknown: {a: [1]}\n',
     'users:\n- name: u\n  user:\n-\n',
@@ -195,6 +238,60 @@ contexts:
     'users: []\nextensions: [{name: a}, {name: a, extension: null}, {name: a, extension: 1}]\n',
   ])('takes %j as client-go does', async (text) => {
     expect(fatal(await read(text))).toEqual([])
+  })
+})
+
+describe('users and clusters whose contexts clients refuse', () => {
+  const warnings = async (text: string) =>
+    (await read(`${text}\n`)).defects.map(({ field, reason, isFatal }) => {
+      expect(isFatal).toBe(false)
+      return `${field}: ${reason}`
+    })
+  const refuses = 'clients refuse every context with it'
+  const good = 'apiVersion: client.authentication.k8s.io/v1, command: aws, interactiveMode: Never'
+
+  test.each([
+    ['exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}', 'exec.command: missing'],
+    [
+      'exec: {command: aws, interactiveMode: Never}',
+      'exec.apiVersion: missing: client.authentication.k8s.io/v1 is the current one',
+    ],
+    [
+      'exec: {command: aws, apiVersion: client.authentication.k8s.io/v1alpha1}',
+      'exec.apiVersion: clients know client.authentication.k8s.io/v1 and client.authentication.k8s.io/v1beta1',
+    ],
+    [
+      'exec: {command: aws, apiVersion: client.authentication.k8s.io/v1}',
+      'exec.interactiveMode: missing: one of Never, IfAvailable, Always',
+    ],
+    [`exec: {${good}, env: [{value: x}]}`, 'exec.env: a variable without a name'],
+    [
+      `exec: {${good}}, auth-provider: {name: oidc, config: {idp-issuer-url: a, client-id: b}}`,
+      'auth-provider: beside exec: clients take one of them',
+    ],
+    ['auth-provider: {name: gcp}', 'auth-provider.name: gcp was removed from kubectl and client-go in 1.26'],
+    [
+      'auth-provider: {name: azure}',
+      'auth-provider.name: azure was removed from kubectl and client-go in 1.26',
+    ],
+    ['auth-provider: {name: x}', 'auth-provider.name: clients know oidc alone'],
+    ['token: a, password: b', 'token: beside a user name or password: clients take one of them'],
+    ['as-groups: [a]', 'as-groups: without "as": the user to impersonate is missing'],
+  ])('says of %s what is missing', async (fields, expected) => {
+    expect(await warnings(`users: [{name: u, user: {${fields}}}]`)).toEqual([
+      `users[u].${expected}; ${refuses}`,
+    ])
+  })
+
+  test('says nothing of an exec plugin of v1beta1 without interactiveMode', async () => {
+    const fields = 'exec: {command: aws, apiVersion: client.authentication.k8s.io/v1beta1}'
+    expect(await warnings(`users: [{name: u, user: {${fields}}}]`)).toEqual([])
+  })
+
+  test('says of a proxy without a scheme that it is none', async () => {
+    expect(await warnings('clusters: [{name: k, cluster: {server: a, proxy-url: "lb:3128"}}]')).toEqual([
+      `clusters[k].proxy-url: not a URL with http, https or socks5; ${refuses}`,
+    ])
   })
 })
 

@@ -1,5 +1,7 @@
 import { decodeBase64 } from './base64.ts'
+import { fieldFaults } from './fields.ts'
 import { entriesOf, isTrue, itemsOf, type Node, type Range, textOf, valueAt } from './node.ts'
+import { clusterFaults, type UsabilityFault, userFaults } from './usability.ts'
 
 /** Inline data or a file, as client-go takes them: where both are given the data counts. */
 export interface Material {
@@ -76,7 +78,7 @@ const parts = ['clusters', 'users', 'contexts'] as const
 
 /** True for a document that is a kubeconfig, or means to be one: by its kind, or, as client-go allows, without any. */
 export function isKubeconfig(node: Node): boolean {
-  const kind = textOf(valueAt(node, 'kind'))
+  const kind = textOf(valueAt(node, 'kind')) || undefined
   const count = parts.filter((part) => valueAt(node, part) !== undefined).length
   return kind === undefined || kind === 'Config' ? count > 0 : count === parts.length
 }
@@ -86,22 +88,13 @@ export function isKubeconfig(node: Node): boolean {
  * over, empty parts allowed. What client-go would refuse is still read as far as it can be, and said among the defects.
  */
 export function readKubeconfig(root: Node): Kubeconfig {
-  const reader = new KubeconfigReader()
-  for (const [field, wanted] of [
-    ['apiVersion', 'v1'],
-    ['kind', 'Config'],
-  ] as const) {
-    const value = valueAt(root, field)
-    if (value !== undefined && !isNull(value) && textOf(value) !== wanted)
-      reader.refuse(field, `not ${wanted}`)
-  }
-  reader.preferences(valueAt(root, 'preferences'))
-  reader.extensions(root, 'extensions')
+  const reader = new KubeconfigReader(fieldFaults(root).map((fault) => ({ ...fault, isFatal: true })))
+  reader.version(root)
   return {
     clusters: reader.named(root, 'clusters', 'cluster', (named, node) => reader.cluster(named, node)),
     users: reader.named(root, 'users', 'user', (named, node) => reader.user(named, node)),
-    contexts: reader.named(root, 'contexts', 'context', (named, node) => reader.context(named, node)),
-    currentContext: reader.text(root, 'current-context', 'current-context') || undefined,
+    contexts: reader.named(root, 'contexts', 'context', (named, node) => context(named, node)),
+    currentContext: filled(root, 'current-context'),
     defects: reader.defects,
   }
 }
@@ -112,10 +105,21 @@ interface Spot extends Named {
 }
 
 class KubeconfigReader {
-  readonly defects: KubeconfigDefect[] = []
+  readonly defects: KubeconfigDefect[]
 
-  refuse(field: string, reason: string): void {
-    this.defects.push({ field, reason, isFatal: true })
+  constructor(defects: KubeconfigDefect[]) {
+    this.defects = defects
+  }
+
+  /** Both may be empty; "/" and "/v1" are what schema.ParseGroupVersion makes of them. */
+  version(root: Node): void {
+    for (const [field, pattern, wanted] of [
+      ['apiVersion', /^(?:\/?v1|\/)?$/, 'v1'],
+      ['kind', /^(?:Config)?$/, 'Config'],
+    ] as const) {
+      if (!pattern.test(textOf(valueAt(root, field)) ?? ''))
+        this.defects.push({ field, reason: `not ${wanted}`, isFatal: true })
+    }
   }
 
   named<T>(
@@ -124,40 +128,29 @@ class KubeconfigReader {
     inner: string,
     read: (spot: Spot, node: Node | undefined) => T,
   ): T[] {
-    const list = valueAt(root, part)
-    if (list !== undefined && list.kind !== 'list' && !isNull(list)) this.refuse(part, 'not a list')
-    const items = itemsOf(list)
-    if (items.length > mostItems) {
-      const reason = `${items.length} items; the first ${mostItems} are read`
-      this.defects.push({ field: part, reason, isFatal: false })
-    }
-    const seen = new Set<string>()
+    const items = itemsOf(valueAt(root, part))
+    if (items.length > mostItems) this.warn(part, `${items.length} items; the first ${mostItems} are read`)
     return items.slice(0, mostItems).map((item, index) => {
-      const name = this.text(item, 'name', `${part}[${index}].name`) ?? ''
+      const name = textOf(valueAt(item, 'name')) ?? ''
       const path = `${part}[${name === '' ? index : name}]`
-      if (item.kind !== 'map' && !isNull(item)) this.refuse(path, 'not an object')
-      if (seen.has(name)) this.refuse(path, `the name ${JSON.stringify(name)} is there twice`)
-      seen.add(name)
       const node = valueAt(item, inner)
-      if (node !== undefined && node.kind !== 'map' && !isNull(node))
-        this.refuse(`${path}.${inner}`, 'not an object')
-      this.extensions(node, `${path}.extensions`)
       return read({ name, path, range: item.range, fields: placesOf(node) }, node)
     })
   }
 
   cluster({ path, ...named }: Spot, node: Node | undefined): KubeconfigCluster {
-    const skips = this.boolean(node, 'insecure-skip-tls-verify', path)
-    const server = this.text(node, 'server', `${path}.server`) || undefined
-    if (server === undefined) {
-      const reason = 'missing or empty: clients refuse the context, and kubectl asks localhost:8080'
-      this.defects.push({ field: `${path}.server`, reason, isFatal: false })
-    }
+    const server = filled(node, 'server')
+    if (server === undefined)
+      this.warn(
+        `${path}.server`,
+        'missing or empty: clients refuse the context, and kubectl asks localhost:8080',
+      )
+    this.unusable(path, clusterFaults(node))
     return {
       ...named,
       server,
-      tlsServerName: this.text(node, 'tls-server-name', `${path}.tls-server-name`) || undefined,
-      skipsTlsVerify: isTrue(skips),
+      tlsServerName: filled(node, 'tls-server-name'),
+      skipsTlsVerify: isTrue(valueAt(node, 'insecure-skip-tls-verify')),
       certificateAuthority: this.material(node, 'certificate-authority', path),
     }
   }
@@ -165,114 +158,71 @@ class KubeconfigReader {
   user({ path, ...named }: Spot, node: Node | undefined): KubeconfigUser {
     const clientCertificate = this.material(node, 'client-certificate', path)
     const clientKey = this.material(node, 'client-key', path)
-    if (clientCertificate !== undefined && clientKey === undefined) {
-      this.defects.push({
-        field: path,
-        reason: 'a client certificate without client-key or client-key-data',
-        isFatal: false,
-      })
-    }
-    const credentials = this.credentials(node, path)
-    const namesCertificate = ['client-certificate', 'client-certificate-data'].some((one) =>
-      textOf(valueAt(node, one)),
-    )
-    if (clientKey !== undefined && !namesCertificate && credentials.length === 0) {
-      this.defects.push({
-        field: path,
-        reason:
-          'a client key without client-certificate or client-certificate-data: clients ignore the key, and kubectl asks for a user name',
-        next: 'put the certificate that was issued for this key into client-certificate-data, in base64',
-        isFatal: false,
-      })
-    }
+    const credentials = credentialsOf(node)
+    const names = (one: string): boolean => [one, `${one}-data`].some((field) => filled(node, field))
+    if (names('client-certificate') && !names('client-key'))
+      this.warn(path, 'a client certificate without client-key or client-key-data')
+    if (names('client-key') && !names('client-certificate') && credentials.length === 0)
+      this.warn(
+        path,
+        'a client key without client-certificate or client-certificate-data: clients ignore the key, and kubectl asks for a user name',
+        'put the certificate that was issued for this key into client-certificate-data, in base64',
+      )
+    this.unusable(path, userFaults(node))
     return { ...named, clientCertificate, clientKey, credentials }
-  }
-
-  context({ path, ...named }: Spot, node: Node | undefined): KubeconfigContext {
-    return {
-      ...named,
-      cluster: this.text(node, 'cluster', `${path}.cluster`) ?? '',
-      user: this.text(node, 'user', `${path}.user`) ?? '',
-      namespace: this.text(node, 'namespace', `${path}.namespace`) || undefined,
-    }
-  }
-
-  preferences(node: Node | undefined): void {
-    if (node !== undefined && node.kind !== 'map' && !isNull(node))
-      this.refuse('preferences', 'not an object')
-    this.boolean(node, 'colors', 'preferences')
-    this.extensions(node, 'preferences.extensions')
-  }
-
-  /** What is in them is their owners'; that they are a list, each with a name of its own, is client-go's. */
-  extensions(node: Node | undefined, field: string): void {
-    const list = valueAt(node, 'extensions')
-    if (list !== undefined && list.kind !== 'list' && !isNull(list))
-      this.refuse(field, 'not a list of name and extension')
-    const taken = new Set<string>()
-    for (const [index, item] of itemsOf(list).slice(0, mostItems).entries()) {
-      const path = `${field}[${index}]`
-      if (item.kind !== 'map' && !isNull(item)) this.refuse(path, 'not an object')
-      const name = this.text(item, 'name', `${path}.name`) ?? ''
-      if (taken.has(name)) this.refuse(path, `the name ${JSON.stringify(name)} is there twice`)
-      // An extension of null takes no name; no name at all is one too.
-      const extension = valueAt(item, 'extension')
-      if (extension !== undefined && !isNull(extension)) taken.add(name)
-    }
-  }
-
-  private boolean(node: Node | undefined, name: string, path: string): Node | undefined {
-    const value = valueAt(node, name)
-    if (value !== undefined && !isNull(value) && (value.kind !== 'scalar' || value.type !== 'boolean'))
-      this.refuse(`${path}.${name}`, 'neither true nor false')
-    return value
-  }
-
-  private credentials(node: Node | undefined, path: string): Credential[] {
-    const found: Credential[] = []
-    const exec = valueAt(node, 'exec')
-    if (exec?.kind === 'map') found.push({ kind: 'exec', command: textOf(valueAt(exec, 'command')) ?? '' })
-    const provider = valueAt(node, 'auth-provider')
-    if (provider?.kind === 'map')
-      found.push({ kind: 'auth-provider', name: textOf(valueAt(provider, 'name')) ?? '' })
-    const tokenFile = this.text(node, 'tokenFile', `${path}.tokenFile`)
-    // The token counts before the file; client-go falls back on the file only when it is empty.
-    if (this.text(node, 'token', `${path}.token`)) found.push({ kind: 'token' })
-    else if (tokenFile) found.push({ kind: 'tokenFile', file: tokenFile })
-    if (this.text(node, 'username', `${path}.username`) || this.text(node, 'password', `${path}.password`)) {
-      found.push({ kind: 'basic' })
-    }
-    return found
   }
 
   private material(node: Node | undefined, name: string, path: string): Material | undefined {
     const dataField = `${name}-data`
-    const written = this.text(node, dataField, `${path}.${dataField}`)
-    const file = this.text(node, name, `${path}.${name}`)
+    const written = filled(node, dataField)
+    const file = filled(node, name)
     if (!written) return file ? { field: name, file } : undefined
-    if (file) {
-      const reason = `${dataField} is there too, and counts; clients refuse a context with both`
-      this.defects.push({ field: `${path}.${name}`, reason, isFatal: false })
-    }
+    if (file)
+      this.warn(
+        `${path}.${name}`,
+        `${dataField} is there too, and counts; clients refuse a context with both`,
+      )
     const decoded = decodeBase64(written)
-    if ('bytes' in decoded) return { field: dataField, data: decoded.bytes }
-    this.refuse(`${path}.${dataField}`, decoded.reason)
-    return undefined
+    return 'bytes' in decoded ? { field: dataField, data: decoded.bytes } : undefined
   }
 
-  /** The text of a field; numbers and booleans are given as written, but client-go does not take them for text. */
-  text(node: Node | undefined, name: string, field: string): string | undefined {
-    const value = valueAt(node, name)
-    if (value === undefined || isNull(value)) return undefined
-    if (value.kind !== 'scalar') this.refuse(field, 'not a text')
-    else if (value.type !== 'string')
-      this.refuse(field, `a ${value.type} without quotes, where a text is wanted`)
-    return textOf(value)
+  private unusable(path: string, faults: Iterable<UsabilityFault>): void {
+    for (const { field, reason, next } of faults)
+      this.warn(`${path}.${field}`, `${reason}; clients refuse every context with it`, next)
+  }
+
+  private warn(field: string, reason: string, next?: string): void {
+    this.defects.push({ field, reason, isFatal: false, ...(next !== undefined && { next }) })
   }
 }
 
-function isNull(node: Node): boolean {
-  return node.kind === 'scalar' && node.type === 'null'
+function context({ path: _path, ...named }: Spot, node: Node | undefined): KubeconfigContext {
+  return {
+    ...named,
+    cluster: textOf(valueAt(node, 'cluster')) ?? '',
+    user: textOf(valueAt(node, 'user')) ?? '',
+    namespace: filled(node, 'namespace'),
+  }
+}
+
+function credentialsOf(node: Node | undefined): Credential[] {
+  const found: Credential[] = []
+  const exec = valueAt(node, 'exec')
+  if (exec?.kind === 'map') found.push({ kind: 'exec', command: textOf(valueAt(exec, 'command')) ?? '' })
+  const provider = valueAt(node, 'auth-provider')
+  if (provider?.kind === 'map')
+    found.push({ kind: 'auth-provider', name: textOf(valueAt(provider, 'name')) ?? '' })
+  // The token counts before the file; client-go falls back on the file only when it is empty.
+  const tokenFile = filled(node, 'tokenFile')
+  if (filled(node, 'token')) found.push({ kind: 'token' })
+  else if (tokenFile) found.push({ kind: 'tokenFile', file: tokenFile })
+  if (filled(node, 'username') || filled(node, 'password')) found.push({ kind: 'basic' })
+  return found
+}
+
+/** The text of a field, numbers and booleans as they are written; undefined for an empty one. */
+function filled(node: Node | undefined, name: string): string | undefined {
+  return textOf(valueAt(node, name)) || undefined
 }
 
 function placesOf(node: Node | undefined): ReadonlyMap<string, FieldPlace> {

@@ -3,7 +3,7 @@ export type Range = readonly [start: number, end: number]
 
 export interface ScalarNode {
   readonly kind: 'scalar'
-  /** As Go's YAML reader takes it: `yes` and `on` are booleans, what is quoted is always a string. */
+  /** As Go's YAML reader takes it: `yes`, `on` and `y` are booleans, what is quoted is always a string. */
   readonly type: 'string' | 'null' | 'boolean' | 'number'
   /** The content, with quotes, escapes and indentation undone. */
   readonly text: string
@@ -34,22 +34,36 @@ export type Node = ScalarNode | ListNode | MapNode
 /** Deeper is no kubeconfig and no manifest: Kubernetes' own objects end at about 20. */
 export const deepestNode = 64
 
-const numberPattern =
-  /^[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[\da-fA-F_]+|(?:\d[\d_]*)(?:\.[\d_]*)?(?:[eE][-+]?\d+)?|\.\d[\d_]*(?:[eE][-+]?\d+)?|\.(?:inf|Inf|INF))$|^\.(?:nan|NaN|NAN)$/
-const booleanPattern = /^(?:true|True|TRUE|false|False|FALSE|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)$/
+// go-yaml 2, with which every client and component of Kubernetes reads YAML (go.yaml.in/yaml/v2 v2.4.3, resolve.go).
+const booleanPattern =
+  /^(?:y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON|n|N|no|No|NO|false|False|FALSE|off|Off|OFF)$/
+const infinityPattern = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/
+const basedPattern = /^[-+]?0(?:[bB][01]+|[oO][0-7]+|[xX][\da-fA-F]+)$/
+const floatPattern = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/
+/** Longer is no number that anybody writes. */
+const longestNumber = 400
 
 /** Returns what an unquoted scalar is, by the rules of Go's YAML reader (YAML 1.1 where it matters). */
 export function plainType(text: string): ScalarNode['type'] {
-  if (text.length > 32)
-    return numberPattern.test(text.slice(0, 400)) && text.length <= 400 ? 'number' : 'string'
   if (text === '' || text === '~' || text === 'null' || text === 'Null' || text === 'NULL') return 'null'
-  if (booleanPattern.test(text)) return 'boolean'
-  return numberPattern.test(text) ? 'number' : 'string'
+  if (text.length <= 5 && booleanPattern.test(text)) return 'boolean'
+  return /^[-+.\d]/.test(text) && text.length <= longestNumber && isNumber(text) ? 'number' : 'string'
+}
+
+function isNumber(text: string): boolean {
+  if (infinityPattern.test(text)) return true
+  // Behind a point underscores stand between digits alone, elsewhere anywhere.
+  const digits = text.startsWith('.') ? text.replace(/(?<=\d)_(?=\d)/g, '') : text.replaceAll('_', '')
+  if (floatPattern.test(digits)) return Number.isFinite(Number(digits))
+  if (!basedPattern.test(digits)) return false
+  const value = BigInt(digits.replace(/^[-+]/, '').toLowerCase())
+  // What does not fit into 64 bits is text.
+  return value < 1n << (/^[-+]/.test(digits) ? 63n : 64n) || (digits.startsWith('-') && value === 1n << 63n)
 }
 
 /** True for the words that stand for yes. */
 export function isTrue(node: Node | undefined): boolean {
-  return node?.kind === 'scalar' && node.type === 'boolean' && /^(?:true|yes|on)$/i.test(node.text)
+  return node?.kind === 'scalar' && node.type === 'boolean' && /^(?:true|yes|y|on)$/i.test(node.text)
 }
 
 /** The value at the end of a path of keys; undefined where the path breaks off. */

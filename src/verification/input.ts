@@ -5,7 +5,6 @@ import type { UnseenForm } from '../inspection/entries.ts'
 import { mapReference } from '../inspection/references.ts'
 import { shapeOf } from '../inspection/sniff.ts'
 import type { ReadReferencedFile, Source } from '../inspection/source.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import {
   isKubeconfig,
   type Kubeconfig,
@@ -13,9 +12,10 @@ import {
   type Material,
   readKubeconfig,
 } from '../kubeconfig/kubeconfig.ts'
+import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
-import { isCertificateLabel, readPem, unseenByGo, utf8Of } from '../x509/pem.ts'
+import { isCertificateLabel, readPem, unseenByGo } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 
 /** What certificates are read for: it decides which of a kubeconfig or a Secret are meant. */
@@ -203,8 +203,7 @@ async function readDocument(
   options: InputOptions,
 ): Promise<CertificateInput> {
   const { readReferencedFile } = options
-  const { documents } = await readDocuments(utf8Of(source.bytes).toString('utf8'))
-  const node = documents.find(isKubeconfig)
+  const [node] = (await readKubeconfigDocument(source.bytes)).documents.filter(isKubeconfig)
   if (node === undefined) return readManifest(source, role, readReferencedFile)
   const { entry, material, key } = materialOf(readKubeconfig(node), source.name, role, options)
   const pem = material.data ?? readReference(source, material.file ?? '', readReferencedFile)
