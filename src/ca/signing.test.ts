@@ -8,7 +8,7 @@ import { Ledger, type LedgerStore } from './ledger.ts'
 import { kubernetesProfile } from './profile.ts'
 import { requestsOf } from './request-file.ts'
 import { issueRoot } from './root.ts'
-import { checkRequests, signAll, signedCertificate } from './signing.ts'
+import { checkRequests, placeOf, signAll, signedCertificate } from './signing.ts'
 
 const now = new Date('2026-11-21T09:00:00Z')
 const day = 86_400_000
@@ -154,4 +154,51 @@ test("a request with Microsoft's extensionRequest is not signed", () => {
       message: 'a.csr has attributes that kcert does not read: msExtensionRequest',
     }),
   )
+})
+
+test('a place is the file, and the entry of one that has several', () => {
+  expect(placeOf({ source: 'a.csr', entry: '' })).toBe('a.csr')
+  expect(placeOf({ source: 'all.pem', entry: 'request 2' })).toBe('all.pem: request 2')
+})
+
+test('one bad request is refused in its own words; of several, five are named', () => {
+  const broken = (entry: string) => ({ source: 'all.pem', entry, der: new Uint8Array([0x30, 0]) })
+  const refusal = (count: number): unknown => {
+    try {
+      return checkRequests(
+        Array.from({ length: count }, (_, at) => broken(`request ${at + 1}`)) as never,
+        kubernetesProfile([]),
+      )
+    } catch (error) {
+      return error
+    }
+  }
+  expect((refusal(1) as Error).message).not.toContain('of 1 requests')
+  expect(refusal(6)).toMatchObject({
+    code: 'KCERT_REQUEST_REFUSED',
+    message: '6 of 6 requests are refused, and none was signed',
+    why: expect.stringMatching(/request 1.*\(.+\); .*request 5(?!.*request 6)/),
+    next: 'leave them out, or ask for new ones',
+  })
+})
+
+test('an error that is none of kcert is thrown as it is', () => {
+  const entry = {
+    source: 'a.csr',
+    entry: '',
+    get der(): never {
+      throw new RangeError('a defect')
+    },
+  }
+  expect(() => checkRequests([entry] as never, kubernetesProfile([]))).toThrow(RangeError)
+})
+
+test('the report of a signed certificate has its PEM and what was left out of it', () => {
+  const [signed] = sign(requestsOf('a.csr', Buffer.from(pem(named('a')))))
+  const dropped = { ...signed!, droppedExtensions: ['1.2.3'], droppedAttributes: ['1.2.4'] }
+  expect(signedCertificate(dropped as never)).toMatchObject({
+    pem: expect.stringMatching(/^-----BEGIN CERTIFICATE-----\n/),
+    droppedExtensions: ['1.2.3'],
+    droppedAttributes: ['1.2.4'],
+  })
 })

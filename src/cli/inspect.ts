@@ -75,9 +75,7 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
     generatedAt: context.clock(),
     thresholds,
     readReferencedFile: readFile,
-    ...((isDefault || (cluster !== undefined && cluster.kubeconfig === undefined)) && {
-      mergedKubeconfigs: listedKubeconfigs(context),
-    }),
+    ...(isDefault && { mergedKubeconfigs: listedKubeconfigs(context) }),
     ...(password === undefined ? {} : { password }),
   })
   const targets = isDefault ? defaultTargets(context) : job.targets

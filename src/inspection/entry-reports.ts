@@ -323,10 +323,7 @@ export function keyReport(entry: KeyEntry, links: Links): KeyReport {
 }
 
 /** Returns the report of a kubeconfig: what is in it and how it hangs together, and nothing that is secret. */
-export function kubeconfigReport(
-  kubeconfig: KubeconfigEntry,
-  isCurrent: (kubeconfig: KubeconfigEntry, context: string) => boolean,
-): KubeconfigReport {
+export function kubeconfigReport(kubeconfig: KubeconfigEntry): KubeconfigReport {
   const { source, entry, currentContext, clusters, users, contexts } = kubeconfig
   return {
     source,
@@ -339,13 +336,7 @@ export function kubeconfigReport(
       insecureSkipTlsVerify: skipsTlsVerify,
     })),
     users: users.map(({ name, credentials }) => ({ name, credentials: [...credentials] })),
-    contexts: contexts.map(({ name, cluster, user, namespace }) => ({
-      name,
-      cluster,
-      user,
-      namespace,
-      isCurrent: isCurrent(kubeconfig, name),
-    })),
+    contexts: contexts.map(({ name, cluster, user, namespace }) => ({ name, cluster, user, namespace })),
   }
 }
 

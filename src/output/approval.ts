@@ -22,7 +22,6 @@ const outcomeText: Readonly<Record<Outcome, string>> = {
   refused: 'REFUSED',
   changed: 'CHANGED',
   gone: 'gone',
-  'not-found': 'not found',
   failed: 'FAILED',
 }
 
@@ -87,7 +86,7 @@ function requestTable(requests: readonly Decided[], { width, paint }: View): str
 
 function needsLook({ outcome, duties }: Decided): boolean {
   if (outcome === 'approved') return duties.some((duty) => duty.outcome !== 'met')
-  return outcome !== 'denied' && outcome !== 'already' && outcome !== 'gone' && outcome !== 'not-found'
+  return outcome !== 'denied' && outcome !== 'already' && outcome !== 'gone'
 }
 
 function detailLines(decided: Decided, view: View): string[] {

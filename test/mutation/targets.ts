@@ -7,13 +7,21 @@ export interface Target {
 /** Globs. Tests that start the built program cannot see a mutant, and are left out. */
 export const targets: readonly Target[] = [
   {
-    sources: ['src/rotation/{refusals,conditions,runner,old-keys}.ts', 'src/rotation/model/check.ts'],
-    tests: ['src/rotation/**/*.test.ts', 'test/rotation/*.test.ts'],
+    sources: ['src/rotation/{refusals,conditions,old-keys}.ts'],
+    tests: ['test/rotation/{refusals,conditions,preflight,old-keys,old-key-use}.test.ts'],
+  },
+  {
+    sources: ['src/rotation/model/check.ts'],
+    tests: ['src/rotation/model/*.test.ts', 'test/rotation/{model,plan-check,stored,forecast}.test.ts'],
+  },
+  {
+    sources: ['src/rotation/runner.ts'],
+    tests: ['test/rotation/{runner,session,rotation,flags,faults,recovery}.test.ts'],
   },
   { sources: ['src/rotation/phases/*.ts'], tests: ['src/rotation/**/*.test.ts', 'test/rotation/*.test.ts'] },
   {
     sources: ['src/rotation-io/{executor,file-writing,probing,cluster-guard,copies}.ts'],
-    tests: ['src/rotation-io/*.test.ts', 'test/rotation-io/*.test.ts', 'test/node/*.test.ts'],
+    tests: ['src/rotation-io/*.test.ts', 'test/rotation-io/{copies,restarting,stored,pods,site}.test.ts'],
   },
   {
     sources: ['src/csr/{admission,signers}.ts', 'src/csr/approval/!(*.test).ts'],

@@ -14,6 +14,8 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['test/lab/**'],
     runner: 'test/mutation/runner.ts',
+    // It would hand out a source without mutants, or with those of another run.
+    fsModuleCache: false,
     pool: 'forks',
     maxWorkers: 1,
     testTimeout: 600_000,

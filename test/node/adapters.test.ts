@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, describe } from 'vitest'
 import { commandTransport } from '../../src/node/command.ts'
 import { localTransport } from '../../src/node/local.ts'
 import { shellNode } from '../../src/node/shell-node.ts'
@@ -23,11 +23,11 @@ nodeContract('local', () => open(localTransport()))
 // Which shell a node has is decided there; here, by what the name sh leads to.
 for (const shell of ['dash', 'bash']) {
   const program = ['/bin', '/usr/bin'].map((bin) => join(bin, shell)).find((path) => existsSync(path))
-  if (program === undefined) process.stderr.write(`no ${shell} here: not tested with it\n`)
-  else
+  describe.skipIf(program === undefined)(`with ${shell}`, () => {
     nodeContract(`command, whose sh is ${shell}`, () =>
-      open(commandTransport(['env', pathWith(shell, program)])),
+      open(commandTransport(['env', pathWith(shell, program!)])),
     )
+  })
 }
 
 function pathWith(shell: string, program: string): string {
@@ -38,26 +38,23 @@ function pathWith(shell: string, program: string): string {
 }
 
 const busybox = ['/bin/busybox', '/usr/bin/busybox'].find((path) => existsSync(path))
-if (busybox === undefined)
-  process.stderr.write('no busybox here (apt-get install busybox): not tested with it\n')
-else {
+describe.skipIf(busybox === undefined)('with busybox (apt-get install busybox)', () => {
   nodeContract('command, whose every tool is of busybox', () => {
     const bin = join(folder, 'busybox')
     mkdirSync(bin)
-    execFileSync(busybox, ['--install', '-s', bin])
+    execFileSync(busybox!, ['--install', '-s', bin])
     return open(commandTransport(['env', '-i', `PATH=${bin}`]))
   })
-}
+})
 
 const noise = `echo Welcome; printf 'You have mail. '; exec "$@"`
 nodeContract('command, that greets', () => open(commandTransport(['sh', '-c', noise, 'sh'])))
 
-if (existsSync('/usr/bin/sudo') && userInfo().uid === 0) {
+describe.skipIf(!existsSync('/usr/bin/sudo') || userInfo().uid !== 0)('with sudo, as root', () => {
   nodeContract('command, that becomes root by sudo', () => open(commandTransport([], 'sudo')))
-} else process.stderr.write('no sudo here, or not root: become: sudo is not tested\n')
+})
 
-if (whyNoSshd !== undefined) process.stderr.write(`${whyNoSshd}: ssh is not tested\n`)
-else {
+describe.skipIf(whyNoSshd !== undefined)('with sshd', () => {
   let sshd: Sshd
   let connections: SshConnections
 
@@ -72,4 +69,4 @@ else {
   })
 
   nodeContract('ssh', () => open(connections.transport({ host: 'node', configFile: sshd.configFile })))
-}
+})

@@ -74,24 +74,20 @@ test('a host that would be more than a word to a shell is refused', () => {
   expect(() => openTunnel(localTransport(), "a'; reboot '", 1)).toThrow(TypeError)
 })
 
-if (whyNoSshd !== undefined || !existsSync('/usr/bin/ssh')) {
-  process.stderr.write(`${whyNoSshd ?? 'no ssh here'}: tunnels by ssh are not tested\n`)
-} else {
-  describe('by ssh', () => {
-    const connections = sshConnections()
-    let sshd: Awaited<ReturnType<typeof startSshd>>
+describe.skipIf(whyNoSshd !== undefined || !existsSync('/usr/bin/ssh'))('by ssh', () => {
+  const connections = sshConnections()
+  let sshd: Awaited<ReturnType<typeof startSshd>>
 
-    beforeAll(async () => {
-      sshd = await startSshd(join(folder, 'sshd'))
-    })
-
-    afterAll(async () => {
-      await connections.close()
-      await sshd.stop()
-    })
-
-    tunnelContract('to this machine', () =>
-      connections.transport({ host: 'node', configFile: sshd.configFile }),
-    )
+  beforeAll(async () => {
+    sshd = await startSshd(join(folder, 'sshd'))
   })
-}
+
+  afterAll(async () => {
+    await connections.close()
+    await sshd.stop()
+  })
+
+  tunnelContract('to this machine', () =>
+    connections.transport({ host: 'node', configFile: sshd.configFile }),
+  )
+})

@@ -21,7 +21,6 @@ export type Outcome =
   | 'refused'
   | 'changed'
   | 'gone'
-  | 'not-found'
   | 'failed'
 
 /** What came of one object. */

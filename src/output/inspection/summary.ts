@@ -27,13 +27,10 @@ function nextText(next: CertificateReport): string {
   return `next to expire: ${name} in ${timeLeft(next.secondsLeft)} (${minuteOf(next.notAfter)} UTC)`
 }
 
-function problemCounts({ summary, selection }: InspectionReport): string {
+function problemCounts({ summary }: InspectionReport): string {
   const { info, warning, critical } = summary.problems
   const found = [some(critical, 'critical'), some(warning, 'warning'), some(info, 'info')].filter(Boolean)
-  if (found.length === 0) return 'no problems'
-  // No certificate is shown, so that the problems are not those of certificates.
-  const isElsewhere = selection?.only.includes('problem') && summary.certificates === 0
-  return `${isElsewhere ? 'other problems' : 'problems'}: ${found.join(', ')}`
+  return found.length === 0 ? 'no problems' : `problems: ${found.join(', ')}`
 }
 
 const selectorWords: Readonly<Record<string, string>> = {
@@ -43,7 +40,7 @@ const selectorWords: Readonly<Record<string, string>> = {
   client: 'for clients',
   server: 'for servers',
   kubelet: "a kubelet's",
-  problem: 'affected by a problem',
+  problem: 'in trouble',
 }
 
 function counts({ summary, selection }: InspectionReport): string {

@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest'
+import type { CertificateRequest } from '../x509/request.ts'
+import {
+  defaultSigningDuration,
+  findSigner,
+  grantedSeconds,
+  nodeNameOf,
+  signerAnswer,
+  usagesForSigner,
+} from './signers.ts'
+
+// Which rule each signer of kube-controller-manager breaks off at, and in which words.
+
+const client = 'kubernetes.io/kube-apiserver-client'
+const kubeletClient = 'kubernetes.io/kube-apiserver-client-kubelet'
+const kubeletServing = 'kubernetes.io/kubelet-serving'
+
+interface Asked {
+  readonly commonName?: string
+  readonly organization?: readonly string[]
+  readonly names?: Partial<Record<'dns' | 'ip' | 'email' | 'uri', readonly string[]>>
+  readonly usages?: readonly string[]
+}
+
+function inputOf(asked: Asked) {
+  const { commonName = 'system:node:a', organization = ['system:nodes'], names = {}, usages = [] } = asked
+  const subjectAltNames = { dns: [], ip: [], email: [], uri: [], ...names }
+  const request = { subject: { commonName, organization }, subjectAltNames } as unknown as CertificateRequest
+  return { request, usages }
+}
+
+function faults(signer: string, asked: Asked): string[] {
+  return findSigner(signer)!.rules.flatMap(({ id, fault }) => {
+    const found = fault(inputOf(asked))
+    return found === undefined ? [] : [`${id}: ${found}`]
+  })
+}
+
+const clientUsages = ['digital signature', 'client auth']
+const servingUsages = ['digital signature', 'server auth']
+
+describe('kube-apiserver-client-kubelet', () => {
+  test.each<[string, Asked, string[]]>([
+    ['a node', {}, []],
+    ['an RSA key', { usages: [...clientUsages, 'key encipherment'] }, []],
+    ['no organization', { organization: [] }, ['signer-organization: the subject has none']],
+    ['another organization', { organization: ['x'] }, ['signer-organization: the subject has "x"']],
+    [
+      'a second organization',
+      { organization: ['system:nodes', 'x'] },
+      ['signer-organization: the subject has "system:nodes", "x"'],
+    ],
+    ['another common name', { commonName: 'x' }, ['signer-common-name: it is "x"']],
+    ['DNS names', { names: { dns: ['a'] } }, ['signer-dns-names: it has "a"']],
+    ['IP addresses', { names: { ip: ['::1'] } }, ['signer-ip-names: it has "::1"']],
+    ['email addresses', { names: { email: ['a@b'] } }, ['signer-email-names: it has "a@b"']],
+    ['URIs', { names: { uri: ['x:y'] } }, ['signer-uri-names: it has "x:y"']],
+    [
+      'the usages of a server',
+      { usages: servingUsages },
+      ['signer-usages: "client auth" is missing, "server auth" is not allowed'],
+    ],
+    ['a usage too few', { usages: ['client auth'] }, ['signer-usages: "digital signature" is missing']],
+    ['a usage too many', { usages: [...clientUsages, 'any'] }, ['signer-usages: "any" is not allowed']],
+  ])('%s', (_, asked, expected) => {
+    expect(faults(kubeletClient, { usages: clientUsages, ...asked })).toEqual(expected)
+  })
+})
+
+test.each<[string, Asked, string[]]>([
+  ['a DNS name', { names: { dns: ['a'] } }, []],
+  ['an IP address', { names: { ip: ['::1'] } }, []],
+  ['neither', {}, ['signer-address: it has neither']],
+  ['an email address', { names: { dns: ['a'], email: ['a@b'] } }, ['signer-email-names: it has "a@b"']],
+  ['a URI', { names: { dns: ['a'], uri: ['x:y'] } }, ['signer-uri-names: it has "x:y"']],
+])('kubelet-serving: %s', (_, asked, expected) => {
+  expect(faults(kubeletServing, { usages: servingUsages, ...asked })).toEqual(expected)
+})
+
+test.each<[string[], string[]]>([
+  [['client auth'], []],
+  [['client auth', 'digital signature', 'key encipherment'], []],
+  [['digital signature'], ['signer-usages: "client auth" is missing']],
+  [['client auth', 'server auth'], ['signer-usages: "server auth" is not allowed']],
+])('kube-apiserver-client with usages %j', (usages, expected) => {
+  expect(faults(client, { usages })).toEqual(expected)
+})
+
+test('every rule says what it wants and what to change', () => {
+  for (const name of [client, kubeletClient, kubeletServing])
+    for (const { wants, next } of findSigner(name)!.rules)
+      expect([wants, next]).toEqual([expect.stringMatching(/.{20}/), expect.stringMatching(/.{20}/)])
+  expect(
+    findSigner(kubeletClient)!
+      .rules.map(({ wants }) => wants)
+      .slice(1, 5),
+  ).toEqual([
+    'no DNS names among the alternative names',
+    'no email addresses among the alternative names',
+    'no IP addresses among the alternative names',
+    'no URIs among the alternative names',
+  ])
+})
+
+test.each([
+  [client, true, false, 'signs'],
+  [client, false, false, 'waits'],
+  [client, true, true, 'waits'],
+  ['kubernetes.io/legacy-unknown', true, false, 'signs'],
+  ['kubernetes.io/other', true, false, 'nobody'],
+  ['example.com/ca', true, false, 'another'],
+])('%s, approved %s, failed %s: %s', (name, approved, failed, expected) => {
+  expect(signerAnswer(name, inputOf({ usages: clientUsages }), { approved, failed })).toBe(expected)
+})
+
+test('one broken rule is enough to fail', () => {
+  const input = inputOf({ usages: clientUsages, organization: [] })
+  expect(signerAnswer(kubeletClient, input, { approved: true, failed: false })).toBe('fails')
+})
+
+test.each([
+  [client, ['digital signature', 'client auth']],
+  [kubeletServing, ['digital signature', 'server auth']],
+  ['kubernetes.io/legacy-unknown', undefined],
+  ['example.com/ca', undefined],
+])('usages for %s', (name, expected) => {
+  expect(usagesForSigner(name, 'ECDSA-P256')).toEqual(expected)
+})
+
+test.each([
+  ['system:node:a', 'a'],
+  ['system:node:', ''],
+  ['a', undefined],
+  [undefined, undefined],
+])('the node of the common name %s', (commonName, expected) => {
+  expect(nodeNameOf(commonName)).toBe(expected)
+})
+
+test.each([
+  [undefined, 31_536_000],
+  [31_536_001, 31_536_000],
+  [31_535_999, 31_535_999],
+  [600, 600],
+  [599, 600],
+])('%s seconds asked: %i granted', (asked, expected) => {
+  expect(grantedSeconds(asked, defaultSigningDuration)).toBe(expected)
+})

@@ -1,0 +1,305 @@
+import { describe, expect, test } from 'vitest'
+import type { Condition } from '../../src/rotation/action.ts'
+import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
+import { missingFor, sectionsOf } from '../../src/rotation/conditions.ts'
+import type { Picture, PodPicture, Sections } from '../../src/rotation/picture.ts'
+
+// Each condition on a snapshot that satisfies it, and on snapshots that differ in one value.
+
+type Wanted = { holds: string[]; lacks: string[] }
+const both: Wanted = { holds: ['old', 'new'], lacks: [] }
+const newAlone: Wanted = { holds: ['new'], lacks: ['old'] }
+const leaf = { digest: 'leaf', signedBy: 'new-key' } as CertificateRecord
+const nothing = new Map<string, never>()
+
+const empty: Sections = {
+  nodes: [],
+  components: [],
+  kubelets: [],
+  files: nothing,
+  kubeconfigs: [],
+  published: [],
+  pods: [],
+  workloads: [],
+  caBundles: [],
+  stored: { lookedAt: 0, objects: [], unread: [] },
+  clusterInfo: undefined,
+  extensionAuthentication: undefined,
+  kubeadm: undefined,
+  leases: [],
+  handshakes: [],
+  evidence: nothing,
+  copies: [],
+  intents: [],
+}
+
+function missing(until: Condition, seen: Partial<Picture> = {}): string[] {
+  const picture = { ...empty, atMs: 1_000, certificates: new Map([['leaf', leaf]]), ...seen }
+  return missingFor(until, picture).map(({ at, what }) => `${at}: ${what}`)
+}
+
+function pod(trust: readonly string[], more: Partial<PodPicture> = {}): PodPicture {
+  const volume = { trust, changedAtMs: 500 }
+  return { id: 'default/web-1', uid: '1', node: 'w1', startedAtMs: 600, rereads: false, volume, ...more }
+}
+
+describe('published', () => {
+  const object = {
+    kind: 'ConfigMap',
+    name: 'default/kube-root-ca.crt',
+    isActive: true,
+    changedAtMs: 0,
+  } as const
+  const at = 'ConfigMap default/kube-root-ca.crt'
+
+  test.each<[string, readonly string[] | undefined, Wanted, string[]]>([
+    ['both CAs', ['old', 'new'], both, []],
+    ['a third CA beside both', ['new', 'x', 'old'], both, []],
+    ['the old CA alone, where both must be', ['old'], both, [`${at}: as before`]],
+    ['no CA', [], both, [`${at}: as before`]],
+    ['no object', undefined, both, [`${at}: not there`]],
+    ['the new CA alone', ['new'], newAlone, []],
+    ['both CAs, where the old one must be gone', ['old', 'new'], newAlone, [`${at}: as before`]],
+  ])('%s', (_, trust, wanted, expected) => {
+    const published = [{ ...object, ...(trust && { trust }) }]
+    expect(missing({ kind: 'published', ...wanted }, { published })).toEqual(expected)
+  })
+
+  test('a terminating namespace is not waited for', () => {
+    const published = [{ ...object, isActive: false, trust: [] }]
+    expect(missing({ kind: 'published', ...both }, { published })).toEqual([])
+  })
+})
+
+describe('volumes', () => {
+  test.each<[string, PodPicture, string[]]>([
+    ['a volume with both CAs', pod(['old', 'new']), []],
+    ['a volume with the old CA', pod(['old']), ['Pod default/web-1: its volume is as before']],
+  ])('%s', (_, one, expected) => {
+    expect(missing({ kind: 'volumes', ...both }, { pods: [one] })).toEqual(expected)
+  })
+
+  test('a pod on a node that cannot be read is not waited for', () => {
+    const { volume: _, ...unread } = pod([])
+    expect(missing({ kind: 'volumes', ...both }, { pods: [unread] })).toEqual([])
+  })
+})
+
+describe('pods-converged', () => {
+  const workload = 'Deployment default/web'
+  const late = ['Pod default/web-1: not replaced yet']
+  const until = { kind: 'pods-converged', workload, holds: ['new'] } as const
+
+  test.each<[string, PodPicture[], string[]]>([
+    ['a pod that started after its volume changed', [pod(['new'], { workload })], []],
+    ['a pod that started in the same millisecond', [pod(['new'], { workload, startedAtMs: 500 })], []],
+    ['a pod that started before its volume changed', [pod(['new'], { workload, startedAtMs: 499 })], late],
+    ['a pod whose volume has the old CA', [pod(['old'], { workload })], late],
+    ['a late pod of another workload', [pod(['new'], { workload }), pod(['old'], { workload: 'x' })], []],
+    ['no pod of the workload', [pod(['new'])], [`${workload}: no pod runs`]],
+  ])('%s', (_, pods, expected) => {
+    expect(missing(until, { pods })).toEqual(expected)
+  })
+
+  test('without a workload every pod counts, and no pod is no gap', () => {
+    const all = { kind: 'pods-converged', holds: ['new'] } as const
+    expect(missing(all, { pods: [pod(['old'], { workload }), pod(['new'])] })).toEqual(late)
+    expect(missing(all)).toEqual([])
+  })
+
+  test('a pod whose volume is unknown is not called late', () => {
+    const { volume: _, ...unread } = pod([], { workload })
+    expect(missing(until, { pods: [unread] })).toEqual([])
+  })
+})
+
+test.each<[string, PodPicture[], string[]]>([
+  ['a pod that started then', [pod([], { workload: 'a', startedAtMs: 700 })], []],
+  [
+    'a pod that started before',
+    [pod([], { workload: 'a', startedAtMs: 699 })],
+    ['Pod default/web-1: not replaced yet'],
+  ],
+  ['an old pod of another workload', [pod([], { workload: 'a', startedAtMs: 700 }), pod([])], []],
+  ['no pod of the workload', [pod([])], ['a: no pod runs']],
+])('pods-started: %s', (_, pods, expected) => {
+  expect(missing({ kind: 'pods-started', workload: 'a', sinceMs: 700 }, { pods })).toEqual(expected)
+})
+
+describe('serves', () => {
+  const presenter = 'cp1/kube-apiserver'
+  const until = { kind: 'serves', presenter, signedBy: 'new-key' } as const
+  const shows = (...chain: string[]): Partial<Picture> => ({
+    handshakes: [
+      { presenter: 'cp2/kube-apiserver', chain: ['other'], atMs: 0 },
+      { presenter, chain, atMs: 0 },
+    ],
+  })
+
+  test.each<[string, Condition, Partial<Picture>, string[]]>([
+    ['a leaf of the new key', until, shows('leaf'), []],
+    [
+      'a leaf of another key',
+      { ...until, signedBy: 'old-key' },
+      shows('leaf'),
+      ['shows its earlier certificate'],
+    ],
+    ['a leaf that was never read', until, shows('unread'), ['shows its earlier certificate']],
+    ['an empty chain', until, shows(), ['shows its earlier certificate']],
+    ['no answer', until, { handshakes: [] }, ['does not answer']],
+    ['a wanted bridge that is missing', { ...until, bridged: true }, shows('leaf'), ['shows no bridge']],
+    ['a wanted bridge', { ...until, bridged: true }, shows('leaf', 'bridge'), []],
+    [
+      'a bridge that must be gone',
+      { ...until, bridged: false },
+      shows('leaf', 'bridge'),
+      ['still shows the bridge'],
+    ],
+    ['no bridge, where none may be', { ...until, bridged: false }, shows('leaf'), []],
+    ['a bridge of which nothing is said', until, shows('leaf', 'bridge'), []],
+  ])('%s', (_, condition, seen, expected) => {
+    expect(missing(condition, seen)).toEqual(expected.map((what) => `${presenter}: ${what}`))
+  })
+})
+
+describe('cluster-info-signed', () => {
+  const until = { kind: 'cluster-info-signed', trust: ['old', 'new'] } as const
+  const at = 'ConfigMap kube-public/cluster-info'
+  const signatures = [
+    { tokenId: 'aaaaaa', holds: true },
+    { tokenId: 'bbbbbb', holds: false },
+  ]
+
+  test.each<[string, Partial<Picture>, string[]]>([
+    ['no ConfigMap', {}, [`${at}: of other content`]],
+    [
+      'another order',
+      { clusterInfo: { version: '1', trust: ['new', 'old'], signatures: [] } },
+      [`${at}: of other content`],
+    ],
+    [
+      'the content, without tokens',
+      { clusterInfo: { version: '1', trust: ['old', 'new'], signatures: [] } },
+      [],
+    ],
+    [
+      'a token without a valid signature',
+      { clusterInfo: { version: '1', trust: ['old', 'new'], signatures } },
+      [`${at}: not signed for token bbbbbb`],
+    ],
+  ])('%s', (_, seen, expected) => {
+    expect(missing(until, seen)).toEqual(expected)
+  })
+})
+
+describe('extension-authentication', () => {
+  const until = {
+    kind: 'extension-authentication',
+    client: ['c'],
+    requestheader: ['r'],
+    lacks: ['old'],
+  } as const
+  const at = 'ConfigMap kube-system/extension-apiserver-authentication'
+  const holding = (client: string[], requestheader: string[]): Partial<Picture> => ({
+    extensionAuthentication: { version: '1', changedAtMs: 0, client, requestheader, allowsAnyName: false },
+  })
+
+  test.each<[string, Partial<Picture>, string[]]>([
+    ['no ConfigMap', {}, [`${at}: not there`]],
+    ['both lists', holding(['c', 'x'], ['r']), []],
+    ['a client list without the CA', holding(['x'], ['r']), [`${at}: of other content`]],
+    ['a requestheader list without the CA', holding(['c'], ['x']), [`${at}: of other content`]],
+    ['the old CA among the clients', holding(['c', 'old'], ['r']), [`${at}: of other content`]],
+    ['the old CA in the requestheader list', holding(['c'], ['r', 'old']), [`${at}: of other content`]],
+  ])('%s', (_, seen, expected) => {
+    expect(missing(until, seen)).toEqual(expected)
+  })
+})
+
+test.each<[string, Condition, Partial<Picture>, string[]]>([
+  [
+    'a Lease with a holder',
+    { kind: 'leader', lease: 'a' },
+    {
+      leases: [
+        { name: 'b', renewedAtMs: 0 },
+        { name: 'a', holder: 'cp1', renewedAtMs: 0 },
+      ],
+    },
+    [],
+  ],
+  [
+    'a Lease without a holder',
+    { kind: 'leader', lease: 'a' },
+    {
+      leases: [
+        { name: 'b', holder: 'cp1', renewedAtMs: 0 },
+        { name: 'a', renewedAtMs: 0 },
+      ],
+    },
+    ['a: no leader'],
+  ],
+  ['no Lease', { kind: 'leader', lease: 'a' }, {}, ['a: no leader']],
+  [
+    'a ready node',
+    { kind: 'node-ready', node: 'w1' },
+    { nodes: [{ name: 'w1', isReady: true }] as never },
+    [],
+  ],
+  [
+    'a node that is not ready',
+    { kind: 'node-ready', node: 'w1' },
+    {
+      nodes: [
+        { name: 'w2', isReady: true },
+        { name: 'w1', isReady: false },
+      ] as never,
+    },
+    ['w1: not Ready'],
+  ],
+  ['no such node', { kind: 'node-ready', node: 'w1' }, {}, ['w1: not Ready']],
+  [
+    'an available API',
+    { kind: 'available', bundle: 'x' },
+    {
+      caBundles: [
+        { id: 'y', isAvailable: false },
+        { id: 'x', isAvailable: true },
+      ] as never,
+    },
+    [],
+  ],
+  [
+    'an unavailable API',
+    { kind: 'available', bundle: 'x' },
+    {
+      caBundles: [
+        { id: 'y', isAvailable: true },
+        { id: 'x', isAvailable: false },
+      ] as never,
+    },
+    ['x: not available'],
+  ],
+  ['an API that is gone', { kind: 'available', bundle: 'x' }, {}, []],
+  ['an instant that has come', { kind: 'instant', atMs: 1_000 }, {}, []],
+  ['an instant in the next second', { kind: 'instant', atMs: 1_001 }, {}, ['clock: 1 s to go']],
+  ['an instant in five seconds', { kind: 'instant', atMs: 6_000 }, {}, ['clock: 5 s to go']],
+])('%s', (_, until, seen, expected) => {
+  expect(missing(until, seen)).toEqual(expected)
+})
+
+test.each<[Condition['kind'], readonly string[]]>([
+  ['published', ['published']],
+  ['volumes', ['pods']],
+  ['pods-converged', ['pods']],
+  ['pods-started', ['pods']],
+  ['serves', ['handshakes']],
+  ['cluster-info-signed', ['clusterInfo']],
+  ['extension-authentication', ['extensionAuthentication']],
+  ['leader', ['leases']],
+  ['available', ['caBundles']],
+  ['node-ready', ['nodes']],
+  ['instant', []],
+])('%s reads the sections %j', (kind, expected) => {
+  expect(sectionsOf({ kind } as Condition)).toEqual(expected)
+})

@@ -1,0 +1,464 @@
+import { describe, expect, test } from 'vitest'
+import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
+import {
+  type ComponentPicture,
+  type FileHolds,
+  type FilePicture,
+  fileKey,
+} from '../../src/rotation/picture.ts'
+import { preflight } from '../../src/rotation/refusals.ts'
+import type { CaChange, Target } from '../../src/rotation/target.ts'
+
+// Every refusal on a cluster that is accepted but for one value.
+
+const pki = '/etc/kubernetes/pki'
+const atMs = Date.parse('2026-06-01T00:00:00Z')
+
+function ca(digest: string, more: Partial<CertificateRecord> = {}): CertificateRecord {
+  const subject = `CN=${digest}`
+  const spki = `${digest}-key`
+  const notAfterMs = atMs + 1
+  return {
+    digest,
+    subject,
+    issuer: subject,
+    subjectKeyId: digest,
+    spki,
+    isCa: true,
+    notBeforeMs: 0,
+    notAfterMs,
+    ...more,
+  }
+}
+
+const cluster: CaChange = { ca: 'cluster', oldCa: ca('old'), newCa: ca('new') }
+const frontProxy: CaChange = { ca: 'front-proxy', oldCa: ca('fp-old'), newCa: ca('fp-new') }
+
+function component(
+  node: string,
+  name: ComponentPicture['name'],
+  flags: Record<string, string>,
+): ComponentPicture {
+  const definition = `/etc/kubernetes/manifests/${name}.yaml`
+  return {
+    id: `${node}/${name}`,
+    node,
+    name,
+    runsAs: 'static-pod',
+    definition,
+    definitionDigest: '',
+    flags,
+    annotations: {},
+  }
+}
+
+const apiFlags = {
+  'client-ca-file': `${pki}/ca.crt`,
+  'requestheader-client-ca-file': `${pki}/front-proxy-ca.crt`,
+  'etcd-cafile': `${pki}/etcd/ca.crt`,
+}
+const managerFlags = {
+  'client-ca-file': `${pki}/ca.crt`,
+  'root-ca-file': `${pki}/ca.crt`,
+  'cluster-signing-cert-file': `${pki}/ca.crt`,
+  'cluster-signing-key-file': `${pki}/ca.key`,
+}
+
+function file(node: string, path: string, holds: FileHolds): [string, FilePicture] {
+  return [fileKey(node, path), { node, path, digest: '', mode: 0o600, changedAtMs: 0, holds }]
+}
+
+const node = { isControlPlane: true, isReady: true, kubeletVersion: 'v1.36.0', layout: 'kubeadm' } as const
+const accepted = {
+  atMs,
+  certificates: new Map([cluster.oldCa, frontProxy.oldCa, ca('etcd')].map((one) => [one.digest, one])),
+  nodes: [
+    { ...node, name: 'cp1' },
+    { ...node, name: 'cp2', layout: 'plain' },
+  ],
+  components: [
+    component('cp1', 'kube-apiserver', apiFlags),
+    component('cp1', 'kube-controller-manager', managerFlags),
+    component('cp1', 'kube-scheduler', { 'client-ca-file': '/elsewhere.crt' }),
+    component('cp2', 'kube-apiserver', apiFlags),
+  ],
+  files: new Map([
+    file('cp1', `${pki}/ca.key`, { kind: 'key', spki: 'old-key' }),
+    file('cp1', `${pki}/front-proxy-ca.key`, { kind: 'key', spki: 'fp-old-key' }),
+    file('cp1', `${pki}/etcd/ca.crt`, { kind: 'certificates', certificates: ['etcd'] }),
+    file('cp2', `${pki}/etcd/ca.crt`, { kind: 'certificates', certificates: ['etcd'] }),
+  ]),
+  extensionAuthentication: {
+    version: '1',
+    changedAtMs: 0,
+    client: [],
+    requestheader: [],
+    allowsAnyName: false,
+  },
+} as const
+const target = { changes: [cluster, frontProxy], isDropping: false } as unknown as Target
+const first = { number: 1, risk: 'writes' } as never
+
+type Cluster = Parameters<typeof preflight>[0]
+
+function refusals(
+  seen: Partial<Record<keyof typeof accepted, unknown>> = {},
+  changed: Partial<Target> = {},
+  phase = first,
+) {
+  return preflight({ ...accepted, ...seen } as unknown as Cluster, { ...target, ...changed }, phase)
+}
+
+function what(...given: Parameters<typeof refusals>): string[] {
+  return refusals(...given).map((one) => one.what)
+}
+
+/** The components, one of them with other flags. */
+function withFlags(id: string, flags: Record<string, string>): { components: ComponentPicture[] } {
+  const components = accepted.components.map((one) =>
+    one.id === id ? { ...one, flags: { ...one.flags, ...flags } } : one,
+  )
+  return { components: components as ComponentPicture[] }
+}
+
+function withCas(
+  change: (one: CaChange) => Partial<CaChange>,
+  of: CaChange['ca'] = 'cluster',
+): Partial<Target> {
+  return { changes: [cluster, frontProxy].map((one) => (one.ca === of ? { ...one, ...change(one) } : one)) }
+}
+
+function withFiles(...files: [string, FilePicture][]): { files: Map<string, FilePicture> } {
+  return { files: new Map([...accepted.files, ...files] as [string, FilePicture][]) }
+}
+
+test('accepts a kubeadm cluster and a plain one', () => {
+  expect(refusals()).toEqual([])
+})
+
+test('accepts it in whatever order its components are observed', () => {
+  expect(what({ components: accepted.components.toReversed() })).toEqual([])
+})
+
+test('refuses layouts that others rotate, each once, with the nodes and the way that is theirs', () => {
+  const nodes = ['k3s', 'managed', 'k3s', 'kubeadm'].map((layout, index) => ({
+    ...node,
+    name: `n${index}`,
+    layout,
+  }))
+  expect(refusals({ nodes }).map((one) => [one.what, one.next])).toEqual([
+    ['a cluster of k3s is not served: n0, n1, n2', "use k3s's own rotation command"],
+    ['a cluster of managed is not served: n0, n1, n2', "use the provider's own rotation"],
+  ])
+})
+
+test('refuses a cluster without a known kube-apiserver', () => {
+  const components = accepted.components.filter(({ name }) => name !== 'kube-apiserver')
+  expect(what({ components })).toContain('no kube-apiserver was found on any node')
+})
+
+describe('one CA for two purposes', () => {
+  test('cluster and front proxy', () => {
+    const shared = withCas(() => ({ oldCa: ca('other', { spki: 'old-key' }) }), 'front-proxy')
+    expect(
+      what(withFiles(file('cp1', `${pki}/front-proxy-ca.key`, { kind: 'key', spki: 'old-key' })), shared),
+    ).toEqual(['one CA serves the cluster and the front proxy'])
+  })
+
+  test.each<[string, Partial<Target>]>([
+    ['the cluster CA alone', { changes: [cluster] }],
+    ['the front-proxy CA alone', { changes: [frontProxy] }],
+    ['no CA', { changes: [] }],
+  ])('%s is rotated: no second CA to compare with', (_, changed) => {
+    expect(what({}, changed)).toEqual([])
+  })
+
+  test('cluster and etcd, named once', () => {
+    const etcd = (on: string) =>
+      file(on, `${pki}/etcd/ca.crt`, { kind: 'certificates', certificates: ['etcd', 'old'] })
+    expect(what(withFiles(etcd('cp1'), etcd('cp2')))).toEqual(['one CA serves the cluster and etcd (on cp1)'])
+    expect(what(withFiles(etcd('cp2')))).toEqual(['one CA serves the cluster and etcd (on cp2)'])
+  })
+
+  test('the front-proxy CA for etcd, which is no concern of a rotation of the front proxy', () => {
+    const etcd = file('cp1', `${pki}/etcd/ca.crt`, { kind: 'certificates', certificates: ['unread'] })
+    expect(what(withFiles(etcd), { changes: [frontProxy] })).toEqual([])
+  })
+
+  test.each<FileHolds>([
+    { kind: 'key', spki: 'old-key' },
+    { kind: 'other' },
+    { kind: 'certificates', certificates: ['unread'] },
+  ])('an etcd CA file with %j proves nothing', (holds) => {
+    expect(what(withFiles(file('cp1', `${pki}/etcd/ca.crt`, holds)))).toEqual([])
+  })
+
+  test('an etcd CA file that is not there proves nothing', () => {
+    expect(what(withFlags('cp1/kube-apiserver', { 'etcd-cafile': '/gone' }))).toEqual([])
+  })
+})
+
+test.each([
+  [0, ['the cluster CA has expired: 2026-06-01T00:00:00.000Z']],
+  [1, []],
+])('a CA that expires %i ms from now', (fromNow, expected) => {
+  expect(
+    what(
+      {},
+      withCas(({ oldCa }) => ({ oldCa: { ...oldCa, notAfterMs: atMs + fromNow } })),
+    ),
+  ).toEqual(expected)
+})
+
+describe('intermediate CAs', () => {
+  test('an old one', () => {
+    expect(
+      what(
+        {},
+        withCas(({ oldCa }) => ({ oldCa: { ...oldCa, issuer: 'CN=root' } })),
+      ),
+    ).toEqual(['the cluster CA is an intermediate: CN=old, signed by CN=root'])
+  })
+
+  test('a new one', () => {
+    expect(
+      what(
+        {},
+        withCas(({ newCa }) => ({ newCa: { ...newCa, issuer: 'CN=root' } })),
+      ),
+    ).toEqual(['the new cluster CA is an intermediate: CN=new, signed by CN=root'])
+  })
+})
+
+describe('a new CA with the name of the old one', () => {
+  const named = (more: Partial<CertificateRecord>) =>
+    ca('new', { subject: 'CN=old', issuer: 'CN=old', ...more })
+  const refused = ['the new cluster CA has the name of the old one: CN=old']
+  const { subjectKeyId: _, ...oldWithout } = cluster.oldCa
+  const { subjectKeyId: __, ...newWithout } = named({})
+
+  test.each<[string, Partial<CaChange>, string[]]>([
+    ['both have key identifiers', { newCa: named({}) }, []],
+    ['the new one has none', { newCa: newWithout }, refused],
+    ['the old one has none', { oldCa: oldWithout, newCa: named({}) }, refused],
+    ['another name, without key identifiers', { oldCa: oldWithout }, []],
+  ])('%s', (_, change, expected) => {
+    expect(
+      what(
+        {},
+        withCas(() => change),
+      ),
+    ).toEqual(expected)
+  })
+})
+
+test('a new name is suggested for a CA with the old one', () => {
+  const { subjectKeyId: _, ...newCa } = ca('new', { subject: 'CN=old', issuer: 'CN=old' })
+  expect(
+    refusals(
+      {},
+      withCas(() => ({ newCa })),
+    )[0]?.next,
+  ).toContain('CN=old-2')
+})
+
+test('refuses a new CA with the key of the old one', () => {
+  expect(
+    what(
+      {},
+      withCas(({ newCa }) => ({ newCa: { ...newCa, spki: 'old-key' } })),
+    ),
+  ).toEqual(['the new cluster CA has the key of the old one'])
+})
+
+describe('files of their own beside the API server', () => {
+  const id = 'cp1/kube-controller-manager'
+  const refused = (flag: string, path: string, of = id) => [
+    `files of their own beside the API server's --client-ca-file: ${of} --${flag}=${path}`,
+  ]
+
+  test.each(['root-ca-file', 'cluster-signing-cert-file', 'cluster-signing-key-file'])(
+    '--%s elsewhere',
+    (flag) => {
+      expect(what(withFlags(id, { [flag]: '/own.pem' }))).toEqual(refused(flag, '/own.pem'))
+    },
+  )
+
+  test('the key where the certificate belongs, and the reverse', () => {
+    expect(what(withFlags(id, { 'root-ca-file': `${pki}/ca.key` }))).toEqual(
+      refused('root-ca-file', `${pki}/ca.key`),
+    )
+    expect(what(withFlags(id, { 'cluster-signing-key-file': `${pki}/ca.crt` }))).toEqual(
+      refused('cluster-signing-key-file', `${pki}/ca.crt`),
+    )
+  })
+
+  test("kcert's own folder is accepted, a folder whose name begins alike is not", () => {
+    expect(what(withFlags(id, { 'root-ca-file': `${pki}/kcert/ca-bundle.crt` }))).toEqual([])
+    expect(what(withFlags(id, { 'root-ca-file': `${pki}/kcert2/ca.crt` }))).toEqual(
+      refused('root-ca-file', `${pki}/kcert2/ca.crt`),
+    )
+    expect(what(withFlags(id, { 'root-ca-file': `/x${pki}/kcert/a.crt` }))).toEqual(
+      refused('root-ca-file', `/x${pki}/kcert/a.crt`),
+    )
+  })
+
+  test('of a cloud-controller-manager too, and all are named', () => {
+    const components = [
+      ...accepted.components,
+      component('cp1', 'cloud-controller-manager', { 'root-ca-file': '/b.crt' }),
+      component('cp2', 'kube-controller-manager', { 'root-ca-file': '/c.crt' }),
+    ]
+    expect(what({ components })).toEqual([
+      "files of their own beside the API server's --client-ca-file: " +
+        'cp1/cloud-controller-manager --root-ca-file=/b.crt, cp2/kube-controller-manager --root-ca-file=/c.crt',
+    ])
+  })
+
+  test('without an API server on the node, or without its flag, there is nothing to compare with', () => {
+    const other = component('w1', 'kube-controller-manager', { 'root-ca-file': '/c.crt' })
+    expect(what({ components: [...accepted.components, other] })).toEqual([])
+    const components = [component('cp2', 'kube-apiserver', { ...apiFlags, 'client-ca-file': '' }), other]
+    const withoutFlag = components.map((one) => {
+      const { 'client-ca-file': _, ...flags } = one.flags
+      return { ...one, node: 'cp1', flags }
+    })
+    expect(what({ components: withoutFlag }, { changes: [cluster] })).not.toContain('files of their own')
+  })
+
+  test('a rotation of the front-proxy CA alone does not touch them', () => {
+    expect(what(withFlags(id, { 'root-ca-file': '/own.crt' }), { changes: [frontProxy] })).toEqual([])
+  })
+})
+
+describe('the key of the CA', () => {
+  const missing = (name: string) => `the key of the ${name} CA is on no control-plane node`
+  const keyOn = (on: string, holds: FileHolds) =>
+    new Map(
+      [...accepted.files].flatMap(([key, one]) =>
+        one.path === `${pki}/ca.key` ? [file(on, one.path, holds)] : [[key, one]],
+      ) as never,
+    )
+
+  test('on any control-plane node is enough', () => {
+    expect(what({ files: keyOn('cp2', { kind: 'key', spki: 'old-key' }) })).toEqual([])
+  })
+
+  test.each<[string, string, FileHolds]>([
+    ['on a worker', 'w1', { kind: 'key', spki: 'old-key' }],
+    ['of another CA', 'cp1', { kind: 'key', spki: 'new-key' }],
+    ['in a file that holds a pair', 'cp1', { kind: 'pair', certificates: [], spki: 'old-key' }],
+  ])('%s does not count', (_, on, holds) => {
+    const components = [...accepted.components, component('w1', 'kube-proxy', {})]
+    expect(what({ components, files: keyOn(on, holds) })).toEqual([missing('cluster')])
+  })
+
+  test('is needed for phase 1 alone', () => {
+    expect(what({ files: new Map() })).toEqual([missing('cluster'), missing('front-proxy')])
+    expect(what({ files: new Map() }, {}, { number: 2, risk: 'writes' } as never)).toEqual([])
+  })
+
+  test('counts as missing where the API server names no CA file', () => {
+    const components = accepted.components.map((one) => ({ ...one, flags: {} }))
+    expect(what({ components }, { changes: [cluster] })).toEqual([missing('cluster')])
+  })
+
+  test('is looked for beside an API server alone', () => {
+    const components = [component('cp1', 'kube-scheduler', apiFlags)]
+    expect(what({ components })).toEqual(['no kube-apiserver was found on any node'])
+  })
+})
+
+describe('signers with files of their own', () => {
+  test.each([
+    'kubelet-client-cert',
+    'kubelet-serving-key',
+    'kube-apiserver-client-cert',
+    'legacy-unknown-key',
+  ])('--cluster-signing-%s-file', (name) => {
+    expect(
+      what(withFlags('cp1/kube-controller-manager', { [`cluster-signing-${name}-file`]: '/a' })),
+    ).toEqual([`signers with files of their own: cp1/kube-controller-manager --cluster-signing-${name}-file`])
+  })
+
+  test.each([
+    'cluster-signing-duration',
+    'x-cluster-signing-kubelet-a-file',
+    'cluster-signing-kubelet-a-file-x',
+  ])('--%s is none', (flag) => {
+    expect(what(withFlags('cp1/kube-controller-manager', { [flag]: '/a' }))).toEqual([])
+  })
+
+  test('all are named', () => {
+    const flags = {
+      'cluster-signing-legacy-unknown-cert-file': '/a',
+      'cluster-signing-legacy-unknown-key-file': '/b',
+    }
+    expect(what(withFlags('cp1/kube-controller-manager', flags))[0]).toContain(
+      '-cert-file, cp1/kube-controller-manager --',
+    )
+  })
+})
+
+test('refuses an empty list of front-proxy names only where the front-proxy CA is rotated', () => {
+  const extensionAuthentication = { ...accepted.extensionAuthentication, allowsAnyName: true }
+  expect(what({ extensionAuthentication })).toEqual([
+    'every certificate of the front-proxy CA counts as a front proxy: --requestheader-allowed-names is empty',
+  ])
+  expect(what({ extensionAuthentication }, { changes: [cluster] })).toEqual([])
+  expect(what({ extensionAuthentication: undefined })).toEqual([])
+})
+
+describe('unreachable nodes', () => {
+  const nodes = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ ...node, name: `n${index}`, unreachable: 'no route' }))
+
+  test.each([
+    [1, '1 node cannot be reached: n0 (no route)'],
+    [2, '2 nodes cannot be reached: n0 (no route), n1 (no route)'],
+    [
+      6,
+      '6 nodes cannot be reached: n0 (no route), n1 (no route), n2 (no route), n3 (no route), n4 (no route)',
+    ],
+  ])('%i of them stop a phase that writes', (count, expected) => {
+    expect(what({ nodes: nodes(count) })).toEqual([expected])
+  })
+
+  test('do not stop a phase that reads', () => {
+    expect(what({ nodes: nodes(1) }, {}, { number: 3, risk: 'reads' } as never)).toEqual([])
+  })
+
+  test('alone count once the old CA is being dropped', () => {
+    expect(what({ nodes: nodes(1), components: [] }, { isDropping: true })).toEqual([
+      '1 node cannot be reached: n0 (no route)',
+    ])
+  })
+})
+
+test('every refusal gives a reason and a next step', () => {
+  const given: Parameters<typeof refusals>[] = [
+    [{ components: [], nodes: [{ ...node, name: 'a', layout: 'k3s', unreachable: 'x' }] }],
+    [
+      {
+        extensionAuthentication: { ...accepted.extensionAuthentication, allowsAnyName: true },
+        files: new Map(),
+      },
+    ],
+    [
+      {},
+      withCas(() => ({
+        oldCa: ca('o', { issuer: 'CN=x', spki: 'fp-old-key' }),
+        newCa: ca('o', { issuer: 'CN=x', spki: 'fp-old-key' }),
+      })),
+    ],
+    [
+      withFlags('cp1/kube-controller-manager', {
+        'root-ca-file': '/x',
+        'cluster-signing-legacy-a-file': '/x',
+      }),
+    ],
+  ]
+  const all = given.flatMap((one) => refusals(...one))
+  expect(all.length).toBeGreaterThan(9)
+  for (const { why, next } of all) expect([why, next].every((text) => text.length > 10)).toBe(true)
+})
