@@ -4,6 +4,7 @@ import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
 import type { Node } from '../kubeconfig/node.ts'
 import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } from '../pki/kubeadm-tree.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import { RunKdfBudget } from '../x509/pbe.ts'
 import { utf8Of } from '../x509/pem.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Picture } from './checks/check.ts'
@@ -65,10 +66,12 @@ export class Inspection {
   private readonly options: InspectionOptions
   private readonly collection = new Collection()
   private readonly unreadable: UnreadableSource[] = []
+  private readonly unlocking: Pick<MaterialOptions, 'password' | 'kdf'>
   private readonly referenced = new Map<string, Source | UnreadableSource>()
 
   constructor(options: InspectionOptions) {
     this.options = options
+    this.unlocking = { password: options.password, kdf: new RunKdfBudget() }
   }
 
   /**
@@ -196,13 +199,12 @@ export class Inspection {
     wrapped: Pick<MaterialOptions, 'form'> = {},
   ): Promise<Group | undefined> {
     if (depth > deepestContent) return undefined
-    const { password } = this.options
     switch (shape) {
       case 'pem':
-        return readPemMaterial(this.collection, spot, bytes, { password, ...wrapped })
+        return readPemMaterial(this.collection, spot, bytes, { ...this.unlocking, ...wrapped })
       case 'der':
         return readDerMaterial(this.collection, spot, bytes, {
-          password,
+          ...this.unlocking,
           isGuess: isForeign(spot),
           ...wrapped,
         })
@@ -275,9 +277,8 @@ export class Inspection {
 
   /** A field of a kubeconfig: PEM, or it is nothing that a client could use. */
   private readField(spot: Spot, bytes: Uint8Array, wanted: 'certificate' | 'key'): Group | undefined {
-    const { password } = this.options
     return shapeOf(bytes) === 'pem'
-      ? readPemMaterial(this.collection, spot, bytes, { password, wanted })
+      ? readPemMaterial(this.collection, spot, bytes, { ...this.unlocking, wanted })
       : undefined
   }
 
@@ -286,16 +287,18 @@ export class Inspection {
     bytes: Uint8Array,
     onRequest?: (request: CertificateRequest, entry: string) => void,
   ): Group | undefined {
-    const { password } = this.options
-    return readPemMaterial(this.collection, spot, bytes, { password, ...(onRequest && { onRequest }) })
+    return readPemMaterial(this.collection, spot, bytes, {
+      ...this.unlocking,
+      ...(onRequest && { onRequest }),
+    })
   }
 
   /** A value of a Secret or ConfigMap, which may be anything. */
   private async readValue(spot: Spot, bytes: Uint8Array, depth: number): Promise<Group | undefined> {
-    const { password } = this.options
     const shape = shapeOf(bytes)
     if (shape === 'pem') return this.readPem(spot, bytes)
-    if (shape === 'der') return readDerMaterial(this.collection, spot, bytes, { password, isGuess: true })
+    if (shape === 'der')
+      return readDerMaterial(this.collection, spot, bytes, { ...this.unlocking, isGuess: true })
     if (shape !== 'document') return undefined
     if (isPlainlyKubeconfig(bytes)) await this.readDocuments(spot, bytes, depth)
     else if (holdsCertificateText(bytes)) await this.readSettings(spot, bytes)

@@ -1,6 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from '../x509/keys.ts'
+import type { RunKdfBudget } from '../x509/pbe.ts'
 import {
   contentOfPlainCertificate,
   isCertificateLabel,
@@ -49,6 +50,8 @@ type Thing =
 /** What the caller wants of the material besides the entries. */
 export interface MaterialOptions {
   readonly password?: string | undefined
+  /** What is left for passwords in this run. */
+  readonly kdf?: RunKdfBudget | undefined
   /** True where the octets may rightly be something else: then what cannot be read is passed over. */
   readonly isGuess?: boolean
   /** Where only one of the two counts: client-go takes no key from a certificate's field, nor a certificate from a key's. */
@@ -108,7 +111,7 @@ function addPem(
     if ('reason' in part) things.push(thingOfDefect(part))
     else {
       const from = things.length
-      addThingsOfBlock(part, options.password, things)
+      addThingsOfBlock(part, options, things)
       const form = options.form ?? formOf(part, bytes)
       if (form !== undefined) for (const thing of things.slice(from)) forms.set(thing, form)
     }
@@ -134,7 +137,7 @@ export async function readDerMaterial(
   bytes: Uint8Array,
   options: MaterialOptions,
 ): Promise<Group | undefined> {
-  const { things, form } = await thingsOfDer(bytes, options.password)
+  const { things, form } = await thingsOfDer(bytes, options)
   const forms = new Map(things.map((thing) => [thing, options.form ?? form] as const))
   return addThings(collection, spot, things, options, forms)
 }
@@ -166,7 +169,7 @@ function isRequestLabel(label: string): boolean {
   return label === 'CERTIFICATE REQUEST' || label === 'NEW CERTIFICATE REQUEST'
 }
 
-function addThingsOfBlock(block: PemBlock, password: string | undefined, things: Thing[]): void {
+function addThingsOfBlock(block: PemBlock, unlocking: Unlocking, things: Thing[]): void {
   const { label, line } = block
   const where = `line ${line}`
   if (isCertificateLabel(label)) {
@@ -176,7 +179,7 @@ function addThingsOfBlock(block: PemBlock, password: string | undefined, things:
     const reason = passedOverReason(block)
     if (reason !== undefined) things.push({ kind: 'bad-block', of: 'block', reason, where })
   } else if (isPrivateKeyLabel(label)) {
-    things.push(attempt('key', where, () => privateKey(block, password)))
+    things.push(attempt('key', where, () => privateKey(block, unlocking)))
   } else if (isPublicKeyLabel(label)) {
     things.push(attempt('key', where, () => publicKey(block)))
   } else if (isRequestLabel(label)) {
@@ -204,9 +207,11 @@ function attempt(of: 'certificate' | 'request' | 'key', where: string, read: () 
   }
 }
 
-function privateKey(input: PemBlock | Uint8Array, password: string | undefined): Thing {
+type Unlocking = Pick<MaterialOptions, 'password' | 'kdf'>
+
+function privateKey(input: PemBlock | Uint8Array, { password, kdf }: Unlocking): Thing {
   try {
-    const { format, encrypted, publicKey } = readPrivateKey(input, password)
+    const { format, encrypted, publicKey } = readPrivateKey(input, password, kdf)
     return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey } }
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_PASSWORD_WRONG') throw error
@@ -246,15 +251,15 @@ const [tagInteger, tagBitString, tagOid, tagSequence] = [0x02, 0x03, 0x06, 0x30]
 /** The first two tags within the outer SEQUENCE tell what it is. */
 async function thingsOfDer(
   bytes: Uint8Array,
-  password: string | undefined,
+  unlocking: Unlocking,
 ): Promise<{ things: Thing[]; form: UnseenForm }> {
   const where = 'offset 0'
   const inner = contentOffset(bytes, 0)
   const things: Thing[] = []
   if (bytes[inner] === tagInteger) {
     const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
-    if (looksLikePkcs12(bytes)) return { things: await thingsOfPkcs12(bytes, password), form: 'PKCS#12' }
-    things.push(attempt('key', where, () => privateKey(bytes, password)))
+    if (looksLikePkcs12(bytes)) return { things: await thingsOfPkcs12(bytes, unlocking), form: 'PKCS#12' }
+    things.push(attempt('key', where, () => privateKey(bytes, unlocking)))
   } else if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) {
     addPkcs7(bytes, where, things)
     return { things, form: 'PKCS#7' }
@@ -262,7 +267,7 @@ async function thingsOfDer(
     const first = contentOffset(bytes, inner)
     if (bytes[first] === tagOid) {
       const isPublic = bytes[endOffset(bytes, inner)] === tagBitString
-      things.push(attempt('key', where, () => (isPublic ? publicKey(bytes) : privateKey(bytes, password))))
+      things.push(attempt('key', where, () => (isPublic ? publicKey(bytes) : privateKey(bytes, unlocking))))
     } else if (isRequest(bytes, first)) {
       things.push(
         attempt('request', where, () => ({ kind: 'request', request: CertificateRequest.parse(bytes) })),
@@ -294,11 +299,11 @@ function addCertificatesOfDer(bytes: Uint8Array, things: Thing[]): void {
   }
 }
 
-async function thingsOfPkcs12(bytes: Uint8Array, password: string | undefined): Promise<Thing[]> {
+async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): Promise<Thing[]> {
   const { readPkcs12 } = await import('../x509/pkcs12.ts')
   const things: Thing[] = []
   try {
-    const { certificates, keys } = await readPkcs12(bytes, password)
+    const { certificates, keys } = await readPkcs12(bytes, password, kdf)
     for (const { der } of certificates) {
       things.push(
         attempt('certificate', 'keystore', () => ({

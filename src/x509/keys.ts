@@ -3,7 +3,14 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { DerReader, tags } from './der.ts'
 import { bitString, nullElement, oid, sequence } from './der-writer.ts'
 import { oidOf } from './oids.ts'
-import { decryptPbes2, type EncryptionScheme, KdfBudget, readEncryptionScheme, unsupported } from './pbe.ts'
+import {
+  decryptPbes2,
+  type EncryptionScheme,
+  KdfBudget,
+  type RunKdfBudget,
+  readEncryptionScheme,
+  unsupported,
+} from './pbe.ts'
 import { looksLikePem, type PemBlock, readPem, writePem } from './pem.ts'
 import { ecKey, pkcs8Key, rsaKey } from './private-key.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
@@ -68,8 +75,12 @@ export function readPrivateKeyFile(bytes: Uint8Array, password?: string): Privat
  * encrypted as OpenSSL did before PKCS#8 (Proc-Type). Without a password an encrypted key is only named as such.
  * Throws KCERT_X509_MALFORMED, KCERT_KEY_UNSUPPORTED, or KCERT_PASSWORD_WRONG when the password does not open it.
  */
-export function readPrivateKey(input: PemBlock | Uint8Array, password?: string): PrivateKeyInfo {
-  if (input instanceof Uint8Array) return readByFormat(formatOfDer(input), input, password)
+export function readPrivateKey(
+  input: PemBlock | Uint8Array,
+  password?: string,
+  run?: RunKdfBudget,
+): PrivateKeyInfo {
+  if (input instanceof Uint8Array) return readByFormat(formatOfDer(input), input, password, run)
   const format = privateLabels[input.label]
   if (format === undefined)
     throw new KcertError('KCERT_X509_MALFORMED', `PEM block ${input.label} is no private key`)
@@ -82,7 +93,7 @@ export function readPrivateKey(input: PemBlock | Uint8Array, password?: string):
   }
   return isLegacyEncrypted(input)
     ? readLegacyEncrypted(input, format, password)
-    : readByFormat(format, input.der, password)
+    : readByFormat(format, input.der, password, run)
 }
 
 /** True when a file, PEM or DER, holds a private key that only a password opens, whatever its cipher is. */
@@ -121,6 +132,7 @@ function readByFormat(
   format: PrivateKeyFormat,
   der: Uint8Array,
   password: string | undefined,
+  run?: RunKdfBudget,
 ): PrivateKeyInfo {
   switch (format) {
     case 'PKCS#1':
@@ -130,7 +142,7 @@ function readByFormat(
     case 'PKCS#8':
       return keyInfo(format, pkcs8Key(new DerReader(der, 'private key')))
     default:
-      return readEncryptedPkcs8(der, password)
+      return readEncryptedPkcs8(der, password, run)
   }
 }
 
@@ -151,7 +163,11 @@ function formatOfDer(der: Uint8Array): PrivateKeyFormat {
 }
 
 /** EncryptedPrivateKeyInfo (RFC 5958 section 3). */
-function readEncryptedPkcs8(der: Uint8Array, password: string | undefined): PrivateKeyInfo {
+function readEncryptedPkcs8(
+  der: Uint8Array,
+  password: string | undefined,
+  run: RunKdfBudget | undefined,
+): PrivateKeyInfo {
   const reader = new DerReader(der, 'encrypted private key')
   const outer = reader.enter(tags.sequence, '')
   const scheme = readEncryptionScheme(reader)
@@ -161,7 +177,7 @@ function readEncryptedPkcs8(der: Uint8Array, password: string | undefined): Priv
   reader.finish('after the key')
   const format = 'encrypted PKCS#8'
   if (password === undefined) return { format, encrypted: true }
-  return keyInfo(format, decryptPkcs8(scheme, der, ciphertext, password, new KdfBudget()))
+  return keyInfo(format, decryptPkcs8(scheme, der, ciphertext, password, new KdfBudget(run)))
 }
 
 // What OpenSSL 3 opens of the schemes before PBES2; single DES, RC2 and RC4 it has given up.

@@ -49,15 +49,49 @@ const hashLengths: Readonly<Record<HashName, number>> = {
  */
 export class KdfBudget {
   private leftMicros = 1_000_000
+  private readonly run: RunKdfBudget | undefined
+
+  /** `run`: what is left for all files of a run together. */
+  constructor(run?: RunKdfBudget) {
+    this.run = run
+  }
 
   spend(micros: number, what: string): void {
     this.leftMicros -= micros
-    if (this.leftMicros >= 0) return
-    throw new KcertError('KCERT_KEY_UNSUPPORTED', `${what}: the password's key derivation costs too much`, {
-      why: 'a file must not keep kcert busy for longer than a second',
-      next: 'openssl pkcs8 -topk8 -iter 600000 writes a private key with a usual count',
-    })
+    if (this.leftMicros < 0)
+      throw tooCostly(what, {
+        why: 'a file must not keep kcert busy for longer than a second',
+        next: 'openssl pkcs8 -topk8 -iter 600000 writes a private key with a usual count',
+      })
+    if (this.run?.takes(micros) === false)
+      throw tooCostly(what, {
+        why: `the files before it used up the ${runMicros / 1e6} s that kcert spends on passwords in one run`,
+        next: 'name this file alone',
+      })
   }
+}
+
+// Thirty keystores of less than a second each took 24 s.
+const runMicros = 5_000_000
+
+/** What key derivation may cost in all files of one run together. A file that is cheap enough for the rest is still opened. */
+export class RunKdfBudget {
+  private leftMicros = runMicros
+
+  /** True, and spent, when that much is left. */
+  takes(micros: number): boolean {
+    if (micros > this.leftMicros) return false
+    this.leftMicros -= micros
+    return true
+  }
+}
+
+function tooCostly(what: string, words: { readonly why: string; readonly next: string }): KcertError {
+  return new KcertError(
+    'KCERT_KEY_UNSUPPORTED',
+    `${what}: the password's key derivation costs too much`,
+    words,
+  )
 }
 
 // 128·N·r octets are held at once; OpenSSL's own default is 32 MiB.

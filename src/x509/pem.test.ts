@@ -271,3 +271,18 @@ describe('the short way for a text that is one certificate', () => {
     )
   })
 })
+
+test('blocks beyond 65,536 are not read, and the place is named', () => {
+  const { blocks, defects } = readPem('-----BEGIN A-----\n-----END A-----\n'.repeat(70_000))
+  expect(blocks).toHaveLength(65_536)
+  expect(defects).toEqual([
+    {
+      label: '',
+      index: 65_536,
+      offset: 65_536 * 34,
+      line: 65_536 * 2 + 1,
+      reason: 'more than 65536 BEGIN lines are in the file, and from here on it is not read',
+    },
+  ])
+  expect(readPem('-----BEGIN A-----\n-----END A-----\n'.repeat(65_536)).defects).toEqual([])
+})

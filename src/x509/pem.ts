@@ -38,6 +38,10 @@ export function isCertificateLabel(label: string): boolean {
 
 // Nobody reads more, and a hostile text of "-----BEGIN A-----" lines makes one each.
 const maxDefects = 1000
+// However little is in a block, it costs some microseconds: 20 MiB of empty ones took seconds. As many certificates as small as
+// they come are larger than what kcert reads of a file.
+const mostBlocks = 65_536
+const tooManyBlocks = `more than ${mostBlocks} BEGIN lines are in the file, and from here on it is not read`
 // The longest label in use has 27 characters.
 const maxLabelLength = 64
 
@@ -137,7 +141,15 @@ class PemScanner {
 
   scan(): { blocks: PemBlock[]; defects: PemDefect[] } {
     let at = this.nextBegin(0)
-    while (at >= 0) at = this.nextBegin(this.readBlock(at))
+    while (at >= 0 && this.index < mostBlocks) at = this.nextBegin(this.readBlock(at))
+    if (at >= 0)
+      this.defects.push({
+        label: '',
+        index: this.index,
+        offset: at,
+        line: this.lineAt(at),
+        reason: tooManyBlocks,
+      })
     return { blocks: this.blocks, defects: this.defects }
   }
 

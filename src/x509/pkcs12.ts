@@ -8,6 +8,7 @@ import {
   derivePkcs12,
   type EncryptionScheme,
   KdfBudget,
+  type RunKdfBudget,
   readEncryptionScheme,
   unsupported,
 } from './pbe.ts'
@@ -44,9 +45,13 @@ export interface Pkcs12Contents {
  * Throws KCERT_KEY_ENCRYPTED when a password is needed, KCERT_PASSWORD_WRONG when its check value says so,
  * KCERT_KEY_UNSUPPORTED for ciphers that nobody has any more, KCERT_X509_MALFORMED for anything damaged.
  */
-export async function readPkcs12(bytes: Uint8Array, password?: string): Promise<Pkcs12Contents> {
+export async function readPkcs12(
+  bytes: Uint8Array,
+  password?: string,
+  run?: RunKdfBudget,
+): Promise<Pkcs12Contents> {
   const pfx = readPfx(bytes)
-  const budget = new KdfBudget()
+  const budget = new KdfBudget(run)
   const secret = passwordsOf(password).find((candidate) => isMacOf(pfx, candidate, budget))
   if (secret === undefined) throw notOpened(password)
   const store = new Store(secret, password, pfx.mac !== undefined, budget)
