@@ -95,7 +95,7 @@ function checkedDns(name: string): string {
   const why = isForeign
     ? 'is not ASCII, which certificates want'
     : isNumbers
-      ? 'is a number, which clients read as an IP address'
+      ? 'ends in a number, so clients read it as an IP address'
       : isLong
         ? 'has a label of more than 63 characters'
         : 'is no DNS name'

@@ -74,7 +74,7 @@ test.each([
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--dns', '10.0.0.999'],
     2,
-    '--dns "10.0.0.999" is no DNS name',
+    '--dns "10.0.0.999" ends in a number, so clients read it as an IP address',
   ],
   [
     ['csr', 'create', '--cn', 'x', '--key', 'a.key', '--ip', '10.0.0.999'],

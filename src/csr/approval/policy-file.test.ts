@@ -137,9 +137,7 @@ test('the example of the documentation is a policy, and names all there is', asy
     'nothing-for-ci',
   ])
   const cloud = [...page.matchAll(/```yaml\n([^`]+)```/g)][1]![1]!
-  expect((await readPolicies(head + cloud, 'docs/policy.md')).map(({ name }) => name)).toEqual([
-    'kubelet-serving',
-  ])
+  expect((await readPolicies(cloud, 'docs/policy.md')).map(({ name }) => name)).toEqual(['kubelet-serving'])
   const schemas = [kubeletClientSchema, kubeletServingSchema, approveSchema.pipe[0], denySchema.pipe[0]]
   for (const { entries } of schemas)
     for (const field of Object.keys(entries)) expect(page).toMatch(new RegExp(`\\b${field}\\b`))
