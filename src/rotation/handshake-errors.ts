@@ -47,9 +47,10 @@ export interface HandshakeTerms {
 }
 
 // Go's texts of the alerts by which a client refuses a certificate (crypto/tls/alert.go), and of a server that refuses a client's.
-// OpenSSL sends decrypt_error for a CA of the same name with another key.
+// OpenSSL sends decrypt_error for a CA of the same name with another key. In TLS 1.3 it sends an alert about the certificate
+// unencrypted, which Go reports as a bad record MAC (seen with OpenSSL 3.0 at kube-apiserver 1.36).
 const verification =
-  /remote error: tls: (?:bad|unsupported|revoked|expired|unknown) certificate|remote error: tls: (?:access denied|error decrypting message|certificate unobtainable)|failed to verify certificate|x509: /
+  /remote error: tls: (?:bad|unsupported|revoked|expired|unknown) certificate|remote error: tls: (?:access denied|error decrypting message|certificate unobtainable)|local error: tls: bad record MAC|failed to verify certificate|x509: /
 
 /** True for a handshake that failed because one side does not accept the other's certificate. */
 export function isVerificationFailure(reason: string): boolean {
