@@ -130,6 +130,11 @@ const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
     name: 'changing a file',
   },
   {
+    what: /\.replace(?:All)?\([^\n]*(?<!\$)\{\(?(?:\?:)?(?:node|address)/,
+    where: /^src\/rotation\/argument-filling\.ts$/,
+    name: 'filling in {node} and {address}',
+  },
+  {
     what: /\b(?:readFile|read|readv|open)Sync\b|\b(?:createReadStream|openAsBlob)\b|\breadFile\b.*from 'node:fs/,
     // All other reading goes through readFile (src/system/files.ts), which takes regular files up to a limit. What writes reads back by its
     // own descriptor; locks and compiled code have their own rules.

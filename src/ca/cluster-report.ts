@@ -21,10 +21,11 @@ const signedRequestSchema = v.object({
       'refused',
       'changed',
       'gone',
+      'not-found',
       'failed',
     ]),
     v.description(
-      'signed: the certificate is on the object; marked-failed: the condition Failed is; already: it has one; left-alone: not approved; breaks-rules: it can never be signed; refused: of a signer of Kubernetes; changed: another object took its name; gone: no such object; failed: see error',
+      'signed: the certificate is on the object; marked-failed: the condition Failed is; already: it has one; left-alone: not approved; breaks-rules: it can never be signed; refused: of a signer of Kubernetes; changed: another object took its name; gone: deleted meanwhile; not-found: no such object; failed: see error',
     ),
   ),
   reason: v.string(),

@@ -3,6 +3,7 @@ import type { Cluster } from '../cluster/cluster.ts'
 import { getReadable } from '../cluster/readable.ts'
 import type { ApprovalFacts, NodeFacts, ServedCertificate } from '../csr/approval/facts.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { nodeHost } from '../pki/node-address.ts'
 import type { Clock } from '../system/clock.ts'
 import { readServed } from '../tls/served.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
@@ -12,8 +13,6 @@ import { verifyChain } from '../x509/chain.ts'
 // What approvers want to know of a cluster: the API server's part is src/cluster's, the kubelets' ports are dialled by src/tls.
 
 const kubeletTimeoutMs = 3000
-// The address that API servers themselves take first (kubeadm: --kubelet-preferred-address-types).
-const preferredAddresses = ['InternalIP', 'ExternalIP', 'Hostname']
 
 const rootCa = {
   group: '',
@@ -52,9 +51,7 @@ async function servedBy(
   roots: readonly Certificate[],
   clock: Clock,
 ): Promise<ServedCertificate | 'none' | undefined> {
-  const host = preferredAddresses
-    .map((wanted) => node.addresses.find(({ type }) => type === wanted)?.address)
-    .find((address) => address !== undefined)
+  const host = nodeHost(node.addresses)
   if (host === undefined) return 'none'
   const served = await chainAt(`${node.name}:${port}`, host, port)
   if (served === undefined || served === 'none') return served

@@ -110,7 +110,7 @@ function asKcertError(
   id: string | undefined,
   flags: readonly string[],
 ): KcertError {
-  if (error instanceof KcertError) return error
+  if (error instanceof KcertError) return withWholeNext(error, id)
   if (error.oclif !== undefined) {
     const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
     const [missing] = missingArguments(error)
@@ -143,6 +143,14 @@ function asKcertError(
     next: 'report it where kcert comes from, with the command line and this text, without secrets',
     cause: error,
   })
+}
+
+/** A next step that is only a flag, where the command is not known to what throws it: with the command it can be pasted. */
+function withWholeNext(error: KcertError, id = ''): KcertError {
+  const { code, message, why, next, cause } = error
+  if (!next?.startsWith('--')) return error
+  const whole = ['kcert', ...id.split(':').filter(Boolean), next].join(' ')
+  return new KcertError(code, message, { ...(why !== undefined && { why }), next: whole, cause })
 }
 
 interface NamedArgument {

@@ -156,7 +156,7 @@ async function gather(
     const object = objects[index]
     const difference = expected && object && differenceFromFile(expected, object)
     if (object === undefined)
-      found.set(name, { name, outcome: 'gone', reason: 'there is no request of this name' })
+      found.set(name, { name, outcome: 'not-found', reason: 'there is no request of this name' })
     else if (difference === undefined) found.set(name, object)
     else found.set(name, { name, outcome: 'changed', reason: `${difference} ${source}`, object })
   }
@@ -268,7 +268,7 @@ function exitOf({ act, requests }: DecisionReport, wish: DecisionWish): ExitCode
   const codes = requests.map(({ outcome, policy, error }): ExitCode => {
     if (error !== undefined) return exitCodeOf(error.code)
     if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
-    if (outcome !== 'gone' && outcome !== 'left-alone') return exitCodes.done
+    if (outcome !== 'gone' && outcome !== 'not-found' && outcome !== 'left-alone') return exitCodes.done
     const isExpected = isNamed || wish.policy === undefined || (act === 'approve' && policy !== undefined)
     return isExpected ? exitCodes.no : exitCodes.done
   })

@@ -152,7 +152,7 @@ export function fileNameOf(name: string): string {
 const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {
   KCERT_CSR_NOT_ISSUED: 'not-issued',
   KCERT_CERTIFICATE_UNFIT: 'unfit',
-  KCERT_API_NOT_FOUND: 'gone',
+  KCERT_API_NOT_FOUND: 'not-found',
   KCERT_FILE_EXISTS: 'refused',
 }
 

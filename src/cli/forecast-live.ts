@@ -17,6 +17,7 @@ import {
   signingDurationMs,
 } from '../kubelet/forecast.ts'
 import { nodeUserPrefix, strangerOf } from '../pki/kubelet.ts'
+import { nodeHost } from '../pki/node-address.ts'
 import type { Clock } from '../system/clock.ts'
 import { readServed } from '../tls/served.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
@@ -26,8 +27,6 @@ import { type Certificate, readCertificates } from '../x509/certificate.ts'
 const nodesAtOnce = 16
 /** Nobody asks for a certificate of a kubelet's that ends by chance in the same seconds. */
 const sameEndMs = 10_000
-// The address that API servers themselves take first.
-const preferredAddresses = ['InternalIP', 'ExternalIP', 'Hostname']
 
 interface NodeObject {
   readonly metadata?: { readonly name?: string }
@@ -211,9 +210,7 @@ async function servedBy(
   { metadata, status }: NodeObject,
   timeoutMs: number,
 ): Promise<SeenCertificate | undefined> {
-  const host = preferredAddresses
-    .map((wanted) => status?.addresses?.find(({ type }) => type === wanted)?.address)
-    .find((address) => address !== undefined)
+  const host = nodeHost(status?.addresses)
   if (host === undefined) return undefined
   const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10_250
   const place = hostPort(host, port)

@@ -75,7 +75,9 @@ export async function inspectTargets(job: InspectJob, context: Context): Promise
     generatedAt: context.clock(),
     thresholds,
     readReferencedFile: readFile,
-    ...(isDefault && { mergedKubeconfigs: listedKubeconfigs(context) }),
+    ...((isDefault || (cluster !== undefined && cluster.kubeconfig === undefined)) && {
+      mergedKubeconfigs: listedKubeconfigs(context),
+    }),
     ...(password === undefined ? {} : { password }),
   })
   const targets = isDefault ? defaultTargets(context) : job.targets

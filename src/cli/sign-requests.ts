@@ -147,7 +147,7 @@ async function settle(
   api: RequestsApi,
 ): Promise<SignedRequest> {
   if ('absent' in one)
-    return { name: one.absent, outcome: 'gone', reason: 'there is no request of this name' }
+    return { name: one.absent, outcome: 'not-found', reason: 'there is no request of this name' }
   const { object, course } = one
   const { uid, name = '' } = object.metadata
   const { signerName, usages, expirationSeconds } = object.spec

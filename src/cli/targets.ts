@@ -202,6 +202,12 @@ function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertErro
 }
 
 function notFound(name: string): KcertError {
+  const [, host] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#@]+)/i.exec(name) ?? []
+  if (host !== undefined)
+    return new KcertError('KCERT_FILE_NOT_FOUND', `${name} is neither a file nor a TLS server`, {
+      why: 'a server is named as HOST:PORT or https://HOST',
+      next: commandLine`kcert inspect ${`https://${host}`}`,
+    })
   const mayBeServer = /^[\w-]+(?:\.[\w-]+)+$/.test(name)
   return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, {
     why: mayBeServer

@@ -1,3 +1,4 @@
+import { readWhole } from '../system/pipes.ts'
 import type { RandomOctets } from '../system/random.ts'
 import type { Access, Credentials } from './credentials.ts'
 import type { Failures, Refusal } from './failures.ts'
@@ -32,6 +33,7 @@ const mostRefusals = 4
 const firstPauseMs = 100
 const longestPauseMs = 5_000
 const longestRetryAfterMs = 60_000
+const mostRefusalBytes = 1024 * 1024
 
 const gone = new Set(['ENOTFOUND', 'ERR_INVALID_URL'])
 const refused = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN'])
@@ -155,7 +157,7 @@ function exchangeOf({ method, path, query = {}, body, contentType = 'application
 }
 
 async function gathered({ status, retryAfter, chunks }: StreamedAnswer): Promise<Answer> {
-  const body: Buffer[] = []
-  for await (const chunk of chunks) body.push(chunk)
-  return { status, retryAfter, body: Buffer.concat(body) }
+  // Of a refusal that has no end, or is cut, the status counts.
+  const body = await readWhole(chunks, mostRefusalBytes).catch(() => undefined)
+  return { status, retryAfter, body: body ?? Buffer.alloc(0) }
 }

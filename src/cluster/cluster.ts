@@ -142,7 +142,7 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     timeoutMs: requestTimeoutMs,
   })
   const client = new ApiClient(transport, credentials, failures, random, pause)
-  const objects = { ...objectsOf(client), watch: watchOf(client, pause) }
+  const objects = { ...objectsOf(client, pause), watch: watchOf(client, pause) }
   return {
     server: server.href,
     contextName,

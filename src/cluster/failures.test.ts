@@ -141,7 +141,7 @@ test('what answers with a web page is no API server', async () => {
   const cluster = await open(writeKubeconfig(join(folder, 'k'), { server }, {}))
   expect(await failureOf(cluster)).toMatchObject({
     code: 'KCERT_UNREACHABLE',
-    why: 'asked to read nodes "n1", it sent what is not JSON',
+    why: 'asked to read nodes "n1", it sent what is not a JSON object',
   })
 })
 

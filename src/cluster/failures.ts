@@ -5,6 +5,7 @@ import type { Clock } from '../system/clock.ts'
 import type { ApiCall, ApiObject } from './api-client.ts'
 import type { Access, Credentials, UserDescription } from './credentials.ts'
 import { commandForRight } from './forbidden.ts'
+import { MalformedAnswer, objectIn } from './malformed.ts'
 import type { Answer, Unanswered } from './transport.ts'
 import { describeUntrusted } from './untrusted.ts'
 
@@ -59,16 +60,10 @@ export class Failures {
 
   /** Returns the answer's JSON. */
   parse(body: Buffer, purpose: string): ApiObject {
-    try {
-      const value = JSON.parse(body.toString('utf8')) as unknown
-      if (typeof value === 'object' && value !== null) return value as ApiObject
-    } catch {
-      // Said below: the parser's own message quotes the text, which may be a Secret.
-    }
-    throw new KcertError('KCERT_UNREACHABLE', `${this.#place} does not answer as an API server does`, {
-      why: `asked to ${purpose}, it sent what is not JSON`,
-      next: commandLine`kubectl --context ${this.#origin.contextName} version`,
-    })
+    const object = objectIn(body.toString('utf8'))
+    if (object !== undefined) return object
+    const next = commandLine`kubectl --context ${this.#origin.contextName} version`
+    throw new MalformedAnswer(purpose, 'what is not a JSON object', next)
   }
 
   refusal(answer: Answer, { call, isSecond }: Circumstances & { isSecond: boolean }): Refusal {

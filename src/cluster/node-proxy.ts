@@ -1,4 +1,8 @@
+import { commandLine } from '../errors/command-line.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { readWhole } from '../system/pipes.ts'
 import type { ApiClient } from './api-client.ts'
+import { MalformedAnswer } from './malformed.ts'
 
 /** What kubelets answer, through the API server's proxy. */
 export interface NodeProxy {
@@ -20,14 +24,20 @@ export function nodeProxyOf(client: Pick<ApiClient, 'open'>): NodeProxy {
         isRepeatable: false,
         purpose: `read ${path} of node ${JSON.stringify(node)}`,
       } as const
-      const chunks: Buffer[] = []
-      let size = 0
-      for await (const chunk of await client.open(call, AbortSignal.timeout(patienceMs))) {
-        size += chunk.length
-        if (size > mostBytes) throw new Error(`${path} of ${node} is longer than ${mostBytes} octets`)
-        chunks.push(chunk)
-      }
-      return Buffer.concat(chunks).toString('utf8')
+      const answer = await client.open(call, AbortSignal.timeout(patienceMs))
+      const body = await readWhole(answer, mostBytes).catch((error: Error) => {
+        throw new KcertError(
+          'KCERT_UNREACHABLE',
+          `node ${JSON.stringify(node)} did not answer to ${call.purpose}`,
+          {
+            why: `the answer was cut, or took longer than ${patienceMs / 1000} s`,
+            next: commandLine`kubectl get --raw ${call.path}`,
+            cause: error,
+          },
+        )
+      })
+      if (body !== undefined) return body.toString('utf8')
+      throw new MalformedAnswer(call.purpose, `more than ${mostBytes >> 20} MiB`)
     },
   }
 }

@@ -1,6 +1,6 @@
-import { KcertError } from '../errors/kcert-error.ts'
-import type { ApiClient, ApiObject } from './api-client.ts'
+import type { ApiCall, ApiClient, ApiObject, Pause } from './api-client.ts'
 import { StatusError } from './failures.ts'
+import { isObject, MalformedAnswer, mostObjects } from './malformed.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
 
 /** What narrows a list or a watch; the API server does the narrowing. */
@@ -38,6 +38,11 @@ export interface ObjectsApi {
 
 // As kubectl asks for them; also what keeps an API server's memory small.
 const pageSize = 500
+// Ten times as many as half a million objects have, since a server may send pages that are not full.
+const mostPages = 10_000
+const mostRestarts = 3
+const restartPauseMs = 1_000
+const longestContinue = 64 * 1024
 
 const patchTypes: Readonly<Record<PatchType, string>> = {
   merge: 'application/merge-patch+json',
@@ -53,11 +58,13 @@ export interface Page {
 }
 
 /** Returns the objects of a cluster, watching excepted (watch.ts). */
-export function objectsOf(client: Pick<ApiClient, 'call'>): Omit<ObjectsApi, 'watch'> {
+export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<ObjectsApi, 'watch'> {
+  const callForObject = async (call: ApiCall): Promise<ApiObject> =>
+    checkedObject(await client.call(call), call.purpose)
   return {
     async get(resource) {
       try {
-        return await client.call({
+        return await callForObject({
           method: 'GET',
           path: pathOf(resource),
           isRepeatable: true,
@@ -71,15 +78,10 @@ export function objectsOf(client: Pick<ApiClient, 'call'>): Omit<ObjectsApi, 'wa
     },
 
     async *list(resource, selection = {}) {
-      let next: string | undefined
-      for (;;) {
-        const page: Page | 'too-old' = await readPage(client, resource, selection, next)
-        if (page !== 'too-old') yield* page.items
-        next = page === 'too-old' ? undefined : page.next
-        if (page !== 'too-old' && next === undefined) return
-      }
+      for await (const { items } of pagesOf(client, pause, resource, selection)) yield* items
     },
 
+    // An answer without a name is right here: reviews and evictions have none.
     create(resource, object, { dryRun } = { dryRun: false }) {
       return client.call({
         method: 'POST',
@@ -92,7 +94,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>): Omit<ObjectsApi, 'wa
     },
 
     replace(resource, object) {
-      return client.call({
+      return callForObject({
         method: 'PUT',
         path: pathOf(resource),
         body: object,
@@ -102,7 +104,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>): Omit<ObjectsApi, 'wa
     },
 
     patch(resource, patch, type) {
-      return client.call({
+      return callForObject({
         method: 'PATCH',
         path: pathOf(resource),
         body: patch,
@@ -131,39 +133,79 @@ export function objectsOf(client: Pick<ApiClient, 'call'>): Omit<ObjectsApi, 'wa
   }
 }
 
-/** Returns one page of a list; `too-old` when the server does not remember the list that `next` continues. */
-export async function readPage(
+/**
+ * Yields the pages of a list. One that grew too old in between is begun again, with a page that `isFirst`, a few times. Throws
+ * MalformedAnswer for a list without an end.
+ */
+export async function* pagesOf(
+  client: Pick<ApiClient, 'call'>,
+  pause: Pause,
+  resource: Resource,
+  selection: Selection,
+): AsyncGenerator<Page & { readonly isFirst: boolean }> {
+  const purpose = `list ${describeResource(resource)}`
+  let restarts = 0
+  let next: string | undefined
+  let seen = new Set<string>()
+  let count = 0
+  for (let pages = 1; ; pages++) {
+    if (pages > mostPages) throw new MalformedAnswer(purpose, `more than ${mostPages} pages`)
+    try {
+      const page = await readPage(client, resource, selection, next)
+      yield { ...page, isFirst: next === undefined }
+      count += page.items.length
+      if (page.next === undefined) return
+      next = page.next
+    } catch (error) {
+      const isTooOld = next !== undefined && error instanceof StatusError && error.status === 410
+      if (!isTooOld || restarts === mostRestarts) throw error
+      await pause(restartPauseMs * 2 ** restarts++)
+      next = undefined
+      seen = new Set()
+      count = 0
+      continue
+    }
+    if (count > mostObjects) throw new MalformedAnswer(purpose, `more than ${mostObjects} objects`)
+    if (seen.has(next)) throw new MalformedAnswer(purpose, 'the same continue token twice')
+    if (next.length > longestContinue)
+      throw new MalformedAnswer(purpose, `a continue token of ${next.length} characters`)
+    seen.add(next)
+  }
+}
+
+async function readPage(
   client: Pick<ApiClient, 'call'>,
   resource: Resource,
   { labelSelector, fieldSelector }: Selection,
   next: string | undefined,
-): Promise<Page | 'too-old'> {
+): Promise<Page> {
   const purpose = `list ${describeResource(resource)}`
-  try {
-    const list = await client.call({
-      method: 'GET',
-      path: pathOf(resource),
-      query: { limit: String(pageSize), continue: next, labelSelector, fieldSelector },
-      isRepeatable: true,
-      purpose,
-    })
-    const { resourceVersion, continue: more } = metadataOf(list)
-    if (!Array.isArray(list.items) && list.items !== null) throw notAList(purpose)
-    return {
-      items: withKinds(list),
-      resourceVersion: textOf(resourceVersion),
-      next: textOf(more),
-    }
-  } catch (error) {
-    if (next !== undefined && error instanceof StatusError && error.status === 410) return 'too-old'
-    throw error
-  }
+  const list = await client.call({
+    method: 'GET',
+    path: pathOf(resource),
+    query: { limit: String(pageSize), continue: next, labelSelector, fieldSelector },
+    isRepeatable: true,
+    purpose,
+  })
+  const { resourceVersion, continue: more } = metadataOf(list)
+  // Go writes an empty list as null.
+  if (!Array.isArray(list.items) && list.items !== null) throw new MalformedAnswer(purpose, 'no list')
+  const items = ((list.items ?? []) as unknown[]).map((item) => checkedObject(item, purpose))
+  return { items: withKinds(list, items), resourceVersion: textOf(resourceVersion), next: textOf(more) }
+}
+
+/** Returns an object as every API server sends it, with a name. Throws MalformedAnswer. */
+export function checkedObject(value: unknown, purpose: string): ApiObject {
+  if (!isObject(value)) throw new MalformedAnswer(purpose, 'what is no object')
+  if (!isObject(value.metadata) || textOf(value.metadata.name) === undefined)
+    throw new MalformedAnswer(purpose, 'an object without metadata.name')
+  return value
 }
 
 /** Items of a list do not say what they are; the list does. */
-function withKinds({ apiVersion, kind, items }: ApiObject): ApiObject[] {
+function withKinds({ apiVersion, kind }: ApiObject, items: readonly ApiObject[]): ApiObject[] {
   const itemKind = typeof kind === 'string' ? kind.replace(/List$/, '') : undefined
-  return ((items ?? []) as ApiObject[]).map((item) => ({
+  return items.map((item) => ({
     ...(apiVersion !== undefined && { apiVersion }),
     ...(itemKind !== undefined && { kind: itemKind }),
     ...item,
@@ -182,10 +224,4 @@ function nameIn(object: ApiObject): { name?: string } {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
-}
-
-function notAList(purpose: string): KcertError {
-  return new KcertError('KCERT_UNREACHABLE', 'the API server does not answer as one', {
-    why: `asked to ${purpose}, it sent no list`,
-  })
 }

@@ -4,6 +4,7 @@ import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from '../system/lasting-changes.ts'
 import type { ApiObject } from './api-client.ts'
+import { MalformedAnswer } from './malformed.ts'
 import { metadataOf, type ObjectsApi } from './objects.ts'
 import type { Resource } from './resource.ts'
 
@@ -72,8 +73,9 @@ function asRequest(object: ApiObject): RequestObject {
   if (!('fault' in request)) return request
   const { name } = metadataOf(object)
   const which = typeof name === 'string' ? ` ${quoted(name)}` : ''
-  throw new KcertError('KCERT_UNREACHABLE', 'the API server does not answer as one', {
-    why: `the CertificateSigningRequest${which} that it sent is none: ${request.fault}`,
-    next: `kubectl get --raw /apis/certificates.k8s.io/v1/certificatesigningrequests`,
-  })
+  throw new MalformedAnswer(
+    `read CertificateSigningRequest${which}`,
+    `what is none: ${request.fault}`,
+    'kubectl get --raw /apis/certificates.k8s.io/v1/certificatesigningrequests',
+  )
 }

@@ -1,7 +1,15 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiClient, ApiObject, Pause } from './api-client.ts'
 import { StatusError } from './failures.ts'
-import { metadataOf, type ObjectChange, type ObjectsApi, readPage, type Selection } from './objects.ts'
+import { isObject, MalformedAnswer, mostObjects, objectIn } from './malformed.ts'
+import {
+  checkedObject,
+  metadataOf,
+  type ObjectChange,
+  type ObjectsApi,
+  pagesOf,
+  type Selection,
+} from './objects.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
 import { Unanswered } from './transport.ts'
 
@@ -10,9 +18,15 @@ import { Unanswered } from './transport.ts'
 const stretchSeconds = 30
 const silenceMs = (stretchSeconds + 10) * 1000
 const pollMs = 2_000
-const afterCutMs = 500
+const afterStretchMs = 500
 // An API server that is started anew is away for a minute; each try lasts some 15 s (api-client.ts), or a timeout.
 const mostOutages = 8
+// A server, or a proxy before it, that ends each watch before anything is told in it is asked by lists for a minute instead.
+const mostFruitless = 5
+const fruitfulAfterMs = 5_000
+const pollsInstead = 30
+// An object has at most 1.5 MiB in etcd, unless an operator raised that.
+const longestLineBytes = 16 * 1024 * 1024
 
 interface Position {
   /** uid → object, as last told. */
@@ -24,49 +38,59 @@ interface Position {
 export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
   return async function* watch(resource, selection, signal) {
     const position: Position = { known: new Map(), resourceVersion: undefined }
-    let polls = false
-    let failures = 0
+    let polls = 0
+    let fruitless = 0
+    let outages = 0
     let isBegun = false
     while (!signal.aborted) {
       try {
-        yield* await relist(client, resource, selection, position)
+        yield* await relist(client, pause, resource, selection, position)
         isBegun = true
-        failures = 0
+        outages = 0
       } catch (error) {
-        if (!isBegun || !isOutage(error) || ++failures > mostOutages) throw error
+        if (!isBegun || !isOutage(error) || ++outages > mostOutages) throw error
         await rest(pause, pollMs, signal)
         continue
       }
-      if (polls) await rest(pause, pollMs, signal)
+      if (polls > 0) {
+        polls--
+        await rest(pause, pollMs, signal)
+      }
       // Each stretch goes on where the last one ended, until the server does not remember that place.
-      while (!polls && !signal.aborted && position.resourceVersion !== undefined) {
+      while (polls === 0 && !signal.aborted && position.resourceVersion !== undefined) {
+        let isFruitful = false
         try {
-          const isWhole = yield* stretch(client, { resource, selection, position, signal })
-          if (!isWhole) await rest(pause, afterCutMs, signal)
+          isFruitful = yield* stretch(client, { resource, selection, position, signal })
         } catch (error) {
-          if (isOutage(error)) position.resourceVersion = undefined
-          else if (!(error instanceof StatusError)) throw error
-          else if (error.status === 410) position.resourceVersion = undefined
-          else if (error.status === 403 || error.status === 405) polls = true
+          if (error instanceof StatusError && (error.status === 403 || error.status === 405))
+            polls = Number.POSITIVE_INFINITY
+          else if (isOutage(error) || (error instanceof StatusError && error.status === 410))
+            position.resourceVersion = undefined
           else throw error
         }
+        fruitless = isFruitful ? 0 : fruitless + 1
+        if (fruitless >= mostFruitless) polls ||= pollsInstead
+        await rest(pause, afterStretchMs, signal)
       }
     }
   }
 }
 
 function isOutage(error: unknown): boolean {
-  return error instanceof KcertError && error.code === 'KCERT_UNREACHABLE'
+  return (
+    error instanceof KcertError && error.code === 'KCERT_UNREACHABLE' && !(error instanceof MalformedAnswer)
+  )
 }
 
 /** Lists anew, and returns what differs from what was told. */
 async function relist(
   client: ApiClient,
+  pause: Pause,
   resource: Resource,
   selection: Selection,
   position: Position,
 ): Promise<ObjectChange[]> {
-  const { items, resourceVersion } = await listWhole(client, resource, selection)
+  const { items, resourceVersion } = await listWhole(client, pause, resource, selection)
   const found = new Map(items.map((item) => [uidOf(item), item]))
   const gone = [...position.known].filter(([uid]) => !found.has(uid))
   const changes: ObjectChange[] = gone.map(([, object]) => ({ type: 'DELETED', object }))
@@ -82,20 +106,15 @@ async function relist(
   return changes
 }
 
-async function listWhole(client: ApiClient, resource: Resource, selection: Selection) {
+async function listWhole(client: ApiClient, pause: Pause, resource: Resource, selection: Selection) {
   const items: ApiObject[] = []
-  let next: string | undefined
-  for (;;) {
-    const page = await readPage(client, resource, selection, next)
-    if (page === 'too-old') {
-      items.length = 0
-      next = undefined
-      continue
-    }
-    items.push(...page.items)
-    if (page.next === undefined) return { items, resourceVersion: page.resourceVersion }
-    next = page.next
+  let resourceVersion: string | undefined
+  for await (const page of pagesOf(client, pause, resource, selection)) {
+    if (page.isFirst) items.length = 0
+    for (const item of page.items) items.push(item)
+    resourceVersion = page.resourceVersion
   }
+  return { items, resourceVersion }
 }
 
 interface Stretch {
@@ -105,7 +124,7 @@ interface Stretch {
   readonly signal: AbortSignal
 }
 
-/** Tells of changes until the connection ends. Returns true when the server ended it in good order. */
+/** Tells of changes until the connection ends. Returns whether anything was told in it, if only that time passes. */
 async function* stretch(
   client: ApiClient,
   { resource, selection, position, signal }: Stretch,
@@ -113,6 +132,9 @@ async function* stretch(
   const watchdog = new AbortController()
   const either = AbortSignal.any([signal, watchdog.signal])
   let timer = setTimeout(() => watchdog.abort(), silenceMs)
+  const purpose = `watch ${describeResource(resource)}`
+  const began = performance.now()
+  let isFruitful = false
   try {
     const chunks = await client.open(
       {
@@ -127,55 +149,81 @@ async function* stretch(
           fieldSelector: selection.fieldSelector,
         },
         isRepeatable: true,
-        purpose: `watch ${describeResource(resource)}`,
+        purpose,
       },
       either,
     )
-    for await (const line of linesOf(chunks)) {
+    for await (const line of linesOf(chunks, purpose)) {
       clearTimeout(timer)
       timer = setTimeout(() => watchdog.abort(), silenceMs)
-      const change = taken(line, position)
+      const change = taken(line, position, purpose)
+      if (position.resourceVersion === undefined) return isFruitful
+      isFruitful = true
       if (change !== undefined) yield change
-      if (position.resourceVersion === undefined) return true
     }
-    return true
   } catch (error) {
-    if (either.aborted || error instanceof Unanswered) return false
-    throw error
+    if (!either.aborted && !(error instanceof Unanswered)) throw error
   } finally {
     clearTimeout(timer)
     watchdog.abort()
   }
+  return isFruitful || performance.now() - began >= fruitfulAfterMs
 }
 
-/** Takes one event of the server over into the position. Returns the change to tell of. */
-function taken(line: string, position: Position): ObjectChange | undefined {
-  const { type, object } = JSON.parse(line) as { type: string; object: ApiObject }
-  if (type === 'ERROR') {
-    // Nearly always 410: the place is forgotten. Listing anew is right for the others too.
-    position.resourceVersion = undefined
-    return undefined
+/** Takes one event of the server over into the position. Returns the change to tell of. Throws MalformedAnswer. */
+function taken(line: string, position: Position, purpose: string): ObjectChange | undefined {
+  const { type, object } = objectIn(line) ?? {}
+  switch (type) {
+    case 'ERROR':
+      // Nearly always 410: the place is forgotten. Listing anew is right for the others too.
+      position.resourceVersion = undefined
+      return undefined
+    case 'BOOKMARK':
+      if (!isObject(object)) break
+      position.resourceVersion = resourceVersionOf(object) ?? position.resourceVersion
+      return undefined
+    case 'ADDED':
+    case 'MODIFIED':
+    case 'DELETED': {
+      const changed = checkedObject(object, purpose)
+      position.resourceVersion = resourceVersionOf(changed) ?? position.resourceVersion
+      if (type === 'DELETED') position.known.delete(uidOf(changed))
+      else position.known.set(uidOf(changed), changed)
+      if (position.known.size > mostObjects)
+        throw new MalformedAnswer(purpose, `more than ${mostObjects} objects`)
+      return { type, object: changed }
+    }
+    default:
+      break
   }
-  const { resourceVersion } = metadataOf(object)
-  if (typeof resourceVersion === 'string') position.resourceVersion = resourceVersion
-  if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') return undefined
-  if (type === 'DELETED') position.known.delete(uidOf(object))
-  else position.known.set(uidOf(object), object)
-  return { type, object }
+  throw new MalformedAnswer(purpose, 'a line that is no watch event')
 }
 
-async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+function resourceVersionOf(object: ApiObject): string | undefined {
+  const { resourceVersion } = metadataOf(object)
+  return typeof resourceVersion === 'string' ? resourceVersion : undefined
+}
+
+async function* linesOf(chunks: AsyncIterable<Buffer>, purpose: string): AsyncGenerator<string> {
   let parts: Buffer[] = []
+  let bytes = 0
+  const take = (part: Buffer): void => {
+    bytes += part.length
+    if (bytes > longestLineBytes)
+      throw new MalformedAnswer(purpose, `a line that is longer than ${longestLineBytes >> 20} MiB`)
+    parts.push(part)
+  }
   for await (const chunk of chunks) {
     let start = 0
     for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
-      parts.push(chunk.subarray(start, end))
+      take(chunk.subarray(start, end))
       const line = Buffer.concat(parts).toString('utf8')
       parts = []
+      bytes = 0
       start = end + 1
       if (line.trim() !== '') yield line
     }
-    if (start < chunk.length) parts.push(chunk.subarray(start))
+    if (start < chunk.length) take(chunk.subarray(start))
   }
 }
 

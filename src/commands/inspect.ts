@@ -66,8 +66,9 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
 
   static override exitCodes = {
     [exitCodes.done]: 'no problem worse than info',
-    [exitCodes.usage]: 'wrong usage, or a target that cannot be read',
-    [exitCodes.no]: 'a problem is warning or critical (with -o nagios: the codes of a monitoring plugin)',
+    [exitCodes.usage]: 'wrong usage, or none of the targets exists and can be read',
+    [exitCodes.no]:
+      'a problem is warning or critical, also a link that leads nowhere, or one of several targets that cannot be read (with -o nagios: the codes of a monitoring plugin)',
     [exitCodes.unreachable]: 'a server was not reached, or the output file could not be written',
     ...clusterExits,
   }

@@ -45,9 +45,9 @@ export const fetchReportSchema = v.object({
 const fetchedOneSchema = v.object({
   name: v.pipe(v.string(), v.description('of the object')),
   outcome: v.pipe(
-    v.picklist(['fetched', 'present', 'not-issued', 'unfit', 'gone', 'refused', 'failed']),
+    v.picklist(['fetched', 'present', 'not-issued', 'unfit', 'not-found', 'refused', 'failed']),
     v.description(
-      'fetched: its file was written; present: the file holds just this already; not-issued: it waits, was denied or has failed; unfit: not what was asked for; gone: no such object; refused: another file is there; failed: see error',
+      'fetched: its file was written; present: the file holds just this already; not-issued: it waits, was denied or has failed; unfit: not what was asked for; not-found: no such object; refused: another file is there; failed: see error',
     ),
   ),
   file: path('where the certificate is'),

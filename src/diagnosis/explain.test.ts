@@ -630,6 +630,18 @@ describe('texts as they are pasted', () => {
       expect(explain(text).errors[0]?.times).toBe(times)
   })
 
+  test('an error that says the same in two ways counts once, and in two lines or twice in one line twice', () => {
+    const line =
+      'error: You must be logged in to the server (the server has asked for the client to provide credentials)'
+    for (const [text, times] of [
+      [line, 1],
+      [`${line}\n${line}\n`, 2],
+      [`${line} ${line}`, 2],
+      ['error: You must be logged in to the server (Unauthorized)', 1],
+    ] as const)
+      expect(explain(text).errors.map((error) => error.times)).toEqual([times])
+  })
+
   test('octets that are no text at all', () => {
     const octets = new TextDecoder('latin1').decode(
       Uint8Array.from({ length: 100_000 }, (_, i) => (i * i) >> 3),

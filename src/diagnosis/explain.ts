@@ -9,6 +9,8 @@ type ExplainedError = ErrorExplanation['errors'][number]
 
 interface Match extends Span {
   readonly rule: Rule
+  /** The known words that were found there. */
+  readonly words: string
   readonly found: Found
 }
 
@@ -48,13 +50,13 @@ function withoutEscapes(text: string): string {
 }
 
 function matchesIn(text: string, whole: Found): Match[] {
-  return withoutOverlaps(placesIn(text)).flatMap(({ start, end, candidates }, index) => {
+  return withoutOverlaps(placesIn(text)).flatMap(({ start, end, words, candidates }, index) => {
     const found =
       index < mostLookedAt
         ? completedBy(findFacts(around(text, start, end)), whole)
         : { ...whole, endpoints: [] }
     const rule = candidates.find(({ holds }) => holds?.(found) ?? true)
-    return rule === undefined ? [] : [{ start, end, rule, found }]
+    return rule === undefined ? [] : [{ start, end, words, rule, found }]
   })
 }
 
@@ -73,7 +75,7 @@ function placesIn(text: string): Place[] {
     for (const [words, candidates] of rulesByWords) {
       for (const span of placesOf(words, piece)) {
         const start = span.start + from
-        if (start < end) places.push({ start, end: span.end + from, candidates })
+        if (start < end) places.push({ start, end: span.end + from, words, candidates })
       }
     }
     from = end
@@ -82,6 +84,7 @@ function placesIn(text: string): Place[] {
 }
 
 interface Place extends Span {
+  readonly words: string
   readonly candidates: readonly Rule[]
 }
 
@@ -116,7 +119,7 @@ function explained(group: readonly Match[], text: string): ExplainedError {
     id: rule.id,
     words: shownWords(text.slice(start, end)),
     line: text.slice(0, start).split('\n').length,
-    times: group.length,
+    times: occurrences(group, text),
     means: worded(rule.means, found),
     found: {
       ...found,
@@ -126,6 +129,23 @@ function explained(group: readonly Match[], text: string): ExplainedError {
     },
     causes: likeliestFirst(rule.causes, found),
   }
+}
+
+/** Counts an error once that says the same in several ways: other words of the same rule, later in the same line. */
+function occurrences(group: readonly Match[], text: string): number {
+  let count = 0
+  let lastEnd = 0
+  const said = new Set<string>()
+  for (const { start, end, words } of group) {
+    const lineEnd = text.indexOf('\n', lastEnd)
+    if (count === 0 || said.has(words) || (lineEnd !== -1 && lineEnd < start)) {
+      count += 1
+      said.clear()
+    }
+    said.add(words)
+    lastEnd = end
+  }
+  return count
 }
 
 /** Without the marks before a short word by which it is told from a part of another: `:"EOF"`. */

@@ -202,6 +202,11 @@ export const errorCodes = {
     exit: refused,
     summary: "A node's SSH host key is unknown or has changed, so nothing is sent to it.",
   },
+  KCERT_NODE_NAME_REFUSED: {
+    exit: refused,
+    summary:
+      'The name or address of a node is neither a host name nor an IP address, so it is put into no command.',
+  },
   KCERT_NODE_REFUSED: {
     exit: no,
     summary: 'A node refuses the login, sudo, or a file to this user.',

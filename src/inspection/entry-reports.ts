@@ -323,7 +323,10 @@ export function keyReport(entry: KeyEntry, links: Links): KeyReport {
 }
 
 /** Returns the report of a kubeconfig: what is in it and how it hangs together, and nothing that is secret. */
-export function kubeconfigReport(kubeconfig: KubeconfigEntry): KubeconfigReport {
+export function kubeconfigReport(
+  kubeconfig: KubeconfigEntry,
+  isCurrent: (kubeconfig: KubeconfigEntry, context: string) => boolean,
+): KubeconfigReport {
   const { source, entry, currentContext, clusters, users, contexts } = kubeconfig
   return {
     source,
@@ -336,7 +339,13 @@ export function kubeconfigReport(kubeconfig: KubeconfigEntry): KubeconfigReport 
       insecureSkipTlsVerify: skipsTlsVerify,
     })),
     users: users.map(({ name, credentials }) => ({ name, credentials: [...credentials] })),
-    contexts: contexts.map(({ name, cluster, user, namespace }) => ({ name, cluster, user, namespace })),
+    contexts: contexts.map(({ name, cluster, user, namespace }) => ({
+      name,
+      cluster,
+      user,
+      namespace,
+      isCurrent: isCurrent(kubeconfig, name),
+    })),
   }
 }
 

@@ -9,6 +9,7 @@ import { utf8Of } from '../x509/pem.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Picture } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
+import { currentContexts } from './checks/kubeconfigs.ts'
 import { Collection, type Spot } from './collection.ts'
 import type { CertificateEntry, Group, Origin } from './entries.ts'
 import { keyReport, kubeconfigReport, ReportOfCertificate, requestReport } from './entry-reports.ts'
@@ -156,11 +157,12 @@ export class Inspection {
       ),
       ...problemsOf(picture),
     ]
+    const isCurrent = currentContexts(picture)
     const parts = {
       certificates: collection.certificates.map((entry) => new ReportOfCertificate(entry, picture)),
       requests: collection.requests.map(requestReport),
       keys: collection.keys.map((key) => keyReport(key, picture.links)),
-      kubeconfigs: collection.kubeconfigs.map(kubeconfigReport),
+      kubeconfigs: collection.kubeconfigs.map((one) => kubeconfigReport(one, isCurrent)),
       withoutCertificate: collection.withoutCertificate,
       missing: missing.map(({ source, file }) => ({ source, role: file.role })),
       problems: problems.sort((a, b) => rank[a.severity] - rank[b.severity]),

@@ -1023,7 +1023,7 @@ describe('kubeconfigs', () => {
       await problemsOf(
         named('f', '{"kind":"APIService","metadata":{"name":"a"},"spec":{"insecureSkipTLSVerify":true}}'),
       ),
-      'KUBECONFIG_INSECURE',
+      'APISERVICE_INSECURE',
     )
   })
 
@@ -1118,6 +1118,27 @@ describe('kubeconfigs', () => {
     expect(await merged(context, user)).toEqual([
       ['KUBECONFIG_NAME_DANGLES', 'f0', 'context c', 'cluster k is in no file of $KUBECONFIG'],
     ])
+  })
+
+  test('of several files of $KUBECONFIG the first current-context counts, in the first file that has the context', async () => {
+    const file = (current: string | undefined, ...contexts: string[]) =>
+      `${contexts.map((name) => `- name: ${name}\n  context: {cluster: k, user: u}\n`).join('')}`.replace(
+        /^/,
+        `${current === undefined ? '' : `current-context: ${current}\n`}apiVersion: v1\nkind: Config\ncontexts:\n`,
+      )
+    const sources = [file(undefined, 'a'), file('b', 'c'), file('c', 'b', 'c'), file('b', 'b')].map(
+      (text, i) => named(`f${i}`, text),
+    )
+    const current = async (mergedKubeconfigs: readonly string[]) => {
+      const { report } = await inspect(now, sources, { mergedKubeconfigs })
+      return report.kubeconfigs.flatMap(({ source, contexts }) =>
+        contexts.filter(({ isCurrent }) => isCurrent).map(({ name }) => `${source} ${name}`),
+      )
+    }
+    expect(await current(['f0', 'f1', 'f2', 'f3'])).toEqual(['f2 b'])
+    expect(await current(['f3', 'f2', 'f1', 'f0'])).toEqual(['f3 b'])
+    expect(await current(['f0', 'f2'])).toEqual(['f2 c', 'f3 b'])
+    expect(await current([])).toEqual(['f2 c', 'f3 b'])
   })
 
   test('nothing found', async () => {

@@ -156,6 +156,11 @@ export const problemCodes = {
     severity: 'warning',
     summary: 'A field of a Kubernetes object holds something else than it should.',
   },
+  APISERVICE_INSECURE: {
+    severity: 'warning',
+    summary:
+      'An APIService sets insecureSkipTLSVerify: the API server does not verify the aggregated API server.',
+  },
   SOURCE_UNREADABLE: {
     severity: 'warning',
     summary: 'A file that was named, or that belongs to the folder, could not be read.',

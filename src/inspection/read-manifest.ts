@@ -195,9 +195,10 @@ class ManifestReader {
     if (textOf(insecure) === 'true') {
       this.context.collection.addProblem(
         { source: this.origin.source, entry: this.entry('spec.insecureSkipTLSVerify') },
-        'KUBECONFIG_INSECURE',
+        'APISERVICE_INSECURE',
         {
-          message: 'insecureSkipTLSVerify is set: the API server does not check who answers for this API',
+          message:
+            'insecureSkipTLSVerify is set: the API server does not verify the certificate of the aggregated API server',
           next: 'set spec.caBundle to the CA of the aggregated API server and remove insecureSkipTLSVerify',
         },
       )

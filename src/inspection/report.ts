@@ -158,6 +158,10 @@ const kubeconfigReportSchema = v.object({
       cluster: v.string(),
       user: v.string(),
       namespace: v.optional(v.string()),
+      isCurrent: v.pipe(
+        v.boolean(),
+        v.description('of several files of $KUBECONFIG the first current-context counts, as in kubectl'),
+      ),
     }),
   ),
 })

@@ -33,6 +33,11 @@ export function encodeContent(content: Uint8Array | string): string {
   return text === '' ? '' : `${text.replace(/.{64}(?=.)/g, '$&\n')}\n`
 }
 
+// An answer has the files that were asked for, in base64: a few MiB on any node.
+const mostAnswerBytes = 256 * 1024 * 1024
+// Base64 has 76 characters in a line, and a path at most 4096.
+const longestLineBytes = 1024 * 1024
+
 /** Thrown for an answer that is not one: something else wrote between its lines. */
 export class BrokenAnswer extends Error {}
 
@@ -42,23 +47,40 @@ export class BrokenAnswer extends Error {}
  */
 export class AnswerReader {
   private readonly mark: string
-  private rest: Buffer = Buffer.alloc(0)
+  private readonly rest: Buffer[] = []
+  private bytes = 0
+  private restBytes = 0
   private open: { id: string; lines: string[] } | undefined
 
   constructor(mark: string) {
     this.mark = `@${mark} `
   }
 
-  /** Returns the answers that are complete with these octets. */
+  /** Counts from here what the next answer may come to, with all that something else prints before it. */
+  begin(): void {
+    this.bytes = 0
+  }
+
+  /** Returns the answers that are complete with these octets. Throws BrokenAnswer for output that has no end. */
   take(octets: Buffer): { id: string; lines: readonly string[]; status: number }[] {
     const answers: { id: string; lines: readonly string[]; status: number }[] = []
-    const all = this.rest.length === 0 ? octets : Buffer.concat([this.rest, octets])
-    const end = all.lastIndexOf(10)
-    if (end === -1) {
-      this.rest = all
+    this.bytes += octets.length
+    if (this.bytes > mostAnswerBytes)
+      throw new BrokenAnswer(`it printed more than ${mostAnswerBytes >> 20} MiB for one answer`)
+    // What has come before is copied once, when its line ends: a line that comes in many pieces costs no more than one that does not.
+    this.rest.push(octets)
+    const lineEnd = octets.lastIndexOf(10)
+    if (lineEnd === -1) {
+      this.restBytes += octets.length
+      if (this.restBytes > longestLineBytes)
+        throw new BrokenAnswer(`it printed a line longer than ${longestLineBytes >> 20} MiB`)
       return answers
     }
-    this.rest = all.subarray(end + 1)
+    const all = this.rest.length === 1 ? octets : Buffer.concat(this.rest)
+    const end = all.length - octets.length + lineEnd
+    this.rest.length = 0
+    if (end + 1 < all.length) this.rest.push(all.subarray(end + 1))
+    this.restBytes = all.length - end - 1
     for (const line of all.toString('utf8', 0, end).split('\n')) {
       const answer = this.line(line)
       if (answer !== undefined) answers.push(answer)

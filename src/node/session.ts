@@ -111,15 +111,19 @@ export class Session {
       if (!(error instanceof BrokenAnswer)) throw error
       this.lost = true
       this.abandon()
-      throw new KcertError(
-        'KCERT_NODE_UNREACHABLE',
-        `node "${this.node}" sent an answer that cannot be read`,
-        {
-          why: `${error.message}; something else writes to the same output`,
-          next: commandLine`look at what the login of that node starts in the background: ${embed(this.transport.title)}`,
-        },
-      )
+      throw this.unreadable(error)
     }
+  }
+
+  private unreadable({ message }: BrokenAnswer): KcertError {
+    return new KcertError(
+      'KCERT_NODE_UNREACHABLE',
+      `node "${this.node}" sent an answer that cannot be read`,
+      {
+        why: `${message}; something else writes to the same output`,
+        next: commandLine`look at what the login of that node starts in the background: ${embed(this.transport.title)}`,
+      },
+    )
   }
 
   /** Ends the shell, and waits until it is gone. */
@@ -149,14 +153,9 @@ export class Session {
     if (this.ended !== undefined) throw this.ended
     const answered = Promise.withResolvers<{ lines: readonly string[]; status: number }>()
     this.pending = { id, resolve: answered.resolve, reject: answered.reject }
-    const stop = (error: Error): void => {
-      answered.reject(error)
-      this.abandon()
-      const patience = setTimeout(() => killGroup(this.child), endingMs)
-      void this.exited.then(() => clearTimeout(patience))
-    }
-    const timer = setTimeout(() => stop(this.timedOut(timeoutMs)), timeoutMs)
-    const onAbort = (): void => stop(signal?.reason as Error)
+    this.reader.begin()
+    const timer = setTimeout(() => this.stop(this.timedOut(timeoutMs)), timeoutMs)
+    const onAbort = (): void => this.stop(signal?.reason as Error)
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
       this.child.stdin.write(head)
@@ -169,9 +168,24 @@ export class Session {
     }
   }
 
+  /** Fails what is under way, and ends the shell: in order where it listens, by force where it does not. */
+  private stop(error: Error): void {
+    this.pending?.reject(error)
+    this.abandon()
+    const patience = setTimeout(() => killGroup(this.child), endingMs)
+    void this.exited.then(() => clearTimeout(patience))
+  }
+
   private read(octets: Buffer): void {
-    for (const { id, lines, status } of this.reader.take(octets)) {
-      if (this.pending?.id === id) this.pending.resolve({ lines, status })
+    // What a shell prints that was told to end is thrown away.
+    if (this.ended !== undefined) return
+    try {
+      for (const { id, lines, status } of this.reader.take(octets)) {
+        if (this.pending?.id === id) this.pending.resolve({ lines, status })
+      }
+    } catch (error) {
+      if (!(error instanceof BrokenAnswer)) throw error
+      this.stop(this.unreadable(error))
     }
   }
 

@@ -22,6 +22,7 @@ const outcomeText: Readonly<Record<Outcome, string>> = {
   refused: 'REFUSED',
   changed: 'CHANGED',
   gone: 'gone',
+  'not-found': 'not found',
   failed: 'FAILED',
 }
 
@@ -86,7 +87,7 @@ function requestTable(requests: readonly Decided[], { width, paint }: View): str
 
 function needsLook({ outcome, duties }: Decided): boolean {
   if (outcome === 'approved') return duties.some((duty) => duty.outcome !== 'met')
-  return outcome !== 'denied' && outcome !== 'already' && outcome !== 'gone'
+  return outcome !== 'denied' && outcome !== 'already' && outcome !== 'gone' && outcome !== 'not-found'
 }
 
 function detailLines(decided: Decided, view: View): string[] {

@@ -11,7 +11,7 @@ const outcomeText: Readonly<Record<FetchedOne['outcome'], string>> = {
   present: 'there already',
   'not-issued': 'not issued',
   unfit: 'UNFIT',
-  gone: 'gone',
+  'not-found': 'not found',
   refused: 'REFUSED',
   failed: 'FAILED',
 }
@@ -63,5 +63,5 @@ export function renderFetchedMany({ folder, counts, requests }: FetchedMany, vie
 
 function strokeOf(outcome: FetchedOne['outcome'], { paint }: View): (text: string) => string {
   if (outcome === 'fetched' || outcome === 'present') return paint.status.ok
-  return outcome === 'not-issued' || outcome === 'gone' ? paint.status.warning : paint.severity.critical
+  return outcome === 'not-issued' || outcome === 'not-found' ? paint.status.warning : paint.severity.critical
 }

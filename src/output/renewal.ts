@@ -12,7 +12,7 @@ const outcomes: Readonly<Record<CertificateRenewal['outcome'], string>> = {
   'nothing-due': 'nothing is due: no file was written and nothing restarted',
   planned: 'planned: no file was written and nothing restarted',
   declined: 'declined: no file was written and nothing restarted',
-  renewed: 'done: every certificate is in use that was renewed',
+  renewed: 'done',
   incomplete: 'not everything could be done: what is left is named above',
 }
 
@@ -57,7 +57,7 @@ export function renderRenewal(report: CertificateRenewal, view: View): string {
     fieldLines(
       proofs.map(({ node, name, what, at, ok, detail }) => [
         ok ? what : `not ${what}`,
-        `${node} ${name} at ${at}: ${detail}`,
+        `${node} ${name}${at === '' ? '' : ` at ${at}`}: ${detail}`,
         ...(ok ? [] : [paint.severity.critical]),
       ]) as [string, string][],
       view,
@@ -102,14 +102,29 @@ function stateText({ state, action }: Row): string {
   return action === 'renew' && state === 'valid' ? 'renewed by name' : said
 }
 
-function lastLines(
-  { certificates, outcome }: CertificateRenewal,
-  said: string,
-  next: string | undefined,
-): string[] {
+function lastLines(report: CertificateRenewal, said: string, next: string | undefined): string[] {
+  const { certificates, outcome } = report
+  if (outcome === 'renewed') return [doneLine(report)]
   if (outcome !== 'listed') return [said]
   const count = certificates.filter(({ action }) => action === 'renew').length
   if (next === undefined) return ['nothing is due']
   if (count === 0) return [`nothing is due, and what is older than its certificates is restarted by: ${next}`]
   return [`${count} of ${certificates.length} are due; this renews them and restarts what must be: ${next}`]
+}
+
+/** Claims no more than was seen: the certificates that clients read from files are shown to nobody who could be asked. */
+function doneLine({ certificates, restarts, proofs }: CertificateRenewal): string {
+  const renewed = certificates.filter(({ action }) => action === 'renewed')
+  if (renewed.length === 0) return `done: ${counted(restarts.length, 'process', 'processes')} restarted`
+  const unseen = renewed.filter(
+    (row) => !proofs.some(({ node, name, ok }) => ok && node === row.node && name === row.name),
+  )
+  const count = counted(renewed.length, 'certificate', 'certificates')
+  if (unseen.length === 0) return `done: ${count} renewed and seen in use`
+  const names = [...new Set(unseen.map(({ name }) => name))].join(', ')
+  return `done: ${count} renewed, ${renewed.length - unseen.length} of them seen in use; not checked: ${names}`
+}
+
+function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`
 }

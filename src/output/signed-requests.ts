@@ -15,6 +15,7 @@ const outcomeText: Readonly<Record<SignedRequest['outcome'], string>> = {
   refused: 'REFUSED',
   changed: 'CHANGED',
   gone: 'gone',
+  'not-found': 'not found',
   failed: 'FAILED',
 }
 
@@ -61,5 +62,7 @@ export function renderSignedRequests(
 
 function strokeOf(outcome: SignedRequest['outcome'], { paint }: View): (text: string) => string {
   if (outcome === 'signed' || outcome === 'would-sign' || outcome === 'already') return paint.status.ok
-  return outcome === 'left-alone' || outcome === 'gone' ? paint.status.warning : paint.severity.critical
+  return ['left-alone', 'gone', 'not-found'].includes(outcome)
+    ? paint.status.warning
+    : paint.severity.critical
 }

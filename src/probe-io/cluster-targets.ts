@@ -5,6 +5,7 @@ import { withoutBrackets } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { nodeUserPrefix } from '../pki/kubelet.ts'
+import { nodeHost } from '../pki/node-address.ts'
 import type { Anchor, GivenCertificate, ShownClient } from '../probe/target.ts'
 import {
   type ConfigMap,
@@ -117,7 +118,7 @@ export class ClusterSight {
     const anchors = anchorsFor(ca, kubeletCa)
     return nodes.map((node) => {
       const { name } = node.metadata
-      const host = addressOfNode(node) ?? name
+      const host = nodeHost(node.status?.addresses) ?? name
       const given = issued.get(name)
       return {
         name: `kubelet ${name}`,
@@ -324,11 +325,6 @@ function urlsOf(flag: string | undefined): { host: string; port: number }[] {
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host.startsWith('127.')
-}
-
-function addressOfNode({ status }: NodeObject): string | undefined {
-  const of = (wanted: string) => status?.addresses?.find(({ type }) => type === wanted)?.address
-  return of('InternalIP') ?? of('ExternalIP') ?? of('Hostname')
 }
 
 function kubeletPort(node: NodeObject): number {

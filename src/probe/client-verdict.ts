@@ -80,10 +80,10 @@ function userIn(body: string): string | undefined {
   }
 }
 
-/** An alert, or a connection that is cut where a request should be answered; not the time that has run out. */
+/** An alert of TLS. A connection that is closed says nothing of the certificate: the server may not speak HTTP. */
 function isRefusal(fault: Error): boolean {
   const { code = '' } = fault as NodeJS.ErrnoException
-  return /ALERT/.test(code) || code === 'ECONNRESET' || code === 'EPIPE'
+  return /ALERT/.test(code)
 }
 
 function wordsOf(fault: Error): string {
@@ -91,5 +91,7 @@ function wordsOf(fault: Error): string {
   if (code === 'ETIMEDOUT') return 'no answer in time'
   const alert = /ALERT_(\w+)$/.exec(code ?? '')?.[1]
   if (alert !== undefined) return `TLS alert: ${alert.toLowerCase().replaceAll('_', ' ')}`
-  return code === 'ECONNRESET' || code === 'EPIPE' ? 'it hung up' : fault.message
+  return code === 'ECONNRESET' || code === 'EPIPE'
+    ? 'it closed the connection without a TLS alert or an HTTP status'
+    : fault.message
 }

@@ -49,7 +49,7 @@ export interface NodeObject extends Named {
   readonly status?: {
     readonly addresses?: readonly { readonly type: string; readonly address: string }[]
     readonly conditions?: readonly Condition[]
-    readonly nodeInfo?: { readonly kubeletVersion?: string }
+    readonly nodeInfo?: { readonly kubeletVersion?: string; readonly machineID?: string }
   }
 }
 

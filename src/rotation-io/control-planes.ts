@@ -3,6 +3,7 @@ import { metadataOf } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
+import { nodeAddresses } from '../pki/node-address.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
 import type { Site } from './site.ts'
 
@@ -99,5 +100,5 @@ function addressOf(object: ApiObject): string | undefined {
   const { status } = object as {
     status?: { addresses?: readonly { type?: string; address?: string }[] }
   }
-  return status?.addresses?.find(({ type }) => type === 'InternalIP')?.address
+  return nodeAddresses(status?.addresses, ['InternalIP'])[0]
 }

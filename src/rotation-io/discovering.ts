@@ -4,6 +4,7 @@ import pMap from 'p-map'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
+import { nodeAddresses } from '../pki/node-address.ts'
 import { accessText, type FoundNode, inventoryOf, untriedVersions } from '../rotation/discovery.ts'
 import type { DiscoveredNode, Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import type { Access, Inventory } from '../rotation/inventory.ts'
@@ -12,6 +13,7 @@ import { copiesFolder } from '../rotation/material.ts'
 import { phaseNumbered } from '../rotation/playbook.ts'
 import { preflight } from '../rotation/refusals.ts'
 import { defaultWish, targetOf, targetSections } from '../rotation/target-reading.ts'
+import { machineId } from '../system/process-identity.ts'
 import { listAll, type NodeObject, resources } from './api-objects.ts'
 import { isControlPlane, layoutOf } from './node-objects.ts'
 import { SiteObserver } from './observer.ts'
@@ -35,7 +37,7 @@ const notableFlags = new Set([
 
 export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
   readonly access: Access
-  /** Name of the node that is this machine; undefined: none, unless one is called as this machine is. */
+  /** Name of the node that is this machine; undefined: none, unless one has the name and machine-id of this machine. */
   readonly local?: string
   /** For a rotation by runbook: nodes are read, and nothing is written to prove that it could be. */
   readonly readOnly?: boolean
@@ -52,7 +54,7 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
     (a, b) =>
       Number(isControlPlane(b)) - Number(isControlPlane(a)) || (a.metadata.name < b.metadata.name ? -1 : 1),
   )
-  const here = options.local ?? nodes.find(({ metadata }) => metadata.name === hostname())?.metadata.name
+  const here = options.local ?? nodes.find(isThisMachine)?.metadata.name
   if (options.local !== undefined && !nodes.some(({ metadata }) => metadata.name === options.local)) {
     throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(options.local)}`, {
       why: `the cluster has: ${nodes.map(({ metadata }) => metadata.name).join(', ')}`,
@@ -83,6 +85,12 @@ export async function discover(options: DiscoverOptions): Promise<Discovery> {
   }
 }
 
+/** A kubelet names itself, so the name of this machine proves nothing: the machine-id must be the same too. */
+function isThisMachine({ metadata, status }: NodeObject): boolean {
+  const here = machineId()
+  return here !== undefined && metadata.name === hostname() && status?.nodeInfo?.machineID === here
+}
+
 function foundNode(
   object: NodeObject,
   layout: string,
@@ -90,9 +98,7 @@ function foundNode(
   role: FoundNode['role'],
 ): FoundNode {
   const { name } = object.metadata
-  const addresses = (object.status?.addresses ?? []).flatMap(({ type, address }) =>
-    type === 'InternalIP' || type === 'ExternalIP' ? [address] : [],
-  )
+  const addresses = nodeAddresses(object.status?.addresses)
   return {
     name,
     role,
@@ -115,7 +121,7 @@ async function examine(
     prove(access, readOnly),
     roleOf(object, access),
   ])
-  const layout = layoutOf(object, marks === undefined || marks.length > 0 ? 'kubeadm' : 'plain')
+  const layout = layoutOf(object, marks?.length === 0 ? 'plain' : 'kubeadm')
   const node = foundNode(object, layout, here, role)
   return {
     node,
@@ -123,7 +129,7 @@ async function examine(
       name,
       role: node.role,
       addresses: [...node.addresses],
-      layout,
+      layout: layoutOf(object, marks === undefined ? 'unknown' : layout),
       kubeletVersion: object.status?.nodeInfo?.kubeletVersion ?? '',
       access: accessText(accessOf(site.inventory, name)),
       proof,
@@ -143,7 +149,7 @@ export async function roleOf(object: NodeObject, node: NodeAccess): Promise<Foun
   }
 }
 
-/** Undefined where the node cannot be asked: kubeadm's layout is by far the most common one. */
+/** Undefined where the node cannot be asked: kcert.yaml then says kubeadm, by far the most common layout, and the report unknown. */
 async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined> {
   try {
     return (await node.statFiles(kubeadmMarks, call)).flatMap(({ found, path }) =>

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, checkServerIdentity, connect, type PeerCertificate } from 'node:tls'
+import { readWhole } from '../system/pipes.ts'
 
 /** One HTTPS request over a connection of its own: what a pooled connection would hide, a fresh handshake shows. */
 export interface HttpsCall {
@@ -23,7 +24,7 @@ export interface HttpsAnswer {
   readonly body: string
 }
 
-const mostOctets = 64 * 1024 * 1024
+const mostBytes = 64 * 1024 * 1024
 
 /** Returns what the server answered. Throws the error of the socket, of TLS or of HTTP as it came. */
 export function callHttps(call: HttpsCall): Promise<HttpsAnswer> {
@@ -82,12 +83,7 @@ function tlsOptions({ stream, client, trust }: HttpsCall): ConnectionOptions {
 }
 
 async function readAll(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of answer) {
-    size += (chunk as Buffer).length
-    if (size > mostOctets) throw new Error('the answer does not end')
-    chunks.push(chunk as Buffer)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  const body = await readWhole(answer as AsyncIterable<Buffer>, mostBytes)
+  if (body === undefined) throw new Error(`the answer is larger than ${mostBytes >> 20} MiB`)
+  return body.toString('utf8')
 }

@@ -1,6 +1,7 @@
 import pMap from 'p-map'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
+import { nodeAddresses } from '../pki/node-address.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
 import type { HandshakePicture, NodePicture, SectionName, Sections, Seen } from '../rotation/picture.ts'
@@ -285,5 +286,5 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
 }
 
 function addressOf({ status }: NodeObject): string | undefined {
-  return status?.addresses?.find(({ type }) => type === 'InternalIP')?.address
+  return nodeAddresses(status?.addresses, ['InternalIP'])[0]
 }

@@ -1,5 +1,7 @@
+import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { ApiCall, ApiObject } from '../cluster/api-client.ts'
 import { StatusError } from '../cluster/failures.ts'
+import { MalformedAnswer, objectIn } from '../cluster/malformed.ts'
 import { type ObjectsApi, objectsOf } from '../cluster/objects.ts'
 import type { ErrorCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -18,7 +20,9 @@ import type { Site } from './site.ts'
 export function withOwnAccess(site: Site, random: RandomOctets): Site {
   const planes = new ControlPlanes(site)
   const identity = new OwnIdentity(site, planes, new Authorities(site, planes, random))
-  const own = objectsOf({ call: (call) => callAsOwn(identity, call) })
+  const own = objectsOf({ call: (call) => callAsOwn(identity, call) }, (milliseconds) =>
+    pauseFor(milliseconds),
+  )
   let usesOwn = false
 
   const isOver = async (error: unknown): Promise<boolean> => {
@@ -81,7 +85,11 @@ async function callAsOwn(identity: OwnIdentity, call: ApiCall): Promise<ApiObjec
     ...(contentType === undefined ? {} : { headers: { 'Content-Type': contentType } }),
     ...(body === undefined ? {} : { body }),
   })
-  if (answer.status < 300) return JSON.parse(answer.body) as ApiObject
+  if (answer.status < 300) {
+    const object = objectIn(answer.body)
+    if (object !== undefined) return object
+    throw new MalformedAnswer(purpose, 'what is not a JSON object')
+  }
   const code = codes[answer.status] ?? 'KCERT_UNREACHABLE'
   const why = messageIn(answer.body) ?? `HTTP status ${answer.status}`
   const reason = answer.status === 404 ? 'NotFound' : answer.status === 409 ? 'Conflict' : ''

@@ -45,8 +45,14 @@ export async function proveLeaves(
 
 async function provedServing(site: Site, seen: SeenNode, { place, leaf }: SurveyedLeaf): Promise<Proof[]> {
   const { name, node } = place
+  const program = servers[name]
+  if (program === undefined) return []
   const served = await serverOf(site, node, name, seen.processes)
-  if (served === undefined) return []
+  if (served === undefined) {
+    const isRunning = seen.processes.some((one) => one.program === program)
+    const detail = isRunning ? `${program} listens on no https:// address` : `${program} does not run there`
+    return [{ node, name, what: 'served', at: '', ok: false, detail }]
+  }
   const at = hostPort(served.host, served.port)
   const proof = { node, name, what: 'served', at } as const
   const detail = await persistently(site, async () => {
@@ -58,7 +64,15 @@ async function provedServing(site: Site, seen: SeenNode, { place, leaf }: Survey
   return [{ ...proof, ok: detail === undefined, detail: detail ?? 'as on disk' }]
 }
 
-/** Where a row is served, by the command line of its process; undefined for rows of clients. */
+/** Which program serves a row of kubeadm's table; the other rows are those of clients. */
+const servers: Readonly<Record<string, string>> = {
+  apiserver: 'kube-apiserver',
+  'etcd-server': 'etcd',
+  'etcd-peer': 'etcd',
+  'kubelet-serving': 'kubelet',
+}
+
+/** Where a row is served, by the command line of its process; undefined where that does not run or does not serve it. */
 async function serverOf(
   site: Site,
   node: string,
@@ -67,10 +81,9 @@ async function serverOf(
 ): Promise<Listening | undefined> {
   const running = (program: string) => processes.find((one) => one.program === program)
   if (name === 'apiserver' || name === 'kubelet-serving') {
-    const found = running(name === 'apiserver' ? 'kube-apiserver' : 'kubelet')
+    const found = running(servers[name]!)
     return found && listeningOf(found.argv, await configurationOf(site.node(node), found))
   }
-  if (name !== 'etcd-server' && name !== 'etcd-peer') return undefined
   const flags = flagsOf(running('etcd')?.argv ?? [])
   const urls = flags[name === 'etcd-server' ? 'listen-client-urls' : 'listen-peer-urls']?.split(',') ?? []
   const url = URL.parse(urls.find((one) => one.startsWith('https://')) ?? '')

@@ -24,7 +24,10 @@ const nodeSchema = v.object({
   name: text,
   role: v.picklist(['control-plane', 'worker']),
   addresses: v.array(text),
-  layout: v.pipe(text, v.description('kubeadm or plain; others are refused')),
+  layout: v.pipe(
+    text,
+    v.description('kubeadm or plain, unknown where the node was not reached; others are refused'),
+  ),
   kubeletVersion: text,
   access: v.pipe(text, v.description('how it was tried, in words')),
   proof: proofSchema,

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { isHost } from '../pki/node-address.ts'
 import { caNames } from './target.ts'
 
 // kcert.yaml, as operators complete it. docs/schemas/Inventory.json is generated from this; inventory.ts loads it when there is
@@ -7,6 +8,7 @@ import { caNames } from './target.ts'
 const text = v.pipe(v.string(), v.nonEmpty('is empty'))
 const path = v.pipe(text, v.regex(/^\//, 'is no absolute path'))
 const argv = v.pipe(v.array(text), v.minLength(1, 'is empty'))
+const host = v.pipe(text, v.check(isHost, 'is neither a host name (RFC 1123) nor an IP address'))
 const seconds = v.pipe(v.number(), v.minValue(0, 'is negative'))
 
 const described = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
@@ -53,9 +55,9 @@ const perComponent = <Schema extends v.GenericSchema>(schema: Schema) =>
   })
 
 export const nodeSchema = v.strictObject({
-  name: described(text, 'of the Node object'),
+  name: described(host, 'of the Node object'),
   role: v.picklist(['control-plane', 'worker']),
-  addresses: described(v.array(text), 'of the Node object; kcert dials the first'),
+  addresses: described(v.array(host), 'of the Node object; kcert dials the first'),
   layout: described(
     v.picklist(['kubeadm', 'plain']),
     'kubeadm: static pods; plain: systemd units or other processes',

@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { plainValue } from '../kubeconfig/node.ts'
 import { schemaFault } from '../kubeconfig/schema-fault.ts'
+import { filledIn } from './argument-filling.ts'
 import type { Inventory } from './inventory-schema.ts'
 
 // kcert.yaml: how the nodes of a cluster are reached, and what else only its operator knows. `discover` writes it.
@@ -83,13 +84,16 @@ export function inventoryNode({ nodes }: Inventory, name: string): InventoryNode
   return nodes.find((node) => node.name === name)
 }
 
-/** Returns how a node is reached, {node} and {address} filled in; undefined for one that the file says nothing of. */
+/**
+ * Returns how a node is reached, {node} and {address} filled in; undefined for one that the file says nothing of. Throws
+ * KCERT_NODE_NAME_REFUSED.
+ */
 export function accessOf(inventory: Inventory, name: string, address?: string): Access | undefined {
   const node = inventoryNode(inventory, name)
   if (node?.access !== undefined) return node.access
   const { access } = inventory
-  const fill = (word: string): string =>
-    word.replaceAll('{node}', name).replaceAll('{address}', node?.addresses[0] ?? address ?? name)
+  const place = { node: name, address: node?.addresses[0] ?? address ?? name }
+  const fill = (word: string): string => filledIn(word, place)
   if (access?.by === 'ssh') return { ...access, host: fill(access.host) }
   if (access?.by === 'command') return { ...access, argv: access.argv.map(fill) }
   return undefined

@@ -138,3 +138,25 @@ test('a process that died while it took over from a dead one keeps nobody out', 
 test('a folder where no file can be made is said', async () => {
   await expect(withLock(`${pathIn()}/not/there`, () => 'x')).rejects.toThrow('cannot be locked')
 })
+
+test.each([
+  ['a FIFO', (lock: string) => void spawnSync('mkfifo', [lock])],
+  [
+    'a symbolic link to a FIFO',
+    (lock: string) => {
+      spawnSync('mkfifo', [`${lock}.fifo`])
+      fs.symlinkSync(`${lock}.fifo`, lock)
+    },
+  ],
+  ['a folder', (lock: string) => fs.mkdirSync(lock)],
+  ['a symbolic link to nothing', (lock: string) => fs.symlinkSync('/nonexistent', lock)],
+])('%s in the place of a lock file is refused at once', async (_, make) => {
+  const path = pathIn()
+  make(lockPath(path))
+  const before = Date.now()
+  await expect(withLock(path, () => 'ours')).rejects.toMatchObject({
+    code: 'KCERT_LOCKED',
+    why: `${lockPath(path)} is no lock file that kcert writes`,
+  })
+  expect(Date.now() - before).toBeLessThan(10_000)
+})

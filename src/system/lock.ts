@@ -1,9 +1,20 @@
 import { createHash, randomBytes, randomInt } from 'node:crypto'
-import { linkSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { openedFile, openFlags } from './files.ts'
 import { isOfLiving, temporaryName } from './leftovers.ts'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
 
@@ -84,6 +95,8 @@ function take(lock: string, content: string, path: string): boolean {
  * least sees the other and withdraws. A claim of a process that died in this is told by its name, and counts no more.
  */
 function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'withdrawn' | 'alive' {
+  // A FIFO, a folder or a symbolic link: no kcert leaves one, so waiting for its end is in vain.
+  if (lstatSync(lock, { throwIfNoEntry: false })?.isFile() === false) throw locked(path, lock)
   if (!isDead(contentOf(lock))) return 'alive'
   const about = `claim-${createHash('sha256').update(basename(lock)).digest('hex').slice(0, 16)}`
   const claim = temporaryName(about)
@@ -133,7 +146,13 @@ function thisProcess(): Holder {
 
 function contentOf(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8')
+    const descriptor = openSync(path, openFlags | constants.O_NOFOLLOW)
+    try {
+      const opened = openedFile(descriptor, fstatSync(descriptor), { path })
+      return 'bytes' in opened ? Buffer.from(opened.bytes).toString('utf8') : undefined
+    } finally {
+      closeSync(descriptor)
+    }
   } catch {
     return undefined
   }
@@ -161,9 +180,11 @@ function notLocked(path: string, cause: Error): KcertError {
 
 function locked(path: string, lock: string): KcertError {
   const holder = holderOf(contentOf(lock) ?? '')
-  const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`
   return new KcertError('KCERT_LOCKED', `${path} is in use by another kcert`, {
-    why: `${who} holds ${lock}`,
+    why:
+      holder === undefined
+        ? `${lock} is no lock file that kcert writes`
+        : `process ${holder.pid} on ${holder.host} holds ${lock}`,
     next: commandLine`wait for it; if it no longer runs: mv ${lock} ${lock}.stale`,
   })
 }

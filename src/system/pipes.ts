@@ -24,16 +24,19 @@ export async function readDescriptor(name: string, descriptor: number): Promise<
   }
 }
 
-/** Returns everything that a stream delivers, or undefined when that is more than kcert reads of a file. */
-export async function readWhole(stream: AsyncIterable<Buffer>): Promise<Uint8Array | undefined> {
+/** Returns everything that a stream delivers, or undefined when that is more than the limit: as much as kcert reads of a file, unless named. */
+export async function readWhole(
+  stream: AsyncIterable<Buffer>,
+  limit = largestFileBytes,
+): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let total = 0
   for await (const chunk of stream) {
     total += chunk.length
-    if (total > largestFileBytes) return undefined
+    if (total > limit) return undefined
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks)
+  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
 }
 
 const fifoPollMs = 20

@@ -9,6 +9,17 @@ export function bootId(): string {
 }
 
 /**
+ * Returns this machine's id as a kubelet reports it (cadvisor reads the same files, in this order); undefined where there is none, or
+ * what is there is no id: images have an empty file, or the word "uninitialized".
+ */
+export function machineId(): string | undefined {
+  const [id] = ['/etc/machine-id', '/var/lib/dbus/machine-id'].flatMap(
+    (path) => textIfReadable(path)?.trim() || [],
+  )
+  return id !== undefined && /^[0-9a-f]{32}$/.test(id) ? id : undefined
+}
+
+/**
  * Returns what tells this machine's processes, and those of a container on it, from others': process ids mean something there alone, and a
  * container may have the name of its machine. Undefined where there is no /proc.
  */

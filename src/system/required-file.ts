@@ -28,6 +28,11 @@ export function textIfReadable(path: string): string | undefined {
 /** Returns the error of a file that was named and cannot be read. */
 export function fileError({ name, reason, detail }: UnreadableSource): KcertError {
   const next = commandLine`ls -l ${dirname(name)}`
+  if (reason === 'not-found' && /^[a-z][a-z0-9+.-]*:\/\//i.test(name))
+    return new KcertError('KCERT_FILE_NOT_FOUND', `${name} is not a file`, {
+      why: 'it is a URL, and files are read here',
+      next: 'download it, and name the file',
+    })
   if (reason === 'not-found')
     return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, { next })
   if (reason !== 'too-large')

@@ -32,6 +32,16 @@ test('messages may be split over records, and several may share one', () => {
   expect(certificateList(Buffer.concat(inPieces))).toEqual([Buffer.from('hello')])
 })
 
+test('reads a long message in one-byte records in linear time', () => {
+  const certificate = message(11, Buffer.concat([u24(3 + 600_000), u24(600_000), Buffer.alloc(600_000)]))
+  const all = Buffer.concat([serverHello, certificate])
+  const inPieces = Buffer.concat(Array.from({ length: all.length }, (_, i) => record(all.subarray(i, i + 1))))
+  const began = performance.now()
+  expect(certificateList(inPieces)).toEqual([Buffer.alloc(600_000)])
+  // Copying what came before for each record would be 180 GB.
+  expect(performance.now() - began).toBeLessThan(10_000)
+})
+
 test('a list cut short is no list', () => {
   const whole = record(Buffer.concat([serverHello, certificate]))
   for (let end = 0; end < whole.length; end++) expect(certificateList(whole.subarray(0, end))).toBeUndefined()

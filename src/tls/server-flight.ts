@@ -68,11 +68,17 @@ function readFlight(
   flight: Partial<Writable<ServerFlight>>,
 ): void {
   let open: Opener | undefined
-  let messages: Buffer = Buffer.alloc(0)
+  let fragments: Buffer[] = []
+  let size = 0
+  // Of what has come, the next message has at least so many bytes: they are put together once, however small its fragments are.
+  let needed = 4
   for (const record of records(received)) {
     const fragment = plainFragment(record, open)
     if (fragment === undefined) continue
-    messages = Buffer.concat([messages, fragment])
+    fragments.push(fragment)
+    size += fragment.length
+    if (size < needed) continue
+    let messages: Buffer = Buffer.concat(fragments)
     for (let message = firstMessage(messages); message; message = firstMessage(messages)) {
       const { type, body } = message
       messages = messages.subarray(4 + body.length)
@@ -88,6 +94,9 @@ function readFlight(
       // What follows is encrypted with other keys.
       if (type === messageType.serverHelloDone || type === messageType.finished) return
     }
+    fragments = [messages]
+    size = messages.length
+    needed = size < 4 ? 4 : 4 + messages.readUIntBE(1, 3)
   }
 }
 

@@ -203,6 +203,33 @@ describe('a node that cannot be used', () => {
     await until(() => !isRunning(['sleep', seconds]))
   })
 
+  test.each([
+    ['without line ends', 'tr "\\\\0" x </dev/zero', 'it printed a line longer than 1 MiB'],
+    ['of lines', 'yes', 'it printed more than 256 MiB for one answer'],
+  ])('a node that floods kcert with output %s is left, with the limit named', async (_, flood, limit) => {
+    const node = nodeBy(commandTransport(['sh', '-c', `exec ${flood}`]))
+    await expect(node.identity({ timeoutMs: 120_000 })).rejects.toMatchObject({
+      code: 'KCERT_NODE_UNREACHABLE',
+      message: 'node "cp1" sent an answer that cannot be read',
+      why: `${limit}; something else writes to the same output`,
+    })
+    await node.close()
+  })
+
+  test('a node that floods kcert with lines does not delay its own deadline, nor other work', async () => {
+    const node = nodeBy(commandTransport(['sh', '-c', 'while :; do yes | head -c 1000000; sleep 0.05; done']))
+    let ticks = 0
+    const timer = setInterval(() => ticks++, 50)
+    const began = performance.now()
+    await expect(node.identity({ timeoutMs: 2_000 })).rejects.toMatchObject({
+      message: 'node "cp1" did not answer within 2 s',
+    })
+    clearInterval(timer)
+    expect(performance.now() - began).toBeLessThan(10_000)
+    expect(ticks).toBeGreaterThan(10)
+    await node.close()
+  })
+
   test('what a shell that stands still had started is ended all the same', async () => {
     const seconds = `9${process.pid}`
     const told = join(folder, 'standing-still')

@@ -234,8 +234,13 @@ export const goldenReport: InspectionReport = {
       ],
       users: [{ name: 'kubernetes-admin', credentials: ['client certificate'] }],
       contexts: [
-        { name: 'kubernetes-admin@kubernetes', cluster: 'kubernetes', user: 'kubernetes-admin' },
-        { name: 'web', cluster: 'kubernetes', user: 'kubernetes-admin', namespace: 'web' },
+        {
+          name: 'kubernetes-admin@kubernetes',
+          cluster: 'kubernetes',
+          user: 'kubernetes-admin',
+          isCurrent: true,
+        },
+        { name: 'web', cluster: 'kubernetes', user: 'kubernetes-admin', namespace: 'web', isCurrent: false },
       ],
     },
   ],

@@ -200,7 +200,7 @@ test('what is not there, denied or approved already is told apart', async () => 
   const { stdout, exit } = await kcert(['csr', 'approve', 'approved', 'denied', 'nobody', '-o', 'json'])
   expect(exit).toBe(3)
   const outcomes = JSON.parse(stdout).requests.map(({ outcome }: { outcome: string }) => outcome)
-  expect(outcomes).toEqual(['already', 'left-alone', 'gone'])
+  expect(outcomes).toEqual(['already', 'left-alone', 'not-found'])
   expect((await kcert(['csr', 'approve', 'approved'])).exit).toBe(0)
 })
 
@@ -283,12 +283,12 @@ test('when the cluster has fallen silent, those that wait are not tried one by o
   expect((await kcert(args)).exit).toBe(0)
 })
 
-test('an approver without the right gets a 3 for each, with what is missing', async () => {
+test('an approver without the right gets a 6, with what is missing', async () => {
   putServing(server, 'a')
   server.rules = [{ user: 'reader', verbs: ['get', 'list'], groups: ['*'], resources: ['*'] }]
   const kubeconfig = server.writeKubeconfig(join(folder, 'reader.conf'), { username: 'reader' })
   const { stdout, exit } = await kcert(['csr', 'approve', 'a', '--kubeconfig', kubeconfig])
-  expect(exit).toBe(3)
+  expect(exit).toBe(6)
   expect(stdout).toContain('not allowed to write')
 })
 

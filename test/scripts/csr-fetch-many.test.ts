@@ -58,7 +58,7 @@ test('all of a signer: those that are issued are written, and what waits is show
 test('what is named and not there or not issued is a no, and the others are fetched', async () => {
   const session = await run(['csr', 'fetch', 'csr/a', 'waiting', 'nobody', '--out-dir', folder, '-o', 'json'])
   expect(session.exit).toBe(3)
-  expect(outcomesOf(session)).toEqual({ a: 'fetched', waiting: 'not-issued', nobody: 'gone' })
+  expect(outcomesOf(session)).toEqual({ a: 'fetched', waiting: 'not-issued', nobody: 'not-found' })
   expect(readdirSync(folder)).toEqual(['a.crt'])
 })
 

@@ -178,7 +178,7 @@ test('in one go: key, request, object, certificate, and a kubeconfig by which th
   expect(session.stderr).toMatch(new RegExp(`submitted as ${life.name}[^]*issued[^]*kubeconfig .* written`))
   for (const file of ['key.pem', 'a.conf']) expect(statSync(life.at(file)).mode & 0o777).toBe(0o600)
   const asUser = await kcertBeside(['csr', 'list'], { env: { KUBECONFIG: life.at('a.conf') } })
-  expect(asUser.exit).toBe(3)
+  expect(asUser.exit).toBe(6)
   expect(asUser.stderr).toContain(`User "${life.name}" cannot list`)
 
   const again = await life.run(...life.request())

@@ -59,7 +59,11 @@ test.each([
     2,
     '--node-name has no effect here\nwhy: it belongs to the certificates of a control plane: --kubeadm ROW',
   ],
-  [['csr', 'create', '--service', 'web', '--key', 'a.key'], 2, 'next: --service web.NAMESPACE'],
+  [
+    ['csr', 'create', '--service', 'web', '--key', 'a.key'],
+    2,
+    'next: kcert csr create --service web.NAMESPACE',
+  ],
   [['csr', 'create', ...user, '--cluster-domain', 'x'], 2, '--cluster-domain has no effect here'],
   [
     ['csr', 'create', '--kubeadm', 'all', '--key', 'a.key', '--cert-dir', '.', '--kubeconfig-dir', '.'],

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
-import { createServer, type TlsOptions } from 'node:tls'
+import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { ProbeReport } from '../../src/probe/report.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
@@ -15,10 +15,16 @@ const server = issued(
   ca,
 )
 
-async function serving(options: TlsOptions = {}): Promise<number> {
+const refusing = (socket: TLSSocket) =>
+  socket.once('data', () => socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'))
+
+async function serving(
+  options: TlsOptions = {},
+  answer: (socket: TLSSocket) => void = refusing,
+): Promise<number> {
   const listening = createServer({ cert: server.pem, key: server.keyPem, ...options }, (socket) => {
     socket.on('error', () => {})
-    socket.once('data', () => socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'))
+    answer(socket)
   })
   listening.on('tlsClientError', () => {})
   onTestFinished(() => void listening.close())
@@ -66,6 +72,29 @@ test('HOST:PORT is held against --ca, names and a client certificate, and exit 3
   expect(bad.stdout).toContain(
     'CLIENT_REFUSED: it refuses the client certificate CN=admin of admin.pem: HTTP 401',
   )
+})
+
+test('a server that accepts the certificate and does not speak HTTP has not refused it', async () => {
+  const admin = client('admin', ca)
+  const cwd = folderWith({ 'ca.crt': ca.pem, 'admin.pem': admin.pem + admin.keyPem })
+  let accepted = 0
+  const answers = {
+    'closes at once': (socket: TLSSocket) => socket.end(),
+    'closes after the request': (socket: TLSSocket) => socket.once('data', () => socket.end()),
+    'resets the connection': (socket: TLSSocket) => socket.once('data', () => socket.destroy()),
+    'speaks another protocol': (socket: TLSSocket) => socket.once('data', () => socket.end('-ERR\r\n')),
+  }
+  for (const [how, answer] of Object.entries(answers)) {
+    const port = await serving({ requestCert: true, ca: ca.pem }, (socket) => {
+      if (socket.authorized) accepted++
+      answer(socket)
+    })
+    const args = ['probe', `127.0.0.1:${port}`, '--ca', 'ca.crt', '--client-certificate', 'admin.pem']
+    const { stdout, exit } = await kcertBeside([...args, '-o', 'json'], { cwd })
+    const [endpoint] = reportIn(stdout).endpoints
+    expect([endpoint!.client?.verdict, endpoint!.problems, exit], how).toEqual(['unknown', [], 0])
+  }
+  expect(accepted).toBeGreaterThanOrEqual(4)
 })
 
 test('what is not reached is exit 4, what speaks no TLS exit 3, and wrong usage 2', async () => {

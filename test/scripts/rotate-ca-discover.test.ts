@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { machineId } from '../../src/system/process-identity.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
 import { operatorOf } from './cluster-session.ts'
 import { violations } from './schemas.ts'
@@ -24,12 +26,13 @@ beforeEach(() => {
   for (const { metadata } of server.all(nodes)) server.remove(nodes, String(metadata.name))
 })
 
-function putNode(name: string, kubeletVersion: string, role = 'control-plane'): void {
+function putNode(name: string, kubeletVersion: string, role = 'control-plane', status: object = {}): void {
   server.put(nodes, {
     metadata: { name, labels: role === 'worker' ? {} : { [`node-role.kubernetes.io/${role}`]: '' } },
     status: {
       addresses: [{ type: 'InternalIP', address: '192.0.2.1' }],
       nodeInfo: { kubeletVersion },
+      ...status,
     },
   })
 }
@@ -42,7 +45,7 @@ test('nodes that cannot be reached are named, and the file is there to be comple
   const report = JSON.parse(stdout)
   expect(violations('Discovery', report)).toEqual([])
   expect(report.nodes).toMatchObject([
-    { name: 'cp-a', role: 'control-plane', layout: 'kubeadm', proof: { reached: false } },
+    { name: 'cp-a', role: 'control-plane', layout: 'unknown', proof: { reached: false } },
     { name: 'w-a', role: 'worker', proof: { reached: false, fault: expect.stringContaining('status 1') } },
   ])
   const text = readFileSync(join(folder, 'a.yaml'), 'utf8')
@@ -52,7 +55,7 @@ test('nodes that cannot be reached are named, and the file is there to be comple
   expect(again.exit).toBe(5)
   expect(again.stderr).toContain('KCERT_FILE_EXISTS')
   const other = await run([...nowhere, '--dry-run'])
-  expect(other.stdout).toMatch(/w-a .*NOT REACHED/)
+  expect(other.stdout).toMatch(/w-a +worker +unknown .*NOT REACHED/)
 })
 
 test.each([
@@ -84,4 +87,36 @@ test.each([
   const { exit, stderr } = await run(['rotate-ca', 'discover', '--dry-run', flag, value])
   expect(exit).toBe(2)
   expect(stderr).toContain(told)
+})
+
+test('an address that a kubelet wrote becomes no option of the command that reaches its node', async () => {
+  const mark = join(folder, 'ran')
+  const option = `-oProxyCommand=touch ${mark}`
+  putNode('cp-a', 'v1.36.3', 'control-plane', {
+    addresses: [
+      { type: 'InternalIP', address: option },
+      { type: 'ExternalIP', address: '127.1' },
+    ],
+  })
+  // Prints its arguments, and reaches nothing.
+  const access = ['--access', `command:sh -c 'echo "$@" >> ${mark}.args; exit 1' x {address}`]
+  const { stdout } = await run(['rotate-ca', 'discover', '--dry-run', ...access, '-o', 'json'])
+  expect(JSON.parse(stdout).nodes).toMatchObject([{ name: 'cp-a', addresses: ['cp-a'] }])
+  expect(readFileSync(`${mark}.args`, 'utf8')).toMatch(/^cp-a sh -c /)
+  expect(readFileSync(`${mark}.args`, 'utf8')).not.toContain('Proxy')
+  expect(existsSync(mark)).toBe(false)
+})
+
+test('a node with the name of this machine is this machine only when its machine-id is the same', async () => {
+  const accessWith = async (machineID: string | undefined) => {
+    putNode(hostname(), 'v1.36.3', 'control-plane', { nodeInfo: { kubeletVersion: 'v1.36.3', machineID } })
+    const { stdout } = await run([...nowhere, '--dry-run', '--read-only', '-o', 'json'])
+    return JSON.parse(stdout).nodes[0].access
+  }
+  const elsewhere = `false ${hostname()}`
+  expect(await accessWith(undefined)).toBe(elsewhere)
+  expect(await accessWith('')).toBe(elsewhere)
+  expect(await accessWith('0123456789abcdef0123456789abcdef')).toBe(elsewhere)
+  const own = machineId()
+  if (own !== undefined) expect(await accessWith(own)).toBe('this machine')
 })

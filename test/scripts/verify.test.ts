@@ -369,7 +369,7 @@ describe('wrong usage is said as such:', () => {
     'a name with more to it: %s',
     (name) => {
       expect(complaint(['a.crt', '--roots', 'ca.crt', '--name', name])).toMatch(
-        /^KCERT_USAGE: --name ".*" is no host name or address\nwhy: .*\nnext: --name \S+\n$/,
+        /^KCERT_USAGE: --name ".*" is no host name or address\nwhy: .*\nnext: kcert verify --name \S+\n$/,
       )
     },
   )

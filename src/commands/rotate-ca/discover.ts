@@ -86,7 +86,8 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       helpGroup: 'NODES',
     })(),
     local: Flags.string({
-      description: 'the node that kcert runs on; if not said: the one that is called as this machine is',
+      description:
+        'the node that kcert runs on (default: the node with the name and machine-id of this machine)',
       helpValue: 'NODE',
       helpGroup: 'NODES',
     }),
@@ -126,7 +127,7 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
         ...(local !== undefined && { local }),
       }),
     )
-    const isServed = found.nodes.every(({ layout }) => layout === 'kubeadm' || layout === 'plain')
+    const isServed = found.nodes.every(({ layout }) => ['kubeadm', 'plain', 'unknown'].includes(layout))
     const writes = isServed && !flags['dry-run']
     if (writes) {
       const { writePublicFile } = await import('../../system/output-file.ts')

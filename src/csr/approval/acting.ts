@@ -21,6 +21,7 @@ export type Outcome =
   | 'refused'
   | 'changed'
   | 'gone'
+  | 'not-found'
   | 'failed'
 
 /** What came of one object. */

@@ -33,10 +33,11 @@ const decidedSchema = v.object({
       'refused',
       'changed',
       'gone',
+      'not-found',
       'failed',
     ]),
     v.description(
-      'would-…: a dry run; already: done before; left-alone: not for the policy, or settled otherwise; refused: dangerous, and not forced; changed: not the request that was judged; gone: no such object; failed: see error',
+      'would-…: a dry run; already: done before; left-alone: not for the policy, or settled otherwise; refused: dangerous, and not forced; changed: not the request that was judged; gone: deleted meanwhile; not-found: no such object; failed: see error',
     ),
   ),
   reason: v.string(),

@@ -42,14 +42,31 @@ function scopeOf(files: readonly KubeconfigEntry[]): Scope {
       }
 }
 
-/** Returns for each kubeconfig what its contexts may name. */
-function scopesOf({ collection, mergedKubeconfigs }: Picture): Map<KubeconfigEntry, Scope> {
-  const { kubeconfigs } = collection
-  const merged = mergedKubeconfigs.flatMap(
-    (name) => kubeconfigs.find(({ source, entry }) => source === name && entry === '') ?? [],
+/** Returns the kubeconfigs that make one configuration, in the order of $KUBECONFIG. */
+function mergedOf({ collection, mergedKubeconfigs }: Picture): KubeconfigEntry[] {
+  return mergedKubeconfigs.flatMap(
+    (name) => collection.kubeconfigs.find(({ source, entry }) => source === name && entry === '') ?? [],
   )
+}
+
+/** Returns for each kubeconfig what its contexts may name. */
+function scopesOf(picture: Picture): Map<KubeconfigEntry, Scope> {
+  const merged = mergedOf(picture)
   const shared = scopeOf(merged)
-  return new Map(kubeconfigs.map((one) => [one, merged.includes(one) ? shared : scopeOf([one])]))
+  return new Map(
+    picture.collection.kubeconfigs.map((one) => [one, merged.includes(one) ? shared : scopeOf([one])]),
+  )
+}
+
+/** Returns what tells whether clients use a context: of several files of $KUBECONFIG the first current-context counts, as in kubectl. */
+export function currentContexts(picture: Picture): (kubeconfig: KubeconfigEntry, context: string) => boolean {
+  const merged = mergedOf(picture)
+  const { contexts } = scopeOf(merged)
+  const current = merged.find(({ currentContext }) => currentContext !== undefined)?.currentContext
+  return (kubeconfig, context) =>
+    merged.includes(kubeconfig)
+      ? context === current && contexts.get(context) === kubeconfig
+      : context === kubeconfig.currentContext
 }
 
 /** Names that a context or current-context gives and nothing has. */

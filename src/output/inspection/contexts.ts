@@ -29,18 +29,18 @@ function wantedElsewhere({ clusters, contexts }: KubeconfigReport): string[] {
 }
 
 function rowsOf(
-  { source, entry, currentContext, clusters, contexts }: KubeconfigReport,
+  { source, entry, clusters, contexts }: KubeconfigReport,
   others: ReadonlyMap<string, string>,
   wanted: ReadonlySet<string>,
 ): ContextRow[] {
   const own = new Map(clusters.map(({ name, server = '' }) => [name, server]))
   const named = new Set(contexts.map(({ cluster }) => cluster))
   return [
-    ...contexts.map(({ name, cluster, user, namespace = '' }) => ({
+    ...contexts.map(({ name, cluster, user, namespace = '', isCurrent }) => ({
       source,
       entry,
       context: name,
-      isCurrent: name === currentContext,
+      isCurrent,
       cluster,
       server: own.get(cluster) ?? others.get(cluster) ?? '',
       user,

@@ -27,10 +27,13 @@ function nextText(next: CertificateReport): string {
   return `next to expire: ${name} in ${timeLeft(next.secondsLeft)} (${minuteOf(next.notAfter)} UTC)`
 }
 
-function problemCounts({ summary }: InspectionReport): string {
+function problemCounts({ summary, selection }: InspectionReport): string {
   const { info, warning, critical } = summary.problems
   const found = [some(critical, 'critical'), some(warning, 'warning'), some(info, 'info')].filter(Boolean)
-  return found.length === 0 ? 'no problems' : `problems: ${found.join(', ')}`
+  if (found.length === 0) return 'no problems'
+  // No certificate is shown, so that the problems are not those of certificates.
+  const isElsewhere = selection?.only.includes('problem') && summary.certificates === 0
+  return `${isElsewhere ? 'other problems' : 'problems'}: ${found.join(', ')}`
 }
 
 const selectorWords: Readonly<Record<string, string>> = {
@@ -40,7 +43,7 @@ const selectorWords: Readonly<Record<string, string>> = {
   client: 'for clients',
   server: 'for servers',
   kubelet: "a kubelet's",
-  problem: 'in trouble',
+  problem: 'affected by a problem',
 }
 
 function counts({ summary, selection }: InspectionReport): string {

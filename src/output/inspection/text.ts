@@ -28,7 +28,10 @@ type WithoutCertificate = InspectionReport['withoutCertificate'][number]
  */
 export function renderText(report: InspectionReport, view: View): string {
   const single = cardOfOne(report, view)
-  const places = shortPlaces(single ? [] : sourcesOf(report))
+  const sources = sourcesOf(report)
+  // The path of a lone missing file is in its row: a heading above it would be that path alone.
+  const isAlone = single !== undefined || (sources.length === 1 && report.missing.length === 1)
+  const places = shortPlaces(isAlone ? [] : sources)
   return joinSections([
     ...(single ? [single] : [heading(places, view), ...tables(report, places, view)]),
     keyTable(report, places, view),

@@ -306,6 +306,35 @@ describe('nagios', () => {
     )
   })
 
+  test('problems of no certificate are not said to be those of one, and a lone missing file is a whole row', () => {
+    const [missing] = goldenReport.missing
+    const lone = {
+      ...goldenReport,
+      certificates: [],
+      requests: [],
+      keys: [],
+      kubeconfigs: [],
+      withoutCertificate: [],
+      missing: [missing!],
+      problems: [],
+      selection: { only: ['problem'], certificates: 21 },
+      summary: {
+        ...goldenReport.summary,
+        sources: 27,
+        certificates: 0,
+        requests: 0,
+        keys: 0,
+        problems: { info: 0, warning: 0, critical: 2 },
+      },
+    }
+    const lines = renderText(lone, { width: Infinity, paint: noPaint }).split('\n')
+    expect(lines[0]).toMatch(/^MISSING +EXPECTED AT$/)
+    expect(lines[1]).toBe(`${missing!.role}  ${missing!.source}`)
+    expect(lines.at(-2)).toBe(
+      'none of 21 certificates in 27 sources is affected by a problem; other problems: 2 critical',
+    )
+  })
+
   test('nothing found is UNKNOWN, and so is what could not be looked at', () => {
     const report = reportOf(goldenReport.certificates[0]!)
     const verdict = renderNagios({

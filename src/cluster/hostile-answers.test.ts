@@ -1,0 +1,220 @@
+import type { ServerResponse } from 'node:http'
+import { inspect } from 'node:util'
+import { expect, test } from 'vitest'
+import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
+import type { ApiCall, ApiObject } from './api-client.ts'
+import { StatusError } from './failures.ts'
+import { objectsOf } from './objects.ts'
+import type { Resource } from './resource.ts'
+
+// Answers that no API server sends: each ends soon, says which limit it broke, and is not quoted, since it may be a Secret.
+
+const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
+const one: Resource = { ...maps, name: 'one' }
+const items = [{ metadata: { name: 'one' } }]
+
+async function failureOf(run: () => Promise<unknown>): Promise<unknown> {
+  const failure = await run().then(
+    () => 'no failure',
+    (error: unknown) => error,
+  )
+  expect(inspect(failure, { depth: 9 })).not.toContain('canary')
+  return failure
+}
+
+async function all(list: AsyncIterable<unknown>): Promise<unknown[]> {
+  const found = []
+  for await (const item of list) found.push(item)
+  return found
+}
+
+/** Lists from a server that answers so, and tells how often it was asked and how long it would have been waited for. */
+async function listing(answer: (count: number, call: ApiCall) => ApiObject) {
+  const pauses: number[] = []
+  let calls = 0
+  const client = { call: async (call: ApiCall) => answer(++calls, call) }
+  const pause = async (milliseconds: number) => void pauses.push(milliseconds)
+  const failure = await failureOf(() => all(objectsOf(client, pause).list(maps)))
+  return { failure, calls, pauses }
+}
+
+const broken = (why: string | RegExp) => ({
+  code: 'KCERT_UNREACHABLE',
+  message: 'the API server does not answer as one',
+  why: typeof why === 'string' ? why : expect.stringMatching(why),
+})
+const listFault = (fault: string) => broken(`asked to list configmaps in namespace default, it sent ${fault}`)
+
+test('refuses a list that goes on with the same continue token', async () => {
+  const { failure, calls } = await listing(() => ({ items, metadata: { continue: 'same' } }))
+  expect(failure).toMatchObject(listFault('the same continue token twice'))
+  expect(calls).toBe(2)
+})
+
+test('refuses a list whose continue tokens go round in a circle', async () => {
+  const { failure, calls } = await listing((count) => ({ items, metadata: { continue: `${count % 3}` } }))
+  expect(failure).toMatchObject(listFault('the same continue token twice'))
+  expect(calls).toBe(4)
+})
+
+test.each([
+  ['pages, even without objects', 0, 'more than 10000 pages', 10_000],
+  ['objects', 5_000, 'more than 500000 objects', 101],
+])('refuses a list of endless %s', async (_, size, fault, most) => {
+  const page = Array.from({ length: size }, () => items[0])
+  const { failure, calls } = await listing((count) => ({ items: page, metadata: { continue: `${count}` } }))
+  expect(failure).toMatchObject(listFault(fault))
+  expect(calls).toBe(most)
+})
+
+test('begins a list that is too old on each page again three times, with pauses', async () => {
+  const gone = new StatusError('KCERT_API_CONFLICT', 'too old', {}, { status: 410, reason: 'Expired' })
+  const { failure, calls, pauses } = await listing((count, { query }) => {
+    if (query?.continue !== undefined) throw gone
+    return { items, metadata: { continue: `${count}` } }
+  })
+  expect(failure).toBe(gone)
+  expect(calls).toBe(8)
+  expect(pauses).toEqual([1_000, 2_000, 4_000])
+})
+
+test.each([
+  ['no items', {}, 'no list'],
+  ['items that are no list', { items: { canary: 1 } }, 'no list'],
+  ['null among the items', { items: [null] }, 'what is no object'],
+  ['text among the items', { items: ['canary'] }, 'what is no object'],
+  ['an item without metadata', { items: [{ data: 'canary' }] }, 'an object without metadata.name'],
+  ['an item whose metadata is null', { items: [{ metadata: null }] }, 'an object without metadata.name'],
+  [
+    'an item whose name is a list',
+    { items: [{ metadata: { name: ['canary'] } }] },
+    'an object without metadata.name',
+  ],
+])('refuses a list with %s', async (_, list, fault) => {
+  expect((await listing(() => list)).failure).toMatchObject(listFault(fault))
+})
+
+test('takes null for an empty list, as Go writes it', async () => {
+  expect((await listing(() => ({ items: null, metadata: null }))).failure).toBe('no failure')
+})
+
+test.each(['null', '[]', '"canary"', '7', 'canary', '', '{"metadata":[]}', '{"metadata":{"name":7}}'])(
+  'refuses %s for an object',
+  async (body) => {
+    const { server, cluster } = await fakeCluster()
+    server.put(maps, items[0]!)
+    server.faults.add({ kind: 'hostile', verb: 'get', answer: (response) => response.end(body) })
+    expect(await failureOf(() => cluster.objects.get(one))).toMatchObject(
+      broken(
+        /^asked to read configmaps "one" in namespace default, it sent (what is not a JSON object|an object without metadata\.name)$/,
+      ),
+    )
+  },
+)
+
+/** The failure of a watch whose first stretch is answered so. */
+async function watchFailure(answer: (response: ServerResponse) => void): Promise<unknown> {
+  const { server, cluster } = await fakeCluster()
+  server.faults.add({ kind: 'hostile', verb: 'watch', times: 1_000, answer })
+  return failureOf(() => all(cluster.objects.watch(maps, {}, AbortSignal.timeout(60_000))))
+}
+
+const watchFault = (fault: string) =>
+  broken(`asked to watch configmaps in namespace default, it sent ${fault}`)
+
+test.each([
+  'canary',
+  '{"type":"ADDED","object":{"data":"canary"',
+  'null',
+  '[]',
+  '"canary"',
+  '{}',
+  '{"type":"CANARY","object":{}}',
+  '{"type":"BOOKMARK","object":null}',
+])('refuses the watch line %s', async (line) => {
+  expect(await watchFailure((response) => response.write(`${line}\n`))).toMatchObject(
+    watchFault('a line that is no watch event'),
+  )
+})
+
+test.each([
+  ['null', 'what is no object'],
+  ['{"data":"canary"}', 'an object without metadata.name'],
+])('refuses a watch event whose object is %s', async (object, fault) => {
+  const line = `{"type":"ADDED","object":${object}}\n`
+  expect(await watchFailure((response) => response.write(line))).toMatchObject(watchFault(fault))
+})
+
+test('refuses a watch line without an end', async () => {
+  const piece = Buffer.alloc(1024 * 1024, 'x')
+  const flood = (response: ServerResponse): void => {
+    if (!response.destroyed) response.write(piece, () => flood(response))
+  }
+  expect(await watchFailure(flood)).toMatchObject(watchFault('a line that is longer than 16 MiB'))
+})
+
+test.each([
+  ['ends at once', ''],
+  ['is forgotten at once', '{"type":"ERROR","object":{"code":410}}\n'],
+])('lists instead, at its pace, where each watch %s', async (_, text) => {
+  const { server, cluster, pauses } = await fakeCluster()
+  server.put(maps, items[0]!)
+  server.faults.add({
+    kind: 'hostile',
+    verb: 'watch',
+    times: 1_000_000,
+    answer: (response) => response.end(text),
+  })
+  const end = new AbortController()
+  const watching = all(cluster.objects.watch(maps, {}, end.signal))
+  await expect.poll(() => pauses.length, { timeout: 60_000 }).toBeGreaterThan(40)
+  end.abort()
+  expect(await watching).toMatchObject([{ type: 'ADDED' }])
+  // Five watches, then a minute of lists, each after a pause.
+  expect(pauses.slice(0, 36)).toEqual([...Array(5).fill(500), ...Array(30).fill(2_000), 500])
+})
+
+test('bounds an answer that has no end, and a refusal', async () => {
+  const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 60_000 })
+  const piece = Buffer.alloc(4 * 1024 * 1024, 'x')
+  const flood = (status: number) => (response: ServerResponse) => {
+    response.statusCode = status
+    const more = (): void => {
+      if (!response.destroyed) response.write(piece, more)
+    }
+    more()
+  }
+  server.put(maps, items[0]!)
+  server.faults.add({ kind: 'hostile', verb: 'get', answer: flood(200) })
+  expect(await failureOf(() => cluster.objects.get(one))).toMatchObject({
+    code: 'KCERT_UNREACHABLE',
+    why: 'the answer is larger than 256 MiB',
+  })
+  server.faults.clear()
+  server.faults.add({ kind: 'hostile', verb: 'watch', answer: flood(403) })
+  const began = performance.now()
+  const watch = cluster.objects.watch(maps, {}, AbortSignal.timeout(60_000))[Symbol.asyncIterator]()
+  expect(await watch.next()).toMatchObject({ value: { type: 'ADDED' } })
+  server.put(maps, { metadata: { name: 'two' } })
+  // It goes on by lists, as for whoever may not watch.
+  expect(await watch.next()).toMatchObject({ value: { object: { metadata: { name: 'two' } } } })
+  expect(performance.now() - began).toBeLessThan(35_000)
+  await watch.return?.()
+})
+
+test('follows no redirect, so that no credential goes elsewhere', async () => {
+  const other = await fakeCluster()
+  const { server, cluster } = await fakeCluster()
+  server.put(maps, items[0]!)
+  server.faults.add({
+    kind: 'hostile',
+    verb: 'get',
+    times: 99,
+    answer: (response) => response.writeHead(307, { Location: `${other.server.url}/api/v1/nodes` }).end(),
+  })
+  expect(await failureOf(() => cluster.objects.get(one))).toMatchObject({
+    code: 'KCERT_UNREACHABLE',
+    message: expect.stringContaining('(HTTP status 307)'),
+  })
+  expect(other.server.connections).toBe(0)
+})

@@ -1,0 +1,31 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import type { ApiObject } from './api-client.ts'
+
+// What an API server sends is JSON of a known shape and size. What it says instead is never quoted: it may be a Secret.
+
+/** Lists and watches that are larger than any cluster end: the largest that Kubernetes supports has 150,000 Pods. */
+export const mostObjects = 500_000
+
+/** An answer that no API server sends. The same call would get it again, so it is not repeated. */
+export class MalformedAnswer extends KcertError {
+  constructor(purpose: string, fault: string, next?: string) {
+    super('KCERT_UNREACHABLE', 'the API server does not answer as one', {
+      why: `asked to ${purpose}, it sent ${fault}`,
+      next: next ?? 'kubectl get --raw /version',
+    })
+  }
+}
+
+/** Returns the JSON object of a text; undefined for anything else. */
+export function objectIn(text: string): ApiObject | undefined {
+  try {
+    const value = JSON.parse(text) as unknown
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function isObject(value: unknown): value is ApiObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

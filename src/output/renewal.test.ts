@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import type { CertificateRenewal } from '../ca/renewal-report.ts'
+import { noPaint } from './paint.ts'
+import { renderRenewal } from './renewal.ts'
+
+const row = (name: string): CertificateRenewal['certificates'][number] => ({
+  node: 'cp1',
+  name,
+  path: `/etc/kubernetes/${name}`,
+  subject: `CN=${name}`,
+  notAfter: '2027-11-01T00:00:00Z',
+  state: 'valid',
+  action: 'renewed',
+})
+const proof = (name: string, ok = true): CertificateRenewal['proofs'][number] => ({
+  node: 'cp1',
+  name,
+  what: 'served',
+  at: ok ? '127.0.0.1:6443' : '',
+  ok,
+  detail: ok ? 'as on disk' : 'etcd does not run there',
+})
+const rendered = (parts: Partial<CertificateRenewal>): string =>
+  renderRenewal(
+    {
+      apiVersion: 'kcert/v1',
+      kind: 'CertificateRenewal',
+      generatedAt: '2026-11-01T00:00:00Z',
+      outcome: 'renewed',
+      certificates: [],
+      missing: [],
+      restarts: [],
+      proofs: [],
+      backups: [],
+      unreachable: [],
+      ...parts,
+    },
+    { width: Infinity, paint: noPaint },
+  )
+const lastLine = (parts: Partial<CertificateRenewal>) => rendered(parts).trimEnd().split('\n').at(-1)
+
+test('claims of renewed certificates no more than was seen', () => {
+  const [apiserver, client] = [row('apiserver'), row('apiserver-kubelet-client')]
+  expect(lastLine({ certificates: [apiserver], proofs: [proof('apiserver')] })).toBe(
+    'done: 1 certificate renewed and seen in use',
+  )
+  expect(lastLine({ certificates: [apiserver, client], proofs: [proof('apiserver')] })).toBe(
+    'done: 2 certificates renewed, 1 of them seen in use; not checked: apiserver-kubelet-client',
+  )
+  expect(lastLine({ certificates: [client] })).toBe(
+    'done: 1 certificate renewed, 0 of them seen in use; not checked: apiserver-kubelet-client',
+  )
+  expect(lastLine({ restarts: [{ node: 'cp1', program: 'etcd', because: 'new-certificate' }] })).toBe(
+    'done: 1 process restarted',
+  )
+})
+
+test('a proof of another node or one that failed is none', () => {
+  const elsewhere = { ...proof('apiserver'), node: 'cp2' }
+  for (const proofs of [[elsewhere], [proof('apiserver', false)]])
+    expect(lastLine({ certificates: [row('apiserver')], proofs })).toContain('0 of them seen in use')
+  expect(rendered({ outcome: 'incomplete', proofs: [proof('etcd-server', false)] })).toContain(
+    'not served  cp1 etcd-server: etcd does not run there',
+  )
+})

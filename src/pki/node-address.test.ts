@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { isHost, nodeAddresses, nodeHost } from './node-address.ts'
+
+const of = (type: string, ...addresses: string[]) => addresses.map((address) => ({ type, address }))
+
+test('addresses of a Node are IP addresses, and host names only of the types for names', () => {
+  const status = [
+    ...of('Hostname', 'w1'),
+    ...of('ExternalIP', '2001:db8::1'),
+    ...of('InternalIP', '192.0.2.1'),
+  ]
+  expect(nodeAddresses(status)).toEqual(['192.0.2.1', '2001:db8::1'])
+  expect(nodeAddresses(status, ['Hostname'])).toEqual(['w1'])
+  expect(nodeAddresses(of('InternalIP', 'w1', '192.0.2.1'))).toEqual(['192.0.2.1'])
+  expect(nodeAddresses(undefined)).toEqual([])
+  expect(nodeAddresses([{}, { type: 'InternalIP' }, { address: '192.0.2.1' }])).toEqual([])
+})
+
+test.each([
+  '-oProxyCommand=touch /tmp/x',
+  '192.0.2.1 -v',
+  '192.0.2.1\n',
+  '$(id)',
+  '',
+  '127.1',
+  '2130706433',
+  '0x7f000001',
+  'a..b',
+  '.a',
+  'a_b',
+  'a-',
+  `${'a'.repeat(64)}.example`,
+  `${'a.'.repeat(127)}a`,
+])('%j is no address of a Node, of whatever type', (address) => {
+  for (const type of ['InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'])
+    expect(nodeAddresses(of(type, address), [type])).toEqual([])
+})
+
+test('a Node is dialed at its InternalIP, else its ExternalIP, else its Hostname, the first that is valid', () => {
+  const name = of('Hostname', 'w1.example.com')
+  const outer = of('ExternalIP', '198.51.100.1')
+  expect(nodeHost([...name, ...outer, ...of('InternalIP', '192.0.2.1')])).toBe('192.0.2.1')
+  expect(nodeHost([...name, ...outer, ...of('InternalIP', '-x')])).toBe('198.51.100.1')
+  expect(nodeHost(name)).toBe('w1.example.com')
+  expect(nodeHost(of('InternalDNS', 'w1'))).toBeUndefined()
+})
+
+test('names of Nodes that end in a number are hosts, and what could be an option or two words is none', () => {
+  for (const host of ['w1', 'w.01', '10', 'W1.example.com', '192.0.2.1', '::1', 'fe80::1'])
+    expect(isHost(host), host).toBe(true)
+  for (const text of ['-w1', 'w1 x', 'w1\0', 'w1\u202e', '', 'root@w1', 'w1;id', 'fe80::1%eth0', '[::1]'])
+    expect(isHost(text), text).toBe(false)
+})

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { filledIn } from './argument-filling.ts'
+import { accessOf, readInventory } from './inventory.ts'
+
+const place = { node: 'w1', address: '192.0.2.1' }
+
+test('{node} and {address} are filled in, each time and within words', () => {
+  expect(filledIn('--to={node}:{address}/{node}', place)).toBe('--to=w1:192.0.2.1/w1')
+  expect(filledIn('{other} $& {node', place)).toBe('{other} $& {node')
+})
+
+test.each(['-oProxyCommand=touch x', '--', 'a b', 'a\nb', 'a\0', '$(id)', "a'b", '{node}', ''])(
+  'the value %j is refused, as a name and as an address',
+  (value) => {
+    for (const [word, part] of [
+      ['{address}', { ...place, address: value }],
+      ['x{node}', { ...place, node: value }],
+    ] as const)
+      expect(() => filledIn(word, part)).toThrow(
+        expect.objectContaining({
+          code: 'KCERT_NODE_NAME_REFUSED',
+          exitCode: 5,
+          message: expect.stringContaining(`${JSON.stringify(value)} is refused`),
+          why: expect.stringContaining('neither a host name (RFC 1123) nor an IP address'),
+        }),
+      )
+  },
+)
+
+const text = `apiVersion: kcert/v1
+kind: Inventory
+access: {by: command, argv: [ssh, '{address}']}
+nodes:
+- {name: cp1, role: control-plane, addresses: [192.0.2.1], layout: kubeadm}
+`
+
+test('an inventory with an address that is an option is refused', async () => {
+  await expect(readInventory(text.replace('192.0.2.1', '-oProxyCommand=id'))).rejects.toMatchObject({
+    code: 'KCERT_INVENTORY_INVALID',
+    why: expect.stringContaining('is neither a host name (RFC 1123) nor an IP address'),
+  })
+  await expect(readInventory(text.replace('cp1', '-oProxyCommand=id'))).rejects.toMatchObject({
+    code: 'KCERT_INVENTORY_INVALID',
+  })
+})
+
+test('a node that the API server names and the inventory does not is refused by its address', async () => {
+  const inventory = await readInventory(text)
+  expect(accessOf(inventory, 'w9', '192.0.2.9')).toMatchObject({ argv: ['ssh', '192.0.2.9'] })
+  expect(() => accessOf(inventory, 'w9', '-oProxyCommand=id')).toThrow('is refused')
+})

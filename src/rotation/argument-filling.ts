@@ -1,0 +1,27 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { isHost } from '../pki/node-address.ts'
+
+/** What stands for {node} and {address} in the words of an access. */
+export interface NodePlace {
+  readonly node: string
+  readonly address: string
+}
+
+/**
+ * Returns a word of an argument vector with {node} and {address} filled in: the only place that does this, since kubelets write
+ * the addresses of their Nodes. Throws KCERT_NODE_NAME_REFUSED for a value that is neither a host name nor an IP address: it
+ * could be an option of the program (`-oProxyCommand=…` of ssh), or a command for a shell.
+ */
+export function filledIn(word: string, place: NodePlace): string {
+  return word.replaceAll(/\{(node|address)\}/g, (_, part: keyof NodePlace) => checkedHost(part, place))
+}
+
+function checkedHost(part: keyof NodePlace, place: NodePlace): string {
+  const value = place[part]
+  if (isHost(value)) return value
+  const what = part === 'node' ? 'the node name' : `the address of node ${JSON.stringify(place.node)},`
+  throw new KcertError('KCERT_NODE_NAME_REFUSED', `${what} ${JSON.stringify(value)} is refused`, {
+    why: `it is neither a host name (RFC 1123) nor an IP address, and would become an argument of the command that reaches the node`,
+    next: 'kubectl get nodes -o wide shows who has it; whoever controls that node may have written it',
+  })
+}
