@@ -143,7 +143,7 @@ class PemScanner {
     let at = this.nextBegin(0)
     while (at >= 0 && this.index < mostBlocks) at = this.nextBegin(this.readBlock(at))
     if (at >= 0)
-      this.defects.push({
+      this.defects.splice(maxDefects - 1, 1, {
         label: '',
         index: this.index,
         offset: at,
