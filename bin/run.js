@@ -25,7 +25,7 @@ function explain(error) {
   process.stderr.write(
     unbuilt
       ? 'KCERT_USAGE: kcert is not built in this checkout\nnext: npm run build\n'
-      : `KCERT_DEFECT: kcert cannot start: ${error.message}\nnext: install it again: npm install -g kcert\n`,
+      : `KCERT_DEFECT: kcert cannot start: ${error.message}\nnext: install it again, as README.md says\n`,
   )
   process.exitCode = unbuilt ? 2 : 1
 }

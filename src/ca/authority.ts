@@ -60,7 +60,7 @@ export function openAuthority(
   if (!isKeyOf(key, certificate)) {
     throw unfit(`the key ${names.key} does not belong to the CA ${names.ca}`, {
       why: 'their public keys differ',
-      next: commandLine`kcert inspect ${names.ca} ${names.key} shows both`,
+      next: commandLine`kcert inspect ${names.ca} ${names.key}`,
     })
   }
   return { names, certificate, key }

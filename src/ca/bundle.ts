@@ -93,7 +93,7 @@ function named<Result>(name: string, place: string, read: () => Result): Result 
 }
 
 function malformed(file: string, what: string, why: string, cause?: unknown): KcertError {
-  const next = commandLine`kcert inspect ${file} says more`
+  const next = commandLine`kcert inspect ${file}`
   return new KcertError('KCERT_X509_MALFORMED', what, { why, next, cause })
 }
 

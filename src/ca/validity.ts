@@ -69,6 +69,6 @@ function wholeSeconds(ms: number): Date {
 function expired({ notAfter, ca, key }: SigningCa, what: string): KcertError {
   return new KcertError('KCERT_CA_UNFIT', `the CA ${ca} has expired, ${what}`, {
     why: `its notAfter is ${notAfter.toISOString()}`,
-    next: commandLine`kcert ca renew --ca ${ca} --ca-key ${key} gives it a new life with the same key and name`,
+    next: commandLine`renew it with the same key and name: kcert ca renew --ca ${ca} --ca-key ${key}`,
   })
 }

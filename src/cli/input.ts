@@ -120,8 +120,7 @@ export function inFile<Result>(path: string, read: () => Result): Result {
     throw new KcertError(code, `${sourceName(path)}: ${message}`, {
       ...(why === undefined ? {} : { why }),
       next:
-        next ??
-        (code === 'KCERT_PASSWORD_WRONG' ? wrongPasswordNext : commandLine`kcert inspect ${path} says more`),
+        next ?? (code === 'KCERT_PASSWORD_WRONG' ? wrongPasswordNext : commandLine`kcert inspect ${path}`),
       cause: error,
     })
   }

@@ -31,6 +31,8 @@ export async function readKeyFile(
 ): Promise<KeyAtHand> {
   const password = await readPassword(passwordFile, context)
   const bytes = await readInput(file, context)
+  if (file !== '-' && bytes[0] !== 0x30 && Buffer.from(bytes).includes('client-key-data:'))
+    throw isKubeconfig(file)
   const { keyObject, publicKey } = inFile(file, () => readPrivateKeyFile(bytes, password))
   if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
   throw new KcertError(
@@ -38,4 +40,11 @@ export async function readKeyFile(
     `the private key ${sourceName(file)} is encrypted, and no password was given`,
     { next: commandLine`name a file with the password on its first line: ${argumentVector([flag])} FILE` },
   )
+}
+
+function isKubeconfig(file: string): KcertError {
+  return new KcertError('KCERT_X509_MALFORMED', `${file} is a kubeconfig, not a private key`, {
+    why: 'its private key is in client-key-data, in base64',
+    next: commandLine`(umask 077; kubectl config view --raw --kubeconfig ${file} -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d > client.key)`,
+  })
 }

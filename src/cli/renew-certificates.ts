@@ -243,7 +243,7 @@ function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance)
   }
   return {
     why: `no CA on these nodes has signed it; its issuer is ${leaf.issuer.text}`,
-    next: commandLine`kcert inspect ${path} shows by whom; whoever signed it signs it anew`,
+    next: commandLine`whoever signed it signs it again; by whom: kcert inspect ${path}`,
   }
 }
 

@@ -125,7 +125,7 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
   if (!isDer && !looksLikePem(bytes)) {
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
       why: 'it is neither PEM nor DER, nor YAML or JSON with a CertificateSigningRequest',
-      next: commandLine`kcert inspect ${source} says what it is`,
+      next: commandLine`kcert inspect ${source}`,
     })
   }
   const labels = isDer ? [] : readPem(bytes).blocks.map(({ label }) => label)

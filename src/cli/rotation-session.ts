@@ -467,7 +467,7 @@ export class RotationSession {
     const { choose, note } = this.operator
     // --yes agrees to the plan; what somebody else must have done is answered one by one.
     if (choose === undefined || this.options.yes) {
-      note(`not answered: ${question}\n  to answer for it: --waive ${JSON.stringify(id)}`)
+      note([`not answered: ${question}`, commandLine`  to answer for it: --waive ${id}`].join('\n'))
       return false
     }
     return choose(`${question} Is that so?`)

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { commandLine } from '../errors/command-line.ts'
+import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { unusable } from './kubeconfig-files.ts'
 
 // client.authentication.k8s.io: a program prints who one is. client-node runs it without telling it anything
@@ -106,9 +106,15 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
     let total = 0
     const child = spawn(command, args, {
       env,
-      stdio: [isInteractive ? 'inherit' : 'ignore', 'pipe', 'inherit'],
+      stdio: isInteractive ? ['inherit', 'pipe', 'inherit'] : ['ignore', 'pipe', 'pipe'],
     })
-    child.stdout.on('data', (chunk: Buffer) => {
+    // At a terminal the program may ask there. Else its first words are the reason of a failure.
+    let said = ''
+    child.stderr?.on('data', (chunk: Buffer) => {
+      process.stderr.write(chunk)
+      if (said.length < mostSaid) said += chunk.toString('utf8')
+    })
+    child.stdout!.on('data', (chunk: Buffer) => {
       total += chunk.length
       if (total > mostOutputBytes) child.kill('SIGKILL')
       else chunks.push(chunk)
@@ -127,13 +133,37 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
       else {
         reject(
           unusable(`the credential program ${command} failed`, {
-            why: code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`,
-            next: commandLine`command -v ${command}`,
+            why: [
+              code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`,
+              firstLine(said),
+            ]
+              .filter(Boolean)
+              .join(': '),
+            next: commandLine`run it by hand: ${argumentVector([command, ...args.map(shownArgument)])}`,
           }),
         )
       }
     })
   })
+}
+
+const mostSaid = 4096
+
+/** The first line of the program's standard error, without what may be a token. */
+function firstLine(said: string): string {
+  const line = said.split('\n').find((one) => one.trim() !== '') ?? ''
+  return withoutSecret(line.trim().slice(0, 200))
+}
+
+/** Long words of base64, base64url or hexadecimal digits may be tokens, keys or passwords, and what follows a word for one is. */
+function withoutSecret(text: string): string {
+  return text
+    .replace(/((?:token|secret|password|passwd|key|bearer|authorization)\S*?[=:\s]\s*)\S+/gi, '$1…')
+    .replace(/[\w+/=.-]{32,}/g, '…')
+}
+
+function shownArgument(argument: string, index: number, all: readonly string[]): string {
+  return /^-.*(?:token|secret|password|key)$/i.test(all[index - 1] ?? '') ? '…' : withoutSecret(argument)
 }
 
 function credentialOf(output: string, command: string, apiVersion: string): ExecCredential {

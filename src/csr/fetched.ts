@@ -77,7 +77,7 @@ export function refuseUnfit(
         ? 'a server or client with this pair would not start'
         : 'a signer may issue something else than was asked for',
       next: isKey
-        ? commandLine`name the key that the request was made with: kcert csr describe ${word} shows its digest`
+        ? commandLine`name the key that the request was made with; its digest: kcert csr describe ${word}`
         : commandLine`look at it: kcert csr describe ${word}${fixed(canAccept ? '; take it as it is: --accept-names' : '')}`,
     },
   )

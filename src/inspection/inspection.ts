@@ -153,6 +153,7 @@ export class Inspection {
       ...missing.map(({ source, file }) =>
         missingProblem(source, file, {
           isThere: collection.origins.some((origin) => origin.file?.path === file.path),
+          lacksKey: missing.some((one) => one.file.row === file.row && one.file.part === 'key'),
         }),
       ),
       ...problemsOf(picture),

@@ -64,12 +64,12 @@ const reasons: Readonly<Record<UnreadableSource['reason'], { message: string; ne
 export function missingProblem(
   source: string,
   missing: MissingFile,
-  { isThere }: { readonly isThere: boolean },
+  { isThere, lacksKey }: { readonly isThere: boolean; readonly lacksKey: boolean },
 ): Problem {
   return problemAt({ source, entry: '' }, 'KUBEADM_FILE_MISSING', {
     // A disk that was full leaves empty files, and whoever looks for a missing one finds it there.
     message: isThere ? 'the file is there, and no kubeconfig is in it' : `${missing.role} is missing`,
-    next: missingAdvice(missing, isThere),
+    next: missingAdvice(missing, isThere, lacksKey),
     ...(isNeededToStart(missing) && { severity: 'critical' }),
   })
 }
@@ -79,13 +79,13 @@ function isNeededToStart({ row }: MissingFile): boolean {
   return row !== undefined && (row.kind !== 'kubeconfig' || row.usedBy !== undefined)
 }
 
-function missingAdvice({ row, part }: MissingFile, isThere: boolean): string {
+function missingAdvice({ row, part }: MissingFile, isThere: boolean, lacksKey: boolean): string {
   if (row === undefined) return 'restart the kubelet, which makes the link again, and look again'
   switch (row.kind) {
     case 'ca':
       return 'copy it from another control-plane node or a backup: a new one would be a new CA, which nobody trusts yet'
     case 'service-account-key':
-      if (part === 'public-key') {
+      if (part === 'public-key' && !lacksKey) {
         const path = `${kubeadmFolders.pki}/${row.file}`
         return commandLine`on the node itself: openssl pkey -in ${path}.key -pubout -out ${path}.pub`
       }

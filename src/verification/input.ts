@@ -52,6 +52,8 @@ export interface CertificateInput {
   readonly unreadable: readonly UnreadableCertificate[]
   /** True when the source is a kubeconfig, from which both a client certificate and a CA can be taken. */
   readonly isKubeconfig: boolean
+  /** True when no path leads to it again: standard input, or what a server presented. */
+  readonly isNoFile?: true
 }
 
 type Member =
@@ -68,6 +70,15 @@ export async function readCertificateInput(
   role: InputRole,
   options: InputOptions,
 ): Promise<CertificateInput> {
+  const input = await readByShape(source, role, options)
+  return source.file === undefined ? { ...input, isNoFile: true } : input
+}
+
+async function readByShape(
+  source: Source,
+  role: InputRole,
+  options: InputOptions,
+): Promise<CertificateInput> {
   const { name, bytes } = source
   switch (shapeOf(bytes)) {
     case 'pem':
@@ -75,7 +86,7 @@ export async function readCertificateInput(
     case 'der':
       return located(name, '', await membersOfDer(name, bytes), role)
     case 'base64': {
-      const input = await readCertificateInput({ ...source, bytes: fromBase64(bytes) }, role, options)
+      const input = await readByShape({ ...source, bytes: fromBase64(bytes) }, role, options)
       return { ...input, certificates: input.certificates.map((one) => ({ ...one, form: 'base64' })) }
     }
     case 'document':

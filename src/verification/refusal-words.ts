@@ -1,4 +1,4 @@
-import { commandLine } from '../errors/command-line.ts'
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { spanText, timeText } from '../inspection/spans.ts'
 import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
 import type { Certificate } from '../x509/certificate.ts'
@@ -18,8 +18,10 @@ export interface RefusalContext {
   readonly question: ChainQuestion
   /** "ca.crt: certificate 2" */
   readonly placeOf: (certificate: Certificate) => string
-  /** "ca.crt", as a word of a command line. */
+  /** "ca.crt", "-" or "10.0.0.1:6443". */
   readonly sourceOf: (certificate: Certificate) => string
+  /** "ca.crt"; undefined for what came from a server or standard input: trust in that proves nothing. */
+  readonly fileOf: (certificate: Certificate) => string | undefined
 }
 
 type Wording = (refusal: Refusal, context: RefusalContext) => RefusalWords
@@ -53,13 +55,19 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     next: 'issue it again without that extension, or with the extension not critical',
   }),
   HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name ?? ''),
-  LEAF_SELF_SIGNED: ({ certificate }, { sourceOf }) => ({
+  LEAF_SELF_SIGNED: ({ certificate }, context) => ({
     reason: `the leaf ${name(certificate)} signed itself, and is not among the roots`,
-    next: commandLine`to trust just this one: --roots ${sourceOf(certificate)}; a kubelet gets a signed one with serverTLSBootstrap: true`,
+    next: [
+      trustNext(certificate, context, 'to trust just this one'),
+      'a kubelet gets a signed one with serverTLSBootstrap: true',
+    ].join('; '),
   }),
-  ROOT_NOT_TRUSTED: ({ certificate }, { sourceOf }) => ({
+  ROOT_NOT_TRUSTED: ({ certificate }, context) => ({
     reason: `the chain ends in the root ${name(certificate)}, which is not among the roots (SHA-256 ${certificate.fingerprintSha256})`,
-    next: commandLine`if this CA is to be trusted: --roots ${sourceOf(certificate)}; else the leaf is of another cluster, or the CA was replaced`,
+    next: [
+      trustNext(certificate, context, 'if this CA is to be trusted'),
+      'else the leaf is of another cluster, or the CA was replaced',
+    ].join('; '),
   }),
   ISSUER_UNKNOWN: (refusal, context) => unknownIssuerWords(refusal, context),
   ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf }) => ({
@@ -126,6 +134,18 @@ function isLeaf({ certificate, chain }: Refusal): boolean {
 function who(refusal: Refusal): string {
   const role = isLeaf(refusal) ? 'leaf' : 'CA'
   return `the ${role} ${name(refusal.certificate)}`
+}
+
+/** A server that proves itself by its own word is not proven: the CA comes from a control-plane node. */
+function trustNext(
+  certificate: Certificate,
+  { fileOf }: RefusalContext,
+  when: 'to trust just this one' | 'if this CA is to be trusted',
+): string {
+  const file = fileOf(certificate)
+  return file === undefined
+    ? commandLine`${fixed(when)}: get the file from its owner and compare its SHA-256 ${certificate.fingerprintSha256}, then --roots FILE`
+    : commandLine`${fixed(when)}: --roots ${file}`
 }
 
 function hostWords(certificate: Certificate, host: string): RefusalWords {

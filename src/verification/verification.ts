@@ -136,6 +136,7 @@ function refusalReport(
     question,
     placeOf: (one) => places.text(one),
     sourceOf: (one) => places.of(one).source,
+    fileOf: (one) => places.fileOf(one),
   })
   // Where the issuer is at fault, the other one is the certificate below it, which the path shows.
   const isIssuer = other !== undefined && !chain.includes(other)
@@ -257,9 +258,11 @@ type Unreadable = CertificateInput['unreadable'][number]
 class Places {
   private readonly byFingerprint = new Map<string, LocatedCertificate>()
   private readonly roots = new Map<string, LocatedCertificate>()
+  private readonly notFiles = new Set<string>()
 
   constructor({ leaf, roots, intermediates }: VerificationInputs) {
-    for (const { certificates } of [leaf, ...intermediates, ...roots]) {
+    for (const { certificates, isNoFile } of [leaf, ...intermediates, ...roots]) {
+      if (isNoFile) this.notFiles.add(certificates[0]?.source ?? '')
       for (const one of certificates) {
         const { fingerprintSha256 } = one.certificate
         if (!this.byFingerprint.has(fingerprintSha256)) this.byFingerprint.set(fingerprintSha256, one)
@@ -275,6 +278,11 @@ class Places {
     const found =
       (isRoot ? this.roots.get(fingerprintSha256) : undefined) ?? this.byFingerprint.get(fingerprintSha256)
     return { source: found!.source, entry: found!.entry }
+  }
+
+  fileOf(certificate: Certificate): string | undefined {
+    const { source } = this.of(certificate)
+    return this.notFiles.has(source) ? undefined : source
   }
 
   text(certificate: Certificate): string {

@@ -57,7 +57,11 @@ export function isPublicKeyLabel(label: string): boolean {
  * Throws as `readPrivateKey` does, and KCERT_X509_MALFORMED when there is no key.
  */
 export function readPrivateKeyFile(bytes: Uint8Array, password?: string): PrivateKeyInfo {
-  if (!looksLikePem(bytes)) return readPrivateKey(bytes, password)
+  if (!looksLikePem(bytes)) {
+    // Every key in DER is a SEQUENCE; text is a kubeconfig, or no key at all.
+    if (bytes[0] !== 0x30) throw new KcertError('KCERT_X509_MALFORMED', 'it is neither PEM nor DER')
+    return readPrivateKey(bytes, password)
+  }
   const { blocks, defects } = readPem(bytes)
   const block = blocks.find(({ label }) => isPrivateKeyLabel(label))
   if (block !== undefined) return readPrivateKey(block, password)

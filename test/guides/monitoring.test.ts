@@ -1,5 +1,16 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
@@ -28,6 +39,11 @@ beforeAll(() => {
     writeFileSync(join(at, name, `${name}.crt`), client(`a "${name}"\\leaf`, ca, ends(days)).pem)
   }
   program('kcert', `exec '${process.execPath}' '${resolve('bin/run.js')}' "$@"`)
+  const packing = spawnSync('npm', ['pack', '--ignore-scripts', '--pack-destination', at], {
+    encoding: 'utf8',
+  })
+  expect(packing.stdout).toBe('kcert-0.1.0.tgz\n')
+  expect(run('sha256sum kcert-0.1.0.tgz > kcert.sha256').exit).toBe(0)
   program('npm', `echo "npm $*" >> '${join(at, 'npm.log')}'`)
 })
 
@@ -48,6 +64,7 @@ function run(line: string, env: Record<string, string> = {}) {
 
 test('the page shows these files', () => {
   expect(Object.keys(files).sort()).toEqual([
+    'Dockerfile',
     'certificates.yaml',
     'kcert-alerts.yaml',
     'kcert-cronjob.yaml',
@@ -180,6 +197,7 @@ describe('GitHub Actions', () => {
   test('it runs by the clock and by hand, with steps of known actions', () => {
     expect(Object.keys(on)).toEqual(['schedule', 'workflow_dispatch'])
     expect(steps.flatMap(({ uses }) => uses ?? [])).toEqual([
+      'actions/checkout@v4',
       'actions/setup-node@v4',
       'actions/upload-artifact@v4',
     ])
@@ -195,12 +213,38 @@ describe('GitHub Actions', () => {
       script === undefined ? [] : [run(script, { TARGETS: target })],
     )
     expect(sessions.map(({ exit }) => exit)).toEqual(exits)
-    expect(readFileSync(join(at, 'npm.log'), 'utf8')).toContain('npm install -g kcert\n')
+    expect(readFileSync(join(at, 'npm.log'), 'utf8')).toContain('npm install -g ./kcert-0.1.0.tgz\n')
+  })
+
+  test('installs nothing when the checksum of the package differs', () => {
+    const script = steps.find(({ name }) => name === 'Install')!.run!
+    rmSync(join(at, 'npm.log'))
+    appendFileSync(join(at, 'kcert-0.1.0.tgz'), 'x')
+    expect(run(script).exit).toBe(1)
+    expect(existsSync(join(at, 'npm.log'))).toBe(false)
+    truncateSync(join(at, 'kcert-0.1.0.tgz'), statSync(join(at, 'kcert-0.1.0.tgz')).size - 1)
   })
 
   test('the page is there', () => {
     expect(readFileSync(join(at, 'certificates.html'), 'utf8')).toContain('<!doctype html>')
   })
+})
+
+describe('the image', () => {
+  test.each(['monitoring', 'approve-kubelet-serving'])(
+    'of %s installs a package whose checksum it has checked',
+    (guide) => {
+      const [, script = ''] = /^RUN (.*)$/m.exec(filesOfGuide(guide).Dockerfile!)!
+      const folder = join(at, guide)
+      const inFolder = script.replace('/tmp', folder)
+      mkdirSync(folder)
+      for (const name of ['kcert-0.1.0.tgz', 'kcert.sha256']) copyFileSync(join(at, name), join(folder, name))
+      appendFileSync(join(folder, 'kcert-0.1.0.tgz'), 'x')
+      expect(run(inFolder).exit).toBe(1)
+      copyFileSync(join(at, 'kcert-0.1.0.tgz'), join(folder, 'kcert-0.1.0.tgz'))
+      expect(run(inFolder)).toMatchObject({ exit: 0, stdout: 'kcert-0.1.0.tgz: OK\n' })
+    },
+  )
 })
 
 describe('the CronJob', () => {

@@ -157,7 +157,7 @@ test.each([
   ],
   [['completion'], 2, 'SHELL is missing\nwhy: it is the shell that shall complete\n'],
   [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a request in PEM or DER'],
-  [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr says more'],
+  [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr'],
   [
     ['ca', 'renew', ...authority, '--force', '--out', 'absent/x.pem'],
     4,
@@ -190,7 +190,9 @@ test('an expired CA is named with its files, in what is wrong and in what to do 
   while (signed.exit === 0 && Date.now() < deadline) signed = sign()
   expect(signed.exit).toBe(3)
   expect(signed.stderr).toMatch(/^KCERT_CA_UNFIT: the CA ca\.pem has expired, /)
-  expect(signed.stderr).toContain('next: kcert ca renew --ca ca.pem --ca-key ca-key.pem gives it a new life')
+  expect(signed.stderr).toContain(
+    'next: renew it with the same key and name: kcert ca renew --ca ca.pem --ca-key ca-key.pem',
+  )
   const renewed = run(['ca', 'renew', ...authority, '--days', '30'])
   expect(renewed.exit).toBe(0)
   expect(renewed.stderr).toMatch(/^note: the old certificate ended at \d{4}-.*: nobody trusts the CA until/)

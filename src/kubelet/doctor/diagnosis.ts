@@ -226,7 +226,7 @@ async function kubeconfigFindings(examined: Examined): Promise<Finding[]> {
         ...{ id: 'KUBECONFIG_UNREADABLE', severity: 'critical', path },
         what: 'it cannot be read, or has no user',
         why: 'the kubelet does not start with it',
-        next: commandLine`kcert inspect ${path} says where it is malformed`,
+        next: commandLine`kcert inspect ${path}`,
       },
     ]
   }

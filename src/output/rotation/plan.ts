@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { PhasePlanView, RotationPlan, StepView } from '../../rotation/report.ts'
 import type { View } from '../inspection/view.ts'
 import { joinSections } from '../sections.ts'
@@ -234,8 +235,8 @@ function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View
       : [
           `  join tokens ${printable(joinTokens.join(', '))}: whoever joins with ${pin === undefined ? 'the old pin' : pin} can until phase 12`,
         ]),
-    ...barePods.map(
-      (id) => `  Pod ${printable(id)} has no controller: restart it yourself, or --waive ${printable(id)}`,
+    ...barePods.map((id) =>
+      printable(commandLine`  Pod ${id} has no controller: restart it yourself, or --waive ${id}`),
     ),
     '  copies of admin.conf and other kubeconfigs that nobody told kcert about stop working in phase 12',
   ]
