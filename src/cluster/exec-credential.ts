@@ -106,15 +106,9 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
     let total = 0
     const child = spawn(command, args, {
       env,
-      stdio: isInteractive ? ['inherit', 'pipe', 'inherit'] : ['ignore', 'pipe', 'pipe'],
+      stdio: [isInteractive ? 'inherit' : 'ignore', 'pipe', 'inherit'],
     })
-    // At a terminal the program may ask there. Else its first words are the reason of a failure.
-    let said = ''
-    child.stderr?.on('data', (chunk: Buffer) => {
-      process.stderr.write(chunk)
-      if (said.length < mostSaid) said += chunk.toString('utf8')
-    })
-    child.stdout!.on('data', (chunk: Buffer) => {
+    child.stdout.on('data', (chunk: Buffer) => {
       total += chunk.length
       if (total > mostOutputBytes) child.kill('SIGKILL')
       else chunks.push(chunk)
@@ -133,26 +127,13 @@ function outputOf({ command, args, env, isInteractive, hint }: Program): Promise
       else {
         reject(
           unusable(`the credential program ${command} failed`, {
-            why: [
-              code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`,
-              firstLine(said),
-            ]
-              .filter(Boolean)
-              .join(': '),
+            why: code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`,
             next: commandLine`run it by hand: ${argumentVector([command, ...args.map(shownArgument)])}`,
           }),
         )
       }
     })
   })
-}
-
-const mostSaid = 4096
-
-/** The first line of the program's standard error, without what may be a token. */
-function firstLine(said: string): string {
-  const line = said.split('\n').find((one) => one.trim() !== '') ?? ''
-  return withoutSecret(line.trim().slice(0, 200))
 }
 
 /** Long words of base64, base64url or hexadecimal digits may be tokens, keys or passwords, and what follows a word for one is. */
