@@ -1,6 +1,7 @@
 import type { ApiCall, ApiClient, ApiObject, Pause } from './api-client.ts'
 import { StatusError } from './failures.ts'
 import { isObject, MalformedAnswer, mostObjects } from './malformed.ts'
+import { shaped } from './object-shapes.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
 
 /** What narrows a list or a watch; the API server does the narrowing. */
@@ -59,12 +60,12 @@ export interface Page {
 
 /** Returns the objects of a cluster, watching excepted (watch.ts). */
 export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<ObjectsApi, 'watch'> {
-  const callForObject = async (call: ApiCall): Promise<ApiObject> =>
-    checkedObject(await client.call(call), call.purpose)
+  const callForObject = async (resource: Resource, call: ApiCall): Promise<ApiObject> =>
+    checkedObject(await client.call(call), resource, call.purpose)
   return {
     async get(resource) {
       try {
-        return await callForObject({
+        return await callForObject(resource, {
           method: 'GET',
           path: pathOf(resource),
           isRepeatable: true,
@@ -94,7 +95,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
     },
 
     replace(resource, object) {
-      return callForObject({
+      return callForObject(resource, {
         method: 'PUT',
         path: pathOf(resource),
         body: object,
@@ -104,7 +105,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
     },
 
     patch(resource, patch, type) {
-      return callForObject({
+      return callForObject(resource, {
         method: 'PATCH',
         path: pathOf(resource),
         body: patch,
@@ -190,16 +191,18 @@ async function readPage(
   const { resourceVersion, continue: more } = metadataOf(list)
   // Go writes an empty list as null.
   if (!Array.isArray(list.items) && list.items !== null) throw new MalformedAnswer(purpose, 'no list')
-  const items = ((list.items ?? []) as unknown[]).map((item) => checkedObject(item, purpose))
+  const items = ((list.items ?? []) as unknown[]).map((item) => checkedObject(item, resource, purpose))
   return { items: withKinds(list, items), resourceVersion: textOf(resourceVersion), next: textOf(more) }
 }
 
-/** Returns an object as every API server sends it, with a name. Throws MalformedAnswer. */
-export function checkedObject(value: unknown, purpose: string): ApiObject {
+/** Returns an object as every API server sends it: with a name, and fields of their types. Throws MalformedAnswer. */
+export function checkedObject(value: unknown, { resource }: Resource, purpose: string): ApiObject {
   if (!isObject(value)) throw new MalformedAnswer(purpose, 'what is no object')
   if (!isObject(value.metadata) || textOf(value.metadata.name) === undefined)
     throw new MalformedAnswer(purpose, 'an object without metadata.name')
-  return value
+  const read = shaped(value, resource)
+  if ('object' in read) return read.object
+  throw new MalformedAnswer(purpose, `an object whose ${read.fault}`)
 }
 
 /** Items of a list do not say what they are; the list does. */

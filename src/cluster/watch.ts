@@ -156,7 +156,7 @@ async function* stretch(
     for await (const line of linesOf(chunks, purpose)) {
       clearTimeout(timer)
       timer = setTimeout(() => watchdog.abort(), silenceMs)
-      const change = taken(line, position, purpose)
+      const change = taken(line, position, resource, purpose)
       if (position.resourceVersion === undefined) return isFruitful
       isFruitful = true
       if (change !== undefined) yield change
@@ -171,7 +171,12 @@ async function* stretch(
 }
 
 /** Takes one event of the server over into the position. Returns the change to tell of. Throws MalformedAnswer. */
-function taken(line: string, position: Position, purpose: string): ObjectChange | undefined {
+function taken(
+  line: string,
+  position: Position,
+  resource: Resource,
+  purpose: string,
+): ObjectChange | undefined {
   const { type, object } = objectIn(line) ?? {}
   switch (type) {
     case 'ERROR':
@@ -185,7 +190,7 @@ function taken(line: string, position: Position, purpose: string): ObjectChange 
     case 'ADDED':
     case 'MODIFIED':
     case 'DELETED': {
-      const changed = checkedObject(object, purpose)
+      const changed = checkedObject(object, resource, purpose)
       position.resourceVersion = resourceVersionOf(changed) ?? position.resourceVersion
       if (type === 'DELETED') position.known.delete(uidOf(changed))
       else position.known.set(uidOf(changed), changed)

@@ -1,0 +1,52 @@
+import { quoted } from './quoting.ts'
+
+/** What a JSON value is; fields that are not named may be anything. */
+export type Shape =
+  | 'text'
+  | 'number'
+  | 'boolean'
+  | { readonly each: Shape }
+  | { readonly values: Shape }
+  | { readonly fields: Readonly<Record<string, Shape>>; readonly needs?: readonly string[] }
+
+export const texts: Shape = { each: 'text' }
+export const pairs: Shape = { values: 'text' }
+
+/**
+ * Returns the value with each field that the shape names of its type, or not there: null is as nothing, as Kubernetes reads it. Adds to
+ * `faults` a fragment for each that is of another type.
+ */
+export function fitted(value: unknown, form: Shape, path: string, faults: string[]): unknown {
+  const isFit =
+    typeof form === 'string'
+      ? typeof value === typeOf[form]
+      : Array.isArray(value) === 'each' in form && typeof value === 'object' && value !== null
+  if (!isFit) faults.push(`${path || 'it'} is no ${wordFor(form)}`)
+  if (!isFit || typeof form === 'string') return value
+  if ('each' in form)
+    return (value as unknown[]).map((one, index) => fitted(one, form.each, `${path}[${index}]`, faults))
+  const entries = Object.entries(value as object).filter(([, one]) => one !== null)
+  if ('fields' in form) {
+    const missing = (form.needs ?? []).filter((name) => !entries.some(([key]) => key === name))
+    for (const name of missing) faults.push(`${join(path, name)} is missing`)
+  }
+  return Object.fromEntries(
+    entries.map(([key, one]) => {
+      const inner = 'values' in form ? form.values : Object.hasOwn(form.fields, key) && form.fields[key]
+      // A key of a map is anybody's text.
+      const place = 'values' in form ? `${path}[${quoted(key)}]` : join(path, key)
+      return [key, inner ? fitted(one, inner, place, faults) : one]
+    }),
+  )
+}
+
+const typeOf = { text: 'string', number: 'number', boolean: 'boolean' } as const
+
+function wordFor(form: Shape): string {
+  if (typeof form === 'string') return form
+  return 'each' in form ? 'list' : 'object'
+}
+
+function join(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`
+}
