@@ -1,7 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import type { Mutant } from './mutants.ts'
 
-// test/mutation/last-run.json: what was found out about each source, so that a later run repeats only what changed.
+// test/mutation/last-run: what was found out about each source, so that a later run repeats only what changed. One file for each
+// source, because several people measure different sources at the same time.
 
 /** What is known about one source. Mutants are named by their index. */
 export interface Measured {
@@ -26,19 +28,26 @@ export interface Survivor {
 
 export type LastRun = Readonly<Record<string, Measured>>
 
-const path = 'test/mutation/last-run.json'
+const folder = 'test/mutation/last-run'
 
 /** Returns what the last run found, by source. */
 export function readLastRun(): LastRun {
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as LastRun) : {}
+  const sourceOf = (path: string): string => relative(folder, path).replace(/\.json$/, '')
+  return Object.fromEntries(
+    globSync(`${folder}/**/*.json`).map((path) => [
+      sourceOf(path),
+      JSON.parse(readFileSync(path, 'utf8')) as Measured,
+    ]),
+  )
 }
 
-/** Writes down what was found about these sources; of others the earlier result stays. */
-export function noteLastRun(found: LastRun): void {
-  const all = Object.entries({ ...readLastRun(), ...found }).sort(([a], [b]) => (a < b ? -1 : 1))
-  const text = JSON.stringify(Object.fromEntries(all), null, 2)
+/** Writes down what was found about this source. */
+export function noteLastRun(source: string, measured: Measured): void {
+  const text = JSON.stringify(measured, null, 2)
   // A list of numbers is one line: thousands of lines would say no more.
   const short = text.replace(/\[[\s\d,]+\]/g, (list) => list.replace(/\s+/g, '').replaceAll(',', ', '))
+  const path = join(folder, `${source}.json`)
+  mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, `${short}\n`)
 }
 

@@ -113,7 +113,7 @@ async function measure(target: Target): Promise<void> {
       others: othersOf(suites, new Set(reaching.map(([suite]) => suite))),
       survivors: own.filter(({ id }) => !killed.has(id)).map((one) => survivorOf(one, wasMet(one))),
     }
-    noteLastRun({ [file]: measured })
+    noteLastRun(file, measured)
   }
   rmSync(process.env.KCERT_MUTATION!, { recursive: true })
 }

@@ -20,7 +20,9 @@ export const targets: readonly Target[] = [
   },
   { sources: ['src/rotation/phases/*.ts'], tests: ['src/rotation/**/*.test.ts', 'test/rotation/*.test.ts'] },
   {
-    sources: ['src/rotation-io/{executor,file-writing,probing,cluster-guard,copies}.ts'],
+    sources: [
+      'src/rotation-io/{executor,file-writing,probing,listening,watching-handshakes,cluster-guard,copies}.ts',
+    ],
     tests: ['src/rotation-io/*.test.ts', 'test/rotation-io/{copies,restarting,stored,pods,site}.test.ts'],
   },
   {
@@ -29,7 +31,10 @@ export const targets: readonly Target[] = [
   },
   { sources: ['src/ca/signing.ts'], tests: ['src/ca/*.test.ts', 'test/truth/ca-signing.test.ts'] },
   { sources: ['src/verification/!(*.test).ts'], tests: ['src/verification/*.test.ts', 'src/x509/*.test.ts'] },
-  { sources: ['src/system/{lock,atomic-file}.ts'], tests: ['src/system/*.test.ts'] },
+  {
+    sources: ['src/system/{lock,atomic-file,trusted-file,trusted-path}.ts'],
+    tests: ['src/system/*.test.ts'],
+  },
   { sources: ['src/node/{node-script,tunnel}.ts'], tests: ['test/node/*.test.ts', 'src/node/*.test.ts'] },
   {
     sources: ['src/cli/{operands,consent,decision-flags,decide-requests}.ts'],
