@@ -319,8 +319,8 @@ users:
         ],
         users: [{ name: 'u', credentials: ['token'] }],
         contexts: [
-          { name: 'a', cluster: 'k', user: 'u', namespace: 'web' },
-          { name: 'b', cluster: 'open', user: 'gone', namespace: undefined },
+          { name: 'a', cluster: 'k', user: 'u', namespace: 'web', isCurrent: true },
+          { name: 'b', cluster: 'open', user: 'gone', namespace: undefined, isCurrent: false },
         ],
       },
     ])

@@ -65,7 +65,7 @@ function* providerFaults(provider: Node): Generator<UsabilityFault> {
     yield {
       field: 'auth-provider.name',
       reason: plugin ? `${name} was removed from kubectl and client-go in 1.26` : 'clients know oidc alone',
-      ...(plugin && { next: `use the exec plugin ${plugin} instead` }),
+      ...(plugin && { next: `replace auth-provider by exec with ${plugin}` }),
     }
     return
   }

@@ -377,7 +377,7 @@ test('a question that only the operator can answer is not answered by --yes: the
   const operator = new SimulatedOperator(scene)
   const { code } = await stop(operator.command((session) => session.run(upTo(4)), yes))
   expect(code).toBe('KCERT_ROTATION_GATE')
-  expect(operator.stderr).toContain(`--waive '${id}'`)
+  expect(operator.stderr).toContain(`--waive ${id}`)
   const waived = { ...yes, wish: { waivers: new Set([id]) } }
   expect((await operator.command((session) => session.run([4]), waived)).exit).toBe(exitCodes.done)
 })
