@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from './node.ts'
 
 // Why client-go creates no client from a context although it loads the file (client-go 0.36.3: tools/clientcmd/validation.go,
@@ -65,7 +66,7 @@ function* providerFaults(provider: Node): Generator<UsabilityFault> {
     yield {
       field: 'auth-provider.name',
       reason: plugin ? `${name} was removed from kubectl and client-go in 1.26` : 'clients know oidc alone',
-      ...(plugin && { next: `replace auth-provider by exec with ${plugin}` }),
+      ...(plugin && { next: commandLine`use the exec plugin ${plugin} instead` }),
     }
     return
   }
