@@ -65,8 +65,19 @@ describe('published', () => {
     expect(missing({ kind: 'published', ...wanted }, { published })).toEqual(expected)
   })
 
+  test.each([
+    ['no namespace', []],
+    ['a terminating namespace alone', [{ ...object, isActive: false, trust: ['old', 'new'] }]],
+  ])('%s: nothing is known of what is published', (_, published) => {
+    const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
+    expect(missing({ kind: 'published', ...both }, { published })).toEqual([nowhere])
+  })
+
   test('a terminating namespace is not waited for', () => {
-    const published = [{ ...object, isActive: false, trust: [] }]
+    const published = [
+      { ...object, isActive: false, trust: [] },
+      { ...object, trust: ['old', 'new'] },
+    ]
     expect(missing({ kind: 'published', ...both }, { published })).toEqual([])
   })
 })
@@ -280,7 +291,13 @@ test.each<[string, Condition, Partial<Picture>, string[]]>([
     },
     ['x: not available'],
   ],
-  ['an API that is gone', { kind: 'available', bundle: 'x' }, {}, []],
+  ['an API that is gone', { kind: 'available', bundle: 'x' }, {}, ['x: not there']],
+  [
+    'an API that is gone beside another one',
+    { kind: 'available', bundle: 'x' },
+    { caBundles: [{ id: 'y', isAvailable: true }] as never },
+    ['x: not there'],
+  ],
   ['an instant that has come', { kind: 'instant', atMs: 1_000 }, {}, []],
   ['an instant in the next second', { kind: 'instant', atMs: 1_001 }, {}, ['clock: 1 s to go']],
   ['an instant in five seconds', { kind: 'instant', atMs: 6_000 }, {}, ['clock: 5 s to go']],

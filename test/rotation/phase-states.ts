@@ -1,0 +1,267 @@
+import type { Step } from '../../src/rotation/action.ts'
+import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
+import type { Phase } from '../../src/rotation/phase.ts'
+import { type Picture, type SectionName, sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import type { Target } from '../../src/rotation/target.ts'
+import type { Wish } from '../../src/rotation/target-reading.ts'
+import type { ClusterShape } from '../fakes/simulated-cluster.ts'
+import { Scene } from './scene.ts'
+
+// States before and after a phase with one thing changed in them, and what the phase says of each: gaps, steps, refusals, remarks and
+// the steps of its undo.
+
+export interface State {
+  readonly seen: Picture
+  readonly target: Target
+}
+
+/** States with one thing changed, by its name, made when they are asked for. */
+export type Changes = ReadonlyMap<string, () => State>
+
+const sizes = { controlPlanes: 2, workers: 2, namespaces: 3 } as const
+
+export const shapes: Readonly<Record<string, { shape: ClusterShape; wish: Partial<Wish> }>> = {
+  kubeadm: { shape: sizes, wish: {} },
+  'every flag': { shape: { ...sizes, allFlags: true }, wish: {} },
+  'by hand': { shape: { ...sizes, isByHand: true }, wish: {} },
+  'leaked key': { shape: sizes, wish: { reason: 'compromise' } },
+}
+
+const made = new Map<string, Promise<readonly State[]>>()
+
+/** Returns what is seen before phase 1 and after each of the twelve. */
+export function statesOf(name: string): Promise<readonly State[]> {
+  const known = made.get(name) ?? run(name)
+  made.set(name, known)
+  return known
+}
+
+async function run(name: string): Promise<readonly State[]> {
+  const { shape, wish } = shapes[name]!
+  const scene = new Scene(shape, wish)
+  scene.clients.expectsBridge = wish.reason !== 'compromise'
+  const look = async (): Promise<State> => {
+    const state = await scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+    return structuredClone(state)
+  }
+  const states = [await look()]
+  for (let phase = 1; phase <= 12; phase++) {
+    await scene.runInTurn(phase)
+    states.push(await look())
+  }
+  return states
+}
+
+/** Returns the state with each thing of a section changed by itself: as in the other state, or gone. */
+export function oneChanged(state: State, other: State, section: SectionName): Changes {
+  const { seen } = state
+  const changes = new Map<string, () => State>()
+  const add = (name: string, value: () => unknown): void => {
+    changes.set(name, () => ({ ...state, seen: { ...seen, [section]: value() } }))
+  }
+  add('all', () => other.seen[section])
+  const now = seen[section] as unknown
+  const then = other.seen[section] as unknown
+  if (now instanceof Map) {
+    for (const [key, one] of now) {
+      const others = (then as typeof now).get(key)
+      if (others !== undefined) add(`${key} as in the other`, () => new Map([...now, [key, others]]))
+      add(`no ${key}`, () => new Map([...now].filter((entry) => entry[0] !== key)))
+      for (const [name, value] of variantsOf(one))
+        add(`${key} ${name}`, () => new Map([...now, [key, value]]))
+    }
+    for (const [key, others] of then as typeof now) {
+      if (!now.has(key)) add(`${key} as in the other`, () => new Map([...now, [key, others]]))
+    }
+  } else if (Array.isArray(now)) {
+    for (const [index, one] of now.entries()) {
+      const others = (then as unknown[]).find((each) => keyOf(each) === keyOf(one))
+      if (others !== undefined) add(`${keyOf(one)} as in the other`, () => now.with(index, others))
+      add(`no ${keyOf(one)}`, () => now.toSpliced(index, 1))
+      for (const [name, value] of variantsOf(one)) add(`${keyOf(one)} ${name}`, () => now.with(index, value))
+    }
+    for (const others of then as unknown[]) {
+      if (!now.some((each) => keyOf(each) === keyOf(others)))
+        add(`${keyOf(others)} as in the other`, () => [...now, others])
+    }
+  } else if (now !== undefined) {
+    if (section !== 'stored') add('none', () => undefined)
+    for (const [name, value] of variantsOf(now)) add(name, () => value)
+  }
+  return changes
+}
+
+/** Returns a thing in other states: without each of its optional parts, with each truth turned. */
+function variantsOf(thing: unknown): [string, unknown][] {
+  const one = thing as Record<string, unknown>
+  const variants: [string, unknown][] = []
+  for (const [key, value] of Object.entries(one)) {
+    if (typeof value === 'boolean') variants.push([`${key} ${!value}`, { ...one, [key]: !value }])
+    if (typeof value === 'number')
+      for (const by of [-600_000, 600_000]) variants.push([`${key} ${by}`, { ...one, [key]: value + by }])
+    if (optional.has(key) || ('of' in one ? ofCopy : 'isActive' in one ? ofPublished : none).has(key)) {
+      const { [key]: _, ...rest } = one
+      variants.push([`without ${key}`, rest])
+    }
+    if (key === 'process' && value !== undefined)
+      for (const [name, changed] of variantsOf(value))
+        variants.push([`${key} ${name}`, { ...one, [key]: changed }])
+    if (key === 'volume' && value !== undefined)
+      for (const [name, changed] of variantsOf(value))
+        variants.push([`${key} ${name}`, { ...one, [key]: changed }])
+    if (
+      key === 'trust' ||
+      key === 'client' ||
+      key === 'requestheader' ||
+      key === 'signatures' ||
+      key === 'chain'
+    )
+      if (Array.isArray(value)) variants.push([`${key} empty`, { ...one, [key]: [] }])
+    if (key === 'flags' && typeof one.definition === 'string')
+      for (const flag of Object.keys(value as object)) {
+        const { [flag]: _, ...flags } = value as Record<string, string>
+        variants.push([`without --${flag}`, { ...one, flags }])
+      }
+    if (key === 'signatures') {
+      const unsigned = (value as { holds: boolean }[]).map((signature) => ({ ...signature, holds: false }))
+      variants.push(['unsigned', { ...one, signatures: unsigned }])
+    }
+    if (key === 'holds' && typeof value === 'object') {
+      variants.push(['of other content', { ...one, holds: { kind: 'other' } }])
+      const { certificates } = value as { certificates?: string[] }
+      if (certificates !== undefined) {
+        variants.push(['empty', { ...one, holds: { ...value, certificates: [] } }])
+        variants.push(['reversed', { ...one, holds: { ...value, certificates: certificates.toReversed() } }])
+      }
+    }
+  }
+  return variants
+}
+
+const optional = new Set([
+  'process',
+  'volume',
+  'workload',
+  'holder',
+  'clockSkewMs',
+  'at',
+  'linksTo',
+  'certsSecret',
+])
+const ofCopy = new Set(['flags', 'digest'])
+const ofPublished = new Set(['trust'])
+const none = new Set<string>()
+
+function keyOf(thing: unknown): string {
+  const { id, kind, name, node, of, presenter, phase } = thing as Record<string, unknown>
+  const what = of === undefined ? undefined : JSON.stringify(of)
+  return [phase, node === id ? undefined : what && node, kind, id ?? name ?? presenter ?? what]
+    .filter((part) => part !== undefined)
+    .join(' ')
+}
+
+/** Returns the state with each wish changed by itself. */
+export function otherTargets(state: State): Changes {
+  const { seen, target } = state
+  const given = (more: Partial<Target>) => (): State => ({ seen, target: { ...target, ...more } })
+  const only = (ca: string) => given({ changes: target.changes.filter((change) => change.ca === ca) })
+  const ids = [
+    ...seen.pods.flatMap(({ id, workload }) => [id, workload ?? '']),
+    ...seen.handshakes.map(({ presenter }) => presenter),
+    ...seen.kubeconfigs.map(({ id }) => id),
+    ...seen.files.keys(),
+  ]
+  return new Map(
+    Object.entries({
+      'dropping turned': given({ isDropping: !target.isDropping }),
+      'a leaked key': given({ reason: 'compromise' }),
+      'new keys': given({ newKeys: !target.newKeys }),
+      'one at once': given({ atOnce: 1 }),
+      'an outage accepted': given({ acceptsOutage: true }),
+      'clients that read again not trusted': given({ trustsReloadingClients: false }),
+      'the cluster CA alone': only('cluster'),
+      'the front-proxy CA alone': only('front-proxy'),
+      'no CA': given({ changes: [] }),
+      'no bridge': given({ changes: target.changes.map(({ bridge: _, ...change }) => change) }),
+      'everything waived': given({ waivers: new Set(ids) }),
+      'ten minutes earlier': () => ({ seen: { ...seen, atMs: seen.atMs - 600_000 }, target }),
+      'two hours later': () => ({ seen: { ...seen, atMs: seen.atMs + 7_200_000 }, target }),
+    }),
+  )
+}
+
+/** Returns what a phase says of a state, a line each. */
+export function saidBy(phase: Phase, state: State): readonly string[] {
+  const { seen, target } = state
+  const text = textOf(state)
+  const { number } = phase
+  const refusals = phase.refusals?.(seen, target) ?? []
+  const copies = seen.copies.filter((copy) => copy.phase === number)
+  const undo = phase.undo({ phase: number, copies }, seen, target)
+  return [
+    ...phase.gaps(seen, target).map(({ at, what }) => `gap ${text(at)}: ${text(what)}`),
+    ...linesOf(phase.plan(seen, target)).map((line) => `step ${text(line)}`),
+    ...refusals.map(({ what, next }) => `refusal ${text(what)}; ${text(next)}`),
+    ...(phase.remarks?.(seen, target) ?? []).map((remark) => `remark ${text(remark)}`),
+    ...(undo.kind === 'impossible'
+      ? [`undo impossible: ${text(undo.refusal.what)}; ${text(undo.refusal.next)}`]
+      : linesOf(undo.steps).map((line) => `undo ${text(line)}`)),
+  ]
+}
+
+function linesOf(steps: readonly Step[]): string[] {
+  return steps.flatMap((step) =>
+    step.kind === 'together'
+      ? step.lanes.flatMap(({ name, steps: its }) =>
+          its.map((one) => `(${name}, ${step.atOnce} of ${step.lanes.length} at once) ${lineOf(one)}`),
+        )
+      : [lineOf(step)],
+  )
+}
+
+/** Without what is only for people, and the phase, which no phase gets wrong alone. */
+function lineOf(action: object): string {
+  const { because: _, question: __, ...rest } = action as Record<string, unknown>
+  return JSON.stringify(rest)
+    .replaceAll('"', '')
+    .replace(/replaces:[0-9a-f]{64},/, '')
+}
+
+/** Returns names for digests, and times as seconds from now. */
+function textOf({ seen, target }: State): (line: string) => string {
+  const names = new Map<string, string>()
+  const name = (what: string, record: CertificateRecord | undefined): void => {
+    if (record === undefined) return
+    names.set(record.spki, `${what}-key`)
+    names.set(record.digest, what)
+  }
+  for (const { ca, oldCa, newCa, bridge } of target.changes) {
+    name(`${ca}-bridge`, bridge)
+    name(`${ca}-old`, oldCa)
+    name(`${ca}-new`, newCa)
+  }
+  return (line) =>
+    line
+      .replace(
+        /[0-9a-f]{64}/g,
+        (digest) => names.get(digest) ?? seen.certificates.get(digest)?.subject ?? '#',
+      )
+      .replace(/\b1\d{12}\b/g, (ms) => `${(Number(ms) - seen.atMs) / 1000} s`)
+}
+
+/** Returns the lines that went, and those that came. */
+export function difference(before: readonly string[], after: readonly string[]): string[] {
+  const less = (one: readonly string[], other: readonly string[]): string[] => {
+    const left = [...other]
+    return one.filter((line) => {
+      const at = left.indexOf(line)
+      if (at >= 0) left.splice(at, 1)
+      return at < 0
+    })
+  }
+  const gone = less(before, after).map((line) => `- ${line}`)
+  const come = less(after, before).map((line) => `+ ${line}`)
+  if (gone.length + come.length === 0 && before.join() !== after.join()) return ['in another order']
+  return [...gone, ...come]
+}

@@ -1,0 +1,131 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { describe, expect, test, vi } from 'vitest'
+import { sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import {
+  type Changes,
+  difference,
+  oneChanged,
+  otherTargets,
+  saidBy,
+  shapes,
+  statesOf,
+} from './phase-states.ts'
+
+// Every phase on the state before it and after it, and on both with one thing changed: which gap, step, refusal or remark comes or
+// goes is in test/golden/rotation-phase-*.json. KCERT_GOLDEN=write writes what is said now; read the difference before it is committed.
+
+type Said = Record<string, readonly string[]>
+type Golden = Record<string, Record<string, Said>>
+
+const isWriting = process.env.KCERT_GOLDEN === 'write'
+const numbers = Array.from({ length: 12 }, (_, index) => index + 1)
+const only: Readonly<Record<string, readonly number[]>> = {
+  kubeadm: numbers,
+  'every flag': [5, 6, 9, 12],
+  'by hand': [2, 9, 12],
+  'leaked key': [4, 7, 12],
+}
+const whens = ['before', 'after'] as const
+const subjects = [...sectionNames, 'target'] as const
+
+const everything = sectionNames.join(' ')
+
+/** Id, phases before, risk, and what the observer fetches for it. */
+const facts: Readonly<Record<number, readonly string[]>> = {
+  1: ['distribute', '', 'writes', 'nodes components kubelets kubeconfigs files copies evidence'],
+  2: ['publish-both', '1', 'restarts', 'components files leases kubeadm evidence'],
+  3: ['await-published', '2', 'reads', 'published'],
+  4: ['restart-pods', '3', 'restarts', 'published pods workloads'],
+  5: [
+    'trust-both',
+    '2',
+    'writes',
+    'nodes components kubelets files leases extensionAuthentication clusterInfo evidence',
+  ],
+  6: ['scheduler-trusts-both', '2', 'writes', 'components files evidence'],
+  7: ['kubeconfigs', '5,6', 'restarts', 'components files kubeconfigs leases kubeadm evidence'],
+  8: ['cloud-controller-manager', '1', 'restarts', 'components files leases'],
+  9: [
+    'present-new',
+    '4,5,6,7,8',
+    'restarts',
+    'nodes components kubelets files published pods workloads caBundles extensionAuthentication handshakes evidence',
+  ],
+  10: ['cluster-info', '9', 'writes', 'clusterInfo'],
+  11: ['verify', '9,10', 'reads', 'components kubelets files published pods stored handshakes evidence'],
+  12: ['drop-old', '11', 'no-return', everything],
+}
+
+/** The longest that is read before it is committed. */
+const mostLetters = 600
+
+/** What differs from another case in a name or a path alone is told once; long ones are of many things. */
+function distinct(changes: Changes, said: (name: string) => readonly string[], known: Set<string>): Said {
+  const kept: Said = {}
+  for (const name of changes.keys()) {
+    const lines = said(name)
+    const text = lines.join('\n')
+    const form = text
+      .replaceAll(/\b(?:cp|w)\d\b/g, 'N')
+      .replaceAll(/(?:\/[\w.-]+)+/g, 'P')
+      .replaceAll(/kube-(?:apiserver|controller-manager|scheduler|proxy)/g, 'C')
+    if (lines.length === 0 || text.length > mostLetters || known.has(form)) continue
+    known.add(form)
+    kept[name] = lines
+  }
+  return kept
+}
+
+describe.each(numbers)('phase %i', (number) => {
+  const phase = phaseNumbered(number)
+  const path = `test/golden/rotation-phase-${number}.json`
+  const golden = (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {}) as Golden
+  const known = new Set<string>()
+  for (const shape of Object.keys(shapes).filter((one) => only[one]!.includes(number))) {
+    for (const when of whens) {
+      const key = `${shape}, ${when}`
+      const states = async () => {
+        const all = await statesOf(shape)
+        const [before, after] = [all[number - 1]!, all[number]!]
+        return when === 'before' ? ([before, after] as const) : ([after, before] as const)
+      }
+      test(`${key}: as it is`, async () => {
+        const [state] = await states()
+        const lines = saidBy(phase, state)
+        if (isWriting) golden[key] = { '': { 'as it is': lines } }
+        expect(lines).toEqual(golden[key]!['']!['as it is'])
+      })
+      for (const subject of subjects) {
+        test(`${key}: ${subject}`, async () => {
+          const [state, other] = await states()
+          const changes = subject === 'target' ? otherTargets(state) : oneChanged(state, other, subject)
+          const base = saidBy(phase, state)
+          const said = (name: string) => difference(base, saidBy(phase, changes.get(name)!()))
+          if (isWriting) golden[key]![subject] = distinct(changes, said, known)
+          const expected = golden[key]![subject]!
+          expect(Object.fromEntries(Object.keys(expected).map((name) => [name, said(name)]))).toEqual(
+            expected,
+          )
+        })
+      }
+    }
+  }
+  test('its facts, and what it says when it is loaded anew', async () => {
+    vi.resetModules()
+    const playbook = await import('../../src/rotation/playbook.ts')
+    const loaded = playbook.phaseNumbered(number)
+    const { id, after, risk, sees } = loaded
+    expect([id, after.join(), risk, sees.join(' ')]).toEqual(facts[number])
+    for (const shape of Object.keys(shapes).filter((one) => only[one]!.includes(number))) {
+      const all = await statesOf(shape)
+      for (const [index, when] of whens.entries()) {
+        const lines = saidBy(loaded, all[number - 1 + index]!)
+        expect(lines).toEqual(golden[`${shape}, ${when}`]!['']!['as it is'])
+      }
+    }
+  })
+  test.runIf(isWriting)('written', () => {
+    writeFileSync(path, `${JSON.stringify(golden, null, 1)}\n`)
+  })
+})
