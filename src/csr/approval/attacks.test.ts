@@ -9,6 +9,7 @@ import {
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
 import { contextTag } from '../../x509/der.ts'
 import { element, octetString, oid, sequence, utf8String } from '../../x509/der-writer.ts'
+import { encodeExtensions } from '../../x509/extension-encoding.ts'
 import type { AltNamesDescription, RequestDescription } from '../../x509/issuing.ts'
 import type { AttributeDescription } from '../../x509/name-encoding.ts'
 import { oidOf } from '../../x509/oids.ts'
@@ -402,6 +403,89 @@ describe.each(signerNames)('%s: a request for a CA', (signerName) => {
     expect(findings.find(({ id }) => id === 'no-authority')?.detail).toBe(
       `it asks for ${found}, which only a CA has`,
     )
+  })
+})
+
+/** PEM text with these extensions besides the names of an honest request. */
+function requestWith(description: RequestDescription, ...more: readonly Uint8Array[]): string {
+  const extensions = sequence(...encodeExtensions(description, false), ...more)
+  return craftedRequestPem(description.subject, [attribute(oidOf('extensionRequest'), extensions)])
+}
+
+const extension = (type: string, value: Uint8Array): Uint8Array => sequence(oid(type), octetString(value))
+
+describe.each(signerNames)('%s: extensions that another signer may copy', (signerName) => {
+  const right = honest[signerName]
+
+  test.each<[string, string, Uint8Array]>([
+    ['codeSigning', 'codeSigning', extension('2.5.29.37', sequence(oid('1.3.6.1.5.5.7.3.3')))],
+    ['any usage', 'anyExtendedKeyUsage', extension('2.5.29.37', sequence(oid('2.5.29.37.0')))],
+    [
+      "Netscape's certificate type of a CA",
+      'nsCertType',
+      extension('2.16.840.1.113730.1.1', new Uint8Array([3, 2, 0, 7])),
+    ],
+    [
+      "the SID of Microsoft's domain accounts",
+      '1.3.6.1.4.1.311.25.2',
+      extension('1.3.6.1.4.1.311.25.2', sequence(utf8String('S-1-5-21-500'))),
+    ],
+    [
+      'access to an OCSP responder',
+      'authorityInfoAccess',
+      extension('1.3.6.1.5.5.7.1.1', sequence(sequence(oid('1.3.6.1.5.5.7.48.1')))),
+    ],
+  ])('refuses %s', async (_name, found, more) => {
+    const object = objectFor(signerName, requestWith(right, more))
+    await expectRefused('plain-request', object)
+    const { findings } = await decided(object)
+    expect(findings.find(({ id }) => id === 'plain-request')?.detail).toContain(`"${found}"`)
+  })
+
+  test('approves the usages of spec.usages, basic constraints of a leaf, and the identifier of the key', async () => {
+    const usage = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
+    const asked = (signers[signerName] as readonly string[]).includes('server auth')
+      ? 'serverAuth'
+      : 'clientAuth'
+    const pem = requestWith(
+      right,
+      extension('2.5.29.37', sequence(oid(usage[asked]))),
+      extension('2.5.29.19', sequence()),
+      extension('2.5.29.15', new Uint8Array([3, 2, 5, 0xa0])),
+      extension('2.5.29.14', octetString(Buffer.from('key'))),
+    )
+    expect((await decided(objectFor(signerName, pem))).decision).toBe('approve')
+  })
+})
+
+describe('PEM text that programs read differently', () => {
+  const right = honest['example.com/serving']
+  const pem = requestPem(right)
+  const other = requestPem({
+    subject: { commonName: 'ann' },
+    subjectAltNames: { dns: ['kubernetes.default.svc'] },
+  })
+
+  test.each<[string, string, string]>([
+    // OpenSSL reads the first block, Go the second one.
+    [
+      'a "-" before the END line',
+      `${other.replace('\n-----END', '\n-\n-----END')}${pem}`,
+      'is damaged at line 1',
+    ],
+    ['a second block', `${pem}${other}`, 'has 2 blocks'],
+    ['a damaged block behind', `${pem}${other.replace('-----END', '----END')}`, 'is damaged at line'],
+    ['headers', pem.replace('-----\n', '-----\nProc-Type: 4,ENCRYPTED\n\n'), 'has headers'],
+  ])('refuses %s', async (_name, text, found) => {
+    const object = objectFor('example.com/serving', text)
+    await expectRefused('plain-request', object)
+    const { findings } = await decided(object)
+    expect(findings.find(({ id }) => id === 'plain-request')?.detail).toContain(found)
+  })
+
+  test('approves text before the block, as openssl req -text writes it', async () => {
+    const object = objectFor('example.com/serving', `Certificate Request:\n    Data:\n${pem}`)
+    expect((await decided(object)).decision).toBe('approve')
   })
 })
 

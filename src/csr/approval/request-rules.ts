@@ -15,6 +15,7 @@ import { listed, quoted } from '../quoting.ts'
 import type { Duty, Finding } from '../rule.ts'
 import { findSigner, mastersGroup, nodeNameOf } from '../signers.ts'
 import type { SigningRequest } from '../signing-request.ts'
+import { hiddenRequest } from './plain-request.ts'
 
 // What no approver should let through, whatever its policy says: each rule closes a way by which an approved request becomes
 // more than it looks like. All of them read the object alone.
@@ -36,13 +37,14 @@ export function unknownFinding(id: string, duty: Duty, detail: string, next: str
 }
 
 /** Returns what came of the rules that hold for every approval. */
-export function requestFindings({ object, request }: Candidate): Finding[] {
+export function requestFindings(candidate: Candidate): Finding[] {
+  const { object, request } = candidate
   return [
     possession(request),
     keyStrength(request),
     oneSubject(request),
     plainSubject(request),
-    plainRequest(request),
+    plainRequest(candidate),
     noMasters(request),
     noAuthority(object, request),
     plainNames(request),
@@ -121,16 +123,16 @@ function plainSubject({ subject }: CertificateRequest): Finding {
       )
 }
 
-// OpenSSL copies the extensions that Microsoft's extensionRequest asks for; kcert and Kubernetes do not see them.
-function plainRequest({ unreadAttributes }: CertificateRequest): Finding {
+function plainRequest(candidate: Candidate): Finding {
   const id = 'plain-request'
-  return unreadAttributes.length === 0
-    ? approvalFinding(id, 'entitlement', 'every attribute of the request is read')
+  const fault = hiddenRequest(candidate)
+  return fault === undefined
+    ? approvalFinding(id, 'entitlement', 'one PEM block, and everything in it is read')
     : approvalFinding(
         id,
         'entitlement',
-        `Kubernetes does not read ${listed(unreadAttributes)}, which another signer may`,
-        'make the request anew with one extensionRequest and no other attributes: kcert csr create',
+        fault,
+        'create a new request with the names and usages alone: kcert csr create',
       )
 }
 

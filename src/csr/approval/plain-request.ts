@@ -1,0 +1,45 @@
+import { certificateUsages } from '../../pki/usages.ts'
+import { readPem } from '../../x509/pem.ts'
+import { listed } from '../quoting.ts'
+import type { Candidate } from './request-rules.ts'
+
+// Kubernetes signs the names, the key and spec.usages, from the first PEM block that Go reads. A signer built on another library
+// may read another block, and copies what else is requested: `openssl x509 -req -copy_extensions copyall` does.
+
+/** Subject alternative names, basic constraints and usages, which rules read, and the identifier of the key. */
+const coveredExtensions: ReadonlySet<string> = new Set([
+  '2.5.29.17',
+  '2.5.29.19',
+  '2.5.29.15',
+  '2.5.29.37',
+  '2.5.29.14',
+])
+
+/** Returns what a request holds that Kubernetes ignores and another signer may use. */
+export function hiddenRequest(candidate: Candidate): string | undefined {
+  return textFault(candidate) ?? contentFault(candidate)
+}
+
+// OpenSSL ends the base64 of a block at a "-" and reads a block that Go skips: two programs, two requests.
+function textFault({ object }: Candidate): string | undefined {
+  const { blocks, defects } = readPem(object.request ?? new Uint8Array())
+  const [defect] = defects
+  if (defect !== undefined) return `the PEM text is damaged at line ${defect.line}: ${defect.reason}`
+  if (blocks.length !== 1)
+    return `the PEM text has ${blocks.length} blocks, and Kubernetes reads the first one`
+  return blocks[0]!.headers.size === 0 ? undefined : 'the PEM block has headers, which Kubernetes ignores'
+}
+
+function contentFault({ object, request }: Candidate): string | undefined {
+  const { unreadAttributes, extensions, extendedKeyUsage } = request
+  if (unreadAttributes.length > 0)
+    return `Kubernetes does not read ${listed(unreadAttributes)}, which another signer may`
+  const more = extensions.filter(({ oid }) => !coveredExtensions.has(oid)).map(({ name }) => name)
+  if (more.length > 0)
+    return `Kubernetes ignores the requested extensions ${listed(more)}, which another signer may copy`
+  const asked = certificateUsages(object.usages)?.extendedKeyUsage ?? []
+  const beyond = extendedKeyUsage.filter((usage) => !asked.includes(usage))
+  return beyond.length === 0
+    ? undefined
+    : `the extended key usages ${listed(beyond)} are not in spec.usages, and another signer may copy them`
+}
