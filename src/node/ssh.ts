@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { trustedPath } from '../system/trusted-file.ts'
+import { checkSshConfig } from '../system/trusted-file.ts'
 import { shellWord } from './protocol.ts'
 import { lastLines } from './session.ts'
 import { explainSudo } from './sudo.ts'
@@ -59,8 +59,7 @@ export function sshConnections(): SshConnections {
 }
 
 function sshTransport(target: SshTarget, socket: string, onClose: () => void): Transport {
-  // ssh itself checks the owner of ~/.ssh/config alone, and ProxyCommand runs a program.
-  if (target.configFile !== undefined) trustedPath('ssh configuration', target.configFile)
+  if (target.configFile !== undefined) checkSshConfig(target.configFile)
   const destination = [
     ...(target.configFile === undefined ? [] : ['-F', target.configFile]),
     ...(target.user === undefined ? [] : ['-l', target.user]),

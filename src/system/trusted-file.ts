@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs'
 import { basename } from 'node:path'
-import { commandLine } from '../errors/command-line.ts'
+import { commandLine, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { failureOf, openedFile, openFlags } from './files.ts'
@@ -33,6 +33,14 @@ export function trustedPath(kind: TrustedKind, path: string): string {
   }
   if ('untrusted' in trust) throw refusal(kind, path, trust.untrusted)
   return trust.path
+}
+
+/**
+ * Throws KCERT_FILE_UNTRUSTED for a configuration of ssh that other users can change: ssh itself checks the owner of ~/.ssh/config
+ * alone, and ProxyCommand runs a program. To `ssh -F`, "none" is no file (ssh(1)).
+ */
+export function checkSshConfig(path: string): void {
+  if (path !== 'none') trustedPath('ssh configuration', path)
 }
 
 /** Returns such a file, or why it cannot be read. Owner and mode are those of what was opened. Throws KCERT_FILE_UNTRUSTED. */
@@ -71,11 +79,17 @@ function statusOf(name: string, descriptor: number): Stats {
 function refusal(kind: TrustedKind, name: string, entry: UntrustedEntry): KcertError {
   const { path, uid, gid, mode } = entry
   const shown = `owner ${uid}, group ${gid}, mode ${mode.toString(8).padStart(4, '0')}`
-  const isOwn = uid === process.geteuid?.()
   return new KcertError('KCERT_FILE_UNTRUSTED', `the ${kind} ${name} can be changed by other users`, {
     why: `the ${entry.kind} ${path} has ${shown}; a file that decides what kcert does, and every folder above it, must belong to root or the caller and be writable by no one else`,
-    next: isOwn
-      ? commandLine`chmod go-w ${path}`
-      : commandLine`read it, and if its contents are right, copy it to a folder that only you can change: install -m 600 ${name} ~/${basename(name)}`,
+    next: remedy(name, entry),
   })
+}
+
+function remedy(name: string, { path, uid }: UntrustedEntry): string {
+  const copying = 'read it, and if its contents are right, copy it to a folder that only you can change'
+  // What was redirected has no path here that a command could name.
+  if (name === 'standard input') return `${copying}, and redirect the copy`
+  return uid === process.geteuid?.()
+    ? commandLine`chmod go-w ${path}`
+    : commandLine`${fixed(copying)}: install -m 600 ${name} ~/${basename(name)}`
 }

@@ -46,6 +46,12 @@ describe('a path is trusted', () => {
     expect(pathTrust(file)).toEqual({ path: file })
   })
 
+  test('when it is /dev/null, which is empty whatever others write to it', () => {
+    expect(pathTrust('/dev/null')).toEqual({ path: '/dev/null' })
+    linked('config', '/dev/null')
+    expect(pathTrust(join(base, 'config'))).toEqual({ path: '/dev/null' })
+  })
+
   test('when its last component is absent', () => {
     made('a/')
     expect(pathTrust(join(base, 'a/new'))).toEqual({ path: join(base, 'a/new') })
@@ -95,6 +101,10 @@ describe('a path is not trusted', () => {
     const file = name.endsWith('/') ? made(`${name}file`) : path
     fs.chmodSync(path, mode)
     expect(untrusted(file)).toBe(name.replace('/', ''))
+  })
+
+  test('when it is a device that others can write to, other than /dev/null', () => {
+    expect(pathTrust('/dev/zero')).toMatchObject({ untrusted: { path: '/dev/zero', mode: 0o666 } })
   })
 
   test('when a folder far above the file can be written to by everyone', () => {

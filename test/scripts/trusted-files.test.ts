@@ -108,6 +108,11 @@ test.each(rows)('%s refuses --%s of a folder that others can write to', (id, fla
   expect(fs.existsSync(mark)).toBe(false)
 })
 
+test.each(['/dev/null', 'none'])('--ssh-config %s, no configuration to ssh, is not refused', (path) => {
+  const { stderr } = run(['rotate-ca', 'discover', '--dry-run', '--ssh-config', path], shared)
+  expect(stderr).toContain('KCERT_UNREACHABLE')
+})
+
 describe('an inventory in the current folder', () => {
   test.each([['renew'], ['renew', '--dry-run'], ['kubelet', 'doctor']])(
     'is not used by %s %s',
@@ -156,6 +161,7 @@ test("on standard input a file that others can change is refused, and a pipe is 
   expect(refused.stderr).toContain(
     'KCERT_FILE_UNTRUSTED: the inventory standard input can be changed by other users',
   )
+  expect(refused.stderr).toMatch(/next: read it, .* only you can change, and redirect the copy\n/)
   expect(refused.status).toBe(5)
   expect(fs.existsSync(mark)).toBe(false)
   expect(shell(`cat ${open} | "$@"`).stderr).toContain('inventory: standard input\n')

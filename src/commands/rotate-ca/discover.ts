@@ -7,7 +7,7 @@ import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { accessFor } from '../../rotation/discovery.ts'
-import { trustedPath } from '../../system/trusted-file.ts'
+import { checkSshConfig } from '../../system/trusted-file.ts'
 
 export default class RotateCaDiscover extends KcertCommand {
   static override summary =
@@ -109,7 +109,7 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       ...(sshConfig !== undefined && { sshConfig }),
       ...(become !== undefined && { become }),
     })
-    if (sshConfig !== undefined) trustedPath('ssh configuration', sshConfig)
+    if (sshConfig !== undefined) checkSshConfig(sshConfig)
     if (!flags['dry-run']) {
       const inputs = [{ by: '--kubeconfig', path: flags.kubeconfig }]
       checkFiles({ inputs, outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
