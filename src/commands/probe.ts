@@ -34,7 +34,9 @@ What is probed is named as HOST:PORT, found in a cluster (--api-servers, --nodes
                  except for --webhooks. Without a selection: everything but webhooks.
 
 The client certificate shown is --client-certificate, else that of the kubeconfig, else none. It is shown to servers that ask for one
-and to no other; then one harmless request is sent: who am I, /healthz, /version or /metrics.
+and to no other; then one harmless request is sent: who am I, /healthz, /version or /metrics. A server that requests a client certificate
+and then closes the connection without a TLS alert or an HTTP status may have refused it: CLIENT_UNKNOWN, exit 3. A server that
+requests none counts as ok, because nothing was presented.
 
 Where nobody verifies a server (kubelets without --kubelet-certificate-authority, the controller manager and the scheduler), what
 the CAs say of it is shown and does not count. Pods behind Services are seldom reached from outside a cluster: then the endpoint
@@ -44,7 +46,7 @@ is NOT REACHED, and -i dials from a control plane.`
     [exitCodes.done]: 'every server was reached, and nothing is wrong',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]:
-      'a server has expired, is not trusted, lacks a name, serves an old certificate, or refuses the client',
+      'a server has expired, is not trusted, lacks a name, serves an old certificate, refuses the client certificate, or does not tell whether it accepts it',
     [exitCodes.unreachable]: 'a server or the API server was not reached',
     ...clusterExits,
     [exitCodes.refused]: 'other users can change the inventory',

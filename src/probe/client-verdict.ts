@@ -39,18 +39,23 @@ const anonymous = 'system:anonymous'
 
 /** Returns what the server made of the client certificate, or that it was shown none. */
 export function clientVerdict({ client, kind }: Target, seen: Seen): ClientVerdict {
-  const { clientAuthorities, fault, answer } = seen
-  if (clientAuthorities === undefined) return { verdict: 'not-asked' }
-  if (client === undefined) {
+  const { clientAuthorities, version, fault, answer } = seen
+  const shown = client && { source: client.source, subject: client.subject }
+  if (clientAuthorities === undefined) {
+    // Without a version the server's messages could not be read, and a request for a certificate may be among them.
+    return shown === undefined || version !== undefined
+      ? { verdict: 'not-asked' }
+      : { ...shown, verdict: 'unknown', detail: 'its handshake messages could not be read' }
+  }
+  if (shown === undefined) {
     const insists = fault !== undefined && isRefusal(fault)
     return { verdict: 'not-tried', ...(insists && { detail: 'it insists on one' }) }
   }
-  const shown = { source: client.source, subject: client.subject }
   if (fault !== undefined) {
     const verdict = isRefusal(fault) ? 'refused' : 'unknown'
     return { ...shown, verdict, detail: wordsOf(fault) }
   }
-  if (answer === undefined) return { ...shown, verdict: 'unknown' }
+  if (answer === undefined) return { ...shown, verdict: 'unknown', detail: 'no answer' }
   return { ...shown, ...verdictOfAnswer(answer, kind) }
 }
 

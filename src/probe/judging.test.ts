@@ -49,6 +49,10 @@ const judged = (target: Partial<Target> = {}, seen: Partial<Seen> = {}) =>
   judge({ ...kubelet, ...target }, { ...handshake, ...seen }, now)
 const codesOf = (report: ReturnType<typeof judged>) => report.problems.map(({ code }) => code)
 
+const shown = { client: { source: 'admin.conf', subject: 'CN=admin' } }
+const authorities = [Certificate.parse(client('x', ca).der).issuer.der]
+const refusal = (code: string) => Object.assign(new Error('refused'), { code })
+
 test('a chain of the cluster CA, valid for the name, has nothing wrong', () => {
   expect(judged()).toMatchObject({
     status: 'ok',
@@ -134,6 +138,29 @@ test('CAs that could not be read give no verdict and no problem', () => {
   expect(report.status).toBe('ok')
 })
 
+test.each([
+  ['--ca', './my ca.crt', "kcert inspect './my ca.crt'"],
+  ['etcd CA', 'cp1:/pki/etcd/ca.crt', 'kcert inspect /pki/etcd/ca.crt'],
+  ['etcd CA', 'cp1:/pki/ca.crt, as in configmap default/kube-root-ca.crt', 'kcert inspect /pki/ca.crt'],
+  ['cluster CA', 'configmap default/kube-root-ca.crt', 'kcert inspect --cluster'],
+  ['cluster CA', 'kubeconfig cluster c; touch x', 'kcert inspect --cluster'],
+  ['caBundle', 'validatingwebhookconfiguration/a', 'kcert inspect --cluster'],
+])('%s %s: the command shows these CAs', (by, source, command) => {
+  const report = judged({ anchors: [{ ...anchor(by, otherCa), source }] })
+  expect(report.problems.map(({ next }) => next)).toEqual([
+    `which CA signed it, and which are trusted: ${command}`,
+  ])
+})
+
+test('the command for a refused client certificate of a kubeconfig names no file', () => {
+  const client = { source: 'kubeconfig user admin', subject: 'CN=admin' }
+  const report = judged(
+    { client },
+    { clientAuthorities: authorities, fault: refusal('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA') },
+  )
+  expect(report.problems[0]!.next).toMatch(/in date\? kcert inspect --cluster$/)
+})
+
 test('a newer certificate that was given and is not served is the old one served; an older one is another', () => {
   const at = (notBefore: string) => {
     const { der } = serving({ subject: { commonName: 'w1' }, notBefore: new Date(notBefore) })
@@ -154,10 +181,6 @@ test('a newer certificate that was given and is not served is the old one served
   const unknown = judged({ given: { source: 'x', fault: 'the file cannot be read' } })
   expect([unknown.given?.state, unknown.status]).toEqual(['unknown', 'ok'])
 })
-
-const shown = { client: { source: 'admin.conf', subject: 'CN=admin' } }
-const authorities = [Certificate.parse(client('x', ca).der).issuer.der]
-const refusal = (code: string) => Object.assign(new Error('refused'), { code })
 
 test.each([
   [
@@ -201,8 +224,24 @@ test.each([
 ])('a client certificate: %s', (_, seen, verdict, detail) => {
   const report = judged(shown, { clientAuthorities: authorities, ...seen })
   expect(report.client).toEqual({ ...shown.client, verdict, detail })
-  expect(codesOf(report)).toEqual(verdict === 'refused' ? ['CLIENT_REFUSED'] : [])
+  const codes: Readonly<Record<string, string[]>> = {
+    refused: ['CLIENT_REFUSED'],
+    unknown: ['CLIENT_UNKNOWN'],
+  }
+  expect(codesOf(report)).toEqual(codes[verdict] ?? [])
+  expect(report.status).toBe(verdict in codes ? 'no' : 'ok')
   expect(report.clientAuthorities).toEqual(['CN=kubernetes'])
+})
+
+test('a client certificate is unknown, and fails, where the handshake messages could not be read', () => {
+  const unread = judged(shown, { clientAuthorities: undefined, version: undefined })
+  expect([unread.client?.verdict, codesOf(unread), unread.status]).toEqual([
+    'unknown',
+    ['CLIENT_UNKNOWN'],
+    'no',
+  ])
+  const read = judged(shown, { clientAuthorities: undefined, version: 'TLSv1.3' })
+  expect([read.client, read.status]).toEqual([{ verdict: 'not-asked' }, 'ok'])
 })
 
 test("an API server's answer names the user that it takes the holder for", () => {

@@ -1,4 +1,4 @@
-import { commandLine, fixed } from '../errors/command-line.ts'
+import { type CommandLine, commandLine, embed, fixed } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { timeText } from '../inspection/spans.ts'
 import { strangerOf, strangerText } from '../pki/kubelet.ts'
@@ -11,6 +11,7 @@ import { clientVerdict } from './client-verdict.ts'
 import type { ProblemCode } from './problems.ts'
 import type {
   AnchorVerdict,
+  ClientVerdict,
   EndpointReport,
   GivenReport,
   ProbeProblem,
@@ -39,7 +40,7 @@ export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointRe
       ? [...trustProblems(verdicts, outOfTime.length === 0), ...nameProblems(target, names)]
       : []),
     ...(given === undefined ? [] : givenProblems(target, given)),
-    ...(client.verdict === 'refused' ? [refusedProblem(client.detail, target)] : []),
+    ...clientProblems(client, target),
   ]
   return {
     ...place,
@@ -211,14 +212,17 @@ function trustProblems(verdicts: readonly AnchorVerdict[], isInTime: boolean): P
       {
         code: 'NOT_TRUSTED',
         message: `by ${by} (${source}): ${reason ?? code}`,
-        next: commandLine`which CA signed it, and which are trusted: kcert inspect ${sourceFile(source)}`,
+        next: commandLine`which CA signed it, and which are trusted: ${embed(inspection(by, source))}`,
       },
     ]
   })
 }
 
-function sourceFile(source: string): string {
-  return source.replace(/^[^:/]+:(?=\/)/, '')
+/** Returns the command that shows what was read there: a file of this machine or of a node, an object, or the kubeconfig's user. */
+function inspection(by: string, source: string): CommandLine {
+  if (by === 'caBundle' || /^(?:configmap|kubeconfig) /.test(source))
+    return commandLine`kcert inspect --cluster`
+  return commandLine`kcert inspect ${source.replace(/^[^:/]+:(?=\/)/, '').replace(/, as in .*/, '')}`
 }
 
 function nameProblems(target: Target, names: EndpointReport['names']): ProbeProblem[] {
@@ -302,10 +306,23 @@ function givenProblems({ kind }: Target, { state, source, notBefore }: GivenRepo
   return []
 }
 
-function refusedProblem(detail: string | undefined, { client }: Target): ProbeProblem {
-  return {
-    code: 'CLIENT_REFUSED',
-    message: `it refuses the client certificate ${client?.subject ?? ''} of ${client?.source ?? ''}: ${detail ?? ''}`,
-    next: commandLine`is it of a CA that the server takes, and in date? kcert inspect ${sourceFile(client?.source ?? '')}`,
-  }
+/** No answer is not a yes: with TLS 1.3 a server may close the connection on a certificate that it refuses. */
+function clientProblems({ verdict, detail = '' }: ClientVerdict, target: Target): ProbeProblem[] {
+  const { subject = '', source = '' } = target.client ?? {}
+  if (verdict === 'refused')
+    return [
+      {
+        code: 'CLIENT_REFUSED',
+        message: `it refuses the client certificate ${subject} of ${source}: ${detail}`,
+        next: commandLine`is it of a CA that the server takes, and in date? ${embed(inspection('', source))}`,
+      },
+    ]
+  if (verdict !== 'unknown') return []
+  return [
+    {
+      code: 'CLIENT_UNKNOWN',
+      message: `unknown whether it accepts the client certificate ${subject} of ${source}: ${detail}`,
+      next: commandLine`read the server's log, or connect with its own client: ${addressOf(target)} may not serve HTTP`,
+    },
+  ]
 }

@@ -9,6 +9,8 @@ export const problemCodes = {
   OLD_CERTIFICATE_SERVED: 'It was given a newer certificate, and still shows the old one.',
   OTHER_CERTIFICATE_SERVED: 'It shows another certificate than the one that it was given, and no older one.',
   CLIENT_REFUSED: 'It refuses the client certificate that it was shown.',
+  CLIENT_UNKNOWN:
+    'It requests a client certificate and does not tell whether it accepts the one presented: no TLS alert, no HTTP status.',
 } as const satisfies Readonly<Record<string, string>>
 
 export type ProblemCode = keyof typeof problemCodes

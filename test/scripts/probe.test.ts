@@ -74,7 +74,7 @@ test('HOST:PORT is held against --ca, names and a client certificate, and exit 3
   )
 })
 
-test('a server that accepts the certificate and does not speak HTTP has not refused it', async () => {
+test('fails with CLIENT_UNKNOWN where a server sends neither a TLS alert nor an HTTP status', async () => {
   const admin = client('admin', ca)
   const cwd = folderWith({ 'ca.crt': ca.pem, 'admin.pem': admin.pem + admin.keyPem })
   let accepted = 0
@@ -92,9 +92,28 @@ test('a server that accepts the certificate and does not speak HTTP has not refu
     const args = ['probe', `127.0.0.1:${port}`, '--ca', 'ca.crt', '--client-certificate', 'admin.pem']
     const { stdout, exit } = await kcertBeside([...args, '-o', 'json'], { cwd })
     const [endpoint] = reportIn(stdout).endpoints
-    expect([endpoint!.client?.verdict, endpoint!.problems, exit], how).toEqual(['unknown', [], 0])
+    expect([endpoint!.client?.verdict, endpoint!.status, exit], how).toEqual(['unknown', 'no', 3])
+    expect(endpoint!.problems, how).toEqual([
+      {
+        code: 'CLIENT_UNKNOWN',
+        message: expect.stringContaining(
+          'unknown whether it accepts the client certificate CN=admin of admin.pem: ',
+        ),
+        next: `read the server's log, or connect with its own client: 127.0.0.1:${port} may not serve HTTP`,
+      },
+    ])
   }
   expect(accepted).toBeGreaterThanOrEqual(4)
+})
+
+test('a server that requests no client certificate is ok also where one is given', async () => {
+  const admin = client('admin', ca)
+  const cwd = folderWith({ 'ca.crt': ca.pem, 'admin.pem': admin.pem + admin.keyPem })
+  const port = await serving({}, (socket) => socket.end())
+  const args = ['probe', `127.0.0.1:${port}`, '--ca', 'ca.crt', '--client-certificate', 'admin.pem']
+  const { stdout, exit } = await kcertBeside([...args, '-o', 'json'], { cwd })
+  const [endpoint] = reportIn(stdout).endpoints
+  expect([endpoint!.client, endpoint!.problems, exit]).toEqual([{ verdict: 'not-asked' }, [], 0])
 })
 
 test('what is not reached is exit 4, what speaks no TLS exit 3, and wrong usage 2', async () => {
