@@ -18,8 +18,8 @@ test('gives 401 and 403 of the API server, and nothing else, the exit code 6', (
   const codes = Object.keys(errorCodes) as ErrorCode[]
   expect(codes.filter((code) => new KcertError(code, 'x').exitCode === 6)).toEqual([
     'KCERT_API_UNAUTHORIZED',
-    'KCERT_API_CLIENT_EXPIRED',
     'KCERT_API_FORBIDDEN',
+    'KCERT_API_CLIENT_EXPIRED',
   ])
   expect(codes.map(exitCodeOf)).toEqual(codes.map((code) => errorCodes[code].exit))
 })
