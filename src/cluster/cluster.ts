@@ -75,14 +75,14 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 }
 
 /** client-go refuses both together: which of the two counts would be a guess. */
-function refuseInsecureBesideCa({ cluster, contextName, source }: SelectedContext): void {
+function refuseInsecureBesideCa({ cluster, contextName, files, source }: SelectedContext): void {
   const ca = ['certificate-authority-data', 'certificate-authority'].find((field) => cluster[field])
   if (ca === undefined || cluster['insecure-skip-tls-verify'] !== true) return
   throw unusable(
     `context ${JSON.stringify(contextName)} of ${source} has both ${ca} and insecure-skip-tls-verify`,
     {
       why: 'kubectl refuses both together: a CA verifies the server, and insecure-skip-tls-verify verifies none',
-      next: commandLine`remove insecure-skip-tls-verify from ${source}`,
+      next: commandLine`remove insecure-skip-tls-verify from ${files}`,
     },
   )
 }
@@ -120,7 +120,13 @@ export function openPlace(
     ...(tlsServerName === undefined ? {} : { 'tls-server-name': tlsServerName }),
     ...(proxyUrl === undefined ? {} : { 'proxy-url': proxyUrl }),
   }
-  const names = { contextName: server, clusterName: server, userName: 'bootstrap', source: server }
+  const names = {
+    contextName: server,
+    clusterName: server,
+    userName: 'bootstrap',
+    files: [server],
+    source: server,
+  }
   const user = bearerToken === undefined ? {} : { token: bearerToken }
   return openSelected({ ...names, cluster, user }, options)
 }
@@ -128,7 +134,7 @@ export function openPlace(
 function openSelected(selected: SelectedContext, options: ConnectionOptions): Cluster {
   const { surroundings, clock, random, requestTimeoutMs, pause = waiting } = options
   const server = serverOf(selected)
-  const { contextName, source } = selected
+  const { contextName, files } = selected
   const credentials = new Credentials(server, selected, surroundings, clock)
   const user = (): UserDescription => describeUser(selected, credentials.certificate)
   const transport = new Transport(server, requestTimeoutMs)
@@ -137,7 +143,7 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     credentials,
     clock,
     contextName,
-    source,
+    files,
     user,
     timeoutMs: requestTimeoutMs,
   })
@@ -193,6 +199,7 @@ function podContext({
       'certificate-authority': `${serviceAccount}/ca.crt`,
     },
     user: { tokenFile },
+    files: [tokenFile],
     source: tokenFile,
   }
 }
@@ -206,7 +213,7 @@ function serverOf(selected: SelectedContext): URL {
       `the server of context ${JSON.stringify(selected.contextName)} has a password in its URL`,
       {
         why: 'it would be seen wherever the address of the server is',
-        next: commandLine`write the user into users: of ${selected.source}`,
+        next: commandLine`write the user into users: of ${selected.files}`,
       },
     )
   }
@@ -215,7 +222,7 @@ function serverOf(selected: SelectedContext): URL {
     `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is no URL`,
     {
       why: 'it is written https://HOST:PORT',
-      next: commandLine`kcert inspect ${selected.source}`,
+      next: commandLine`kcert inspect ${selected.files}`,
     },
   )
 }

@@ -28,14 +28,14 @@ export function connectionOf(selected: SelectedContext): Connection {
 }
 
 /** Where both are given the data counts, as for client-go. */
-function authorityOf({ cluster, contextName, source }: SelectedContext): Uint8Array | undefined {
+function authorityOf({ cluster, contextName, files, source }: SelectedContext): Uint8Array | undefined {
   const data = textOf(cluster['certificate-authority-data'])
   if (data !== undefined) {
     const decoded = decodeBase64(data)
     if ('bytes' in decoded) return decoded.bytes
     throw unusable(`the CA of context ${JSON.stringify(contextName)} in ${source} cannot be read`, {
       why: decoded.reason,
-      next: commandLine`kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${files}`,
     })
   }
   const file = textOf(cluster['certificate-authority'])

@@ -205,10 +205,10 @@ export class Credentials {
         : code?.startsWith('ERR_OSSL')
           ? `the client certificate, its key or the CA cannot be used (${code})`
           : error.message
-    const { userName, source } = this.#selected
+    const { userName, files, source } = this.#selected
     return unusable(`the credentials of user ${JSON.stringify(userName)} in ${source} cannot be used`, {
       why: reason,
-      next: commandLine`kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${files}`,
     })
   }
 }

@@ -40,8 +40,8 @@ interface Origin {
   readonly clock: Clock
   readonly contextName: string
   readonly user: () => UserDescription
-  /** The kubeconfig, for messages. */
-  readonly source: string
+  /** The kubeconfigs. */
+  readonly files: readonly string[]
   readonly timeoutMs: number
 }
 
@@ -126,14 +126,14 @@ export class Failures {
     { reason, message = '' }: Said,
     { purpose }: ApiCall,
   ): { code: ErrorCode; what: string; next: string } {
-    const { contextName, source } = this.#origin
+    const { contextName, files } = this.#origin
     switch (status) {
       case 401:
         return {
           code: this.#hasExpired ? 'KCERT_API_CLIENT_EXPIRED' : 'KCERT_API_UNAUTHORIZED',
           what: `${this.#place} does not know who asks`,
           next: this.#hasExpired
-            ? commandLine`kcert inspect ${source}`
+            ? commandLine`kcert inspect ${files}`
             : commandLine`kubectl --context ${contextName} auth whoami`,
         }
       case 403: {

@@ -26,7 +26,9 @@ export interface SelectedContext {
   readonly cluster: Fields
   readonly user: Fields
   readonly namespace?: string
-  /** The file or files that it was read from, for messages. */
+  /** The files that it was read from, for commands. */
+  readonly files: readonly string[]
+  /** The same for messages. */
   readonly source: string
 }
 
@@ -62,13 +64,14 @@ export async function readKubeconfigs(
 
 /** Returns what a context leads to. Throws KCERT_KUBECONFIG_UNUSABLE, naming what is missing. */
 export function selectContext(merged: MergedKubeconfig, asked: string | undefined): SelectedContext {
-  const source = merged.files.join(', ')
+  const { files } = merged
+  const source = files.join(', ')
   const contextName = asked ?? merged.currentContext
   const known = [...merged.contexts.keys()]
   if (contextName === undefined) {
     throw unusable(`${source} has no current-context`, {
       why: known.length === 0 ? 'it has no contexts at all' : `its contexts: ${known.join(', ')}`,
-      next: known.length === 0 ? commandLine`kcert inspect ${source}` : commandLine`--context ${known[0]}`,
+      next: known.length === 0 ? commandLine`kcert inspect ${files}` : commandLine`--context ${known[0]}`,
     })
   }
   const context = merged.contexts.get(contextName)
@@ -86,18 +89,18 @@ export function selectContext(merged: MergedKubeconfig, asked: string | undefine
       why: cluster
         ? `cluster ${JSON.stringify(clusterName)} has no server`
         : `there is no cluster ${JSON.stringify(clusterName)}`,
-      next: commandLine`kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${files}`,
     })
   }
   const user = userName === '' ? {} : merged.users.get(userName)
   if (user === undefined) {
     throw unusable(`context ${JSON.stringify(contextName)} of ${source} names a user that is not there`, {
       why: `there is no user ${JSON.stringify(userName)}`,
-      next: commandLine`kcert inspect ${source}`,
+      next: commandLine`kcert inspect ${files}`,
     })
   }
   const namespace = typeof context.namespace === 'string' ? context.namespace : undefined
-  return { contextName, userName, clusterName, cluster, user, source, ...(namespace && { namespace }) }
+  return { contextName, userName, clusterName, cluster, user, files, source, ...(namespace && { namespace }) }
 }
 
 /**
