@@ -1,7 +1,7 @@
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Context } from './context.ts'
-import { canAsk } from './prompts.ts'
+import { canAsk, choose } from './prompts.ts'
 
 export interface ConsentQuestion {
   /** --yes */
@@ -27,6 +27,5 @@ export async function agreed(
       next: commandLine`look at ${embed(look)}, then add --yes`,
     })
   context.stderr.write(proposal)
-  const { choose } = await import('./rotation-operator.ts')
   return choose(context, question)
 }

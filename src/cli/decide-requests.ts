@@ -19,7 +19,7 @@ import type { Context } from './context.ts'
 import type { DecisionWish } from './decision-flags.ts'
 import { readInput, readTrustedText } from './input.ts'
 import { progressOn } from './progress.ts'
-import { canAsk, DeclinedError, terminalAsker } from './prompts.ts'
+import { canAsk, choose } from './prompts.ts'
 
 // `kcert csr approve` and `kcert csr deny`: what is meant, what it is, whether it may be, and then it is done, each step for all.
 
@@ -233,17 +233,7 @@ async function isAgreed(
   }
   context.stderr.write(await propose(plan()))
   const what = `${count.toLocaleString('en')} request${count === 1 ? '' : 's'}`
-  const message = `${act === 'approve' ? 'Approve' : 'Deny'} ${what}? It cannot be taken back.`
-  const choices = [
-    { value: 'no', name: 'no' },
-    { value: 'yes', name: 'yes' },
-  ]
-  try {
-    return (await (await terminalAsker(context)).choice({ flag: 'yes', message, choices })) === 'yes'
-  } catch (error) {
-    if (error instanceof DeclinedError) return false
-    throw error
-  }
+  return choose(context, `${act === 'approve' ? 'Approve' : 'Deny'} ${what}? It cannot be taken back.`)
 }
 
 const decided = { approve: 'approved', deny: 'denied' } as const

@@ -8,7 +8,7 @@ import type { Treatment } from '../rotation-io/kubelet-doctor.ts'
 import type { Site } from '../rotation-io/site.ts'
 import type { Context } from './context.ts'
 import { inventoryOrThisMachine } from './node-inventory.ts'
-import { canAsk } from './prompts.ts'
+import { canAsk, choose } from './prompts.ts'
 
 export interface DoctorFlags {
   readonly nodes: readonly string[]
@@ -160,7 +160,6 @@ async function agrees(context: Context, name: string, fixable: readonly Finding[
     )
   }
   for (const { path, what } of fixable) context.stderr.write(`  ${name}:${path}: ${what}\n`)
-  const { choose } = await import('./rotation-operator.ts')
   return choose(context, `Mend ${fixable.length} findings on ${name}?`)
 }
 

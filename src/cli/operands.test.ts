@@ -65,6 +65,7 @@ describe('splitOperands', () => {
     expect(split('-o -w a')).toEqual({ flags: ['-o', '-w'], operands: ['a'] })
     expect(split('--warn --unknown=1 a')).toEqual({ flags: ['--warn', '--unknown=1'], operands: ['a'] })
     expect(split('-o - a')).toEqual({ flags: ['-o', '-'], operands: ['a'] })
+    expect(split('--warn x--yes=false a')).toEqual({ flags: ['--warn', 'x--yes=false'], operands: ['a'] })
   })
 
   test.each(['--warn --yes=false', '-o --output=json', '-wo --no-restart='])(
@@ -72,7 +73,8 @@ describe('splitOperands', () => {
     (line) => {
       const [flag, word] = line.replace('-wo', '-o').split(' ')
       expect(() => split(line)).toThrow(`${flag} needs a value, but "${word}" is another flag`)
-      expect(() => split(line)).toThrow(expect.objectContaining({ code: 'KCERT_USAGE' }))
+      const next = `give the value after ${flag}`
+      expect(() => split(line)).toThrow(expect.objectContaining({ code: 'KCERT_USAGE', next }))
     },
   )
 })
@@ -85,6 +87,7 @@ describe('withoutBooleanValues', () => {
     '-wy a --no-restart',
     '--output=json -o=json -ojson --warn --frobnicate=false',
     '--unknown=false -x=false',
+    '--no-yes=false',
     '- a',
     '-w -- --yes=false -y=x',
   ])('leaves the rest of a command line as it is: %s', (line) => {
@@ -126,10 +129,12 @@ describe('withoutBooleanValues', () => {
 
   test('refuses the kind of dry run that the command does not have, and says which it has', () => {
     const server = refusal('--dry-run=server')
+    expect(server.code).toBe('KCERT_USAGE')
     expect(server.message).toBe('--dry-run=server is not available for this command')
     expect(server.why).toContain('the API server does not check it')
     expect(server.next).toContain('--dry-run=client')
     const client = refusal('--dry-run=client', 'server')
+    expect(client.code).toBe('KCERT_USAGE')
     expect(client.message).toBe('--dry-run=client is not available for this command')
     expect(client.why).toContain('sends the objects to the API server')
     expect(client.next).toContain('--dry-run=server')
@@ -147,7 +152,11 @@ describe('withoutBooleanValues', () => {
   test.each(['--dry-run --dry-run=none', '--dry-run=none a --dry-run=client'])(
     'refuses a dry run that is also none: %s',
     (line) => {
-      expect(refusal(line).message).toBe('--dry-run and --dry-run=none are mutually exclusive')
+      expect(refusal(line)).toMatchObject({
+        code: 'KCERT_USAGE',
+        message: '--dry-run and --dry-run=none are mutually exclusive',
+        next: 'give one of them',
+      })
     },
   )
 

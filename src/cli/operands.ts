@@ -68,7 +68,7 @@ interface Part {
   readonly isBehindEnd?: boolean
   /** An operand, a flag, or a flag and its value. */
   readonly words: readonly string[]
-  /** A boolean flag that is alone in its word, or any with a value; `flag` is how it was written. */
+  /** A boolean flag by its long name, or any with a value; `flag` is how it was written. */
   readonly boolean?: { readonly name: string; readonly flag: string; readonly value?: string }
 }
 
@@ -90,9 +90,9 @@ function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator<Part> 
       yield { isOperand: false, words: [word], ...read.part }
     else {
       const value = argv[++i]!
-      const [, flag] = /^(--[^=]+)=/.exec(value) ?? []
+      const written = /^(--[^=]+)=/.exec(value)
       // oclif refuses a flag in the place of a value only where it is written without one of its own.
-      if (flag !== undefined && known.has(flag)) throw valueIsMissing(read.needsValue, value)
+      if (written !== null && known.has(written[1]!)) throw valueIsMissing(read.needsValue, value)
       yield { isOperand: false, words: [word, value] }
     }
   }
@@ -122,7 +122,6 @@ function readShort(word: string, known: Spellings): ReadFlag {
     const rest = word.slice(at + 1)
     if (found.type === 'option') return rest === '' ? { needsValue: flag } : {}
     if (rest.startsWith('=')) return { part: { boolean: { name: found.name, flag, value: rest.slice(1) } } }
-    if (word.length === 2) return { part: { boolean: { name: found.name, flag } } }
   }
   return {}
 }

@@ -1,3 +1,4 @@
+import { printable } from '../output/terminal.ts'
 import type { Context } from './context.ts'
 
 // Questions on the terminal. Each one has a flag that answers it beforehand, so that nothing hangs where nobody can answer.
@@ -55,4 +56,26 @@ export async function terminalAsker({ stdin, stderr }: Context): Promise<Asker> 
     },
     choice: ({ message, choices }) => ask({ type: 'select', message, choices }),
   }
+}
+
+/** Returns the answer; whoever leaves the question without one has said no. */
+export async function answered(ask: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof DeclinedError) return false
+    throw error
+  }
+}
+
+/** True when the operator says yes; whoever leaves the question with Ctrl-C or Ctrl-D has said no. */
+export function choose(context: Context, message: string): Promise<boolean> {
+  const choices = [
+    { value: 'no', name: 'no' },
+    { value: 'yes', name: 'yes' },
+  ]
+  return answered(async () => {
+    const asker = await terminalAsker(context)
+    return (await asker.choice({ flag: 'yes', message: printable(message), choices })) === 'yes'
+  })
 }

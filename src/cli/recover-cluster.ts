@@ -2,7 +2,7 @@ import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { RotationRecovery } from '../rotation/report.ts'
 import type { Context } from './context.ts'
-import { canAsk } from './prompts.ts'
+import { canAsk, choose } from './prompts.ts'
 import { inventoryIn } from './rotation-site.ts'
 
 /** Does what `kcert rotate-ca recover` says, or shows it. Throws as the nodes do, and where nobody can be asked. */
@@ -48,7 +48,6 @@ async function agrees(context: Context, count: number): Promise<boolean> {
       },
     )
   }
-  const { choose } = await import('./rotation-operator.ts')
   return choose(context, `Write ${count} files and restart static pods and kubelets?`)
 }
 

@@ -12,7 +12,7 @@ import type { Certificate } from '../x509/certificate.ts'
 import type { Context } from './context.ts'
 import { whileStoppable } from './interruption.ts'
 import { inventoryOrThisMachine } from './node-inventory.ts'
-import { canAsk } from './prompts.ts'
+import { canAsk, choose } from './prompts.ts'
 
 export interface RenewFlags {
   readonly names: readonly string[]
@@ -273,7 +273,6 @@ async function agrees(
   }
   for (const { place } of chosen) context.stderr.write(`  renew    ${place.node}  ${place.name}\n`)
   for (const { node, program } of restarts) context.stderr.write(`  restart  ${node}  ${program}\n`)
-  const { choose } = await import('./rotation-operator.ts')
   return choose(context, `${what}. Go on?`)
 }
 

@@ -2,7 +2,7 @@ import { renderPhasePlan } from '../output/rotation/plan.ts'
 import { rotationProgress } from '../output/rotation/progress.ts'
 import { printable } from '../output/terminal.ts'
 import type { Context } from './context.ts'
-import { canAsk, DeclinedError, terminalAsker } from './prompts.ts'
+import { answered, canAsk, choose, terminalAsker } from './prompts.ts'
 import type { Operator } from './rotation-session.ts'
 import { stderrView } from './view.ts'
 
@@ -62,28 +62,6 @@ export async function withOperator<Result>(
     interrupted.removeEventListener('abort', stopping)
     progress.clear()
   }
-}
-
-/** Whoever leaves a question without an answer has said no. */
-async function answered(ask: () => Promise<boolean>): Promise<boolean> {
-  try {
-    return await ask()
-  } catch (error) {
-    if (error instanceof DeclinedError) return false
-    throw error
-  }
-}
-
-/** True when the operator says yes; whoever leaves the question with Ctrl-C or Ctrl-D has said no. */
-export function choose(context: Context, message: string): Promise<boolean> {
-  const choices = [
-    { value: 'no', name: 'no' },
-    { value: 'yes', name: 'yes' },
-  ]
-  return answered(async () => {
-    const asker = await terminalAsker(context)
-    return (await asker.choice({ flag: 'yes', message: printable(message), choices })) === 'yes'
-  })
 }
 
 async function typed(context: Context, message: string, word: string): Promise<boolean> {

@@ -27,8 +27,12 @@ export const targets: readonly Target[] = [
     tests: ['src/rotation-io/*.test.ts', 'test/rotation-io/{copies,restarting,stored,pods,site}.test.ts'],
   },
   {
-    sources: ['src/csr/{admission,signers}.ts', 'src/csr/approval/!(*.test).ts'],
-    tests: ['src/csr/**/*.test.ts', 'test/truth/csr-*.test.ts'],
+    sources: [
+      'src/csr/{admission,manifest-reading,object-metadata,request-shape,signers}.ts',
+      'src/csr/approval/!(*.test|decision-report).ts',
+      'src/x509/plain-names.ts',
+    ],
+    tests: ['src/csr/**/*.test.ts', 'src/x509/plain-names.test.ts', 'test/truth/csr-*.test.ts'],
   },
   { sources: ['src/ca/signing.ts'], tests: ['src/ca/*.test.ts', 'test/truth/ca-signing.test.ts'] },
   { sources: ['src/verification/!(*.test).ts'], tests: ['src/verification/*.test.ts', 'src/x509/*.test.ts'] },
@@ -38,7 +42,7 @@ export const targets: readonly Target[] = [
   },
   { sources: ['src/node/{node-script,tunnel}.ts'], tests: ['test/node/*.test.ts', 'src/node/*.test.ts'] },
   {
-    sources: ['src/cli/{operands,consent,decision-flags,decide-requests}.ts'],
+    sources: ['src/cli/{operands,consent,decision-flags,decide-requests,prompts}.ts'],
     tests: ['src/cli/*.test.ts'],
   },
 ]

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import { keys, terminalContext } from '../../test/fakes/terminal-context.ts'
+import { agreed } from './consent.ts'
+import { canAsk, DeclinedError, terminalAsker } from './prompts.ts'
+
+test.each([
+  [true, true, true],
+  [true, false, false],
+  [false, true, false],
+  [false, false, false],
+])('questions need a terminal to read from and one to write to: %s, %s', (input, output, expected) => {
+  expect(canAsk(terminalContext({ input, output }).context)).toBe(expected)
+})
+
+describe('a question', () => {
+  test('returns what was typed, without spaces around it', async () => {
+    const { context, typesAt } = terminalContext()
+    const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?' })
+    await typesAt('Who?', '  ann ', keys.enter)
+    expect(await answer).toBe('ann')
+  })
+
+  test('returns its default where nothing is typed', async () => {
+    const { context, typesAt } = terminalContext()
+    const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?', default: 'bob' })
+    await typesAt('bob', keys.enter)
+    expect(await answer).toBe('bob')
+  })
+
+  test('says what is wrong with an answer, and takes the next one', async () => {
+    const { context, typesAt } = terminalContext()
+    const fault = (text: string) => (text === 'ann' ? undefined : `not ann but [${text}]`)
+    const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?', fault })
+    await typesAt('Who?', ' b ', keys.enter)
+    await typesAt('not ann but [b]', '\u007f\u007f\u007f', 'ann', keys.enter)
+    expect(await answer).toBe('ann')
+  })
+
+  test('returns the value of the choice that was taken', async () => {
+    const { context, typesAt } = terminalContext()
+    const choices = [
+      { value: 'a', name: 'first' },
+      { value: 'b', name: 'second' },
+    ]
+    const answer = (await terminalAsker(context)).choice({ flag: 'x', message: 'Which?', choices })
+    await typesAt('second', keys.down, keys.enter)
+    expect(await answer).toBe('b')
+  })
+
+  test('that is left with Ctrl-C was declined', async () => {
+    const { context, typesAt } = terminalContext()
+    const answer = (await terminalAsker(context)).text({ flag: 'name', message: 'Who?' })
+    const refusal = answer.catch((error: unknown) => error)
+    await typesAt('Who?', keys.interrupt)
+    const error = (await refusal) as Error
+    expect(error).toBeInstanceOf(DeclinedError)
+    expect(error.name).toBe('DeclinedError')
+  })
+})
+
+describe('consent', () => {
+  const asked = {
+    yes: false,
+    proposal: 'the change\n',
+    question: 'Do it?',
+    what: 'nothing was changed',
+    look: 'kcert look' as never,
+  }
+
+  test('with --yes nothing is shown or asked', async () => {
+    const { context, shown } = terminalContext({ input: false, output: false })
+    expect(await agreed(context, { ...asked, yes: true })).toBe(true)
+    expect(shown()).toBe('')
+  })
+
+  test.each([
+    { input: false, output: true },
+    { input: true, output: false },
+  ])('where nobody can be asked, nothing is done: %j', async (terminals) => {
+    const { context, shown } = terminalContext(terminals)
+    await expect(agreed(context, asked)).rejects.toMatchObject({
+      code: 'KCERT_UNCONFIRMED',
+      message: 'nothing was changed',
+      why: 'there is no terminal to ask on',
+      next: 'look at kcert look, then add --yes',
+    })
+    expect(shown()).toBe('')
+  })
+
+  test.each([
+    ['yes', [keys.down, keys.enter], true],
+    ['no, which is chosen first', [keys.enter], false],
+    ['Ctrl-C', [keys.interrupt], false],
+  ] as const)(
+    'at the terminal the change is shown, and the answer counts: %s',
+    async (_, typed, expected) => {
+      const { context, shown, typesAt } = terminalContext()
+      const answer = agreed(context, asked)
+      await typesAt('yes', ...typed)
+      expect(await answer).toBe(expected)
+      expect(shown()).toMatch(/^the change\n[\s\S]*Do it\?/)
+    },
+  )
+})

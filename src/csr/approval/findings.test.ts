@@ -1,0 +1,546 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import {
+  attribute,
+  clientRequest,
+  craftedRequestPem,
+  requestPem,
+  servingDescription,
+  servingRequest,
+  submitted,
+} from '../../../test/csr/made-requests.ts'
+import { type FakeCluster, fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import { utf8String } from '../../x509/der-writer.ts'
+import type { RequestDescription } from '../../x509/issuing.ts'
+import type { Finding } from '../rule.ts'
+import type { SigningRequest } from '../signing-request.ts'
+import { readRequestContent } from '../signing-request.ts'
+import { parseCidr } from './addresses.ts'
+import { kubeletClientPolicy } from './kubelet-client.ts'
+import { kubeletServingPolicy } from './kubelet-serving.ts'
+import type { Policy } from './policy.ts'
+import { type Candidate, requestFindings } from './request-rules.ts'
+
+// Every rule of every policy: under which name, for which of the two duties, and in which words it is met, unmet or unknown.
+
+const candidateOf = (object: SigningRequest): Candidate => ({
+  object,
+  request: readRequestContent(object.request).request!,
+})
+const line = ({ id, duty, outcome, detail }: Finding): string => `${id} ${duty} ${outcome}: ${detail}`
+const unmetOf = (findings: readonly Finding[]): Finding[] =>
+  findings.filter(({ outcome }) => outcome !== 'met')
+
+async function findingsOf(
+  policy: Policy,
+  object: SigningRequest,
+  cluster: FakeCluster = {},
+): Promise<readonly Finding[]> {
+  return (await policy.judge(candidateOf(object), fakeFacts(cluster))).findings
+}
+
+const pem = (text: string): Partial<SigningRequest> => ({ request: Buffer.from(text) })
+const serving = (change: Partial<RequestDescription>, fields: Partial<SigningRequest> = {}): SigningRequest =>
+  servingRequest({ ...pem(requestPem({ ...servingDescription(), ...change })), ...fields })
+const nodeSubject = { commonName: 'system:node:node-1', organization: ['system:nodes'] }
+
+describe('what holds for every approval', () => {
+  test('a request of a node meets it all', () => {
+    const findings = requestFindings(candidateOf(servingRequest()))
+    expect(findings.map(line)).toEqual([
+      'key-possession identity met: the request is signed with its own key',
+      'key-strength identity met: ECDSA P-256',
+      'one-subject identity met: "CN=system:node:node-1,O=system:nodes"',
+      'plain-subject entitlement met: CN and O alone',
+      'plain-request entitlement met: one PEM block, and everything in it is read',
+      'no-system-masters entitlement met: it does not ask for system:masters',
+      'no-authority entitlement met: it does not ask to be a CA',
+      'plain-names entitlement met: all names are well formed',
+      'signer-takes-it entitlement met: no rule of kubernetes.io/kubelet-serving is broken',
+    ])
+    expect(new Set(findings.map(({ question }) => question))).toEqual(new Set(['approval']))
+    expect(findings.filter(({ next }) => next !== undefined)).toEqual([])
+  })
+
+  const keyOf = (kind: 'ec' | 'rsa' | 'ed25519' | 'ed448', options: object = {}) =>
+    generateKeyPairSync(kind as 'ec', options as { namedCurve: string }).privateKey
+  const own = { signerName: 'example.com/own', usages: ['client auth'] }
+
+  test.each([
+    ['ECDSA P-256', keyOf('ec', { namedCurve: 'P-256' }), true],
+    ['ECDSA P-384', keyOf('ec', { namedCurve: 'P-384' }), true],
+    ['ECDSA P-521', keyOf('ec', { namedCurve: 'P-521' }), true],
+    ['ECDSA P-224 is too weak', keyOf('ec', { namedCurve: 'secp224r1' }), false],
+    ['RSA 2048', keyOf('rsa', { modulusLength: 2048 }), true],
+    ['RSA 2047 is too weak', keyOf('rsa', { modulusLength: 2047 }), false],
+    ['Ed25519', keyOf('ed25519'), true],
+  ])('a key: %s', (detail, key, isStrong) => {
+    const findings = requestFindings(
+      candidateOf(
+        submitted({ subject: nodeSubject }, { ...own, ...pem(requestPem({ subject: nodeSubject }, key)) }),
+      ),
+    )
+    expect(findings.find(({ id }) => id === 'key-strength')).toMatchObject({
+      outcome: isStrong ? 'met' : 'unmet',
+      detail,
+    })
+  })
+
+  const twoNames = [
+    [{ type: 'CN', value: 'a' }],
+    [{ type: 'O', value: 'system:nodes' }],
+    [{ type: 'CN', value: 'b' }],
+  ]
+  test.each<[Partial<RequestDescription>, Partial<SigningRequest>, string]>([
+    [{ subject: twoNames }, {}, 'one-subject identity unmet: common names "a", "b"'],
+    [
+      { extensions: [{ oid: '2.5.29.15', value: Buffer.from('ff', 'hex') }] },
+      {},
+      'one-subject identity unmet: extension 2.5.29.15 cannot be read',
+    ],
+    [
+      { subject: { ...nodeSubject, organizationalUnit: ['x'] } },
+      {},
+      'plain-subject entitlement unmet: the subject has "OU" besides CN and O in text',
+    ],
+    [
+      { subject: { commonName: 'a', organization: ['system:masters'] } },
+      {},
+      'no-system-masters entitlement unmet: it asks for O=system:masters',
+    ],
+    [
+      { basicConstraints: { ca: true } },
+      {},
+      'no-authority entitlement unmet: it asks for "CA:TRUE", which only a CA has',
+    ],
+    [
+      { keyUsage: ['digitalSignature', 'keyCertSign', 'cRLSign'] },
+      {},
+      'no-authority entitlement unmet: it asks for "keyCertSign", "cRLSign", which only a CA has',
+    ],
+    [
+      {},
+      { usages: ['client auth', 'cert sign', 'crl sign'] },
+      'no-authority entitlement unmet: it asks for "cert sign", "crl sign", which only a CA has',
+    ],
+    [
+      {
+        subjectAltNames: {},
+        extensions: [{ oid: '2.5.29.17', value: Buffer.from('30058203610162', 'hex') }],
+      },
+      {},
+      'plain-names entitlement unmet: "a\\u0001b" is a name with a control or invisible character',
+    ],
+    [
+      { subject: { commonName: 'a\u200bb' } },
+      {},
+      'plain-names entitlement unmet: "a\u200bb" is a name with a control or invisible character',
+    ],
+    [{ subjectAltNames: { dns: ['a_b'] } }, {}, 'plain-names entitlement unmet: "a_b" is no DNS name'],
+    [
+      { subjectAltNames: { email: ['a@b,c@d'] } },
+      {},
+      'plain-names entitlement unmet: "a@b,c@d" is not exactly one email address',
+    ],
+    [
+      { subjectAltNames: { uri: ['x:/a/../b'] } },
+      {},
+      'plain-names entitlement unmet: "x:/a/../b" is not a normalized URI',
+    ],
+  ])('%j %j: %s', (description, fields, expected) => {
+    const findings = requestFindings(candidateOf(serving(description, { ...own, ...fields })))
+    expect(unmetOf(findings).map(line)).toContain(expected)
+    expect(unmetOf(findings)[0]!.next).toMatch(/^(?:make|never)/)
+  })
+
+  test('a CA constraint that says no asks for nothing', () => {
+    const findings = requestFindings(candidateOf(serving({ basicConstraints: { ca: false } }, own)))
+    expect(unmetOf(findings)).toEqual([])
+    expect(findings.at(-1)!.detail).toBe('the rules of "example.com/own" are its owner\'s')
+  })
+
+  test('an attribute that Kubernetes does not read is refused', () => {
+    const crafted = craftedRequestPem(nodeSubject, [attribute('1.2.3.4', utf8String('x'))])
+    expect(
+      unmetOf(requestFindings(candidateOf(servingRequest({ ...own, ...pem(crafted) })))).map(line),
+    ).toEqual([
+      'plain-request entitlement unmet: Kubernetes does not read "1.2.3.4", which another signer may',
+    ])
+  })
+
+  test('a signature by another key is refused', () => {
+    const block = requestPem(servingDescription()).split('\n')
+    const der = Buffer.from(block.slice(1, -2).join(''), 'base64')
+    der[der.length - 1]! ^= 1
+    const broken = `${block[0]}\n${der.toString('base64')}\n${block.at(-2)}\n`
+    const [found] = unmetOf(requestFindings(candidateOf(servingRequest(pem(broken)))))
+    expect(found).toMatchObject({ id: 'key-possession', duty: 'identity', outcome: 'unmet' })
+    expect(found!.next).toContain('deny it')
+  })
+})
+
+const node = {
+  name: 'node-1',
+  addresses: [
+    { type: 'Hostname', address: 'node-1' },
+    { type: 'ExternalDNS', address: 'NODE-1.nodes.example.com' },
+    { type: 'InternalIP', address: '10.1.0.7' },
+    { type: 'ExternalIP', address: '2001:db8:0::7' },
+  ],
+  isControlPlane: false,
+}
+const cluster: FakeCluster = {
+  nodes: [node],
+  served: {},
+  addresses: { apiServers: ['192.0.2.10', 'api.example.com'], serviceCidrs: ['10.96.0.0/12', 'none'] },
+}
+
+describe('kubelet-serving', () => {
+  test('says of each rule of its own that it is met', async () => {
+    const cidrs = [parseCidr('10.1.0.0/16')!, parseCidr('2001:db8::/32')!]
+    const policy = kubeletServingPolicy({ cidrs, maxNames: 4, maxExpirationSeconds: 3600 })
+    const findings = await findingsOf(policy, servingRequest({ expirationSeconds: 3600 }), cluster)
+    expect(findings.slice(9).map(line)).toEqual([
+      'node-name identity met: "node-1"',
+      'requester identity met: "system:node:node-1" asks for itself',
+      'requester-group identity met: the requester is in system:nodes',
+      'no-wildcard entitlement met: none is a wildcard',
+      'no-cluster-name entitlement met: none is a name of the cluster',
+      'no-special-address entitlement met: none is an address that no node has for itself alone',
+      "dns-suffix entitlement met: all are the node's name, alone or followed by a domain of two labels or more",
+      'cidr entitlement met: all are in 10.1.0.0/16, 2001:db8::/32',
+      'name-count entitlement met: 4 names',
+      'lifetime entitlement met: 3600 s',
+      'node-exists identity met: there is a Node "node-1"',
+      'own-names entitlement met: all names are among the addresses of Node "node-1"',
+      'no-cluster-address entitlement met: none belongs to an API server or a service',
+      'no-other-node entitlement met: no other Node has one of them',
+    ])
+  })
+
+  test.each<[SigningRequest, string, RegExp]>([
+    [
+      servingRequest({ username: undefined as never }),
+      'requester identity unknown: who asks is not known',
+      /spec\.username/,
+    ],
+    [
+      servingRequest({ username: undefined as never, groups: [] }),
+      'requester-group identity unknown: the groups of the requester are not known',
+      /spec\.groups/,
+    ],
+    [
+      servingRequest({ username: 'ann' }),
+      'requester identity unmet: "ann" asks for "system:node:node-1"',
+      /the kubelet itself must ask/,
+    ],
+    [
+      servingRequest({ groups: ['x'] }),
+      'requester-group identity unmet: the requester is not in system:nodes',
+      /O=system:nodes/,
+    ],
+    [
+      serving({ subjectAltNames: { dns: ['*.node-1.a.b', '*.c'] } }),
+      'no-wildcard entitlement unmet: "*.node-1.a.b", "*.c" is a wildcard',
+      /names of the node alone/,
+    ],
+    [
+      serving({ subjectAltNames: { ip: ['10.2.0.1'] } }),
+      'cidr entitlement unmet: "10.2.0.1" is not in 10.1.0.0/16',
+      /add it to cidrs of/,
+    ],
+    [
+      serving({ subjectAltNames: { dns: ['other.example.com'] } }),
+      'dns-suffix entitlement unmet: "other.example.com" is not the node\'s name, alone or followed by a domain of two labels or more',
+      /add it to dnsSuffixes of/,
+    ],
+    [
+      serving({ subjectAltNames: { dns: ['node-1', 'node-1.a.b'], ip: ['10.1.0.7'] } }),
+      'name-count entitlement unmet: 3 names, and the policy allows 2',
+      /maxNames/,
+    ],
+    [
+      servingRequest({ expirationSeconds: 3601 }),
+      'lifetime entitlement unmet: 3601 s is more than 3600 s',
+      /3600 seconds at most/,
+    ],
+    [
+      serving({ subject: { organization: ['system:nodes'] } }, { username: '' }),
+      'node-name identity unmet: the common name "" is not system:node: and the name of a Node',
+      /--kubelet-client NODE/,
+    ],
+    [
+      serving({ subject: { ...nodeSubject, commonName: 'system:node:' } }, { username: 'system:node:' }),
+      'node-name identity unmet: the common name "system:node:" names no node',
+      /--kubelet-client NODE/,
+    ],
+    [
+      serving({ subject: { ...nodeSubject, commonName: 'system:node:A' } }),
+      'node-name identity unmet: the common name "system:node:A" is not system:node: and the name of a Node',
+      /--kubelet-client NODE/,
+    ],
+  ])('an own rule that is not met, no. %#', async (object, expected, next) => {
+    const policy = kubeletServingPolicy({
+      cidrs: [parseCidr('10.1.0.0/16')!],
+      maxNames: 2,
+      maxExpirationSeconds: 3600,
+    })
+    const found = unmetOf(await findingsOf(policy, object, cluster))
+    expect(found.map(line)).toContain(expected)
+    expect(found.find((one) => line(one) === expected)!.next).toMatch(next)
+  })
+
+  test('a request whose own text breaks a rule is not looked up, and says so', async () => {
+    const object = servingRequest({ username: 'ann' })
+    const facts = fakeFacts(cluster)
+    const { findings, reason } = await kubeletServingPolicy().judge(candidateOf(object), facts)
+    expect(line(findings.at(-1)!)).toBe(
+      'own-names entitlement unknown: the names were not held against a Node',
+    )
+    expect(reason).toBe('requester: "ann" asks for "system:node:node-1"')
+    expect(facts.lookups).toEqual([])
+  })
+
+  test("no lifetime asked for is the signer's, and without a limit no rule", async () => {
+    const limited = await findingsOf(
+      kubeletServingPolicy({ maxExpirationSeconds: 600 }),
+      servingRequest(),
+      cluster,
+    )
+    expect(limited.map(line)).toContain("lifetime entitlement met: the signer's, as nothing is asked for")
+    const free = await findingsOf(kubeletServingPolicy(), servingRequest(), cluster)
+    expect(free.filter(({ id }) => ['lifetime', 'cidr', 'name-count'].includes(id))).toEqual([])
+  })
+
+  const names = servingRequest()
+  test.each<[string, FakeCluster, string, RegExp]>([
+    [
+      'no Node is known',
+      { addresses: cluster.addresses! },
+      'node-exists identity unknown: the addresses of Node "node-1" are not known',
+      /^kubectl get node node-1 -o yaml$/,
+    ],
+    [
+      'there is no Node',
+      { ...cluster, nodes: [] },
+      'node-exists identity unmet: there is no Node "node-1"',
+      /wait until/,
+    ],
+    [
+      'nothing is known of the cluster',
+      { nodes: [node] },
+      'no-cluster-address entitlement unknown: the addresses of API servers and services are not known',
+      /kubectl get servicecidrs/,
+    ],
+    [
+      'a name is that of an API server',
+      { ...cluster, addresses: { apiServers: ['NODE-1', '2001:DB8:0::7'], serviceCidrs: [] } },
+      'no-cluster-address entitlement unmet: "node-1", "2001:db8::7" belongs to an API server or a service',
+      /deny it/,
+    ],
+    [
+      'an address is that of a service',
+      { ...cluster, addresses: { apiServers: [], serviceCidrs: ['10.1.0.0/24'] } },
+      'no-cluster-address entitlement unmet: "10.1.0.7" belongs to an API server or a service',
+      /deny it/,
+    ],
+    [
+      'another Node has an address too',
+      { ...cluster, nodes: [node, { ...node, name: 'node-2', addresses: node.addresses.slice(2, 3) }] },
+      'no-other-node entitlement unmet: Node "node-2" has "10.1.0.7" too',
+      /sharedAddresses/,
+    ],
+    [
+      'the Node has no such name, and the kubelet serves nothing',
+      { ...cluster, nodes: [{ ...node, addresses: node.addresses.slice(1) }] },
+      'own-names entitlement unmet: "node-1" is none of the addresses of Node "node-1", and the kubelet serves no certificate',
+      /^compare: kubectl get node node-1/,
+    ],
+    [
+      'the Node has an address as a name alone',
+      {
+        ...cluster,
+        nodes: [
+          {
+            ...node,
+            addresses: [...node.addresses.slice(0, 2), { type: 'InternalDNS', address: '10.1.0.7' }],
+          },
+        ],
+      },
+      'own-names entitlement unmet: "10.1.0.7", "2001:db8::7" is none of the addresses of Node "node-1", and the kubelet serves no certificate',
+      /^compare: /,
+    ],
+    [
+      'the Node has its names as a type that is none',
+      { ...cluster, nodes: [{ ...node, addresses: node.addresses.map((one) => ({ ...one, type: 'x' })) }] },
+      'own-names entitlement unmet: "node-1", "node-1.nodes.example.com", "10.1.0.7", "2001:db8::7" is none of the addresses of Node "node-1", and the kubelet serves no certificate',
+      /^compare: /,
+    ],
+  ])('a lookup: %s', async (_, around, expected, next) => {
+    const found = unmetOf(await findingsOf(kubeletServingPolicy(), names, around))
+    expect(found.map(line)).toContain(expected)
+    expect(found.find((one) => line(one) === expected)!.next).toMatch(next)
+  })
+
+  test('what the policy tells of the cluster in full needs no lookup, and half of it does', async () => {
+    const range = parseCidr('10.96.0.0/12')!
+    const outcomeOf = async (settings: Parameters<typeof kubeletServingPolicy>[0]) =>
+      (await findingsOf(kubeletServingPolicy(settings), names, { nodes: [node] })).find(
+        ({ id }) => id === 'no-cluster-address',
+      )!.outcome
+    expect(await outcomeOf({ apiServers: ['192.0.2.1'], serviceCidrs: [range] })).toBe('met')
+    expect(await outcomeOf({ apiServers: ['192.0.2.1'] })).toBe('unknown')
+    expect(await outcomeOf({ serviceCidrs: [range] })).toBe('unknown')
+    expect(await outcomeOf({ apiServers: ['NODE-1'], serviceCidrs: [range] })).toBe('unmet')
+  })
+
+  test('is for kubelets alone', async () => {
+    expect(
+      await kubeletServingPolicy({ name: 'x' }).judge(candidateOf(clientRequest()), fakeFacts({})),
+    ).toEqual({
+      policy: 'x',
+      applies: false,
+      decision: 'ignore',
+      reason: 'it is for kubernetes.io/kubelet-serving',
+      findings: [],
+    })
+  })
+})
+
+describe('kubelet-client', () => {
+  const bootstrap = { username: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }
+  const may: FakeCluster = {
+    allowed: ['system:bootstrap:abcdef nodeclient', 'system:node:node-1 selfnodeclient'],
+  }
+  const linesOf = async (object: SigningRequest, around: FakeCluster = {}, newNodesOnly = false) =>
+    (await findingsOf(kubeletClientPolicy({ newNodesOnly }), object, around)).slice(9).map(line)
+
+  test.each<[string, SigningRequest, FakeCluster, string[]]>([
+    [
+      'a node renews its own',
+      clientRequest(),
+      may,
+      [
+        'requester identity met: "system:node:node-1" asks for itself',
+        'access-review entitlement met: RBAC lets "system:node:node-1" create selfnodeclient',
+      ],
+    ],
+    [
+      'a new node',
+      clientRequest(bootstrap),
+      { ...may, nodes: [] },
+      [
+        'requester identity met: "system:bootstrap:abcdef" bootstraps a node',
+        'access-review entitlement met: RBAC lets "system:bootstrap:abcdef" create nodeclient',
+        'new-node entitlement met: there is no Node "node-1" yet',
+      ],
+    ],
+    [
+      'a node that is there already',
+      clientRequest(bootstrap),
+      { ...may, nodes: [node] },
+      [
+        'requester identity met: "system:bootstrap:abcdef" bootstraps a node',
+        'access-review entitlement met: RBAC lets "system:bootstrap:abcdef" create nodeclient',
+        'new-node entitlement unmet: there is a Node "node-1" already',
+      ],
+    ],
+    [
+      'nodes that are not known',
+      clientRequest(bootstrap),
+      may,
+      [
+        'requester identity met: "system:bootstrap:abcdef" bootstraps a node',
+        'access-review entitlement met: RBAC lets "system:bootstrap:abcdef" create nodeclient',
+        'new-node entitlement unknown: whether there is a Node "node-1" is not known',
+      ],
+    ],
+    [
+      'RBAC refuses a node',
+      clientRequest(),
+      { allowed: [] },
+      [
+        'requester identity met: "system:node:node-1" asks for itself',
+        'access-review entitlement unmet: RBAC does not let "system:node:node-1" create selfnodeclient or nodeclient',
+      ],
+    ],
+    [
+      'RBAC refuses a stranger',
+      clientRequest({ username: 'eve' }),
+      { allowed: [], nodes: [] },
+      [
+        'requester identity met: "eve" bootstraps a node',
+        'access-review entitlement unmet: RBAC does not let "eve" create nodeclient',
+        'new-node entitlement met: there is no Node "node-1" yet',
+      ],
+    ],
+    [
+      'a node asks for another',
+      clientRequest({ username: 'system:node:node-2' }),
+      may,
+      [
+        'requester identity unmet: "system:node:node-2" asks for "system:node:node-1"',
+        'access-review entitlement unknown: RBAC was not asked: a rule is broken already',
+      ],
+    ],
+    [
+      'nobody asks',
+      clientRequest({ username: undefined as never, groups: [] }),
+      { nodes: [] },
+      [
+        'requester identity unknown: who asks is not known',
+        'access-review entitlement unknown: whether RBAC lets whoever asks create nodeclient is not known',
+        'new-node entitlement met: there is no Node "node-1" yet',
+      ],
+    ],
+  ])('%s', async (_, object, around, expected) => {
+    const lines = await linesOf(object, around, true)
+    expect(lines).toEqual(['node-name identity met: "node-1"', ...expected])
+    const withNodes = lines.filter((one) => !one.startsWith('new-node'))
+    expect(await linesOf(object, around)).toEqual(withNodes)
+  })
+
+  test('what to do: ask RBAC, give the right, look at the Node, delete it', async () => {
+    const nextOf = async (object: SigningRequest, around: FakeCluster) =>
+      unmetOf(await findingsOf(kubeletClientPolicy({ newNodesOnly: true }), object, around)).map(
+        ({ next }) => next,
+      )
+    const boot = clientRequest(bootstrap)
+    expect(await nextOf(boot, { nodes: [] })).toEqual([
+      'ask: kubectl auth can-i create certificatesigningrequests.certificates.k8s.io --subresource=nodeclient --as=system:bootstrap:abcdef --as-group=system:bootstrappers',
+    ])
+    expect(await nextOf(boot, may)).toEqual(['kubectl get node node-1'])
+    expect(await nextOf(boot, { ...may, nodes: [node] })).toEqual([
+      'where the node is being set up anew, delete it first: kubectl delete node node-1',
+    ])
+    expect(await nextOf(clientRequest(), { allowed: [] })).toEqual([
+      "bind the requester's group to the ClusterRole system:certificates.k8s.io:certificatesigningrequests:selfnodeclient, where it should have this right",
+    ])
+  })
+
+  test('is for the client certificates of kubelets alone', async () => {
+    const { applies, reason, policy } = await kubeletClientPolicy().judge(
+      candidateOf(servingRequest()),
+      fakeFacts({}),
+    )
+    expect([policy, applies, reason]).toEqual([
+      'kubelet-client',
+      false,
+      'it is for kubernetes.io/kube-apiserver-client-kubelet',
+    ])
+  })
+
+  test.each(['ignore', 'deny'] as const)(
+    'onViolation: %s is for what is broken, not for what is unknown',
+    async (onViolation) => {
+      const policy = kubeletClientPolicy({ onViolation })
+      const broken = await policy.judge(candidateOf(clientRequest()), fakeFacts({ allowed: [] }))
+      const unknown = await policy.judge(candidateOf(clientRequest()), fakeFacts({}))
+      expect([broken.decision, unknown.decision]).toEqual([onViolation, 'ignore'])
+      expect(
+        (await kubeletClientPolicy().judge(candidateOf(clientRequest()), fakeFacts({ allowed: [] })))
+          .decision,
+      ).toBe('ignore')
+    },
+  )
+})

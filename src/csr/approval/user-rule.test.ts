@@ -1,0 +1,242 @@
+import { describe, expect, test } from 'vitest'
+import { submitted } from '../../../test/csr/made-requests.ts'
+import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import type { AltNamesDescription, RequestDescription } from '../../x509/issuing.ts'
+import type { Finding } from '../rule.ts'
+import { readRequestContent, type SigningRequest } from '../signing-request.ts'
+import { parseCidr } from './addresses.ts'
+import type { Policy } from './policy.ts'
+import type { Candidate } from './request-rules.ts'
+import { userRulePolicy } from './user-rule.ts'
+
+// What a rule of a policy file says of each of its lists, and in which words.
+
+const candidateOf = (object: SigningRequest): Candidate => ({
+  object,
+  request: readRequestContent(object.request).request!,
+})
+const line = ({ id, duty, outcome, detail }: Finding): string => `${id} ${duty} ${outcome}: ${detail}`
+const unmetOf = (findings: readonly Finding[]): Finding[] =>
+  findings.filter(({ outcome }) => outcome !== 'met')
+
+async function findingsOf(policy: Policy, object: SigningRequest): Promise<readonly Finding[]> {
+  return (await policy.judge(candidateOf(object), fakeFacts({}))).findings
+}
+
+describe("a user's rule", () => {
+  const rule = {
+    name: 'web',
+    decision: 'approve',
+    signerNames: ['example.com/*'],
+    usernames: ['ann'],
+    groups: ['devs', 'ops'],
+    commonNames: ['*.apps', 'user:*', 'system:kube-scheduler'],
+    organizations: ['team:*', 'team'],
+    dnsNames: ['*.Example.com'],
+    ipAddresses: [parseCidr('10.0.0.0/8')!],
+    emails: ['*@example.com'],
+    uris: ['spiffe://example.com/*', 'https://example.com/q?a=1'],
+    usages: ['client auth', 'server auth'],
+    maxNames: 5,
+    maxExpirationSeconds: 3600,
+  } as const
+  const asking = (description: RequestDescription, fields: Partial<SigningRequest> = {}): SigningRequest =>
+    submitted(description, {
+      signerName: 'example.com/web',
+      usages: ['client auth'],
+      username: 'ann',
+      groups: ['system:authenticated', 'ops'],
+      expirationSeconds: 3600,
+      ...fields,
+    })
+  const within: RequestDescription = {
+    subject: { commonName: 'web.apps', organization: ['team:a', 'team'] },
+    subjectAltNames: {
+      dns: ['WEB.example.com'],
+      ip: ['10.1.2.3'],
+      email: ['ann@example.com'],
+      uri: ['spiffe://example.com/web', 'https://example.com/q?a=1'],
+    },
+  }
+
+  test('says of each of its lists what it allows', async () => {
+    expect((await findingsOf(userRulePolicy(rule), asking(within))).slice(9).map(line)).toEqual([
+      'requester identity met: "ann" is one of the rule\'s users',
+      'common-name entitlement met: the rule allows "web.apps"',
+      'organization entitlement met: the rule allows "team", "team:a"',
+      'dns-names entitlement met: the rule allows "WEB.example.com"',
+      'ip-addresses entitlement met: the rule allows "10.1.2.3"',
+      'emails entitlement met: the rule allows "ann@example.com"',
+      'uris entitlement met: the rule allows "spiffe://example.com/web", "https://example.com/q?a=1"',
+      'usages entitlement met: the rule allows "client auth"',
+      'name-count entitlement met: 5 names',
+      'lifetime entitlement met: 3600 s',
+    ])
+  })
+
+  test('a rule of lists that are left out allows nothing, sets no limit, and takes the usages of the signer', async () => {
+    const bare = { name: 'web', decision: 'approve', signerNames: ['*/*'], groups: ['ops'] } as const
+    expect((await findingsOf(userRulePolicy(bare), asking({ subject: {} }))).slice(9).map(line)).toEqual([
+      'requester identity met: "ann" is in group "ops"',
+      'common-name entitlement met: none asked for',
+      'organization entitlement met: none asked for',
+      'dns-names entitlement met: none asked for',
+      'ip-addresses entitlement met: none asked for',
+      'emails entitlement met: none asked for',
+      'uris entitlement met: none asked for',
+      'usages entitlement unmet: the rule does not allow "client auth"',
+      'lifetime entitlement met: the rule sets no limit',
+    ])
+    const known = { signerName: 'kubernetes.io/kube-apiserver-client' }
+    const found = await findingsOf(userRulePolicy(bare), asking({ subject: {} }, known))
+    expect(found.find(({ id }) => id === 'usages')!.outcome).toBe('met')
+    const all = unmetOf(await findingsOf(userRulePolicy(bare), asking(within, known)))
+    expect(all.map(({ id }) => id)).toEqual([
+      'common-name',
+      'organization',
+      'dns-names',
+      'ip-addresses',
+      'emails',
+      'uris',
+    ])
+  })
+
+  const subject = (commonName: string, ...organization: string[]) => ({
+    subject: { commonName, organization },
+  })
+  const alternative = (subjectAltNames: AltNamesDescription) => ({ subject: {}, subjectAltNames })
+  test.each<[RequestDescription, Partial<SigningRequest>, string, string]>([
+    [subject('x.y.apps'), {}, 'common-name', 'commonNames'],
+    [subject('user:a:b'), {}, 'common-name', 'commonNames'],
+    [subject('*.apps'), {}, 'common-name', 'commonNames'],
+    [subject('system:kube-proxy'), {}, 'common-name', 'commonNames'],
+    [subject('a.apps', 'team:a:b'), {}, 'organization', 'organizations'],
+    [subject('a.apps', 'team:*'), {}, 'organization', 'organizations'],
+    [alternative({ dns: ['a.b.example.com'] }), {}, 'dns-names', 'dnsNames'],
+    [alternative({ dns: ['*.example.com'] }), {}, 'dns-names', 'dnsNames'],
+    [alternative({ ip: ['192.0.2.1'] }), {}, 'ip-addresses', 'ipAddresses'],
+    [alternative({ email: ['a.b@example.com'] }), {}, 'emails', 'emails'],
+    [alternative({ email: ['*@example.com'] }), {}, 'emails', 'emails'],
+    [alternative({ uri: ['spiffe://example.com/a/b'] }), {}, 'uris', 'uris'],
+    [alternative({ uri: ['spiffe://example.com/*'] }), {}, 'uris', 'uris'],
+    [alternative({ uri: ['spiffe://example.com/a?b'] }), {}, 'uris', 'uris'],
+    [alternative({ uri: ['spiffe://example.com/a#b'] }), {}, 'uris', 'uris'],
+    [{ subject: {} }, { usages: ['any'] }, 'usages', 'usages'],
+  ])('%j %j is outside of %s', async (description, fields, id, field) => {
+    const found = unmetOf(await findingsOf(userRulePolicy(rule), asking(description, fields)))
+    expect(found.map((one) => one.id)).toEqual([id])
+    expect(found[0]!.next).toBe(
+      `add what is right to ${field} of the rule, or make the request anew without it`,
+    )
+  })
+
+  test.each([
+    ['user:a', 'met'],
+    ['a.apps', 'met'],
+    ['system:kube-scheduler', 'met'],
+  ])('common name %s: %s', async (commonName, outcome) => {
+    const found = await findingsOf(userRulePolicy(rule), asking(subject(commonName)))
+    expect(found.find(({ id }) => id === 'common-name')!.outcome).toBe(outcome)
+  })
+
+  test.each([
+    ['*.example.com', 'met'],
+    ['*.*.example.com', 'unmet'],
+    ['a*.example.com', 'unmet'],
+  ])('with wildcards, %s: %s', async (dns, outcome) => {
+    const found = await findingsOf(
+      userRulePolicy({ ...rule, wildcards: true, dnsNames: ['*.example.com', '*.*.example.com'] }),
+      asking(alternative({ dns: [dns] })),
+    )
+    expect(found.find(({ id }) => id === 'dns-names')!.outcome).toBe(outcome)
+  })
+
+  test.each([
+    [undefined, 'unmet', 'no lifetime is asked for, and the rule allows 3600 s'],
+    [3601, 'unmet', '3601 s is more than 3600 s'],
+    [3599, 'met', '3599 s'],
+  ])('a lifetime of %s: %s', async (expirationSeconds, outcome, detail) => {
+    const object = { ...asking({ subject: {} }), expirationSeconds: expirationSeconds as number }
+    const found = (await findingsOf(userRulePolicy(rule), object)).find(({ id }) => id === 'lifetime')!
+    expect(found).toMatchObject({ duty: 'entitlement', outcome, detail })
+    if (outcome === 'unmet') expect(found.next).toContain('--expiration-seconds 3600')
+  })
+
+  test.each<[Partial<SigningRequest>, string]>([
+    [{ signerName: 'example.org/web' }, 'it is for another signer'],
+    [{ signerName: 'example.com/a/b' }, 'it is for another signer'],
+    [{ username: undefined as never }, 'who asks is not known'],
+    [{ username: 'bob', groups: ['x'] }, '"bob" is none of the rule\'s users'],
+    [{ username: '', groups: [] }, '"" is none of the rule\'s users'],
+  ])('%j is none of its business', async (fields, reason) => {
+    const object = { ...asking({ subject: {} }), ...fields }
+    expect(await userRulePolicy(rule).judge(candidateOf(object), fakeFacts({}))).toEqual({
+      policy: 'web',
+      applies: false,
+      decision: 'ignore',
+      reason,
+      findings: [],
+    })
+  })
+
+  describe('that denies', () => {
+    const all = asking(within, { expirationSeconds: 7200, username: 'system:serviceaccount:shop:web' })
+    const judge = async (fields: object, object = all) =>
+      userRulePolicy({ name: 'no', decision: 'deny', signerNames: ['*'], ...fields }).judge(
+        candidateOf(object),
+        fakeFacts({}),
+      )
+
+    test.each<[object, boolean]>([
+      [{}, true],
+      [{ signerNames: ['example.org/*'] }, false],
+      [{ usernames: ['*:{serviceaccount}'] }, true],
+      [{ usernames: ['bob'] }, false],
+      [{ groups: ['o*'] }, true],
+      [{ groups: ['x'] }, false],
+      [{ commonNames: ['web*'] }, true],
+      [{ commonNames: ['x'] }, false],
+      [{ organizations: ['team'] }, true],
+      [{ organizations: ['x'] }, false],
+      [{ dnsNames: ['web.EXAMPLE.*'] }, true],
+      [{ dnsNames: ['x'] }, false],
+      [{ ipAddresses: [parseCidr('192.0.2.0/24')!, parseCidr('10.1.0.0/16')!] }, true],
+      [{ ipAddresses: [parseCidr('192.0.2.0/24')!] }, false],
+      [{ emails: ['ann@*'] }, true],
+      [{ emails: ['x'] }, false],
+      [{ uris: ['spiffe:*'] }, true],
+      [{ uris: ['x'] }, false],
+      [{ usages: ['any', 'client auth'] }, true],
+      [{ usages: ['any'] }, false],
+      [{ maxExpirationSeconds: 7199 }, true],
+      [{ maxExpirationSeconds: 7200 }, false],
+      [{ groups: ['ops'], usages: ['any'] }, false],
+    ])('%j: %s', async (fields, isDenied) => {
+      const { policy, applies, decision, reason, findings } = await judge(fields)
+      expect([policy, applies, decision]).toEqual(['no', isDenied, isDenied ? 'deny' : 'ignore'])
+      expect(reason).toBe(isDenied ? 'not-no: the rule "no" denies it' : 'it is not what the rule denies')
+      expect(findings.map(line)).toEqual(
+        isDenied ? ['not-no entitlement unmet: the rule "no" denies it'] : [],
+      )
+    })
+
+    test('does not deny what is not there', async () => {
+      const empty = {
+        ...asking({ subject: {} }, { groups: [], usages: [] }),
+        username: undefined as never,
+        expirationSeconds: undefined as never,
+      }
+      for (const field of [
+        'usernames',
+        'groups',
+        'commonNames',
+        'organizations',
+        'dnsNames',
+        'emails',
+        'uris',
+      ])
+        expect((await judge({ [field]: ['*'] }, empty)).decision).toBe('ignore')
+      expect((await judge({ maxExpirationSeconds: 600 }, empty)).decision).toBe('ignore')
+    })
+  })
+})
