@@ -1,9 +1,9 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { commandLine } from '../errors/command-line.ts'
+import { type CommandLine, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { certificateUsages } from '../pki/usages.ts'
 import { Certificate } from '../x509/certificate.ts'
-import { copiedBesides, goName } from '../x509/go-name.ts'
+import { allowAttributes, copiedBesides, goName } from '../x509/go-name.ts'
 import { issueCertificate } from '../x509/issuing.ts'
 import type { Name } from '../x509/name.ts'
 import { type AttributeDescription, encodeName } from '../x509/name-encoding.ts'
@@ -85,7 +85,7 @@ export function readRequest(
   try {
     request = CertificateRequest.parse(der)
   } catch (cause) {
-    throw refused(`${name} is no request that can be read`, (cause as Error).message, cause)
+    throw refused(`${name} is no request that can be read`, (cause as Error).message, { cause })
   }
   const verdict = request.verifySignature()
   if (!verdict.ok) throw refused(`the signature of ${name} does not count`, signatureFault(verdict.reason))
@@ -99,7 +99,8 @@ export function readRequest(
   if (more.length > 0)
     throw refused(
       `the subject of ${name} has attributes that the profile does not allow: ${more.join(', ')}`,
-      'nothing says who may have them; a profile allows some with subjectAttributes',
+      'kcert signs CN and O, and other attributes only if --allow-subject-attributes or the profile (subjectAttributes) lists them',
+      { next: allowAttributes(more) },
     )
   return request
 }
@@ -169,10 +170,10 @@ function unfit(what: string, advice: { why: string; next?: string }): KcertError
   return new KcertError('KCERT_CA_UNFIT', what, advice)
 }
 
-function refused(what: string, why: string, cause?: unknown): KcertError {
+function refused(what: string, why: string, more: { cause?: unknown; next?: CommandLine } = {}): KcertError {
   return new KcertError('KCERT_REQUEST_REFUSED', what, {
     why,
     next: 'kcert csr create makes a new request from a key',
-    cause,
+    ...more,
   })
 }

@@ -44,7 +44,9 @@ export function checkRequests(
         .slice(0, 5)
         .map((refusal) => `${refusal.message} (${refusal.why})`)
         .join('; '),
-      next: 'leave them out, or ask for new ones',
+      next: refusals.every(({ next }) => next === first.next)
+        ? first.next!
+        : 'leave them out, or ask for new ones',
       cause: first,
     },
   )

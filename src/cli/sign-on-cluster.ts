@@ -11,7 +11,7 @@ import type { Context } from './context.ts'
 import { tellChanges, whileStoppable } from './interruption.ts'
 import { namesAmong } from './request-names.ts'
 import { exitOfSigning, type SigningWish, signRequests } from './sign-requests.ts'
-import { durationMs, type ProfileFlags, termsOf } from './signing-profile.ts'
+import { durationMs, type ProfileFlags, termsOf, withSubjectAttributes } from './signing-profile.ts'
 import { stdoutView } from './view.ts'
 
 interface Flags extends ClusterFlags, ProfileFlags {
@@ -51,7 +51,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
   const isBounded = flags.usage !== undefined || flags.profile !== undefined || flags.config !== undefined
   const { profile, notices } = isBounded
     ? await termsOf(flags, context)
-    : { profile: kubernetesProfile([], durationOf(flags)), notices: [] }
+    : { profile: withSubjectAttributes(kubernetesProfile([], durationOf(flags)), flags), notices: [] }
   const authority = await openAuthorityFiles(flags, context)
   const cluster = await openClusterOf(context, flags)
   try {

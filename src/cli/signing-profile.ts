@@ -4,6 +4,7 @@ import { grantedTtlMs } from '../ca/validity.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatDuration, parseDuration } from '../pki/duration.ts'
 import { isUsage, usages as knownUsages } from '../pki/usages.ts'
+import { goAttributeTypes } from '../x509/go-name.ts'
 import type { Context } from './context.ts'
 import { readTrustedText } from './input.ts'
 
@@ -12,6 +13,7 @@ export interface ProfileFlags {
   readonly profile: string | undefined
   readonly config: string | undefined
   readonly duration: string | undefined
+  readonly 'allow-subject-attributes': readonly string[] | undefined
 }
 
 /** What certificates are signed for and for how long. */
@@ -33,7 +35,22 @@ export async function termsOf(flags: ProfileFlags, context: Context): Promise<Te
       : [
           `the lifetime is ${formatDuration(ttlMs)}, ${requestedMs > ttlMs ? "the profile's" : 'the least that is granted'}`,
         ]
-  return { profile: { ...profile, ttlMs }, notices }
+  return { profile: withSubjectAttributes({ ...profile, ttlMs }, flags), notices }
+}
+
+/** Returns the profile with the subject attributes of --allow-subject-attributes besides its own. Throws KCERT_USAGE. */
+export function withSubjectAttributes(
+  profile: SigningProfile,
+  { 'allow-subject-attributes': allowed = [] }: Pick<ProfileFlags, 'allow-subject-attributes'>,
+): SigningProfile {
+  const unknown = allowed.filter((type) => !goAttributeTypes.includes(type))
+  if (unknown.length === 0)
+    return { ...profile, subjectAttributes: [...new Set([...profile.subjectAttributes, ...allowed])] }
+  throw new KcertError(
+    'KCERT_USAGE',
+    `invalid subject attribute ${unknown.map((type) => JSON.stringify(type)).join(', ')}`,
+    { why: `--allow-subject-attributes takes ${goAttributeTypes.join(', ')}` },
+  )
 }
 
 async function namedProfile({ profile, config }: ProfileFlags, context: Context): Promise<SigningProfile> {

@@ -1,7 +1,7 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isUsage, type Usage } from '../pki/usages.ts'
-import { copiedBesides } from '../x509/go-name.ts'
+import { allowAttributes, copiedBesides } from '../x509/go-name.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { differenceOf, mayPass, withCondition } from './approval/acting.ts'
 import { listed } from './quoting.ts'
@@ -93,8 +93,7 @@ function contentFault(
     )
   const more = copiedBesides(subject, subjectAttributes)
   if (more.length === 0) return undefined
-  const next = 'ask for CN and O alone, or sign with a profile that allows them (subjectAttributes)'
-  return broken(`the profile does not allow ${listed(more)} in the subject`, next)
+  return broken(`the profile does not allow ${listed(more)} in the subject`, allowAttributes(more))
 }
 
 function usageFault(asked: readonly string[], { usages }: SignerTerms): SigningCourse | undefined {

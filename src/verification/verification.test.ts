@@ -111,6 +111,7 @@ describe('a report', () => {
       true,
       [['USER_NAME_MISSING', 'x.crt']],
     ])
+    expect(warnings[0]!.message).toContain('system:anonymous, or 401')
   })
 
   const withUids = (...uids: string[]) =>

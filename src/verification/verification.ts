@@ -194,7 +194,7 @@ function userWarnings(leaf: Certificate, places: Places): VerificationWarning[] 
       ...places.of(leaf),
       code: 'USER_NAME_MISSING',
       message:
-        'the chain holds, but the leaf has no common name, and an API server answers 401 to a user without a name',
+        'the chain is valid, but the leaf has no common name, so an API server does not authenticate its client: system:anonymous, or 401',
       next: 'issue it again with the user as common name and the groups as organizations',
     },
   ]

@@ -1,3 +1,4 @@
+import { type CommandLine, commandLine } from '../errors/command-line.ts'
 import type { Name } from './name.ts'
 import type { AttributeDescription } from './name-encoding.ts'
 import { moreThanUserAndGroups } from './plain-names.ts'
@@ -40,4 +41,9 @@ export function goName(attributes: readonly AttributeDescription[]): GoName {
 /** Returns the types of a subject's attributes that Go carries over, besides CN, O and those allowed. */
 export function copiedBesides(subject: Name, allowed: readonly string[]): string[] {
   return moreThanUserAndGroups(subject, allowed).filter((type) => goAttributeTypes.includes(type))
+}
+
+/** Returns how to sign a request whose subject has these attributes. */
+export function allowAttributes(types: readonly string[]): CommandLine {
+  return commandLine`request a certificate with CN and O alone, or run the same command again with --allow-subject-attributes ${[...new Set(types)].join(',')}`
 }

@@ -54,6 +54,34 @@ test("the documentation's request and signing configuration make a serving certi
   expect(opensslAccepts(at, 'ca.pem', 'server.crt')).toBe(true)
 })
 
+test("cfssl's request with names is signed by cfssl's configuration, once its attributes are allowed", () => {
+  const at = folderWithCa()
+  const names = [{ C: 'CN', ST: 'Beijing', L: 'Beijing', O: 'Kubernetes', OU: 'Kubernetes-manual' }]
+  const cfssl = JSON.stringify({ CN: 'admin', key: { algo: 'ecdsa', size: 256 }, names })
+  const create = ['csr', 'create', '--cfssl', '-', '--key-out', 'admin-key.pem', '--out', 'admin.csr']
+  expect(inFolder(at)(create, Buffer.from(cfssl)).exit).toBe(0)
+  const profiles = { kubernetes: { usages: ['signing', 'key encipherment', 'client auth'], expiry: '8760h' } }
+  writeFileSync(
+    join(at, 'ca-config.json'),
+    JSON.stringify({ signing: { default: { expiry: '8760h' }, profiles } }),
+  )
+  const config = ['--config', 'ca-config.json', '--profile', 'kubernetes']
+  const sign = ['ca', 'sign', 'admin.csr', ...ca, ...config, '--out', 'admin.pem']
+  const refused = inFolder(at)(sign)
+  expect([refused.exit, refused.stderr]).toEqual([3, expect.stringContaining('KCERT_REQUEST_REFUSED')])
+  const [flag] = /--allow-subject-attributes [\w,]+$/m.exec(refused.stderr)!
+  expect(flag.split(' ')[1]!.split(',').toSorted()).toEqual(['C', 'L', 'OU', 'ST'])
+  expect(inFolder(at)([...sign, ...flag.split(' ')]).exit).toBe(0)
+  expect(certificateIn(at, 'admin.pem').subject.text).toBe(
+    'CN=admin,OU=Kubernetes-manual,O=Kubernetes,L=Beijing,ST=Beijing,C=CN',
+  )
+  const unknown = inFolder(at)([...sign, '--force', '--allow-subject-attributes', 'emailAddress'])
+  expect([unknown.exit, unknown.stderr]).toEqual([
+    2,
+    expect.stringContaining('invalid subject attribute "emailAddress"'),
+  ])
+})
+
 test('usages and duration are those of the flags; requested extensions are left out, and it is said', () => {
   const at = folderWithCa()
   opensslRequest(at, 'a', '-addext', 'basicConstraints=critical,CA:TRUE', '-addext', 'keyUsage=keyCertSign')

@@ -30,7 +30,7 @@ export default class CaSign extends KcertCommand {
 
   static override description =
     `Common name, organizations, alternative names and key come from the request, whose own signature must count. Other
-attributes of the subject are signed only where the profile allows them (subjectAttributes: [OU, C]). Usages and lifetime come from --usage
+attributes of the subject are signed only if --allow-subject-attributes or the profile (subjectAttributes: [OU, C]) lists them. Usages and lifetime come from --usage
 and --duration or from a profile; every other extension that was requested is left out. Certificates begin 5 minutes ago and
 never outlive their CA. All requests are signed, or none.
 
@@ -67,6 +67,11 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       description: 'A serving certificate',
       command:
         '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
+    },
+    {
+      description: "A request from cfssl's JSON with names, by cfssl's configuration",
+      command:
+        '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --config ca-config.json --profile kubernetes --allow-subject-attributes C,ST,L,OU --out server.crt',
     },
     {
       description: 'A request of the cluster, as its signer, with the configuration of cfssl unchanged',
@@ -120,6 +125,13 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       helpValue: 'DURATION',
       // As ca init, ca renew and renew call it.
       aliases: ['expiry'],
+    }),
+    'allow-subject-attributes': Flags.string({
+      description: 'attributes of the subject to sign besides CN and O: C,ST,L,OU',
+      helpValue: 'TYPE',
+      multiple: true,
+      multipleNonGreedy: true,
+      delimiter: ',',
     }),
     out: Flags.string({
       description:
