@@ -4,7 +4,7 @@ import { sourceName } from '../errors/source-name.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import type { Context } from './context.ts'
 import { inFile, readInput } from './input.ts'
-import { type KeyAtHand, readKeyFile } from './key-file.ts'
+import { isKubeconfig, type KeyAtHand, readKeyFile } from './key-file.ts'
 
 /** A client certificate with its chain, and its key. */
 export interface ClientPair {
@@ -19,6 +19,12 @@ export async function readClientPair(
   context: Context,
 ): Promise<ClientPair> {
   const bytes = await readInput(files.certificate, context)
+  if (
+    files.certificate !== '-' &&
+    bytes[0] !== 0x30 &&
+    Buffer.from(bytes).includes('client-certificate-data:')
+  )
+    throw isKubeconfig(files.certificate, 'certificate')
   const chain = inFile(files.certificate, () => readCertificates(bytes))
   const key = await readKeyFile(files.key, { flag: '--password-file', file: files.passwordFile }, context)
   const [leaf] = chain

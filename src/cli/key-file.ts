@@ -32,7 +32,7 @@ export async function readKeyFile(
   const password = await readPassword(passwordFile, context)
   const bytes = await readInput(file, context)
   if (file !== '-' && bytes[0] !== 0x30 && Buffer.from(bytes).includes('client-key-data:'))
-    throw isKubeconfig(file)
+    throw isKubeconfig(file, 'private key')
   const { keyObject, publicKey } = inFile(file, () => readPrivateKeyFile(bytes, password))
   if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
   throw new KcertError(
@@ -42,9 +42,12 @@ export async function readKeyFile(
   )
 }
 
-function isKubeconfig(file: string): KcertError {
-  return new KcertError('KCERT_X509_MALFORMED', `${file} is a kubeconfig, not a private key`, {
-    why: 'its private key is in client-key-data, in base64',
-    next: commandLine`(umask 077; kubectl config view --raw --kubeconfig ${file} -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d > client.key)`,
+/** Returns the refusal of a kubeconfig where a key or certificate in a file of its own is expected. */
+export function isKubeconfig(file: string, expected: 'private key' | 'certificate'): KcertError {
+  const part = expected === 'certificate' ? 'certificate' : 'key'
+  const path = `jsonpath={.users[0].user.client-${part}-data}`
+  return new KcertError('KCERT_X509_MALFORMED', `${file} is a kubeconfig, not a ${expected}`, {
+    why: `its ${expected} is in client-${part}-data, in base64`,
+    next: commandLine`(umask 077; kubectl config view --raw --kubeconfig ${file} -o ${path} | base64 -d > client.${expected === 'certificate' ? 'crt' : 'key'})`,
   })
 }

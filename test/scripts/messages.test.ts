@@ -23,6 +23,11 @@ beforeAll(() => {
   writeFileSync(join(at, 'two.csr'), stdout)
   writeFileSync(join(at, 'pw'), 'wrong\n')
   writeFileSync(join(at, 's.json'), '{"CN":"x","ca":{"expiry":"foo"}}')
+  const user = 'client-certificate-data: aGVsbG8=, client-key-data: aGVsbG8='
+  writeFileSync(
+    join(at, 'admin.conf'),
+    `apiVersion: v1\nkind: Config\nusers: [{name: u, user: {${user}}}]\ncontexts: [{name: u, context: {user: u}}]\ncurrent-context: u\n`,
+  )
   writeFileSync(join(at, 'k.yaml'), 'kind: ClusterConfiguration\n')
   openssl(at, 'genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', 'rsa.key')
   openssl(at, 'ecparam', '-name', 'secp256k1', '-genkey', '-noout', '-out', 'koblitz.key')
@@ -158,6 +163,16 @@ test.each([
   [['completion'], 2, 'SHELL is missing\nwhy: it is the shell that shall complete\n'],
   [['csr', 'check', '--usage', 'client auth'], 2, 'REQUEST is missing\nwhy: it is a request in PEM or DER'],
   [['ca', 'bundle', 'a.csr'], 3, 'next: kcert inspect a.csr'],
+  [
+    ['csr', 'create', '--cn', 'x', '--key', 'admin.conf'],
+    3,
+    'KCERT_X509_MALFORMED: admin.conf is a kubeconfig, not a private key\nwhy: its private key is in client-key-data, in base64\nnext: (umask 077; kubectl config view ',
+  ],
+  [
+    ['kubeconfig', 'set-client', 'admin.conf', '--cert', 'admin.conf', '--key', 'a.key'],
+    3,
+    'KCERT_X509_MALFORMED: admin.conf is a kubeconfig, not a certificate\nwhy: its certificate is in client-certificate-data, in base64\nnext: (umask 077; kubectl config view ',
+  ],
   [
     ['ca', 'renew', ...authority, '--force', '--out', 'absent/x.pem'],
     4,

@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Session } from './program.ts'
+
+// The advice of messages as an operator pastes it: `next:` lines, cells of reports, and the commands in them.
+
+const stubs =
+  'kcert kubectl kubeadm openssl systemctl journalctl crictl ssh ssh-keygen keytool sudo ls df mv rm cp ln cat chmod chown mkdir mktemp install head kill grep sed tr base64 iconv ss nc echo date jq shred'.split(
+    ' ',
+  )
+const beginsCommand = new RegExp(String.raw`(?:^|[:,;] |\()(?=(?:${stubs.join('|')}) \S)`, 'g')
+
+/** Returns the advice of a session, and each command in it to the end of the line. */
+export function adviceOf({ stdout, stderr }: Pick<Session, 'stdout' | 'stderr'>): string[] {
+  const lines = `${stdout}\n${stderr}`
+    .split('\n')
+    .flatMap(
+      (line) =>
+        /^\s*next:? +(.*)$/.exec(line)?.slice(1) ?? (line.startsWith('  ') ? commandOf(line.trim()) : []),
+    )
+  return lines.flatMap((line) => [line, ...commandsIn(line)])
+}
+
+/** A command on a line of its own below the advice. */
+function commandOf(line: string): string[] {
+  return commandsIn(line)
+    .slice(0, 1)
+    .filter((command) => command === line)
+}
+
+/** Returns each command in a line of advice, to the end of the line. */
+function commandsIn(line: string): string[] {
+  return Array.from(line.matchAll(beginsCommand), ({ index, 0: before }) => line.slice(index + before.length))
+}
+
+/** Runs pasted lines by bash, which finds programs that record their arguments and nothing else. */
+export class PastingShell {
+  readonly #folder: string
+  readonly #record: string
+  readonly #bin: string
+
+  constructor(folder: string) {
+    this.#folder = join(folder, 'pasted')
+    this.#record = join(folder, 'record')
+    this.#bin = join(folder, 'stubs')
+    mkdirSync(this.#bin)
+    mkdirSync(this.#folder)
+    for (const name of stubs) {
+      const script = `#!/bin/bash\nprintf '%s\\0' ${name} "$@" >> "$RECORD"\n/usr/bin/readlink /proc/self/fd/0 >> "$RECORD"\nprintf '\\0' >> "$RECORD"\n`
+      writeFileSync(join(this.#bin, name), script, { mode: 0o755 })
+    }
+    // What a name brings along when it is not quoted.
+    symlinkSync('/usr/bin/touch', join(this.#bin, 'touch'))
+  }
+
+  /** Returns the words that programs got, and whether the line did anything besides. */
+  paste(line: string): { words: string[]; isInjected: boolean } {
+    rmSync(this.#record, { force: true })
+    spawnSync('/bin/bash', ['-c', line], {
+      cwd: this.#folder,
+      env: { PATH: this.#bin, HOME: this.#folder, RECORD: this.#record },
+      timeout: 20_000,
+      stdio: ['ignore', 'ignore', 'ignore'],
+    })
+    const isInjected = existsSync(join(this.#folder, 'INJ'))
+    rmSync(join(this.#folder, 'INJ'), { force: true })
+    const words = existsSync(this.#record) ? readFileSync(this.#record, 'utf8').split('\0') : []
+    return { words, isInjected }
+  }
+}

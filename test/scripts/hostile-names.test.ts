@@ -1,0 +1,183 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { generatePrivateKey } from '../../src/x509/new-key.ts'
+import { requestPem } from '../csr/made-requests.ts'
+import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
+import { adviceOf, PastingShell } from './advised-commands.ts'
+import { folderWithCa, inFolder } from './ca-files.ts'
+import { putCluster, putServing } from './cluster-session.ts'
+import { kcertBeside, type Session } from './program.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+// Names come from files, API answers and other people, and an operator pastes the advice of a message as root. Each line of
+// advice is run by bash as it is printed: it runs no part of a name, and some program gets the name as it is.
+
+const place = temporaryFolder('hostile-names')
+const shell = new PastingShell(place)
+
+const names = [
+  'a;touch INJ;.pem',
+  'c; touch INJ #',
+  '$(touch INJ)',
+  '`touch INJ`',
+  "it's; touch INJ; '",
+  'a\ntouch INJ\n',
+  '& touch INJ',
+  '> INJ',
+  '-rf',
+  '--help',
+  'a\u2800\u202e;touch INJ',
+]
+
+let server: FakeApiServer
+
+beforeAll(async () => {
+  server = await startApiServer()
+  putCluster(server)
+})
+afterAll(() => server.close())
+
+/** Pastes all advice of a session. `expected` is the word that a program of the advice gets, or the end of one. */
+function expectHarmless(session: Session, expected: string): void {
+  expect(`${session.stdout}${session.stderr}`).not.toMatch(/\n\s+at .*\.js/)
+  const advice = adviceOf(session)
+  expect(advice).not.toEqual([])
+  const words = advice.flatMap((line) => {
+    const { words: got, isInjected } = shell.paste(line)
+    expect({ line, isInjected }).toEqual({ line, isInjected: false })
+    return got
+  })
+  const isThere = words.some((word) => word === expected || word.endsWith(expected))
+  expect({ advice, words: isThere ? [expected] : words }).toEqual({ advice, words: [expected] })
+}
+
+/** Offline sessions: what is put under the name, and the command that names it. */
+const offline: readonly (readonly [
+  what: string,
+  args: (name: string) => string[],
+  put: string | undefined,
+])[] = [
+  ['a file that is no certificate', (name) => ['ca', 'bundle', `./${name}`], 'request'],
+  ['a certificate without roots', (name) => ['verify', `./${name}`], 'certificate'],
+  ['roots without a certificate', (name) => ['verify', 'ca.pem', '--roots', `./${name}`], 'request'],
+  ['a missing file in a folder', (name) => ['inspect', `./${name}/absent`], 'folder'],
+  ['the key of another CA', (name) => ['ca', 'renew', '--ca', 'ca.pem', '--ca-key', `./${name}`], 'key'],
+  ['a kubeconfig as a key', (name) => ['csr', 'create', '--cn', 'x', '--key', `./${name}`], 'kubeconfig'],
+  [
+    'a kubeconfig without contexts',
+    (name) => ['csr', 'list', '--kubeconfig', `./${name}`],
+    'empty kubeconfig',
+  ],
+  ['a kubeconfig without --cluster', (name) => ['inspect', '--kubeconfig', `./${name}`], 'kubeconfig'],
+  [
+    'output into a missing folder',
+    (name) => ['key', 'generate', '--out', `./absent${name}/x.key`],
+    undefined,
+  ],
+  ['a folder that is a file', (name) => ['key', 'generate', '--out', `./${name}/x.key`], 'key'],
+  [
+    'a kubeconfig as a certificate',
+    (name) => ['kubeconfig', 'set-client', `./${name}`, '--cert', `./${name}`, '--key', 'ca-key.pem'],
+    'kubeconfig',
+  ],
+]
+
+test.each(offline)('offline: %s', (_what, args, put) => {
+  const made = folderWithCa()
+  const run = inFolder(made)
+  for (const name of names) {
+    const path = join(made, name)
+    if (put === 'folder') mkdirSync(path)
+    else if (put !== undefined) writeFileSync(path, contentsOf(put, made), { mode: 0o600 })
+    const session = run(args(name))
+    expectHarmless(session, name)
+  }
+})
+
+function contentsOf(kind: string, made: string): string {
+  switch (kind) {
+    case 'certificate':
+      return readFileSync(join(made, 'ca.pem'), 'utf8')
+    case 'key':
+      return generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' }).export({
+        format: 'pem',
+        type: 'pkcs8',
+      }) as string
+    case 'kubeconfig':
+      return 'apiVersion: v1\nkind: Config\nusers: [{name: u, user: {client-certificate-data: aGVsbG8=, client-key-data: aGVsbG8=}}]\n'
+    case 'empty kubeconfig':
+      return 'apiVersion: v1\nkind: Config\nusers: [{name: u, user: {}}]\n'
+    default:
+      return requestPem({ subject: { commonName: 'x' } })
+  }
+}
+
+test('offline: a FIFO', () => {
+  const made = folderWithCa()
+  for (const name of names.filter((one) => !one.startsWith('-'))) {
+    execFileSync('mkfifo', ['--', join(made, name)])
+    const both = openSync(join(made, name), constants.O_RDWR)
+    const session = inFolder(made)(['inspect', `./${name}`])
+    expect(session.stderr).toContain('devices, sockets and FIFOs')
+    for (const line of adviceOf(session)) expect(shell.paste(line).isInjected).toBe(false)
+    closeSync(both)
+  }
+})
+
+/** A kubeconfig with these names in it. */
+function kubeconfigWith(
+  file: string,
+  { context, cluster = 'c', user = 'u', server: at = server.url, token }: Readonly<Record<string, string>>,
+): string {
+  const config = JSON.parse(readFileSync(server.writeKubeconfig(join(place, 'admin.conf')), 'utf8'))
+  config.clusters[0].name = cluster
+  config.clusters[0].cluster.server = at
+  config.users[0].name = user
+  if (token !== undefined) config.users[0].user = { token }
+  config.contexts[0] = { name: context, context: { cluster, user } }
+  config['current-context'] = context
+  writeFileSync(join(place, file), JSON.stringify(config), { mode: 0o600 })
+  return join(place, file)
+}
+
+const asked = (kubeconfig: string, args: readonly string[]) =>
+  kcertBeside(args, { cwd: place, env: { KUBECONFIG: kubeconfig } })
+
+test.each(names)('cluster: context %j', async (context) => {
+  const kubeconfig = kubeconfigWith('context.conf', { context, token: 'unknown' })
+  const session = await asked(kubeconfig, ['csr', 'list'])
+  expectHarmless(session, context)
+})
+
+test.each(names)('cluster: kubeconfig, user and cluster %j', async (name) => {
+  const file = kubeconfigWith(`./${name}`, {
+    context: 'x',
+    cluster: name,
+    user: name,
+    server: 'ftp://127.0.0.1',
+  })
+  expectHarmless(await asked(`${join(place, 'absent')}:${file}`, ['csr', 'list']), name)
+})
+
+test('cluster: each of several kubeconfigs is a word of its own', async () => {
+  const files = names
+    .filter((name) => !name.includes(':'))
+    .map((name) => kubeconfigWith(`./${name}`, { context: 'x', user: 'u', server: 'ftp://127.0.0.1' }))
+  const session = await asked(files.join(':'), ['csr', 'list'])
+  for (const file of files) expectHarmless(session, file)
+})
+
+test.each(names)('cluster: request %j', async (name) => {
+  putServing(server, name)
+  const kubeconfig = server.writeKubeconfig(join(place, 'admin.conf'))
+  const word = name.startsWith('-') ? `csr/${name}` : name
+  for (const args of [
+    ['csr', 'explain'],
+    ['csr', 'fetch', '--out', 'x.crt'],
+  ]) {
+    const session = await asked(kubeconfig, [...args, word])
+    expectHarmless(session, name)
+  }
+})
