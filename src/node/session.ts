@@ -49,6 +49,9 @@ export class Session {
       const end = (status: number | null, cause?: Error): void => {
         this.lost ||= this.ended === undefined
         this.end(this.whyEnded(status, cause))
+        // What the program left running on this machine may hold the pipes, or go on writing: kcert would never end.
+        this.child.stdout.destroy()
+        this.child.stderr.destroy()
         resolve()
       }
       this.child.once('error', (cause) => end(null, cause))
@@ -133,8 +136,6 @@ export class Session {
     const patience = setTimeout(() => killGroup(this.child), endingMs)
     await this.exited
     clearTimeout(patience)
-    this.child.stdout.destroy()
-    this.child.stderr.destroy()
   }
 
   /** Tells the shell to end; some transports do not pass on the end of the input, so it is said in words too. */

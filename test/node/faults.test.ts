@@ -216,6 +216,20 @@ describe('a node that cannot be used', () => {
     await node.close()
   })
 
+  test('what a failed command left running, and goes on writing, does not keep kcert from ending', async () => {
+    const file = join(folder, 'left-running')
+    const flood = `(exec tr '\\0' x </dev/zero) & echo $! >${file}; wait`
+    await expect(nodeBy(commandTransport(['sh', '-c', flood])).identity()).rejects.toMatchObject({
+      code: 'KCERT_NODE_UNREACHABLE',
+    })
+    const pid = Number(readFileSync(file, 'utf8'))
+    onTestFinished(() => {
+      if (existsSync(`/proc/${pid}`)) process.kill(pid)
+    })
+    // Its output is closed, so that it ends with SIGPIPE.
+    await vi.waitFor(() => expect(existsSync(`/proc/${pid}`)).toBe(false), { timeout: 5_000 })
+  })
+
   test('a node that floods kcert with lines does not delay its own deadline, nor other work', async () => {
     const node = nodeBy(commandTransport(['sh', '-c', 'while :; do yes | head -c 1000000; sleep 0.05; done']))
     let ticks = 0
