@@ -83,7 +83,7 @@ function unknownCommand(args: readonly string[], config: Config): KcertError | u
         : near
           ? { why: `did you mean "${near}"?` }
           : {}),
-      next: near ? commandLine`kcert ${near} --help` : 'kcert --help',
+      next: near ? commandLine`kcert ${near.split(' ')} --help` : 'kcert --help',
     },
   )
 }

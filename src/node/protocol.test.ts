@@ -10,11 +10,9 @@ test('reads an answer that comes byte by byte, among other output', () => {
 
 test('takes a long line in small pieces in linear time', () => {
   const reader = new AnswerReader('mark')
-  const began = performance.now()
+  // A copy of the whole line for each piece would take longer than a test may.
   for (let piece = 0; piece < 900_000; piece++) reader.take(Buffer.from('x'))
   expect(reader.take(Buffer.from('\n@mark begin 1\n@mark end 1 0\n'))).toMatchObject([{ id: '1' }])
-  // A copy of the whole line for each piece would take minutes.
-  expect(performance.now() - began).toBeLessThan(10_000)
 })
 
 test('counts a line and an answer from where they begin', () => {

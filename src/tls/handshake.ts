@@ -13,6 +13,8 @@ import { type ServerFlight, serverFlight } from './server-flight.ts'
 // A handshake's answer is a few KiB; a server that talks more is no server to listen to.
 const mostBytesKept = 1024 * 1024
 const mostOfAnswer = 64 * 1024
+// Servers without session tickets are rare, and cost this much.
+const longestWaitForTicketMs = 500
 
 export type TlsVersion = 'TLSv1.2' | 'TLSv1.3'
 
@@ -93,15 +95,26 @@ export function handshake(connection: Duplex, options: HandshakeOptions): Promis
     tls.on('keylog', (line: Buffer) => {
       secret ??= handshakeSecret(line)
     })
+    let sendRequest = (): void => {}
     tls.on('secureConnect', () => {
       shaken = performance.now()
       if (client === undefined || ask === undefined) return finish({})
       if (serverFlight(tap.received(), secret)?.clientAuthorities === undefined) return finish({})
-      answerOf(tls, ask).then(
-        (answer) => finish({ answer }),
-        (fault: Error) => finish({ fault }),
-      )
+      let isSent = false
+      sendRequest = () => {
+        if (isSent || finished) return
+        isSent = true
+        answerOf(tls, ask).then(
+          (answer) => finish({ answer }),
+          (fault: Error) => finish({ fault }),
+        )
+      }
+      // With TLS 1.3 the server checks the client certificate after this point, and sends a session ticket or an alert. A request
+      // that arrives after it has closed resets the connection, and the kernel then drops an alert that was not read yet.
+      if (tls.getProtocol() === 'TLSv1.3') setTimeout(sendRequest, longestWaitForTicketMs).unref()
+      else sendRequest()
     })
+    tls.on('session', () => sendRequest())
     const fail = (fault: Error): void => finish({ fault })
     tls.on('error', fail)
     tls.on('close', () => fail(closed()))

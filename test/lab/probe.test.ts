@@ -116,7 +116,7 @@ describeOnCluster('probe', () => {
   test('by an inventory every process of the nodes is held against its files, without a kubeconfig', async () => {
     const session = await kcertBeside(['probe', '-i', inventory, '-o', 'json'], { cwd: folder })
     const { endpoints } = JSON.parse(session.stdout) as ProbeReport
-    expect([session.exit, session.stderr]).toEqual([0, ''])
+    expect([session.exit, session.stderr]).toEqual([0, `inventory: ${inventory}\n`])
     const given = (one: EndpointReport) => `${one.name}: ${one.given?.state ?? 'none'}`
     expect(endpoints.map(given).sort()).toEqual([
       'etcd cp1: served',
