@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync, type Stats } from 'node:fs'
+import { accessSync, constants, lstatSync, readlinkSync, type Stats } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** A file, folder or symbolic link that users other than root and the caller can change or replace. */
@@ -51,7 +51,8 @@ export function pathTrust(path: string): PathTrust {
       folder = root
       continue
     }
-    if (!isTrusted(stats) && !isNullDevice(entry, stats)) return { untrusted: untrustedEntry(entry, stats) }
+    if (!isTrusted(stats) && !isNullDevice(entry, stats) && !isReadOnly(entry, stats))
+      return { untrusted: untrustedEntry(entry, stats) }
     at = entry
     folder = stats
   }
@@ -76,6 +77,20 @@ export function untrustedEntry(path: string, stats: Stats): UntrustedEntry {
 /** /dev/null has mode 0666 and is empty, whatever other users write to it. */
 function isNullDevice(path: string, stats: Stats): boolean {
   return path === '/dev/null' && stats.isCharacterDevice() && isTrustedOwner(stats)
+}
+
+/**
+ * A read-only mount refuses everybody's changes, whatever the bits say. In a pod, the folder of a ConfigMap or Secret is such a
+ * mount, and its mode is 0777.
+ */
+function isReadOnly(path: string, stats: Stats): boolean {
+  if (!isTrustedOwner(stats)) return false
+  try {
+    accessSync(path, constants.W_OK)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EROFS'
+  }
 }
 
 function isTrustedOwner({ uid }: Stats): boolean {
