@@ -198,19 +198,22 @@ test.runIf(isRoot)('an ordinary user trusts root and itself, and no third user',
 })
 
 // A pod's ConfigMap: a read-only mount of mode 0777, in which links lead to a folder of the version that is current.
-test.skipIf(!isRoot)('trusts a shared folder of root on a read-only mount, as a ConfigMap has in a pod', () => {
-  const mount = made('volume/', { mode: 0o777 })
-  const policy = made('volume/..2026/policy.yaml')
-  linked('volume/..data', '..2026')
-  linked('volume/policy.yaml', '..data/policy.yaml')
-  expect(untrusted(join(mount, 'policy.yaml'))).toBe('volume')
-  execFileSync('mount', ['--bind', mount, mount])
-  try {
-    execFileSync('mount', ['-o', 'remount,bind,ro', mount])
-    expect(pathTrust(join(mount, 'policy.yaml'))).toEqual({ path: policy })
-    expect(untrusted(join(mount, 'policy.yaml'))).toBeUndefined()
-  } finally {
-    execFileSync('umount', [mount])
-  }
-  expect(untrusted(join(mount, 'policy.yaml'))).toBe('volume')
-})
+test.skipIf(!isRoot)(
+  'trusts a shared folder of root on a read-only mount, as a ConfigMap has in a pod',
+  () => {
+    const mount = made('volume/', { mode: 0o777 })
+    const policy = made('volume/..2026/policy.yaml')
+    linked('volume/..data', '..2026')
+    linked('volume/policy.yaml', '..data/policy.yaml')
+    expect(untrusted(join(mount, 'policy.yaml'))).toBe('volume')
+    execFileSync('mount', ['--bind', mount, mount])
+    try {
+      execFileSync('mount', ['-o', 'remount,bind,ro', mount])
+      expect(pathTrust(join(mount, 'policy.yaml'))).toEqual({ path: policy })
+      expect(untrusted(join(mount, 'policy.yaml'))).toBeUndefined()
+    } finally {
+      execFileSync('umount', [mount])
+    }
+    expect(untrusted(join(mount, 'policy.yaml'))).toBe('volume')
+  },
+)

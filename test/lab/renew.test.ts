@@ -18,9 +18,9 @@ const kcertProgram = [process.execPath, resolve('bin/run.js')]
 describeOnCluster('renew', () => {
   let cluster: Cluster & { close(): Promise<void> }
   let folder: string
-  /** Where the inventory is: reaches every node. */
+  /** By the inventory: reaches every node. */
   const kcert = (...args: string[]): Promise<CommandResult> =>
-    run([...kcertProgram, ...args], {
+    run([...kcertProgram, ...args, '--inventory', 'kcert.yaml'], {
       ...{ cwd: folder, mayFail: true, timeoutMs: 900_000 },
       env: { PATH: process.env.PATH!, HOME: folder },
     })
