@@ -41,15 +41,34 @@ test('where a component listens is what its command line says', () => {
   })
 })
 
-test('each component says in its own place that it is well', () => {
-  const health = (
-    program: 'kubelet' | 'kube-proxy' | 'kube-apiserver' | 'kube-scheduler',
-    ...flags: string[]
-  ) => healthOf({ program, argv: [program, ...flags] })
-  expect(health('kubelet')).toEqual({ host: '127.0.0.1', port: 10248, path: '/healthz', isTls: false })
-  expect(health('kube-proxy', '--healthz-bind-address=10.0.0.5:10300').port).toBe(10300)
-  expect(health('kube-apiserver')).toMatchObject({ path: '/readyz', port: 6443, isTls: true })
-  expect(health('kube-scheduler')).toMatchObject({ path: '/healthz', port: 10259, isTls: true })
+const plain = (host: string, port: number, path = '/healthz') => ({ host, port, path, isTls: false })
+
+test.each([
+  ['kubelet', [], plain('127.0.0.1', 10248)],
+  ['kubelet', ['--healthz-bind-address=10.0.0.5', '--healthz-port=10348'], plain('10.0.0.5', 10348)],
+  ['kube-proxy', [], plain('127.0.0.1', 10256)],
+  ['kube-proxy', ['--healthz-bind-address=10.0.0.5:10300'], plain('10.0.0.5', 10300)],
+  ['kube-proxy', ['--healthz-bind-address=0.0.0.0:10300'], plain('127.0.0.1', 10300)],
+  ['kube-proxy', ['--healthz-bind-address=x\n10.0.0.5:10300'], plain('127.0.0.1', 10256)],
+  ['kube-proxy', ['--healthz-bind-address=10.0.0.5:none'], plain('127.0.0.1', 10256)],
+  ['kube-proxy', ['--healthz-bind-address=10.0.0.5:10300/x'], plain('127.0.0.1', 10256)],
+  ['kube-apiserver', [], { host: '127.0.0.1', port: 6443, path: '/readyz', isTls: true }],
+  ['kube-scheduler', [], { host: '127.0.0.1', port: 10259, path: '/healthz', isTls: true }],
+  ['etcd', [], plain('127.0.0.1', 2379, '/health')],
+  ['etcd', ['--listen-metrics-urls=http://10.0.0.5:2381'], plain('10.0.0.5', 2381, '/health')],
+  [
+    'etcd',
+    ['--listen-client-urls=https://0.0.0.0:2479,https://10.0.0.5:2379'],
+    { host: '127.0.0.1', port: 2479, path: '/health', isTls: true },
+  ],
+  [
+    'etcd',
+    ['--listen-metrics-urls=http://[fd00::5]', '--listen-client-urls=https://10.0.0.5:2379'],
+    plain('fd00::5', 2379, '/health'),
+  ],
+  ['etcd', ['--listen-metrics-urls=nonsense'], plain('127.0.0.1', 2379, '/health')],
+] as const)('returns the health endpoint of %s %j', (program, flags, endpoint) => {
+  expect(healthOf({ program, argv: [program, ...flags] })).toEqual(endpoint)
 })
 
 test('where a kubelet listens is what its configuration says, however it is written, and flags go before it', async () => {
@@ -67,14 +86,43 @@ test('where a kubelet listens is what its configuration says, however it is writ
   })
 })
 
-test("a kubelet's configuration is read on its node; one that cannot be read says nothing", async () => {
-  const process = { program: 'kubelet', argv: kubelet } as const
-  const file = { found: 'file', content: Buffer.from(configured) } as Partial<FileContent>
-  expect(await configurationOf(nodeWith(file), process)).toMatchObject({ address: '10.0.0.7', port: 10350 })
-  const api = { program: 'kube-apiserver', argv: ['kube-apiserver', '--config=/x'] } as const
-  expect(await configurationOf(nodeWith(file), api)).toEqual({})
-  const garbage = { found: 'file', content: Buffer.from('port: [') } as Partial<FileContent>
-  for (const wrong of [garbage, { found: 'absent' } as const, new Error('gone')]) {
-    expect(await configurationOf(nodeWith(wrong), process)).toEqual({})
+const process = { program: 'kubelet', argv: kubelet } as const
+
+test('reads the configuration that --config of a kubelet names', async () => {
+  const asked: unknown[] = []
+  const file = { found: 'file', content: Buffer.from(configured) }
+  const readFiles = async (paths: readonly string[]) => {
+    asked.push(paths)
+    return [file]
   }
+  const node = { readFiles } as unknown as NodeAccess
+  expect(await configurationOf(node, process)).toMatchObject({ address: '10.0.0.7', port: 10350 })
+  expect(asked).toEqual([['/etc/kubernetes/kubelet-conf.yml']])
+})
+
+test.each([
+  ['of another component', { program: 'kube-apiserver', argv: ['kube-apiserver', '--config=/x'] } as const],
+  ['of a kubelet without --config', { program: 'kubelet', argv: ['kubelet'] } as const],
+])('a configuration %s is not read', async (_, other) => {
+  const asked: unknown[] = []
+  const readFiles = async (paths: readonly string[]) => {
+    asked.push(paths)
+    return [{ found: 'absent' }]
+  }
+  expect(await configurationOf({ readFiles } as unknown as NodeAccess, other)).toEqual({})
+  expect(asked).toEqual([])
+})
+
+test('the configuration of a kubelet on an unknown node says nothing', async () => {
+  expect(await configurationOf(undefined, process)).toEqual({})
+})
+
+test.each([
+  ['is not YAML', { found: 'file', content: Buffer.from('port: [') }],
+  ['is absent', { found: 'absent' }],
+  // A reader that returns content all the same: only a regular file counts.
+  ['is no regular file', { found: 'special', content: Buffer.from(configured) }],
+  ['cannot be read', new Error('gone')],
+])('a configuration that %s says nothing', async (_, file) => {
+  expect(await configurationOf(nodeWith(file as Partial<FileContent> | Error), process)).toEqual({})
 })

@@ -17,6 +17,10 @@ interface Server {
   /** Of PUT /debug/flags/v. */
   debugStatus?: number
   argv?: readonly string[]
+  /** By how much the node's clock is ahead. */
+  aheadMs?: number
+  /** True once no API server runs any more. */
+  isGone?: (seconds: number) => boolean
 }
 
 const counted = (count: number | string): { status?: number; body: string } => ({
@@ -27,30 +31,49 @@ const logged = (seconds: number, address: string, reason: string): string =>
   `${new Date(begunMs + seconds * 1000).toISOString()} stderr F I1121 12:00:00.000000       1 secure_serving.go:1] http: TLS handshake error from ${address}:41234: ${reason}`
 
 /** An API server on a clock that jumps. */
-function watching({ metrics, log, status = 0, debugStatus = 200, argv = ['kube-apiserver'] }: Server) {
+function watching({
+  metrics,
+  log,
+  status = 0,
+  debugStatus = 200,
+  argv = ['kube-apiserver'],
+  aheadMs = 0,
+  isGone = () => false,
+}: Server) {
   let nowMs = begunMs
   let verbosity = 0
   const puts: string[] = []
+  const asked = { metrics: 0, nodes: new Set<string>(), programs: new Set<string>(), since: '' }
   const seconds = (): number => (nowMs - begunMs) / 1000
   const node = {
     name: 'cp1',
-    processes: async () => [{ program: 'kube-apiserver', pid: 1, argv }],
-    run: async () => ({
-      status,
-      stdout: Buffer.from(log?.(seconds(), verbosity) ?? ''),
-      stderr: 'no such log',
-    }),
+    processes: async (programs: readonly string[]) => {
+      asked.programs.add(programs.join())
+      return isGone(seconds()) ? [] : [{ program: 'kube-apiserver', pid: 1, argv }]
+    },
+    run: async (command: readonly string[]) => {
+      asked.since = command.at(-2)!
+      return { status, stdout: Buffer.from(log?.(seconds(), verbosity) ?? ''), stderr: 'no such log' }
+    },
   } as unknown as NodeAccess
   const handshakes = new WatchingHandshakes({
-    site: { clock: () => new Date(nowMs), clockAheadMs: async () => 0 },
-    planes: { node: () => node },
+    site: { clock: () => new Date(nowMs), clockAheadMs: async () => aheadMs },
+    planes: {
+      node: (name) => {
+        asked.nodes.add(name)
+        return node
+      },
+    },
     identity: {
-      call: async (_: string, { method, path, text = '' }: ApiCall) => {
-        if (path === '/metrics') {
+      call: async (name: string, { method, path, text = '' }: ApiCall) => {
+        asked.nodes.add(name)
+        if (method === 'GET' && path === '/metrics') {
+          asked.metrics++
           const { status: answered = 200, body } = metrics?.(seconds()) ?? counted(0)
           return { status: answered, body }
         }
         puts.push(`${method} ${path} ${text}`)
+        if (debugStatus === 0) throw new Error('connection reset')
         if (debugStatus === 200) verbosity = Number(text)
         return { status: debugStatus, body: '' }
       },
@@ -62,7 +85,10 @@ function watching({ metrics, log, status = 0, debugStatus = 200, argv = ['kube-a
   return {
     handshakes,
     puts,
-    watch: (more = {}) => handshakes.errors({ ...subject, ...more }, begunMs + 40_000),
+    asked,
+    seconds,
+    watch: (more = {}, deadlineS = 40) =>
+      handshakes.errors({ ...subject, ...more }, begunMs + deadlineS * 1000),
   }
 }
 
@@ -177,4 +203,131 @@ test('a waived client goes on failing, and is told of', async () => {
     ok: true,
     accepted: [expect.stringMatching(/^10\.0\.0\.7 \(remote error: tls: bad certificate, \d+ times\)$/)],
   })
+})
+
+const perSecondAlone = (seconds: number) => counted(Math.floor(seconds))
+
+test('asks the node of the API server, and its kube-apiserver alone', async () => {
+  const { watch, asked } = watching({})
+  await watch()
+  expect([...asked.nodes]).toEqual(['cp1'])
+  expect([...asked.programs]).toEqual(['kube-apiserver'])
+})
+
+test.each([
+  ['none', () => counted(7), { errors: 0, overMs: 10_000 }, `${at}: 0 TLS handshake errors in 10 s`],
+  [
+    'two a second',
+    (s: number) => counted(2 * s),
+    { errors: 20, overMs: 10_000 },
+    `${at}: 20 TLS handshake errors in 10 s`,
+  ],
+])('a rate of %s is measured in one window', async (_, metrics, rate, detail) => {
+  const { handshakes, seconds } = watching({ metrics })
+  expect(await handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 30_000)).toEqual({
+    ok: true,
+    detail,
+    rate,
+  })
+  expect(seconds()).toBe(10)
+})
+
+test('neither probe reads the metrics again once the deadline has come', async () => {
+  const rate = watching({ metrics: () => ({ status: 503, body: '' }) })
+  await rate.handshakes.rate({ kind: 'handshake-rate', at, forMs: 10_000 }, begunMs + 2_000)
+  expect(rate.asked.metrics).toBe(1)
+  const errors = watching({ metrics: () => ({ status: 503, body: '' }) })
+  await errors.watch({}, 2)
+  expect(errors.asked.metrics).toBe(2)
+})
+
+test('a window that the deadline cuts off proves nothing', async () => {
+  const { watch } = watching({})
+  expect(await watch({}, 4)).toEqual({
+    ok: false,
+    detail: `apiserver_tls_handshake_errors_total of ${at} was not watched for its whole time`,
+  })
+})
+
+test('a watch ends with its first window that is as it should be', async () => {
+  const { watch, seconds } = watching({})
+  expect(await watch()).toMatchObject({ ok: true })
+  expect(seconds()).toBe(10)
+})
+
+test('a window begins again behind metrics that could not be read', async () => {
+  const { watch, seconds } = watching({
+    metrics: (s) => (s === 4 ? { status: 503, body: '' } : counted(0)),
+  })
+  expect(await watch()).toMatchObject({ ok: true })
+  expect(seconds()).toBe(16)
+})
+
+test.each([
+  ['begins again once the log names clients', 200, 14],
+  ['goes on where the log cannot be made to name clients', 403, 10],
+])('a window %s', async (_, debugStatus, ends) => {
+  // The log shows what fails from the moment on that the verbosity is set.
+  const log = (s: number, verbosity: number) =>
+    verbosity < 5
+      ? ''
+      : Array.from({ length: s }, (_, second) => logged(second + 1, '10.0.0.7', 'EOF')).join('\n')
+  const { watch, seconds } = watching({ metrics: perSecondAlone, log, debugStatus })
+  expect(await watch({ before: { errors: 20, overMs: 10_000 } })).toMatchObject({ ok: true })
+  expect(seconds()).toBe(ends)
+})
+
+test.each([
+  ['negative', counted(-1), 'apiserver_tls_handshake_errors_total of cp1/kube-apiserver is no number: -1'],
+  [
+    'long',
+    counted('x'.repeat(60)),
+    `apiserver_tls_handshake_errors_total of cp1/kube-apiserver is no number: ${'x'.repeat(40)}`,
+  ],
+])('a counter that is %s is no number', async (_, answer, detail) => {
+  expect(await watching({ metrics: () => answer }).watch({}, 0)).toEqual({ ok: false, detail })
+})
+
+test('the log is read from the begin of the watch on, by the clock of the node', async () => {
+  const { watch, asked } = watching({ aheadMs: 5_000 })
+  await watch()
+  expect(asked.since).toBe(String(begunMs / 1000 + 5 - 1))
+})
+
+test.each([
+  ['more than 2 s before the watch', -2.5, true],
+  ['2 s before it, while the counter may have been late', -2, false],
+  ['while it runs', 1, false],
+])('a client that was refused %s', async (_, second, ok) => {
+  const log = () => logged(second, '10.0.0.7', 'remote error: tls: bad certificate')
+  expect(await watching({ log }).watch({}, 10)).toMatchObject({ ok })
+})
+
+const unnamed = `${at}: 10 TLS handshake errors in 10 s (the journal has no rate from before phase 1: 0 is assumed); its log does not show all of them, so that only their number is compared`
+
+test.each([
+  ['cannot be read', { status: 3 }, '; its log cannot be read: no such log'],
+  ['has no process', { isGone: () => true }, '; its log cannot be read: no kube-apiserver runs on cp1'],
+  ['names nobody though it was made to', {}, ''],
+  ['is refused its verbosity', { debugStatus: 403 }, '; its log verbosity cannot be set (HTTP status 403)'],
+  [
+    'gets no answer about its verbosity',
+    { debugStatus: 0 },
+    '; its log verbosity cannot be set: connection reset',
+  ],
+])('where a log %s the answer ends with the reason', async (_, server, reason) => {
+  expect(await watching({ metrics: perSecondAlone, ...server }).watch()).toEqual({
+    ok: false,
+    detail: `${unnamed}${reason}`,
+    accepted: [],
+  })
+})
+
+test.each([
+  ['runs no more', { isGone: (s: number) => s > 39 }],
+  ['has no number for --v', { argv: ['kube-apiserver', '--v=many'] }],
+])('the verbosity of an API server that %s goes back to 0', async (_, server) => {
+  const { watch, puts } = watching({ metrics: perSecondAlone, ...server })
+  await watch()
+  expect(puts).toEqual(['PUT /debug/flags/v 5', 'PUT /debug/flags/v 0'])
 })

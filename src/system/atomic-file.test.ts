@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import * as lasting from './lasting-changes.ts'
 import { isTemporaryName } from './leftovers.ts'
 
 let folder: string
@@ -129,14 +131,17 @@ describe('a file that is there', () => {
     expect([content(), fs.readdirSync(folder)]).toEqual(['theirs', ['metrics.prom']])
   })
 
-  test('that is a device, a folder or a dangling link is refused, not replaced', () => {
+  test('that is a FIFO, a folder or a dangling link is refused, not replaced', () => {
+    // Never a real device: a defect here, run by root, replaces it for the whole machine.
+    const fifo = join(folder, 'fifo')
+    execFileSync('mkfifo', [fifo])
     fs.symlinkSync('nowhere', path)
-    for (const target of ['/dev/null', folder, path]) {
+    for (const target of [fifo, folder, path]) {
       expect(errorOf(() => writeFileAtomically(target, 'x', { mode: 0o644 })).code).toBe(
         'KCERT_FILE_NOT_WRITTEN',
       )
     }
-    expect(fs.lstatSync('/dev/null').isCharacterDevice()).toBe(true)
+    expect(fs.lstatSync(fifo).isFIFO()).toBe(true)
   })
 })
 
@@ -259,4 +264,164 @@ describe('whatever fails', () => {
     expect(error.message).toBe(`${path} has its new content, but may lose it in a power failure`)
     expect(content()).toBe(fresh)
   })
+})
+
+describe('a private key', () => {
+  test('is not written through a symbolic link', () => {
+    const link = join(folder, 'link.key')
+    fs.writeFileSync(path, 'old')
+    fs.symlinkSync('metrics.prom', link)
+    expect(errorOf(() => writeFileAtomically(link, 'key', { mode: 0o600, secret: true }))).toMatchObject({
+      code: 'KCERT_FILE_EXISTS',
+      message: `${link} is a symbolic link, and a private key is not written through it`,
+      why: 'whoever made the link decides where the key would lie',
+      next: 'name the file that is meant, or remove the link',
+    })
+    expect(content()).toBe('old')
+  })
+
+  test('gets its own mode whatever the file before had, and is written again', () => {
+    fs.writeFileSync(path, 'old', { mode: 0o644 })
+    writeFileAtomically(path, 'key', { mode: 0o600, secret: true })
+    expect([content(), mode(path)]).toEqual(['key', 0o600])
+  })
+})
+
+test('bytes are written as they are', () => {
+  const bytes = Buffer.from([0, 255, 10, 128])
+  const calls = callsWith((name, args) => {
+    if (name === 'writeSync') expect(args[1]).toBe(bytes)
+  })
+  writeFileAtomically(path, bytes, { mode: 0o600 }, calls)
+  expect(fs.readFileSync(path)).toEqual(bytes)
+})
+
+test('a file that an exclusive write finds is refused before anything is written, with what to do', () => {
+  fs.writeFileSync(path, 'old')
+  const names: string[] = []
+  const calls = callsWith((name) => void names.push(name))
+  expect(
+    errorOf(() => writeFileAtomically(path, 'new', { mode: 0o600, exclusive: true }, calls)),
+  ).toMatchObject({
+    message: `${path} exists and is not replaced`,
+    why: 'it may hold the only copy of something',
+    next: 'name another file, or move this one away',
+  })
+  expect(names).toEqual(['lstatSync', 'lstatSync'])
+})
+
+test.each([
+  ['metrics.prom', 1],
+  ['.metrics.prom.0123456789abcdef.kcert-tmp', 0],
+])('a file named %s is noted as %i lasting changes', (name, changes) => {
+  const notes: string[] = []
+  const noted = vi.spyOn(lasting, 'noteChange').mockImplementation((what) => void notes.push(what))
+  onTestFinished(() => void noted.mockRestore())
+  writeFileAtomically(join(folder, name), 'x', { mode: 0o600 })
+  expect(notes).toEqual(changes === 0 ? [] : [`${join(folder, name)} is written`])
+})
+
+test.each([
+  ['the same owner and group', 0, 0, []],
+  ['another owner', 1, 0, [[1, 0]]],
+  ['another group', 0, 1, [[0, 1]]],
+  ['another owner and group', 1, 1, [[1, 1]]],
+])('a new file beside one of %s is given away only where needed', (_, byUid, byGid, given) => {
+  fs.writeFileSync(path, 'old')
+  const { uid, gid } = fs.statSync(path)
+  const chowned: number[][] = []
+  const calls = callsWith((name, args) => {
+    // The file before has the owner that lstat says.
+    if (name === 'lstatSync') {
+      const stats = fs.lstatSync(args[0] as string)
+      return Object.assign(stats, { uid: uid + byUid, gid: gid + byGid })
+    }
+    if (name !== 'fchownSync') return undefined
+    chowned.push([(args[1] as number) - uid, (args[2] as number) - gid])
+    return true
+  })
+  writeFileAtomically(path, 'new', { mode: 0o644 }, calls)
+  expect(chowned).toEqual(given)
+})
+
+test('a write asks for no more bytes than are left, and fails when the system takes none', () => {
+  const bytes = Buffer.from('abc')
+  const asked: unknown[] = []
+  const calls = callsWith((name, args) => {
+    if (name !== 'writeSync') return undefined
+    asked.push(args.slice(2))
+    return fs.writeSync(args[0] as number, args[1] as Uint8Array, args[2] as number, 1, args[4] as number)
+  })
+  writeFileAtomically(path, bytes, { mode: 0o644 }, calls)
+  expect(asked).toEqual([
+    [0, 3, 0],
+    [1, 2, 1],
+    [2, 1, 2],
+  ])
+  let attempts = 0
+  const stuck = callsWith((name) => {
+    if (name !== 'writeSync') return undefined
+    if (++attempts > 3) throw new Error('it does not give up')
+    return 0
+  })
+  expect(errorOf(() => writeFileAtomically(path, 'new', { mode: 0o644 }, stuck)).why).toBe(
+    'the system takes no more bytes',
+  )
+})
+
+test.each([
+  ['as it was written, one byte at a time', 'abc', 1, undefined],
+  ['shorter', 'ab', 64, 'what was read back is not what was written'],
+  ['longer', 'abcd', 64, 'what was read back is not what was written'],
+  ['longer by much, one byte at a time', 'abcdefgh', 1, 'what was read back is not what was written'],
+  ['other', 'abd', 64, 'what was read back is not what was written'],
+])('content that is read back %s', (_, found, atOnce, why) => {
+  let reads = 0
+  const calls = callsWith((name, args) => {
+    if (name !== 'readSync') return undefined
+    if (++reads > 10) throw new Error('it reads without end')
+    const [, into, at, length, from] = args as [number, Buffer, number, number, number]
+    return Buffer.from(found).copy(into, at, from, from + Math.min(length, atOnce))
+  })
+  const write = () => writeFileAtomically(path, 'abc', { mode: 0o644 }, calls)
+  if (why === undefined) write()
+  else expect(errorOf(write).why).toBe(why)
+  // One byte more than was written is asked for; a read that fills that is the last.
+  expect(reads).toBe(atOnce === 1 ? 4 : found.length === 4 ? 1 : 2)
+})
+
+test('closes what it opened', () => {
+  const open = new Set<unknown>()
+  const calls = callsWith((name, args) => {
+    if (name === 'closeSync') open.delete(args[0])
+    if (name !== 'openSync') return undefined
+    const descriptor = fs.openSync(args[0] as string, args[1] as number, args[2] as number)
+    open.add(descriptor)
+    return descriptor
+  })
+  writeFileAtomically(path, 'x', { mode: 0o644 }, calls)
+  expect(open.size).toBe(0)
+})
+
+test.each([
+  ['EINVAL', undefined],
+  ['ENOTSUP', undefined],
+  ['ENOSYS', undefined],
+  ['EACCES', undefined],
+  ['EIO', 'its folder could not be made durable: EIO: told to fail'],
+  [undefined, 'its folder could not be made durable: undefined: told to fail'],
+])('a folder that answers %s to fsync', (code, why) => {
+  let syncs = 0
+  const calls = callsWith((name) => {
+    if (name === 'fsyncSync' && ++syncs === 2) throw failure(code as string)
+  })
+  const write = () => writeFileAtomically(path, 'x', { mode: 0o644 }, calls)
+  if (why === undefined) write()
+  else
+    expect(errorOf(write)).toMatchObject({
+      code: 'KCERT_FILE_NOT_WRITTEN',
+      why,
+      next: 'look at the disk (dmesg), then run the command again',
+    })
+  expect(content()).toBe('x')
 })

@@ -146,9 +146,7 @@ export function checkWritten(descriptor: number, bytes: Uint8Array, calls: FileC
     total += count
     if (count === 0 || total === found.length) break
   }
-  if (total !== bytes.length || !found.subarray(0, total).equals(bytes)) {
-    throw new Error('what was read back is not what was written')
-  }
+  if (!found.subarray(0, total).equals(bytes)) throw new Error('what was read back is not what was written')
 }
 
 /** Makes new names in a folder durable. Throws KCERT_FILE_NOT_WRITTEN. */

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import * as fs from 'node:fs'
+import nodeFs, * as fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { pathTrust } from './trusted-path.ts'
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { isTrusted, pathTrust, untrustedEntry } from './trusted-path.ts'
 
 const isRoot = process.getuid?.() === 0
 const stranger = 65534
@@ -175,6 +176,86 @@ describe('a path is not trusted', () => {
     expect(untrusted(join(base, 'open/new'))).toBe('open')
   })
 })
+
+test('follows 40 symbolic links, as Linux does, and no more', () => {
+  const file = made('end')
+  linked('link1', 'end')
+  for (let at = 2; at <= 41; at++) linked(`link${at}`, `link${at - 1}`)
+  expect(pathTrust(join(base, 'link40'))).toEqual({ path: file })
+  expect(() => pathTrust(join(base, 'link41'))).toThrow(expect.objectContaining({ code: 'ELOOP' }))
+})
+
+test('returns an entry of the root folder with one slash', () => {
+  expect(pathTrust('/')).toEqual({ path: '/' })
+  expect(pathTrust('/proc')).toEqual({ path: '/proc' })
+  linked('slash', '/')
+  expect(pathTrust(join(base, 'slash'))).toEqual({ path: '/' })
+  linked('root', '/proc')
+  expect(pathTrust(join(base, 'root'))).toEqual({ path: '/proc' })
+})
+
+test('trusts no path below a root folder that others can change', () => {
+  const file = made('file')
+  const { lstatSync } = nodeFs
+  const replace = (by: unknown): void => {
+    Object.assign(nodeFs, { lstatSync: by })
+    syncBuiltinESMExports()
+  }
+  onTestFinished(() => replace(lstatSync))
+  replace((path: string, options: object) =>
+    path === '/' ? stats('folder', 0o40777, 0, 0) : lstatSync(path, options),
+  )
+  expect(pathTrust(file)).toEqual({
+    untrusted: { path: '/', kind: 'folder', uid: 0, gid: 0, mode: 0o777 },
+  })
+})
+
+const stats = (kind: 'file' | 'folder' | 'link', mode: number, uid: number, gid: number) =>
+  ({
+    isDirectory: () => kind === 'folder',
+    isSymbolicLink: () => kind === 'link',
+    mode,
+    uid,
+    gid,
+  }) as fs.Stats
+const own = process.geteuid!()
+
+test.each([
+  ["root's file", stats('file', 0o100600, 0, 0), true],
+  ["the caller's file", stats('file', 0o100600, own, own), true],
+  ["another user's file", stats('file', 0o100600, 4321, own), false],
+  ['a file that another group can read', stats('file', 0o100640, own, 1234), true],
+  ['a file that another group can write', stats('file', 0o100660, own, 1234), false],
+  ["a file that root's group can write", stats('file', 0o100660, own, 0), true],
+  ['a file that everyone can write', stats('file', 0o100602, own, 0), false],
+  ['a folder that everyone can write', stats('folder', 0o40777, own, 0), false],
+  ['a sticky folder that everyone can write', stats('folder', 0o41777, own, 0), true],
+  ["another user's sticky folder", stats('folder', 0o41777, 4321, 0), false],
+  ['a sticky file that everyone can write', stats('file', 0o101777, own, 0), false],
+])('%s: trusted is %s', (_, entry, trusted) => {
+  expect(isTrusted(entry)).toBe(trusted)
+})
+
+test('an ordinary user trusts its own files and those of root', () => {
+  const geteuid = vi.spyOn(process as Required<typeof process>, 'geteuid').mockReturnValue(4321)
+  onTestFinished(() => void geteuid.mockRestore())
+  expect(isTrusted(stats('file', 0o100600, 4321, 4321))).toBe(true)
+  expect(isTrusted(stats('file', 0o100600, 0, 0))).toBe(true)
+  expect(isTrusted(stats('file', 0o100600, 1234, 4321))).toBe(false)
+})
+
+test.each(['file', 'folder', 'link'] as const)(
+  'names the kind, owner and permission bits of a %s',
+  (kind) => {
+    expect(untrustedEntry('/x', stats(kind, 0o101666, 1, 2))).toEqual({
+      path: '/x',
+      kind: kind === 'link' ? 'symbolic link' : kind,
+      uid: 1,
+      gid: 2,
+      mode: 0o1666,
+    })
+  },
+)
 
 test('links in a circle, missing folders and files as folders are errors of the system', () => {
   linked('one', 'two')

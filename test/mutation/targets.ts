@@ -20,12 +20,18 @@ export const targets: readonly Target[] = [
   },
   // On snapshots: a whole rotation for each mutant takes too long.
   { sources: ['src/rotation/phases/*.ts'], tests: ['test/rotation/{phases,gates}.test.ts'] },
-  {
-    sources: [
-      'src/rotation-io/{executor,file-writing,probing,listening,watching-handshakes,cluster-guard,copies}.ts',
-    ],
-    tests: ['src/rotation-io/*.test.ts', 'test/rotation-io/{copies,restarting,stored,pods,site}.test.ts'],
-  },
+  ...[
+    'executor',
+    'file-writing',
+    'copies',
+    'probing',
+    'listening',
+    'watching-handshakes',
+    'cluster-guard',
+  ].map((name) => ({
+    sources: [`src/rotation-io/${name}.ts`],
+    tests: [`{src,test}/rotation-io/${name}.test.ts`],
+  })),
   {
     sources: [
       'src/csr/{admission,manifest-reading,object-metadata,request-shape,signers}.ts',

@@ -1,0 +1,125 @@
+import nodeFs, * as fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { checkTrusted, readTrustedFile, trustedPath } from './trusted-file.ts'
+
+const isRoot = process.getuid?.() === 0
+const base = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'kcert-trusted-file-')))
+afterAll(() => fs.rmSync(base, { recursive: true }))
+
+function made(name: string, mode = 0o644): string {
+  const path = join(base, name)
+  fs.writeFileSync(path, name)
+  fs.chmodSync(path, mode)
+  return path
+}
+
+function refusalOf(path: string, owner = process.geteuid!(), mode = '0666') {
+  return {
+    code: 'KCERT_FILE_UNTRUSTED',
+    message: `the approval policy ${path} can be changed by other users`,
+    why: `the file ${path} has owner ${owner}, group ${fs.statSync(path).gid}, mode ${mode}; a file that decides what kcert does, and every folder above it, must belong to root or the caller and be writable by no one else`,
+  }
+}
+
+function errorOf(act: () => unknown): unknown {
+  try {
+    act()
+  } catch (error) {
+    return error
+  }
+  return 'nothing was thrown'
+}
+
+test('returns where a trusted path leads, and the bytes of a trusted file', () => {
+  const path = made('policy')
+  const link = join(base, 'link')
+  fs.symlinkSync('policy', link)
+  expect(trustedPath('approval policy', link)).toBe(path)
+  expect(trustedPath('approval policy', join(base, 'absent'))).toBe(join(base, 'absent'))
+  const source = readTrustedFile('approval policy', link)
+  expect(source).toMatchObject({ name: link, file: { path } })
+  expect(Buffer.from((source as { bytes: Uint8Array }).bytes).toString()).toBe('policy')
+})
+
+test('refuses a file that others can change, in each of the three checks', () => {
+  const path = made('writable', 0o666)
+  const refusal = { ...refusalOf(path), next: `chmod go-w ${path}` }
+  const descriptor = fs.openSync(path, 'r')
+  try {
+    for (const check of [
+      () => trustedPath('approval policy', path),
+      () => readTrustedFile('approval policy', path),
+      () => checkTrusted('approval policy', path, descriptor),
+    ])
+      expect(errorOf(check)).toMatchObject(refusal)
+  } finally {
+    fs.closeSync(descriptor)
+  }
+})
+
+test.runIf(isRoot)('advises to copy a file of another user, and shows its mode in four digits', () => {
+  const path = made('theirs')
+  fs.chownSync(path, 65534, 65534)
+  fs.chmodSync(path, 0o44)
+  const next = `read it, and if its contents are right, copy it to a folder that only you can change: install -m 600 ${path} ~/theirs`
+  expect(errorOf(() => trustedPath('approval policy', path))).toMatchObject({
+    ...refusalOf(path, 65534, '0044'),
+    next,
+  })
+})
+
+test('an open descriptor of a trusted file or of a pipe passes; one that is closed does not', () => {
+  const path = made('open')
+  const descriptor = fs.openSync(path, 'r')
+  checkTrusted('approval policy', path, descriptor)
+  fs.closeSync(descriptor)
+  const folder = join(base, 'folder')
+  fs.mkdirSync(folder)
+  fs.chmodSync(folder, 0o777)
+  const other = fs.openSync(folder, 'r')
+  // Not a regular file: a pipe that the shell made for the caller may have any mode.
+  checkTrusted('approval policy', folder, other)
+  fs.closeSync(other)
+  expect(errorOf(() => checkTrusted('approval policy', path, 1_000_000))).toMatchObject({
+    code: 'KCERT_FILE_UNREADABLE',
+    message: expect.stringContaining(path),
+  })
+})
+
+test('a folder that is missing is an error of the path, and a reason of the file', () => {
+  const path = join(base, 'missing/policy')
+  expect(errorOf(() => trustedPath('approval policy', path))).toMatchObject({
+    code: 'KCERT_FILE_NOT_FOUND',
+    message: expect.stringContaining(path),
+  })
+  const absent = join(base, 'absent')
+  for (const name of [path, absent]) {
+    const source = readTrustedFile('approval policy', name)
+    expect(source).toEqual({ name, reason: 'not-found', detail: 'does not exist' })
+  }
+})
+
+test('closes what it opened', () => {
+  const path = made('closed')
+  const before = fs.readdirSync('/proc/self/fd').length
+  for (let i = 0; i < 20; i++) readTrustedFile('approval policy', path)
+  expect(fs.readdirSync('/proc/self/fd').length).toBeLessThan(before + 10)
+})
+
+test('refuses a file that others can change since its path was checked', () => {
+  const path = made('swapped')
+  const { openSync } = nodeFs
+  onTestFinished(() => {
+    nodeFs.openSync = openSync
+    syncBuiltinESMExports()
+  })
+  nodeFs.openSync = (...args) => {
+    fs.chmodSync(path, 0o666)
+    return openSync(...args)
+  }
+  syncBuiltinESMExports()
+  expect(errorOf(() => readTrustedFile('approval policy', path))).toMatchObject(refusalOf(path))
+})
