@@ -265,3 +265,43 @@ export function difference(before: readonly string[], after: readonly string[]):
   if (gone.length + come.length === 0 && before.join() !== after.join()) return ['in another order']
   return [...gone, ...come]
 }
+
+/** Returns what a phase meets far from its turn, and in clusters that have more or less than these. */
+export function otherStates(states: readonly State[], state: State): Changes {
+  const { seen, target } = state
+  const given = (more: Partial<Picture>) => (): State => ({ seen: { ...seen, ...more }, target })
+  const manager = seen.components.find(({ name }) => name === 'kube-controller-manager')!
+  const cloud = (path: string) => {
+    const flags = { 'root-ca-file': path }
+    const process = { startedAtMs: seen.atMs, flags, isHealthy: true }
+    const name = 'cloud-controller-manager' as const
+    const definition = '/etc/kubernetes/manifests/cloud-controller-manager.yaml'
+    const id = `cp1/${name}`
+    const annotations = {}
+    const one = { ...manager, id, name, definition, flags, annotations, process }
+    return given({ components: [...seen.components, one] })
+  }
+  const isLeft = ({ node }: { readonly node: string }): boolean => node !== 'cp2'
+  const all = new Map<string, () => State>([
+    ...states.flatMap((one, index): [string, () => State][] => [
+      [`after phase ${index}`, () => one],
+      [`after phase ${index}, everything waived`, otherTargets(one).get('everything waived')!],
+    ]),
+    ['a cloud-controller-manager as it was', cloud('/etc/kubernetes/pki/ca.crt')],
+    ['a cloud-controller-manager with both CAs', cloud('/etc/kubernetes/pki/kcert/ca-bundle.crt')],
+    ['no copies', given({ copies: [] })],
+    ['no nodes', given({ nodes: [], components: [], kubelets: [] })],
+    [
+      'one control-plane node',
+      given({
+        components: seen.components.filter(isLeft),
+        nodes: seen.nodes.filter(({ name }) => name !== 'cp2'),
+      }),
+    ],
+    [
+      'a kubeconfig outside the nodes',
+      given({ kubeconfigs: [...seen.kubeconfigs, { id: 'exported', exported: { caData: [] } }] }),
+    ],
+  ])
+  return all
+}

@@ -6,6 +6,7 @@ import {
   type Changes,
   difference,
   oneChanged,
+  otherStates,
   otherTargets,
   saidBy,
   shapes,
@@ -27,7 +28,7 @@ const only: Readonly<Record<string, readonly number[]>> = {
   'leaked key': [4, 7, 12],
 }
 const whens = ['before', 'after'] as const
-const subjects = [...sectionNames, 'target'] as const
+const subjects = [...sectionNames, 'target', 'another state'] as const
 
 const everything = sectionNames.join(' ')
 
@@ -58,10 +59,15 @@ const facts: Readonly<Record<number, readonly string[]>> = {
 }
 
 /** The longest that is read before it is committed. */
-const mostLetters = 600
+const mostLetters = { section: 600, other: 4_000 }
 
 /** What differs from another case in a name or a path alone is told once; long ones are of many things. */
-function distinct(changes: Changes, said: (name: string) => readonly string[], known: Set<string>): Said {
+function distinct(
+  changes: Changes,
+  said: (name: string) => readonly string[],
+  known: Set<string>,
+  most: number,
+): Said {
   const kept: Said = {}
   for (const name of changes.keys()) {
     const lines = said(name)
@@ -70,7 +76,7 @@ function distinct(changes: Changes, said: (name: string) => readonly string[], k
       .replaceAll(/\b(?:cp|w)\d\b/g, 'N')
       .replaceAll(/(?:\/[\w.-]+)+/g, 'P')
       .replaceAll(/kube-(?:apiserver|controller-manager|scheduler|proxy)/g, 'C')
-    if (lines.length === 0 || text.length > mostLetters || known.has(form)) continue
+    if (lines.length === 0 || text.length > most || known.has(form)) continue
     known.add(form)
     kept[name] = lines
   }
@@ -99,10 +105,21 @@ describe.each(numbers)('phase %i', (number) => {
       for (const subject of subjects) {
         test(`${key}: ${subject}`, async () => {
           const [state, other] = await states()
-          const changes = subject === 'target' ? otherTargets(state) : oneChanged(state, other, subject)
+          const isSection = subject !== 'target' && subject !== 'another state'
+          const changes = isSection
+            ? oneChanged(state, other, subject)
+            : subject === 'target'
+              ? otherTargets(state)
+              : otherStates(await statesOf(shape), state)
           const base = saidBy(phase, state)
           const said = (name: string) => difference(base, saidBy(phase, changes.get(name)!()))
-          if (isWriting) golden[key]![subject] = distinct(changes, said, known)
+          if (isWriting)
+            golden[key]![subject] = distinct(
+              changes,
+              said,
+              known,
+              mostLetters[isSection ? 'section' : 'other'],
+            )
           const expected = golden[key]![subject]!
           expect(Object.fromEntries(Object.keys(expected).map((name) => [name, said(name)]))).toEqual(
             expected,

@@ -1,0 +1,647 @@
+import { describe, expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import type { Action, Probe, Step } from '../../src/rotation/action.ts'
+import { type JournalRecord, readJournal } from '../../src/rotation/journal.ts'
+import { JournalWriter } from '../../src/rotation/journal-writer.ts'
+import { modelSections } from '../../src/rotation/model/check.ts'
+import type { Picture } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { Rotation, type RotationEvent, refused } from '../../src/rotation/runner.ts'
+import { defaultWish, targetSections, type Wish } from '../../src/rotation/target-reading.ts'
+import { SimulatedJournal } from '../fakes/simulated-cluster-ports.ts'
+import { type State, statesOf } from './phase-states.ts'
+
+// What the runner writes down, tells, asks and refuses, on states that were seen once: nothing is carried out.
+
+/** A runner on what `see` returns, one look after the other. */
+class Run {
+  readonly journal = new SimulatedJournal()
+  readonly events: RotationEvent[] = []
+  readonly asked: string[] = []
+  readonly acts: string[] = []
+  readonly confirmed: number[] = []
+  readonly sections: string[][] = []
+  nowMs: number
+  looks = 0
+  confirms = true
+  answers = true
+  probe: (
+    action: Probe,
+  ) => Promise<{ ok: boolean; detail: string; rate?: { errors: number; overMs: number } }> = async () => ({
+    ok: true,
+    detail: 'fine',
+  })
+  act: (action: Action) => Promise<void> = async () => {}
+  wish: Wish = defaultWish
+  private readonly see: (look: number) => Picture
+
+  constructor(see: (look: number) => Picture, nowMs = 0) {
+    this.see = see
+    this.nowMs = nowMs
+  }
+
+  open(): Promise<Rotation> {
+    const act = async (action: Action): Promise<void> => {
+      this.acts.push(`${action.kind} at ${this.nowMs}`)
+      await this.act(action)
+    }
+    return Rotation.open({
+      observer: {
+        observe: async (sections) => {
+          this.sections.push([...sections])
+          return this.see(this.looks++)
+        },
+      },
+      executor: { write: act, patch: act, restart: act, roll: act, probe: (action) => this.probe(action) },
+      journal: this.journal,
+      pace: {
+        now: () => this.nowMs,
+        sleep: async (ms) => {
+          this.nowMs += ms
+        },
+      },
+      wish: this.wish,
+      emit: (event) => this.events.push(event),
+      confirm: async ({ number }) => {
+        this.confirmed.push(number)
+        return this.confirms
+      },
+      ask: async (question, id) => {
+        this.asked.push(`${id}: ${question}`)
+        return this.answers
+      },
+      before: async (action) => {
+        this.acts.push(`before ${action.kind}`)
+      },
+    })
+  }
+
+  /** Before it is opened. */
+  async record(...records: readonly JournalRecord[]): Promise<void> {
+    const writer = await JournalWriter.open(this.journal, { now: () => this.nowMs })
+    for (const record of records) await writer.record(record)
+  }
+
+  prove({ seen }: State): Promise<void> {
+    return this.record(
+      ...[...seen.evidence.values()].map((one) => ({ kind: 'evidence', phase: 1, ...one }) as const),
+    )
+  }
+
+  /** What the journal says, without times and digests. */
+  get said(): string[] {
+    return readJournal(this.journal.text).map(({ time: _, previous: __, ...entry }) => {
+      const { kind, phase, event, what, key, id, detail } = entry as Record<string, unknown>
+      return [kind, phase, event, what, key, id, detail].filter((part) => part !== undefined).join(' ')
+    })
+  }
+
+  get told(): string[] {
+    return this.events.map((event) => {
+      const { kind, phase, what, gaps, missing } = event as Record<string, unknown>
+      const open = (missing as { at: string; what: string }[] | undefined)?.map(
+        (one) => `${one.at}: ${one.what}`,
+      )
+      return [kind, phase, what, gaps, open?.join(', ')].filter((part) => part !== undefined).join(' ')
+    })
+  }
+}
+
+async function state(after: number): Promise<State> {
+  return (await statesOf('kubeadm'))[after]!
+}
+
+/** The error's code, message, why and next. */
+async function stop(work: Promise<unknown>): Promise<KcertError> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  expect(error).toBeInstanceOf(KcertError)
+  return error as KcertError
+}
+
+const restart = (process: string): Action => ({ kind: 'restart', phase: 2, process, how: 'service' })
+const write = (node: string): Action => ({
+  kind: 'write-file',
+  phase: 2,
+  node,
+  path: '/x',
+  replaces: 'absent',
+  content: { kind: 'nothing' },
+  mode: 0,
+})
+const probing: Probe = {
+  kind: 'probe',
+  phase: 3,
+  subject: { kind: 'signer', generation: 'new' },
+  deadlineMs: 1,
+}
+const lanes = (atOnce: number, ...steps: Action[][]): Step => ({
+  kind: 'together',
+  atOnce,
+  lanes: steps.map((its, index) => ({ name: `lane ${index}`, steps: its })),
+})
+
+async function inState(after: number, now = 0): Promise<Run> {
+  const { seen } = await state(after)
+  return new Run(() => seen, now)
+}
+
+describe('a look', () => {
+  test('fetches the sections of the phase and of the target, each once', async () => {
+    const run = await inState(2)
+    await (await run.open()).look(phaseNumbered(3))
+    expect(run.sections).toEqual([[...new Set(['published', ...targetSections])]])
+  })
+
+  test('of a plan fetches what the model looks at, too', async () => {
+    const run = await inState(2)
+    await (await run.open()).plan(3)
+    expect(run.sections).toEqual([[...new Set(['published', ...modelSections, ...targetSections])]])
+  })
+
+  test('of an undo fetches everything', async () => {
+    const run = await inState(3)
+    await (await run.open()).planUndo(3)
+    expect(run.sections[0]).toHaveLength(18)
+  })
+
+  test('knows evidence, intents, waivers and CAs from the journal, and CAs that are planned', async () => {
+    const run = await inState(0)
+    const rotation = await run.open()
+    await rotation.performAll([
+      probing,
+      { kind: 'ask', phase: 4, id: 'Pod a', question: 'A?' },
+      { ...write('cp1'), phase: 2 } as Action,
+    ])
+    const { seen, target } = await rotation.look(phaseNumbered(1))
+    expect([...seen.evidence.keys()]).toEqual(['signer new'])
+    expect(seen.intents.map(({ phase, drops }) => [phase, drops])).toEqual([[2, false]])
+    expect([...target.waivers]).toEqual(['Pod a'])
+    expect(seen.certificates.get('planned:cluster/new')?.subject).toBe(target.changes[0]!.newCa.subject)
+    expect(seen.certificates.get('planned:cluster/bridge')?.isCa).toBe(true)
+    expect(seen.certificates.has('undefined')).toBe(false)
+  })
+
+  test('leaves out kubeconfigs on nodes that are of another cluster', async () => {
+    const { seen } = await state(1)
+    const [first, second] = seen.kubeconfigs
+    const key = `${first!.at!.node}:${first!.at!.path}`
+    const holds = { kind: 'kubeconfig', caData: ['another'] } as const
+    const files = new Map([...seen.files, [key, { ...seen.files.get(key)!, holds }]])
+    const exported = { id: 'exported', exported: { caData: ['another'] } }
+    const picture = { ...seen, files, kubeconfigs: [first!, second!, exported] }
+    const look = async (wish: Wish, picked: Picture) => {
+      const run = new Run(() => picked)
+      run.wish = wish
+      const looked = await (await run.open()).look(phaseNumbered(7))
+      return looked.seen.kubeconfigs?.map(({ id }) => id)
+    }
+    expect(await look(defaultWish, picture)).toEqual([second!.id, 'exported'])
+    expect(await look({ ...defaultWish, cas: ['front-proxy'] }, picture)).toEqual([
+      first!.id,
+      second!.id,
+      'exported',
+    ])
+    const { kubeconfigs: _, ...unseen } = picture
+    expect(await look(defaultWish, unseen as unknown as Picture)).toBeUndefined()
+  })
+})
+
+describe('a plan', () => {
+  test('is what the phase says of the state', async () => {
+    const run = await inState(2)
+    const { seen, target } = await state(1)
+    const plan = await (await new Run(() => seen).open()).plan(2)
+    expect(plan).toMatchObject({ number: 2, risk: 'restarts', title: phaseNumbered(2).title })
+    expect(plan.gaps).toEqual(phaseNumbered(2).gaps(seen, target))
+    expect(plan.steps.length).toBeGreaterThan(3)
+    expect(plan.remarks).toEqual([])
+    const none = await (await run.open()).plan(8)
+    expect([none.gaps, none.steps]).toEqual([[], []])
+    expect(none.remarks).toEqual(['holds: no cloud-controller-manager with --root-ca-file'])
+    expect(run.journal.text).toBe('')
+  })
+
+  test('is refused for the cluster, for the position, and by the phase', async () => {
+    const { seen } = await state(0)
+    const nodes = seen.nodes.map((node) => ({ ...node, layout: 'k3s' }))
+    const foreign = await stop(new Run(() => ({ ...seen, nodes })).open().then((one) => one.plan(1)))
+    expect([foreign.code, foreign.message]).toEqual([
+      'KCERT_ROTATION_REFUSED',
+      'a cluster of k3s is not served: cp1, cp2, w1, w2',
+    ])
+    expect([foreign.why, foreign.next]).toEqual([
+      'its CAs are made and rotated by what runs it',
+      "use k3s's own rotation command",
+    ])
+    const dropping = { ...(await state(11)).seen, evidence: new Map() }
+    const begun = new Run(() => dropping)
+    const rotation = await begun.open()
+    await rotation.performAll([{ ...write('cp1'), phase: 12 } as Action])
+    const spoiled = { ...dropping, components: dropping.components.map(({ process: _, ...one }) => one) }
+    const again = new Run(() => spoiled)
+    again.journal.text = begun.journal.text
+    const taken = await stop(again.open().then((one) => one.plan(7)))
+    expect(taken.message).toContain('phase 7 is over: the old CA is being dropped')
+    const stale = (await state(11)).seen
+    const published = { ...stale, handshakes: (await state(8)).seen.handshakes }
+    const presenting = await stop(new Run(() => published).open().then((one) => one.plan(12)))
+    expect(presenting.message).toMatch(
+      /^cp1\/kube-apiserver still shows a certificate of the old CA \(and \d+ more: /,
+    )
+  })
+
+  test('that would break a connection is refused', async () => {
+    const { seen } = await state(4)
+    const run = new Run(() => ({ ...seen, certificates: seen.certificates }))
+    const error = await stop(run.open().then((one) => one.plan(9)))
+    expect(error.code).toBe('KCERT_ROTATION_REFUSED')
+    expect(error.message).toMatch(/^the plan of phase 9 breaks a connection: /)
+  })
+
+  test('there is none of a number that no phase has', async () => {
+    await expect(
+      inState(0)
+        .then((run) => run.open())
+        .then((one) => one.plan(13)),
+    ).rejects.toThrow('no phase 13')
+  })
+})
+
+describe('a phase', () => {
+  test('that holds is said to hold, with the CAs and the choices, once', async () => {
+    const run = await inState(1)
+    run.nowMs = 5
+    await run.prove(await state(1))
+    const rotation = await run.open()
+    const known = run.said.length
+    expect(await rotation.run(1)).toBe('held')
+    expect(await rotation.run(8)).toBe('held')
+    expect(run.said.slice(known)).toEqual(['rotation', 'phase 1 held', 'phase 8 held'])
+    expect(run.told).toEqual(['phase-held 1', 'phase-held 8'])
+    const [, last] = run.events
+    expect(last).toMatchObject({ remarks: ['holds: no cloud-controller-manager with --root-ca-file'] })
+    expect(run.confirmed).toEqual([])
+    run.wish = { ...defaultWish, newKeys: true }
+    const other = await run.open()
+    await other.run(8)
+    expect(run.said.slice(known + 3)).toEqual(['rotation', 'phase 8 held'])
+  })
+
+  test('does not hold while a node is not seen', async () => {
+    const { seen } = await state(8)
+    const run = new Run(() => ({ ...seen, kubelets: seen.kubelets.slice(1) }))
+    const error = await stop(run.open().then((one) => one.run(8)))
+    expect(error.message).toBe('no kubelet was found on node cp1')
+    expect(run.said).toEqual(['phase 8 stopped no kubelet was found on node cp1'])
+    expect(run.told).toEqual(['phase-stopped 8'])
+  })
+
+  test('stops as it is told also where the journal cannot be written', async () => {
+    const { seen } = await state(8)
+    const run = new Run(() => ({ ...seen, kubelets: [] }))
+    run.journal.isBroken = true
+    const error = await stop(run.open().then((one) => one.run(8)))
+    expect(error.message).toContain('no kubelet was found on node cp1')
+  })
+
+  test('that is declined is not begun', async () => {
+    const run = await inState(1)
+    run.confirms = false
+    expect(await (await run.open()).run(2)).toBe('declined')
+    expect([run.said, run.acts, run.confirmed]).toEqual([[], [], [2]])
+    expect(run.told).toEqual(['phase-begun 2 3'])
+  })
+
+  test('is waited for, done in rounds, and given up', async () => {
+    const { seen } = await state(2)
+    const lagging = (await state(1)).seen
+    const open = { ...seen, published: lagging.published }
+    const run = new Run(() => open)
+    const error = await stop(run.open().then((one) => one.run(3)))
+    expect([error.code, error.message]).toEqual([
+      'KCERT_ROTATION_GATE',
+      'waited 300 s until kube-controller-manager publishes both CAs in every namespace',
+    ])
+    expect(error.why).toMatch(/^still missing: ConfigMap default\/kube-root-ca.crt \(as before\), /)
+    expect(run.nowMs).toBe(300_000)
+    expect(run.told).toEqual([
+      `phase-begun 3 ${open.published.length}`,
+      'action-begun wait until kube-controller-manager publishes both CAs in every namespace',
+      expect.stringMatching(
+        /^waiting kube-controller-manager publishes both CAs in every namespace ConfigMap default/,
+      ),
+      'phase-stopped 3',
+    ])
+  })
+
+  test('whose gaps go once its steps are done holds', async () => {
+    const { seen } = await state(2)
+    const published = (await state(1)).seen.published
+    // The looks of the phase and of its plan; then that of the wait.
+    const run = new Run((look) => (look < 2 ? { ...seen, published } : seen))
+    expect(await (await run.open()).run(3)).toBe('held')
+    expect(run.said).toEqual(['rotation', 'phase 3 begun', 'phase 3 held'])
+    expect(run.told).toEqual([
+      `phase-begun 3 ${published.length}`,
+      'action-begun wait until kube-controller-manager publishes both CAs in every namespace',
+      'action-done wait until kube-controller-manager publishes both CAs in every namespace',
+      'phase-held 3',
+    ])
+    expect(run.acts).toEqual(['before wait'])
+    expect(run.nowMs).toBe(0)
+  })
+
+  test('that leaves gaps no plan closes is settled for 90 s, four times', async () => {
+    const { seen } = await state(2)
+    const silent = { ...seen, leases: seen.leases.map(({ holder: _, ...lease }) => lease) }
+    const run = new Run(() => silent)
+    await run.prove(await state(2))
+    const error = await stop(run.open().then((one) => one.run(2)))
+    expect([error.code, error.message, error.why, error.next]).toEqual([
+      'KCERT_ROTATION_GATE',
+      'phase 2 does not hold yet: kube-controller-manager: no leader',
+      'everything planned was done, and this stays open',
+      'kcert rotate-ca --phase 2',
+    ])
+    expect(run.nowMs).toBe(4 * 90_000)
+    expect(run.confirmed).toEqual([2])
+  })
+
+  test('12 writes down for what the operator answers, once', async () => {
+    const states = await statesOf('kubeadm')
+    const run = new Run(() => states[11]!.seen)
+    run.wish = { ...defaultWish, waivers: new Set(['Pod a', 'Pod b']) }
+    run.act = async () => {
+      throw new KcertError('KCERT_UNREACHABLE', 'gone', { why: 'w', next: 'n' })
+    }
+    await run.record({ kind: 'waiver', id: 'Pod a' })
+    await stop(run.open().then((one) => one.run(12)))
+    expect(run.said.slice(0, 4)).toEqual(['waiver Pod a', 'rotation', 'phase 12 begun', 'waiver Pod b'])
+    const early = await inState(1)
+    early.wish = run.wish
+    early.act = run.act
+    await stop(early.open().then((one) => one.run(2)))
+    expect(early.said.filter((line) => line.startsWith('waiver'))).toEqual([])
+  })
+
+  test('whose steps change nothing has four rounds; five gaps are named, and the others counted', async () => {
+    const run = await inState(0)
+    const error = await stop(run.open().then((one) => one.run(1)))
+    expect([error.code, error.next]).toEqual(['KCERT_ROTATION_GATE', 'kcert rotate-ca --phase 1'])
+    expect(error.message).toMatch(
+      /^phase 1 does not hold yet: cp1:[^;]*\/new\/ca.key: not laid out; (?:[^;]*; ){3}[^;]* and \d+ more$/,
+    )
+    const begun = run.said.filter((line) => line.startsWith('intent'))
+    expect(begun).toHaveLength(4 * new Set(begun).size)
+    expect([run.nowMs, run.confirmed]).toEqual([0, [1]])
+    expect(run.said.filter((line) => line === 'phase 1 begun')).toHaveLength(1)
+    // Until phase 1 has made the CAs there is nothing to remember.
+    expect(run.said).not.toContain('rotation')
+  })
+})
+
+describe('an undo', () => {
+  test('that is impossible is refused', async () => {
+    const run = await inState(12)
+    const error = await stop(run.open().then((one) => one.undo(12)))
+    expect([error.code, error.message]).toEqual(['KCERT_ROTATION_REFUSED', 'phase 12 has no way back'])
+    expect(run.said).toEqual([])
+  })
+
+  test('of a phase that changed nothing asks nothing', async () => {
+    const run = await inState(3)
+    expect(await (await run.open()).undo(3)).toBe('held')
+    expect([run.said, run.confirmed]).toEqual([['phase 3 undone'], []])
+  })
+
+  test('is confirmed, begun, done and said', async () => {
+    const run = await inState(2)
+    const rotation = await run.open()
+    const { plan } = await rotation.planUndo(2)
+    expect([plan.number, plan.title, plan.risk]).toEqual([2, `undo: ${phaseNumbered(2).title}`, 'restarts'])
+    expect([plan.gaps, plan.remarks]).toEqual([[], []])
+    const steps = plan.steps.flatMap((step) => (step.kind === 'together' ? [] : [step.kind]))
+    expect(steps).toEqual(['patch-object', 'write-file', 'restart', 'write-file', 'restart', 'wait'])
+    expect(await rotation.undo(2)).toBe('held')
+    expect(run.confirmed).toEqual([2])
+    expect([run.said[0], run.said.at(-1)]).toEqual(['phase 2 begun undo', 'phase 2 undone'])
+    expect(run.acts.filter((act) => !act.startsWith('before'))).toEqual(
+      steps.slice(0, -1).map((kind) => `${kind} at 0`),
+    )
+  })
+
+  test('that is declined does nothing', async () => {
+    const run = await inState(2)
+    run.confirms = false
+    expect(await (await run.open()).undo(2)).toBe('declined')
+    expect([run.said, run.acts]).toEqual([[], []])
+  })
+
+  test('that would break a connection is refused', async () => {
+    const run = await inState(9)
+    const error = await stop(run.open().then((one) => one.undo(5)))
+    expect(error.message).toMatch(/certificates of the new CA are in use/)
+    const kubeconfigs = await stop(run.open().then((one) => one.undo(2)))
+    expect(kubeconfigs.message).toMatch(/^the plan of phase 2 /)
+  })
+})
+
+describe('steps', () => {
+  test('are announced, done and told in their order', async () => {
+    const run = await inState(2)
+    await (await run.open()).performAll([restart('a'), write('n')])
+    expect(run.said).toEqual([
+      'intent 2 restart a',
+      'done 2 restart a',
+      'intent 2 remove n:/x',
+      'done 2 remove n:/x',
+    ])
+    expect(run.told).toEqual([
+      'action-begun restart a',
+      'action-done restart a',
+      'action-begun remove n:/x',
+      'action-done remove n:/x',
+    ])
+    expect(run.acts).toEqual(['before restart', 'restart at 0', 'before write-file', 'write-file at 0'])
+  })
+
+  test('each go to what does them', async () => {
+    const run = await inState(2)
+    const object = { kind: 'Secret', name: 's' }
+    await (await run.open()).performAll([
+      { kind: 'patch-object', phase: 1, object, version: '1', change: { kind: 'delete' } },
+      { kind: 'roll', phase: 1, workload: 'w', annotation: 'a' },
+    ])
+    expect(run.acts.filter((act) => !act.startsWith('before'))).toEqual(['patch-object at 0', 'roll at 0'])
+  })
+
+  test('of lanes are done so many at once', async () => {
+    for (const atOnce of [1, 2, 3]) {
+      const run = await inState(2)
+      let now = 0
+      let most = 0
+      run.act = async () => {
+        most = Math.max(most, ++now)
+        await new Promise((resolve) => setImmediate(resolve))
+        now--
+      }
+      await (await run.open()).performAll([lanes(atOnce, [restart('a')], [restart('b')], [restart('c')])])
+      expect([atOnce, most, run.said.length]).toEqual([atOnce, atOnce, 6])
+    }
+  })
+
+  test('after one that failed are not begun, in no lane', async () => {
+    const run = await inState(2)
+    const error = new KcertError('KCERT_UNREACHABLE', 'first', { why: 'w', next: 'n' })
+    run.act = async (action) => {
+      if (action.kind === 'restart' && action.process === 'a') throw error
+      if (action.kind === 'restart' && action.process === 'b') {
+        await new Promise((resolve) => setImmediate(resolve))
+        throw new KcertError('KCERT_UNREACHABLE', 'second', { why: 'w', next: 'n' })
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const rotation = await run.open()
+    const steps = [
+      lanes(3, [restart('a'), restart('a2')], [restart('b')], [restart('c'), restart('c2')], [restart('d')]),
+      restart('e'),
+    ]
+    expect(await stop(rotation.performAll(steps))).toBe(error)
+    expect(run.said.filter((line) => line.startsWith('intent'))).toEqual(
+      ['a', 'b', 'c'].map((process) => `intent 2 restart ${process}`),
+    )
+    expect(run.said).toContain('failed 2 restart a first')
+    expect(await stop(rotation.performAll([restart('a'), restart('z')]))).toBe(error)
+    expect(run.said.join()).not.toContain('restart z')
+  })
+})
+
+describe('a wait', () => {
+  const until = (holder: string | undefined): Picture =>
+    ({ leases: [{ name: 'x', ...(holder && { holder }), renewedAtMs: 0 }] }) as unknown as Picture
+  const waiting: Action = {
+    kind: 'wait',
+    phase: 2,
+    until: { kind: 'leader', lease: 'x' },
+    because: 'x has a leader',
+    deadlineMs: 2_000,
+  }
+
+  test('looks every half second, says what is missing once, and ends', async () => {
+    const run = new Run((look) => until(look < 3 ? undefined : 'cp1'))
+    await (await run.open()).performAll([waiting])
+    expect([run.looks, run.nowMs]).toEqual([4, 1_500])
+    expect(run.told).toEqual([
+      'action-begun wait until x has a leader',
+      'waiting x has a leader x: no leader',
+      'action-done wait until x has a leader',
+    ])
+    expect(run.sections[0]).toEqual(['leases'])
+    expect(run.said).toEqual([])
+  })
+
+  test('is over at its deadline', async () => {
+    const run = new Run(() => until(undefined))
+    const error = await stop(run.open().then((one) => one.performAll([waiting])))
+    expect([error.code, error.message, error.why, error.next]).toEqual([
+      'KCERT_ROTATION_GATE',
+      'waited 2 s until x has a leader',
+      'still missing: x (no leader)',
+      'mend what is named and run the same command again: it goes on where it stands',
+    ])
+    expect([run.looks, run.nowMs]).toEqual([5, 2_000])
+  })
+
+  test('names five that are missing, and counts the others', async () => {
+    const named = async (count: number): Promise<string | undefined> => {
+      const published = Array.from({ length: count }, (_, index) => ({
+        kind: 'ConfigMap',
+        name: `n${index}`,
+        isActive: true,
+        trust: [],
+        changedAtMs: 0,
+      }))
+      const run = new Run(() => ({ published }) as unknown as Picture)
+      const wait = { ...waiting, until: { kind: 'published', holds: ['new'], lacks: [] } } as Action
+      return (await stop(run.open().then((one) => one.performAll([wait])))).why
+    }
+    const five = [0, 1, 2, 3, 4].map((index) => `ConfigMap n${index} (as before)`).join(', ')
+    expect(await named(5)).toBe(`still missing: ${five}`)
+    expect(await named(7)).toBe(`still missing: ${five} and 2 more`)
+  })
+
+  test('goes on while no API server answers, and stops at any other error', async () => {
+    const failing = (code: 'KCERT_UNREACHABLE' | 'KCERT_ROTATION_DRIFT') =>
+      new Run((look) => {
+        if (look < 2) throw new KcertError(code, 'cannot connect', { why: 'w', next: 'n' })
+        return until('cp1')
+      })
+    const run = failing('KCERT_UNREACHABLE')
+    await (await run.open()).performAll([waiting])
+    expect(run.told[1]).toBe('waiting x has a leader API server: cannot connect')
+    expect(run.nowMs).toBe(1_000)
+    const other = await stop(
+      failing('KCERT_ROTATION_DRIFT')
+        .open()
+        .then((one) => one.performAll([waiting])),
+    )
+    expect(other.code).toBe('KCERT_ROTATION_DRIFT')
+    const odd = new Run(() => {
+      throw Object.assign(new Error('odd'), { code: 'KCERT_UNREACHABLE' })
+    })
+    await expect(odd.open().then((one) => one.performAll([waiting]))).rejects.toThrow('odd')
+  })
+})
+
+describe('a probe', () => {
+  test('that succeeds is evidence, with what it measured', async () => {
+    const run = await inState(2)
+    run.nowMs = 7
+    run.probe = async () => ({ ok: true, detail: 'fine', rate: { errors: 1, overMs: 2 } })
+    await (await run.open()).performAll([probing])
+    expect(run.said).toEqual(['evidence 3 signer new fine'])
+    const [entry] = readJournal(run.journal.text)
+    expect(entry).toMatchObject({ ok: true, atMs: 7, rate: { errors: 1, overMs: 2 } })
+  })
+
+  test('that fails is evidence too, and stops', async () => {
+    const run = await inState(2)
+    run.probe = async () => ({ ok: false, detail: 'refused' })
+    const error = await stop(run.open().then((one) => one.performAll([probing])))
+    expect([error.code, error.message, error.why, error.next]).toEqual([
+      'KCERT_ROTATION_GATE',
+      'not proven: signer new',
+      'refused',
+      'mend it and run the same command again: kcert rotate-ca --phase 3',
+    ])
+    const [entry] = readJournal(run.journal.text)
+    expect(entry).toMatchObject({ kind: 'evidence', ok: false })
+    expect(entry).not.toHaveProperty('rate')
+    expect(run.told).toEqual(['action-begun prove: signer new'])
+  })
+})
+
+test('a question that is answered with yes is a waiver; with no it is none', async () => {
+  const ask: Action = { kind: 'ask', phase: 4, id: 'Pod a', question: 'A?' }
+  const run = await inState(2)
+  await (await run.open()).performAll([ask])
+  run.answers = false
+  await (await run.open()).performAll([ask])
+  expect(run.asked).toEqual(['Pod a: A?', 'Pod a: A?'])
+  expect(run.said).toEqual(['waiver Pod a'])
+})
+
+test('several refusals are one error, and all are named', () => {
+  const refusal = (what: string) => ({ what, why: `why ${what}`, next: `next ${what}` })
+  const one = refused([refusal('a')])
+  expect([one.code, one.message, one.why, one.next]).toEqual([
+    'KCERT_ROTATION_REFUSED',
+    'a',
+    'why a',
+    'next a',
+  ])
+  expect(refused([refusal('a'), refusal('b'), refusal('c')]).message).toBe('a (and 2 more: b; c)')
+})
