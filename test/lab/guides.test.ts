@@ -102,9 +102,11 @@ async function follow(steps: ReturnType<typeof readSteps>, { folder, env }: Oper
   const outputs: string[] = []
   for (const { command, printed, exit } of steps) {
     const done = await run(['bash', '-c', `exec 2>&1\n${command}`], { cwd: folder, env, mayFail: true })
-    outputs.push(done.stdout)
-    expect(done.code, `${command}\n${done.stdout}`).toBe(exit)
-    if (!isWriting) expect(masked(done.stdout), command).toBe(masked(printed))
+    // The home of whoever follows the guide.
+    const shown = done.stdout.replaceAll(folder, '/root')
+    outputs.push(shown)
+    expect(done.code, `${command}\n${shown}`).toBe(exit)
+    if (!isWriting) expect(masked(shown), command).toBe(masked(printed))
   }
   return outputs
 }

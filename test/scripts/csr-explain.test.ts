@@ -41,7 +41,9 @@ function putControllerManager(...command: string[]): void {
   const metadata = { name: 'kube-controller-manager-cp-1', labels: { component: 'kube-controller-manager' } }
   life.server.put(pods, {
     metadata,
-    spec: { containers: [{ command: ['kube-controller-manager', ...command] }] },
+    spec: {
+      containers: [{ name: 'kube-controller-manager', command: ['kube-controller-manager', ...command] }],
+    },
   })
 }
 
