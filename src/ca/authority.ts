@@ -170,10 +170,13 @@ function unfit(what: string, advice: { why: string; next?: string }): KcertError
   return new KcertError('KCERT_CA_UNFIT', what, advice)
 }
 
+/** What helps with a request that is refused for what it is; for several of them there is better advice. */
+export const newRequestAdvice = 'kcert csr create makes a new request from a key'
+
 function refused(what: string, why: string, more: { cause?: unknown; next?: CommandLine } = {}): KcertError {
   return new KcertError('KCERT_REQUEST_REFUSED', what, {
     why,
-    next: 'kcert csr create makes a new request from a key',
+    next: newRequestAdvice,
     ...more,
   })
 }

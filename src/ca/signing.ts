@@ -1,7 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { writePem } from '../x509/pem.ts'
 import type { CertificateRequest } from '../x509/request.ts'
-import { type Authority, type Issued, readRequest, signRequest } from './authority.ts'
+import { type Authority, type Issued, newRequestAdvice, readRequest, signRequest } from './authority.ts'
 import { certificateFacts } from './facts.ts'
 import type { Ledger } from './ledger.ts'
 import { noticesOfIssued } from './notices.ts'
@@ -44,9 +44,12 @@ export function checkRequests(
         .slice(0, 5)
         .map((refusal) => `${refusal.message} (${refusal.why})`)
         .join('; '),
-      next: refusals.every(({ next }) => next === first.next)
-        ? first.next!
-        : 'leave them out, or ask for new ones',
+      next:
+        first.next !== undefined &&
+        first.next !== newRequestAdvice &&
+        refusals.every(({ next }) => next === first.next)
+          ? first.next
+          : 'leave them out, or ask for new ones',
       cause: first,
     },
   )
