@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import type { Cluster } from './fixture.ts'
 import { probeFiles } from './prober.ts'
 
@@ -151,8 +152,9 @@ export async function answersToOldCertificate(cluster: Cluster): Promise<Record<
       const asks = ['-sk', '--cert', '/root/old.crt', '--key', '/root/old.key', '-m', '10']
       const shows = ['-w', '\n%{http_code}']
       let stdout = ''
-      // 000: nobody answered. What a server answers is asked for until it does.
-      for (let attempt = 1; attempt <= 20 && /^(?:.*\n000)?$/s.test(stdout); attempt++) {
+      // 000: no answer, as of the kubelet of a node that has just joined. It is asked until it answers.
+      for (let attempt = 1; attempt <= 60 && /^(?:.*\n000)?$/s.test(stdout); attempt++) {
+        if (attempt > 1) await setTimeout(1000)
         const curl = ['curl', ...asks, ...shows, `https://${place}`]
         stdout = (await cluster.onNode(name, curl, { mayFail: true })).stdout
       }
