@@ -19,12 +19,20 @@ export async function makeBridge(): Promise<void> {
   await run(['ip', 'link', 'set', network.bridge, 'up'])
 }
 
-/** Refuses when another checkout's lab is up: both would use the same addresses. */
+/**
+ * Refuses when another checkout's lab is up: both would use the same addresses.
+ * A bridge that no node hangs on is what a lab left whose namespaces are gone, and is removed.
+ */
 async function refuseForeignBridge(): Promise<void> {
   const shown = await run(['ip', '-j', 'link', 'show', network.bridge], { mayFail: true })
   if (shown.code !== 0) return
   const [link] = JSON.parse(shown.stdout) as { ifalias?: string }[]
   if (link?.ifalias === folders.state) return
+  const members = await run(['ip', '-j', 'link', 'show', 'master', network.bridge])
+  if ((JSON.parse(members.stdout || '[]') as unknown[]).length === 0) {
+    await run(['ip', 'link', 'del', network.bridge])
+    return
+  }
   throw new LabError(`the bridge ${network.bridge} belongs to another lab: ${link?.ifalias ?? 'no name'}`, {
     why: 'one lab at a time can use its addresses',
     next: `npm run lab -- down in that checkout, or ip link del ${network.bridge}`,
