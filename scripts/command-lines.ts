@@ -1,8 +1,10 @@
 import { globSync, readFileSync } from 'node:fs'
 import { parseAst } from 'vitest/node'
+import { commandsOf, wordOfProse } from './pasted-line.ts'
 
 // Refuses a command in a message that is built without `commandLine` (src/errors/command-line.ts), which quotes each value for
 // the shell: a template with a value in it, or a string joined by +, that holds a command, and any template with a value in `next`.
+// Refuses a sentence behind the first command of a line of advice, which becomes arguments when the line is pasted.
 
 const verbs: Readonly<Record<string, string>> = {
   kcert:
@@ -36,7 +38,7 @@ interface AstNode {
   readonly [member: string]: unknown
 }
 
-/** Returns "file:line: text" for every command that is built without the tag. */
+/** Returns "file:line: text" for every command that is built without the tag, or that has a sentence behind it. */
 export function unquotedCommands(file: string, source: string): string[] {
   const found = new Map<number, string>()
   const visit = (node: AstNode, isNext: boolean, isTagged: boolean): void => {
@@ -44,6 +46,9 @@ export function unquotedCommands(file: string, source: string): string[] {
       const text = textOf(node)
       if (isNext ? text.includes('\0') : holdsCommand(text)) found.set(node.start, text)
     }
+    const text =
+      node.type === 'TemplateLiteral' ? textOf(node) : node.type === 'Literal' ? node.value : undefined
+    if (typeof text === 'string' && hasProseBehind(text, isNext || isTagged)) found.set(node.start, text)
     if (node.type === 'BinaryExpression' && node.operator === '+') {
       const left = node.left as AstNode
       if (left.type === 'Literal' && command.test(String(left.value)))
@@ -79,6 +84,16 @@ function holdsCommand(text: string): boolean {
   return text.includes('\0', index) && !/\n./.test(text)
 }
 
+/** Elsewhere than in advice, "kubeadm join does not believe it" is a sentence, and help has placeholders of oclif. */
+function hasProseBehind(text: string, isAdvice: boolean): boolean {
+  const isHelp = text.includes('<%')
+  const commands =
+    isAdvice || (/^(?:kcert|kubectl) /.test(text) && command.exec(text)?.index === 0 && !isHelp)
+      ? commandsOf(text)
+      : undefined
+  return commands !== undefined && wordOfProse(commands) !== undefined
+}
+
 function textOf(template: AstNode): string {
   return (template.quasis as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join('\0')
 }
@@ -90,7 +105,7 @@ if (import.meta.main) {
   process.stdout.write(found.map((line) => `${line}\n`).join(''))
   if (found.length > 0) {
     process.stdout.write(
-      `${found.length} commands are not quoted for the shell: build them by commandLine\`…\`\n`,
+      `${found.length} commands are not quoted for the shell (build them by commandLine\`…\`) or have a sentence behind them (put it in front)\n`,
     )
     process.exitCode = 1
   }

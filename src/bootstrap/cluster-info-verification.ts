@@ -68,7 +68,7 @@ function contentLines({ faults, server }: ClusterInfo): CheckLine[] {
 function authorityLines({ info, now }: VerificationFacts): CheckLine[] {
   return info.authorities.map((certificate): CheckLine => {
     const name = certificate.subject.text || 'a certificate without a subject'
-    const next = 'kcert cluster-info update --ca FILE, with those that are in force'
+    const next = 'name a file with the current CAs: kcert cluster-info update --ca FILE'
     const end = certificate.notAfter.toISOString().replace('.000', '')
     if (!certificate.isCa) return { id: 'authority', outcome: 'no', detail: `${name} is no CA`, next }
     if (certificate.notAfter < now)
@@ -122,7 +122,7 @@ function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLi
     id,
     outcome: 'no',
     detail: `what ${place} serves is not trusted by it: ${refusal}`,
-    next: commandLine`kcert verify ${place} --roots FILE, then kcert cluster-info update --ca FILE`,
+    next: commandLine`once the CA is known: kcert verify ${place} --roots FILE && kcert cluster-info update --ca FILE`,
   }
 }
 
@@ -164,7 +164,7 @@ function publishedLine({ place, certificates }: PublishedAuthorities, info: Clus
     id: 'published',
     outcome: 'no',
     detail: `other CAs than in ${place}: ${words.join('; ')}`,
-    next: 'in a rotation: kcert rotate-ca status; else: kcert cluster-info update --ca FILE',
+    next: 'outside a rotation (kcert rotate-ca status): kcert cluster-info update --ca FILE',
   }
 }
 

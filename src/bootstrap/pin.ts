@@ -14,6 +14,6 @@ export function parsePin(text: string): string {
   if (digest !== undefined) return `sha256:${digest.toLowerCase()}`
   throw new KcertError('KCERT_USAGE', `${JSON.stringify(text)} is no pin of a CA`, {
     why: 'a pin is sha256: and the 64 hexadecimal digits of a digest',
-    next: 'kcert cluster-info pin shows those of the cluster',
+    next: 'list the hashes of the CAs of the cluster: kcert cluster-info pin',
   })
 }

@@ -193,7 +193,7 @@ function judgeToken({ tokens, tokenId }: ProgressFacts): Judged {
   return {
     outcome: 'stopped',
     detail,
-    next: 'kcert token create, then kcert bootstrap kubeconfig for the node',
+    next: 'create a token and a kubeconfig for the node: kcert token create && kcert bootstrap kubeconfig --help',
   }
 }
 
@@ -214,7 +214,7 @@ function judgeRequest(): Judged {
   return {
     outcome: 'stopped',
     detail: 'no request of it has arrived',
-    next: 'on the node: journalctl -u kubelet -n 50; is bootstrap-kubelet.conf there, and its token the right one? kcert token check --token-file FILE',
+    next: 'on the node: journalctl -u kubelet -n 50; ls -l /etc/kubernetes/bootstrap-kubelet.conf',
   }
 }
 
@@ -226,7 +226,7 @@ function judgeApproval(facts: ProgressFacts): Judged {
     return {
       outcome: 'stopped',
       detail: `${name} was denied${message === '' ? '' : `: ${message}`}`,
-      next: commandLine`kcert csr describe ${name}; to let it ask again: kubectl delete csr ${name}`,
+      next: commandLine`read it, then delete it so that the kubelet requests again: kcert csr describe ${name}; kubectl delete csr ${name}`,
     }
   if (state !== 'pending') return { outcome: 'done', detail: 'it is approved' }
   if (facts.rights.isAutoApproved === false)
@@ -311,7 +311,7 @@ function judgeLease({ lease, nodeObject, now }: ProgressFacts): Judged {
   return {
     outcome: 'stopped',
     detail: `the kubelet has not reported for ${age} s (since ${rfc3339(lease.renewedAt)})`,
-    next: 'on the node: systemctl status kubelet; is its certificate in force? kcert inspect /var/lib/kubelet/pki',
+    next: 'on the node: systemctl status kubelet; kcert inspect /var/lib/kubelet/pki',
   }
 }
 

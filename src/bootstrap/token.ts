@@ -19,7 +19,7 @@ export function parseToken(text: string): BootstrapToken {
   if (id !== undefined && secret !== undefined) return { id, secret }
   throw new KcertError('KCERT_TOKEN_MALFORMED', 'the text is no bootstrap token', {
     why: 'a token is six characters, a dot and sixteen characters, all of a-z and 0-9',
-    next: 'kcert token list shows those of the cluster, kcert token create makes a new one',
+    next: 'list the tokens of the cluster: kcert token list',
   })
 }
 

@@ -51,7 +51,7 @@ export function openAuthority(
   if (!certificate.isCa) {
     throw unfit(`${names.ca} is no CA: ${certificate.subject.text || 'its subject is empty'}`, {
       why: 'its basicConstraints do not say CA:TRUE, so nobody would accept what it signs',
-      next: 'kcert ca init --cn NAME --out ca.pem --key-out ca-key.pem makes a CA',
+      next: 'create a CA: kcert ca init --cn NAME --out ca.pem --key-out ca-key.pem',
     })
   }
   if (certificate.keyUsage !== undefined && !certificate.keyUsage.includes('keyCertSign')) {
@@ -171,7 +171,7 @@ function unfit(what: string, advice: { why: string; next?: string }): KcertError
 }
 
 /** What helps with a request that is refused for what it is; for several of them there is better advice. */
-export const newRequestAdvice = 'kcert csr create makes a new request from a key'
+export const newRequestAdvice = 'create a new request: kcert csr create --user NAME --key-out FILE'
 
 function refused(what: string, why: string, more: { cause?: unknown; next?: CommandLine } = {}): KcertError {
   return new KcertError('KCERT_REQUEST_REFUSED', what, {

@@ -122,7 +122,7 @@ class ProfileReader {
     if (isCaProfile) {
       throw invalid(
         `${this.where} is for CA certificates (ca_constraint.is_ca)`,
-        'kcert ca sign issues certificates that are no CA, as kube-controller-manager does',
+        'like kube-controller-manager, kcert ca sign issues no CA certificates',
       )
     }
     for (const [member, value] of entriesOf(this.node)) {
@@ -231,6 +231,6 @@ function noSuchProfile(file: string, name: string | undefined, profiles: Node | 
 function invalid(what: string, why: string): KcertError {
   return new KcertError('KCERT_PROFILE_INVALID', what, {
     why,
-    next: 'kcert ca sign --help shows a file of profiles',
+    next: 'an example of a profile file: kcert ca sign --help',
   })
 }

@@ -42,6 +42,6 @@ export function requestsOf(source: string, bytes: Uint8Array): RequestEntry[] {
 function refused(what: string, why: string): KcertError {
   return new KcertError('KCERT_REQUEST_REFUSED', what, {
     why,
-    next: 'kcert csr create makes a request from a key',
+    next: 'create a request: kcert csr create --user NAME --key-out FILE',
   })
 }

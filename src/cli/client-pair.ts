@@ -42,7 +42,7 @@ export async function readClientPair(
   if (leaf.notAfter < now)
     throw new KcertError('KCERT_CERTIFICATE_UNFIT', `${place} has expired`, {
       why: `it ended at ${leaf.notAfter.toISOString().replace('.000', '')}`,
-      next: 'kcert csr request --user NAME, or kcert ca sign',
+      next: 'request another: kcert csr request --user NAME --key-out FILE --out FILE',
     })
   const isClient = leaf.extendedKeyUsage.length === 0 || leaf.extendedKeyUsage.includes('clientAuth')
   return {

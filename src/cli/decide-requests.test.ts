@@ -139,8 +139,8 @@ describe('what is meant', () => {
   })
 
   test.each<[Partial<DecisionWish>, Act, string]>([
-    [{}, 'approve', 'kcert csr list; kcert csr approve NAME, or --policy builtin'],
-    [{ names: [], file: [] }, 'deny', 'kcert csr list; kcert csr deny NAME, or --policy builtin'],
+    [{}, 'approve', 'name a request of the list: kcert csr list; kcert csr approve NAME'],
+    [{ names: [], file: [] }, 'deny', 'name a request of the list: kcert csr list; kcert csr deny NAME'],
   ])('nothing named is refused: %j', (wish, act, next) => {
     expect(() => checkWish(act, { ...nothing, ...wish })).toThrow(
       expect.objectContaining({ code: 'KCERT_USAGE', message: 'no request is named', next }),
@@ -230,7 +230,7 @@ describe('a manifest', () => {
     await expect(decided(clusterOf(), { file: [path] })).rejects.toMatchObject({
       code: 'KCERT_USAGE',
       message: `a request of ${path} has no name`,
-      next: 'kcert csr list, and name it',
+      next: 'find its name: kcert csr list',
     })
   })
 

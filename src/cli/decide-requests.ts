@@ -123,7 +123,7 @@ export function checkWish(act: Act, { names, file, selector, signer, policy, rea
   if (means.some(Boolean)) return
   throw new KcertError('KCERT_USAGE', `no request is named`, {
     why: `kcert does not ${act} whatever happens to wait`,
-    next: commandLine`kcert csr list; kcert csr ${act} NAME, or --policy builtin`,
+    next: commandLine`name a request of the list: kcert csr list; kcert csr ${act} NAME`,
   })
 }
 
@@ -193,7 +193,7 @@ async function expectedIn(
     if (expected.name !== undefined) return { name: expected.name, expected, source: place }
     throw new KcertError('KCERT_USAGE', `a request of ${place} has no name`, {
       why: 'the API server gave it one when it was made (generateName)',
-      next: 'kcert csr list, and name it',
+      next: 'find its name: kcert csr list',
     })
   })
 }

@@ -124,6 +124,6 @@ function hidden(cause: KcertError): KcertError {
 function unproven(what: string, why: string): KcertError {
   return new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', what, {
     why,
-    next: 'where the cluster can be reached: kcert token check ID, kcert cluster-info pin',
+    next: 'where the cluster can be reached: kcert token check ID; kcert cluster-info pin',
   })
 }

@@ -34,6 +34,6 @@ function checkOwn(path: string, mode: number, error: KcertError): void {
   if ((read.file.mode & 0o077 & ~mode) === 0) return
   throw new KcertError('KCERT_FILE_EXISTS', `${path} exists, and others may read it`, {
     why: 'a private key is for its owner alone',
-    next: commandLine`chmod 600 ${path}, or name another folder`,
+    next: commandLine`chmod 600 ${path}`,
   })
 }

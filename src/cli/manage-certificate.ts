@@ -432,7 +432,7 @@ function withoutAddress({ source }: ManageWish): KcertError {
   const node = source.by === 'node' ? source.node : ''
   return new KcertError('KCERT_API_NOT_FOUND', `Node ${JSON.stringify(node)} has no IP address to ask for`, {
     why: 'there is no such Node, or its kubelet has not written its status yet',
-    next: commandLine`kubectl get node ${node} -o wide, or name them: --dns NAME --ip ADDRESS`,
+    next: commandLine`name the SANs (--dns NAME --ip ADDRESS), or look up the node: kubectl get node ${node} -o wide`,
   })
 }
 

@@ -121,7 +121,7 @@ export async function templateOfNode(
 function nothingSaid(): KcertError {
   return new KcertError('KCERT_USAGE', 'it is not said what certificate to keep', {
     why: 'it has a subject or names',
-    next: 'kcert kubelet manage --kubelet-serving NODE, --cn NAME …, or --template FILE',
+    next: 'kcert kubelet manage --kubelet-serving NODE',
   })
 }
 

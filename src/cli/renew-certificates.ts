@@ -143,7 +143,7 @@ function wantedOf({ leaves, missing }: SiteSurvey, { names, node }: RenewFlags):
     const known = [...new Set(leaves.map(({ place }) => place.name))]
     throw new KcertError('KCERT_USAGE', `these nodes have no certificate called ${JSON.stringify(unknown)}`, {
       why: known.length === 0 ? "they have none of kubeadm's at all" : `they have: ${known.join(', ')}`,
-      next: unknown === 'all' ? 'kcert renew --all' : 'kcert renew lists what is there',
+      next: unknown === 'all' ? 'kcert renew --all' : 'kcert renew',
     })
   }
   return leaves
@@ -238,7 +238,7 @@ function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance)
       why: `the key of its CA (${ca!.subject.text}) is on none of these nodes`,
       next: name.startsWith('kubelet')
         ? 'run kcert renew where that key is, with an inventory that has this node'
-        : commandLine`kcert csr create --kubeadm ${name} makes a request; whoever has the key signs it`,
+        : commandLine`create a request for the owner of that key to sign: kcert csr create --kubeadm ${name}`,
     }
   }
   return {
@@ -255,7 +255,7 @@ function missingNext(name: string): string {
 function caExpired({ ca }: SurveyedLeaf): KcertError {
   return new KcertError('KCERT_RENEWAL_REFUSED', `the CA ${ca!.subject.text} has expired`, {
     why: `it ended at ${ca!.notAfter.toISOString()}, so nobody would accept what it signs; kcert renew never touches a CA`,
-    next: 'kcert rotate-ca recover --dry-run: it gives the CA a new end, and every leaf with it',
+    next: 'give the CA and every leaf a new notAfter: kcert rotate-ca recover --dry-run',
   })
 }
 

@@ -103,7 +103,7 @@ function chosen(
       `${sourceName(source)} holds no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
       {
         ...(names === '' ? {} : { why: `it holds ${names}` }),
-        next: 'kubectl get csr NAME -o yaml, or the PEM file of a request',
+        next: 'name the PEM file of a request, or save the object: kubectl get csr NAME -o yaml > FILE',
       },
     )
   }
@@ -133,7 +133,7 @@ function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): S
   if (count === 0 && labels.length > 0) {
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
       why: `it holds: ${labels.slice(0, 3).join(', ')}`,
-      next: 'kcert csr create makes a request from a key',
+      next: 'create a request: kcert csr create --user NAME --key-out FILE',
     })
   }
   if (count > 1) {

@@ -28,7 +28,7 @@ export function noSuchRequest(name: string): KcertError {
     `there is no CertificateSigningRequest ${JSON.stringify(name)}`,
     {
       why: 'kube-controller-manager removes them an hour after they are issued, denied or failed, and a day after they were made',
-      next: 'kcert csr list; where it was removed, submit the request again',
+      next: 'if it was removed, submit the request again; otherwise: kcert csr list',
     },
   )
 }

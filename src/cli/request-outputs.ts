@@ -107,7 +107,8 @@ function documentOf(
   return format === 'cfssl' ? `${JSON.stringify({ csr: pem, ...(holdsKey ? { key: keyPem } : {}) })}\n` : pem
 }
 
-const cfsslNext = 'kcert csr create … -o cfssl --key-out - | cfssljson -bare server, or --out FILE'
+const cfsslNext =
+  'write to a file with --out FILE, or pipe into cfssljson: kcert csr create --user NAME -o cfssl --key-out - | cfssljson -bare server'
 
 function keyless(): KcertError {
   return new KcertError('KCERT_USAGE', 'it is not said which key the request is for', {

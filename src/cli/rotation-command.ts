@@ -110,7 +110,7 @@ async function refusingExpired<Result>(work: Promise<Result>): Promise<Result> {
     if (!isExpired) throw error
     throw new KcertError(error.code, error.message, {
       ...(error.why !== undefined && { why: error.why }),
-      next: 'where the CA itself has expired: kcert rotate-ca recover --dry-run; where it has not: kcert renew --all',
+      next: 'if the CA itself has expired use kcert rotate-ca recover --dry-run; otherwise: kcert renew --all',
       cause: error,
     })
   }

@@ -138,7 +138,7 @@ export async function inventoryIn(name: string, context: Context) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error
     throw new KcertError('KCERT_FILE_NOT_FOUND', `there is no inventory ${name}`, {
       why: 'it says how each node of the cluster is reached',
-      next: 'kcert rotate-ca discover writes one; complete it, or name another: --inventory FILE',
+      next: 'name another (--inventory FILE), or write one and complete it: kcert rotate-ca discover',
       cause: error,
     })
   }

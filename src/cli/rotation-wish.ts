@@ -86,7 +86,7 @@ function checkValidity(file: string, { certificate }: Authority, now: Date): voi
   if (notBefore <= now && now < notAfter) return
   throw new KcertError('KCERT_CA_UNFIT', `the CA ${file} is not valid now`, {
     why: `it is valid from ${notBefore.toISOString()} to ${notAfter.toISOString()}`,
-    next: `kcert ca renew gives it a new certificate: kcert ca renew --help`,
+    next: 'renew its certificate: kcert ca renew --help',
   })
 }
 

@@ -107,7 +107,7 @@ export function defaultTargets(context: Context): string[] {
   if (targets.length > 0) return targets
   throw new KcertError('KCERT_USAGE', 'there is nothing to inspect', {
     why: `nothing was named, and none of these exists: $KUBECONFIG, ${[...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].join(', ')}`,
-    next: 'kcert inspect FILE, kcert inspect FOLDER or kcert inspect HOST:6443',
+    next: 'name a file, a folder or HOST:PORT: kcert inspect FILE',
   })
 }
 
@@ -214,7 +214,7 @@ function notFound(name: string): KcertError {
       ? 'no file has that name, and a server is named with its port'
       : 'no file or folder has that name',
     next: mayBeServer
-      ? commandLine`kcert inspect ${name}:6443, or ls -l ${dirname(name)}`
+      ? commandLine`if it is a server: kcert inspect ${name}:6443`
       : commandLine`ls -l ${dirname(name)}`,
   })
 }

@@ -282,7 +282,7 @@ function refuseClusterFlags(flags: {
     why: 'without it no cluster is asked',
     next:
       flag === '--kubeconfig'
-        ? commandLine`kcert inspect ${named}, or kcert inspect --cluster --kubeconfig ${named}`
+        ? commandLine`for the file alone leave out --cluster; for the cluster: kcert inspect --cluster --kubeconfig ${named}`
         : 'kcert inspect --cluster --help',
   })
 }

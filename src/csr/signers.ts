@@ -57,7 +57,7 @@ const organizationIsNodes: SignerRule = {
     if (organization.length === 1 && organization[0] === nodesGroup) return undefined
     return organization.length === 0 ? 'the subject has none' : `the subject has ${listed(organization)}`
   },
-  next: commandLine`make the request anew with O=${nodesGroup} and no other O: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
+  next: commandLine`create a request with O=${nodesGroup} and no other O (--kubelet-serving for a server): kcert csr create --kubelet-client NODE --key-out FILE`,
 }
 
 const commonNameIsNode: SignerRule = {
@@ -67,7 +67,7 @@ const commonNameIsNode: SignerRule = {
     const commonName = request.subject.commonName ?? ''
     return commonName.startsWith(nodePrefix) ? undefined : `it is ${quoted(commonName)}`
   },
-  next: commandLine`make the request anew with CN=${nodePrefix}NODE: kcert csr create --kubelet-client NODE or --kubelet-serving NODE`,
+  next: commandLine`create a request with CN=${nodePrefix}NODE (--kubelet-serving for a server): kcert csr create --kubelet-client NODE --key-out FILE`,
 }
 
 function without(kind: AltNameKind): SignerRule {

@@ -1,4 +1,4 @@
-import { commandLine, embed } from '../errors/command-line.ts'
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.ts'
 import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
@@ -39,7 +39,7 @@ export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urge
       return 'renew it on the server and see that the process there reads the new one: it may still hold the old one in memory'
     case 'value':
       return owner.object.kind === 'Secret'
-        ? 'renew the certificate in this Secret; where cert-manager keeps it, kubectl get certificate,certificaterequest says what holds it up'
+        ? 'renew the certificate in this Secret; if cert-manager manages it: kubectl get certificate,certificaterequest -A'
         : 'renew the certificate in this ConfigMap'
     default:
       return isSelfSignedServing(role)
@@ -71,27 +71,32 @@ export function kubeadmAdvice(
       : 'plan the rotation of this CA now: kubeadm renews none, and whatever trusts or presents a certificate of it must follow step by step'
   }
   // `kubeadm certs renew` knows no kubelet.conf, and takes subject, names and usages of all others from the old certificate.
-  if (urgency === 'misissued' || row.name === 'kubelet.conf')
-    return `${anewAdvice(row)}; then ${afterwards(row)}`
-  return [commandLine`kubeadm certs renew ${row.name}`, `then ${afterwards(row)}`].join(', ')
+  if (urgency === 'misissued' || row.name === 'kubelet.conf') return anewAdvice(row)
+  const renew = commandLine`kubeadm certs renew ${row.name}${embed(restart(row))}`
+  return row.usedBy === undefined
+    ? commandLine`copy the new ${`/etc/kubernetes/${row.name}`} to where it is used, after this: ${embed(renew)}`
+    : renew
 }
 
-function afterwards(row: KubeadmLeaf | KubeadmKubeconfig): string {
-  if (row.usedBy === undefined) return `copy /etc/kubernetes/${row.name} to where it is used`
-  return `restart ${row.usedBy}${row.name === 'kubelet.conf' ? '' : ', its static pod'}`
+/** The end of a command that restarts what uses the files of a row. The kubelet starts a stopped container of a static pod again. */
+function restart({ usedBy }: KubeadmLeaf | KubeadmKubeconfig): CommandLine {
+  if (usedBy === undefined) return commandLine``
+  return usedBy === 'the kubelet'
+    ? commandLine` && systemctl restart kubelet`
+    : commandLine` && crictl ps -q --name ${`^${usedBy}$`} | xargs -r crictl stop --timeout 30`
 }
 
 /**
  * Returns how kubeadm creates the files of a row again. It keeps a file that is there, and stops at half a pair, so what is there
  * (by default all of them) is moved aside first: nothing is deleted before its replacement exists.
  */
-export function anewAdvice(row: KubeadmLeaf | KubeadmKubeconfig, present = filesOf(row)): string {
+export function anewAdvice(row: KubeadmLeaf | KubeadmKubeconfig, present = filesOf(row)): CommandLine {
   const phase = row.kind === 'leaf' ? ['certs', row.name] : ['kubeconfig', row.name.replace(/\.conf$/, '')]
   const aside =
     present.length === 0
       ? commandLine``
-      : commandLine`old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv ${present} "$old"; `
-  return commandLine`on the node itself: ${embed(aside)}kubeadm init phase ${phase} (with --config FILE where the cluster was created with one)`
+      : commandLine`old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv ${present} "$old" && `
+  return commandLine`on the node itself, with --config FILE if the cluster was created with one: ${embed(aside)}kubeadm init phase ${phase}${embed(restart(row))}`
 }
 
 /** The files of a row, where kubeadm puts them. */
@@ -105,14 +110,14 @@ function filesOf(row: KubeadmLeaf | KubeadmKubeconfig): readonly string[] {
 function kubeletAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
   const { certificate } = entry
   if (role.kubelet === 'kubelet-serving') {
-    return 'kubectl get csr: look for a pending request of this node with signer kubernetes.io/kubelet-serving, check it, and approve it; the kubelet asks again by itself'
+    return 'check and approve the pending request of this node: kcert csr list --signer kubernetes.io/kubelet-serving'
   }
   if (urgency !== 'expiring') {
     const node = plainNodeName(certificate.subject.commonName)
-    return commandLine`on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf; put it in /etc/kubernetes on the node, move /var/lib/kubelet/pki/kubelet-client-* to another folder, restart the kubelet`
+    return commandLine`put the new file into /etc/kubernetes on the node, move /var/lib/kubelet/pki/kubelet-client-* to another folder there, and restart the kubelet; on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name ${node} > kubelet.conf`
   }
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
-  return `the kubelet asks for its successor between ${timeText(earliest)} and ${timeText(latest)}; when that is over, on the node: journalctl -u kubelet | grep -i certificate, and: kubectl get csr`
+  return `the kubelet asks for its successor between ${timeText(earliest)} and ${timeText(latest)}; if it has not by then, on the node: journalctl -u kubelet | grep -i certificate`
 }
 
 function plainNodeName(commonName: string | undefined): string {
@@ -137,7 +142,7 @@ function caAdvice({ group }: CertificateEntry, urgency: Urgency): string {
 function userAdvice(entry: CertificateEntry): string {
   const row = kubeadmKubeconfigOf(entry)
   if (row !== undefined) {
-    return commandLine`on a control-plane node: kubeadm certs renew ${row}, then take the new /etc/kubernetes/${row} from there`
+    return commandLine`copy the new /etc/kubernetes/${row} from a control-plane node, after this on it: kubeadm certs renew ${row}`
   }
   return 'request a new client certificate for this user (signer kubernetes.io/kube-apiserver-client) and put it into the kubeconfig'
 }

@@ -125,10 +125,10 @@ describe('a control plane', () => {
       .map((problem) => problem.next)
     // kubeadm stops at a key without its certificate, so the key is moved aside first.
     expect(next).toContain(
-      'on the node itself: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.key "$old"; kubeadm init phase certs apiserver (with --config FILE where the cluster was created with one)',
+      `on the node itself, with --config FILE if the cluster was created with one: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`,
     )
     expect(next).toContain(
-      'on the node itself: kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was created with one)',
+      "on the node itself, with --config FILE if the cluster was created with one: kubeadm init phase kubeconfig scheduler && crictl ps -q --name '^kube-scheduler$' | xargs -r crictl stop --timeout 30",
     )
   })
 

@@ -16,7 +16,7 @@ export function nothingFound(bytes: Uint8Array, shape: Shape): { message: string
   if (isJavas) {
     return {
       message: 'a Java keystore (JKS), which kcert does not read',
-      next: 'keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12, then inspect that',
+      next: 'convert it, and inspect the result: keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12',
     }
   }
   return { message, next: 'check the path' }

@@ -91,7 +91,7 @@ describe('time', () => {
       code: 'CERT_EXPIRED',
       severity: 'critical',
       message: 'expired on 2026-11-20T09:00:00Z, 24 hours ago',
-      next: 'kubeadm certs renew apiserver, then restart kube-apiserver, its static pod',
+      next: "kubeadm certs renew apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30",
     })
   })
 
@@ -214,14 +214,13 @@ describe('time', () => {
   test('where subject, names or usages are wrong, kubeadm makes the file anew: a renewal would copy the fault', async () => {
     const next = async (leaf: Partial<LeafOptions>, code: string) =>
       only(await problemsWith(apiserver, treeLeaf(leaf)), code).next
-    const anew =
-      'on the node itself: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old"; kubeadm init phase certs apiserver (with --config FILE where the cluster was created with one); then restart kube-apiserver, its static pod'
+    const anew = `on the node itself, with --config FILE if the cluster was created with one: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/apiserver.key "$old" && kubeadm init phase certs apiserver && crictl ps -q --name '^kube-apiserver$' | xargs -r crictl stop --timeout 30`
     expect(await next({ ...apiserverNames, extendedKeyUsage: ['clientAuth'] }, 'ROLE_USAGE_WRONG')).toBe(anew)
     expect(await next({ extendedKeyUsage: ['serverAuth'] }, 'SAN_MISSING')).toContain(anew)
     const path = '/etc/kubernetes/scheduler.conf'
     const config = Buffer.from(files.get('/etc/kubernetes/controller-manager.conf')!.bytes).toString()
     expect(only(await problemsWith(path, config), 'ROLE_SUBJECT_WRONG').next).toBe(
-      'on the node itself: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/scheduler.conf "$old"; kubeadm init phase kubeconfig scheduler (with --config FILE where the cluster was created with one); then restart kube-scheduler, its static pod',
+      `on the node itself, with --config FILE if the cluster was created with one: old=$(mktemp -d /var/tmp/kubernetes-old-XXXXXX) && mv /etc/kubernetes/scheduler.conf "$old" && kubeadm init phase kubeconfig scheduler && crictl ps -q --name '^kube-scheduler$' | xargs -r crictl stop --timeout 30`,
     )
   })
 
@@ -696,7 +695,7 @@ describe('what is in it', () => {
         'needs no O, or from an older kubeadm O=system:masters, or from an older kubeadm O=kubeadm:cluster-admins',
       ),
       next: expect.stringMatching(
-        /mv \S+\.crt \S+\.key "\$old"; kubeadm init phase certs apiserver-kubelet-client/,
+        /mv \S+\.crt \S+\.key "\$old" && kubeadm init phase certs apiserver-kubelet-client/,
       ),
     })
   })
@@ -784,7 +783,7 @@ describe('files', () => {
   test('a path that a shell would look at twice is not put into a command', async () => {
     expect(
       only(await problemsOf(named('/x/$(a) b.key', keyPem(key), 0o644)), 'KEY_READABLE_BY_OTHERS').next,
-    ).toBe('chmod 600 the file')
+    ).toBe('set its mode to 600')
   })
 
   test('a kubeconfig with a key in it counts as a key file', async () => {

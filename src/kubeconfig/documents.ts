@@ -43,7 +43,7 @@ function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefe
     return {
       reason: `more than ${mostPlainNodes.toLocaleString('en')} keys, values and items, which is as much as is read of one text`,
       line,
-      next: 'split it: kubectl get … -n NAMESPACE, one namespace after the other, or only what has certificates: --field-selector type=kubernetes.io/tls',
+      next: 'save one namespace at a time, or only Secrets with certificates: kubectl get secrets -n NAMESPACE --field-selector type=kubernetes.io/tls -o yaml',
     }
   }
   if (/^[\s\ufeff]*[{[]/.test(text))

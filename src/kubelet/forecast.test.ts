@@ -183,7 +183,7 @@ test('that something else answers is said with the place, the name and the next 
       isProblem: false,
       detail:
         'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers',
-      next: 'kcert kubelet doctor on w1: is the certificate that its kubelet has the one that kcert inspect 192.0.2.7:10250 shows?',
+      next: 'compare the certificate on node w1 with the served one: kcert inspect 192.0.2.7:10250',
     },
   ])
   expect(findings(known)[0]!.detail).toMatch(/: --tls-cert-file is not set there, so something else answers$/)

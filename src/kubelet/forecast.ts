@@ -146,7 +146,7 @@ function strangerFinding(
     node: name,
     isProblem: false,
     detail: `${strangerText(stranger, place)}: ${conclusion}`,
-    next: commandLine`kcert kubelet doctor on ${name}: is the certificate that its kubelet has the one that kcert inspect ${place} shows?`,
+    next: commandLine`compare the certificate on node ${name} with the served one: kcert inspect ${place}`,
   }
 }
 
@@ -325,8 +325,8 @@ function lateFindings(
         request !== undefined
           ? commandLine`kcert csr explain ${request.name}`
           : isExpired && usage === 'client'
-            ? commandLine`journalctl -u kubelet on ${node}; kcert kubelet doctor there`
-            : commandLine`journalctl -u kubelet on ${node}: the manager says why it got no certificate`,
+            ? commandLine`on ${node}: journalctl -u kubelet -n 50; kcert kubelet doctor`
+            : commandLine`the certificate manager logs why it got no certificate; on ${node}: journalctl -u kubelet -n 50`,
     },
   ]
 }

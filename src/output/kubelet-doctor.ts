@@ -43,7 +43,9 @@ function nodeSections(report: NodeReport, view: View): string[][] {
           ['why', why],
           [
             'next',
-            fixable && severity !== 'info' ? ['kcert kubelet doctor --fix, or:', next].join(' ') : next,
+            fixable && severity !== 'info'
+              ? ['repair it with kcert kubelet doctor --fix, or', next].join(': ')
+              : next,
           ],
         ],
         view,

@@ -72,7 +72,7 @@ export async function awaitKubelet(site: Site, name: string): Promise<void> {
     if (now - begun > kubeletDeadlineMs) {
       throw new KcertError('KCERT_ROTATION_GATE', `the kubelet of ${name} does not stay`, {
         why: running === undefined ? 'no process of it is seen' : 'it ends again and again',
-        next: commandLine`kcert kubelet doctor; on ${name}: journalctl -u kubelet; then run the same command again`,
+        next: commandLine`correct it and run the same command again; on ${name}: journalctl -u kubelet -n 50; kcert kubelet doctor`,
       })
     }
     await sleep(pollMs)

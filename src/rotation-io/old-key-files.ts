@@ -141,7 +141,7 @@ function isOverwritten(content: Uint8Array): boolean {
 function unreadable(node: string, path: string, reason: string): KcertError {
   return new KcertError('KCERT_NODE_REFUSED', `${node}:${path} cannot be read`, {
     why: reason,
-    next: 'kcert reads these files as root: become: sudo in kcert.yaml',
+    next: 'set become: sudo for the node in kcert.yaml',
   })
 }
 

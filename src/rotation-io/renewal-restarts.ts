@@ -150,7 +150,7 @@ async function until(
     if (site.clock().getTime() - begun > deadlineMs) {
       throw new KcertError('KCERT_ROTATION_GATE', `not within ${deadlineMs / 1000} s: ${what}`, {
         why: 'its certificates are renewed; what it lacks is in its log',
-        next: commandLine`on ${node}: crictl ps -a --name ${program}; crictl logs …; then run the same command again`,
+        next: commandLine`correct it and run the same command again; on ${node}: crictl logs "$(crictl ps -aq --name ${program} | head -n 1)"`,
       })
     }
     await sleep(pollMs)

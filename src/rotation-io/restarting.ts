@@ -226,6 +226,6 @@ async function complaints(node: NodeAccess, program: string): Promise<{ count: s
 function late(id: string, node: string, program: string, isRunning: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${deadlineMs / 1000} s`, {
     why: isRunning ? 'its process runs and is not healthy' : 'no process of it was seen on its node',
-    next: commandLine`look at it on ${node}: crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet; then run the same command again`,
+    next: commandLine`correct it and run the same command again; on ${node}: crictl ps -a --name ${program}; journalctl -u ${program} -u kubelet -n 50`,
   })
 }

@@ -36,7 +36,7 @@ export class Rolling {
     if (spec.paused) {
       throw new KcertError('KCERT_ROTATION_GATE', `${workload} is paused`, {
         why: 'its controller replaces no pod',
-        next: commandLine`kubectl rollout resume it, and run the same command again: kcert rotate-ca --phase ${phase}`,
+        next: commandLine`kubectl -n ${resource.namespace} rollout resume ${resource.resource} ${resource.name} && kcert rotate-ca --phase ${phase}`,
       })
     }
     if (spec.template?.metadata?.annotations?.[rotationAnnotation] === annotation) return

@@ -22,6 +22,6 @@ function checkedHost(part: keyof NodePlace, place: NodePlace): string {
   const what = part === 'node' ? 'the node name' : `the address of node ${JSON.stringify(place.node)},`
   throw new KcertError('KCERT_NODE_NAME_REFUSED', `${what} ${JSON.stringify(value)} is refused`, {
     why: `it is neither a host name (RFC 1123) nor an IP address, and would become an argument of the command that reaches the node`,
-    next: 'kubectl get nodes -o wide shows who has it; whoever controls that node may have written it',
+    next: 'whoever controls that node may have written it: kubectl get nodes -o wide',
   })
 }

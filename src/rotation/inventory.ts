@@ -75,7 +75,7 @@ function checkNodes({ nodes, access: forAll, kubeconfigs = [] }: Inventory, sour
 function invalid(place: string, why: string): KcertError {
   return new KcertError('KCERT_INVENTORY_INVALID', place, {
     why,
-    next: 'kcert rotate-ca discover writes one; docs/schemas/Inventory.json checks it in an editor',
+    next: 'check it in an editor with docs/schemas/Inventory.json, or write one: kcert rotate-ca discover',
   })
 }
 

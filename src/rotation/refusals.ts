@@ -56,7 +56,7 @@ function withoutApiServer({ components }: Seen<'components'>): readonly Refusal[
     {
       what: 'no kube-apiserver was found on any node',
       why: 'its flags say where the CAs are',
-      next: 'kcert rotate-ca discover, and check how control-plane nodes are reached in kcert.yaml',
+      next: 'check how control-plane nodes are reached in kcert.yaml: kcert rotate-ca discover',
     },
   ]
 }
@@ -97,7 +97,7 @@ function expiredCas(seen: Seen<never>, { changes }: Target): readonly Refusal[] 
     .map(({ ca, oldCa }) => ({
       what: `the ${ca} CA has expired: ${new Date(oldCa.notAfterMs).toISOString()}`,
       why: 'nobody accepts anything that it signed, so there is nothing to carry over',
-      next: 'kcert rotate-ca recover --dry-run, which goes by the files on the nodes alone; rotate after that',
+      next: 'recover first, which needs the files on the nodes alone, then rotate: kcert rotate-ca recover --dry-run',
     }))
 }
 
@@ -119,7 +119,7 @@ function intermediates({ changes }: Target): readonly Refusal[] {
           {
             what: `the new ${ca} CA is an intermediate: ${newCa.subject}, signed by ${newCa.issuer}`,
             why: 'clients with OpenSSL accept no path that ends at it, and cluster-info and kubeconfigs hold nothing above it',
-            next: 'bring a CA that signed itself: kcert ca init makes one; or leave --ca-cert out, and phase 1 makes one',
+            next: 'leave out --ca-cert, and phase 1 creates a self-signed CA',
           },
         ]
       : []),
@@ -148,7 +148,7 @@ function sameKeys({ changes }: Target): readonly Refusal[] {
     .map(({ ca }) => ({
       what: `the new ${ca} CA has the key of the old one`,
       why: 'what the old key signed would be trusted for ever',
-      next: 'kcert ca init makes a CA with a key of its own; or leave --ca-cert out, and phase 1 makes one',
+      next: 'leave out --ca-cert, and phase 1 creates a CA with a key of its own',
     }))
 }
 
@@ -242,7 +242,7 @@ export function unseenNodes(seen: Seen<'nodes' | 'kubelets'>): readonly Refusal[
     ...bare.map(({ name }) => ({
       what: `no kubelet was found on node ${name}`,
       why: 'every node has one, and what it trusts and presents is not known',
-      next: commandLine`look at it: kubectl get node ${name} -o wide; then run the same command again`,
+      next: commandLine`correct it and run the same command again: kubectl get node ${name} -o wide`,
     })),
   ]
 }

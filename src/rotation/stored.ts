@@ -64,7 +64,7 @@ export function storedRefusals(seen: Seen<'stored'>, target: Target): readonly R
           {
             what: `${more} more ConfigMaps and Secrets of others hold something of the old CA alone`,
             why: 'as with those above',
-            next: 'kcert rotate-ca verify names them all',
+            next: 'list them all: kcert rotate-ca verify',
           },
         ]
       : []),

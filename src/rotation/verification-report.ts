@@ -123,7 +123,7 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
                 gap(
                   `Pod ${id}`,
                   'not known to have read the new CA',
-                  commandLine`kcert rotate-ca --phase 4, or --waive ${id}`,
+                  commandLine`accept the risk with --waive ${id}, or: kcert rotate-ca --phase 4`,
                 ),
               ),
           ),

@@ -83,8 +83,7 @@ export function nextAfter(
   const { code = '' } = error
   if (alertOf(code) === 'protocol version')
     return commandLine`it speaks no TLS 1.2 and no TLS 1.3, and no client of Kubernetes gets in: openssl s_client -connect ${hostPort(host, port)}`
-  if (alertOf(code) !== undefined)
-    return commandLine`openssl s_client -connect ${hostPort(host, port)} shows the handshake`
+  if (alertOf(code) !== undefined) return commandLine`openssl s_client -connect ${hostPort(host, port)}`
   if (code.startsWith('ERR_SSL'))
     return commandLine`is it the right port? on the server: ss -ltnp | grep :${port}`
   return commandLine`nc -vz ${host} ${port}`

@@ -197,7 +197,7 @@ function malformed({ source, entry, reason }: UnreadableCertificate): KcertError
 function keystore(source: string): KcertError {
   return new KcertError('KCERT_USAGE', `${source} is a PKCS#12 keystore`, {
     why: 'what it holds needs its password, and Kubernetes reads none',
-    next: commandLine`openssl pkcs12 -nokeys -in ${source} -out FILE.pem, then verify that`,
+    next: commandLine`write its certificates as PEM, and verify those: openssl pkcs12 -nokeys -in ${source} -out FILE.pem`,
   })
 }
 

@@ -47,7 +47,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     const until = spanText(certificate.notBefore.getTime() - question.at.getTime())
     return {
       reason: `${who(refusal)} is not valid before ${timeText(certificate.notBefore)}, in ${until}`,
-      next: 'compare the clock here with the one of the machine that issued it: date -u; to judge at another time: --at TIME',
+      next: 'verify at another time (--at TIME), or compare the clocks here and on the machine that issued it: date -u',
     }
   },
   CRITICAL_EXTENSION_UNKNOWN: (refusal) => ({
@@ -72,7 +72,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
   ISSUER_UNKNOWN: (refusal, context) => unknownIssuerWords(refusal, context),
   ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf }) => ({
     reason: `${name(certificate)} is signed by another key than that of the CA ${name(other!)} in ${placeOf(other!)}: ${keyIdWords(certificate, other!)}`,
-    next: 'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+    next: 'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
   }),
   SIGNATURE_WEAK: ({ certificate }) => ({
     reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, which Go refuses`,

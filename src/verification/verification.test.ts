@@ -166,7 +166,7 @@ describe('a report', () => {
       code: 'ISSUER_KEY_OTHER',
       reason:
         '"issuing" is signed by another key than that of the CA "kubernetes" in old ca.crt: the signature does not verify',
-      next: 'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+      next: 'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
     })
     expect(certificate).toMatchObject({
       source: 'server.crt',

@@ -91,7 +91,7 @@ export function readPrivateKey(
   if (format === 'unsupported') {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `PEM block ${input.label} is not supported`, {
       next: input.label.startsWith('OPENSSH')
-        ? 'ssh-keygen -p -m PKCS8 -f FILE rewrites an OpenSSH key'
+        ? 'convert a copy of it: ssh-keygen -p -m PKCS8 -f FILE'
         : 'make a new key: kcert key generate --out FILE',
     })
   }

@@ -61,7 +61,7 @@ export class KdfBudget {
     if (this.leftMicros < 0)
       throw tooCostly(what, {
         why: 'a file must not keep kcert busy for longer than a second',
-        next: 'openssl pkcs8 -topk8 -iter 600000 writes a private key with a usual count',
+        next: 'write it with a usual count: openssl pkcs8 -topk8 -iter 600000 -in FILE -out NEW',
       })
     if (this.run?.takes(micros) === false)
       throw tooCostly(what, {
@@ -289,6 +289,6 @@ export function hashLength(hashName: HashName): number {
 
 export function unsupported(what: string): KcertError {
   return new KcertError('KCERT_KEY_UNSUPPORTED', `${what} is not supported`, {
-    next: 'openssl pkcs8 -topk8 (a key) or openssl pkcs12 -export (a keystore) writes it in a form that is',
+    next: 'write a keystore with openssl pkcs12 -export, a key with: openssl pkcs8 -topk8 -in FILE -out NEW',
   })
 }

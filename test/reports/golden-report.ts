@@ -160,7 +160,7 @@ const problems: Problem[] = [
     code: 'CERT_EXPIRED',
     severity: 'critical',
     message: "the API server's certificate expired 3 days ago: no client that verifies it can connect",
-    next: 'kubeadm certs renew apiserver, then restart the API server',
+    next: 'kubeadm certs renew apiserver',
   },
   {
     source: `${folder}/admin.conf`,
@@ -184,7 +184,7 @@ const problems: Problem[] = [
     code: 'KEY_READABLE_BY_OTHERS',
     severity: 'warning' as const,
     message: 'the private key can be read by other users (mode 0644)',
-    next: 'chmod 600 the file',
+    next: 'set its mode to 600',
   })),
   {
     source: `${folder}/super-admin.conf`,

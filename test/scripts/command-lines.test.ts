@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { unquotedCommands } from '../../scripts/command-lines.ts'
 
-// The check that refuses commands of messages that are built without commandLine.
+// The check that refuses commands of messages that are built without commandLine, and sentences behind a command.
 
 test.each([
   ['const a = `kcert inspect <file>`', 'kcert inspect …'],
@@ -12,6 +12,11 @@ test.each([
   ["fail('x', { next: isLong ? 'kcert --help' : `take <name>` })", 'take …'],
   ['const a = { commands: [`see <name>`] }', 'see …'],
   ['const a = other`kcert inspect <file>`', 'kcert inspect …'],
+  ["fail('x', { next: 'kcert csr list, and name it' })", 'kcert csr list, and name it'],
+  ["fail('x', { next: 'create one: kcert csr create makes it' })", 'create one: kcert csr create makes it'],
+  ["const a = 'kcert csr create makes a request'", 'kcert csr create makes a request'],
+  ['const a = commandLine`chmod 600 <path>; then restart it`', 'chmod 600 …; then restart it'],
+  ['const a = commandLine`ln -s <a> <b>, and restart the kubelet`', 'ln -s … …, and restart the kubelet'],
 ])('refuses %s', (source, text) => {
   expect(unquotedCommands('src/a.ts', `\n${withValues(source)}\n`)).toEqual([`src/a.ts:2: ${text}`])
 })
@@ -21,6 +26,9 @@ test.each([
   "fail('x', { next: commandLine`add <argumentVector([flag])> FILE` })",
   "const a = 'kcert inspect FILE'",
   'const a = `<name> of kcert has <count> files`',
+  "fail('x', { next: 'install it, or correct the command' })",
+  "fail('x', { next: 'on the node: journalctl -u kubelet -n 50; ls -l /a' })",
+  `const a = commandLine\`old=$(mktemp -d) && mv <a> "$old" && crictl ps -q | xargs -r crictl stop\``,
 ])('accepts %s', (source) => {
   expect(unquotedCommands('src/a.ts', withValues(source))).toEqual([])
 })

@@ -276,6 +276,6 @@ function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Fi
 function nameless(): KcertError {
   return new KcertError('KCERT_USAGE', 'the CA has no name', {
     why: 'certificates name the CA that signed them',
-    next: 'kcert ca init --cn NAME, or --cfssl FILE',
+    next: '--cn NAME, or --cfssl FILE',
   })
 }

@@ -245,7 +245,7 @@ function missingOut(): never {
 
 function eitherOr(): KcertError {
   return new KcertError('KCERT_USAGE', 'requests of files and of the cluster are not signed in one run', {
-    next: 'kcert ca sign --csr NAME … without files',
+    next: 'leave out the files, or --csr',
   })
 }
 

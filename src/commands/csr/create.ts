@@ -255,7 +255,7 @@ function noCa(file: string, subject: string): KcertError {
 function nothingSaid(): KcertError {
   return new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
     why: 'a request has a subject or names; on a terminal, kcert asks for them',
-    next: 'kcert csr create --user NAME --key-out FILE, or another preset: kcert csr create --help',
+    next: 'for another kind of certificate see kcert csr create --help; for a user: kcert csr create --user NAME --key-out FILE',
   })
 }
 

@@ -183,7 +183,7 @@ function besideCertificate(out: string): string {
 function nothingSaid(): KcertError {
   return new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
     why: 'a request has a subject or names',
-    next: 'kcert csr request --user NAME --key-out FILE --out FILE, or another preset: kcert csr request --help',
+    next: 'for another kind of certificate see kcert csr request --help; for a user: kcert csr request --user NAME --key-out FILE --out FILE',
   })
 }
 

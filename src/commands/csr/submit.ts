@@ -112,6 +112,6 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
 
 function nothingToSubmit(): KcertError {
   return new KcertError('KCERT_USAGE', 'no request is named', {
-    next: 'kcert csr submit ann.csr --signer kubernetes.io/kube-apiserver-client; "-" for standard input',
+    next: 'name a file, or - for standard input: kcert csr submit FILE --signer kubernetes.io/kube-apiserver-client',
   })
 }

@@ -110,6 +110,6 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
 
 function severalPaths(): KcertError {
   return new KcertError('KCERT_USAGE', 'a kubeconfig names one CA file', {
-    next: 'put them together first: kcert ca bundle A B --out ca.crt, then --ca ca.crt --by-path',
+    next: 'write them into one file, and name that with --ca: kcert ca bundle FILE FILE --out ca.crt',
   })
 }

@@ -53,7 +53,7 @@ on taking it for ten seconds. A token is deleted only as it was seen: one that w
     const named = [...new Set(operands.map(tokenIdOf))]
     if (named.length === 0 && !flags.expired)
       throw new KcertError('KCERT_USAGE', 'no token is named', {
-        next: 'kcert token list, then kcert token delete ID',
+        next: 'name one of the list: kcert token list; kcert token delete ID',
       })
     const { context } = this
     const [{ deleteTokens, expiredTokens }, { renderDeletion }] = await Promise.all([

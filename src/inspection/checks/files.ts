@@ -36,7 +36,7 @@ function openTo({ source, entry }: Place, { path, mode }: FileFacts, what: strin
   const name = pastable(path)
   return problemAt({ source, entry }, 'KEY_READABLE_BY_OTHERS', {
     message: `mode ${octal}: ${isOpen ? 'every user of the machine' : 'the group of the file'} may read the ${what}`,
-    next: name === undefined ? 'chmod 600 the file' : commandLine`chmod 600 ${name}`,
+    next: name === undefined ? 'set its mode to 600' : commandLine`chmod 600 ${name}`,
     severity: isOpen ? 'warning' : 'info',
   })
 }
@@ -58,10 +58,11 @@ function notALink({ source, origin, owner }: Group): Problem | undefined {
   const { file, tree, name } = place
   if ((file.part !== 'current' && file.part !== 'updated') || origin.file?.linkTarget !== undefined)
     return undefined
+  const paired = name.replace(/current|updated/, '2000-01-01-00-00-00')
   return problemAt({ source, entry: '' }, 'KUBELET_CURRENT_NOT_A_LINK', {
     message: `${name} is a regular file, where the kubelet wants a symbolic link and does not start with anything else`,
     next: tree.isInPlace
-      ? commandLine`mv ${name} ${name.replace(/current|updated/, '2000-01-01-00-00-00')} in ${tree.folder}, make ${name} a link to it (ln -s), restart the kubelet`
+      ? commandLine`cd ${tree.folder} && mv ${name} ${paired} && ln -s ${paired} ${name} && systemctl restart kubelet`
       : 'copy the folder with its links (cp -a, tar) if this is a copy; on the node itself it must be a link',
     severity: tree.isInPlace ? 'critical' : 'warning',
   })

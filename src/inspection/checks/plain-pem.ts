@@ -48,7 +48,7 @@ export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   'PKCS#7': {
     what: 'is PKCS#7',
     next: (file) =>
-      commandLine`write its certificates as PEM: openssl pkcs7 -print_certs -in ${file} -out NEW, with -inform DER where it is no PEM`,
+      commandLine`write its certificates as PEM (with -inform DER if it is not PEM): openssl pkcs7 -print_certs -in ${file} -out NEW`,
   },
   'PKCS#12': {
     what: 'is a PKCS#12 keystore',

@@ -97,7 +97,7 @@ export const checkIssuerValidity: CertificateCheck = (entry, role, picture) => {
   if (issuer.notAfter < now) {
     return problemAt(entry, 'ISSUER_EXPIRED', {
       message: `valid until ${timeText(certificate.notAfter)}, but the CA ${JSON.stringify(name)} that signed it expired on ${timeText(issuer.notAfter)}`,
-      next: ['replace the CA first; then', next].join(' '),
+      next: ['replace the CA first, then', next].join(': '),
     })
   }
   return problemAt(entry, 'CERT_OUTLIVES_ISSUER', {

@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { kubeadmFolders } from '../../pki/kubeadm.ts'
 import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
@@ -200,7 +201,7 @@ export const checkServiceAccountKeys: PictureCheck = ({ collection }) => {
     if (first === undefined || taken.some(({ publicKey }) => publicKey?.sha256 === sha256)) return []
     return problemAt(signing, 'KEY_MISMATCH', {
       message: `${placeText(first)} does not have its public half: tokens of service accounts that are signed here are refused here`,
-      next: 'take both from a control-plane node whose pods work; where there is none: openssl pkey -in sa.key -pubout -out sa.pub, then restart kube-apiserver, its static pod',
+      next: commandLine`copy both from a control-plane node whose pods work, or write sa.pub anew and restart kube-apiserver: openssl pkey -in ${signing.source} -pubout -out ${first.source}`,
     })
   })
 }

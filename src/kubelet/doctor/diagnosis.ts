@@ -143,7 +143,7 @@ function pairFindings(
       ...{ id: 'RENEWAL_OVERDUE', severity: 'warning', path: currentPath(facts, role) },
       what: `it ends at ${leaf.notAfter.toISOString()} and is not renewed`,
       why: 'a kubelet asks for another after 70 to 90 % of its life; this one is past that',
-      next: 'kcert csr list shows whether its request waits; rotateCertificates in its configuration must be true',
+      next: 'set rotateCertificates: true in its configuration; to see whether its request is pending: kcert csr list',
     },
   ]
 }
@@ -161,7 +161,7 @@ function withoutPair({ node, hasBootstrapKubeconfig }: KubeletFacts, role: Role)
     return 'remove it and restart the kubelet: it asks for a new one; approve it: kcert csr list'
   return hasBootstrapKubeconfig
     ? 'remove kubelet.conf and restart the kubelet: it asks for a new one by bootstrap-kubelet.conf'
-    : commandLine`no usable pair is left here: kcert renew kubelet.conf --node ${node} --inventory kcert.yaml, where the CA's key is; or join the node anew`
+    : commandLine`no usable pair is left here; join the node again, or on the node with the CA's key: kcert renew kubelet.conf --node ${node} --inventory kcert.yaml`
 }
 
 function servingFindings(examined: Examined): Finding[] {
@@ -175,7 +175,7 @@ function servingFindings(examined: Examined): Finding[] {
       ...{ id: 'SERVING_MISSING', severity: 'warning', path: currentPath(facts, 'kubelet-serving') },
       what: 'the kubelet has no serving certificate of the cluster',
       why: 'serverTLSBootstrap is on, and nobody has approved its request; logs and exec fail',
-      next: 'kcert csr list --signer kubernetes.io/kubelet-serving, then kcert csr approve --policy builtin',
+      next: 'kcert csr list --signer kubernetes.io/kubelet-serving; kcert csr approve --policy builtin',
     },
   ]
 }
@@ -289,7 +289,7 @@ function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts)
     ...{ id: 'KEY_EXPOSED', severity: 'critical', path },
     what: `its mode is ${modeText(mode)}`,
     why: 'it holds a private key, and others than root may read or change it',
-    next: commandLine`chmod 600 ${path}; whoever has read it has the node's identity until it ends: kcert renew kubelet.conf`,
+    next: commandLine`anyone who has read it can act as the node until the certificate expires, so renew it: chmod 600 ${path}; kcert renew kubelet.conf`,
     fixes: [{ kind: 'mode', path, mode: 0o600 }],
   })
   const holdsKey = ({ name }: StoreEntry): boolean => {
@@ -310,7 +310,7 @@ function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts)
       path: folder,
       what: `its mode is ${modeText(folderMode)}`,
       why: 'others than root may put a certificate of theirs there',
-      next: commandLine`chmod 755 ${folder}, after a look at what is in it`,
+      next: commandLine`check its contents first: ls -l ${folder}; chmod 755 ${folder}`,
     },
   ]
 }
@@ -338,7 +338,7 @@ function leftoverFindings(examined: Examined): Finding[] {
         ? 'it is no link, and the kubelet does not start with anything else of that name'
         : 'the kubelet takes it away when it ends what it began',
       next: isSafe
-        ? commandLine`kcert kubelet doctor --fix: it removes ${path}, for the current pair is good`
+        ? commandLine`remove ${path}, since the current pair is good: kcert kubelet doctor --fix`
         : 'mend the current pair first: this may be what is needed for it',
       ...(isSafe && { fixes: [{ kind: 'remove', path }] }),
     })
@@ -357,9 +357,9 @@ function leftoverFindings(examined: Examined): Finding[] {
 function fixText(fix: Fix): string {
   switch (fix.kind) {
     case 'link':
-      return commandLine`ln -sfn ${fix.to} ${fix.path}, and restart the kubelet`
+      return commandLine`ln -sfn ${fix.to} ${fix.path} && systemctl restart kubelet`
     case 'adopt':
-      return commandLine`mv ${fix.path} ${fix.to} and ln -s ${fix.to} ${fix.path}, and restart the kubelet`
+      return commandLine`mv ${fix.path} ${fix.to} && ln -s ${fix.to} ${fix.path} && systemctl restart kubelet`
     default:
       return ''
   }

@@ -94,7 +94,7 @@ export const dropOld = definePhase({
       ...stale.slice(0, 20).map(({ id }) => ({
         what: `pod ${id} is not known to trust the new CA`,
         why: 'it reaches API servers by the bridge, which goes in this phase',
-        next: commandLine`kcert rotate-ca --phase 4, or take it upon yourself: --waive ${id}`,
+        next: commandLine`accept the risk with --waive ${id}, or: kcert rotate-ca --phase 4`,
       })),
       ...(stale.length === 0 && seen.atMs < instant
         ? [
