@@ -74,24 +74,24 @@ test('an item of a CertificateSigningRequestList has the apiVersion of its list,
   ])
 })
 
-test.each<[object, string]>([
-  [withSpec({ expirationSeconds: '3600' }), 'spec.expirationSeconds is no number'],
-  [withSpec({ usages: 'client auth' }), 'spec.usages is no list'],
-  [withSpec({ extra: { a: 'b' } }), 'spec.extra["a"] is no list'],
-  [withMetadata({ name: 5 }), 'metadata.name is no text'],
-  [withMetadata({ labels: { a: 1 } }), 'metadata.labels["a"] is no text'],
-  [withMetadata({ labels: { a: true } }), 'metadata.labels["a"] is no text'],
-  [withMetadata({ labels: ['a'] }), 'metadata.labels is no object'],
-  [withMetadata({ annotations: { a: 1.5 } }), 'metadata.annotations["a"] is no text'],
-  [withMetadata({ finalizers: 'a.b/c' }), 'metadata.finalizers is no list'],
-  [withMetadata({ finalizers: [1] }), 'metadata.finalizers[0] is no text'],
-  [withMetadata({ ownerReferences: owner }), 'metadata.ownerReferences is no list'],
+test.each<[string, object]>([
+  ['spec.expirationSeconds is no number', withSpec({ expirationSeconds: '3600' })],
+  ['spec.usages is no list', withSpec({ usages: 'client auth' })],
+  ['spec.extra["a"] is no list', withSpec({ extra: { a: 'b' } })],
+  ['metadata.name is no text', withMetadata({ name: 5 })],
+  ['metadata.labels["a"] is no text', withMetadata({ labels: { a: 1 } })],
+  ['metadata.labels["a"] is no text', withMetadata({ labels: { a: true } })],
+  ['metadata.labels is no object', withMetadata({ labels: ['a'] })],
+  ['metadata.annotations["a"] is no text', withMetadata({ annotations: { a: 1.5 } })],
+  ['metadata.finalizers is no list', withMetadata({ finalizers: 'a.b/c' })],
+  ['metadata.finalizers[0] is no text', withMetadata({ finalizers: [1] })],
+  ['metadata.ownerReferences is no list', withMetadata({ ownerReferences: owner })],
   [
-    withMetadata({ ownerReferences: [{ ...owner, controller: 'true' }] }),
     'metadata.ownerReferences[0].controller is no boolean',
+    withMetadata({ ownerReferences: [{ ...owner, controller: 'true' }] }),
   ],
-  [withMetadata({ generation: '1' }), 'metadata.generation is no number'],
-])('%j has a field of another type', async (object, expected) => {
+  ['metadata.generation is no number', withMetadata({ generation: '1' })],
+])('a field of another type is refused: %s', async (expected, object) => {
   const found = await refusals(object)
   expect(found).toContain(`object-form: ${expected}`)
 })

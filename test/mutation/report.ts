@@ -12,15 +12,18 @@ interface Equivalent {
   readonly why: string
 }
 
-/** Prints score and survivors of every source. Returns the exit status. */
-export function report(targets: readonly Target[]): number {
+/** Per cent of the mutants that the tests are to kill. */
+const wantedScore = 95
+
+/** Prints score and survivors of the wanted sources. Returns the exit status: 3 when too few are killed, or none was measured. */
+export function report(targets: readonly Target[], isWanted: (file: string) => boolean): number {
   const last = readLastRun()
   const equivalents = JSON.parse(readFileSync('test/mutation/equivalent.json', 'utf8')) as Equivalent[]
   const reasonOf = (file: string, { original, replacement }: Survivor): string | undefined =>
     equivalents.find(
       (one) => one.file === file && one.original === original && one.replacement === replacement,
     )?.why
-  const files = [...new Set(targets.flatMap(({ sources }) => globSync([...sources])))].sort()
+  const files = [...new Set(targets.flatMap(({ sources }) => globSync([...sources])))].filter(isWanted).sort()
   const measured = files.filter((file) => last[file]?.digest === digestOf(file))
   const rows = measured.map((file) => {
     const { mutants, survivors } = last[file]!
@@ -39,7 +42,7 @@ export function report(targets: readonly Target[]): number {
   const cells = (row: Omit<(typeof rows)[number], 'file'>): (string | number)[] => [
     row.mutants,
     row.killed,
-    `${((100 * row.killed) / Math.max(row.mutants, 1)).toFixed(1)} %`,
+    `${scoreOf(row).toFixed(1)} %`,
     row.survivors,
     row.explained,
   ]
@@ -54,5 +57,10 @@ export function report(targets: readonly Target[]): number {
   const open = files.filter((file) => !measured.includes(file))
   const missing = open.length === 0 ? '' : `\n\nNot measured: ${open.join(', ')}.`
   publish('mutation', `${table}${missing}`)
-  return 0
+  return scoreOf(all) >= wantedScore ? 0 : 3
+}
+
+/** Of no mutants: 0, since nothing was shown. */
+function scoreOf({ mutants, killed }: { mutants: number; killed: number }): number {
+  return (100 * killed) / Math.max(mutants, 1)
 }

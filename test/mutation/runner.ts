@@ -22,7 +22,7 @@ const mutants = place.__stryker__
 const moreOften = 100
 
 /** A mutant that makes a test so much slower hangs. */
-const slowerMs = 20_000
+const slowerMs = 5_000
 const slower = 10
 
 export default class MutantRunner extends TestRunner {

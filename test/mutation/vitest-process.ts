@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Outcome, type Plan, planFile } from './plan.ts'
+import { sandboxed } from './sandbox.ts'
 
 const longestFreshMs = 120_000
 
@@ -9,10 +10,22 @@ const longestFreshMs = 120_000
 export async function runVitest(plan: Plan, files: readonly string[]): Promise<number> {
   writeFileSync(planFile('plan.json'), JSON.stringify(plan))
   rmSync(planFile('current.json'), { force: true })
-  const args = ['run', '--config', 'test/mutation/vitest.config.ts', '--reporter=dot', '--bail=1', ...files]
+  const args = [
+    'run',
+    '--config',
+    'test/mutation/vitest.config.ts',
+    '--configLoader=native',
+    '--reporter=dot',
+    '--bail=1',
+    ...files,
+  ]
   const stdio = process.env.KCERT_MUTATION_LOUD === undefined ? 'ignore' : 'inherit'
   // In a group of its own, so that its workers end with it.
-  const child = spawn('vitest', args, { stdio, detached: true, env: { ...process.env, CI: '1' } })
+  const child = spawn(...sandboxed('vitest', ...args), {
+    stdio,
+    detached: true,
+    env: { ...process.env, CI: '1' },
+  })
   const ended = new Promise<number>((resolve) => child.once('close', (status) => resolve(status ?? 1)))
   const stop = (): void => stopGroup(child)
   process.once('exit', stop)
