@@ -54,7 +54,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     reason: `${who(refusal)} has a critical extension that Go does not handle: ${refusal.certificate.unhandledCriticalExtensions.join(', ')}`,
     next: 'issue it again without that extension, or with the extension not critical',
   }),
-  HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name ?? ''),
+  HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name!),
   LEAF_SELF_SIGNED: ({ certificate }, context) => ({
     reason: `the leaf ${name(certificate)} signed itself, and is not among the roots`,
     next: [
@@ -92,11 +92,11 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     next: commandLine`issue it again with "CA:TRUE", or sign with a CA; what it is: kcert inspect ${sourceOf(certificate)}`,
   }),
   ISSUER_MAY_NOT_SIGN: ({ certificate }) => ({
-    reason: `the CA ${name(certificate)} has a key usage without keyCertSign: ${certificate.keyUsage?.join(', ')}`,
+    reason: `the CA ${name(certificate)} has a key usage without keyCertSign: ${certificate.keyUsage!.join(', ')}`,
     next: 'issue the CA again with the key usage keyCertSign',
   }),
   PATH_LENGTH_EXCEEDED: ({ certificate, chain }) => ({
-    reason: `the CA ${name(certificate)} allows ${certificate.basicConstraints?.pathLength} intermediates below it, and there are ${chain.length - 2}`,
+    reason: `the CA ${name(certificate)} allows ${certificate.basicConstraints!.pathLength} intermediates below it, and there are ${chain.length - 2}`,
     next: 'use a CA with a longer path length, or sign the leaf with fewer intermediates; Go counts self-issued CAs too',
   }),
   USAGE_WRONG: (refusal, { question }) => usageWords(refusal, question),
@@ -110,7 +110,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     next: 'leave out certificates that do not belong to the chain',
   }),
   USER_UID_INVALID: ({ certificate }) => {
-    const uids = certificate.subject.userUids ?? []
+    const uids = certificate.subject.userUids!
     const what =
       uids.length > 1
         ? `${uids.length} user UIDs: ${uids.map((uid) => JSON.stringify(uid)).join(', ')}`

@@ -41,7 +41,11 @@ export const targets: readonly Target[] = [
     tests: ['src/csr/**/*.test.ts', 'src/x509/plain-names.test.ts', 'test/truth/csr-*.test.ts'],
   },
   { sources: ['src/ca/signing.ts'], tests: ['src/ca/*.test.ts', 'test/truth/ca-signing.test.ts'] },
-  { sources: ['src/verification/!(*.test).ts'], tests: ['src/verification/*.test.ts', 'src/x509/*.test.ts'] },
+  // report.ts is the schema of the JSON output and decides nothing.
+  {
+    sources: ['src/verification/!(*.test|report).ts'],
+    tests: ['src/verification/*.test.ts', 'test/truth/x509.test.ts'],
+  },
   {
     sources: ['src/system/{lock,atomic-file,trusted-file,trusted-path}.ts'],
     tests: ['src/system/*.test.ts'],
