@@ -48,20 +48,25 @@ export abstract class RotationCommand extends KcertCommand {
     return refusingExpired(
       whileInterruptible((interrupted) =>
         withOperator(context, interrupted, (operator) =>
-          withRotation(context, flags, { manner, given }, async ({ ports, presets, rollEveryMs, hooks }) => {
-            const options = {
-              wish,
-              presets,
-              yes,
-              pauseBetween: flags['pause-between'],
-              byRunbook: flags['by-runbook'] === true,
-              rollEveryMs: paceMs ?? rollEveryMs,
-              hooks,
-              runHook: hookRunner(context.env, operator.note),
-              command: pastable(flags, context),
-            }
-            return act(await RotationSession.open(ports, options, operator))
-          }),
+          withRotation(
+            context,
+            flags,
+            { manner, given, waivers: wish.waivers ?? new Set() },
+            async ({ ports, presets, rollEveryMs, hooks }) => {
+              const options = {
+                wish,
+                presets,
+                yes,
+                pauseBetween: flags['pause-between'],
+                byRunbook: flags['by-runbook'] === true,
+                rollEveryMs: paceMs ?? rollEveryMs,
+                hooks,
+                runHook: hookRunner(context.env, operator.note),
+                command: pastable(flags, context),
+              }
+              return act(await RotationSession.open(ports, options, operator))
+            },
+          ),
         ),
       ),
     )

@@ -98,7 +98,7 @@ export const rotationWishFlags = {
     helpGroup: 'ROTATION',
   }),
   soak: Flags.string({
-    description: 'watch TLS handshake errors for this long, in phase 1 and phase 11',
+    description: 'watch the TLS handshake errors of each API server for this long, in phases 1, 11 and 12',
     helpValue: 'DURATION',
     default: '20s',
     helpGroup: 'ROTATION',

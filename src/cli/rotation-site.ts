@@ -27,6 +27,8 @@ export interface OpenedRotation {
 interface Manner {
   readonly manner: 'acts' | 'reads'
   readonly given: GivenCas
+  /** For what the operator accepts the risk; nothing by default. */
+  readonly waivers?: ReadonlySet<string>
   /** True where the mirror of a finished rotation counts as its journal also when that was named and is lost. */
   readonly takesFinished?: boolean
 }
@@ -38,7 +40,7 @@ interface Manner {
 export async function withRotation<Result>(
   context: Context,
   flags: RotationPlaceFlags,
-  { manner, given, takesFinished = false }: Manner,
+  { manner, given, waivers = new Set(), takesFinished = false }: Manner,
   act: (opened: OpenedRotation) => Promise<Result>,
 ): Promise<Result> {
   const inventory = await inventoryIn(flags.inventory, context)
@@ -74,7 +76,7 @@ export async function withRotation<Result>(
     const site = withOwnAccess(openSite({ inventory, objects: cluster.objects, clock }), random)
     const { objects } = site
     const observer = new SiteObserver(site)
-    const executor = new SiteExecutor({ site, random, given })
+    const executor = new SiteExecutor({ site, random, given, unreadLogs: { waivers } })
     const keyFiles = new SiteOldKeyFiles(site)
     const opened = (
       journal: JournalFile,

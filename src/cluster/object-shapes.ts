@@ -86,6 +86,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   pods: fieldsOf({
     spec: fieldsOf({
       nodeName: 'text',
+      hostNetwork: 'boolean',
       containers,
       initContainers: containers,
       volumes: each(

@@ -82,6 +82,7 @@ interface ContainerStatus {
 export interface PodObject extends Named {
   readonly spec?: {
     readonly nodeName?: string
+    readonly hostNetwork?: boolean
     readonly containers?: readonly Container[]
     readonly initContainers?: readonly Container[]
     readonly volumes?: readonly {
@@ -99,6 +100,7 @@ export interface PodObject extends Named {
   }
   readonly status?: {
     readonly phase?: string
+    readonly podIP?: string
     readonly containerStatuses?: readonly ContainerStatus[]
     readonly initContainerStatuses?: readonly ContainerStatus[]
   }

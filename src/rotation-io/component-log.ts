@@ -3,33 +3,39 @@ import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 // What a component wrote to its log: a static pod's in /var/log/pods, a unit's in the journal.
 
 const script = `
-program=$1 words=$2 since=$3 pid=$4
+program=$1 pattern=$2 since=$3 pid=$4 lines=$5
 set -- /var/log/pods/kube-system_"$program"-*/"$program"/*.log
 if [ -e "$1" ]; then
   for f in "$@"; do [ -r "$f" ] || { echo "$f cannot be read" >&2; exit 3; }; done
-  grep -h -F -e "$words" "$@" | tail -n 5000
+  grep -h -E -e "$pattern" "$@" | tail -n "$lines"
   exit 0
 fi
 unit=$(sed -n 's|^.*/\\([^/]*\\.service\\)$|\\1|p' "/proc/$pid/cgroup" | head -n 1)
 [ -n "$unit" ] || { echo "it is not in /var/log/pods, and process $pid is of no unit" >&2; exit 3; }
 journal() { journalctl --quiet --no-pager --output short-unix --unit "$unit" --since "@$since" "$@"; }
 journal --lines 1 >/dev/null || exit 3
-journal | grep -F -e "$words" | tail -n 5000
+journal | grep -E -e "$pattern" | tail -n "$lines"
 exit 0
 `
 
+/** What is looked for in a log: the last lines that match an extended regular expression. */
+export interface LogQuery {
+  readonly pattern: string
+  readonly sinceMs: number
+  readonly lines: number
+}
+
 /**
- * Returns the lines of a running component's log with these words, each behind its time: of a static pod RFC 3339 and as far back
- * as its files go, of a unit seconds of Unix time since `sinceMs`. Throws when there is no log, or it cannot be read.
+ * Returns these lines of a running component's log, each behind its time: of a static pod RFC 3339 and as far back as its files go,
+ * of a unit seconds of Unix time since `sinceMs`. Throws when there is no log, or it cannot be read.
  */
 export async function printedLog(
   node: NodeAccess,
   { program, pid }: ProcessFacts,
-  words: string,
-  sinceMs: number,
+  { pattern, sinceMs, lines }: LogQuery,
 ): Promise<string> {
   const since = String(Math.floor(sinceMs / 1000) - 1)
-  const argv = ['sh', '-c', script, 'sh', program, words, since, String(pid)]
+  const argv = ['sh', '-c', script, 'sh', program, pattern, since, String(pid), String(lines)]
   const { status, stdout, stderr } = await node.run(argv)
   if (status !== 0) throw new Error(stderr.trim().slice(0, 200) || `status ${status}`)
   return Buffer.from(stdout).toString('utf8')

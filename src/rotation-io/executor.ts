@@ -9,7 +9,7 @@ import { KubeletRequests } from './kubelet-requests.ts'
 import { ObjectPatching } from './object-patching.ts'
 import { OwnIdentity } from './own-identity.ts'
 import { Probing } from './probing.ts'
-import { Restarting } from './restarting.ts'
+import { Restarting, type UnreadLogs } from './restarting.ts'
 import { Rolling } from './rolling.ts'
 import type { Site } from './site.ts'
 
@@ -18,6 +18,7 @@ export interface ExecutorOptions {
   readonly random: RandomOctets
   /** CAs that the operator brings along. */
   readonly given?: GivenAuthorities
+  readonly unreadLogs?: UnreadLogs
 }
 
 /** Does to a cluster what actions say. Nothing is connected or read before the first of them. */
@@ -28,7 +29,7 @@ export class SiteExecutor implements Executor {
   private readonly rolls: Rolling
   private readonly probes: Probing
 
-  constructor({ site, random, given }: ExecutorOptions) {
+  constructor({ site, random, given, unreadLogs }: ExecutorOptions) {
     const planes = new ControlPlanes(site)
     const copies = new Copies((name) => planes.node(name))
     const authorities = new Authorities(site, planes, random, given)
@@ -36,7 +37,7 @@ export class SiteExecutor implements Executor {
     const requests = new KubeletRequests(site, authorities, identity)
     this.files = new FileWriting(site, planes, copies, authorities, requests)
     this.objects = new ObjectPatching(site.objects, planes, copies, authorities)
-    this.restarts = new Restarting(site, planes)
+    this.restarts = new Restarting(site, planes, unreadLogs)
     this.rolls = new Rolling(site.objects, () => site.clock().getTime())
     this.probes = new Probing(site, planes, authorities, identity, copies)
   }

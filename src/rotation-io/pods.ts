@@ -139,6 +139,7 @@ export class PodWatch {
   ): PodPicture {
     const { namespace = '', name, uid = '' } = pod.metadata
     const workload = workloadOf(pod)
+    const address = pod.spec?.hostNetwork === true ? undefined : pod.status?.podIP
     const publishedAtMs = publishedAt.get(`${namespace}/${rootConfigMap}`) ?? 0
     const bornAtMs = Date.parse(pod.metadata.creationTimestamp ?? '')
     const isNewborn = bornAtMs >= publishedAtMs + newbornDelayMs
@@ -149,6 +150,7 @@ export class PodWatch {
       node,
       ...(workload === undefined ? {} : { workload }),
       startedAtMs,
+      ...(address === undefined ? {} : { address }),
       ...(volume && {
         volume: { trust: volume.trust, changedAtMs: changedAtMs(volume, startedAtMs, isSettled) },
       }),

@@ -91,7 +91,7 @@ export async function carryOutRecovery(
     tell(`wrote ${node}:${path} (${what.join(', ')})`)
   }
   for (const node of restarts) await restartOn(site, node, seen, copies, tell)
-  const executor = new SiteExecutor({ site, random })
+  const executor = new SiteExecutor({ site, random, unreadLogs: { tell } })
   for (const { id, node, process: running, runsAs } of seen.components) {
     if (!restarts.includes(node)) continue
     tell(`waiting for ${id}`)

@@ -33,7 +33,7 @@ export async function restartAll(
   backups: ReadonlyMap<string, Backup>,
   tell: Tell,
 ): Promise<void> {
-  const restarting = new Restarting(site, new ControlPlanes(site))
+  const restarting = new Restarting(site, new ControlPlanes(site), { tell })
   const on = (role: SeenNode['role'], program: LeafUser): SeenNode[] =>
     survey.nodes.filter(
       (node) =>

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { commandLine } from '../errors/command-line.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
+import { printedLog } from './component-log.ts'
 import type { ControlPlanes } from './control-planes.ts'
 import { healthStatus } from './health.ts'
 import type { Site } from './site.ts'
@@ -30,16 +31,26 @@ interface LeaseObject {
   }
 }
 
+/** What becomes of a process whose log cannot be read. */
+export interface UnreadLogs {
+  /** Processes for which the operator accepts the risk. */
+  readonly waivers?: ReadonlySet<string>
+  /** For commands without waivers, which prove afterwards what is served: takes the line that is shown, and nothing is thrown. */
+  readonly tell?: (what: string) => void
+}
+
 /** Replaces processes, and comes back when the next one is healthy. */
 export class Restarting {
   private readonly site: Site
   private readonly planes: ControlPlanes
+  private readonly unread: UnreadLogs
   /** When this run last wrote on a node, by kcert's clock: who started before may not have read it. */
   private readonly wroteAtMs = new Map<string, number>()
 
-  constructor(site: Site, planes: ControlPlanes) {
+  constructor(site: Site, planes: ControlPlanes, unread: UnreadLogs = {}) {
     this.site = site
     this.planes = planes
+    this.unread = unread
   }
 
   /** Says that a file of the node was written just now. */
@@ -150,27 +161,55 @@ export class Restarting {
     if (program !== 'kube-controller-manager' && program !== 'kube-scheduler') return
     const node = this.planes.node(name)
     const begun = this.now()
-    let heard: string | undefined
+    const aheadMs = await this.site.clockAheadMs(name)
+    const query = { pattern: complaints, sinceMs: begun + aheadMs, lines: 50 }
+    const deadline = begun + quietDeadlineMs
+    /** Undefined until the log was read for the first time. */
+    let known: string | undefined
+    let heard = ''
     let since = begun
-    let count = await complaints(node, program)
-    while (this.now() - since < quietMs) {
-      await sleep(500)
-      const now = await complaints(node, program)
-      if (now.count !== count.count) {
-        since = this.now()
-        heard = now.last
+    for (;;) {
+      let now: string
+      try {
+        now = (await printedLog(node, running, query)).trim()
+      } catch (error) {
+        // A file goes while it is read when the kubelet removes the pod of before.
+        if (this.now() <= deadline) {
+          await sleep(500)
+          since = this.now()
+          continue
+        }
+        return this.unreadLog(`${name}/${program}`, wordsOf(error))
       }
-      count = now
-      if (this.now() - begun > quietDeadlineMs) {
+      if (now !== known) {
+        since = this.now()
+        if (known !== undefined) heard = now.split('\n').at(-1)?.slice(0, 300) ?? ''
+      }
+      known = now
+      if (this.now() - since >= quietMs) return
+      if (this.now() > deadline) {
         throw new KcertError(
           'KCERT_ROTATION_GATE',
           `${name}/${program} runs, and is not trusted or does not trust`,
           {
-            why: heard ?? '',
+            why: heard,
             next: commandLine`look at its log on ${name} (process ${running.pid}), and run the same command again`,
           },
         )
       }
+      await sleep(500)
+    }
+  }
+
+  private unreadLog(id: string, why: string): void {
+    const { waivers, tell } = this.unread
+    if (tell !== undefined)
+      tell(`${id} runs; its log cannot be read (${why}), so it may not be trusted, or not trust`)
+    else if (waivers?.has(id) !== true) {
+      throw new KcertError('KCERT_ROTATION_GATE', `the log of ${id} cannot be read`, {
+        why: `${why}; without it kcert cannot tell whether it trusts the API server and is trusted`,
+        next: commandLine`make it readable, or check it yourself, then run the same command again with --waive ${id}`,
+      })
     }
   }
 
@@ -210,18 +249,8 @@ async function unitOfProcess(
   return /\/([^/\n]+\.service)\b/.exec(Buffer.from(file.content).toString('utf8'))?.[1]
 }
 
-const complaintScript = `
-for f in /var/log/pods/kube-system_"$1"-*/"$1"/*.log; do
-  [ -f "$f" ] && tail -n 400 "$f"
-done 2>/dev/null | grep -E 'x509:|Unauthorized|certificate (signed|is not)' | tail -n 50
-`
-
-/** Lines in a static pod's log that speak of certificates; none for what writes elsewhere. */
-async function complaints(node: NodeAccess, program: string): Promise<{ count: string; last: string }> {
-  const { stdout } = await node.run(['sh', '-c', complaintScript, 'sh', program])
-  const text = Buffer.from(stdout).toString('utf8').trim()
-  return { count: text, last: text.split('\n').at(-1)?.slice(0, 300) ?? '' }
-}
+/** Lines of a log that speak of certificates. */
+const complaints = 'x509:|Unauthorized|certificate (signed|is not)'
 
 function late(id: string, node: string, program: string, isRunning: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `${id} did not come back within ${deadlineMs / 1000} s`, {

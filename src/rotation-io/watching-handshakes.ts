@@ -127,7 +127,8 @@ export class WatchingHandshakes {
     try {
       const aheadMs = await site.clockAheadMs(node)
       const process = await running(planes.node(node))
-      const text = await printedLog(planes.node(node), process, 'TLS handshake error from', sinceMs + aheadMs)
+      const query = { pattern: 'TLS handshake error from', sinceMs: sinceMs + aheadMs, lines: 5_000 }
+      const text = await printedLog(planes.node(node), process, query)
       return { failures: handshakeFailures(text, aheadMs).filter(({ atMs }) => atMs >= sinceMs - pollMs) }
     } catch (error) {
       return { failures: [], why: `its log cannot be read: ${wordsOf(error)}` }

@@ -165,7 +165,7 @@ export type ProbeSubject =
       readonly at: ProcessId
       readonly forMs: number
       readonly before?: HandshakeRate
-      /** Addresses of clients. */
+      /** Addresses of clients, and `at` itself for what its log does not show. */
       readonly waived: readonly string[]
     }
 

@@ -1,4 +1,5 @@
 import { evidenceKey, type ProbeSubject } from './action.ts'
+import { isWaived } from './convergence.ts'
 import type { Seen } from './picture.ts'
 import type { Target } from './target.ts'
 
@@ -42,7 +43,7 @@ export interface HandshakeTerms {
   readonly forMs: number
   /** From before phase 1. */
   readonly before?: HandshakeRate
-  /** Addresses of clients. */
+  /** Addresses of clients, and `at` itself for what its log does not show. */
   readonly waived: readonly string[]
 }
 
@@ -105,19 +106,24 @@ function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: Handsh
   const isWaived = ({ address }: HandshakeFailure): boolean => waived.includes(address)
   const own = shown.filter((one) => !isWaived(one))
   const refusing = own.filter(({ reason }) => isVerificationFailure(reason))
-  const others = Math.max(0, errors - (shown.length - own.length))
+  const unnamed = Math.max(0, errors - shown.length)
+  const isUnnamedWaived = unnamed > 0 && waived.includes(at)
+  const others = Math.max(0, errors - (shown.length - own.length) - (isUnnamedWaived ? unnamed : 0))
   const overMs = now.atMs - begin.atMs
   const allowed = allowedErrors(before, overMs)
-  const isLogIncomplete = errors > shown.length
+  const isLogIncomplete = unnamed > 0
   const time = `in ${seconds(overMs)} s`
   const rule =
     before === undefined
       ? 'the journal has no rate from before phase 1: 0 is assumed'
       : `${before.errors} in ${seconds(before.overMs)} s before phase 1`
   const blind = isLogIncomplete
-    ? `; its log does not show all of them, so that only their number is compared`
+    ? `; its log does not show all of them, so that only their number is compared (to accept the risk: --waive ${at})`
     : ''
-  const accepted = countsOf(shown.filter(isWaived))
+  const accepted = [
+    ...countsOf(shown.filter(isWaived)),
+    ...(isUnnamedWaived ? [`what its log does not show (${unnamed})`] : []),
+  ]
   const common = { accepted, isLogIncomplete }
   if (refusing.length > 0) {
     const named = countsOf(refusing)
@@ -190,14 +196,20 @@ function addressIn(from: string): string {
   return isAddress.test(address) ? address : '(no address)'
 }
 
-/** Returns what is watched at an API server: with the rate that the journal has from before phase 1, and the clients that are waived. */
+/**
+ * Returns what is watched at an API server: with the rate that the journal has from before phase 1, and the clients that are waived:
+ * by their address, or as a pod with an address of its own.
+ */
 export function handshakeSubject(
-  seen: Seen<'evidence'>,
-  { waivers }: Target,
+  seen: Seen<'evidence' | 'pods'>,
+  target: Target,
   at: string,
   forMs: number,
 ): Extract<ProbeSubject, { kind: 'handshake-errors' }> {
   const before = seen.evidence.get(evidenceKey({ kind: 'handshake-rate', at, forMs }))?.rate
-  const waived = [...waivers].filter((id) => isAddress.test(id)).toSorted()
+  const ofPods = seen.pods.flatMap((pod) => (isWaived(pod, target) ? (pod.address ?? []) : []))
+  const waived = [...new Set([...target.waivers, ...ofPods])]
+    .filter((id) => id === at || isAddress.test(id))
+    .toSorted()
   return { kind: 'handshake-errors', at, forMs, waived, ...(before === undefined ? {} : { before }) }
 }

@@ -136,6 +136,8 @@ export interface PodPicture {
   /** "Deployment default/web"; absent for a pod that nobody would make again. */
   readonly workload?: string
   readonly startedAtMs: number
+  /** Its IP address; absent where it has the node's, or none yet. */
+  readonly address?: string
   /** The projected ca.crt on its node; absent where the node cannot be read. */
   readonly volume?: { readonly trust: Trust; readonly changedAtMs: number }
   /** True for a client that is known to read ca.crt again (client-go 1.36: at most every 5 minutes). */

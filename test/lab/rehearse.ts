@@ -7,7 +7,13 @@ import { type Cluster, withCluster } from './fixture.ts'
 import { describeError } from './lab-error.ts'
 import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
-import { killedCode, RotationOperator, waiversOfLab } from './rotation-operator.ts'
+import {
+  killedCode,
+  RotationOperator,
+  waiversOfLab,
+  waiversOfProber,
+  waiversOfUnreadLogs,
+} from './rotation-operator.ts'
 import type { ClusterRequest } from './spec.ts'
 import { folders } from './state.ts'
 
@@ -50,7 +56,8 @@ const rehearsals: readonly Rehearsal[] = [
   {
     name: 'plain',
     request: { ...small, flavour: 'plain', addons: true },
-    run: (cluster, operator) => watched(cluster, operator, [[...all, '--accept-outage']]),
+    run: (cluster, operator) =>
+      watched(cluster, operator, [[...all, ...waiversOfUnreadLogs, '--accept-outage']]),
   },
   {
     name: 'twelve-commands',
@@ -59,7 +66,7 @@ const rehearsals: readonly Rehearsal[] = [
       watched(
         cluster,
         operator,
-        phases.map((phase) => ['--phase', String(phase)]),
+        phases.map((phase) => ['--phase', String(phase), ...waiversOfProber]),
       ),
   },
   { name: 'rollbacks', request: small, run: rolledBack },

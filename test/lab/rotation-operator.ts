@@ -8,6 +8,7 @@ import type { RotationRun } from '../../src/rotation/report.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import type { Cluster } from './fixture.ts'
 import { LabError } from './lab-error.ts'
+import { network } from './spec.ts'
 import { folders } from './state.ts'
 
 // An operator at a terminal of this machine: the built program, its inventory found by `discover`, its nodes reached by ssh.
@@ -106,8 +107,18 @@ export class RotationOperator {
 /** Pods that nobody makes again, and that never read the CA anew: their owner lets them lose their connection in phase 12. */
 export const unrestartedPods = ['lab/bare-plain', 'lab/bare-client-go-once']
 
-/** The flags by which the lab's operator answers for them. */
-export const waiversOfLab = unrestartedPods.flatMap((id) => ['--waive', id])
+const waiving = (ids: readonly string[]): string[] => ids.flatMap((id) => ['--waive', id])
+
+/** The prober's clients with the old CA alone, seen from this machine and from the load balancer: they fail in phase 12. */
+export const waiversOfProber = waiving([network.gateway, network.loadBalancer])
+
+/** The flags by which the lab's operator accepts the risk for all of these. */
+export const waiversOfLab = [...waiving(unrestartedPods), ...waiversOfProber]
+
+/** In the plain flavour the logs of units are in files of the lab's own: kcert cannot read them. */
+export const waiversOfUnreadLogs = waiving(
+  ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'].map((program) => `cp1/${program}`),
+)
 
 /** A rule-following client takes up the bundle once it is published, and its new certificate once every verifier trusts it. */
 const hooks = `workloads:

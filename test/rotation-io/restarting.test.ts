@@ -1,21 +1,30 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ProcessFacts } from '../../src/pki/node-access.ts'
 import { ControlPlanes } from '../../src/rotation-io/control-planes.ts'
-import { Restarting } from '../../src/rotation-io/restarting.ts'
+import { Restarting, type UnreadLogs } from '../../src/rotation-io/restarting.ts'
 import type { Site } from '../../src/rotation-io/site.ts'
+import { tlsPair } from '../pki/tls-pair.ts'
 import { MemoryNode, now } from './memory-node.ts'
 
 // Which process a restart replaces: the one that was seen, and whoever came back by itself before the files were written.
 
 let health: Server
+let tlsHealth: Server
 beforeAll(async () => {
   health = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1')
-  await once(health, 'listening')
+  const { certificate, keyPem } = tlsPair('localhost')
+  tlsHealth = createTlsServer({ cert: certificate, key: keyPem }, (_, response) => response.end('ok'))
+  tlsHealth.listen(0, '127.0.0.1')
+  await Promise.all([once(health, 'listening'), once(tlsHealth, 'listening')])
 })
-afterAll(() => health.close())
+afterAll(() => {
+  health.close()
+  tlsHealth.close()
+})
 
 const nowMs = now.getTime()
 const kubeletAt = (startedMs: number): ProcessFacts =>
@@ -97,3 +106,76 @@ test('one that started after the plan, and where nothing was written since, is l
   await restarting.restart(restart)
   expect(restarted).toEqual([])
 })
+
+const complaint = (seconds: number) =>
+  `2026-11-21T12:00:${seconds}Z stderr F x509: certificate signed by unknown authority`
+
+/** A scheduler that has just been started anew and is healthy; `log` is what reading its log gives, by the number of the reading. */
+async function restartScheduler(log: (reading: number) => string | undefined, unread?: UnreadLogs) {
+  const node = new MemoryNode('cp1', { files: new Map() } as never)
+  node.processes = [
+    { program: 'kube-scheduler', argv: ['kube-scheduler'], pid: nowMs } as unknown as ProcessFacts,
+  ]
+  let readings = 0
+  Object.assign(node.access, {
+    run: async () => {
+      const text = log(readings++)
+      return text === undefined
+        ? { status: 3, stdout: '', stderr: '/var/log/pods/x/0.log cannot be read' }
+        : { status: 0, stdout: Buffer.from(text), stderr: '' }
+    },
+  })
+  let clockMs = nowMs
+  const site = {
+    inventory: { apiVersion: 'kcert/v1', kind: 'Inventory', nodes: [] },
+    clock: () => {
+      clockMs += 1_000
+      return new Date(clockMs)
+    },
+    clockAheadMs: async () => 0,
+    node: () => node.access,
+    dial: () => connect((tlsHealth.address() as AddressInfo).port, '127.0.0.1'),
+    startedAtMs: async (_: string, { pid }: ProcessFacts) => pid,
+  } as unknown as Site
+  const process = 'cp1/kube-scheduler'
+  const action = { kind: 'restart', phase: 7, process, replaces: nowMs - 60_000, how: 'definition' } as const
+  await new Restarting(site, new ControlPlanes(site), unread).restart(action)
+  return readings
+}
+
+test('a log that cannot be read fails the restart, by its name, and says how to accept the risk', async () => {
+  await expect(restartScheduler(() => undefined)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    message: 'the log of cp1/kube-scheduler cannot be read',
+    why: expect.stringContaining('/var/log/pods/x/0.log cannot be read'),
+    next: expect.stringContaining('--waive cp1/kube-scheduler'),
+  })
+}, 60_000)
+
+test('the risk of a log that cannot be read is accepted for this process alone', async () => {
+  await restartScheduler(() => undefined, { waivers: new Set(['cp1/kube-scheduler']) })
+  const other = { waivers: new Set(['cp2/kube-scheduler', 'cp1/kube-controller-manager']) }
+  await expect(restartScheduler(() => undefined, other)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+  })
+}, 60_000)
+
+test('a command without waivers says which log cannot be read', async () => {
+  const told: string[] = []
+  await restartScheduler(() => undefined, { tell: (line) => told.push(line) })
+  expect(told).toEqual([
+    'cp1/kube-scheduler runs; its log cannot be read (/var/log/pods/x/0.log cannot be read), so it may not be trusted, or not trust',
+  ])
+}, 60_000)
+
+test('a log that is away for a moment is read again, and old complaints do not count', async () => {
+  expect(await restartScheduler((reading) => (reading < 2 ? undefined : complaint(1)))).toBeGreaterThan(3)
+}, 60_000)
+
+test('a process that goes on complaining of certificates fails the restart', async () => {
+  await expect(restartScheduler((reading) => complaint(reading + 10))).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    message: 'cp1/kube-scheduler runs, and is not trusted or does not trust',
+    why: expect.stringContaining('x509: certificate signed by unknown authority'),
+  })
+}, 60_000)

@@ -142,6 +142,48 @@ test('after phase 12 verify accepts the client that was waived then, and names i
   })
 })
 
+test('a client that trusts the old CA alone stops phase 12 at the first API server, and its address can be waived', async () => {
+  const scene = begunScene(checks)
+  await scene.runAll(1, 11)
+  const alone = () =>
+    scene.journal.text.split('\n').filter((line) => /"intent".*apiserver\.crt \(certificates\)/.test(line))
+  await expect(scene.run(12)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    message: 'not proven: handshake errors cp1/kube-apiserver',
+    why: expect.stringContaining('to accept the risk for one: --waive 192.0.2.250'),
+  })
+  expect(alone()).toHaveLength(1)
+  // What was watched once with an error is not done: the same command watches it again.
+  await expect(scene.run(12)).rejects.toMatchObject({ code: 'KCERT_ROTATION_GATE' })
+  expect(alone()).toHaveLength(1)
+  scene.wish = { ...scene.wish, waivers: new Set(['192.0.2.250']) }
+  await scene.run(12)
+  expect(alone()).toHaveLength(3)
+  for (const cp of ['cp1', 'cp2', 'cp3']) {
+    expect(evidenceOf(scene, `handshake errors ${cp}/kube-apiserver`).at(-1)).toMatchObject({
+      phase: 12,
+      ok: true,
+    })
+    expect(evidenceOf(scene, `old trust refused at ${cp}/kube-apiserver`).at(-1)).toMatchObject({ ok: true })
+  }
+})
+
+test('a waived pod is waived by its address too, and no other pod', async () => {
+  const scene = begunScene()
+  const { seen, target } = await scene.asProcess((rotation) => rotation.look(playbook[0]!, sectionNames))
+  const [pod, ...others] = seen.pods
+  const pods = [
+    { ...pod!, address: '10.244.1.7' },
+    ...others.map((one) => ({ ...one, address: '10.244.1.8' })),
+  ]
+  const waivedBy = (...ids: string[]) =>
+    handshakeSubject({ ...seen, pods }, { ...target, waivers: new Set(ids) }, 'cp1/kube-apiserver', 1_000)
+      .waived
+  expect(waivedBy(pod!.id)).toEqual(['10.244.1.7'])
+  expect(waivedBy(pod!.id, '10.0.0.66')).toEqual(['10.0.0.66', '10.244.1.7'])
+  expect(waivedBy('nobody/else')).toEqual([])
+})
+
 /** Makes the journal that of a kcert which did not measure. */
 function forgetRates(scene: Scene): void {
   let last: string | undefined

@@ -1,7 +1,7 @@
 import { commandLine } from '../../errors/command-line.ts'
-import type { Action, Step, WriteFile } from '../action.ts'
+import type { Action, ProbeSubject, Step, WriteFile } from '../action.ts'
 import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
-import { isSignedByCa } from '../certificate-record.ts'
+import { type CertificateRecord, isSignedByCa } from '../certificate-record.ts'
 import { publishing } from '../cluster-info.ts'
 import { convergenceOf, isWaived, rereadInstant } from '../convergence.ts'
 import { handshakeSubject } from '../handshake-errors.ts'
@@ -53,6 +53,9 @@ import { presentersOfOldCa } from './11-verify.ts'
 const manager = 'kube-controller-manager'
 const scheduler = 'kube-scheduler'
 const cloudManager = 'cloud-controller-manager'
+
+/** The first API server without the bridge certificate is watched for --soak, and whatever else is watched here for this long. */
+const shortSoakMs = 5_000
 
 export const dropOld = definePhase({
   id: 'drop-old',
@@ -189,7 +192,7 @@ function verifiers(seen: Picture, target: Target): Part {
   const firstWrites = first?.some(({ kind }) => kind === 'write-file') ?? false
   const soak: Action[] = firstWrites
     ? [
-        probe(12, handshakeSubject(seen, target, `${controlPlanes[0]}/kube-apiserver`, 5_000)),
+        probe(12, handshakeSubject(seen, target, `${controlPlanes[0]}/kube-apiserver`, shortSoakMs)),
         ...[controlPlanes[0], workers[0]].flatMap((node) => (node ? [provingLogs(12, node)] : [])),
       ]
     : []
@@ -268,42 +271,64 @@ function servers(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return { gaps: [], steps: [] }
   const bundles = bundlesWithOldCa(seen, change)
-  const bridged = componentsNamed(seen, 'kube-apiserver').flatMap((api) => {
+  const apis = componentsNamed(seen, 'kube-apiserver').flatMap((api, index) => {
     const file = leafFile(seen, api, 'serving')
     const leaf = leafIn(seen, file)
+    if (file === undefined || leaf === undefined) return []
     const isBridged = certificatesIn(file).some((digest) =>
       isSignedByCa(seen.certificates.get(digest), change.oldCa),
     )
-    return file !== undefined && leaf !== undefined && isBridged ? [{ api, file, leaf }] : []
+    const isDropped = seen.copies.some(
+      ({ phase, node, of }) => phase === 12 && node === file.node && 'path' in of && of.path === file.path,
+    )
+    if (!isBridged && !isDropped) return []
+    // In this order: kcert's own connection with the old CA alone would be one of the errors that are watched.
+    const both: readonly ProbeSubject[] = [
+      handshakeSubject(seen, target, api.id, index === 0 ? target.soakMs : shortSoakMs),
+      { kind: 'old-trust', at: api.id, expects: 'refused' },
+    ]
+    const subjects = both.filter((subject) => isBridged || !isProven(seen, subject, file.changedAtMs))
+    return subjects.length === 0 ? [] : [{ api, file, leaf, isBridged, subjects }]
   })
   return {
     gaps: [
       ...bundles.map(({ id }) => ({ at: id, what: 'holds the old CA' })),
-      ...bridged.map(({ api }) => ({ at: api.id, what: 'shows the bridge' })),
+      ...apis.map(({ api, isBridged }) => ({
+        at: api.id,
+        what: isBridged
+          ? 'serves the bridge certificate'
+          : 'not watched since the bridge certificate was removed',
+      })),
     ],
     steps: [
       ...bundles.flatMap((bundle) => patchingBundle(12, bundle, withoutOld(bundle.trust, change))),
-      ...bridged.flatMap(({ api, file, leaf }): Action[] => [
-        {
-          kind: 'write-file',
-          phase: 12,
-          node: file.node,
-          path: file.path,
-          replaces: file.digest,
-          content: { kind: 'certificates', certificates: [leaf.digest] },
-          mode: file.mode,
-        },
-        {
-          kind: 'wait',
-          phase: 12,
-          until: { kind: 'serves', presenter: api.id, signedBy: change.newCa.spki, bridged: false },
-          because: `${api.id} shows its leaf alone`,
-          deadlineMs: 60_000,
-        },
-        probe(12, { kind: 'old-trust', at: api.id, expects: 'refused' }),
+      // A client that trusts the old CA alone fails now for the first time: better at one API server than at all of them.
+      ...apis.flatMap(({ api, file, leaf, isBridged, subjects }): Action[] => [
+        ...(isBridged ? servingAlone(api, file, leaf, change) : []),
+        ...subjects.map((subject) => probe(12, subject, target.soakMs + 60_000)),
       ]),
     ],
   }
+}
+
+/** An API server's leaf without the bridge certificate, until it is served so. */
+function servingAlone(
+  api: ComponentPicture,
+  { node, path, digest, mode }: FilePicture,
+  leaf: CertificateRecord,
+  change: CaChange,
+): readonly Action[] {
+  const content = { kind: 'certificates', certificates: [leaf.digest] } as const
+  return [
+    { kind: 'write-file', phase: 12, node, path, replaces: digest, content, mode },
+    {
+      kind: 'wait',
+      phase: 12,
+      until: { kind: 'serves', presenter: api.id, signedBy: change.newCa.spki, bridged: false },
+      because: `${api.id} shows its leaf alone`,
+      deadlineMs: 60_000,
+    },
+  ]
 }
 
 /** cluster-info and kubeconfigs; processes that read them follow in the next part. */
