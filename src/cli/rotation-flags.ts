@@ -89,6 +89,14 @@ export const rotationWishFlags = {
     description: 'the only API server may be restarted, where one of its flags needs that',
     helpGroup: 'ROTATION',
   }),
+  'accept-untested-version': Flags.string({
+    description:
+      'write to a cluster with nodes of this minor version, which no rotation was tested on; may be repeated',
+    helpValue: '1.38',
+    multiple: true,
+    multipleNonGreedy: true,
+    helpGroup: 'ROTATION',
+  }),
   waive: Flags.string({
     description:
       'accept the risk for this pod, workload, kubeconfig, server, file or client address, by the name that kcert shows; may be repeated',

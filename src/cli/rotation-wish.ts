@@ -21,6 +21,7 @@ export interface RotationWishFlags {
   readonly pace?: string | undefined
   readonly 'trust-reloading-clients'?: boolean
   readonly 'accept-outage'?: boolean
+  readonly 'accept-untested-version'?: readonly string[] | undefined
   readonly waive?: readonly string[] | undefined
   readonly soak?: string | undefined
 }
@@ -41,6 +42,7 @@ export function wishOf(flags: RotationWishFlags, given: GivenCas): Partial<Wish>
     ...(flags['trust-reloading-clients'] === false ? { trustsReloadingClients: false } : {}),
     ...(flags['accept-outage'] ? { acceptsOutage: true } : {}),
     ...(soak === undefined ? {} : { soakMs: parseDuration(soak, '--soak') }),
+    acceptedVersions: new Set(flags['accept-untested-version']),
     waivers: new Set(waive),
     ...(Object.keys(records).length === 0 ? {} : { given: records }),
   }

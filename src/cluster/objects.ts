@@ -79,7 +79,14 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
     },
 
     async *list(resource, selection = {}) {
-      for await (const { items } of pagesOf(client, pause, resource, selection)) yield* items
+      const [older, ...oldest] = resource.olderVersions ?? []
+      try {
+        for await (const { items } of pagesOf(client, pause, resource, selection)) yield* items
+      } catch (error) {
+        const isUnserved = error instanceof StatusError && error.status === 404
+        if (!isUnserved || older === undefined) throw error
+        yield* this.list({ ...resource, version: older, olderVersions: oldest }, selection)
+      }
     },
 
     // An answer without a name is right here: reviews and evictions have none.

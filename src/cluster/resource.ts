@@ -3,6 +3,8 @@ export interface Resource {
   /** Empty for the core group. */
   readonly group: string
   readonly version: string
+  /** Tried in turn where a list finds that the API server does not serve `version`: releases differ in what they serve. */
+  readonly olderVersions?: readonly string[]
   /** The plural, "certificatesigningrequests". */
   readonly resource: string
   readonly namespace?: string

@@ -173,7 +173,13 @@ export const resources = {
   validating: { ...admission, resource: 'validatingwebhookconfigurations' },
   mutating: { ...admission, resource: 'mutatingwebhookconfigurations' },
   definitions: { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
-  clusterTrustBundles: { group: 'certificates.k8s.io', version: 'v1beta1', resource: 'clustertrustbundles' },
+  /** v1 since 1.37; before, only where an administrator turned v1beta1 (1.33) or v1alpha1 (1.32) on. */
+  clusterTrustBundles: {
+    group: 'certificates.k8s.io',
+    version: 'v1',
+    olderVersions: ['v1beta1', 'v1alpha1'],
+    resource: 'clustertrustbundles',
+  },
 } as const satisfies Record<string, Resource>
 
 /** Returns all objects of a kind; none where the cluster has no such kind. Throws KCERT_API_FORBIDDEN and KCERT_UNREACHABLE. */

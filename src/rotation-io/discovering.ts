@@ -5,7 +5,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
 import { nodeAddresses } from '../pki/node-address.ts'
-import { accessText, type FoundNode, inventoryOf, untriedVersions } from '../rotation/discovery.ts'
+import { accessText, type FoundNode, inventoryOf } from '../rotation/discovery.ts'
 import type { DiscoveredNode, Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import type { Access, Inventory } from '../rotation/inventory.ts'
 import { accessOf } from '../rotation/inventory.ts'
@@ -213,7 +213,7 @@ async function assess(
   try {
     const seen = await new SiteObserver(site).observe([...targetSections, 'extensionAuthentication'])
     const target = targetOf(seen, defaultWish)
-    const refusals = [...preflight(seen, target, phaseNumbered(1)), ...untriedVersions(seen)]
+    const refusals = preflight(seen, target, phaseNumbered(1))
     return {
       apiVersion: 'kcert/v1',
       kind: 'Discovery',

@@ -1,8 +1,6 @@
 import { argumentVector, commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Access, Inventory } from './inventory.ts'
-import type { Refusal } from './phase.ts'
-import type { NodePicture, Seen } from './picture.ts'
 
 // What `kcert rotate-ca discover` makes of what it finds.
 
@@ -85,23 +83,4 @@ export function accessText(access: Access | undefined): string {
     case 'command':
       return commandLine`${argumentVector(access.argv)}`
   }
-}
-
-/** The releases that rotations were run on from beginning to end. */
-const triedMinors: readonly number[] = [36]
-
-/** Returns the refusal of releases that nobody has tried. */
-export function untriedVersions({ nodes }: Seen<'nodes'>): readonly Refusal[] {
-  const minorOf = ({ kubeletVersion }: NodePicture): number =>
-    Number(/^v1\.(\d+)\./.exec(kubeletVersion)?.[1] ?? Number.NaN)
-  const untried = nodes.filter((node) => !triedMinors.includes(minorOf(node)))
-  if (untried.length === 0) return []
-  const versions = [...new Set(untried.map(({ kubeletVersion }) => kubeletVersion || 'unknown'))]
-  return [
-    {
-      what: `Kubernetes ${versions.join(', ')} was not tried: ${untried.map(({ name }) => name).join(', ')}`,
-      why: 'what reloads its files by itself differs from release to release',
-      next: commandLine`upgrade to 1.${triedMinors.at(-1)}, or rehearse on a copy of the cluster first`,
-    },
-  ]
 }

@@ -6,6 +6,7 @@ import type { Picture, Seen } from './picture.ts'
 import { fileAt, onNode } from './picture.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
+import { untestedVersions } from './tested-versions.ts'
 import { movedFlags } from './touched-files.ts'
 
 // What kcert does not rotate, said before anything is done.
@@ -23,6 +24,7 @@ export function preflight(
   if (target.isDropping) return unreachable
   return [
     ...unservedLayouts(seen),
+    ...(risk === 'reads' ? [] : untestedVersions(seen, target)),
     ...withoutApiServer(seen),
     ...sharedCas(seen, target),
     ...expiredCas(seen, target),

@@ -25,6 +25,7 @@ export const defaultWish: Wish = {
   mostClockSkewMs: 30_000,
   soakMs: 20_000,
   acceptsOutage: false,
+  acceptedVersions: new Set(),
 }
 
 /** What every run observes first. */

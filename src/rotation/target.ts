@@ -33,6 +33,8 @@ export interface Target {
   readonly soakMs: number
   /** A single API server may be restarted. */
   readonly acceptsOutage: boolean
+  /** Minors that no rotation was run on, and that the operator typed: "1.38". */
+  readonly acceptedVersions: ReadonlySet<string>
   /** Set once phase 12 has begun: from then on no verifier is asked to trust the old CA. Read from the picture. */
   readonly isDropping: boolean
 }

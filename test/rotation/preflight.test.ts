@@ -210,6 +210,34 @@ test.each([
   ).toEqual(expected)
 })
 
+describe('Kubernetes versions', () => {
+  const nodes = (...versions: string[]) => ({
+    nodes: versions.map((kubeletVersion, index) => ({ ...node, name: `n${index}`, kubeletVersion })),
+  })
+  const untested = 'no rotation was tested on Kubernetes 1.38: n1'
+  const phase = (number: number, risk: string) => ({ number, risk }) as never
+
+  test.each([
+    { versions: ['v1.36.0', 'v1.36.9-vendor'], accepted: [], told: [] },
+    { versions: ['v1.36.3', 'v1.38.0'], accepted: [], told: [untested] },
+    { versions: ['v1.36.3', 'v1.38.0'], accepted: ['1.38'], told: [] },
+    { versions: ['v1.36.3', 'v1.38.0'], accepted: ['1.39', '38', '1.38.0'], told: [untested] },
+    { versions: ['v2.36.3'], accepted: ['2.36'], told: ['the Kubernetes version of n0 is unknown'] },
+    { versions: ['', '1.36.3'], accepted: [''], told: ['the Kubernetes version of n0, n1 is unknown'] },
+  ])('$versions, of which $accepted are accepted', ({ versions, accepted: minors, told }) => {
+    const found = what(nodes(...versions), { acceptedVersions: new Set(minors) }, phase(2, 'restarts'))
+    expect(found).toEqual(told)
+  })
+
+  test('a phase that only reads is open to every version', () => {
+    const wish = { acceptedVersions: new Set<string>() }
+    expect(what(nodes('v1.38.0'), wish, phase(3, 'reads'))).toEqual([])
+    expect(refusals(nodes('v1.38.0'), wish, phase(12, 'no-return'))[0]?.next).toBe(
+      'kcert rotate-ca plan --accept-untested-version 1.38',
+    )
+  })
+})
+
 describe('intermediate CAs', () => {
   test('an old one', () => {
     expect(
