@@ -1,7 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { authority, client } from '../../test/scripts/small-pki.ts'
 import type { KcertError } from '../errors/kcert-error.ts'
 import type { ReadReferencedFile } from '../inspection/source.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { explicit, integer, oid, sequence, setOf } from '../x509/der-writer.ts'
+import { oidOf } from '../x509/oids.ts'
+import { writePem } from '../x509/pem.ts'
 import { type InputRole, readCertificateInput } from './input.ts'
 
 const ca = authority('kubernetes')
@@ -141,6 +145,107 @@ test('intermediates of which nothing parses are left out with a warning, as Go p
     await expect(read(damaged, role)).rejects.toMatchObject({ code: 'KCERT_X509_MALFORMED' })
 })
 
+describe('what Go does not see', () => {
+  const pkcs7 = (...certificates: Uint8Array[]): Uint8Array => {
+    const data = sequence(
+      integer(1),
+      setOf(),
+      sequence(oid(oidOf('data'))),
+      explicit(0, ...certificates),
+      setOf(),
+    )
+    return sequence(oid(oidOf('signedData')), explicit(0, data))
+  }
+  const both = pkcs7(admin.der, ca.der)
+  const seen = ['certificate 1: admin (PKCS#7)', 'certificate 2: kubernetes (PKCS#7)']
+  const secret = (data: object) =>
+    JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'x' }, data })
+  const damaged = admin.pem.replace(/M/g, '!')
+
+  test.for<
+    [
+      what: string,
+      content: string | Uint8Array,
+      found: string[],
+      unreadable?: (string | RegExp)[],
+      role?: InputRole,
+    ]
+  >([
+    ['nothing in PEM', admin.pem, ['all: admin']],
+    ['DER', admin.der, ['all: admin (DER)']],
+    [
+      'base64 of PEM',
+      base64(admin.pem + ca.pem),
+      ['certificate 1: admin (base64)', 'certificate 2: kubernetes (base64)'],
+    ],
+    ['the label X509 CERTIFICATE', writePem('X509 CERTIFICATE', admin.der), ['all: admin (label)']],
+    ['PKCS#7', both, seen],
+    ['PKCS#7 in PEM', writePem('PKCS7', both), seen],
+    ['CMS in PEM', writePem('CMS', both), seen],
+    [
+      'PKCS#7 with a damaged member',
+      pkcs7(admin.der, sequence()),
+      ['certificate 1: admin (PKCS#7)'],
+      [/^seen: certificate 2: /],
+    ],
+    [
+      'damaged PKCS#7 beside a certificate',
+      admin.pem + writePem('PKCS7', sequence(oid(oidOf('signedData')))),
+      ['certificate 1: admin'],
+      [/^seen: certificate 2: /],
+    ],
+    [
+      'a damaged block beside a certificate',
+      damaged + admin.pem,
+      ['certificate 2: admin'],
+      [/^unseen: certificate 1: line \d+: /],
+    ],
+    ['another damaged block beside a certificate', ca.keyPem.replace(/M/g, '!') + admin.pem, ['all: admin']],
+    [
+      'a block without a certificate in it',
+      writePem('CERTIFICATE', sequence()) + admin.pem,
+      ['certificate 2: admin'],
+      [/^seen: certificate 1: line 1: /],
+    ],
+    [
+      'DER with more behind it',
+      Buffer.concat([admin.der, Buffer.of(0x30, 0)]),
+      ['certificate 1: admin (DER)'],
+      [/^seen: certificate 2: /],
+    ],
+    ['a Secret without ca.crt', secret({ 'tls.crt': base64(admin.pem) }), ['Secret x data[tls.crt]: admin']],
+    [
+      'a Secret with a damaged block',
+      secret({ 'tls.crt': base64(admin.pem + damaged) }),
+      ['Secret x data[tls.crt] #1: admin'],
+      [/^unseen: /],
+    ],
+    [
+      'a Secret with a block that has no certificate',
+      secret({ 'tls.crt': base64(writePem('CERTIFICATE', sequence())) }),
+      [],
+      [/^seen: /],
+      'intermediates',
+    ],
+  ])('%s', async ([, content, found, unreadable = [], role = 'roots']) => {
+    const read = await readCertificateInput({ name: 'in', bytes: Buffer.from(content) }, role, {
+      readReferencedFile: noFiles,
+    })
+    expect(
+      read.certificates.map(
+        ({ entry, certificate, form }) =>
+          `${entry || 'all'}: ${certificate.subject.commonName}${form ? ` (${form})` : ''}`,
+      ),
+    ).toEqual(found)
+    expect(
+      read.unreadable.map(
+        ({ entry, reason, isUnseen }) => `${isUnseen ? 'unseen' : 'seen'}: ${entry}: ${reason}`,
+      ),
+    ).toEqual(unreadable.map((one) => expect.stringMatching(one)))
+    expect([read.isKubeconfig, read.isNoFile]).toEqual([false, true])
+  })
+})
+
 describe('it is refused', () => {
   test.for<
     [rule: string, content: string | Uint8Array, role: InputRole, code: string, message: string | RegExp]
@@ -231,5 +336,148 @@ describe('it is refused', () => {
     const error = await refusal(kubeconfig('token: verysecret', ''), 'leaf')
     expect(JSON.stringify([error.message, error.why, error.next])).not.toContain('verysecret')
     expect(error.why).toBe('it has: token')
+  })
+
+  const leafData = `client-certificate-data: ${base64(admin.pem)}`
+  const config = (...lines: string[]) => ['apiVersion: v1', 'kind: Config', ...lines, ''].join('\n')
+  const oneUser = config('users:', `- {name: u, user: {${leafData}}}`)
+  const twoUsers = config('users:', `- {name: u, user: {${leafData}}}`, '- {name: v, user: {token: t}}')
+  const oneContext = `${twoUsers}contexts:\n- {name: x, context: {cluster: c, user: u}}\n`
+  const oneCluster = config(
+    'clusters:',
+    `- {name: c, cluster: {certificate-authority-data: ${base64(ca.pem)}}}`,
+  )
+  const inspect = 'kcert inspect in'
+
+  test.for<
+    [
+      what: string,
+      content: string | Uint8Array,
+      options: { role?: InputRole; context?: string; contextFlag?: string },
+      why: string,
+      next: string,
+      message?: string,
+    ]
+  >([
+    ['an empty file', '', {}, 'it is empty', inspect],
+    ['a text', 'hello', {}, 'it is neither PEM, DER nor YAML', inspect],
+    ['a key', admin.keyPem, {}, 'there is no CERTIFICATE block in it', inspect],
+    [
+      'a keystore',
+      Buffer.of(0x30, 9, 2, 1, 3, 0x30, 4, 5, 0, 5, 0),
+      {},
+      'what it holds needs its password, and Kubernetes reads none',
+      'write its certificates as PEM, and verify those: openssl pkcs12 -nokeys -in in -out FILE.pem',
+      'in is a PKCS#12 keystore',
+    ],
+    [
+      'a damaged Secret',
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'x' },
+        data: { 'tls.crt': base64(writePem('CERTIFICATE', sequence())) },
+      }),
+      { role: 'leaf' },
+      'no component reads such a certificate, so none would accept it',
+      'fetch the file anew from where it was made; what is in it: kcert inspect in',
+      'in: Secret x data[tls.crt]: certificate: tbsCertificate at offset 2: missing',
+    ],
+    [
+      'a context of a file without contexts',
+      oneUser,
+      { context: 'z' },
+      'there is none at all',
+      inspect,
+      'in: there is no context "z"',
+    ],
+    [
+      'another context than the only one',
+      oneContext,
+      { role: 'leaf', context: 'z' },
+      'its contexts: "x"',
+      inspect,
+    ],
+    [
+      'two users without a context',
+      twoUsers,
+      { role: 'leaf', contextFlag: '--context' },
+      'there is no current context with a user of this file',
+      inspect,
+    ],
+    [
+      'a kubeconfig where no flag names a context',
+      kubeconfig('', '', 'none'),
+      {},
+      'there is no current context with a cluster of this file',
+      inspect,
+    ],
+    [
+      'two clusters',
+      kubeconfig('', '', 'none'),
+      { contextFlag: '--c' },
+      'there is no current context with a cluster of this file',
+      'name one with --c: "y", "x"',
+    ],
+    ['a user without credentials', kubeconfig('', ''), { role: 'leaf' }, 'it has no credentials', inspect],
+    [
+      'a cluster without a CA',
+      kubeconfig('', ''),
+      {},
+      "clients with it trust the system's roots, or nothing",
+      inspect,
+    ],
+    [
+      'a missing file',
+      kubeconfig('', 'certificate-authority: /nowhere/ca.crt'),
+      {},
+      'does not exist',
+      'ls -l /nowhere/ca.crt',
+    ],
+    [
+      'a relative file of standard input',
+      kubeconfig('', 'certificate-authority: ca.crt'),
+      {},
+      'the path is relative, and the kubeconfig came from no file',
+      'name the kubeconfig by its path',
+      'in refers to ca.crt, which cannot be read',
+    ],
+    [
+      "another certificate's key",
+      kubeconfig(`${leafData}, client-key-data: ${base64(client('bob', ca).keyPem)}`, ''),
+      { role: 'leaf' },
+      'a client with this file gets no TLS connection, whoever signed its certificate',
+      inspect,
+    ],
+  ])(
+    '%s says why, and what to do',
+    async ([, content, { role = 'roots', ...options }, why, next, message]) => {
+      const source = { name: 'in', bytes: Buffer.from(content) }
+      const refused = readCertificateInput(source, role, { readReferencedFile: noFiles, ...options })
+      await expect(refused).rejects.toMatchObject({ why, next, ...(message && { message }) })
+    },
+  )
+
+  test('not where a kubeconfig has one user, one cluster or one context, and does not name it', async () => {
+    expect((await read(oneUser, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
+    expect((await read(oneContext, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
+    expect((await read(oneCluster)).found).toEqual(['cluster c: certificate-authority-data: kubernetes'])
+  })
+
+  test('not for a key that is encrypted, which proves nothing', async () => {
+    const key = admin.key.export({ format: 'pem', type: 'pkcs8', cipher: 'aes-128-cbc', passphrase: 'x' })
+    const { found } = await read(kubeconfig(`${leafData}, client-key-data: ${base64(key)}`, ''), 'leaf')
+    expect(found).toEqual(['user u: client-certificate-data: admin'])
+  })
+
+  test('not by a defect of kcert, which is reported as one', async () => {
+    const broken = (): never => {
+      throw new TypeError('defect')
+    }
+    await expect(read(kubeconfig(`${leafData}, client-key: /k`, ''), 'leaf', broken)).rejects.toThrow(
+      TypeError,
+    )
+    vi.spyOn(Certificate, 'parseFirst').mockImplementationOnce(broken)
+    await expect(read(ca.der)).rejects.toThrow(TypeError)
   })
 })

@@ -34,7 +34,7 @@ export interface LocatedCertificate {
   readonly entry: string
   readonly certificate: Certificate
   /** What keeps Go from reading it as PEM. */
-  readonly form?: UnseenForm
+  readonly form?: UnseenForm | undefined
 }
 
 /** A certificate in a bundle that could not be read. */
@@ -57,7 +57,7 @@ export interface CertificateInput {
 }
 
 type Member =
-  | { readonly certificate: Certificate; readonly form?: UnseenForm | undefined }
+  | Pick<LocatedCertificate, 'certificate' | 'form'>
   | { readonly reason: string; readonly isUnseen: boolean }
 
 /**
@@ -168,18 +168,13 @@ function located(
   for (const [i, member] of members.entries()) {
     const number = prefix === '' ? `certificate ${i + 1}` : `${prefix} #${i + 1}`
     const place = { source, entry: members.length === 1 ? prefix : number }
-    if ('certificate' in member) {
-      const { certificate, form } = member
-      certificates.push({ ...place, certificate, ...(form !== undefined && { form }) })
-    } else unreadable.push({ ...place, ...member })
+    if ('certificate' in member) certificates.push({ ...place, ...member })
+    else unreadable.push({ ...place, ...member })
   }
-  const [first] = members
   // The leaf is the first of its file, whatever follows; a bundle may have other members.
   // Go passes over intermediates that it cannot parse, and the leaf may hang under a root; roots of nothing trust nothing.
   const isUseless =
-    role === 'leaf'
-      ? !(first !== undefined && 'certificate' in first)
-      : role === 'roots' && certificates.length === 0
+    role === 'leaf' ? !('certificate' in members[0]!) : role === 'roots' && certificates.length === 0
   if (isUseless) throw malformed(unreadable[0]!)
   return { certificates, unreadable, isKubeconfig: false }
 }
@@ -217,7 +212,7 @@ async function readDocument(
   const [node] = (await readKubeconfigDocument(source.bytes)).documents.filter(isKubeconfig)
   if (node === undefined) return readManifest(source, role, readReferencedFile)
   const { entry, material, key } = materialOf(readKubeconfig(node), source.name, role, options)
-  const pem = material.data ?? readReference(source, material.file ?? '', readReferencedFile)
+  const pem = material.data ?? readReference(source, material.file!, readReferencedFile)
   const input = located(source.name, `${entry}: ${material.field}`, membersOfPem(pem), role)
   if (key !== undefined) checkKey(key, input.certificates[0]!, source, readReferencedFile)
   return { ...input, isKubeconfig: true }
@@ -318,7 +313,7 @@ function publicKeyOf(
   readReferencedFile: ReadReferencedFile,
 ): string | undefined {
   try {
-    const bytes = data ?? readReference(source, file ?? '', readReferencedFile)
+    const bytes = data ?? readReference(source, file!, readReferencedFile)
     return readPrivateKeyFile(bytes).publicKey?.sha256
   } catch (error) {
     if (error instanceof KcertError) return undefined

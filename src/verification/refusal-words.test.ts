@@ -92,7 +92,7 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
     'not yet valid',
     { code: 'CERT_NOT_YET_VALID', at: future, chain: [future] },
     'the leaf "new" is not valid before 2026-11-21T11:00:00Z, in 2 hours',
-    'compare the clock here with the one of the machine that issued it: date -u; to judge at another time: --at TIME',
+    'verify at another time (--at TIME), or compare the clocks here and on the machine that issued it: date -u',
   ],
   [
     'critical extensions',
@@ -203,7 +203,7 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
       refusal: { other: ca },
     },
     '"l" is signed by another key than that of the CA "ca" in place of ca: it asks for key identifier bb, and that CA has aa',
-    'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+    'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
   ],
   [
     'forged signature',
@@ -213,13 +213,13 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
       refusal: { other: ca },
     },
     '"l" is signed by another key than that of the CA "ca" in place of ca: the key identifiers agree, but the signature does not verify, so it is damaged or forged',
-    'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+    'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
   ],
   [
     'other key without identifiers',
     { code: 'ISSUER_KEY_OTHER', refusal: { other: ca } },
     '"leaf" is signed by another key than that of the CA "ca" in place of ca: the signature does not verify',
-    'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+    'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
   ],
   [
     'other key without identifier of the CA',
@@ -229,7 +229,7 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
       refusal: { other: leaf },
     },
     '"l" is signed by another key than that of the CA "leaf" in place of leaf: the signature does not verify',
-    'find the CA that did sign it, mostly the one before or after a rotation: kcert inspect FILES -o tree, with every CA there is',
+    'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
   ],
   [
     'weak signature',

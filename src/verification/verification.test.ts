@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { authority, client, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
+import type { UnseenForm } from '../inspection/entries.ts'
 import { Certificate } from '../x509/certificate.ts'
 import type { CertificateInput } from './input.ts'
 import { type VerificationReport, verificationReportSchema } from './report.ts'
@@ -213,6 +214,161 @@ describe('a report', () => {
     )
     expect(message('client', true)).toBe('bad; it was left out, and Go drops it in silence')
   })
+})
+
+describe('certificates in forms that Go does not see', () => {
+  const formed = (one: CertificateInput, ...forms: (UnseenForm | undefined)[]): CertificateInput => ({
+    ...one,
+    certificates: one.certificates.map((located, i) => ({ ...located, form: forms[i] })),
+  })
+  const [roots, leafAlone] = [input('ca.crt', ca), input('server.crt', server)]
+  const between = input('issuing.crt', issuing)
+  const asked = (leaf: CertificateInput, someRoots: CertificateInput, ...intermediates: CertificateInput[]) =>
+    verify({ leaf, roots: [someRoots], intermediates }, { now, at: now, purpose: 'server' })
+
+  const sent = input('s.crt', server, issuing)
+  const noRoots = 'Go finds no certificate in this, and with such a file of roots trusts nobody'
+  const nothing = 'Go finds no certificate in this'
+
+  test.for<
+    [
+      what: string,
+      made: () => VerificationReport,
+      hidden: [reason: string, next: string] | undefined,
+      acceptedBy: string[],
+      warnings: [source: string, entry: string, message: string][],
+    ]
+  >([
+    [
+      'a root in DER',
+      () => asked(sent, formed(roots, 'DER')),
+      ['ca.crt is DER', 'write it as PEM: openssl x509 -inform DER -in ca.crt -out NEW'],
+      [],
+      [['ca.crt', '', `is DER: ${noRoots}`]],
+    ],
+    [
+      'a root with another label',
+      () => asked(sent, formed(roots, 'label')),
+      ['ca.crt has another label than CERTIFICATE', 'write it anew as PEM: openssl x509 -in ca.crt -out NEW'],
+      ['openssl', 'node'],
+      [['ca.crt', '', `has another label than CERTIFICATE: ${noRoots}`]],
+    ],
+    [
+      'a root behind a byte order mark',
+      () => asked(sent, formed(roots, 'byte order mark')),
+      ['ca.crt begins with a byte order mark', "save it without one: sed -i '1s/^\\xef\\xbb\\xbf//' ca.crt"],
+      ['openssl', 'node'],
+      [['ca.crt', '', `begins with a byte order mark: ${noRoots}`]],
+    ],
+    [
+      'an intermediate in DER',
+      () => asked(leafAlone, roots, formed(between, 'DER')),
+      ['issuing.crt is DER', 'write it as PEM: openssl x509 -inform DER -in issuing.crt -out NEW'],
+      [],
+      [['issuing.crt', '', `is DER: ${nothing}`]],
+    ],
+    [
+      'the one behind the leaf',
+      () => asked(formed(sent, undefined, 'headers'), roots),
+      ['s.crt has PEM headers', 'remove the lines between BEGIN and the first empty line from s.crt'],
+      [],
+      [['s.crt', 'certificate 2', 'has PEM headers: Go passes over this certificate']],
+    ],
+    [
+      'the intermediate of two hidden ones that the chain needs',
+      () => asked(leafAlone, roots, formed(input('two.crt', namesake, issuing), 'label', 'headers')),
+      ['two.crt has PEM headers', 'remove the lines between BEGIN and the first empty line from two.crt'],
+      [],
+      [['two.crt', '', `has another label than CERTIFICATE: ${nothing}`]],
+    ],
+    [
+      'an intermediate that would not help',
+      () => asked(leafAlone, input('x.crt', namesake), formed(between, 'DER')),
+      undefined,
+      [],
+      [['issuing.crt', '', `is DER: ${nothing}`]],
+    ],
+    [
+      'a leaf',
+      () => asked(formed(leafAlone, 'DER'), roots, between),
+      undefined,
+      ['openssl', 'node'],
+      [['server.crt', '', `is DER: ${nothing}`]],
+    ],
+    [
+      'a leaf whose issuer is missing',
+      () => asked(formed(leafAlone, 'DER'), roots),
+      undefined,
+      [],
+      [['server.crt', '', `is DER: ${nothing}`]],
+    ],
+    [
+      'a leaf and the one behind it',
+      () => asked(formed(sent, 'DER', 'DER'), roots),
+      undefined,
+      ['openssl', 'node'],
+      [['s.crt', '', `is DER: ${nothing}`]],
+    ],
+    ['nothing', () => asked(leafAlone, roots, between), undefined, ['openssl', 'node'], []],
+  ])('%s', ([, made, hidden, acceptedBy, warnings]) => {
+    const { reason, next, acceptedBy: found, alsoRefusedBy, differences, warnings: all } = made()
+    if (hidden === undefined) expect(`${reason}`).not.toContain('Go sees no certificate')
+    else {
+      expect(reason).toContain(`: ${hidden[0]}, so Go sees no certificate there`)
+      expect(next).toBe(hidden[1])
+      expect(differences.filter(({ accepts }) => accepts)).toEqual(
+        acceptedBy.map((verifier) => ({ verifier, accepts: true, reason: 'it reads this form of PEM too' })),
+      )
+    }
+    expect(found).toEqual(acceptedBy)
+    expect(alsoRefusedBy).toEqual(['openssl', 'node', 'python'].filter((one) => !acceptedBy.includes(one)))
+    expect(all.map(({ code, source, entry, message }) => [code, source, entry, message])).toEqual(
+      warnings.map((one) => ['NOT_PLAIN_PEM', ...one]),
+    )
+  })
+
+  test('the differences name what OpenSSL and Python say, and not what Node says last', () => {
+    const { differences } = asked(input('leaf.crt', server), input('issuing.crt', issuing))
+    expect(differences.map(({ verifier, error }) => [verifier, error])).toEqual([
+      ['openssl', 'unable to get issuer certificate'],
+      ['node', undefined],
+      ['python', 'Missing Authority Key Identifier'],
+    ])
+  })
+})
+
+test('a report names the host that was asked for', () => {
+  expect(report(input('s.crt', server, issuing), [input('ca.crt', ca)], { name: 'kubernetes' }).name).toBe(
+    'kubernetes',
+  )
+  expect(report(input('s.crt', server, issuing), [input('ca.crt', ca)])).not.toHaveProperty('name')
+})
+
+test('a report names the first place of a certificate that is at two, the roots for a root alone', () => {
+  const twice = report(input('s.crt', server, issuing, issuing), [input('a.crt', ca), input('b.crt', ca)])
+  expect(twice.chains[0]?.map(({ source, entry }) => `${source} ${entry}`)).toEqual([
+    's.crt certificate 1',
+    's.crt certificate 2',
+    'a.crt ',
+  ])
+  const trustedLeaf = report(input('s.crt', server, ca), [input('r.crt', server)])
+  expect([trustedLeaf.leaf.source, trustedLeaf.chains[0]?.[0]?.source]).toEqual(['s.crt', 'r.crt'])
+})
+
+test('unreadable certificates beside the leaf are left out with a warning', () => {
+  const member = { source: 's.crt', entry: 'certificate 3', reason: 'bad', isUnseen: false }
+  const { warnings } = report({ ...input('s.crt', server, issuing), unreadable: [member] }, [
+    input('ca.crt', ca),
+  ])
+  expect(warnings).toEqual([
+    {
+      source: 's.crt',
+      entry: 'certificate 3',
+      code: 'CERT_UNREADABLE',
+      message: 'bad; it was left out',
+      next: expect.stringMatching(/./),
+    },
+  ])
 })
 
 describe('the words of a refusal', () => {
