@@ -54,6 +54,105 @@ test('a manifest that is right breaks no rule', async () => {
   ).toEqual([])
 })
 
+test('every field that the API names is read', async () => {
+  const metadata = {
+    ...{ name: 'ann', generateName: 'a-', namespace: 'n', selfLink: '/s', uid: 'u-1', resourceVersion: '7' },
+    ...{
+      generation: 1,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      deletionTimestamp: '2026-01-02T00:00:00Z',
+    },
+    ...{ deletionGracePeriodSeconds: 1, labels: { a: 'b', c: null }, annotations: { d: 'e' } },
+    ...{ ownerReferences: [], finalizers: [], managedFields: [] },
+  }
+  const whole = {
+    ...right,
+    metadata,
+    spec: { ...spec, username: 'ann', uid: 'u-2', groups: ['ops', null], extra: { k: ['v', 'w'] } },
+    status: {
+      certificate: base64('chain'),
+      conditions: [
+        { type: 'Approved', status: 'False', reason: 'R', message: 'M', lastUpdateTime: 'T' },
+        { status: '' },
+      ],
+    },
+  }
+  expect(await readSigningRequests(JSON.stringify(whole))).toEqual([
+    {
+      apiVersion,
+      ...{ name: 'ann', generateName: 'a-', uid: 'u-1', resourceVersion: '7' },
+      ...{ creationTimestamp: '2026-01-01T00:00:00Z', deletionTimestamp: '2026-01-02T00:00:00Z' },
+      labels: { a: 'b', c: '' },
+      annotations: { d: 'e' },
+      request: Buffer.from(pem),
+      signerName: spec.signerName,
+      usages: ['client auth'],
+      expirationSeconds: 3600,
+      ...{ username: 'ann', userUid: 'u-2', groups: ['ops', ''], extra: { k: ['v', 'w'] } },
+      conditions: [
+        { type: 'Approved', status: 'False', reason: 'R', message: 'M', lastUpdateTime: 'T' },
+        { type: '', status: 'True' },
+      ],
+      certificate: Buffer.from('chain'),
+      faults: ['spec.groups[1] is no text', 'status.conditions[1].type is missing'],
+    },
+  ])
+})
+
+test('a field that is missing reads as empty, and one that the API does not name is listed', async () => {
+  const empty = {
+    apiVersion: '',
+    labels: {},
+    request: Buffer.of(),
+    signerName: '',
+    usages: [],
+    groups: [],
+    extra: {},
+    conditions: [],
+  }
+  const unknown = { kind, a: 1, metadata: { b: 1 }, spec: { c: 1 }, status: { d: 1, certificate: '' } }
+  expect(await readSigningRequests(JSON.stringify({ kind }))).toEqual([empty])
+  expect(await readSigningRequests(JSON.stringify(unknown))).toEqual([
+    { ...empty, unknownFields: ['a', 'metadata.b', 'spec.c', 'status.d'] },
+  ])
+})
+
+test.each([
+  ['YWJj', 'abc'],
+  ['YW\nJ\rj', 'abc'],
+  ['YWI=', 'ab'],
+  ['YWJ', undefined],
+  ['=YWJ', undefined],
+  ['YW=J', undefined],
+  ['YWJjZ', undefined],
+  ['Y-Jj', undefined],
+  ['YQ===', undefined],
+])('the base64 %j reads as %j, as in Go', async (request, expected) => {
+  const [read] = await readSigningRequests(JSON.stringify(withSpec({ request })))
+  expect(read?.request && Buffer.from(read.request).toString()).toBe(expected)
+})
+
+test('other objects are passed over, alone and in lists', async () => {
+  const other = { ...right, kind: 'Secret' }
+  const names = async (object: object) =>
+    (await readSigningRequests(JSON.stringify(object))).map(({ name }) => name)
+  expect(await names(other)).toEqual([])
+  expect(await names({ kind: 'SecretList', items: [right] })).toEqual([])
+  expect(await names({ apiVersion: 'v1', kind: 'List', items: [other, right] })).toEqual(['ann'])
+})
+
+test.each([['a: [', 'the manifest cannot be read at line 1', /./]])(
+  'a text that is no YAML is refused with the line',
+  async (text, message, why) => {
+    await expect(readSigningRequests(text)).rejects.toMatchObject({
+      code: 'KCERT_MANIFEST_MALFORMED',
+      message,
+      why: expect.stringMatching(why),
+      next: expect.stringMatching(/./),
+    })
+  },
+)
+
 test.each<[string, object, string]>([
   ['no apiVersion', { kind, metadata: right.metadata, spec }, 'api-version: the object has none'],
   [

@@ -43,7 +43,7 @@ function objectsOf(document: Node): Node[] {
 export function signingRequestOf(object: Node, apiVersion = ''): SigningRequest {
   const at = (...path: string[]): Node | undefined => valueAt(object, ...path)
   const expirationSeconds = textOf(at('spec', 'expirationSeconds'))
-  const certificate = fromBase64(textOf(at('status', 'certificate')))
+  const certificate = fromBase64(textOf(at('status', 'certificate')) ?? '')
   return {
     apiVersion: textOf(at('apiVersion')) ?? apiVersion,
     ...text('name', at('metadata', 'name')),
@@ -65,7 +65,7 @@ export function signingRequestOf(object: Node, apiVersion = ''): SigningRequest 
     groups: textsOf(at('spec', 'groups')),
     extra: Object.fromEntries(entriesOf(at('spec', 'extra')).map(([key, values]) => [key, textsOf(values)])),
     conditions: itemsOf(at('status', 'conditions')).map(conditionOf),
-    ...(certificate === undefined || certificate.length === 0 ? {} : { certificate }),
+    ...(certificate?.length ? { certificate } : {}),
     ...faultsOf(object),
     ...unknownFields(object),
   }
@@ -93,7 +93,7 @@ const fieldsOf: readonly (readonly [path: readonly string[], fields: ReadonlySet
 /** k8s.io/api certificates/v1 and k8s.io/apimachinery meta/v1 name these. */
 function unknownFields(object: Node): Pick<SigningRequest, 'unknownFields'> {
   const unknown = fieldsOf.flatMap(([path, fields]) =>
-    entriesOf(path.length === 0 ? object : valueAt(object, ...path))
+    entriesOf(valueAt(object, ...path))
       .filter(([key]) => !fields.has(key))
       .map(([key]) => [...path, key].join('.')),
   )
@@ -133,8 +133,7 @@ function textsByKey(node: Node | undefined): Record<string, string> {
 }
 
 /** As Go's JSON reader: the standard alphabet with padding, line ends passed over. */
-function fromBase64(encoded: string | undefined): Uint8Array | undefined {
-  if (encoded === undefined) return undefined
+function fromBase64(encoded: string): Uint8Array | undefined {
   const plain = encoded.replaceAll(/[\r\n]/g, '')
   return plain.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(plain)
     ? Buffer.from(plain, 'base64')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shapedRequest } from './request-shape.ts'
+import { shapedRequest, typeFaults } from './request-shape.ts'
 
 const spec = { request: 'YQ==', signerName: 'example.com/a', usages: ['client auth'] }
 
@@ -34,4 +34,61 @@ test.each<[unknown, string]>([
   [{ metadata: { name: 'a', labels: { '\u202e': 1 } }, spec }, 'metadata.labels["\u202e"] is no text'],
 ])('%j: %s', (object, fault) => {
   expect(shapedRequest(object)).toEqual({ fault })
+})
+
+test('every field that the API server decodes is refused when it has another type', () => {
+  const [text, number, boolean] = [
+    ['text', 5],
+    ['number', '5'],
+    ['boolean', 'x'],
+  ] as const
+  const types: Record<string, readonly [string, unknown]> = {
+    ...{ apiVersion: text, kind: text },
+    ...{
+      'metadata.name': text,
+      'metadata.generateName': text,
+      'metadata.uid': text,
+      'metadata.resourceVersion': text,
+    },
+    ...{ 'metadata.creationTimestamp': text, 'metadata.deletionTimestamp': text, 'metadata.namespace': text },
+    ...{
+      'metadata.selfLink': text,
+      'metadata.generation': number,
+      'metadata.deletionGracePeriodSeconds': number,
+    },
+    ...{ 'metadata.ownerReferences[0].apiVersion': text, 'metadata.ownerReferences[0].kind': text },
+    ...{ 'metadata.ownerReferences[0].name': text, 'metadata.ownerReferences[0].uid': text },
+    ...{
+      'metadata.ownerReferences[0].controller': boolean,
+      'metadata.ownerReferences[0].blockOwnerDeletion': boolean,
+    },
+    ...{
+      'spec.request': text,
+      'spec.signerName': text,
+      'spec.expirationSeconds': number,
+      'spec.username': text,
+      'spec.uid': text,
+    },
+    'status.certificate': text,
+    ...{
+      'status.conditions[0].type': text,
+      'status.conditions[0].status': text,
+      'status.conditions[0].reason': text,
+    },
+    ...{ 'status.conditions[0].message': text, 'status.conditions[0].lastUpdateTime': text },
+    ...{ 'status.conditions[0].lastTransitionTime': text },
+  }
+  for (const [path, [type, wrong]] of Object.entries(types)) {
+    const object = path.split('.').reduceRight<unknown>((inner, part) => {
+      const [, name, isList] = /^(\w+)(\[0\])?$/.exec(part)!
+      return { [name!]: isList ? [inner] : inner }
+    }, wrong)
+    expect(typeFaults(object)).toContain(`${path} is no ${type}`)
+  }
+})
+
+test('of many faults three are named', () => {
+  expect(shapedRequest({ metadata: { name: 'a' }, spec: { ...spec, usages: [1, 2, 3, 4] } })).toEqual({
+    fault: 'spec.usages[0] is no text, spec.usages[1] is no text, spec.usages[2] is no text',
+  })
 })
