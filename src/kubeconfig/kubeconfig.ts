@@ -99,6 +99,18 @@ export function readKubeconfig(root: Node): Kubeconfig {
   }
 }
 
+/** Returns what components go by: cluster and user of the current context, else of the first; else the first of each. */
+export function currentOf({ contexts, clusters, users, currentContext }: Kubeconfig): {
+  readonly cluster: KubeconfigCluster | undefined
+  readonly user: KubeconfigUser | undefined
+} {
+  const context = contexts.find(({ name }) => name === currentContext) ?? contexts[0]
+  return {
+    cluster: clusters.find(({ name }) => name === context?.cluster) ?? clusters[0],
+    user: users.find(({ name }) => name === context?.user) ?? users[0],
+  }
+}
+
 interface Spot extends Named {
   /** "users[admin]" */
   readonly path: string

@@ -50,7 +50,7 @@ export async function mirroredJournal(
   const object = await objects.get({ ...configMaps, name })
   const text = (object?.data as Readonly<Record<string, string>> | undefined)?.['journal.jsonl']
   // What is cut in front cannot be held against its chain of digests.
-  if (!text?.split('\n', 1)[0]?.includes(`"previous":"${'0'.repeat(64)}"`)) return undefined
+  if (!text?.match(/^.*"previous":"0{64}"/)) return undefined
   return isNamed && isOfFinished(readJournal(text)) ? undefined : text
 }
 
@@ -66,6 +66,7 @@ export class ClusterGuard implements JournalMirror {
   private readonly options: GuardOptions
   private readonly place: string
   private readonly identity: string
+  private readonly sleep: (ms: number) => Promise<unknown>
   private renewing: NodeJS.Timeout | undefined
   private mirroring: Promise<void> | undefined
   private wanted: string | undefined
@@ -74,6 +75,7 @@ export class ClusterGuard implements JournalMirror {
 
   private constructor(options: GuardOptions) {
     this.options = options
+    this.sleep = options.sleep ?? pause
     // Of two machines, or containers, that have one name, neither knows of the other's processes.
     const machine = `${bootId()} ${processNamespace() ?? ''}`
     const digest = createHash('sha256').update(`${machine} ${options.journalPath}`).digest('hex').slice(0, 8)
@@ -103,13 +105,11 @@ export class ClusterGuard implements JournalMirror {
    * somebody else may have taken it. Throws KCERT_LOCKED, and KCERT_UNREACHABLE when nobody can tell.
    */
   async confirm(): Promise<void> {
-    const { sleep = pause } = this.options
     const begun = this.now()
-    while (this.lost === undefined && this.now() - this.renewedAtMs >= durationSeconds * 1000) {
-      await this.renew()
-      if (this.lost !== undefined || this.now() - this.renewedAtMs < durationSeconds * 1000) break
+    while (this.isUncertain()) {
       if (this.now() - begun >= patienceMs) throw unconfirmed()
-      await sleep(1_000)
+      await this.renew()
+      if (this.isUncertain()) await this.sleep(1_000)
     }
     this.check()
   }
@@ -128,17 +128,16 @@ export class ClusterGuard implements JournalMirror {
   async release(): Promise<void> {
     clearInterval(this.renewing)
     await this.mirroring
-    if (this.wanted !== undefined) await this.writeMirror(this.wanted).catch(() => {})
-    if (this.lost !== undefined) return
+    await this.writeMirror()
     const { objects } = this.options
     const object = await objects.get({ ...leases, name }).catch(() => undefined)
-    if (object === undefined || specOf(object).holderIdentity !== this.identity) return
+    if (specOf(object).holderIdentity !== this.identity) return
     const spec = { ...specOf(object), holderIdentity: '', leaseDurationSeconds: 1 }
     await objects.replace({ ...leases, name }, { ...object, spec }).catch(() => {})
   }
 
   private async take(): Promise<void> {
-    const { objects, sleep = pause } = this.options
+    const { objects } = this.options
     const begun = this.now()
     let seen: string | undefined
     for (;;) {
@@ -146,19 +145,21 @@ export class ClusterGuard implements JournalMirror {
       const { holderIdentity = '', leaseDurationSeconds = durationSeconds } = specOf(object)
       const version = String(metadataOf(object ?? {}).resourceVersion)
       const isFree = holderIdentity === '' || holderIdentity.startsWith(this.place)
+      seen ??= version
       const isOver = seen === version && this.now() - begun >= leaseDurationSeconds * 1000
       if (isFree || isOver) {
         if (await this.write(object)) return
-      } else if (seen !== undefined && seen !== version) throw held(holderIdentity)
-      seen ??= version
-      if (!isFree) await sleep(1_000)
+      } else if (seen !== version) throw held(holderIdentity)
+      await this.sleep(1_000)
     }
   }
 
   /** False when somebody else was quicker. */
   private async write(object: ApiObject | undefined): Promise<boolean> {
     const { objects } = this.options
-    const time = this.options.clock().toISOString().replace('Z', '000Z')
+    // Others count from when they see it, which can be long before the answer is here.
+    const begun = this.options.clock()
+    const time = begun.toISOString().replace('Z', '000Z')
     const before = specOf(object)
     const spec = {
       ...before,
@@ -174,7 +175,7 @@ export class ClusterGuard implements JournalMirror {
         const kind = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name, namespace } }
         await objects.create(leases, { ...kind, spec })
       } else await objects.replace({ ...leases, name }, { ...object, spec })
-      this.renewedAtMs = this.now()
+      this.renewedAtMs = begun.getTime()
       return true
     } catch (error) {
       if (error instanceof KcertError && error.code === 'KCERT_API_CONFLICT') return false
@@ -198,32 +199,35 @@ export class ClusterGuard implements JournalMirror {
   }
 
   private async mirror(): Promise<void> {
-    await pause(mirrorMs)
-    const text = this.wanted
-    this.wanted = undefined
-    try {
-      if (text !== undefined) await this.writeMirror(text)
-    } catch {
-      // The journal itself is on the disk; the mirror comes with the next line.
-      this.wanted ??= text
-    } finally {
-      this.mirroring = undefined
-    }
+    await this.sleep(mirrorMs)
+    await this.writeMirror()
+    this.mirroring = undefined
   }
 
-  private async writeMirror(text: string): Promise<void> {
-    // By now it is the journal of whoever has the Lease.
-    if (this.lost !== undefined) return
+  private async writeMirror(): Promise<void> {
+    const text = this.wanted
+    // Once the Lease is lost, it is the journal of the run that has it.
+    if (text === undefined || this.lost !== undefined) return
+    this.wanted = undefined
     const { objects } = this.options
     const cut =
       text.length > mostMirrored ? text.slice(text.indexOf('\n', text.length - mostMirrored) + 1) : text
     const data = { 'journal.jsonl': cut }
-    const object = await objects.get({ ...configMaps, name })
-    if (object !== undefined) await objects.replace({ ...configMaps, name }, { ...object, data })
-    else {
-      const kind = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } }
-      await objects.create(configMaps, { ...kind, data })
+    try {
+      const object = await objects.get({ ...configMaps, name })
+      if (object !== undefined) await objects.replace({ ...configMaps, name }, { ...object, data })
+      else {
+        const kind = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } }
+        await objects.create(configMaps, { ...kind, data })
+      }
+    } catch {
+      // The journal itself is on the disk; the mirror comes with the next line.
+      this.wanted ??= text
     }
+  }
+
+  private isUncertain(): boolean {
+    return this.lost === undefined && this.now() - this.renewedAtMs >= durationSeconds * 1000
   }
 
   private now(): number {

@@ -1,5 +1,11 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { isKubeconfig, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import {
+  currentOf,
+  isKubeconfig,
+  type Kubeconfig,
+  type Material,
+  readKubeconfig,
+} from '../kubeconfig/kubeconfig.ts'
 import type { Sha256 } from '../pki/node-access.ts'
 import type { FileHolds, Trust } from '../rotation/picture.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
@@ -55,15 +61,9 @@ export class FileReading {
   }
 
   /** Of several contexts the current one counts, as for the components that read it. */
-  private kubeconfig({
-    contexts,
-    clusters,
-    users,
-    currentContext,
-  }: ReturnType<typeof readKubeconfig>): ReadContent {
-    const context = contexts.find(({ name }) => name === currentContext) ?? contexts[0]
-    const cluster = clusters.find(({ name }) => name === context?.cluster) ?? clusters[0]
-    const user = users.find(({ name }) => name === context?.user) ?? users[0]
+  private kubeconfig(kubeconfig: Kubeconfig): ReadContent {
+    const { clusters, users } = kubeconfig
+    const { cluster, user } = currentOf(kubeconfig)
     const caData = this.digestsOf(cluster?.certificateAuthority)
     const [client] = this.digestsOf(user?.clientCertificate)
     const others = [

@@ -1,9 +1,10 @@
+import { dirname, resolve } from 'node:path'
 import { reissueLeaf } from '../ca/successor.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
-import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { currentOf, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
 import { programOf } from '../pki/component-flags.ts'
 import type { Expected, FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
 import { editStaticPod, readStaticPod } from '../pki/static-pod.ts'
@@ -150,7 +151,7 @@ export class FileWriting {
     node: NodeAccess,
   ): Promise<Prepared> {
     const text = textOf(now)
-    const { cluster, user } = await currentOf(text)
+    const { cluster, user } = await currentIn(text)
     const caFile = cluster?.certificateAuthority?.file
     const isThere = caFile !== undefined && (await this.holds(node, beside(now.path, caFile), caData))
     const clusters =
@@ -305,24 +306,18 @@ function firstCertificate(file: ReadFile): Certificate | undefined {
 }
 
 async function clientOf(file: ReadFile): Promise<Certificate | undefined> {
-  const data = (await currentOf(textOf(file))).user?.clientCertificate?.data
+  const data = (await currentIn(textOf(file))).user?.clientCertificate?.data
   return data === undefined ? undefined : readCertificates(data)[0]
 }
 
-/** Cluster and user of the current context, or of the first. */
-async function currentOf(text: string) {
+async function currentIn(text: string): Promise<Partial<ReturnType<typeof currentOf>>> {
   const [document] = (await readDocuments(text)).documents
-  const root = document === undefined ? undefined : readKubeconfig(document)
-  const context = root?.contexts.find(({ name }) => name === root.currentContext) ?? root?.contexts[0]
-  return {
-    cluster: root?.clusters.find(({ name }) => name === context?.cluster) ?? root?.clusters[0],
-    user: root?.users.find(({ name }) => name === context?.user) ?? root?.users[0],
-  }
+  return document === undefined ? {} : currentOf(readKubeconfig(document))
 }
 
 /** A file that a kubeconfig names: absolute, or from the kubeconfig's own folder. */
-function beside(kubeconfig: string, file: string): string {
-  return file.startsWith('/') ? file : `${kubeconfig.slice(0, kubeconfig.lastIndexOf('/'))}/${file}`
+export function beside(kubeconfig: string, file: string): string {
+  return resolve(dirname(kubeconfig), file)
 }
 
 function programOfUnit(path: string, text: string): string {

@@ -1,14 +1,16 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net'
-import { createServer, type TlsOptions } from 'node:tls'
-import { afterEach, expect, test } from 'vitest'
+import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import { afterEach, expect, test, vi } from 'vitest'
 import { certificatePem, keyPem, signedBy, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import type { FileContent } from '../pki/node-access.ts'
 import type { ProbeSubject } from '../rotation/action.ts'
 import { readCertificates } from '../x509/certificate.ts'
-import { Probing, tokenIn, verdictOf } from './probing.ts'
+import { keyIdentifierOf } from '../x509/issuing.ts'
+import { readPem } from '../x509/pem.ts'
+import { CertificateRequest } from '../x509/request.ts'
+import { Probing, verdictOf } from './probing.ts'
 
 const begun = new Date(Date.now() - 86_400_000)
 const ends = new Date(Date.now() + 86_400_000)
@@ -16,17 +18,19 @@ const oldCa = testCa('kubernetes', testKey('probing old'), begun)
 const newCa = testCa('kubernetes-ca-2', testKey('probing new'), begun)
 const namesake = testCa('kubernetes', testKey('probing namesake'), begun)
 
-function leafOf(ca: typeof oldCa, notAfter = ends) {
+function leafOf(ca: typeof oldCa, notAfter = ends, commonName = 'kube-apiserver', more: object = {}) {
   const key = testKey('probing leaf')
   const der = signedBy(ca, {
-    commonName: 'kube-apiserver',
+    commonName,
     key,
     notBefore: new Date(begun.getTime() + 1_000),
     notAfter,
     extendedKeyUsage: ['serverAuth'],
     subjectAltNames: { dns: ['kubernetes'], ip: ['127.0.0.1'] },
+    ...more,
   })
-  return { cert: certificatePem(der), key: keyPem(key) }
+  const certificate = certificatePem(der)
+  return { cert: certificate, certificate, key: keyPem(key) }
 }
 
 const servers: Server[] = []
@@ -41,34 +45,90 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** An HTTPS server that answers every request so. */
+interface Asked {
+  readonly text: string
+  /** Common name of the client's certificate. */
+  readonly client: string | undefined
+}
+
+/** An HTTPS server that answers every request so, and keeps what it was asked. */
 function answering(
   options: TlsOptions,
   answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+  asked: Asked[] = [],
 ): Promise<number> {
+  const all = { requestCert: true, rejectUnauthorized: false, ...options }
   return listening(
-    createServer(options, (socket) => {
+    createServer(all, (socket: TLSSocket) => {
       socket.on('error', () => {})
-      socket.once('data', () => socket.end(answer))
+      socket.once('data', (text) => {
+        const { subject } = socket.getPeerCertificate() as { subject?: { CN?: string } }
+        asked.push({ text: String(text), client: subject?.CN })
+        socket.end(answer)
+      })
     }).on('tlsClientError', () => {}),
   )
 }
 
+vi.mock('./watching-handshakes.ts', () => ({
+  WatchingHandshakes: class {
+    readonly given: object
+    constructor(given: object) {
+      this.given = given
+    }
+    async rate(subject: object, deadline: number) {
+      return { watched: 'rate', subject, deadline, given: Object.keys(this.given) }
+    }
+    async errors(subject: object, deadline: number) {
+      return { watched: 'errors', subject, deadline, given: Object.keys(this.given) }
+    }
+  },
+}))
+
 interface Scene {
-  readonly port: number
+  readonly port?: number
   readonly files?: Readonly<Record<string, string>>
   readonly pods?: readonly object[]
-  /** Of the API server, to logs. */
-  readonly logs?: { readonly status: number; readonly body: string }
+  /** Of the API server, to logs: the first, then the last again and again. */
+  readonly logs?: readonly { readonly status: number; readonly body: string }[]
   readonly isNodeGone?: boolean
   readonly isOldCaGone?: boolean
+  readonly isStopped?: boolean
+  readonly flags?: Readonly<Record<string, string>>
+  readonly program?: string
+  readonly apis?: readonly string[]
+  readonly nodes?: readonly { readonly name: string; readonly addresses: readonly string[] }[]
+  /** What a request says after its approval. */
+  readonly signed?: object
+  readonly named?: object
+  readonly copies?: string
+  readonly at?: number
 }
 
-function probing({ port, files = {}, pods = [], logs, isNodeGone, isOldCaGone }: Scene) {
+function probing({
+  port = 0,
+  files = {},
+  pods = [],
+  logs = [{ status: 200, body: '' }],
+  isNodeGone,
+  isOldCaGone,
+  isStopped,
+  flags = {},
+  program = 'kube-apiserver',
+  apis = ['cp1'],
+  nodes = [],
+  signed,
+  named = { name: 'kcert-signer-1', uid: 'u', resourceVersion: '1' },
+  copies,
+  at = 0,
+}: Scene) {
   const asked: string[] = []
+  const did: [string, ...unknown[]][] = []
+  let time = Date.now()
   const node = {
     name: 'cp1',
-    processes: async () => [{ program: 'kube-apiserver', pid: 1, argv: ['kube-apiserver'] }],
+    processes: async ([wanted]: readonly string[]) =>
+      isStopped || wanted !== program ? [] : [{ program, pid: 1, argv: [program, '--secure-port=7000'] }],
     readFiles: async (paths: readonly string[]) =>
       paths.map((path): FileContent => {
         const text = files[path]
@@ -80,35 +140,66 @@ function probing({ port, files = {}, pods = [], logs, isNodeGone, isOldCaGone }:
     certificate: readCertificates(Buffer.from(certificatePem(certificate)))[0]!,
     key,
   }))
+  let request: { metadata: object; spec: object; status?: object } | undefined
   const site = {
-    clock: () => new Date(),
-    dial: () => connect(port, '127.0.0.1'),
-    inventory: { nodes: [] },
+    clock: () => new Date(time),
+    dial: (...where: unknown[]) => {
+      did.push(['dial', ...where])
+      return connect(port, '127.0.0.1')
+    },
+    inventory: { nodes },
     objects: {
-      async *list() {
+      async *list(...given: unknown[]) {
+        did.push(['list', ...given])
         yield* pods
+      },
+      create: async (_: object, object: { metadata: object; spec: object }) => {
+        did.push(['create', object])
+        request = { ...object, metadata: { ...object.metadata, ...named } }
+        return request
+      },
+      replace: async (target: object, object: { metadata: object; spec: object }) => {
+        did.push(['replace', target, object])
+        request = object
+        return object
+      },
+      get: async () => {
+        time += 10_000
+        did.push(['get'])
+        return signed && { ...request, status: signed }
+      },
+      delete: async (target: object) => {
+        did.push(['delete', target])
+        throw new Error('forbidden')
       },
     },
   }
   const planes = {
     node: () => node,
-    apiServers: async () => (isNodeGone ? [] : [{ node: 'cp1', flags: {} }]),
+    apiServers: async () => (isNodeGone ? [] : [{ node: 'cp1', flags }]),
     everyApiServer: async () => {
       if (isNodeGone) throw new KcertError('KCERT_UNREACHABLE', 'node cp2', { why: 'connection timed out' })
-      return [{ node: 'cp1', flags: {} }]
+      return apis.map((name) => ({ node: name, flags }))
     },
   }
   const authorities = {
-    authority: async (_: string, generation: 'old' | 'new') => {
+    authority: async (ca: string, generation: 'old' | 'new') => {
+      did.push(['authority', ca, generation])
       if (generation === 'old' && isOldCaGone)
         throw new KcertError('KCERT_ROTATION_REFUSED', 'the key of the old CA is on no node')
       return generation === 'old' ? old : next
     },
   }
   const identity = {
-    call: async (_: string, { path }: { path: string }) => {
-      asked.push(path)
-      return logs ?? { status: 200, body: '' }
+    call: async (_: string, call: { path: string }) => {
+      asked.push(call.path)
+      did.push(['call', call])
+      time += 500
+      return logs[asked.length - 1] ?? logs.at(-1)
+    },
+    client: async (...given: unknown[]) => {
+      did.push(['client', ...given])
+      return leafOf(newCa, ends, 'kcert-rotation-probe')
     },
   }
   const one = new Probing(
@@ -116,10 +207,11 @@ function probing({ port, files = {}, pods = [], logs, isNodeGone, isOldCaGone }:
     planes as never,
     authorities as never,
     identity as never,
-    {} as never,
+    { rehearse: async (name: string) => (name === 'cp1' ? copies : 'another node') } as never,
   )
-  const probe = (subject: ProbeSubject) => one.probe({ kind: 'probe', phase: 7, subject, deadlineMs: 0 })
-  return { probe, asked }
+  const probe = (subject: ProbeSubject, deadlineMs = at) =>
+    one.probe({ kind: 'probe', phase: 7, subject, deadlineMs })
+  return { probe, asked, did, tried: (what: string) => did.filter(([kind]) => kind === what) }
 }
 
 const oldTrust = { kind: 'old-trust', at: 'cp1/kube-apiserver', expects: 'refused' } as const
@@ -170,7 +262,11 @@ test('without the old CA nothing is proven of it', async () => {
 })
 
 const id = 'cp1:/etc/kubernetes/x.conf'
-const kubeconfig = (user: object, cluster: object = { 'certificate-authority-data': base64(newCa) }) => ({
+const kubeconfig = (
+  user: object,
+  cluster: object = { 'certificate-authority-data': base64(newCa) },
+  more: object = {},
+) => ({
   '/etc/kubernetes/x.conf': JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
@@ -178,6 +274,7 @@ const kubeconfig = (user: object, cluster: object = { 'certificate-authority-dat
     contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
     clusters: [{ name: 'x', cluster: { server: 'https://kubernetes:6443', ...cluster } }],
     users: [{ name: 'x', user }],
+    ...more,
   }),
 })
 
@@ -251,7 +348,7 @@ test('on a node without pods the health of its kubelet is asked for through the 
   expect(well.asked).toEqual(['/api/v1/nodes/w1/proxy/healthz'])
   const refused = probing({
     port: 0,
-    logs: { status: 500, body: 'x509: certificate signed by unknown authority' },
+    logs: [{ status: 500, body: 'x509: certificate signed by unknown authority' }],
   })
   expect(await refused.probe(logs)).toEqual({
     ok: false,
@@ -270,20 +367,447 @@ test('a client was believed only when it was refused in its own name', () => {
   expect(verdictOf({ status: 500, body: 'kcert-rotation-probe' })).toBeUndefined()
 })
 
-test('the token tried is that of the current context, not of whoever stands first', async () => {
-  const text = `apiVersion: v1
-kind: Config
-users:
-- name: first
-  user: { token: one }
-- name: second
-  user: { token: two }
-- name: third
-  user: {}
-`
-  const [document] = (await readDocuments(text)).documents
-  const tokens = await Promise.all(
-    ['first', 'second', 'third', undefined].map((name) => tokenIn(document!, name)),
+test('a probe that fails is tried again until its deadline', async () => {
+  const refused = { status: 500, body: 'not yet' }
+  const logs = { kind: 'logs', node: 'w1' } as const
+  const later = probing({ logs: [refused, refused, { status: 200, body: '' }] })
+  expect(await later.probe(logs, 10_000)).toMatchObject({ ok: true })
+  expect(later.asked).toHaveLength(3)
+  const never = probing({ logs: [refused] })
+  expect(await never.probe(logs, 1_000)).toMatchObject({ ok: false })
+  // At 500 ms and at 1,000 ms, which is the deadline itself.
+  expect(never.asked).toHaveLength(2)
+  const once = probing({ logs: [{ status: 200, body: '' }] })
+  expect(await once.probe(logs, 10_000)).toMatchObject({ ok: true })
+  expect(once.asked).toHaveLength(1)
+})
+
+test.each(['rate', 'errors'] as const)('handshake-%s is watched until the deadline', async (watched) => {
+  const subject = { kind: `handshake-${watched}`, at: 'cp1/kube-apiserver', forMs: 1 } as never
+  const answer = (await probing({}).probe(subject, 60_000)) as unknown as { deadline: number }
+  expect(answer).toMatchObject({ watched, subject, given: ['site', 'planes', 'identity'] })
+  expect(answer.deadline - Date.now()).toBeGreaterThan(30_000)
+})
+
+test('copies are proven by a rehearsal', async () => {
+  const copies = { kind: 'copies', node: 'cp1' } as const
+  expect(await probing({}).probe(copies)).toEqual({ ok: true, detail: 'restored and compared' })
+  expect(await probing({ copies: 'ca.crt differs' }).probe(copies)).toEqual({
+    ok: false,
+    detail: 'ca.crt differs',
+  })
+})
+
+const forbidden = (user: string) => {
+  const body = `${' '.repeat(10)}forbidden: User "${user}" ${'x'.repeat(300)}`
+  return `HTTP/1.1 403 Forbidden\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+}
+const unauthorized = 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'
+
+test.each([
+  [
+    'accepted',
+    forbidden('kcert-rotation-probe'),
+    true,
+    'cp1/kube-apiserver answers 403 to a client of the new cluster CA',
+  ],
+  ['accepted', unauthorized, false, 'cp1/kube-apiserver answers 401 to a client of the new cluster CA'],
+  ['refused', unauthorized, true, 'cp1/kube-apiserver answers 401 to a client of the new cluster CA'],
+  [
+    'refused',
+    forbidden('kcert-rotation-probe'),
+    false,
+    'cp1/kube-apiserver answers 403 to a client of the new cluster CA',
+  ],
+  [
+    'accepted',
+    forbidden('system:anonymous'),
+    false,
+    `cp1/kube-apiserver answers 403 to a client of the new cluster CA: forbidden: User "system:anonymous" ${'x'.repeat(155)}`,
+  ],
+] as const)('a client that must be %s: %#', async (expects, answer, ok, detail) => {
+  const seen: Asked[] = []
+  const { probe, tried } = probing({ port: await answering(leafOf(oldCa), answer, seen) })
+  const subject = {
+    kind: 'client',
+    at: 'cp1/kube-apiserver',
+    ca: 'cluster',
+    generation: 'new',
+    expects,
+  } as const
+  expect(await probe(subject)).toEqual({ ok, detail })
+  expect(seen).toEqual([
+    {
+      text: expect.stringMatching(/^GET \/api\/v1\/namespaces\/kube-system\/secrets HTTP/),
+      client: 'kcert-rotation-probe',
+    },
+  ])
+  expect(seen[0]!.text).not.toContain('X-Remote-User')
+  expect(tried('client')).toEqual([['client', 'cluster', 'new', { commonName: 'kcert-rotation-probe' }]])
+  expect(tried('dial')).toEqual([['dial', 'cp1', '127.0.0.1', 7000]])
+})
+
+test.each([
+  [{}, 'front-proxy-client'],
+  [{ 'requestheader-allowed-names': 'aggregator,other' }, 'aggregator'],
+])('a front-proxy client has a name that API servers allow: %j', async (flags, commonName) => {
+  const seen: Asked[] = []
+  const program = 'kube-scheduler'
+  const port = await answering(leafOf(oldCa), forbidden('kcert-rotation-probe'), seen)
+  const { probe, tried } = probing({ port, flags, program })
+  const at = 'cp1/kube-scheduler'
+  expect(
+    await probe({ kind: 'client', at, ca: 'front-proxy', generation: 'old', expects: 'accepted' }),
+  ).toEqual({ ok: true, detail: `${at} answers 403 to a client of the old front-proxy CA` })
+  expect(seen[0]!.text).toMatch(/^GET \/metrics HTTP\/1.1\r\n[\s\S]*X-Remote-User: kcert-rotation-probe\r\n/)
+  expect(tried('client')).toEqual([['client', 'front-proxy', 'old', { commonName }]])
+})
+
+test('where no API server is known, a front-proxy client has the name that kubeadm gives', async () => {
+  const port = await answering(leafOf(oldCa), unauthorized)
+  const { probe, tried } = probing({ port, isNodeGone: true })
+  await probe({
+    kind: 'client',
+    at: 'cp1/kube-apiserver',
+    ca: 'front-proxy',
+    generation: 'old',
+    expects: 'refused',
+  })
+  expect(tried('client')[0]).toContainEqual({ commonName: 'front-proxy-client' })
+})
+
+test('of a process that does not run nothing is proven', async () => {
+  const { probe } = probing({ isStopped: true })
+  expect(await probe(oldTrust)).toEqual({ ok: false, detail: 'cp1/kube-apiserver does not run' })
+})
+
+test('distrust is tried with the old cluster CA, at a path that anybody may read', async () => {
+  const seen: Asked[] = []
+  const { probe, tried } = probing({ port: await answering(leafOf(oldCa), undefined, seen) })
+  await probe(oldTrust)
+  expect(seen[0]!.text).toMatch(/^GET \/healthz HTTP/)
+  expect(tried('authority')).toEqual([['authority', 'cluster', 'old']])
+})
+
+/** A server whose chain a client of the old CA refuses for another reason each. */
+test.each([
+  [
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    () => ({ ...leafOf(newCa), cert: `${leafOf(newCa).cert}${certificatePem(newCa.certificate)}` }),
+  ],
+  [
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    () => ({ cert: certificatePem(newCa.certificate), key: keyPem(newCa.key) }),
+  ],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', () => leafOf(newCa)],
+  [
+    'CERT_SIGNATURE_FAILURE',
+    () => leafOf(namesake, ends, 'kube-apiserver', { authorityKeyId: keyIdentifierOf(oldCa.key) }),
+  ],
+  [
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    () => {
+      const under = { ...newCa, key: testKey('probing under'), commonName: 'under' }
+      const middle = signedBy(newCa, {
+        commonName: 'under',
+        key: under.key,
+        notBefore: begun,
+        notAfter: ends,
+        basicConstraints: { ca: true },
+        keyUsage: ['keyCertSign'],
+      } as never)
+      const leaf = leafOf(under)
+      return { ...leaf, cert: `${leaf.cert}${certificatePem(middle)}` }
+    },
+  ],
+] as const)('%s is distrust', async (code, options) => {
+  const answer = await probing({ port: await answering(options()) }).probe(oldTrust)
+  expect(answer).toEqual({ ok: true, detail: `cp1/kube-apiserver, seen with the old CA alone: ${code}` })
+})
+
+const signer = { kind: 'signer', generation: 'new' } as const
+const issued = (ca: typeof oldCa) => ({ certificate: Buffer.from(leafOf(ca).cert).toString('base64') })
+
+test('a signer is proven by a request that it signs, which is deleted again', async () => {
+  const { probe, did } = probing({ signed: issued(newCa) })
+  expect(await probe(signer)).toEqual({
+    ok: true,
+    detail: expect.stringMatching(/^a test request was signed by CN=kubernetes-ca-2, key [0-9a-f:]{20,}$/i),
+  })
+  const [created, approved, , deleted] = did.filter(([kind]) => kind !== 'authority')
+  expect(created).toEqual([
+    'create',
+    {
+      apiVersion: 'certificates.k8s.io/v1',
+      kind: 'CertificateSigningRequest',
+      metadata: { generateName: 'kcert-signer-' },
+      spec: {
+        request: expect.any(String),
+        signerName: 'kubernetes.io/kube-apiserver-client',
+        usages: ['client auth'],
+        expirationSeconds: 600,
+      },
+    },
+  ])
+  const { request } = (created![1] as { spec: { request: string } }).spec
+  const parsed = CertificateRequest.parse(readPem(Buffer.from(request, 'base64')).blocks[0]!.der)
+  expect([parsed.subject.text, parsed.publicKey.curve]).toEqual(['CN=kcert-rotation-probe', 'P-256'])
+  expect(approved).toEqual([
+    'replace',
+    expect.objectContaining({ name: 'kcert-signer-1', subresource: 'approval' }),
+    expect.objectContaining({
+      spec: expect.objectContaining({ request }),
+      status: {
+        conditions: [
+          { type: 'Approved', status: 'True', reason: 'KcertRotation', message: 'which CA signs' },
+        ],
+      },
+    }),
+  ])
+  expect(deleted).toEqual([
+    'delete',
+    {
+      group: 'certificates.k8s.io',
+      version: 'v1',
+      resource: 'certificatesigningrequests',
+      name: 'kcert-signer-1',
+    },
+  ])
+  expect(did).toContainEqual(['authority', 'cluster', 'new'])
+})
+
+test.each([
+  ['by the other CA', issued(oldCa), 'a test request was signed by CN=kubernetes, key '],
+  ['by nobody', {}, 'nobody signed a test request within 25 s'],
+  [
+    'by nobody, not even conditions are there',
+    { conditions: [{ type: 'Approved' }] },
+    'nobody signed a test request within 25 s',
+  ],
+  [
+    'in vain',
+    { conditions: [{ type: 'Approved' }, { type: 'Failed', message: 'no key' }] },
+    'the signer refuses: no key',
+  ],
+  ['in vain, without a word', { conditions: [{ type: 'Failed' }] }, 'the signer refuses: '],
+  ['and gone', undefined, 'nobody signed a test request within 25 s'],
+])('a request signed %s proves no signer', async (_, signed, words) => {
+  const { probe, tried } = probing({ ...(signed && { signed }) })
+  const answer = await probe(signer)
+  expect(answer).toEqual({ ok: false, detail: expect.stringContaining(words) })
+  if (words.startsWith('nobody') || words.endsWith(': ')) expect(answer.detail).toBe(words)
+  expect([tried('get').length, tried('delete').length]).toEqual([words.startsWith('nobody') ? 3 : 1, 1])
+})
+
+test('a kubeconfig is tried with its own CA, certificate and token', async () => {
+  const seen: Asked[] = []
+  const port = await answering(leafOf(newCa), reviewed('ann'), seen)
+  const { certificate, key } = leafOf(newCa, ends, 'ann')
+  const files = {
+    ...kubeconfig(
+      { token: 't', 'client-certificate': 'pki/ann.crt', 'client-key': '/keys/ann.key' },
+      { 'certificate-authority': '../ca.crt' },
+    ),
+    '/etc/kubernetes/pki/ann.crt': certificate,
+    '/keys/ann.key': key,
+    '/etc/ca.crt': certificatePem(newCa.certificate),
+  }
+  const { probe, tried } = probing({ port, files })
+  expect(await probe({ kind: 'kubeconfig', id })).toMatchObject({ ok: true })
+  expect(seen).toEqual([{ text: expect.any(String), client: 'ann' }])
+  const [{ text }] = seen as [Asked]
+  expect(text).toMatch(/^POST \/apis\/authentication.k8s.io\/v1\/selfsubjectreviews HTTP\/1.1\r\n/)
+  expect(text).toContain('\r\nAuthorization: Bearer t\r\n')
+  expect(text).toContain('\r\nContent-Type: application/json\r\n')
+  expect(text).toContain('{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}')
+  expect(tried('dial')).toEqual([['dial', 'cp1', '127.0.0.1', 7000]])
+})
+
+test('a kubeconfig with a certificate alone sends no token, and one with a token alone no certificate', async () => {
+  const { certificate, key } = leafOf(newCa, ends, 'ann')
+  const pair = {
+    'client-certificate-data': Buffer.from(certificate).toString('base64'),
+    'client-key-data': Buffer.from(key).toString('base64'),
+  }
+  for (const [user, client] of [
+    [pair, 'ann'],
+    [{ token: 't' }, undefined],
+  ] as const) {
+    const seen: Asked[] = []
+    const port = await answering(leafOf(newCa), reviewed('ann'), seen)
+    expect(await probing({ port, files: kubeconfig(user) }).probe({ kind: 'kubeconfig', id })).toMatchObject({
+      ok: true,
+    })
+    expect(seen[0]!.client).toBe(client)
+    expect(seen[0]!.text.includes('Authorization')).toBe(client === undefined)
+  }
+})
+
+test.each([
+  ['whose CA did not sign the server', leafOf(oldCa), {}, /UNABLE_TO|unable to/],
+  ['of another server name', leafOf(newCa), { server: 'https://elsewhere:6443' }, /elsewhere/],
+  ['of another tls-server-name', leafOf(newCa), { 'tls-server-name': 'elsewhere' }, /elsewhere/],
+])('a kubeconfig %s is not proven', async (_, leaf, cluster, words) => {
+  const port = await answering(leaf, reviewed('ann'))
+  const files = kubeconfig({ token: 't' }, { 'certificate-authority-data': base64(newCa), ...cluster })
+  const answer = await probing({ port, files }).probe({ kind: 'kubeconfig', id })
+  expect(answer).toEqual({ ok: false, detail: expect.stringMatching(words) })
+})
+
+test.each([
+  ['without CAs of its own, at a server of any CA', { 'certificate-authority-data': undefined }],
+  ['without a server', { server: undefined }],
+  [
+    'with a tls-server-name of the certificate',
+    { server: 'https://elsewhere', 'tls-server-name': 'kubernetes' },
+  ],
+])('a kubeconfig %s is proven', async (_, cluster) => {
+  const port = await answering(leafOf(newCa), reviewed('ann'))
+  const files = kubeconfig({ token: 't' }, { 'certificate-authority-data': base64(newCa), ...cluster })
+  expect(await probing({ port, files }).probe({ kind: 'kubeconfig', id })).toMatchObject({ ok: true })
+})
+
+test('a kubeconfig with the address of a node is tried with its own address at each other node', async () => {
+  const files = kubeconfig(
+    { token: 't' },
+    { 'certificate-authority-data': base64(newCa), server: 'https://192.0.2.1:6443' },
   )
-  expect(tokens).toEqual(['one', 'two', undefined, undefined])
+  const tryAt = async (apis: readonly string[], nodes: NonNullable<Scene['nodes']>) => {
+    const port = await answering(leafOf(newCa), reviewed('ann'))
+    return (await probing({ port, files, apis, nodes }).probe({ kind: 'kubeconfig', id })).detail
+  }
+  const [first, second] = [
+    { name: 'cp1', addresses: ['192.0.2.1'] },
+    { name: 'cp2', addresses: ['127.0.0.1', '192.0.2.9'] },
+  ]
+  expect(await tryAt(['cp2'], [first!, second!])).toBe(`${id} is ann at every API server`)
+  expect(await tryAt(['cp2'], [first!, { name: 'cp2', addresses: [] }])).toBe(
+    `${id} is ann at every API server`,
+  )
+  expect(await tryAt(['cp2'], [first!])).toBe(`${id} is ann at every API server`)
+  expect(await tryAt(['cp1'], [first!, second!])).toContain('192.0.2.1')
+  expect(await tryAt(['cp2'], [second!])).toContain('192.0.2.1')
+})
+
+test('a kubeconfig that is different people at two API servers says so; with none it is not proven', async () => {
+  const port = await answering(leafOf(newCa), reviewed('ann'))
+  const files = kubeconfig({ token: 't' })
+  const both = probing({ port, files, apis: ['cp1', 'cp2'] })
+  expect((await both.probe({ kind: 'kubeconfig', id })).detail).toBe(`${id} is ann at every API server`)
+  expect(both.tried('dial').map(([, node]) => node)).toEqual(['cp1', 'cp2'])
+  expect(await probing({ port, files, apis: [] }).probe({ kind: 'kubeconfig', id })).toMatchObject({
+    ok: false,
+  })
+})
+
+test('a kubeconfig without credentials has nothing to try', async () => {
+  expect(await probing({ files: kubeconfig({}) }).probe({ kind: 'kubeconfig', id })).toEqual({
+    ok: true,
+    detail: `${id} has neither a client certificate nor a token: nothing to try`,
+  })
+  for (const text of ['', 'apiVersion: v1\nkind: Config\n']) {
+    const answer = await probing({ files: { '/etc/kubernetes/x.conf': text } }).probe({
+      kind: 'kubeconfig',
+      id,
+    })
+    expect(answer.detail).toMatch(
+      text === '' ? /cp1:\/etc\/kubernetes\/x.conf is no kubeconfig/ : /nothing to try/,
+    )
+  }
+})
+
+test('a key without its certificate is not proven', async () => {
+  const files = kubeconfig({ 'client-key-data': Buffer.from(leafOf(newCa).key).toString('base64') })
+  expect(await probing({ files }).probe({ kind: 'kubeconfig', id })).toEqual({
+    ok: false,
+    detail: expect.stringContaining('a key without a certificate'),
+  })
+})
+
+test.each([
+  ['current', 'second', 'Bearer two'],
+  ['first, where none is current', undefined, 'Bearer one'],
+])('the token tried is that of the %s context', async (_, current, words) => {
+  const seen: Asked[] = []
+  const port = await answering(leafOf(newCa), reviewed('ann'), seen)
+  const files = kubeconfig(
+    {},
+    {},
+    {
+      'current-context': current,
+      contexts: ['first', 'second'].map((name) => ({ name, context: { cluster: 'x', user: name } })),
+      users: [
+        { name: 'first', user: { token: 'one' } },
+        { name: 'second', user: { token: 'two' } },
+      ],
+    },
+  )
+  await probing({ port, files }).probe({ kind: 'kubeconfig', id })
+  expect(seen[0]!.text).toContain(words)
+})
+
+test.each([
+  ['no object', '1'],
+  ['null', 'null'],
+  ['without a status', '{}'],
+  ['without user information', '{"status":{}}'],
+])('an answer that is %s proves no kubeconfig', async (_, body) => {
+  const answer = `HTTP/1.1 201 Created\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const port = await answering(leafOf(newCa), answer)
+  expect(
+    await probing({ port, files: kubeconfig({ token: 't' }) }).probe({ kind: 'kubeconfig', id }),
+  ).toEqual({
+    ok: false,
+    detail: `${id} at cp1: it does not say who asks`,
+  })
+})
+
+const pod = (name: string, namespace: string, more: object = {}) => ({
+  metadata: { name, namespace },
+  status: {
+    containerStatuses: [
+      { name: 'waiting', state: {} },
+      { name: 'new' },
+      { name: `${name}-c`, state: { running: {} } },
+    ],
+  },
+  ...more,
+})
+const gone = pod('gone', 'kube-system', {
+  metadata: { name: 'gone', namespace: 'kube-system', deletionTimestamp: 'x' },
+})
+const web = pod('web', 'default')
+const dns = pod('dns', 'kube-system')
+
+test.each([
+  [
+    'a pod of kube-system before others',
+    [gone, { metadata: {} }, pod('x', 'a', { status: {} }), web, dns],
+    'kube-system/dns',
+  ],
+  ['another pod where there is none', [gone, web, pod('api', 'default')], 'default/web'],
+])('logs are read of %s', async (_, pods, name) => {
+  const { probe, asked, did } = probing({ pods, apis: ['cp1', 'cp2'] })
+  expect(await probe({ kind: 'logs', node: 'w1' })).toEqual({
+    ok: true,
+    detail: `logs of ${name} on w1 through 2 API servers`,
+  })
+  const [namespace, pod] = name.split('/')
+  const path = `/api/v1/namespaces/${namespace}/pods/${pod}/log?container=${pod}-c&tailLines=1`
+  expect(asked).toEqual([path, path])
+  expect(did).toContainEqual([
+    'list',
+    { group: '', version: 'v1', resource: 'pods' },
+    { fieldSelector: 'spec.nodeName=w1' },
+  ])
+  expect(did).toContainEqual(['call', { method: 'GET', path }])
+})
+
+test('logs are cut to 200 characters, and are not proven without an API server', async () => {
+  const body = `${' '.repeat(5)}${'x'.repeat(300)}`
+  const { probe } = probing({ logs: [{ status: 500, body }] })
+  expect((await probe({ kind: 'logs', node: 'w1' })).detail).toBe(
+    `health of the kubelet on w1 through cp1: 500 ${'x'.repeat(195)}`,
+  )
+  expect(await probing({ apis: [] }).probe({ kind: 'logs', node: 'w1' })).toMatchObject({ ok: false })
 })

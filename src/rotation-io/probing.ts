@@ -5,10 +5,10 @@ import { metadataOf } from '../cluster/objects.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { currentOf, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
-import { inventoryNode } from '../rotation/inventory.ts'
 import type { ProcessId } from '../rotation/picture.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
 import { readCertificates } from '../x509/certificate.ts'
@@ -19,7 +19,7 @@ import { verifySignature } from '../x509/signature.ts'
 import type { Authorities } from './authorities.ts'
 import type { ControlPlanes } from './control-planes.ts'
 import type { Copies } from './copies.ts'
-import { pemOf } from './file-writing.ts'
+import { beside, pemOf } from './file-writing.ts'
 import { callHttps, type HttpsAnswer } from './https-call.ts'
 import { configurationOf, listeningOf } from './listening.ts'
 import { type OwnIdentity, probeName } from './own-identity.ts'
@@ -95,7 +95,7 @@ export class Probing {
     const headers = ca === 'front-proxy' ? { 'X-Remote-User': probeName } : {}
     const commonName = ca === 'front-proxy' ? await this.frontProxyName() : probeName
     const pair = await this.identity.client(ca, generation, { commonName })
-    const answer = await this.dial(at, running, { path: askedOf(running), headers, client: pair })
+    const answer = await this.dial(nodeOf(at), running, { path: askedOf(running), headers, client: pair })
     const said = `${at} answers ${answer.status} to a client of the ${generation} ${ca} CA`
     const verdict = verdictOf(answer)
     if (verdict === undefined) return { ok: false, detail: `${said}: ${answer.body.slice(0, 200).trim()}` }
@@ -108,7 +108,7 @@ export class Probing {
     const { certificate } = await this.authorities.authority('cluster', 'old')
     try {
       const trust = { ca: pemOf([certificate]) }
-      const { status } = await this.dial(at, running, { path: '/healthz', trust })
+      const { status } = await this.dial(nodeOf(at), running, { path: '/healthz', trust })
       return {
         ok: false,
         detail: `a client that trusts the old CA alone still connects to ${at} (${status})`,
@@ -137,8 +137,8 @@ export class Probing {
         expirationSeconds: 600,
       },
     })
-    const { name } = created.metadata
-    if (name === undefined) return { ok: false, detail: 'the API server named no test request' }
+    // A request without one is refused where it is read.
+    const name = created.metadata.name!
     try {
       await api.replaceApproval({
         ...created,
@@ -152,10 +152,9 @@ export class Probing {
       while (this.now() - begun < 25_000) {
         const status = (await api.get(name))?.status
         if (status?.certificate) {
-          const [issued] = readCertificates(Buffer.from(status.certificate, 'base64'))
-          const isWanted = issued !== undefined && verifySignature(issued, wanted.publicKey).ok
-          const detail = `a test request was signed by ${issued?.issuer.text}, key ${issued?.authorityKeyId ?? 'unnamed'}`
-          return { ok: isWanted, detail }
+          const issued = readCertificates(Buffer.from(status.certificate, 'base64'))[0]!
+          const detail = `a test request was signed by ${issued.issuer.text}, key ${issued.authorityKeyId ?? 'unnamed'}`
+          return { ok: verifySignature(issued, wanted.publicKey).ok, detail }
         }
         const failed = status?.conditions?.find(({ type }) => type === 'Failed')
         if (failed !== undefined) return { ok: false, detail: `the signer refuses: ${failed.message ?? ''}` }
@@ -165,7 +164,7 @@ export class Probing {
     } finally {
       await this.site.objects
         .delete({ group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests', name })
-        .catch(() => false)
+        .catch(() => {})
     }
   }
 
@@ -178,16 +177,12 @@ export class Probing {
     const users = new Set<string>()
     for (const { node } of await this.planes.everyApiServer()) {
       const running = await this.running(`${node}/kube-apiserver`)
-      // Without CAs of its own it goes by those of its machine, or by none.
-      const trust = own.ca === undefined ? undefined : { ca: own.ca, name: this.nameAt(node, own.serverName) }
-      const answer = await this.dial(`${node}/kube-apiserver`, running, {
+      const answer = await this.dial(node, running, {
         ...whoAmI,
-        ...(own.client === undefined ? {} : { client: own.client }),
-        headers: {
-          ...whoAmI.headers,
-          ...(own.token === undefined ? {} : { Authorization: `Bearer ${own.token}` }),
-        },
-        ...(trust === undefined ? {} : { trust }),
+        ...(own.client && { client: own.client }),
+        headers: { ...whoAmI.headers, ...(own.token && { Authorization: `Bearer ${own.token}` }) },
+        // Without CAs of its own it goes by those of its machine, or by none.
+        ...(own.ca !== undefined && { trust: { ca: own.ca, name: this.nameAt(node, own.serverName) } }),
       })
       if (answer.status !== 201)
         return { ok: false, detail: `${id} at ${node}: HTTP status ${answer.status}` }
@@ -207,7 +202,7 @@ export class Probing {
     const { nodes } = this.site.inventory
     const named = nodes.find(({ addresses }) => addresses.includes(wanted))
     if (named === undefined || named.name === node) return wanted
-    return inventoryNode(this.site.inventory, node)?.addresses[0] ?? 'kubernetes'
+    return nodes.find(({ name }) => name === node)?.addresses[0] ?? 'kubernetes'
   }
 
   /** The path from API server to kubelet, in both directions of trust. */
@@ -254,11 +249,10 @@ export class Probing {
   }
 
   private async dial(
-    at: ProcessId,
+    node: string,
     running: ProcessFacts,
     call: Omit<Parameters<typeof callHttps>[0], 'stream'>,
   ): Promise<HttpsAnswer> {
-    const [node = ''] = at.split('/')
     const { host, port } = listeningOf(running.argv, await configurationOf(this.planes.node(node), running))
     return callHttps({ stream: this.site.dial(node, host, port), ...call })
   }
@@ -274,32 +268,27 @@ export class Probing {
     if (file?.found !== 'file') throw new Error(`${node}:${path} cannot be read`)
     const [document] = (await readDocuments(Buffer.from(file.content).toString('utf8'))).documents
     if (document === undefined) throw new Error(`${node}:${path} is no kubeconfig`)
-    const { clusters, users, contexts, currentContext } = readKubeconfig(document)
-    const context = contexts.find(({ name }) => name === currentContext) ?? contexts[0]
-    const cluster = clusters.find(({ name }) => name === context?.cluster) ?? clusters[0]
-    const user = users.find(({ name }) => name === context?.user) ?? users[0]
-    const textOf = async (material: Material | undefined): Promise<string | undefined> => {
+    const { cluster, user } = currentOf(readKubeconfig(document))
+    const read = async (material: Material | undefined): Promise<string | undefined> => {
       if (material?.data !== undefined) return Buffer.from(material.data).toString('utf8')
       if (material?.file === undefined) return undefined
-      const beside = material.file.startsWith('/')
-        ? material.file
-        : `${path.slice(0, path.lastIndexOf('/'))}/${material.file}`
-      const [found] = await access.readFiles([beside])
-      if (found?.found !== 'file') throw new Error(`${node}:${beside}, which ${path} names, cannot be read`)
+      const named = beside(path, material.file)
+      const [found] = await access.readFiles([named])
+      if (found?.found !== 'file') throw new Error(`${node}:${named}, which ${path} names, cannot be read`)
       return Buffer.from(found.content).toString('utf8')
     }
     const [ca, certificate, key] = await Promise.all([
-      textOf(cluster?.certificateAuthority),
-      textOf(user?.clientCertificate),
-      textOf(user?.clientKey),
+      read(cluster?.certificateAuthority),
+      read(user?.clientCertificate),
+      read(user?.clientKey),
     ])
-    const token = await tokenIn(document, user?.name)
-    if ((certificate === undefined) !== (key === undefined))
+    const token = tokenIn(document, user?.name)
+    const client = certificate !== undefined && key !== undefined ? { certificate, key } : undefined
+    if (client === undefined && (certificate ?? key) !== undefined)
       throw new Error(
         `${node}:${path} has a client certificate without its key, or a key without a certificate`,
       )
-    const client = certificate !== undefined && key !== undefined ? { certificate, key } : undefined
-    if (client === undefined && token === undefined) return undefined
+    if ((client ?? token) === undefined) return undefined
     const serverName = cluster?.tlsServerName ?? hostOf(cluster?.server) ?? 'kubernetes'
     return { ca, client, token, serverName }
   }
@@ -335,6 +324,10 @@ const distrust = new Set([
   'CERT_SIGNATURE_FAILURE',
 ])
 
+function nodeOf(at: ProcessId): string {
+  return at.slice(0, at.indexOf('/'))
+}
+
 /** A path that every server of these asks for a permission for. */
 function askedOf({ program }: ProcessFacts): string {
   return program === 'kube-apiserver' ? '/api/v1/namespaces/kube-system/secrets' : '/metrics'
@@ -359,11 +352,7 @@ function userIn(body: string): string | undefined {
 }
 
 /** The token of a user, which the reader of kubeconfigs does not keep. */
-export async function tokenIn(
-  document: Parameters<typeof readKubeconfig>[0],
-  name: string | undefined,
-): Promise<string | undefined> {
-  const { itemsOf, textOf, valueAt } = await import('../kubeconfig/node.ts')
+function tokenIn(document: Node, name: string | undefined): string | undefined {
   const user = itemsOf(valueAt(document, 'users')).find((one) => textOf(valueAt(one, 'name')) === name)
   return textOf(valueAt(user, 'user', 'token')) || undefined
 }

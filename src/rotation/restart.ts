@@ -1,4 +1,4 @@
-import type { Action, RestartComponent, Together, WriteFile } from './action.ts'
+import type { Action, RestartComponent, Step, Together, WriteFile } from './action.ts'
 import { type ComponentName, type ComponentPicture, fileAt, hasStartedSince, type Seen } from './picture.ts'
 
 // How a component comes to run with what is wanted: its definition is edited where it says otherwise, and the process that
@@ -169,6 +169,15 @@ export function together(
   const busy = lanes.filter(({ steps }) => steps.length > 0)
   if (busy.length < 2 || atOnce < 2) return busy.flatMap(({ steps }) => steps)
   return [{ kind: 'together', atOnce, lanes: busy }]
+}
+
+/** Returns the first lane that has something to do alone, then the others so many at once. */
+export function firstAlone(
+  atOnce: number,
+  lanes: readonly { name: string; steps: readonly Action[] }[],
+): readonly Step[] {
+  const [first, ...others] = lanes.filter(({ steps }) => steps.length > 0)
+  return first === undefined ? [] : [...first.steps, ...together(atOnce, others)]
 }
 
 function differences(

@@ -1,6 +1,13 @@
-import type { Action } from './action.ts'
+import type { Action, WriteFile } from './action.ts'
 import type { Before } from './phase.ts'
-import { fileAt, fileKey, hasStartedSince, type ProcessPicture, type Seen } from './picture.ts'
+import {
+  type ComponentPicture,
+  fileAt,
+  fileKey,
+  hasStartedSince,
+  type ProcessPicture,
+  type Seen,
+} from './picture.ts'
 import { awaitLeader, leaderLast, restartOf } from './restart.ts'
 import { restoreFiles } from './undo.ts'
 
@@ -37,6 +44,29 @@ export function backToDefinitions(
     ...back.flatMap(({ component, writes: its }) => [...its, restartOf(now, phase, component)]),
     ...leases.map((lease) => awaitLeader(phase, lease)),
   ]
+}
+
+/**
+ * Returns those of these components that must still read again the restored file that this flag names. Those whose definition is
+ * restored too are restarted by that.
+ */
+export function readersToRestart(
+  before: Before,
+  now: Seen<'files'>,
+  components: readonly ComponentPicture[],
+  restored: readonly WriteFile[],
+  manifests: readonly Action[],
+  flag: string,
+): readonly ComponentPicture[] {
+  const written = new Set(restored.map(({ node, path }) => fileKey(node, path)))
+  const changed = changedFiles(before)
+  const restarted = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
+  return components.filter(({ id, node, flags, process }) => {
+    const path = flags[flag]
+    const key = fileKey(node, path ?? '')
+    const isOpen = written.has(key) || (changed.has(key) && !hasRead(now, process, node, [path]))
+    return isOpen && !restarted.has(id)
+  })
 }
 
 /** Returns the keys of the files that a phase changed. */

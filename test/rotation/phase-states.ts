@@ -1,6 +1,6 @@
 import type { Step } from '../../src/rotation/action.ts'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
-import type { Phase } from '../../src/rotation/phase.ts'
+import type { Phase, Undo } from '../../src/rotation/phase.ts'
 import { type Picture, type SectionName, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import type { Target } from '../../src/rotation/target.ts'
@@ -183,6 +183,10 @@ export function otherTargets(state: State): Changes {
       'the cluster CA alone': only('cluster'),
       'the front-proxy CA alone': only('front-proxy'),
       'no CA': given({ changes: [] }),
+      'a leaked front-proxy key': given({
+        reason: 'compromise',
+        changes: target.changes.filter(({ ca }) => ca === 'front-proxy'),
+      }),
       'no bridge': given({ changes: target.changes.map(({ bridge: _, ...change }) => change) }),
       'everything waived': given({ waivers: new Set(ids) }),
       'ten minutes earlier': () => ({ seen: { ...seen, atMs: seen.atMs - 600_000 }, target }),
@@ -196,18 +200,22 @@ export function saidBy(phase: Phase, state: State): readonly string[] {
   const { seen, target } = state
   const text = textOf(state)
   const { number } = phase
-  const refusals = phase.refusals?.(seen, target) ?? []
+  const refusals = phase.refusals === undefined ? [] : phase.refusals(seen, target)
+  const remarks = phase.remarks === undefined ? [] : phase.remarks(seen, target)
   const copies = seen.copies.filter((copy) => copy.phase === number)
   const undo = phase.undo({ phase: number, copies }, seen, target)
   return [
     ...phase.gaps(seen, target).map(({ at, what }) => `gap ${text(at)}: ${text(what)}`),
     ...linesOf(phase.plan(seen, target)).map((line) => `step ${text(line)}`),
     ...refusals.map(({ what, next }) => `refusal ${text(what)}; ${text(next)}`),
-    ...(phase.remarks?.(seen, target) ?? []).map((remark) => `remark ${text(remark)}`),
-    ...(undo.kind === 'impossible'
-      ? [`undo impossible: ${text(undo.refusal.what)}; ${text(undo.refusal.next)}`]
-      : linesOf(undo.steps).map((line) => `undo ${text(line)}`)),
+    ...remarks.map((remark) => `remark ${text(remark)}`),
+    ...undoLines(undo).map((line) => `undo ${text(line)}`),
   ]
+}
+
+function undoLines(undo: Undo): readonly string[] {
+  if (undo.kind === 'steps') return linesOf(undo.steps)
+  return [`${undo.kind}: ${undo.refusal.what}; ${undo.refusal.next}`]
 }
 
 function linesOf(steps: readonly Step[]): string[] {
@@ -264,44 +272,4 @@ export function difference(before: readonly string[], after: readonly string[]):
   const come = less(after, before).map((line) => `+ ${line}`)
   if (gone.length + come.length === 0 && before.join() !== after.join()) return ['in another order']
   return [...gone, ...come]
-}
-
-/** Returns what a phase meets far from its turn, and in clusters that have more or less than these. */
-export function otherStates(states: readonly State[], state: State): Changes {
-  const { seen, target } = state
-  const given = (more: Partial<Picture>) => (): State => ({ seen: { ...seen, ...more }, target })
-  const manager = seen.components.find(({ name }) => name === 'kube-controller-manager')!
-  const cloud = (path: string) => {
-    const flags = { 'root-ca-file': path }
-    const process = { startedAtMs: seen.atMs, flags, isHealthy: true }
-    const name = 'cloud-controller-manager' as const
-    const definition = '/etc/kubernetes/manifests/cloud-controller-manager.yaml'
-    const id = `cp1/${name}`
-    const annotations = {}
-    const one = { ...manager, id, name, definition, flags, annotations, process }
-    return given({ components: [...seen.components, one] })
-  }
-  const isLeft = ({ node }: { readonly node: string }): boolean => node !== 'cp2'
-  const all = new Map<string, () => State>([
-    ...states.flatMap((one, index): [string, () => State][] => [
-      [`after phase ${index}`, () => one],
-      [`after phase ${index}, everything waived`, otherTargets(one).get('everything waived')!],
-    ]),
-    ['a cloud-controller-manager as it was', cloud('/etc/kubernetes/pki/ca.crt')],
-    ['a cloud-controller-manager with both CAs', cloud('/etc/kubernetes/pki/kcert/ca-bundle.crt')],
-    ['no copies', given({ copies: [] })],
-    ['no nodes', given({ nodes: [], components: [], kubelets: [] })],
-    [
-      'one control-plane node',
-      given({
-        components: seen.components.filter(isLeft),
-        nodes: seen.nodes.filter(({ name }) => name !== 'cp2'),
-      }),
-    ],
-    [
-      'a kubeconfig outside the nodes',
-      given({ kubeconfigs: [...seen.kubeconfigs, { id: 'exported', exported: { caData: [] } }] }),
-    ],
-  ])
-  return all
 }

@@ -15,13 +15,12 @@ export const awaitPublished = definePhase({
   gaps: laggards,
 
   plan(seen, target) {
-    const change = changeOf(target, 'cluster')
-    if (change === undefined || laggards(seen, target).length === 0) return []
+    if (laggards(seen, target).length === 0) return []
     return [
       {
         kind: 'wait',
         phase: 3,
-        until: { kind: 'published', holds: wantedTrust(target, change), lacks: [] },
+        until: { kind: 'published', holds: wantedTrust(target, changeOf(target, 'cluster')!), lacks: [] },
         because: 'kube-controller-manager publishes both CAs in every namespace',
         deadlineMs: 300_000,
       },

@@ -1,10 +1,17 @@
 import type { Action, Step } from '../action.ts'
-import { isSignedByCa } from '../certificate-record.ts'
+import { type Digest, isSignedByCa } from '../certificate-record.ts'
 import { clusterInfoObject, publishing, unsignedTokens } from '../cluster-info.ts'
 import { leafIn } from '../leaves.ts'
-import { folderOn } from '../material.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
-import { fileAt, fileKey, hasStartedSince, onNode, type ProcessId, type Seen } from '../picture.ts'
+import {
+  type ExtensionAuthenticationPicture,
+  fileAt,
+  fileKey,
+  hasStartedSince,
+  onNode,
+  type ProcessId,
+  type Seen,
+} from '../picture.ts'
 import { probe } from '../proof.ts'
 import { componentsNamed, restartWith, together } from '../restart.ts'
 import { changeOf, type Target, withNew } from '../target.ts'
@@ -18,7 +25,7 @@ import {
   trustFilesOf,
 } from '../trust-files.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
-import { backToDefinitions, changedFiles, hasRead } from '../undo-pass.ts'
+import { backToDefinitions, changedFiles, readersToRestart } from '../undo-pass.ts'
 import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
 
 type Sees =
@@ -60,27 +67,24 @@ export const trustBoth = definePhase({
     const controlPlanes = seen.nodes.filter((node) => node.isControlPlane)
     const workers = seen.nodes.filter((node) => !node.isControlPlane)
     const writes = controlPlanes.some(({ name }) => onNode(name).some(({ kind }) => kind === 'write-file'))
-    const schedulers = writes ? undefined : unprovenSchedulers(seen, target)
+    const schedulers = unprovenSchedulers(writes ? { ...seen, evidence: new Map() } : seen, target)
     return [
       ...controlPlanes.flatMap(({ name }) => onNode(name)),
       ...together(
         target.atOnce,
         workers.map(({ name }) => ({ name, steps: onNode(name) })),
       ),
-      ...(extension === undefined || target.isDropping || (!writes && schedulers?.length === 0)
+      ...(extension === undefined || target.isDropping || (!writes && schedulers.length === 0)
         ? []
-        : [
-            awaitExtension(5, target, ['oldCa', 'newCa']),
-            ...(schedulers ?? allSchedulers(seen, target)).map((subject) => probe(5, subject)),
-          ]),
+        : [awaitExtension(5, target, ['oldCa', 'newCa']), ...schedulers.map((subject) => probe(5, subject))]),
       ...(cluster && clusterInfo ? publishing(seen, 5, withNew(clusterInfo.trust, cluster)) : []),
     ]
   },
 
   refusals(seen, target): readonly Refusal[] {
-    const apis = componentsNamed(seen, 'kube-apiserver')
-    const restarts = apis.some((api) => kubeletCaFileOf(seen, api, target) !== undefined)
-    if (!restarts || apis.length > 1 || target.acceptsOutage || gapsOf(seen, target).length === 0) return []
+    const [api, ...others] = componentsNamed(seen, 'kube-apiserver')
+    const restarts = api !== undefined && kubeletCaFileOf(seen, api, target) !== undefined
+    if (!restarts || others.length > 0 || target.acceptsOutage || gapsOf(seen, target).length === 0) return []
     return [
       {
         what: 'the only API server must be restarted',
@@ -116,19 +120,11 @@ export const trustBoth = definePhase({
     const manifests = backToDefinitions(before, now)
     const extension = now.extensionAuthentication
     const written = new Set(restored.map(({ node, path }) => fileKey(node, path)))
-    const restarted = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
-    // With a manifest of its own to go back to, it is started anew by that.
-    const restarts = componentsNamed(now, 'kube-apiserver').flatMap((api) => {
-      const path = api.flags['kubelet-certificate-authority']
-      const key = fileKey(api.node, path ?? '')
-      const isOpen = written.has(key) || (changed.has(key) && !hasRead(now, api.process, api.node, [path]))
-      return isOpen && !restarted.has(api.id) ? restartWith(now, 5, api, { isAboutToChange: true }) : []
-    })
+    const apis = componentsNamed(now, 'kube-apiserver')
+    const readers = readersToRestart(before, now, apis, restored, manifests, 'kubelet-certificate-authority')
     // It was stopped between the files and this: they are as they were, and what API servers published of them is not.
     const news = target.changes.map(({ newCa }) => newCa.digest)
-    const isStale = [...(extension?.client ?? []), ...(extension?.requestheader ?? [])].some((digest) =>
-      news.includes(digest),
-    )
+    const isStale = extension !== undefined && publishes(extension, news)
     return {
       kind: 'steps',
       steps: [
@@ -137,7 +133,7 @@ export const trustBoth = definePhase({
         ),
         ...restored,
         ...manifests,
-        ...restarts,
+        ...readers.flatMap((api) => restartWith(now, 5, api, { isAboutToChange: true })),
         // An API server that still holds the new CA would publish it again.
         ...verifiersOf(now)
           .filter(({ node, path, reload }) => {
@@ -181,6 +177,14 @@ function gapsOf(seen: Seen<Sees>, target: Target): readonly Gap[] {
   ]
 }
 
+/** True when API servers publish one of these CAs there. */
+export function publishes(
+  { client, requestheader }: ExtensionAuthenticationPicture,
+  digests: readonly Digest[],
+): boolean {
+  return [...client, ...requestheader].some((digest) => digests.includes(digest))
+}
+
 /** extension-apiserver-authentication only ever grows: deleted, it is made anew of what API servers hold now. */
 export function forgetting(phase: number, version: string): Action {
   const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
@@ -217,13 +221,11 @@ function trustOnNode(
   const here = onNode(files, node)
   const writes = distinctFiles(here).flatMap((file) => addingNew(seen, 5, file, target))
   const written = new Set(writes.map(({ path }) => path))
-  const restarts = onNode(seen.components, node)
-    .filter(({ name }) => name === 'kube-apiserver')
-    .flatMap((api) => {
-      const path = kubeletCaFileOf(seen, api, target)
-      if (path === undefined) return []
-      return restartWith(seen, 5, api, { files: [path], isAboutToChange: written.has(path) })
-    })
+  const restarts = onNode(seen.components, node).flatMap((component) => {
+    const path = kubeletCaFileOf(seen, component, target)
+    if (path === undefined) return []
+    return restartWith(seen, 5, component, { files: [path], isAboutToChange: written.has(path) })
+  })
   const touched = here.filter(({ path }) => written.has(path))
   const untouched = here.filter(({ path }) => !written.has(path))
   const probes = target.isDropping
@@ -235,19 +237,14 @@ function trustOnNode(
   return [...writes, ...restarts, ...probes]
 }
 
-function allSchedulers(seen: Seen<Sees>, target: Target) {
-  return unprovenSchedulers({ ...seen, evidence: new Map() }, target)
-}
-
-/** Leaves of the new CA that are in use on nodes; kcert's own folder is not. */
+/** Leaves of the new CA that are in use on nodes. */
 function issuedMeanwhile(now: Seen<Sees>, target: Target): readonly string[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   return [...now.files.values()]
-    .filter(({ node, path }) => !path.startsWith(`${folderOn(now, node)}/`))
     .filter((file) => {
       const leaf = leafIn(now, file)
-      return leaf !== undefined && !leaf.isCa && isSignedByCa(leaf, change.newCa)
+      return leaf?.isCa === false && isSignedByCa(leaf, change.newCa)
     })
     .map(({ node, path }) => fileKey(node, path))
     .filter((key) => !target.waivers.has(key))

@@ -1,6 +1,7 @@
 import type { Action, Step } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { rewritingKubeconfig, withOldBesides } from '../kubeconfig-files.ts'
+import { isOfOldCa } from '../leaves.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
 import {
   type ComponentPicture,
@@ -23,7 +24,7 @@ import {
 import { extraArgs, signingGeneration, wantedOfControllerManager } from '../signing.ts'
 import { type CaChange, changeOf, type Target, withNew } from '../target.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
-import { backToDefinitions, changedFiles, hasRead } from '../undo-pass.ts'
+import { backToDefinitions, readersToRestart } from '../undo-pass.ts'
 
 type Sees = 'components' | 'files' | 'kubeconfigs' | 'leases' | 'kubeadm' | 'evidence'
 
@@ -43,9 +44,8 @@ export const renewKubeconfigs = definePhase({
   gaps(seen, target): readonly Gap[] {
     const change = changeOf(target, 'cluster')
     if (change === undefined) return []
-    const onNodes = seen.kubeconfigs.filter(({ at }) => at !== undefined)
     return [
-      ...onNodes.flatMap((one) => kubeconfigGaps(seen, one, change, target)),
+      ...seen.kubeconfigs.flatMap((one) => kubeconfigGaps(seen, one, change, target)),
       ...undelivered(seen, change, target).map(({ id }) => ({
         at: id,
         what: 'outside the nodes and not acknowledged',
@@ -104,15 +104,8 @@ export const renewKubeconfigs = definePhase({
     const definitions = new Set(now.components.map(({ node, definition }) => fileKey(node, definition)))
     const isDefinition = (node: string, path: string): boolean => definitions.has(fileKey(node, path))
     const files = restoreFiles(before, now, (node, path) => !isDefinition(node, path))
-    const restored = new Set(files.map(({ node, path }) => fileKey(node, path)))
-    const changed = changedFiles(before)
     const manifests = backToDefinitions(before, now)
-    const edited = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
-    const readers = now.components.filter(({ id, node, flags: { kubeconfig }, process }) => {
-      const key = fileKey(node, kubeconfig ?? '')
-      const isOpen = restored.has(key) || (changed.has(key) && !hasRead(now, process, node, [kubeconfig]))
-      return isOpen && !edited.has(id)
-    })
+    const readers = readersToRestart(before, now, now.components, files, manifests, 'kubeconfig')
     return {
       kind: 'steps',
       steps: [
@@ -143,7 +136,7 @@ function wantedOf(seen: Seen<'components'>, target: Target, component: Component
   // At the end of the rotation kubeadm's own flags lead to the new pair: phase 12 puts them back.
   if (component.name !== manager || target.isDropping) return { files }
   const wanted = wantedOfControllerManager(seen, target, component, 'new')
-  return { flags: wanted.flags ?? {}, files: [...files, ...(wanted.files ?? [])] }
+  return { ...wanted, files: [...files, ...(wanted.files ?? [])] }
 }
 
 function wantedExtraArgs(seen: Seen<'components'>, target: Target) {
@@ -159,12 +152,10 @@ function kubeconfigGaps(
 ): Gap[] {
   const file = at && fileAt(seen, at.node, at.path)
   if (file?.holds.kind !== 'kubeconfig') return []
-  const { caData, client } = file.holds
-  const isOld = client !== undefined && isSignedByCa(seen.certificates.get(client), change.oldCa)
   const isUnproven = !target.isDropping && !isProven(seen, { kind: 'kubeconfig', id }, file.changedAtMs)
   return [
-    ...(caData.includes(change.newCa.digest) ? [] : [{ at: id, what: 'without the new CA' }]),
-    ...(isOld ? [{ at: id, what: 'client certificate of the old CA' }] : []),
+    ...(file.holds.caData.includes(change.newCa.digest) ? [] : [{ at: id, what: 'without the new CA' }]),
+    ...(isOfOldCa(seen, file, change) ? [{ at: id, what: 'client certificate of the old CA' }] : []),
     ...(isUnproven ? [{ at: id, what: 'not proven at every API server' }] : []),
   ]
 }
@@ -183,8 +174,7 @@ function unproven(seen: Seen<Sees>, rewritten: ReadonlySet<string>, target: Targ
 function undelivered(seen: Seen<'kubeconfigs'>, change: CaChange, { waivers }: Target) {
   return seen.kubeconfigs.filter(({ id, at, exported }) => {
     if (at !== undefined || waivers.has(id)) return false
-    const client = exported?.client
-    const isOld = client !== undefined && isSignedByCa(seen.certificates.get(client), change.oldCa)
+    const isOld = isSignedByCa(seen.certificates.get(exported?.client ?? ''), change.oldCa)
     return isOld || !exported?.caData.includes(change.newCa.digest)
   })
 }

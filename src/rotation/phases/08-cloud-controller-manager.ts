@@ -23,9 +23,9 @@ export const cloudControllerManager = definePhase({
   },
 
   plan: (seen, target) =>
-    configured(seen, target).length === 0
-      ? []
-      : passOver(seen, 8, name, (component) => wantedOf(seen, component)),
+    passOver({ ...seen, components: configured(seen, target) }, 8, name, (component) =>
+      wantedOf(seen, component),
+    ),
 
   remarks(seen, target) {
     if (target.isDropping) return []

@@ -15,7 +15,7 @@ import {
   type Seen,
   servingPathOf,
 } from '../picture.ts'
-import { componentsNamed, together } from '../restart.ts'
+import { componentsNamed, firstAlone, together } from '../restart.ts'
 import { annotationFor, rollOut } from '../roll-out.ts'
 import { changeOf, type Target, withNew } from '../target.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
@@ -174,13 +174,9 @@ function unawareHandlers(seen: Seen<Sees>, target: Target): readonly PodPicture[
   if (changeOf(target, 'front-proxy') === undefined || target.isDropping) return []
   // Where it is not seen, nobody is known to have read it.
   const since = seen.extensionAuthentication?.changedAtMs ?? Number.POSITIVE_INFINITY
-  const handlers = new Set(seen.workloads.flatMap(({ id, serves }) => (serves.length > 0 ? [id] : [])))
+  const handlers = new Set(seen.workloads.filter(({ serves }) => serves.length > 0).map(({ id }) => id))
   return seen.pods.filter(
-    (pod) =>
-      pod.workload !== undefined &&
-      handlers.has(pod.workload) &&
-      pod.startedAtMs < since &&
-      !isWaived(pod, target),
+    (pod) => handlers.has(pod.workload ?? '') && pod.startedAtMs < since && !isWaived(pod, target),
   )
 }
 
@@ -211,15 +207,13 @@ function restartHandlers(seen: Seen<Sees>, target: Target): readonly Step[] {
 /** The first node alone, then so many at once. */
 function kubelets(seen: Seen<Sees>, target: Target): readonly Step[] {
   const change = changeOf(target, 'cluster')!
-  const lanes = seen.kubelets
-    .map((kubelet) => ({
+  return firstAlone(
+    target.atOnce,
+    seen.kubelets.map((kubelet) => ({
       name: kubelet.node,
       steps: kubeletSteps(seen, 9, kubelet, change, target, withNew),
-    }))
-    .filter(({ steps }) => steps.length > 0)
-  const [first, ...others] = lanes
-  if (first === undefined) return []
-  return [...first.steps, ...together(target.atOnce, others)]
+    })),
+  )
 }
 
 function serveNew(seen: Seen<Sees>, api: Parameters<typeof reissuing>[2], target: Target): readonly Action[] {

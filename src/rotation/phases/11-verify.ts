@@ -25,29 +25,9 @@ export const verify = definePhase({
   sees: ['components', 'kubelets', 'files', 'published', 'pods', 'stored', 'handshakes', 'evidence'],
 
   gaps(seen, target): readonly Gap[] {
-    const change = changeOf(target, 'cluster')
     if (target.isDropping) return []
     return [
-      ...(change === undefined ? [] : presentersOfOldCa(seen, target)),
-      ...(change === undefined ? [] : silentServers(seen)),
-      ...(change === undefined
-        ? []
-        : seen.pods
-            .filter(
-              (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
-            )
-            .map(({ id }) => ({ at: `Pod ${id}`, what: 'not known to have read the new CA' }))),
-      ...(change !== undefined && seen.atMs < rereadInstant(seen.pods, target)
-        ? [{ at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }]
-        : []),
-      ...(change !== undefined && seen.atMs < keptUntil(seen, change)
-        ? [
-            {
-              at: 'kubelets',
-              what: 'may be asked with the old certificate on connections kept for 5 minutes',
-            },
-          ]
-        : []),
+      ...gapsOfCluster(seen, target),
       ...unquiet(seen, target).map(({ id }) => ({
         at: id,
         what: 'TLS handshake errors not compared with those before phase 1 since phase 9, or not within the last hour',
@@ -69,6 +49,24 @@ export const verify = definePhase({
 
   undo: () => ({ kind: 'steps', steps: [] }),
 })
+
+function gapsOfCluster(seen: Seen<Sees>, target: Target): readonly Gap[] {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined) return []
+  return [
+    ...presentersOfOldCa(seen, target),
+    ...silentServers(seen),
+    ...seen.pods
+      .filter((pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged')
+      .map(({ id }) => ({ at: `Pod ${id}`, what: 'not known to have read the new CA' })),
+    ...(seen.atMs < rereadInstant(seen.pods, target)
+      ? [{ at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }]
+      : []),
+    ...(seen.atMs < keptUntil(seen, change)
+      ? [{ at: 'kubelets', what: 'may be asked with the old certificate on connections kept for 5 minutes' }]
+      : []),
+  ]
+}
 
 /** Until every volume has held both CAs for as long as the slowest client takes to read it. */
 function podWaits(seen: Seen<Sees>, target: Target): readonly Action[] {
@@ -114,8 +112,7 @@ function keptUntil(seen: Seen<'components' | 'kubelets' | 'files'>, { newCa }: C
   )
   return componentsNamed(seen, 'kube-apiserver').reduce((until, api) => {
     const file = leafFile(seen, api, 'kubelet-client')
-    const isNew = isSignedByCa(leafIn(seen, file), newCa)
-    return isNew && file !== undefined && file.changedAtMs > first
+    return file !== undefined && isSignedByCa(leafIn(seen, file), newCa) && file.changedAtMs > first
       ? Math.max(until, file.changedAtMs + rereadMs)
       : until
   }, 0)

@@ -23,6 +23,7 @@ import {
 import { isProven, probe } from '../proof.ts'
 import {
   componentsNamed,
+  firstAlone,
   isAsWanted,
   latestStart,
   passOver,
@@ -47,12 +48,14 @@ import {
 } from '../trust-files.ts'
 import { puttingCopiesAside } from '../undo.ts'
 import { awaitExtension, knowsByConfigMap, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
-import { forgetting } from './05-trust-both.ts'
+import { forgetting, publishes } from './05-trust-both.ts'
 import { presentersOfOldCa } from './11-verify.ts'
 
 const manager = 'kube-controller-manager'
 const scheduler = 'kube-scheduler'
 const cloudManager = 'cloud-controller-manager'
+/** What phase 5 wrote into manifests goes with the last restart. */
+const withoutRotation = { [rotationAnnotation]: null }
 
 /** The first API server without the bridge certificate is watched for --soak, and whatever else is watched here for this long. */
 const shortSoakMs = 5_000
@@ -164,15 +167,12 @@ function verifiers(seen: Picture, target: Target): Part {
     const here = onNode(files, node)
     const writes = distinctFiles(here).flatMap((file) => droppingOld(seen, 12, file, target))
     const written = new Set(writes.map(({ path }) => path))
-    const restarts = onNode(seen.components, node)
-      .filter(({ name }) => name === 'kube-apiserver')
-      .flatMap((api) => {
-        const path = kubeletCaFileOf(seen, api, target)
-        if (path === undefined) return []
-        // What phase 5 wrote into the manifest goes with the last restart.
-        const annotations = api.runsAs === 'static-pod' ? { [rotationAnnotation]: null } : {}
-        return restartWith(seen, 12, api, { files: [path], annotations, isAboutToChange: written.has(path) })
-      })
+    const restarts = onNode(seen.components, node).flatMap((component) => {
+      const path = kubeletCaFileOf(seen, component, target)
+      if (path === undefined) return []
+      const wanted = { files: [path], annotations: withoutRotation, isAboutToChange: written.has(path) }
+      return restartWith(seen, 12, component, wanted)
+    })
     const isWritten = ({ path }: TrustFile): boolean => written.has(path)
     return [
       ...writes,
@@ -188,8 +188,8 @@ function verifiers(seen: Picture, target: Target): Part {
   }
   const controlPlanes = seen.nodes.filter((node) => node.isControlPlane).map(({ name }) => name)
   const workers = seen.nodes.filter((node) => !node.isControlPlane).map(({ name }) => name)
-  const [first, ...others] = controlPlanes.map(steps)
-  const firstWrites = first?.some(({ kind }) => kind === 'write-file') ?? false
+  const [first = [], ...others] = controlPlanes.map(steps)
+  const firstWrites = first.some(({ kind }) => kind === 'write-file')
   const soak: Action[] = firstWrites
     ? [
         probe(12, handshakeSubject(seen, target, `${controlPlanes[0]}/kube-apiserver`, shortSoakMs)),
@@ -210,7 +210,7 @@ function verifiers(seen: Picture, target: Target): Part {
       })),
     ],
     steps: [
-      ...(first ?? []),
+      ...first,
       ...soak,
       ...others.flat(),
       ...together(
@@ -245,9 +245,8 @@ function publishedClientCas(seen: Picture, target: Target): Part {
     return { gaps: [{ at, what: 'not there' }], steps: [awaitExtension(12, target, ['newCa'])] }
   }
   const olds = target.changes.map(({ oldCa }) => oldCa.digest)
-  const isClean = ![...extension.client, ...extension.requestheader].some((digest) => olds.includes(digest))
   const unproven = unprovenSchedulers(seen, target)
-  if (isClean) {
+  if (!publishes(extension, olds)) {
     return {
       gaps: unproven.map((subject) => ({
         at: 'at' in subject ? subject.at : '',
@@ -337,7 +336,7 @@ function holders(seen: Picture, target: Target): Part {
   if (change === undefined) return { gaps: [], steps: [] }
   const trust = seen.clusterInfo && withoutOld(seen.clusterInfo.trust, change)
   const writes = kubeconfigWrites(seen, change, target)
-  const isOldInInfo = seen.clusterInfo?.trust.includes(change.oldCa.digest) ?? false
+  const isOldInInfo = seen.clusterInfo?.trust.includes(change.oldCa.digest) === true
   return {
     gaps: [
       ...(isOldInInfo ? [{ at: 'ConfigMap kube-public/cluster-info', what: 'holds the old CA' }] : []),
@@ -414,15 +413,13 @@ function definitions(seen: Picture, target: Target): Part {
 
 /** As the copies of phase 1 say that it was; without them, as kubeadm writes it. */
 function finalOf(seen: Picture, component: ComponentPicture): Wanted {
-  const { node, name, definition, flags } = component
-  const files = [flags.kubeconfig]
-  const annotations = component.runsAs === 'static-pod' ? { [rotationAnnotation]: null } : {}
-  if (name !== manager && name !== cloudManager) return { files, annotations }
+  const { node, definition } = component
   const copy = onNode(seen.copies, node).find(
     (one) => 'path' in one.of && one.of.path === definition && one.flags !== undefined,
   )
   const its = copy?.flags ?? kubeadmFlags(seen, component)
-  return { flags: its, files: [...files, its['root-ca-file'] ?? undefined], annotations }
+  const files = [component.flags.kubeconfig, its['root-ca-file'] ?? undefined]
+  return { flags: its, files, annotations: withoutRotation }
 }
 
 function kubeadmFlags(seen: Picture, { node, flags }: ComponentPicture): Record<string, string | null> {
@@ -451,16 +448,15 @@ function ownExtraArgs(seen: Picture): Record<string, null> {
 function kubelets(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return { gaps: [], steps: [] }
-  const lanes = seen.kubelets
-    .map((kubelet) => ({
-      name: kubelet.node,
-      steps: kubeletSteps(seen, 12, kubelet, change, target, withoutOld),
-    }))
-    .filter(({ steps }) => steps.length > 0)
-  const [first, ...others] = lanes
   return {
     gaps: seen.kubelets.flatMap((kubelet) => kubeletGaps(seen, kubelet, change, withoutOld)),
-    steps: first === undefined ? [] : [...first.steps, ...together(target.atOnce, others)],
+    steps: firstAlone(
+      target.atOnce,
+      seen.kubelets.map((kubelet) => ({
+        name: kubelet.node,
+        steps: kubeletSteps(seen, 12, kubelet, change, target, withoutOld),
+      })),
+    ),
   }
 }
 
@@ -498,11 +494,9 @@ function remains(seen: Picture, target: Target): Part {
       !linked.has(fileKey(file.node, file.path)) &&
       isOfOldCa(seen, file, change),
   )
-  const laidOut = seen.nodes
-    .filter((node) => node.isControlPlane)
-    .flatMap(({ name }) =>
-      materialOf(folderOn(seen, name), target).flatMap(({ path }) => fileAt(seen, name, path) ?? []),
-    )
+  const laidOut = seen.nodes.flatMap(({ name }) =>
+    materialOf(folderOn(seen, name), target).flatMap(({ path }) => fileAt(seen, name, path) ?? []),
+  )
   const files = [...superseded, ...laidOut]
   const copies = puttingCopiesAside(12, seen)
   return {

@@ -1,0 +1,434 @@
+import { rereadInstant, rereadMs } from '../../src/rotation/convergence.ts'
+import { leafFile, leafFlags } from '../../src/rotation/leaves.ts'
+import { materialPaths } from '../../src/rotation/material.ts'
+import {
+  type ComponentName,
+  type ComponentPicture,
+  type FilePicture,
+  fileKey,
+  type Picture,
+} from '../../src/rotation/picture.ts'
+import { type Changes, otherTargets, type State } from './phase-states.ts'
+
+// What a phase meets far from its turn, at the very instant that it waits for, and in clusters that have more or less than these.
+
+const pki = '/etc/kubernetes/pki'
+const [manager, cloudManager] = ['kube-controller-manager', 'cloud-controller-manager'] as const
+
+/** Returns the states that a phase meets besides those before and after it, by what is changed in them. */
+export const otherStates: Readonly<
+  Record<string, (states: readonly State[], state: State, number: number) => Changes>
+> = {
+  'another phase': (states, state) => new Map(elsewhere(states, state)),
+  'another cluster': (_, state) => new Map(clusters(state)),
+  'other components': (states, state) => new Map(components(states, state)),
+  'other files': (...given) => new Map(files(...given)),
+  'other copies': (...given) => new Map(copies(...given)),
+  'another instant': (_, state) => new Map(instants(state)),
+  'other pods and kubeconfigs': (_, state) => new Map([...pods(state), ...kubeconfigs(state)]),
+}
+
+type Made = readonly (readonly [string, () => State])[]
+
+function given(state: State, more: Partial<Picture>, target: Partial<State['target']> = {}): () => State {
+  return () => ({ seen: { ...state.seen, ...more }, target: { ...state.target, ...target } })
+}
+
+function elsewhere(states: readonly State[], { seen, target }: State): Made {
+  return states.flatMap((one, index) => [
+    [`after phase ${index}`, () => one],
+    [`after phase ${index}, everything waived`, otherTargets(one).get('everything waived')!],
+    [`objects of after phase ${index}`, () => ({ seen: { ...seen, kubeadm: one.seen.kubeadm }, target })],
+  ])
+}
+
+function clusters(state: State): Made {
+  const { seen } = state
+  const isLeft = ({ node }: { readonly node: string }): boolean => node !== 'cp2'
+  const [node, ...others] = seen.nodes
+  const limit = state.target.mostClockSkewMs
+  const clock = (clockSkewMs: number) => given(state, { nodes: [{ ...node!, clockSkewMs }, ...others] })
+  const none = { nodes: [], components: [], kubelets: [] }
+  const [published, ...rest] = seen.published
+  const { trust: _, ...absent } = published!
+  const [bundle] = seen.caBundles
+  const bundles = [
+    { ...bundle!, version: 'other name', object: { ...bundle!.object, name: 'other' } },
+    { ...bundle!, version: 'other kind', object: { ...bundle!.object, kind: 'Other' } },
+    ...seen.caBundles,
+  ]
+  return [
+    ['no nodes', given(state, none)],
+    [
+      'no nodes, and nothing published of client CAs',
+      given(state, { ...none, extensionAuthentication: undefined }),
+    ],
+    ['no workers', given(state, { nodes: seen.nodes.filter(({ isControlPlane }) => isControlPlane) })],
+    ['nodes in another order', given(state, { nodes: seen.nodes.toReversed() })],
+    [
+      'one control-plane node',
+      given(state, {
+        components: seen.components.filter(isLeft),
+        nodes: seen.nodes.filter(({ name }) => name !== 'cp2'),
+      }),
+    ],
+    ['a clock at the limit', clock(limit)],
+    ['a clock behind the limit', clock(-limit - 1)],
+    ['a clock ahead of the limit', clock(limit + 1)],
+    ['no cluster-info', given(state, { clusterInfo: undefined })],
+    ['a namespace without kube-root-ca.crt', given(state, { published: [absent, ...rest] })],
+    ['caBundles of one name and of one kind', given(state, { caBundles: bundles })],
+    [
+      'extra arguments of their own',
+      given(state, {
+        kubeadm: seen.kubeadm && {
+          ...seen.kubeadm,
+          extraArgs: { controllerManager: { 'root-ca-file': '/own/ca.crt' } },
+        },
+      }),
+    ],
+  ]
+}
+
+function components(states: readonly State[], state: State): Made {
+  const { seen } = state
+  const edited = (edit: (one: ComponentPicture) => ComponentPicture): (() => State) =>
+    given(state, { components: seen.components.map(edit) })
+  const named = (name: ComponentName, edit: (one: ComponentPicture) => ComponentPicture): (() => State) =>
+    edited((one) => (one.name === name ? edit(one) : one))
+  const without = ({ process: _, ...one }: ComponentPicture): ComponentPicture => one
+  const withFlags = (flags: Record<string, string>) => (one: ComponentPicture) => ({ ...one, flags })
+  const model = seen.components.find(({ name }) => name === manager)!
+  const cloud = (node: string, flags: Record<string, string>, startedAtMs = seen.atMs): ComponentPicture => ({
+    ...model,
+    id: `${node}/${cloudManager}`,
+    node,
+    name: cloudManager,
+    definition: `/etc/kubernetes/manifests/${cloudManager}.yaml`,
+    flags,
+    annotations: {},
+    process: { startedAtMs, flags, isHealthy: true },
+  })
+  const withCloud = (...more: readonly ComponentPicture[]) =>
+    given(state, { components: [...seen.components, ...more] })
+  const { bundle } = materialPaths(`${pki}/kcert`, 'cluster')
+  const own = { 'root-ca-file': `${pki}/ca.crt` }
+  const [firstKubelet, ...otherKubelets] = seen.kubelets
+  const { process: _, ...stopped } = firstKubelet!
+  const { servingCurrent: __, servingFile: ___, ...silent } = firstKubelet!
+  return [
+    ['API servers that do not run', named('kube-apiserver', without)],
+    ['API servers without CA flags', named('kube-apiserver', withFlags({}))],
+    ['components in another order', given(state, { components: seen.components.toReversed() })],
+    [
+      'one controller-manager led nowhere',
+      edited((one) => (one.id === `cp2/${manager}` ? withFlags({})(one) : one)),
+    ],
+    [
+      'controller-managers with a file elsewhere',
+      named(manager, withFlags({ ...model.flags, 'root-ca-file': '/own/ca.crt' })),
+    ],
+    ['a cloud-controller-manager as it was', withCloud(cloud('cp1', own))],
+    ['a cloud-controller-manager with both CAs', withCloud(cloud('cp1', { 'root-ca-file': bundle }))],
+    [
+      'a cloud-controller-manager that started before its bundle was written',
+      withCloud(cloud('cp1', { 'root-ca-file': bundle }, 1)),
+    ],
+    [
+      'one cloud-controller-manager with --root-ca-file, one without',
+      withCloud(cloud('cp1', own), cloud('cp2', {})),
+    ],
+    ['a kubelet that does not run', given(state, { kubelets: [stopped, ...otherKubelets] })],
+    [
+      'a kubelet that serves no certificate of a CA',
+      given(state, {
+        kubelets: [silent, ...otherKubelets],
+        handshakes: seen.handshakes.filter(({ presenter }) => presenter !== silent.id),
+      }),
+    ],
+    ...states.map(
+      (one, index) =>
+        [`components of after phase ${index}`, given(state, { components: one.seen.components })] as const,
+    ),
+  ]
+}
+
+function files(states: readonly State[], state: State, number: number): Made {
+  const { seen, target } = state
+  const edited = (edit: (file: FilePicture) => FilePicture | undefined): (() => State) =>
+    given(state, { files: mapOf([...seen.files.values()].flatMap((file) => edit(file) ?? [])) })
+  const before = states[number - 1]!.seen.files
+  const change = target.changes.find(({ ca }) => ca === 'cluster')!
+  const serving = new Set(
+    seen.components.map((one) => one.flags[leafFlags.serving.flag]).filter((path) => path !== undefined),
+  )
+  const leaves = new Set(
+    [...seen.files.values()].flatMap(({ path, holds }) =>
+      serving.has(path) && holds.kind === 'certificates' ? holds.certificates.slice(0, 1) : [],
+    ),
+  )
+  const ofKubelet = /\/kubelet\/pki\//
+  return [
+    [
+      'files of before it, written just now',
+      edited((file) => {
+        const earlier = before.get(fileKey(file.node, file.path))
+        return earlier === undefined || earlier.digest === file.digest
+          ? file
+          : { ...earlier, changedAtMs: seen.atMs }
+      }),
+    ],
+    [
+      'trust files with the new CA first',
+      edited((file) =>
+        file.holds.kind === 'certificates' && file.holds.certificates.includes(change.newCa.digest)
+          ? { ...file, holds: { ...file.holds, certificates: [change.newCa.digest, change.oldCa.digest] } }
+          : file,
+      ),
+    ],
+    ['no keys', edited((file) => (file.holds.kind === 'key' ? undefined : file))],
+    [
+      'serving certificates that are not known',
+      given(state, {
+        certificates: new Map([...seen.certificates].filter(([digest]) => !leaves.has(digest))),
+      }),
+    ],
+    [
+      'certificates of kubelets as before phase 9',
+      given(state, {
+        files: mapOf([
+          ...[...seen.files.values()].filter(({ path }) => !ofKubelet.test(path)),
+          ...[...states[8]!.seen.files.values()].filter(({ path }) => ofKubelet.test(path)),
+        ]),
+      }),
+    ],
+    [
+      'the first kubelet as after phase 9',
+      given(state, {
+        files: mapOf([
+          ...seen.files.values(),
+          ...[...states[9]!.seen.files.values()].filter(
+            ({ node, path }) =>
+              node === 'cp1' && (ofKubelet.test(path) || path === '/etc/kubernetes/kubelet.conf'),
+          ),
+        ]),
+      }),
+    ],
+    [
+      'a root CA file that is newer than controller-managers',
+      edited((file) => ({ ...file, changedAtMs: file.path === `${pki}/ca.crt` ? seen.atMs : 0 })),
+    ],
+  ]
+}
+
+function mapOf(files: readonly FilePicture[]): ReadonlyMap<string, FilePicture> {
+  return new Map(files.map((file) => [fileKey(file.node, file.path), file]))
+}
+
+function copies(states: readonly State[], state: State, number: number): Made {
+  const { seen } = state
+  const all = states.at(-2)!.seen.copies
+  const digest = '0'.repeat(64)
+  const flags = { 'root-ca-file': '/own/ca.crt', 'cluster-signing-cert-file': null }
+  const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
+  return [
+    ['no copies', given(state, { copies: [] })],
+    [
+      'no copies, and controller-managers with flags of their own',
+      given(state, {
+        copies: [],
+        components: seen.components.map((one) =>
+          one.name === manager ? { ...one, flags: { ...one.flags, 'root-ca-file': '/own/ca.crt' } } : one,
+        ),
+      }),
+    ],
+    [
+      'copies with flags of their own',
+      given(state, { copies: all.map((copy) => (copy.flags === undefined ? copy : { ...copy, flags })) }),
+    ],
+    [
+      'a copy of what API servers publish',
+      given(state, { copies: [...seen.copies, { phase: number, node: 'cp1', of: { object }, digest }] }),
+    ],
+    [
+      'copies of objects of one name and of one kind',
+      given(state, {
+        copies: [
+          ...seen.copies,
+          ...seen.caBundles.map((bundle) => ({
+            phase: number,
+            node: 'cp1',
+            of: { object: bundle.object },
+            digest,
+          })),
+        ],
+        caBundles: [
+          ...seen.caBundles.flatMap((bundle) => [
+            { ...bundle, version: 'other name', object: { ...bundle.object, name: 'other' } },
+            { ...bundle, version: 'other kind', object: { ...bundle.object, kind: 'Other' } },
+          ]),
+          ...seen.caBundles,
+        ],
+      }),
+    ],
+    [
+      'copies of new keys, after their certificates',
+      given(state, {
+        copies: [
+          ...seen.copies,
+          ...seen.components.flatMap(({ node, flags: its }) =>
+            [leafFlags.serving.flag, leafFlags.serving.key].flatMap((flag) =>
+              its[flag] === undefined ? [] : [{ phase: number, node, of: { path: its[flag] }, digest }],
+            ),
+          ),
+        ],
+      }),
+    ],
+    [
+      'copies of new keys beside their certificates',
+      given(state, {
+        components: seen.components.map((one) => {
+          const { [leafFlags.serving.key]: _, ...its } = one.flags
+          return { ...one, flags: its }
+        }),
+        copies: [
+          ...seen.copies,
+          ...seen.components.flatMap(({ node, flags: its }) =>
+            its[leafFlags.serving.key] === undefined
+              ? []
+              : [{ phase: number, node, of: { path: its[leafFlags.serving.key]! }, digest }],
+          ),
+        ],
+      }),
+    ],
+  ]
+}
+
+/** One instant before, at, and after what is waited for. */
+function instants(state: State): Made {
+  const { seen, target } = state
+  const at = (name: string, instant: number, more: Partial<Picture> = {}): Made =>
+    [-1, 0, 1].map((ms) => [`${ms} ms after ${name}`, given(state, { ...more, atMs: instant + ms })])
+  const unbridged = target.changes.map(({ bridge: _, ...change }) => change)
+  const volumes = seen.pods.flatMap(({ volume }) => volume ?? [])
+  const late = {
+    pods: seen.pods.map((pod) => ({
+      ...pod,
+      rereads: true,
+      startedAtMs: 0,
+      ...(pod.volume && { volume: { ...pod.volume, changedAtMs: seen.atMs } }),
+    })),
+  }
+  const reread = rereadInstant(late.pods, target)
+  const api = seen.components.find(({ name }) => name === 'kube-apiserver')!
+  const leaf = leafFile(seen, api, 'kubelet-client')!
+  const kept = (startedAtMs: number): Partial<Picture> => ({
+    kubelets: seen.kubelets.map((one) =>
+      one.process ? { ...one, process: { ...one.process, startedAtMs } } : one,
+    ),
+  })
+  const namespaces = seen.published.map((one) => ({ ...one, changedAtMs: seen.atMs }))
+  const blind = {
+    published: namespaces,
+    pods: seen.pods.map(({ volume: _, ...pod }) => ({ ...pod, startedAtMs: 0 })),
+  }
+  return [
+    ...at('five minutes after the last volume', reread, late),
+    [
+      'no bridge, two minutes before clients have read again',
+      given(state, { ...late, atMs: reread - 120_000 }, { changes: unbridged }),
+    ],
+    [
+      'no bridge, 1 ms before clients have read again',
+      given(state, { ...late, atMs: reread - 1 }, { changes: unbridged }),
+    ],
+    [
+      'no bridge, when clients have read again',
+      given(state, { ...late, atMs: reread }, { changes: unbridged }),
+    ],
+    ...at('two minutes after what is published changed, volumes not seen', seen.atMs + 120_000, blind),
+    ...at(
+      'five minutes after the leaf for kubelets',
+      leaf.changedAtMs + rereadMs,
+      kept(leaf.changedAtMs - 1),
+    ),
+    [
+      'kubelets started when the leaf for them was written',
+      given(state, { ...kept(leaf.changedAtMs), atMs: leaf.changedAtMs + 1_000 }),
+    ],
+    [
+      'connections to kubelets kept longer than volumes are read',
+      given(state, {
+        ...kept(leaf.changedAtMs - 1),
+        atMs: leaf.changedAtMs + 1_000,
+        pods: late.pods.map((pod) => ({
+          ...pod,
+          ...(pod.volume && { volume: { ...pod.volume, changedAtMs: leaf.changedAtMs - 1 } }),
+        })),
+      }),
+    ],
+    [
+      'volumes read when connections to kubelets are closed',
+      given(state, {
+        ...kept(leaf.changedAtMs - 1),
+        atMs: leaf.changedAtMs + 1_000,
+        pods: late.pods.map((pod) => ({
+          ...pod,
+          ...(pod.volume && { volume: { ...pod.volume, changedAtMs: leaf.changedAtMs } }),
+        })),
+      }),
+    ],
+    ['no volumes', given(state, { pods: volumes.length === 0 ? [] : blind.pods })],
+  ]
+}
+
+function pods(state: State): Made {
+  const { seen, target } = state
+  const [pod] = seen.pods
+  const change = target.changes.find(({ ca }) => ca === 'cluster')!
+  const stale = { trust: [change.oldCa.digest], changedAtMs: 0 }
+  const many = Array.from({ length: 30 }, (_, index) => ({
+    ...pod!,
+    id: `default/web-${index}`,
+    volume: stale,
+  }))
+  return [['thirty pods that do not know the new CA', given(state, { pods: many })]]
+}
+
+function kubeconfigs(state: State): Made {
+  const { seen, target } = state
+  const { oldCa, newCa } = target.changes.find(({ ca }) => ca === 'cluster')!
+  const leafOf = ({ spki }: { readonly spki: string }): string =>
+    [...seen.certificates.values()].find((one) => one.signedBy === spki && !one.isCa)?.digest ?? 'not known'
+  const both = [oldCa.digest, newCa.digest]
+  const outside = (exported: { caData: readonly string[]; client?: string }) =>
+    given(state, { kubeconfigs: [...seen.kubeconfigs, { id: 'exported', exported }] })
+  return [
+    ['a kubeconfig outside the nodes', outside({ caData: [] })],
+    [
+      'a kubeconfig outside the nodes that was not exported',
+      given(state, { kubeconfigs: [...seen.kubeconfigs, { id: 'exported' }] }),
+    ],
+    ['a kubeconfig outside the nodes with both CAs', outside({ caData: both })],
+    [
+      'a kubeconfig outside the nodes with both CAs and an old certificate',
+      outside({ caData: both, client: leafOf(oldCa) }),
+    ],
+    [
+      'a kubeconfig outside the nodes with both CAs and a new certificate',
+      outside({ caData: both, client: leafOf(newCa) }),
+    ],
+    [
+      'a kubeconfig with another context of the old CA',
+      given(state, {
+        files: mapOf(
+          [...seen.files.values()].map((file) =>
+            file.holds.kind === 'kubeconfig' && file.path.endsWith('/admin.conf')
+              ? { ...file, holds: { ...file.holds, besides: [oldCa.digest] } }
+              : file,
+          ),
+        ),
+      }),
+    ],
+  ]
+}
