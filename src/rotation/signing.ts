@@ -15,8 +15,8 @@ export function wantedOfControllerManager(
   target: Target,
   component: ComponentPicture,
   generation: Generation,
-): Wanted {
-  if (changeOf(target, 'cluster') === undefined) return {}
+): Wanted & Required<Pick<Wanted, 'flags' | 'files'>> {
+  if (changeOf(target, 'cluster') === undefined) return { flags: {}, files: [] }
   const paths = materialPaths(folderOn(seen, component.node), 'cluster')
   const flags = {
     'root-ca-file': paths.bundle,

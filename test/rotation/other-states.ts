@@ -138,6 +138,41 @@ function components(states: readonly State[], state: State): Made {
       'one cloud-controller-manager with --root-ca-file, one without',
       withCloud(cloud('cp1', own), cloud('cp2', {})),
     ],
+    [
+      'a cloud-controller-manager, and the front-proxy CA alone',
+      given(
+        state,
+        { components: [...seen.components, cloud('cp1', own)] },
+        { changes: state.target.changes.filter(({ ca }) => ca === 'front-proxy') },
+      ),
+    ],
+    [
+      'a cloud-controller-manager at the end',
+      given(state, { components: [...seen.components, cloud('cp1', own)] }, { isDropping: true }),
+    ],
+    [
+      'an object of the old front-proxy CA, which is rotated alone',
+      given(
+        state,
+        {
+          stored: {
+            ...seen.stored,
+            objects: state.target.changes.flatMap(({ ca, oldCa }) =>
+              ca === 'cluster'
+                ? []
+                : [
+                    {
+                      id: 'ConfigMap shop/ca',
+                      authorities: [{ spki: oldCa.spki, at: 'data[ca.crt]' }],
+                      signers: [],
+                    },
+                  ],
+            ),
+          },
+        },
+        { changes: state.target.changes.filter(({ ca }) => ca === 'front-proxy') },
+      ),
+    ],
     ['a kubelet that does not run', given(state, { kubelets: [stopped, ...otherKubelets] })],
     [
       'a kubelet that serves no certificate of a CA',
@@ -244,7 +279,28 @@ function copies(states: readonly State[], state: State, number: number): Made {
     ],
     [
       'copies with flags of their own',
-      given(state, { copies: all.map((copy) => (copy.flags === undefined ? copy : { ...copy, flags })) }),
+      given(state, {
+        copies: all.flatMap((copy) =>
+          copy.flags === undefined ? [copy] : [{ ...copy, flags: undefined } as never, { ...copy, flags }],
+        ),
+      }),
+    ],
+    [
+      'no copies, components in another order',
+      given(state, { copies: [], components: seen.components.toReversed() }),
+    ],
+    [
+      'components as in the end, and a root CA file that is newer',
+      given(state, {
+        copies: all,
+        components: states.at(-1)!.seen.components,
+        files: mapOf(
+          [...seen.files.values()].map((file) => ({
+            ...file,
+            changedAtMs: file.path === `${pki}/ca.crt` ? seen.atMs + 600_000 : 0,
+          })),
+        ),
+      }),
     ],
     [
       'a copy of what API servers publish',
@@ -272,14 +328,24 @@ function copies(states: readonly State[], state: State, number: number): Made {
       }),
     ],
     [
-      'copies of new keys, after their certificates',
+      'copies of new keys elsewhere, after their certificates',
       given(state, {
+        components: seen.components.map((one) =>
+          one.name === 'kube-apiserver'
+            ? { ...one, flags: { ...one.flags, [leafFlags.serving.key]: '/keys/serving.pem' } }
+            : one,
+        ),
         copies: [
           ...seen.copies,
           ...seen.components.flatMap(({ node, flags: its }) =>
-            [leafFlags.serving.flag, leafFlags.serving.key].flatMap((flag) =>
-              its[flag] === undefined ? [] : [{ phase: number, node, of: { path: its[flag] }, digest }],
-            ),
+            its[leafFlags.serving.flag] === undefined
+              ? []
+              : [its[leafFlags.serving.flag]!, '/keys/serving.pem'].map((path) => ({
+                  phase: number,
+                  node,
+                  of: { path },
+                  digest,
+                })),
           ),
         ],
       }),
@@ -320,8 +386,10 @@ function instants(state: State): Made {
     })),
   }
   const reread = rereadInstant(late.pods, target)
-  const api = seen.components.find(({ name }) => name === 'kube-apiserver')!
-  const leaf = leafFile(seen, api, 'kubelet-client')!
+  const leaves = seen.components.flatMap((one) =>
+    one.name === 'kube-apiserver' ? [leafFile(seen, one, 'kubelet-client')!.changedAtMs] : [],
+  )
+  const leaf = { changedAtMs: Math.max(...leaves) }
   const kept = (startedAtMs: number): Partial<Picture> => ({
     kubelets: seen.kubelets.map((one) =>
       one.process ? { ...one, process: { ...one.process, startedAtMs } } : one,
@@ -366,6 +434,25 @@ function instants(state: State): Made {
           ...(pod.volume && { volume: { ...pod.volume, changedAtMs: leaf.changedAtMs - 1 } }),
         })),
       }),
+    ],
+    [
+      'volumes read after connections to kubelets are closed',
+      given(state, {
+        ...kept(leaf.changedAtMs - 1),
+        atMs: leaf.changedAtMs + 1_000,
+        pods: late.pods.map((pod) => ({
+          ...pod,
+          ...(pod.volume && { volume: { ...pod.volume, changedAtMs: leaf.changedAtMs + 1 } }),
+        })),
+      }),
+    ],
+    [
+      'no bridge, clients that do not read again',
+      given(
+        state,
+        { pods: late.pods.map((pod) => ({ ...pod, rereads: false })), atMs: reread - 1 },
+        { changes: unbridged },
+      ),
     ],
     [
       'volumes read when connections to kubelets are closed',

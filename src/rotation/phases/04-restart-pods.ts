@@ -87,7 +87,7 @@ export const restartPods = definePhase({
               deadlineMs: 240_000,
             } as const,
           ]
-        : rereads && seen.atMs < instant
+        : rereads
           ? [
               {
                 kind: 'wait',

@@ -136,7 +136,7 @@ function wantedOf(seen: Seen<'components'>, target: Target, component: Component
   // At the end of the rotation kubeadm's own flags lead to the new pair: phase 12 puts them back.
   if (component.name !== manager || target.isDropping) return { files }
   const wanted = wantedOfControllerManager(seen, target, component, 'new')
-  return { ...wanted, files: [...files, ...(wanted.files ?? [])] }
+  return { ...wanted, files: [...files, ...wanted.files] }
 }
 
 function wantedExtraArgs(seen: Seen<'components'>, target: Target) {

@@ -148,7 +148,7 @@ export const presentNew = definePhase({
           const { node } = kubelet
           const writes = onNode(ofKubelets, node)
           const its = [kubelet.kubeconfig, clientPathOf(kubelet), servingPathOf(kubelet)]
-          const theirs = its.filter((path) => path !== undefined && changed.has(fileKey(node, path)))
+          const theirs = its.filter((path) => changed.has(fileKey(node, path ?? '')))
           if (writes.length === 0 && hasRead(now, kubelet.process, node, theirs)) return []
           return [...writes, kubeletRestart(9, kubelet), awaitReady(9, node), provingLogs(9, node)]
         }),

@@ -112,9 +112,8 @@ function keptUntil(seen: Seen<'components' | 'kubelets' | 'files'>, { newCa }: C
   )
   return componentsNamed(seen, 'kube-apiserver').reduce((until, api) => {
     const file = leafFile(seen, api, 'kubelet-client')
-    return file !== undefined && isSignedByCa(leafIn(seen, file), newCa) && file.changedAtMs > first
-      ? Math.max(until, file.changedAtMs + rereadMs)
-      : until
+    const changedAtMs = isSignedByCa(leafIn(seen, file), newCa) ? file!.changedAtMs : 0
+    return changedAtMs > first ? Math.max(until, changedAtMs + rereadMs) : until
   }, 0)
 }
 

@@ -3,7 +3,7 @@ import type { Action, ProbeSubject, Step, WriteFile } from '../action.ts'
 import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
 import { type CertificateRecord, isSignedByCa } from '../certificate-record.ts'
 import { publishing } from '../cluster-info.ts'
-import { convergenceOf, isWaived, rereadInstant } from '../convergence.ts'
+import { convergenceOf, isWaived } from '../convergence.ts'
 import { handshakeSubject } from '../handshake-errors.ts'
 import { rewritingKubeconfig } from '../kubeconfig-files.ts'
 import { kubeletGaps, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
@@ -89,8 +89,7 @@ export const dropOld = definePhase({
     // Once verifiers have dropped it, standing still helps nobody who goes by such an object.
     if (target.isDropping) return presenters
     const stored = storedRefusals(seen, target)
-    if (change === undefined) return [...presenters, ...stored]
-    const instant = rereadInstant(seen.pods, target)
+    if (change === undefined) return stored
     const stale = seen.pods.filter(
       (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
     )
@@ -102,15 +101,6 @@ export const dropOld = definePhase({
         why: 'it reaches API servers by the bridge, which goes in this phase',
         next: commandLine`accept the risk with --waive ${id}, or: kcert rotate-ca --phase 4`,
       })),
-      ...(stale.length === 0 && seen.atMs < instant
-        ? [
-            {
-              what: `the last pod volume has held both CAs for ${seconds(seen.atMs - instant + 300_000)} s`,
-              why: 'client-go reads ca.crt again at most every 5 minutes, and the bridge goes in this phase',
-              next: commandLine`wait ${seconds(instant - seen.atMs)} s: kcert rotate-ca --phase 11 does`,
-            },
-          ]
-        : []),
     ]
   },
 
@@ -334,15 +324,15 @@ function servingAlone(
 function holders(seen: Picture, target: Target): Part {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return { gaps: [], steps: [] }
-  const trust = seen.clusterInfo && withoutOld(seen.clusterInfo.trust, change)
+  const info = seen.clusterInfo
   const writes = kubeconfigWrites(seen, change, target)
-  const isOldInInfo = seen.clusterInfo?.trust.includes(change.oldCa.digest) === true
+  const isOldInInfo = info?.trust.includes(change.oldCa.digest) === true
   return {
     gaps: [
       ...(isOldInInfo ? [{ at: 'ConfigMap kube-public/cluster-info', what: 'holds the old CA' }] : []),
       ...writes.map(({ node, path }) => ({ at: fileKey(node, path), what: 'holds the old CA' })),
     ],
-    steps: [...(trust === undefined ? [] : publishing(seen, 12, trust)), ...writes],
+    steps: [...(info === undefined ? [] : publishing(seen, 12, withoutOld(info.trust, change))), ...writes],
   }
 }
 
@@ -481,11 +471,7 @@ function pods(seen: Picture, target: Target): Part {
 function remains(seen: Picture, target: Target): Part {
   const secret = seen.kubeadm?.certsSecret
   const change = changeOf(target, 'cluster')
-  const linked = new Set(
-    [...seen.files.values()].flatMap(({ node, linksTo }) =>
-      linksTo === undefined ? [] : [fileKey(node, linksTo)],
-    ),
-  )
+  const linked = new Set([...seen.files.values()].map(({ node, linksTo }) => fileKey(node, linksTo ?? '')))
   const superseded = [...seen.files.values()].filter(
     (file) =>
       change !== undefined &&
@@ -548,8 +534,4 @@ function removing(files: readonly FilePicture[], target: Target): readonly Step[
       ),
     })),
   )
-}
-
-function seconds(ms: number): number {
-  return Math.max(0, Math.ceil(ms / 1000))
 }
