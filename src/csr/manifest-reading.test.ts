@@ -41,12 +41,18 @@ test('a manifest that is right breaks no rule', async () => {
   expect(
     await refusals(
       withMetadata({
-        labels: { app: '', 'example.com/App_1.x': 'A-b_c.9', nothing: null },
+        labels: {
+          app: '',
+          'example.com/App_1.x': 'A-b_c.9',
+          nothing: null,
+          ['k'.repeat(63)]: 'v'.repeat(63),
+        },
         annotations: { 'Example.com/any': 'any text\n', b: null },
-        finalizers: ['example.com/x', 'orphan'],
+        finalizers: ['example.com/x', 'orphan', 'kubernetes'],
         ownerReferences: [
           { ...owner, controller: true },
           { ...owner, apiVersion: 'v1', controller: false },
+          { ...owner, apiVersion: 'events.k8s.io/v1', kind: 'Event' },
         ],
         namespace: null,
       }),
@@ -219,6 +225,10 @@ test.each<[object, string]>([
   [{ ownerReferences: [{ ...owner, kind: '' }] }, 'metadata.ownerReferences[0].kind is empty'],
   [
     { ownerReferences: [{ ...owner, apiVersion: 'a/b/c' }] },
+    'metadata.ownerReferences[0].apiVersion is no GROUP/VERSION',
+  ],
+  [
+    { ownerReferences: [{ ...owner, apiVersion: '' }] },
     'metadata.ownerReferences[0].apiVersion is no GROUP/VERSION',
   ],
   [

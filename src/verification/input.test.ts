@@ -85,6 +85,18 @@ describe('certificates are read', () => {
     expect((await read(whole, 'leaf')).found).toEqual(['user u: client-certificate-data: admin'])
   })
 
+  test('from a bundle in a kubeconfig, each named by its number, and from a file that can be named again', async () => {
+    const bundle = kubeconfig('', `certificate-authority-data: ${base64(ca.pem + otherCa.pem)}`)
+    expect((await read(bundle)).found).toEqual([
+      'cluster c: certificate-authority-data #1: kubernetes',
+      'cluster c: certificate-authority-data #2: other',
+    ])
+    const source = { name: 'in', bytes: Buffer.from(ca.pem), file: { path: '/in', mode: 0o600 } }
+    expect(await readCertificateInput(source, 'roots', { readReferencedFile: noFiles })).not.toHaveProperty(
+      'isNoFile',
+    )
+  })
+
   test('from the context of a kubeconfig that is asked for', async () => {
     expect((await read(whole, 'roots', noFiles, 'y')).found).toEqual([
       'cluster elsewhere: certificate-authority-data: other',
@@ -192,7 +204,7 @@ describe('what Go does not see', () => {
       'damaged PKCS#7 beside a certificate',
       admin.pem + writePem('PKCS7', sequence(oid(oidOf('signedData')))),
       ['certificate 1: admin'],
-      [/^seen: certificate 2: /],
+      [/^seen: certificate 2: PKCS#7: content/],
     ],
     [
       'a damaged block beside a certificate',
@@ -454,7 +466,10 @@ describe('it is refused', () => {
     async ([, content, { role = 'roots', ...options }, why, next, message]) => {
       const source = { name: 'in', bytes: Buffer.from(content) }
       const refused = readCertificateInput(source, role, { readReferencedFile: noFiles, ...options })
-      await expect(refused).rejects.toMatchObject({ why, next, ...(message && { message }) })
+      await expect(refused).rejects.toMatchObject({
+        code: expect.stringMatching(/^KCERT_/),
+        ...{ why, next, ...(message && { message }) },
+      })
     },
   )
 

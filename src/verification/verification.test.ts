@@ -316,15 +316,37 @@ describe('certificates in forms that Go does not see', () => {
     else {
       expect(reason).toContain(`: ${hidden[0]}, so Go sees no certificate there`)
       expect(next).toBe(hidden[1])
-      expect(differences.filter(({ accepts }) => accepts)).toEqual(
-        acceptedBy.map((verifier) => ({ verifier, accepts: true, reason: 'it reads this form of PEM too' })),
-      )
     }
+    expect(differences.filter(({ accepts }) => accepts)).toEqual(
+      (hidden === undefined ? [] : acceptedBy).map((verifier) => ({
+        verifier,
+        accepts: true,
+        reason: 'it reads this form of PEM too',
+      })),
+    )
+    expect(all.filter(({ next }) => next.includes('pkey'))).toEqual([])
     expect(found).toEqual(acceptedBy)
     expect(alsoRefusedBy).toEqual(['openssl', 'node', 'python'].filter((one) => !acceptedBy.includes(one)))
     expect(all.map(({ code, source, entry, message }) => [code, source, entry, message])).toEqual(
       warnings.map((one) => ['NOT_PLAIN_PEM', ...one]),
     )
+  })
+
+  test('a leaf is asked about in whatever form it is: what is hidden is the CA', () => {
+    const { reason } = asked(formed(leafAlone, 'DER'), roots, formed(between, 'DER'))
+    expect(reason).toContain(': issuing.crt is DER, so Go sees no certificate there')
+  })
+
+  test('one of two chains that Go does not see is named', () => {
+    const others = [authority('other 1'), authority('other 2')]
+    const crossSigned = others.map((by) =>
+      issued({ subject: issuing.subject, publicKey: issuing.key, basicConstraints: { ca: true } }, by),
+    )
+    const { reason } = asked(
+      input('s.crt', server, ...crossSigned),
+      formed(input('roots.crt', ...others), 'DER', 'DER'),
+    )
+    expect(reason).toContain(': roots.crt is DER, so Go sees no certificate there')
   })
 
   test('the differences name what OpenSSL and Python say, and not what Node says last', () => {
@@ -353,6 +375,25 @@ test('a report names the first place of a certificate that is at two, the roots 
   ])
   const trustedLeaf = report(input('s.crt', server, ca), [input('r.crt', server)])
   expect([trustedLeaf.leaf.source, trustedLeaf.chains[0]?.[0]?.source]).toEqual(['s.crt', 'r.crt'])
+})
+
+test('a certificate that was sent is shown where it was sent, also when it is among the roots', () => {
+  const { chains } = report(input('s.crt', server, issuing), [input('r.crt', issuing, ca)])
+  const whole = chains.find((chain) => chain.length === 3)
+  expect(whole?.map(({ source }) => source)).toEqual(['s.crt', 's.crt', 'r.crt'])
+})
+
+test('a reason names the certificate within its file', () => {
+  const { reason } = report(input('s.crt', server, issuing), [
+    input('r.crt', issued({ subject: { commonName: 'x' } }), namesake),
+  ])
+  expect(reason).toContain('the CA "kubernetes" in r.crt: certificate 2:')
+})
+
+test('what a server presented is no file to trust', () => {
+  const alone = input('10.0.0.1:6443', issued({ subject: { commonName: 'alone' } }))
+  const { next } = report({ ...alone, isNoFile: true }, [input('ca.crt', ca)])
+  expect(next).toContain('get the file from its owner')
 })
 
 test('unreadable certificates beside the leaf are left out with a warning', () => {

@@ -90,7 +90,7 @@ function poolsOf(
   return {
     roots: pool(roots.flatMap(({ certificates }) => certificates).filter(isSeen)),
     intermediates: pool([
-      ...(first?.form === undefined ? sentAlong.filter(isSeen) : sentAlong),
+      ...(first!.form === undefined ? sentAlong.filter(isSeen) : sentAlong),
       ...intermediates.flatMap(({ certificates }) => certificates).filter(isSeen),
     ]),
   }
@@ -262,8 +262,8 @@ class Places {
 
   constructor({ leaf, roots, intermediates }: VerificationInputs) {
     for (const { certificates, isNoFile } of [leaf, ...intermediates, ...roots]) {
-      if (isNoFile) this.notFiles.add(certificates[0]?.source ?? '')
       for (const one of certificates) {
+        if (isNoFile) this.notFiles.add(one.source)
         const { fingerprintSha256 } = one.certificate
         if (!this.byFingerprint.has(fingerprintSha256)) this.byFingerprint.set(fingerprintSha256, one)
       }
@@ -274,7 +274,7 @@ class Places {
     }
   }
 
-  of({ fingerprintSha256 }: Certificate, isRoot = false): { source: string; entry: string } {
+  of({ fingerprintSha256 }: Certificate, isRoot?: boolean): { source: string; entry: string } {
     const found =
       (isRoot ? this.roots.get(fingerprintSha256) : undefined) ?? this.byFingerprint.get(fingerprintSha256)
     return { source: found!.source, entry: found!.entry }
@@ -290,7 +290,7 @@ class Places {
     return entry === '' ? source : `${source}: ${entry}`
   }
 
-  report(certificate: Certificate, isRoot = false): VerifiedCertificate {
+  report(certificate: Certificate, isRoot?: boolean): VerifiedCertificate {
     return {
       ...this.of(certificate, isRoot),
       subject: nameFields(certificate.subject),
