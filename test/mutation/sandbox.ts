@@ -6,12 +6,20 @@ import { spawnSync } from 'node:child_process'
 
 const isRoot = process.geteuid?.() === 0
 
+/** Exit status of a sandbox that cannot be set up: no mutant was tried in it. */
+export const noSandbox = 125
+
 const script = `set -e
-for at in $(cut -d ' ' -f 2 /proc/self/mounts | sort -u); do mount -o remount,bind,ro "$at"; done
+trap 'exit ${noSandbox}' EXIT
+for at in $(cut -d ' ' -f 2 /proc/self/mounts | sort -u); do
+  # A mount point below another mount is out of reach.
+  mount -o remount,bind,ro "$at" || test ! -w "$at"
+done
 mount -t tmpfs tmpfs /tmp
 mount --bind "$KCERT_MUTATION" "$KCERT_MUTATION"
 mount -o remount,bind,rw "$KCERT_MUTATION"
 set +e
+trap - EXIT
 TMPDIR=/tmp "$@"`
 
 /** Returns the argument vector that runs a command where it can change nothing of the machine. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Outcome, type Plan, planFile } from './plan.ts'
-import { sandboxed } from './sandbox.ts'
+import { noSandbox, sandboxed } from './sandbox.ts'
 
 const longestFreshMs = 120_000
 
@@ -33,6 +33,7 @@ export async function runVitest(plan: Plan, files: readonly string[]): Promise<n
   try {
     for (;;) {
       const status = await Promise.race([ended, sleep(500)])
+      if (status === noSandbox) throw new Error('the sandbox cannot be set up: see KCERT_MUTATION_LOUD=1')
       if (status !== undefined) return status
       if (plan.fresh !== undefined && Date.now() - startedMs > longestFreshMs) {
         stop()
