@@ -86,12 +86,10 @@ function holdsCommand(text: string): boolean {
 
 /** Elsewhere than in advice, "kubeadm join does not believe it" is a sentence, and help has placeholders of oclif. */
 function hasProseBehind(text: string, isAdvice: boolean): boolean {
-  const isHelp = text.includes('<%')
-  const commands =
-    isAdvice || (/^(?:kcert|kubectl) /.test(text) && command.exec(text)?.index === 0 && !isHelp)
-      ? commandsOf(text)
-      : undefined
-  return commands !== undefined && wordOfProse(commands) !== undefined
+  const commands = commandsOf(text)
+  if (commands === undefined || text.includes('<%') || /\n./.test(text)) return false
+  const isCommand = /^(?:kcert|kubectl) /.test(commands) && command.exec(commands)?.index === 0
+  return (isAdvice || isCommand) && wordOfProse(commands) !== undefined
 }
 
 function textOf(template: AstNode): string {

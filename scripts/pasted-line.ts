@@ -2,7 +2,7 @@
 // becomes its arguments.
 
 const programs =
-  /^(?:kcert|kubectl|kubeadm|openssl|systemctl|journalctl|crictl|ssh|ssh-keygen|keytool|sudo|ls|df|mv|rm|cp|ln|cat|chmod|chown|mkdir|mktemp|head|xargs|cd|tail|kill|grep|sed|tr|base64|sha256sum|iconv|ss|nc|echo|date|jq|shred|command|umask|timedatectl|sh|docker|\0)$/
+  /^(?:kcert|cfssljson|kubectl|kubeadm|openssl|systemctl|journalctl|crictl|ssh|ssh-keygen|keytool|sudo|ls|df|mv|rm|cp|ln|cat|chmod|chown|mkdir|mktemp|head|xargs|cd|tail|kill|grep|sed|tr|base64|sha256sum|iconv|ss|nc|echo|date|jq|shred|command|umask|timedatectl|sh|docker|\0)$/
 
 /** Words of sentences that no command has as an argument of its own. */
 const prose =

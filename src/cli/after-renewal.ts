@@ -21,7 +21,7 @@ export function signalOf(text: string): NodeJS.Signals {
   const name = `SIG${text.toUpperCase().replace(/^SIG/, '')}`
   if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals
   throw new KcertError('KCERT_USAGE', `--signal ${JSON.stringify(text)} is no signal`, {
-    next: '--signal HUP, or another that kill -l lists',
+    next: '--signal HUP',
   })
 }
 

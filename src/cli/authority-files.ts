@@ -76,8 +76,8 @@ export function ledgerOf({
   if (ledger !== undefined) return ledger
   if (ca !== '-') return ledgerPath(ca)
   throw new KcertError('KCERT_USAGE', 'it is not said where the serial numbers of the CA are written down', {
-    why: 'they go beside its certificate, and standard input is beside nothing',
-    next: '--ledger FILE, always the same for one CA',
+    why: 'by default in a file beside its certificate; with standard input, --ledger names it, always the same for one CA',
+    next: '--ledger FILE',
   })
 }
 

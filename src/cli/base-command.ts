@@ -8,6 +8,7 @@ import { type Context, processContext } from './context.ts'
 import { nearWord } from './near-word.ts'
 import { type DryRunBy, type FlagShapes, splitOperands, withoutBooleanValues } from './operands.ts'
 import { surviveFailedWrites, writeOut } from './standard-output.ts'
+import { withWholeNext } from './whole-next.ts'
 
 type Named = Record<string, unknown>
 
@@ -93,7 +94,8 @@ export abstract class KcertCommand extends Command {
 
   protected override async catch(error: Error & { oclif?: { exit?: number } }): Promise<void> {
     const { flags, baseFlags } = this.ctor
-    const known = asKcertError(error, this.id, Object.keys({ ...flags, ...baseFlags }))
+    const plain = asKcertError(error, this.id, Object.keys({ ...flags, ...baseFlags }))
+    const known = withWholeNext(plain, this.id ?? '', this.argv, this.flagShapes())
     try {
       process.exitCode = await this.fail(known)
     } catch {
@@ -110,7 +112,7 @@ function asKcertError(
   id: string | undefined,
   flags: readonly string[],
 ): KcertError {
-  if (error instanceof KcertError) return withWholeNext(error, id)
+  if (error instanceof KcertError) return error
   if (error.oclif !== undefined) {
     const command = ['kcert', ...(id ? id.split(':') : []), '--help'].join(' ')
     const [missing] = missingArguments(error)
@@ -143,14 +145,6 @@ function asKcertError(
     next: 'report it where kcert comes from, with the command line and this text, without secrets',
     cause: error,
   })
-}
-
-/** A next step that is only a flag, where the command is not known to what throws it: with the command it can be pasted. */
-function withWholeNext(error: KcertError, id = ''): KcertError {
-  const { code, message, why, next, cause } = error
-  if (!next?.startsWith('--')) return error
-  const whole = ['kcert', ...id.split(':').filter(Boolean), next].join(' ')
-  return new KcertError(code, message, { ...(why !== undefined && { why }), next: whole, cause })
 }
 
 interface NamedArgument {

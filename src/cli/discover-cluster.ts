@@ -47,7 +47,7 @@ export async function discoverAt(
   const endpoint = parseEndpoint(place)
   if (endpoint === undefined)
     throw new KcertError('KCERT_USAGE', `--server ${JSON.stringify(place)} is no place`, {
-      next: '--server HOST:PORT, or https://HOST:PORT',
+      next: '--server HOST:PORT',
     })
   const server = `https://${endpoint.name}`
   const anybody = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)

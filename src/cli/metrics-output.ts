@@ -39,7 +39,7 @@ export async function metricsServer(address: string, text: () => string): Promis
       `--metrics-address ${JSON.stringify(address)} is no loopback address`,
       {
         why: 'it is for a Prometheus agent on this machine; nobody is asked who they are',
-        next: '--metrics-address 127.0.0.1:9464, or --metrics-file FILE',
+        next: '--metrics-address 127.0.0.1:9464',
       },
     )
   const server = createServer((request, response) => {

@@ -149,16 +149,16 @@ function dryRunOf(value: string, by: DryRunBy): boolean {
   if (value === 'client')
     throw new KcertError('KCERT_USAGE', '--dry-run=client is not available for this command', {
       why: 'its dry run sends the objects to the API server, which checks them and stores none',
-      next: '--dry-run, or --dry-run=server, which is the same here',
+      next: '--dry-run',
     })
   if (value === 'server')
     throw new KcertError('KCERT_USAGE', '--dry-run=server is not available for this command', {
       why: 'its dry run only reads: kcert works out the change, and the API server does not check it',
-      next: '--dry-run, or --dry-run=client, which is the same here',
+      next: '--dry-run',
     })
   throw new KcertError('KCERT_USAGE', `invalid --dry-run value "${value}"`, {
     why: `as in kubectl, it is "none", "server" or "client"`,
-    next: commandLine`--dry-run, --dry-run=${by}, or --dry-run=none, which is no dry run`,
+    next: '--dry-run',
   })
 }
 

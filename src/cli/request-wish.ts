@@ -215,7 +215,7 @@ async function specOfCfssl(file: string, flags: WishFlags, context: Context): Pr
   if (ca !== undefined) {
     throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} asks for a CA`, {
       why: 'it has a "ca" section',
-      next: commandLine`remove "ca", or create a CA: kcert ca init --cfssl ${file}`,
+      next: commandLine`remove "ca", or create a CA: kcert ca init --cfssl ${file === '-' ? 'FILE' : file} --out ca.pem --key-out ca-key.pem`,
     })
   }
   const commonName = subject.flat().find(({ type }) => type === 'CN')?.value

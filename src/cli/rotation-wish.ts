@@ -106,7 +106,7 @@ export function phasesOf(flags: {
   if (first === '' || from < 1 || to > 12 || from > to) {
     throw new KcertError('KCERT_USAGE', `--phase ${JSON.stringify(flags.phase)} is no phase`, {
       why: 'there are twelve, 1 to 12, as on the page of Kubernetes',
-      next: '--phase 3, or --phase 2-6',
+      next: '--phase 2-6',
     })
   }
   return range(from, to)

@@ -37,7 +37,7 @@ export async function signOnCluster(flags: Flags, context: Context) {
   const { out, force } = flags
   if (out === '-')
     throw new KcertError('KCERT_USAGE', 'the certificates of a cluster are put onto their objects', {
-      next: '--out FILE, or kcert csr fetch NAME',
+      next: '--out FILE',
     })
   const ledger = ledgerOf(flags)
   checkFiles({

@@ -61,7 +61,7 @@ async function namedProfile({ profile, config }: ProfileFlags, context: Context)
   if (profile !== undefined) return builtInProfile(profile)
   throw new KcertError('KCERT_USAGE', 'no word about what the certificates are for', {
     why: 'what a request asks for is not what it gets: the signer decides',
-    next: '--usage "digital signature" --usage "server auth", or --profile server',
+    next: '--profile server',
   })
 }
 

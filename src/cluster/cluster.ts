@@ -126,6 +126,7 @@ export function openPlace(
     userName: 'bootstrap',
     files: [server],
     source: server,
+    kubectl: commandLine`kubectl`,
   }
   const user = bearerToken === undefined ? {} : { token: bearerToken }
   return openSelected({ ...names, cluster, user }, options)
@@ -134,7 +135,7 @@ export function openPlace(
 function openSelected(selected: SelectedContext, options: ConnectionOptions): Cluster {
   const { surroundings, clock, random, requestTimeoutMs, pause = waiting } = options
   const server = serverOf(selected)
-  const { contextName, files } = selected
+  const { contextName, files, kubectl } = selected
   const credentials = new Credentials(server, selected, surroundings, clock)
   const user = (): UserDescription => describeUser(selected, credentials.certificate)
   const transport = new Transport(server, requestTimeoutMs)
@@ -142,7 +143,7 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     server,
     credentials,
     clock,
-    contextName,
+    kubectl,
     files,
     user,
     timeoutMs: requestTimeoutMs,
@@ -201,6 +202,7 @@ function podContext({
     user: { tokenFile },
     files: [tokenFile],
     source: tokenFile,
+    kubectl: commandLine`kubectl`,
   }
 }
 

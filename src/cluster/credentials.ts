@@ -137,7 +137,7 @@ export class Credentials {
   async #credentialOf(user: Fields, cluster: Fields): Promise<ExecCredential | undefined> {
     const { exec, token } = user
     if (typeof exec !== 'object' || exec === null || token) return undefined
-    return runCredentialProgram(exec as Fields, cluster, this.#surroundings)
+    return runCredentialProgram(exec as Fields, cluster, this.#surroundings, this.#selected.kubectl)
   }
 
   async #accessOf(config: KubeConfig, cluster: Fields, user: Fields): Promise<Access> {

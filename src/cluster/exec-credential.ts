@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { argumentVector, commandLine } from '../errors/command-line.ts'
+import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { unusable } from './kubeconfig-files.ts'
 
 // client.authentication.k8s.io: a program prints who one is. client-node runs it without telling it anything
@@ -33,10 +33,14 @@ export async function runCredentialProgram(
   exec: Fields,
   cluster: Fields,
   surroundings: Surroundings,
+  kubectl: CommandLine,
 ): Promise<ExecCredential> {
   const command = typeof exec.command === 'string' ? exec.command : ''
   const apiVersion = String(exec.apiVersion ?? '')
-  if (command === '') throw unusable('a credential program has no command', { next: 'kubectl config view' })
+  if (command === '')
+    throw unusable('a credential program has no command', {
+      next: commandLine`${embed(kubectl)} config view --minify`,
+    })
   if (!versions.includes(apiVersion)) {
     throw unusable(`the credential program ${command} speaks ${JSON.stringify(apiVersion)}`, {
       why: `clients speak ${versions.join(' and ')}`,

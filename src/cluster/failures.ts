@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors/codes.ts'
-import { commandLine, embed } from '../errors/command-line.ts'
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import type { ApiCall, ApiObject } from './api-client.ts'
@@ -38,7 +38,7 @@ interface Origin {
   readonly server: URL
   readonly credentials: Credentials
   readonly clock: Clock
-  readonly contextName: string
+  readonly kubectl: CommandLine
   readonly user: () => UserDescription
   /** The kubeconfigs. */
   readonly files: readonly string[]
@@ -62,7 +62,7 @@ export class Failures {
   parse(body: Buffer, purpose: string): ApiObject {
     const object = objectIn(body.toString('utf8'))
     if (object !== undefined) return object
-    const next = commandLine`kubectl --context ${this.#origin.contextName} version`
+    const next = commandLine`${embed(this.#origin.kubectl)} version`
     throw new MalformedAnswer(purpose, 'what is not a JSON object', next)
   }
 
@@ -126,15 +126,14 @@ export class Failures {
     { reason, message = '' }: Said,
     { purpose }: ApiCall,
   ): { code: ErrorCode; what: string; next: string } {
-    const { contextName, files } = this.#origin
+    const { files } = this.#origin
+    const kubectl = embed(this.#origin.kubectl)
     switch (status) {
       case 401:
         return {
           code: this.#hasExpired ? 'KCERT_API_CLIENT_EXPIRED' : 'KCERT_API_UNAUTHORIZED',
           what: `${this.#place} does not know who asks`,
-          next: this.#hasExpired
-            ? commandLine`kcert inspect ${files}`
-            : commandLine`kubectl --context ${contextName} auth whoami`,
+          next: this.#hasExpired ? commandLine`kcert inspect ${files}` : commandLine`${kubectl} auth whoami`,
         }
       case 403: {
         const command = commandForRight(message)
@@ -143,7 +142,7 @@ export class Failures {
           what: `not allowed to ${purpose}`,
           next:
             command === undefined
-              ? commandLine`kubectl --context ${contextName} auth can-i --list`
+              ? commandLine`${kubectl} auth can-i --list`
               : commandLine`ask whoever may give the right: ${embed(command)}`,
         }
       }
@@ -184,7 +183,7 @@ export class Failures {
     return {
       code: 'KCERT_UNREACHABLE',
       what: `${this.#place} could not ${purpose} (HTTP status ${status})`,
-      next: commandLine`kubectl --context ${contextName} get --raw '/readyz?verbose'`,
+      next: commandLine`${kubectl} get --raw '/readyz?verbose'`,
     }
   }
 

@@ -1,5 +1,5 @@
-import { dirname, isAbsolute, join } from 'node:path'
-import { commandLine } from '../errors/command-line.ts'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
 import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
@@ -30,6 +30,8 @@ export interface SelectedContext {
   readonly files: readonly string[]
   /** The same for messages. */
   readonly source: string
+  /** kubectl with the flags that lead to the same context, for commands of messages. */
+  readonly kubectl: CommandLine
 }
 
 const pathFields = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile']
@@ -100,7 +102,16 @@ export function selectContext(merged: MergedKubeconfig, asked: string | undefine
     })
   }
   const namespace = typeof context.namespace === 'string' ? context.namespace : undefined
-  return { contextName, userName, clusterName, cluster, user, files, source, ...(namespace && { namespace }) }
+  const kubectl = kubectlFor(files, contextName)
+  const names = { contextName, userName, clusterName, files, source, kubectl }
+  return { ...names, cluster, user, ...(namespace && { namespace }) }
+}
+
+function kubectlFor(files: readonly string[], contextName: string): CommandLine {
+  const [file, second] = files
+  const merged = second === undefined ? commandLine`` : commandLine`KUBECONFIG=${files.join(delimiter)} `
+  const flag = second === undefined ? embed(commandLine`--kubeconfig ${file}`) : undefined
+  return commandLine`${embed(merged)}kubectl ${flag} --context ${contextName}`
 }
 
 /**

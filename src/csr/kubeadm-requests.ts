@@ -98,7 +98,7 @@ function versionOf({ kubernetesVersion }: KubeadmSettings): KubeadmVersion | und
   if (version !== undefined || /^(?:ci\/)?(?:stable|latest)(?:-1)?$/.test(kubernetesVersion)) return version
   throw new KcertError('KCERT_USAGE', `${quoted(kubernetesVersion)} is not a Kubernetes version`, {
     why: 'the subjects of the requests depend on it',
-    next: '--kubernetes-version v1.36.1, or kubernetesVersion in the file of --kubeadm-config',
+    next: '--kubernetes-version v1.36.1',
   })
 }
 
@@ -169,7 +169,7 @@ function nodeNameOf(row: string, { nodeName }: KubeadmSettings): string {
   if (isSubdomain(name)) return name
   throw new KcertError('KCERT_USAGE', `${quoted(nodeName)} is no name of a Node`, {
     why: 'it has letters, digits, "-" and "." alone',
-    next: '--node-name NAME, or nodeRegistration.name in the file of --kubeadm-config',
+    next: '--node-name NAME',
   })
 }
 
@@ -185,7 +185,7 @@ function advertiseAddressOf(row: string, { advertiseAddress }: KubeadmSettings):
       : `${quoted(advertiseAddress)} is no IP address of an API server`,
     {
       ...(isAddress ? { why: 'on the node itself kubeadm takes the address of an interface instead' } : {}),
-      next: '--advertise-address ADDRESS, or localAPIEndpoint.advertiseAddress in the file of --kubeadm-config',
+      next: '--advertise-address ADDRESS',
     },
   )
 }
@@ -203,7 +203,7 @@ function firstServiceAddress({ serviceSubnet }: KubeadmSettings): string {
   if (defect !== undefined) {
     throw new KcertError('KCERT_USAGE', `the range of services ${quoted(serviceSubnet)} ${defect}`, {
       why: 'kubeadm refuses it',
-      next: '--service-subnet 10.96.0.0/12, or networking.serviceSubnet in the file of --kubeadm-config',
+      next: '--service-subnet 10.96.0.0/12',
     })
   }
   const cidr = parseCidr(ranges[0]!)!
@@ -244,7 +244,7 @@ function hostAndPort(endpoint: string): { host: string; port?: string } {
   if (!isPort || host === undefined || (parseIp(host) === undefined && !isSubdomain(host)))
     throw new KcertError('KCERT_USAGE', `the endpoint ${quoted(endpoint)} is not HOST or HOST:PORT`, {
       why: 'a host is an address or a lower-case DNS name, a port a number up to 65535',
-      next: '--control-plane-endpoint HOST, or controlPlaneEndpoint in the file of --kubeadm-config',
+      next: '--control-plane-endpoint HOST',
     })
   return port === undefined ? { host } : { host, port }
 }

@@ -62,6 +62,6 @@ function nextStep(
     return 'it speaks other versions of TLS: leave out --tls'
   if (from !== undefined) return commandLine`on ${from}: ss -ltnp | grep :${port}`
   return kind === 'webhook' || kind === 'aggregated-api' || kind === 'conversion-webhook'
-    ? `pods are reached from nodes: kcert probe --webhooks -i kcert.yaml dials from one`
+    ? `dial pods from a node: kcert probe --webhooks -i kcert.yaml`
     : nextAfter(error, { host, port })
 }

@@ -277,7 +277,7 @@ function givenReport(
 
 const restarts: Readonly<Partial<Record<Target['kind'], string>>> = {
   'api-server':
-    'it reads its files again by itself, but takes no certificate without its own key: kcert inspect there tells; else restart it',
+    'it reads its files again by itself, but takes no certificate without its own key; inspect the files there, or restart it',
   kubelet: 'restart it there: systemctl restart kubelet',
   etcd: 'etcd reads its files at each handshake: is it this file that it was started with?',
 }

@@ -67,7 +67,7 @@ test.each([
   [
     ['csr', 'create', '--service', 'web', '--key', 'a.key'],
     2,
-    'next: kcert csr create --service web.NAMESPACE',
+    'next: kcert csr create --key a.key --service web.NAMESPACE',
   ],
   [['csr', 'create', ...user, '--cluster-domain', 'x'], 2, '--cluster-domain has no effect here'],
   [

@@ -1,5 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
+import { rehearsal } from '../fakes/rehearsal.ts'
+import { type AdviceResult, type AdviceRun, adviceRuns } from './advice-running.ts'
 
 /** What a whole run of the built program left behind. */
 export interface Session {
@@ -11,33 +13,74 @@ export interface Session {
 interface SessionOptions {
   readonly stdin?: string | Uint8Array
   /** Added to an environment that has PATH and HOME alone, so that a developer's own settings change no test. */
-  readonly env?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
 }
 
 /** Runs the built kcert, as a user's shell would, and returns what it wrote and how it ended. */
 export function kcert(args: readonly string[], options: SessionOptions = {}): Session {
   const { stdin = '', env = {}, cwd } = options
+  const whole = { PATH: process.env.PATH, HOME: '/nonexistent', ...env }
   const run = spawnSync(process.execPath, [resolve('bin/run.js'), ...args], {
     input: stdin,
     encoding: 'utf8',
-    env: { PATH: process.env.PATH, HOME: '/nonexistent', ...env },
+    env: whole,
     maxBuffer: 1 << 30,
     ...(cwd === undefined ? {} : { cwd }),
   })
-  return { stdout: run.stdout, stderr: run.stderr, exit: run.status }
+  const { stdout, stderr, status: exit } = run
+  for (const advice of adviceRuns({ args, cwd: cwd ?? process.cwd(), env: whole, stdout, stderr }))
+    advice.check(rehearsed(advice))
+  return { stdout, stderr, exit }
 }
 
+function rehearsed({ argv: [program, ...args], cwd, env }: AdviceRun): AdviceResult {
+  const { stdout, stderr, status } = spawnSync(program!, args, {
+    cwd,
+    env,
+    encoding: 'utf8',
+    timeout: adviceMs,
+  })
+  return { exit: status, text: `${stdout}${stderr}` }
+}
+
+/** What waits longer has begun: it is a command, whatever it waits for. */
+const adviceMs = 20_000
+let sessions = 0
+
 /** The same beside this process, so that a server in it (test/fakes/api-server.ts) can answer. `signal` is Ctrl-C. */
-export function kcertBeside(
+export async function kcertBeside(
   args: readonly string[],
   options: SessionOptions & { readonly signal?: AbortSignal } = {},
 ): Promise<Session> {
   const { stdin = '', env = {}, cwd, signal } = options
-  const child = spawn(process.execPath, [resolve('bin/run.js'), ...args], {
-    env: { PATH: process.env.PATH, HOME: '/nonexistent', ...env },
-    ...(cwd === undefined ? {} : { cwd }),
-  })
+  const whole = { PATH: process.env.PATH, HOME: '/nonexistent', ...env }
+  await rehearsal.running
+  sessions++
+  const session = await spawned([process.execPath, resolve('bin/run.js'), ...args], {
+    ...{ stdin, env: whole, cwd: cwd ?? process.cwd() },
+    ...(signal && { signal }),
+  }).finally(() => sessions--)
+  // Beside another session the fake API server could not tell which of them counts.
+  if (sessions === 0 && signal === undefined) {
+    const runs = adviceRuns({ args, cwd: cwd ?? process.cwd(), env: whole, ...session })
+    await rehearsal.during(async () => {
+      for (const advice of runs) {
+        const { argv, ...where } = advice
+        const { stdout, stderr, exit } = await spawned(argv, { stdin: '', ...where, timeout: adviceMs })
+        advice.check({ exit, text: `${stdout}${stderr}` })
+      }
+    })
+  }
+  return session
+}
+
+function spawned(
+  [program, ...args]: readonly string[],
+  options: SessionOptions & { readonly signal?: AbortSignal; readonly timeout?: number },
+): Promise<Session> {
+  const { stdin = '', signal, ...rest } = options
+  const child = spawn(program!, args, rest)
   signal?.addEventListener('abort', () => child.kill('SIGINT'))
   const written = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {

@@ -89,7 +89,7 @@ test('a chain that does not hold is exit 3, with the certificate at fault and wh
   expect({ stderr, exit }).toEqual({ stderr: '', exit: 3 })
   expect(stdout).toMatch(/^NOT TRUSTED as a server certificate: ISSUER_KEY_OTHER\n/)
   expect(stdout).toMatch(/^leaf +kube-apiserver .* at fault +server\.crt$/m)
-  expect(stdout).toMatch(/^next +find the CA that did sign it/m)
+  expect(stdout).toMatch(/^next +find the CA that signed it/m)
 })
 
 describe('the report in JSON', () => {
@@ -369,7 +369,7 @@ describe('wrong usage is said as such:', () => {
     'a name with more to it: %s',
     (name) => {
       expect(complaint(['a.crt', '--roots', 'ca.crt', '--name', name])).toMatch(
-        /^KCERT_USAGE: --name ".*" is no host name or address\nwhy: .*\nnext: kcert verify --name \S+\n$/,
+        /^KCERT_USAGE: --name ".*" is no host name or address\nwhy: .*\nnext: kcert verify a.crt .*--name \S+\n$/,
       )
     },
   )

@@ -152,6 +152,6 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
 function nothingPinned(): KcertError {
   return new KcertError('KCERT_USAGE', 'neither a pin nor a CA is given with --server', {
     why: 'whoever answers there could have signed with a token that somebody else has lost',
-    next: '--pin sha256:… (kcert cluster-info pin on a control-plane node), or --ca FILE',
+    next: '--ca FILE',
   })
 }

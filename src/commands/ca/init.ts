@@ -259,7 +259,7 @@ interface Files {
 function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Files {
   if (key === undefined && keyOut === undefined) {
     throw new KcertError('KCERT_USAGE', 'no word about the private key', {
-      next: '--key-out FILE for a new one, or --key FILE for one that is there',
+      next: '--key-out FILE',
     })
   }
   if (keyOut === '-' && output !== 'text') {
@@ -276,6 +276,6 @@ function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Fi
 function nameless(): KcertError {
   return new KcertError('KCERT_USAGE', 'the CA has no name', {
     why: 'certificates name the CA that signed them',
-    next: '--cn NAME, or --cfssl FILE',
+    next: '--cn NAME',
   })
 }

@@ -240,7 +240,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
 }
 
 function missingOut(): never {
-  throw new KcertError('KCERT_USAGE', 'Missing required flag out', { next: '--out FILE, or --out -' })
+  throw new KcertError('KCERT_USAGE', 'Missing required flag out', { next: '--out -' })
 }
 
 function eitherOr(): KcertError {

@@ -247,7 +247,7 @@ function noCa(file: string, subject: string): KcertError {
     `--ca-cert ${file} is no CA: ${subject || 'its subject is empty'}`,
     {
       why: 'the kubeconfigs would trust no API server by it',
-      next: '--ca-cert with the certificate of the CA that signs for API servers: ca.crt',
+      next: '--ca-cert /etc/kubernetes/pki/ca.crt',
     },
   )
 }

@@ -354,7 +354,7 @@ function checkTogether(flags: Together, isFile: boolean): void {
   const isManifest = output === 'manifest'
   if (isManifest && secret === undefined && configmap === undefined)
     throw new KcertError('KCERT_USAGE', 'it is not said which objects -o manifest is to make', {
-      next: '--secret NAME.NAMESPACE, --configmap NAME.NAMESPACE, or both',
+      next: '--secret NAME.NAMESPACE',
     })
   if (!isManifest && (secret !== undefined || configmap !== undefined))
     throw new KcertError('KCERT_USAGE', `--secret and --configmap are made with -o manifest`, {

@@ -190,6 +190,6 @@ function nothingSaid(): KcertError {
 function withoutFiles(): KcertError {
   return new KcertError('KCERT_USAGE', 'it is not said in which files key and certificate lie', {
     why: 'they are how the command goes on after it was stopped',
-    next: '--key-out FILE (or --key FILE) and --out FILE',
+    next: '--key-out FILE --out FILE',
   })
 }

@@ -236,6 +236,6 @@ function oneWord(text: string, file: string): string {
 
 function nobody(): KcertError {
   return new KcertError('KCERT_USAGE', 'it is not said who the kubeconfig is for', {
-    next: '--cert FILE --key FILE, --csr NAME --key FILE, or --user NAME --token-file FILE',
+    next: '--cert FILE --key FILE',
   })
 }

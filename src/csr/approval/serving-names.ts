@@ -32,7 +32,7 @@ export const namesNotCompared: Finding = unknownFinding(
   'own-names',
   'entitlement',
   'the names were not held against a Node',
-  'add --cluster for a request on the cluster; for a file: kubectl get nodes -o json > nodes.json, then add --nodes nodes.json',
+  'add --cluster for a request on the cluster; for a file add --nodes nodes.json after this: kubectl get nodes -o json > nodes.json',
 )
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {

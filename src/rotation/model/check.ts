@@ -149,12 +149,14 @@ export function refusalOf(edge: BrokenEdge): Refusal {
 }
 
 const nextFor: Record<RelationKind, string> = {
-  server: 'whoever verifies must know both CAs first: kcert rotate-ca --through 7, or name it with --waive',
+  server:
+    'accept the risk with --waive, or make every verifier trust both CAs first: kcert rotate-ca --through 7',
   client: 'API servers must know both CAs first: kcert rotate-ca --phase 5',
   'kubelet-client': 'kubelets and cluster-info must know both CAs first: kcert rotate-ca --phase 5',
   'kubelet-serving':
     'API servers must have read --kubelet-certificate-authority first: kcert rotate-ca --phase 5',
-  'front-proxy': 'handlers must have read both front-proxy CAs first: kcert rotate-ca --phase 5, then 9',
+  'front-proxy':
+    'handlers must have read both front-proxy CAs first: kcert rotate-ca --phase 5; kcert rotate-ca --phase 9',
   handler: 'its owner re-issues the certificate, or its caBundle gets both CAs: kcert rotate-ca --phase 9',
   user: 'kubelets, controller-managers and schedulers must know both CAs first: kcert rotate-ca --through 6',
 }

@@ -1,0 +1,161 @@
+import {
+  appendFileSync,
+  closeSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { commandsOf, wordOfProse } from '../../scripts/pasted-line.ts'
+
+// Each line of advice that a session prints is run as it is printed, right after the session and where it ran. The sessions of
+// all test files go through here (program.ts), so a test that reaches a message runs its advice too. Once for each kind of line.
+
+/** Commands that no test runs, and why. They are parsed all the same: bash -n, and nothing but commands in the line. */
+export const notRunHere: readonly (readonly [command: RegExp, reason: string])[] = [
+  [/\b(?:crictl|journalctl|systemctl)\b/, 'needs a node with systemd and a container runtime'],
+  [/\bssh\b/, 'needs a node'],
+  [/\bkeytool\b/, 'needs Java'],
+  [/\bkubectl\b/, 'needs a real cluster; its flags are checked where kubectl is there'],
+  [/\bkubeadm\b/, 'changes /etc/kubernetes; its flags are checked where kubeadm is there'],
+  [/\bopenssl s_client\b/, 'waits for input'],
+  [/\bsudo\b/, 'the test is root already, or must not be'],
+  [/\bkcert (?:rotate-ca|renew|kubelet)\b/, 'acts on the nodes of an inventory'],
+  [
+    /\b(?:chmod|mv|rm|sed -i|ssh-keygen|shred|install|mkdir|ln)\b/,
+    'changes files outside the copy of the folder',
+  ],
+  [/\B\/(?:etc\/kubernetes|var\/lib\/kubelet)\b/, 'names files of a node'],
+  [/\b(?:nc|ss|df|ls) .*(?:\/proc|-ltnp)/, 'looks at the machine'],
+]
+
+/** A word that a person fills in. */
+const placeholder =
+  /(?:^|[\s=/.])(?:ADDRESS|CLIENT|DIR|FILES?|FOLDER|HOST|HOST-OR-IP|ID|LEAF|NAME|NAMESPACE|NEW|NODE|PORT|REQUEST|ROW|SHELL|TIME|USER|VERSION)(?=$|[\s:./,])|…/
+
+export interface Situation {
+  readonly args: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Returns the commands of the `next:` lines of a session. Throws where a sentence follows a command. */
+export function advisedCommands({ stdout, stderr }: Pick<Situation, 'stdout' | 'stderr'>): string[] {
+  const lines = `${stdout}\n${stderr}`
+    .replaceAll(/\u001b\[\d+m/g, '')
+    .split('\n')
+    .flatMap((line) => /^\s*next:? +(.*)$/.exec(line)?.[1] ?? [])
+  return lines.flatMap((line) => {
+    const commands = commandsOf(line)
+    if (commands === undefined) return []
+    const word = wordOfProse(commands)
+    if (word !== undefined) failing(`"${word}" is no part of a command: next: ${line}`)
+    return commands
+  })
+}
+
+/** A line of advice that is ready to be run. */
+export interface AdviceRun {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly env: Situation['env']
+  /** Throws when the line failed as advice. Removes its folder. */
+  readonly check: (result: AdviceResult) => void
+}
+
+export interface AdviceResult {
+  readonly exit: number | null
+  readonly text: string
+}
+
+/** Returns the advice of a session that no session before had, and how each line is run. */
+export function adviceRuns(situation: Situation): AdviceRun[] {
+  const folder = process.env.KCERT_TEST_ADVICE
+  if (folder === undefined) return []
+  return advisedCommands(situation).flatMap((command) => {
+    const reason = placeholder.test(command)
+      ? 'a person fills in a word'
+      : notRunHere.find(([pattern]) => pattern.test(command))?.[1]
+    const name = `${reason === undefined ? 'ran' : 'parsed'}-${kindOf(situation.args, command)}`
+    if (!claim(folder, name, `${command}\t${reason ?? ''}`)) return []
+    return reason === undefined ? running(command, situation) : parsing(command)
+  })
+}
+
+/** Lines of one command that differ in names and paths alone are one kind. */
+function kindOf(args: readonly string[], command: string): string {
+  const words = args.filter((word) => /^[a-z-]+$/.test(word)).slice(0, 2)
+  const shape = command
+    .replaceAll(/(?<=\s)(?!-|\||&|;)[^\s;]*[^a-z\s;-][^\s;]*/g, '_')
+    .replaceAll(/[^\w-]+/g, '.')
+  return `${words.join('.')}-${shape}`.slice(0, 200)
+}
+
+/** True for the first of all test processes that asks. */
+function claim(folder: string, name: string, text: string): boolean {
+  try {
+    const file = openSync(join(folder, name), 'wx')
+    writeFileSync(file, text)
+    closeSync(file)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function running(command: string, { args, cwd, env }: Situation): AdviceRun {
+  // What the advice writes must not meet the test.
+  const copies = mkdtempSync(join(tmpdir(), 'kcert-advice-'))
+  const roots = new Set(Array.from(`${cwd} ${command}`.matchAll(temporaryRoot), ([root]) => root))
+  let line = command
+  let place = readsOnly.test(command) ? cwd : copies
+  for (const [index, root] of [...roots].entries()) {
+    const copy = join(copies, String(index))
+    if (existsSync(root)) cpSync(root, copy, { recursive: true, verbatimSymlinks: true, filter: isPlain })
+    line = line.replaceAll(root, copy)
+    if (cwd.startsWith(root)) place = cwd.replace(root, copy)
+  }
+  const file = join(copies, 'line')
+  const program = `${JSON.stringify(process.execPath)} ${JSON.stringify(resolve('bin/run.js'))}`
+  writeFileSync(file, `kcert() { ${program} "$@"; }\n${line}\n`)
+  const check = ({ exit, text }: AdviceResult): void => {
+    rmSync(copies, { recursive: true, force: true })
+    const missing = /KCERT_FILE_NOT_FOUND: (?:there is no file )?(\S+)/.exec(text)?.[1]
+    const isMissing = missing !== undefined && line.includes(missing)
+    if (exit !== 1 && exit !== 2 && !isMissing && !unknownWord.test(text)) return
+    failing(
+      `the advice of "kcert ${args.join(' ')}" fails: ${command}\nexit ${exit}: ${text.slice(0, 2_000)}`,
+    )
+  }
+  return { argv: ['/bin/bash', file], cwd: place, env, check }
+}
+
+const temporaryRoot = new RegExp(`${RegExp.escape(tmpdir())}/[^/\\s'":]+`, 'g')
+const readsOnly =
+  /^kcert (?:inspect|verify|probe|explain-error|csr (?:check|list|explain|describe)|.*--help)\b/
+const unknownWord = /there is no flag|has no command "|invalid option|unrecognized option|command not found/
+
+function parsing(command: string): AdviceRun {
+  const check = ({ exit, text }: AdviceResult): void => {
+    if (exit !== 0) failing(`bash does not parse the advice ${command}: ${text}`)
+  }
+  return { argv: ['/bin/bash', '-n', '-c', command], cwd: '/', env: {}, check }
+}
+
+/** FIFOs would never end, and a dangling link is no file. */
+function isPlain(path: string): boolean {
+  const stats = lstatSync(path)
+  return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink()
+}
+
+function failing(text: string): void {
+  if (process.env.KCERT_ADVICE_LOG === undefined) throw new Error(text)
+  appendFileSync(process.env.KCERT_ADVICE_LOG, `${text}\n----\n`)
+}

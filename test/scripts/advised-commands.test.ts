@@ -1,0 +1,142 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createServer } from 'node:tls'
+import { expect, onTestFinished, test } from 'vitest'
+import { startApiServer } from '../fakes/api-server.ts'
+import { advisedCommands } from './advice-running.ts'
+import { folder, folderWithCa, inFolder, openssl } from './ca-files.ts'
+import { putServing } from './cluster-session.ts'
+import { kcertBeside } from './program.ts'
+import { authority, issued } from './small-pki.ts'
+
+// Advice that once failed when it was run. program.ts runs what these sessions advise, as it does for every session.
+
+/** Starts a TLS server that presents its leaf and its root; returns HOST:PORT. */
+async function servedWithRoot(at: string): Promise<string> {
+  const ca = authority('served-ca')
+  const leaf = issued({ subject: { commonName: 'web' }, subjectAltNames: { ip: ['127.0.0.1'] } }, ca)
+  writeFileSync(join(at, 'other.pem'), authority('other-ca').pem)
+  const server = createServer({ key: leaf.keyPem, cert: `${leaf.pem}${ca.pem}` })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+  })
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+test.each([
+  [['--roots', 'other.pem', '--name', '127.0.0.1'], 3],
+  [[], 2],
+] as const)('verify HOST:PORT %j does not advise to trust the server itself', async (flags, exit) => {
+  const at = folder()
+  const place = await servedWithRoot(at)
+  const session = await kcertBeside(['verify', place, ...flags], { cwd: at })
+  expect(session.exit).toBe(exit)
+  expect(`${session.stdout}${session.stderr}`).toMatch(/next:? +\S/)
+  expect(`${session.stdout}${session.stderr}`).not.toContain(`--roots ${place}`)
+})
+
+test('set-client --key with a kubeconfig advises how to get the key out of it', () => {
+  const at = folderWithCa()
+  const user = 'client-certificate-data: aGVsbG8=, client-key-data: aGVsbG8='
+  writeFileSync(join(at, 'admin.conf'), `apiVersion: v1\nkind: Config\nusers: [{name: u, user: {${user}}}]\n`)
+  const args = ['kubeconfig', 'set-client', 'admin.conf', '--cert', 'ca.pem', '--key', 'admin.conf']
+  const session = inFolder(at)(args)
+  expect(session).toMatchObject({ exit: 3, stdout: '' })
+  expect(session.stderr).toMatch(/^KCERT_X509_MALFORMED: admin\.conf is a kubeconfig, not a private key$/m)
+  expect(advisedCommands(session)).toEqual([
+    "(umask 077; kubectl config view --raw --kubeconfig admin.conf -o 'jsonpath={.users[0].user.client-key-data}' | base64 -d > client.key)",
+  ])
+})
+
+test('sa.pub is not made from a sa.key that is missing too', () => {
+  const at = folderWithCa()
+  const pki = join(at, 'kubernetes/pki')
+  mkdirSync(pki, { recursive: true })
+  const run = inFolder(at)
+  for (const name of ['apiserver', 'apiserver-kubelet-client', 'front-proxy-client'])
+    openssl(
+      at,
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-subj',
+      `/CN=${name}`,
+      ...['-keyout', `${pki}/${name}.key`, '-out', `${pki}/${name}.crt`],
+    )
+  const { stdout } = run(['inspect', 'kubernetes', '-o', 'json'])
+  const { problems } = JSON.parse(stdout) as { problems: { source: string; code: string; next: string }[] }
+  const missing = problems.filter(({ source }) => /\/sa\.(?:key|pub)$/.test(source))
+  expect(missing.map(({ code }) => code)).toEqual(['KUBEADM_FILE_MISSING', 'KUBEADM_FILE_MISSING'])
+  for (const { next } of missing) {
+    expect(next).toContain('copy it from another control-plane node or a backup')
+    expect(next).not.toContain('openssl')
+  }
+})
+
+test('the name of a request is in the advice', async () => {
+  const server = await startApiServer()
+  onTestFinished(() => server.close())
+  putServing(server, 'csr-7x2lq')
+  const at = folder()
+  const env = { KUBECONFIG: server.writeKubeconfig(join(at, 'admin.conf')) }
+  for (const verb of ['explain', 'describe']) {
+    const session = await kcertBeside(['csr', verb, 'csr-7x2lq'], { cwd: at, env })
+    const advice = advisedCommands(session)
+    expect(advice.join('\n')).not.toMatch(/\bNAME\b/)
+  }
+})
+
+/** A kubeconfig of which a program gives the credentials. */
+function withProgram(at: string, exec: object): void {
+  const user = { exec: { apiVersion: 'client.authentication.k8s.io/v1', interactiveMode: 'Never', ...exec } }
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
+    users: [{ name: 'u', user }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  }
+  writeFileSync(join(at, 'exec.conf'), JSON.stringify(config), { mode: 0o600 })
+}
+
+test('a credential program that fails is named with its arguments', async () => {
+  const at = folder()
+  withProgram(at, { command: '/bin/sh', args: ['-c', 'exit 255'] })
+  const session = await kcertBeside(['csr', 'list', '--kubeconfig', 'exec.conf'], { cwd: at })
+  expect(session.stderr).toBe(
+    "KCERT_KUBECONFIG_UNUSABLE: the credential program /bin/sh failed\nwhy: it ended with exit code 255\nnext: run it by hand: /bin/sh -c 'exit 255'\n",
+  )
+})
+
+test('a credential program without a command is shown by kubectl with the same kubeconfig and context', async () => {
+  const at = folder()
+  withProgram(at, { command: '' })
+  const session = await kcertBeside(['csr', 'list', '--kubeconfig', 'exec.conf'], { cwd: at })
+  expect(advisedCommands(session)).toEqual([
+    'kubectl --kubeconfig exec.conf --context x config view --minify',
+  ])
+})
+
+test.each([
+  ['next: kcert csr list, and name it', 'list,'],
+  ['next: find it: kcert csr list shows it', 'shows'],
+])('a sentence behind a command is refused: %s', (line, word) => {
+  expect(() => advisedCommands({ stdout: line, stderr: '' })).toThrow(`"${word}" is no part of a command`)
+})
+
+test('flags that are advised replace those on the command line', () => {
+  const at = folderWithCa()
+  const run = inFolder(at)
+  const init = ['ca', 'init', '--cn', 'x', '--out', "it's.pem", '--key-out', 'x.key']
+  expect(run([...init, '--expiry=-1h']).stderr).toContain(
+    "next: kcert ca init --cn x --out 'it'\\''s.pem' --key-out x.key --expiry 87600h\n",
+  )
+  expect(run(['csr', 'create', '--cn', 'x', '--dns', '10.0.0.1', '--key-out', 'k']).stderr).toContain(
+    'next: kcert csr create --cn x --key-out k --ip 10.0.0.1\n',
+  )
+})
