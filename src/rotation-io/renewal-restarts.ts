@@ -16,8 +16,9 @@ import type { Site } from './site.ts'
 
 const pollMs = 300
 
-// A manifest is taken up within 20 s; a pod that crashed again and again before starts with no delay, since it is a new one.
-const deadlineMs = 180_000
+// The kubelet deletes the old mirror pod before it starts a changed static pod, and each delete may hang for 34 s while the API server
+// has no etcd: 137 s until etcd ran again were measured on a busy node. kubeadm waits as long as this for a changed manifest.
+const deadlineMs = 300_000
 
 /** Under this number a restart is no phase's of a rotation. */
 const noPhase = 0
