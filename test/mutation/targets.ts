@@ -35,7 +35,8 @@ export const targets: readonly Target[] = [
   {
     sources: [
       'src/csr/{admission,manifest-reading,object-metadata,request-shape,signers}.ts',
-      'src/csr/approval/!(*.test|decision-report).ts',
+      // decided.ts and decision-report.ts write the report of what was decided.
+      'src/csr/approval/!(*.test|decided|decision-report).ts',
       'src/x509/plain-names.ts',
     ],
     tests: ['src/csr/**/*.test.ts', 'src/x509/plain-names.test.ts', 'test/truth/csr-*.test.ts'],

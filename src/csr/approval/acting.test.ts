@@ -5,7 +5,16 @@ import { type Call, type RequestsInMemory, requestsInMemory } from '../../../tes
 import { KcertError } from '../../errors/kcert-error.ts'
 import { generatePrivateKey } from '../../x509/new-key.ts'
 import type { RequestObject } from '../requests-api.ts'
-import { type Acted, actOn, type Doing, foreseen } from './acting.ts'
+import {
+  type Acted,
+  actOn,
+  type Doing,
+  differenceOf,
+  foreseen,
+  mayPass,
+  unacted,
+  withCondition,
+} from './acting.ts'
 import { type Act, type Judge, judgeByHand, judgeByPolicy } from './judging.ts'
 import { builtinPolicies } from './policy-file.ts'
 
@@ -228,4 +237,45 @@ test('denying writes Denied, and what is approved cannot be denied', async () =>
   expect(await judgeAndAct(api, 'a', deny)).toMatchObject({ outcome: 'already' })
   expect(await judgeAndAct(api, 'b', deny)).toMatchObject({ outcome: 'left-alone' })
   expect(conditions(api).map(({ type }) => type)).toEqual(['Denied'])
+})
+
+test('an object without a UID is never the one that was judged', () => {
+  const withUid = (uid?: string): RequestObject => ({
+    ...serving('a'),
+    metadata: { name: 'a', ...(uid && { uid }) },
+  })
+  const swapped = 'another object has taken its name since it was judged'
+  expect(differenceOf(withUid(), withUid())).toBe(swapped)
+  expect(differenceOf(withUid('u'), withUid())).toBe(swapped)
+  expect(differenceOf(withUid('u'), withUid('v'))).toBe(swapped)
+  expect(differenceOf(withUid('u'), withUid('u'))).toBeUndefined()
+})
+
+test('what is not acted on says why, and an incomplete judgment is a failure', () => {
+  const verdict = {} as Awaited<ReturnType<Judge>>['verdict']
+  expect(unacted({ course: 'already', reason: 'approved before', verdict })).toEqual({
+    outcome: 'already',
+    reason: 'approved before',
+  })
+  expect(unacted({ course: 'act', reason: 'r', verdict })).toEqual({ outcome: 'left-alone', reason: 'r' })
+  expect(unacted({ course: 'incomplete', reason: 'timeout', verdict })).toMatchObject({
+    outcome: 'failed',
+    reason: 'timeout',
+    error: { code: 'KCERT_UNREACHABLE', message: 'timeout', next: 'run it again' },
+  })
+})
+
+test.each([
+  [conflict, true],
+  [unreachable, true],
+  [new KcertError('KCERT_API_NOT_FOUND', 'gone'), true],
+  [new KcertError('KCERT_USAGE', 'x'), false],
+  [Object.assign(new Error('x'), { code: 'KCERT_UNREACHABLE' }), false],
+])('%s is looked at again: %s', (error, expected) => {
+  expect(mayPass(error)).toBe(expected)
+})
+
+test('the first condition of an object needs no status before it', () => {
+  const condition = { type: 'Approved', status: 'True', reason: 'R', message: 'M' }
+  expect(withCondition(serving('a'), condition).status).toEqual({ conditions: [condition] })
 })

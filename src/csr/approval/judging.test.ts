@@ -134,7 +134,13 @@ rules:
   })
   expect(await approve(node)).toMatchObject({ course: 'act' })
   expect(await deny(ci)).toMatchObject({ course: 'act' })
-  expect(await deny(node)).toMatchObject({ course: 'left-alone' })
+  expect(await deny(node)).toMatchObject({
+    course: 'left-alone',
+    reason: 'policy kubelet-serving approves it',
+  })
+  const stranger = object(servingDescription(), { groups: [] })
+  expect((await deny(stranger)).reason).not.toContain('approves it')
+  expect((await approve(stranger)).reason).not.toContain('denies it')
 })
 
 test('what is settled is not done again', async () => {
@@ -147,4 +153,34 @@ test('what is settled is not done again', async () => {
   // What would speak for and against it is no news any more.
   expect(await judge(given('Denied'))).toMatchObject({ course: 'left-alone', verdict: { findings: [] } })
   expect(await judge(given('Failed'))).toMatchObject({ course: 'left-alone' })
+})
+
+test('what is being deleted is left alone, and what is issued counts as approved', async () => {
+  const judge = judgeByHand('approve', facts, true)
+  const given = object(servingDescription())
+  const deleted = { ...given, metadata: { ...given.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }
+  expect(await judge(deleted)).toMatchObject({ course: 'left-alone', reason: 'the object is being deleted' })
+  const issued = { ...given, status: { certificate: 'YQ==' } }
+  expect(await judge(issued)).toMatchObject({ course: 'already', reason: 'approved before' })
+  expect(await judgeByHand('deny', facts, true)(issued)).toMatchObject({ course: 'left-alone' })
+})
+
+test('by hand, the findings of a request that no policy is for name their duties', async () => {
+  const { verdict } = await judgeByHand('approve', facts, false)(object(subject('ann', 'devs'), user))
+  const duties = verdict.findings.map(({ id, duty, outcome }) => `${id} ${duty} ${outcome}`)
+  expect(duties).toEqual(
+    expect.arrayContaining([
+      'requester identity unknown',
+      'permission entitlement unknown',
+      'reserved-identity entitlement met',
+    ]),
+  )
+  const other = object(subject('ann'), { ...user, signerName: 'example.com/a' })
+  const found = (await judgeByHand('approve', facts, false)(other)).verdict.findings.map(({ id }) => id)
+  expect(found).not.toContain('reserved-identity')
+  const unread = object(servingDescription(), { request: 'AAAA' })
+  expect((await judgeByHand('approve', facts, true)(unread)).verdict.duties).toEqual({
+    identity: 'unmet',
+    entitlement: 'unknown',
+  })
 })
