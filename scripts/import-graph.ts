@@ -135,6 +135,12 @@ const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
     name: 'filling in {node} and {address}',
   },
   {
+    // What client-go refuses is told by openKubeconfig (src/kubeconfig/open.ts) alone; inspect and the merged kubeconfig tell it by themselves.
+    what: /\breadKubeconfig\(/,
+    where: /^src\/(kubeconfig\/|inspection\/read-kubeconfig\.ts$|cluster\/kubeconfig-files\.ts$)/,
+    name: 'reading a kubeconfig by another way than openKubeconfig',
+  },
+  {
     what: /\b(?:readFile|read|readv|open)Sync\b|\b(?:createReadStream|openAsBlob)\b|\breadFile\b.*from 'node:fs/,
     // All other reading goes through readFile (src/system/files.ts), which takes regular files up to a limit. What writes reads back by its
     // own descriptor; locks and compiled code have their own rules.

@@ -1,6 +1,5 @@
-import { readDocuments } from '../kubeconfig/documents.ts'
-import { isKubeconfig, type Kubeconfig, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
-import type { Node } from '../kubeconfig/node.ts'
+import type { Kubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { openKubeconfig } from '../kubeconfig/open.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { signatureKeyPrefix, verifiesKubeconfig } from './signature.ts'
 import type { BootstrapToken } from './token.ts'
@@ -59,17 +58,26 @@ export async function readClusterInfo(data: ClusterInfoData): Promise<ClusterInf
         { id: 'no-kubeconfig', detail: 'data has no kubeconfig', next: 'kubeadm init phase bootstrap-token' },
       ],
     }
-  const root = await rootOf(kubeconfig)
-  if (root === undefined)
+  const opened = await openKubeconfig(kubeconfig)
+  if (opened === undefined || opened.refusal !== undefined)
     return {
       kubeconfig,
       clusterName: '',
       server: undefined,
       authorities: [],
       signatures,
-      faults: [{ id: 'kubeconfig-malformed', detail: 'data.kubeconfig is no kubeconfig', next: rewrite }],
+      faults: [
+        {
+          id: 'kubeconfig-malformed',
+          detail:
+            opened === undefined
+              ? 'data.kubeconfig is no kubeconfig'
+              : `client-go refuses data.kubeconfig: ${opened.refusal}`,
+          next: rewrite,
+        },
+      ],
     }
-  return { kubeconfig, signatures, ...contentOf(readKubeconfig(root)) }
+  return { kubeconfig, signatures, ...contentOf(opened.kubeconfig) }
 }
 
 /** Which of the tokens that sign have a signature here that stands; the others are missing or of another text. */
@@ -82,14 +90,6 @@ export function signatureStates(
     if (signature === undefined) return { id: token.id, state: 'missing' }
     return { id: token.id, state: verifiesKubeconfig(kubeconfig, signature, token) ? 'stands' : 'stale' }
   })
-}
-
-async function rootOf(text: string): Promise<Node | undefined> {
-  const { documents, defects } = await readDocuments(text)
-  const [root, second] = documents
-  return defects.length === 0 && second === undefined && root !== undefined && isKubeconfig(root)
-    ? root
-    : undefined
 }
 
 function contentOf(

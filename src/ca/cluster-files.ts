@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
-import { isKubeconfig, type KubeconfigUser, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import type { KubeconfigUser, Material } from '../kubeconfig/kubeconfig.ts'
+import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
 import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, readPrivateKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
@@ -50,11 +50,11 @@ export interface OpenedFile {
   rewrite(replacement: Replacement): Promise<string>
 }
 
-/** Returns what a file holds. What is neither PEM nor a kubeconfig holds nothing. */
+/** Returns what a file holds. What is neither PEM nor a kubeconfig holds nothing. Throws for a kubeconfig that client-go refuses. */
 export async function openFile(file: ClusterFile): Promise<OpenedFile> {
   if (looksLikePem(file.content)) return openPem(file)
   const text = Buffer.from(file.content).toString('utf8')
-  const kubeconfig = await openKubeconfig(file, text).catch(() => undefined)
+  const kubeconfig = await kubeconfigOf(file, text)
   const nothing = { certificates: [], keys: [], authorities: [], clients: [] }
   return kubeconfig ?? { file, kind: 'other', ...nothing, rewrite: async () => text }
 }
@@ -88,10 +88,11 @@ function openPem(file: ClusterFile): OpenedFile {
   }
 }
 
-async function openKubeconfig(file: ClusterFile, text: string): Promise<OpenedFile | undefined> {
-  const [root] = (await readDocuments(text)).documents
-  if (root === undefined || !isKubeconfig(root)) return undefined
-  const { clusters, users } = readKubeconfig(root)
+async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile | undefined> {
+  const opened = await openKubeconfig(file.content)
+  if (opened === undefined) return undefined
+  if (opened.refusal !== undefined) throw unusableKubeconfig(`${file.node}:${file.path}`, opened.refusal)
+  const { clusters, users } = opened.kubeconfig
   const authorities = clusters.flatMap(({ name, certificateAuthority }) => {
     const data = certificateAuthority?.data
     return data === undefined ? [] : [{ name, certificates: certificatesOf(data) }]

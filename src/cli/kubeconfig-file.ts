@@ -4,8 +4,8 @@ import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { errorFields, KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig, type KubeconfigChanges } from '../kubeconfig/edit.ts'
-import { isKubeconfig, type Kubeconfig, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
-import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
+import type { Kubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
 import type { ContextReport, KubeconfigEdit } from '../kubeconfig/report.ts'
 import { lineDiff } from '../output/line-diff.ts'
 import { replaceKeepingBackup } from '../system/output-file.ts'
@@ -29,14 +29,11 @@ export async function readKubeconfigFile(file: string, context: Context): Promis
     })
   const bytes = await readInput(file, context)
   const text = Buffer.from(bytes).toString('utf8')
-  const { documents, defects } = await readKubeconfigDocument(bytes)
-  const [root] = documents
-  if (root !== undefined && defects.length === 0 && isKubeconfig(root))
-    return { file, text, kubeconfig: readKubeconfig(root) }
-  throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', `${file} is no kubeconfig`, {
-    why: defects[0]?.reason ?? 'it has no clusters, users or contexts',
-    next: commandLine`kcert inspect ${file}`,
-  })
+  // A field that client-go refuses may be the one that is edited.
+  const opened = await openKubeconfig(bytes)
+  if (opened === undefined || opened.malformed !== undefined)
+    throw unusableKubeconfig(file, opened?.malformed?.reason)
+  return { file, text, kubeconfig: opened.kubeconfig }
 }
 
 /** Returns the entry that is meant: the one that is named, that of the current context, or the only one. */

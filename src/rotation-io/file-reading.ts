@@ -1,11 +1,5 @@
-import { readDocuments } from '../kubeconfig/documents.ts'
-import {
-  currentOf,
-  isKubeconfig,
-  type Kubeconfig,
-  type Material,
-  readKubeconfig,
-} from '../kubeconfig/kubeconfig.ts'
+import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
+import { type OpenedKubeconfig, openKubeconfig } from '../kubeconfig/open.ts'
 import type { Sha256 } from '../pki/node-access.ts'
 import type { FileHolds, Trust } from '../rotation/picture.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
@@ -47,8 +41,8 @@ export class FileReading {
 
   private async readNew(content: Uint8Array): Promise<ReadContent> {
     if (looksLikePem(content)) return { holds: this.pem(content) }
-    const [root] = (await readDocuments(Buffer.from(content).toString('utf8'))).documents
-    return root === undefined || !isKubeconfig(root) ? other : this.kubeconfig(readKubeconfig(root))
+    const opened = await openKubeconfig(content)
+    return opened === undefined ? other : this.kubeconfig(opened)
   }
 
   private pem(content: Uint8Array): FileHolds {
@@ -61,7 +55,7 @@ export class FileReading {
   }
 
   /** Of several contexts the current one counts, as for the components that read it. */
-  private kubeconfig(kubeconfig: Kubeconfig): ReadContent {
+  private kubeconfig({ kubeconfig, refusal }: OpenedKubeconfig): ReadContent {
     const { clusters, users } = kubeconfig
     const { cluster, user } = currentOf(kubeconfig)
     const caData = this.digestsOf(cluster?.certificateAuthority)
@@ -81,6 +75,7 @@ export class FileReading {
         caData,
         ...(client === undefined ? {} : { client }),
         ...(besides.length > 0 && { besides }),
+        ...(refusal === undefined ? {} : { refusal }),
       },
       ...(Object.keys(refersTo).length > 0 && { refersTo }),
     }

@@ -2,9 +2,9 @@ import { dirname, resolve } from 'node:path'
 import { reissueLeaf } from '../ca/successor.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
-import { currentOf, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { currentOf } from '../kubeconfig/kubeconfig.ts'
+import { usableKubeconfig } from '../kubeconfig/open.ts'
 import { programOf } from '../pki/component-flags.ts'
 import type { Expected, FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
 import { editStaticPod, readStaticPod } from '../pki/static-pod.ts'
@@ -151,7 +151,7 @@ export class FileWriting {
     node: NodeAccess,
   ): Promise<Prepared> {
     const text = textOf(now)
-    const { cluster, user } = await currentIn(text)
+    const { cluster, user } = await currentIn(now, node.name)
     const caFile = cluster?.certificateAuthority?.file
     const isThere = caFile !== undefined && (await this.holds(node, beside(now.path, caFile), caData))
     const clusters =
@@ -223,7 +223,8 @@ export class FileWriting {
         if (now.found !== 'file') return false
         const again = await this.kubeconfig({ kind: 'kubeconfig', caData: content.caData }, now, node)
         return (
-          again.text === textOf(now) && (content.reissue === undefined || this.isOfNewCa(await clientOf(now)))
+          again.text === textOf(now) &&
+          (content.reissue === undefined || this.isOfNewCa(await clientOf(now, node.name)))
         )
       }
       case 'reissued':
@@ -305,14 +306,13 @@ function firstCertificate(file: ReadFile): Certificate | undefined {
   }
 }
 
-async function clientOf(file: ReadFile): Promise<Certificate | undefined> {
-  const data = (await currentIn(textOf(file))).user?.clientCertificate?.data
+async function clientOf(file: ReadFile, node: string): Promise<Certificate | undefined> {
+  const data = (await currentIn(file, node)).user?.clientCertificate?.data
   return data === undefined ? undefined : readCertificates(data)[0]
 }
 
-async function currentIn(text: string): Promise<Partial<ReturnType<typeof currentOf>>> {
-  const [document] = (await readDocuments(text)).documents
-  return document === undefined ? {} : currentOf(readKubeconfig(document))
+async function currentIn({ path, content }: ReadFile, node: string): Promise<ReturnType<typeof currentOf>> {
+  return currentOf((await usableKubeconfig(content, `${node}:${path}`)).kubeconfig)
 }
 
 /** A file that a kubeconfig names: absolute, or from the kubeconfig's own folder. */

@@ -1,7 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
-import { isKubeconfig, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { openKubeconfig } from '../kubeconfig/open.ts'
 import { diagnose } from '../kubelet/doctor/diagnosis.ts'
 import type { KubeletFacts, StoreEntry } from '../kubelet/doctor/facts.ts'
 import type { Finding, Fix } from '../kubelet/doctor/finding.ts'
@@ -100,9 +99,10 @@ async function configurationOf(file: FileContent): Promise<KubeletConfiguration>
 async function namedIn(node: NodeAccess, path: string, text: string | undefined) {
   const authorities: { path: string; content: Uint8Array }[] = []
   const named = new Map<string, Uint8Array>()
-  const [root] = text === undefined ? [] : (await readDocuments(text)).documents
-  if (root === undefined || !isKubeconfig(root)) return { authorities, named }
-  const { clusters, users } = readKubeconfig(root)
+  // One that client-go refuses is a finding; what it names is read all the same.
+  const opened = text === undefined ? undefined : await openKubeconfig(text)
+  if (opened === undefined) return { authorities, named }
+  const { clusters, users } = opened.kubeconfig
   const absolute = (file: string): string => (file.startsWith('/') ? file : `${folderOf(path)}/${file}`)
   for (const { certificateAuthority } of clusters) {
     if (certificateAuthority?.data !== undefined)

@@ -1,6 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
-import { isKubeconfig, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { openKubeconfig } from '../kubeconfig/open.ts'
 import {
   type ControllerManagerFacts,
   type KubeletFacts,
@@ -12,7 +11,7 @@ import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { currentLinkName } from '../pki/kubelet.ts'
 import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
-import type { FileContent, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import type { FileContent, NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
 import { readCertificates } from '../x509/certificate.ts'
 import { staticPodDefinitions } from './definitions.ts'
 import { absolute } from './node-files.ts'
@@ -102,17 +101,20 @@ async function clientOn(
   const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
   const [stored, named] = await node.readFiles([current, kubeconfig])
   if (stored?.found !== 'absent') return seenIn(stored, { usage: 'client', unread })
-  const material = named?.found === 'file' ? await clientIn(textOf(named)) : undefined
+  const material = named?.found === 'file' ? await clientIn(named, unread) : undefined
   if (named?.found === 'file' && material?.data !== undefined)
     return seenIn({ ...named, content: material.data }, { usage: 'client', unread })
   const elsewhere = material?.file === undefined ? [] : [absolute(material.file, kubeconfig)]
   return firstOf(node, [current, ...elsewhere].toReversed(), { usage: 'client', unread })
 }
 
-async function clientIn(text: string) {
-  const [root] = (await readDocuments(text)).documents
-  if (root === undefined || !isKubeconfig(root)) return undefined
-  return readKubeconfig(root).users.find(({ clientCertificate }) => clientCertificate !== undefined)
+async function clientIn({ path, content }: ReadFile, unread: string[]) {
+  const opened = await openKubeconfig(content)
+  if (opened?.refusal !== undefined) {
+    unread.push(`${path}: client-go refuses it: ${opened.refusal}`)
+    return undefined
+  }
+  return opened?.kubeconfig.users.find(({ clientCertificate }) => clientCertificate !== undefined)
     ?.clientCertificate
 }
 

@@ -3,9 +3,8 @@ import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
-import { readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { usableKubeconfig } from '../kubeconfig/open.ts'
 import type { ObjectChange, PatchObject } from '../rotation/action.ts'
 import type { ObjectReference } from '../rotation/picture.ts'
 import type { Authorities } from './authorities.ts'
@@ -182,10 +181,12 @@ async function editData(
 }
 
 async function withCaData(text: string, pem: string): Promise<string> {
-  const [root] = (await readDocuments(text)).documents
-  const clusters = root === undefined ? [] : readKubeconfig(root).clusters
+  const { kubeconfig } = await usableKubeconfig(text, 'ConfigMap kube-public/cluster-info')
   return editKubeconfig(text, {
-    clusters: clusters.map(({ name }) => ({ name, certificateAuthority: { data: Buffer.from(pem) } })),
+    clusters: kubeconfig.clusters.map(({ name }) => ({
+      name,
+      certificateAuthority: { data: Buffer.from(pem) },
+    })),
   })
 }
 

@@ -4,9 +4,9 @@ import { hostOf } from '../cluster/cluster-addresses.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
-import { currentOf, type Material, readKubeconfig } from '../kubeconfig/kubeconfig.ts'
+import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
 import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { usableKubeconfig } from '../kubeconfig/open.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProcessId } from '../rotation/picture.ts'
@@ -266,9 +266,8 @@ export class Probing {
     const access = this.planes.node(node)
     const [file] = await access.readFiles([path])
     if (file?.found !== 'file') throw new Error(`${node}:${path} cannot be read`)
-    const [document] = (await readDocuments(Buffer.from(file.content).toString('utf8'))).documents
-    if (document === undefined) throw new Error(`${node}:${path} is no kubeconfig`)
-    const { cluster, user } = currentOf(readKubeconfig(document))
+    const { root, kubeconfig } = await usableKubeconfig(file.content, `${node}:${path}`)
+    const { cluster, user } = currentOf(kubeconfig)
     const read = async (material: Material | undefined): Promise<string | undefined> => {
       if (material?.data !== undefined) return Buffer.from(material.data).toString('utf8')
       if (material?.file === undefined) return undefined
@@ -282,7 +281,7 @@ export class Probing {
       read(user?.clientCertificate),
       read(user?.clientKey),
     ])
-    const token = tokenIn(document, user?.name)
+    const token = tokenIn(root, user?.name)
     const client = certificate !== undefined && key !== undefined ? { certificate, key } : undefined
     if (client === undefined && (certificate ?? key) !== undefined)
       throw new Error(

@@ -88,6 +88,8 @@ export type FileHolds =
       readonly caData: Trust
       readonly client?: Digest
       readonly besides?: readonly Digest[]
+      /** Why client-go refuses the whole file. */
+      readonly refusal?: string
     }
   | { readonly kind: 'other' }
 

@@ -32,6 +32,7 @@ export function preflight(
     ...unlikeNames(target),
     ...sameKeys(target),
     ...filesApart(seen, target),
+    ...refusedKubeconfigs(seen, target),
     ...(number === 1 ? keysElsewhere(seen, target) : []),
     ...otherSigners(seen),
     ...anyFrontProxy(seen, target),
@@ -50,6 +51,21 @@ function unservedLayouts({ nodes }: Seen<'nodes'>): readonly Refusal[] {
         ? "use the provider's own rotation"
         : commandLine`use ${layout}'s own rotation command`,
   }))
+}
+
+/** What kcert reads in one, and writes into it, is nothing that its client sees. */
+function refusedKubeconfigs(seen: Seen<'files'>, { waivers }: Target): readonly Refusal[] {
+  return [...seen.files].flatMap(([key, { holds }]) =>
+    holds.kind !== 'kubeconfig' || holds.refusal === undefined || waivers.has(key)
+      ? []
+      : [
+          {
+            what: `client-go refuses the kubeconfig ${key}`,
+            why: holds.refusal,
+            next: commandLine`correct the file or remove it; where nothing uses it: --waive ${key}`,
+          },
+        ],
+  )
 }
 
 function withoutApiServer({ components }: Seen<'components'>): readonly Refusal[] {

@@ -51,7 +51,7 @@ function kubeconfig(user: string, cluster: string, currentContext = 'x'): string
     '- {name: nobody, user: {token: t}}',
     `- {name: u, user: {${user}}}`,
     'contexts:',
-    '- {name: y, context: {cluster: elsewhere, user: nobody}}',
+    '- {name: elsewhere, context: {cluster: elsewhere, user: nobody}}',
     '- {name: x, context: {cluster: c, user: u}}',
     '',
   ].join('\n')
@@ -98,7 +98,7 @@ describe('certificates are read', () => {
   })
 
   test('from the context of a kubeconfig that is asked for', async () => {
-    expect((await read(whole, 'roots', noFiles, 'y')).found).toEqual([
+    expect((await read(whole, 'roots', noFiles, 'elsewhere')).found).toEqual([
       'cluster elsewhere: certificate-authority-data: other',
     ])
   })
@@ -325,11 +325,11 @@ describe('it is refused', () => {
     expect(await refusal(whole, 'leaf', 'z')).toMatchObject({
       code: 'KCERT_USAGE',
       message: 'in: there is no context "z"',
-      why: 'its contexts: "y", "x"',
+      why: 'its contexts: "elsewhere", "x"',
     })
     expect(await refusal(kubeconfig('', '', 'none'), 'leaf')).toMatchObject({
       message: 'in: which user is meant?',
-      next: 'name one with --context: "y", "x"',
+      next: 'name one with --context: "elsewhere", "x"',
     })
   })
 

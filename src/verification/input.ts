@@ -5,14 +5,8 @@ import type { UnseenForm } from '../inspection/entries.ts'
 import { mapReference } from '../inspection/references.ts'
 import { shapeOf } from '../inspection/sniff.ts'
 import type { ReadReferencedFile, Source } from '../inspection/source.ts'
-import {
-  isKubeconfig,
-  type Kubeconfig,
-  type KubeconfigContext,
-  type Material,
-  readKubeconfig,
-} from '../kubeconfig/kubeconfig.ts'
-import { readKubeconfigDocument } from '../kubeconfig/kubeconfig-document.ts'
+import type { Kubeconfig, KubeconfigContext, Material } from '../kubeconfig/kubeconfig.ts'
+import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { isCertificateLabel, readPem, unseenByGo } from '../x509/pem.ts'
@@ -209,9 +203,10 @@ async function readDocument(
   options: InputOptions,
 ): Promise<CertificateInput> {
   const { readReferencedFile } = options
-  const [node] = (await readKubeconfigDocument(source.bytes)).documents.filter(isKubeconfig)
-  if (node === undefined) return readManifest(source, role, readReferencedFile)
-  const { entry, material, key } = materialOf(readKubeconfig(node), source.name, role, options)
+  const opened = await openKubeconfig(source.bytes)
+  if (opened === undefined) return readManifest(source, role, readReferencedFile)
+  if (opened.refusal !== undefined) throw unusableKubeconfig(source.name, opened.refusal)
+  const { entry, material, key } = materialOf(opened.kubeconfig, source.name, role, options)
   const pem = material.data ?? readReference(source, material.file!, readReferencedFile)
   const input = located(source.name, `${entry}: ${material.field}`, membersOfPem(pem), role)
   if (key !== undefined) checkKey(key, input.certificates[0]!, source, readReferencedFile)

@@ -226,6 +226,18 @@ test('a serving certificate that was asked for and never came is told, and left 
   expect(finding!.fixes).toBeUndefined()
 })
 
+test('a kubeconfig that client-go refuses is a critical finding with the reason', async () => {
+  const text = readFileSync(root + kubeletConf, 'utf8').replace(/^current-context:.*$/m, 'current-context: y')
+  writeFileSync(root + kubeletConf, text)
+  const [finding, ...more] = await found()
+  expect(more).toEqual([])
+  expect(finding).toMatchObject({
+    id: 'KUBECONFIG_UNREADABLE',
+    severity: 'critical',
+    what: expect.stringMatching(/^client-go refuses it: current-context: /),
+  })
+})
+
 test('a certificate past nine tenths of its life says that its renewal is late', async () => {
   lead(pair({ from: new Date('2026-01-01T00:00:00Z'), to: new Date('2026-12-01T00:00:00Z') }))
   expect(ids(await found())).toEqual(['RENEWAL_OVERDUE'])

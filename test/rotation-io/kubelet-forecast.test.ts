@@ -90,6 +90,22 @@ test('before the store holds a certificate the one in the kubeconfig counts', as
   expect(report.nodes[0]!.certificates[0]).toMatchObject({ usage: 'client', place: kubeletConf })
 })
 
+test('a kubeconfig that client-go refuses is named, and its certificate does not count', async () => {
+  const node = worker()
+  const pem = node.files.get(node.files.get(current)!.linkTarget!)!.content
+  for (const path of node.files.keys()) if (path.includes('kubelet-client')) node.files.delete(path)
+  put(
+    node,
+    kubeletConf,
+    `apiVersion: v1\nkind: Config\ncurrent-context: y\nusers:\n- name: w1\n  user: {client-certificate-data: ${pem.toString('base64')}}\n`,
+  )
+  const report = await forecast(node)
+  expect(report.nodes[0]!.certificates.filter(({ usage }) => usage === 'client')).toEqual([])
+  expect(report.findings.map(({ detail }) => detail).join()).toContain(
+    `${kubeletConf}: client-go refuses it: current-context: `,
+  )
+})
+
 test('what is not there, leads nowhere or is none is said, and the rest is told all the same', async () => {
   const node = worker()
   node.files.delete(node.files.get(current)!.linkTarget!)

@@ -189,6 +189,22 @@ test('a leaf of somebody else is named as such', async () => {
   expect(leaves.find(({ place }) => place.name === 'apiserver')).toMatchObject({ hindrance: 'foreign-ca' })
 })
 
+test('a kubeconfig that client-go refuses stops the renewal before anything is written, by its node and path', async () => {
+  const { nodes, site } = await cluster()
+  const path = '/etc/kubernetes/admin.conf'
+  const { files } = nodes.get('cp1')!
+  const text = `${files
+    .get(path)!
+    .content.toString()
+    .replace(/^current-context:.*$/m, '')}current-context: y\n`
+  files.set(path, { content: Buffer.from(text), mode: 0o600 })
+  await expect(surveySite(site, never)).rejects.toMatchObject({
+    code: 'KCERT_KUBECONFIG_UNUSABLE',
+    message: `client-go refuses the kubeconfig cp1:${path}`,
+    next: expect.stringContaining(`kcert inspect ${path}`),
+  })
+})
+
 test('a store whose link is a plain file without its key gets a whole one, and a kubeconfig with inline data stays one', async () => {
   const { nodes, site } = await cluster()
   const { files } = nodes.get('w1')!

@@ -231,3 +231,17 @@ test('what is waited for is judged on a picture, and what is missing is named', 
   expect(missing({ kind: 'instant', atMs: seen.atMs })).toEqual([])
   expect(missing({ kind: 'instant', atMs: seen.atMs + 1_500 })).toEqual([{ at: 'clock', what: '2 s to go' }])
 })
+
+test('a kubeconfig that client-go refuses is refused by its node and path, unless it is waived', async () => {
+  const key = 'cp1:/etc/kubernetes/admin.conf'
+  const withRefusal = (seen: Picture): Partial<Picture> => {
+    const file = seen.files.get(key)!
+    const holds = { ...file.holds, refusal: 'users[u].token: a number' } as typeof file.holds
+    return { files: new Map([...seen.files, [key, { ...file, holds }]]) }
+  }
+  expect(await refusedFor(({ seen }) => ({ seen: withRefusal(seen) }))).toEqual([
+    `client-go refuses the kubeconfig ${key}`,
+  ])
+  const waivers = new Set([key])
+  expect(await refusedFor(({ seen }) => ({ seen: withRefusal(seen), target: { waivers } }))).toEqual([])
+})

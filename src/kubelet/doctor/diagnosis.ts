@@ -1,6 +1,6 @@
 import { commandLine } from '../../errors/command-line.ts'
-import { readDocuments } from '../../kubeconfig/documents.ts'
-import { isKubeconfig, type KubeconfigUser, readKubeconfig } from '../../kubeconfig/kubeconfig.ts'
+import type { Kubeconfig, KubeconfigUser } from '../../kubeconfig/kubeconfig.ts'
+import { openKubeconfig } from '../../kubeconfig/open.ts'
 import { currentLinkName, datedFileName, kubeletFile } from '../../pki/kubelet.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import type { KubeletFacts, StoreEntry } from './facts.ts'
@@ -219,12 +219,16 @@ async function kubeconfigFindings(examined: Examined): Promise<Finding[]> {
       },
     ]
   }
-  const user = await userOf(kubeconfig.text)
+  const opened = await openKubeconfig(kubeconfig.text).catch(() => undefined)
+  const user = opened?.refusal === undefined ? userOf(opened?.kubeconfig) : undefined
   if (user === undefined) {
     return [
       {
         ...{ id: 'KUBECONFIG_UNREADABLE', severity: 'critical', path },
-        what: 'it cannot be read, or has no user',
+        what:
+          opened?.refusal === undefined
+            ? 'it cannot be read, or has no user'
+            : `client-go refuses it: ${opened.refusal}`,
         why: 'the kubelet does not start with it',
         next: commandLine`kcert inspect ${path}`,
       },
@@ -270,16 +274,9 @@ function userFindings(examined: Examined, user: KubeconfigUser): Finding[] {
 }
 
 /** The user of the current context, else the first one. */
-async function userOf(text: string): Promise<KubeconfigUser | undefined> {
-  try {
-    const [root] = (await readDocuments(text)).documents
-    if (root === undefined || !isKubeconfig(root)) return undefined
-    const { users, contexts, currentContext } = readKubeconfig(root)
-    const context = contexts.find(({ name }) => name === currentContext)
-    return users.find(({ name }) => name === context?.user) ?? users[0]
-  } catch {
-    return undefined
-  }
+function userOf(kubeconfig: Kubeconfig | undefined): KubeconfigUser | undefined {
+  const context = kubeconfig?.contexts.find(({ name }) => name === kubeconfig.currentContext)
+  return kubeconfig?.users.find(({ name }) => name === context?.user) ?? kubeconfig?.users[0]
 }
 
 const others = 0o077
