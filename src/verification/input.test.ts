@@ -429,7 +429,7 @@ describe('it is refused', () => {
       kubeconfig('', '', 'none'),
       { contextFlag: '--c' },
       'there is no current context with a cluster of this file',
-      'name one with --c: "y", "x"',
+      'name one with --c: "elsewhere", "x"',
     ],
     ['a user without credentials', kubeconfig('', ''), { role: 'leaf' }, 'it has no credentials', inspect],
     [
