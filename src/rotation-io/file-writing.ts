@@ -140,13 +140,13 @@ export class FileWriting {
     const key = newKey === undefined ? undefined : generatePrivateKey(keyTypeLike(leaf.publicKey))
     const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
     const text = `${pemOf([reissued])}${await this.bundle(chain)}`
-    if (key === undefined || newKey === undefined) return { text }
-    return { text, besides: [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
+    if (key === undefined) return { text }
+    return { text, besides: [{ path: newKey!, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
   }
 
   /** Certificates that stand in files of their own stay there: the kubelet's is its store's to change, others go beside. */
   private async kubeconfig(
-    { caData, reissue, newKey }: ContentOf<'kubeconfig'>,
+    { caData, reissue, newKey }: Omit<ContentOf<'kubeconfig'>, 'kind'>,
     now: ReadFile,
     node: NodeAccess,
   ): Promise<Prepared> {
@@ -159,7 +159,7 @@ export class FileWriting {
         ? []
         : [{ name: cluster.name, certificateAuthority: { data: Buffer.from(await this.bundle(caData)) } }]
     const certificateFile = user?.clientCertificate?.file
-    const isStore = certificateFile !== undefined && /kubelet-client-current\.pem$/.test(certificateFile)
+    const isStore = /kubelet-client-current\.pem$/.test(certificateFile ?? '')
     if (reissue === undefined || user === undefined || isStore) {
       return { text: await editKubeconfig(text, { clusters }) }
     }
@@ -211,7 +211,7 @@ export class FileWriting {
       case 'link':
         return now.linkTarget === content.to
       case 'copy':
-        return now.found === 'file' && now.sha256 === content.digest
+        return digestOf(now) === content.digest
       case 'certificates':
         return now.found === 'file' && textOf(now) === (await this.bundle(content.certificates))
       case 'ca-key': {
@@ -221,7 +221,7 @@ export class FileWriting {
       }
       case 'kubeconfig': {
         if (now.found !== 'file') return false
-        const again = await this.kubeconfig({ kind: 'kubeconfig', caData: content.caData }, now, node)
+        const again = await this.kubeconfig({ caData: content.caData }, now, node)
         return (
           again.text === textOf(now) &&
           (content.reissue === undefined || this.isOfNewCa(await clientOf(now, node.name)))
@@ -261,7 +261,7 @@ export class FileWriting {
 
 /** kcert's own folder that a file lies in, if any. */
 function ownFolderOf(path: string): string | undefined {
-  return /^(.*\/kcert)(?:\/(?:old|new))?\/(?:front-proxy-)?ca[^/]*$/.exec(path)?.[1]
+  return /(.*\/kcert)(?:\/(?:old|new))?\/(?:front-proxy-)?ca[^/]*$/.exec(path)?.[1]
 }
 
 function digestOf(file: FileContent): Digest | 'absent' {

@@ -63,15 +63,12 @@ function rolledBy(steps: readonly Step[]): ReadonlySet<string> {
   return rolled
 }
 
+const acts: ReadonlySet<Step['kind']> = new Set(['write-file', 'patch-object', 'restart', 'roll'])
+
 /** A plan of waits, probes and questions changes nothing. */
 function isAct(step: Step): boolean {
   if (step.kind === 'together') return step.lanes.some(({ steps }) => steps.some(isAct))
-  return (
-    step.kind === 'write-file' ||
-    step.kind === 'patch-object' ||
-    step.kind === 'restart' ||
-    step.kind === 'roll'
-  )
+  return acts.has(step.kind)
 }
 
 function runAction(world: World, action: Action): BrokenEdge | undefined {
@@ -97,7 +94,7 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
     world.clockMs = startMs
     const touched = board.tracing(() => {
       for (const action of steps) {
-        broken ??= runAction(world, action)
+        broken = runAction(world, action)
         if (broken !== undefined) return
       }
     })
@@ -114,7 +111,7 @@ function runLanes(world: World, lanes: readonly Lane[]): BrokenEdge | undefined 
     })
   }
   for (const [cell, { held }] of all) board.set(cell, [...held])
-  const phase = lanes[0]?.steps[0]?.phase ?? 0
+  const phase = lanes[0]!.steps[0]!.phase
   const names = lanes.slice(0, 3).map(({ name }) => name)
   const more = lanes.length > 3 ? ` and ${lanes.length - 3} more` : ''
   const broken = edgeOf(world, phase, `${names.join(', ')}${more} side by side`)

@@ -1,0 +1,82 @@
+import { expect, test, vi } from 'vitest'
+import { SiteExecutor } from './executor.ts'
+
+// That each action comes to what does it, with the parts that they share.
+
+const { made, did, fake } = vi.hoisted(() => {
+  const made = new Map<string, { self: object; given: readonly unknown[] }>()
+  const did: unknown[][] = []
+  const fake = (name: string, ...methods: readonly string[]) => {
+    class Fake {
+      constructor(...given: readonly unknown[]) {
+        made.set(name, { self: this, given })
+        for (const method of methods) {
+          Object.assign(this, {
+            [method]: (...asked: readonly unknown[]) => {
+              did.push([name, method, ...asked])
+              return Promise.resolve(`${name} ${method}`)
+            },
+          })
+        }
+      }
+    }
+    return { [name]: Fake }
+  }
+  return { made, did, fake }
+})
+
+vi.mock('./control-planes.ts', () => fake('ControlPlanes', 'node'))
+vi.mock('./copies.ts', () => fake('Copies'))
+vi.mock('./authorities.ts', () => fake('Authorities'))
+vi.mock('./own-identity.ts', () => fake('OwnIdentity'))
+vi.mock('./kubelet-requests.ts', () => fake('KubeletRequests'))
+vi.mock('./file-writing.ts', () => fake('FileWriting', 'write'))
+vi.mock('./object-patching.ts', () => fake('ObjectPatching', 'patch'))
+vi.mock('./restarting.ts', () => fake('Restarting', 'restart', 'wrote'))
+vi.mock('./rolling.ts', () => fake('Rolling', 'roll'))
+vi.mock('./probing.ts', () => fake('Probing', 'probe'))
+
+test('actions are done by parts that share one site, one set of CAs and one set of copies', async () => {
+  const site = { objects: {}, clock: () => new Date(5_000) }
+  const [random, given, unreadLogs] = [() => new Uint8Array(), {}, {}]
+  const executor = new SiteExecutor({ site, random, given, unreadLogs } as never)
+  const part = (name: string) => made.get(name)!.self
+  const [planes, copies, authorities] = [part('ControlPlanes'), part('Copies'), part('Authorities')]
+  const identity = part('OwnIdentity')
+  const givenTo = (name: string) => made.get(name)!.given
+  expect(givenTo('ControlPlanes')).toEqual([site])
+  expect(givenTo('Authorities')).toEqual([site, planes, random, given])
+  expect(givenTo('FileWriting')).toEqual([site, planes, copies, authorities, part('KubeletRequests')])
+  expect(givenTo('ObjectPatching')).toEqual([site.objects, planes, copies, authorities])
+  expect(givenTo('Restarting')).toEqual([site, planes, unreadLogs])
+  expect(givenTo('Probing')).toEqual([site, planes, authorities, identity, copies])
+  const [nodeNamed, nowMs] = [givenTo('Copies')[0], givenTo('Rolling')[1]] as [
+    (name: string) => unknown,
+    () => number,
+  ]
+  expect([await nodeNamed('cp1'), nowMs()]).toEqual(['ControlPlanes node', 5_000])
+  const action = { node: 'w1' } as never
+  expect(await executor.write(action)).toBeUndefined()
+  const answers = [
+    executor.patch(action),
+    executor.restart(action),
+    executor.roll(action),
+    executor.probe(action),
+  ]
+  expect(await Promise.all(answers)).toEqual([
+    'ObjectPatching patch',
+    'Restarting restart',
+    'Rolling roll',
+    'Probing probe',
+  ])
+  expect(did).toEqual([
+    ['ControlPlanes', 'node', 'cp1'],
+    ['FileWriting', 'write', action],
+    // What was written on a node counts for the restarts behind it.
+    ['Restarting', 'wrote', 'w1'],
+    ['ObjectPatching', 'patch', action],
+    ['Restarting', 'restart', action],
+    ['Rolling', 'roll', action],
+    ['Probing', 'probe', action],
+  ])
+})
