@@ -51,6 +51,15 @@ test('refuses a list that goes on with the same continue token', async () => {
   expect(calls).toBe(2)
 })
 
+test.each(['continue', 'resourceVersion'])('refuses a list whose %s is not text', async (field) => {
+  for (const value of [5, true, {}, ['canary']]) {
+    const { failure, calls } = await listing(() => ({ items, metadata: { [field]: value } }))
+    expect(failure).toMatchObject(listFault(`a metadata.${field} that is not text`))
+    expect(calls).toBe(1)
+  }
+  expect((await listing(() => ({ items, metadata: { [field]: null } }))).failure).toBe('no failure')
+})
+
 test('refuses a list whose continue tokens go round in a circle', async () => {
   const { failure, calls } = await listing((count) => ({ items, metadata: { continue: `${count % 3}` } }))
   expect(failure).toMatchObject(listFault('the same continue token twice'))

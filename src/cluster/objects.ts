@@ -196,6 +196,10 @@ async function readPage(
     purpose,
   })
   const { resourceVersion, continue: more } = metadataOf(list)
+  // Read as absent, a token of another type would end the list, and a resourceVersion would end the watch.
+  for (const [field, value] of Object.entries({ continue: more, resourceVersion }))
+    if (typeof (value ?? '') !== 'string')
+      throw new MalformedAnswer(purpose, `a metadata.${field} that is not text`)
   // Go writes an empty list as null.
   if (!Array.isArray(list.items) && list.items !== null) throw new MalformedAnswer(purpose, 'no list')
   const items = ((list.items ?? []) as unknown[]).map((item) => checkedObject(item, resource, purpose))

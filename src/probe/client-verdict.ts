@@ -59,11 +59,16 @@ export function clientVerdict({ client, kind }: Target, seen: Seen): ClientVerdi
   return { ...shown, ...verdictOfAnswer(answer, kind) }
 }
 
+// nginx completes the handshake, and refuses the certificate by a page whose title is all that tells (ngx_http_special_response.c).
+const refusedByNginx =
+  /<title>400 (?:The SSL certificate error|No required SSL certificate was sent)<\/title>/i
+
 function verdictOfAnswer(
   { status, body }: NonNullable<Seen['answer']>,
   kind: EndpointKind,
 ): Pick<ClientVerdict, 'verdict' | 'detail'> {
   if (status === 401) return { verdict: 'refused', detail: 'HTTP 401' }
+  if (status === 400 && refusedByNginx.test(body)) return { verdict: 'refused', detail: 'HTTP 400' }
   const user = userIn(body)
   if (user === anonymous) return { verdict: 'ignored', detail: `it takes its holder for ${anonymous}` }
   if (user !== undefined) return { verdict: 'accepted', detail: `as ${user}` }

@@ -202,6 +202,29 @@ test.each([
     'it closed the connection without a TLS alert or an HTTP status',
   ],
   ['HTTP 401', { answer: { status: 401, body: 'Unauthorized' } }, 'refused', 'HTTP 401'],
+  [
+    'HTTP 400 of nginx: The SSL certificate error',
+    { answer: { status: 400, body: '<html><head><title>400 The SSL certificate error</title></head>' } },
+    'refused',
+    'HTTP 400',
+  ],
+  [
+    'HTTP 400 of nginx: No required SSL certificate was sent',
+    {
+      answer: {
+        status: 400,
+        body: '<html><head><title>400 No required SSL certificate was sent</title></head>',
+      },
+    },
+    'refused',
+    'HTTP 400',
+  ],
+  [
+    'another HTTP 400',
+    { answer: { status: 400, body: '<title>400 Bad Request</title>' } },
+    'let-in',
+    'HTTP 400',
+  ],
   ['no answer', { fault: refusal('ETIMEDOUT') }, 'unknown', 'no answer in time'],
   ['200 of a kubelet', { answer: { status: 200, body: 'ok' } }, 'accepted', 'HTTP 200'],
   [
