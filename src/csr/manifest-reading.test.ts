@@ -116,7 +116,7 @@ test('a field that is missing reads as empty, and one that the API does not name
     extra: {},
     conditions: [],
   }
-  const unknown = { kind, a: 1, metadata: { b: 1 }, spec: { c: 1 }, status: { d: 1, certificate: '' } }
+  const unknown = { kind, a: 1, metadata: { b: 1 }, spec: { c: 1 }, status: { d: 1, certificate: '!' } }
   expect(await readSigningRequests(JSON.stringify({ kind }))).toEqual([empty])
   expect(await readSigningRequests(JSON.stringify(unknown))).toEqual([
     { ...empty, unknownFields: ['a', 'metadata.b', 'spec.c', 'status.d'] },
