@@ -6,7 +6,7 @@ const programs =
 
 /** Words of sentences that no command has as an argument of its own. */
 const prose =
-  /^(?:a|again|an|and|anew|any|are|as|at|be|before|but|by|first|for|from|gives|has|if|into|is|it|its|lists|makes|of|on|once|or|shows|that|the|them|then|there|this|to|until|what|when|where|which|who|whoever|with|without|writes|yourself)$/i
+  /^(?:again|an|and|anew|any|are|as|at|be|before|but|by|first|for|from|gives|has|if|into|is|it|its|lists|makes|of|on|once|or|shows|that|the|them|then|there|this|to|until|what|when|where|which|who|whoever|with|without|writes|yourself)$/i
 
 /** Returns where the text begins to be commands: at its beginning or after ": ". Undefined where it is prose alone. */
 export function commandsOf(text: string): string | undefined {

@@ -10,7 +10,7 @@ export function decisionFlags(act: Act) {
     file: Flags.string({
       char: 'f',
       description:
-        'manifests: their requests are found by name, and must be the same octets; "-" for standard input',
+        'manifests: their requests are found by name, and must be byte-identical; "-" for standard input',
       helpValue: 'FILE',
       multiple: true,
       multipleNonGreedy: true,

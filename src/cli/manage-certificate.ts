@@ -353,7 +353,7 @@ class Management {
         await this.readTemplate()
         this.checkTemplate()
         if (told !== '' || !isSameTemplate(before, this.template))
-          this.options.note('what to ask for was read anew')
+          this.options.note('what to request was read again')
         told = ''
       } catch (error) {
         this.template = before
@@ -439,6 +439,6 @@ function withoutAddress({ source }: ManageWish): KcertError {
 function endedEarly(): KcertError {
   return new KcertError('KCERT_CSR_WAIT_OVER', 'it was told to end before there was a certificate', {
     why: 'with --once there has to be one in the end',
-    next: 'the same command asks anew',
+    next: 'run the same command again',
   })
 }

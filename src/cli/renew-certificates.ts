@@ -264,7 +264,7 @@ async function agrees(
   chosen: readonly SurveyedLeaf[],
   restarts: readonly NeededRestart[],
 ): Promise<boolean> {
-  const what = `${chosen.length} certificates are written and ${restarts.length} processes start anew`
+  const what = `${chosen.length} certificates are written and ${restarts.length} processes restart`
   if (!canAsk(context)) {
     throw new KcertError('KCERT_RENEWAL_REFUSED', what, {
       why: 'there is no terminal to ask on',

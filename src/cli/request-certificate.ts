@@ -209,7 +209,7 @@ async function presentCertificate(
   if (broken.length === 0) return object
   throw new KcertError('KCERT_FILE_EXISTS', `${file} exists and is not replaced`, {
     why: broken.join('; '),
-    next: 'name another file, or begin anew with --force: key, request and certificate are made again then',
+    next: 'name another file, or start again with --force: key, request and certificate are made again then',
   })
 }
 
@@ -245,6 +245,6 @@ function progressText(object: SigningRequest): string | undefined {
 function otherRequest(file: string, why: string): KcertError {
   return new KcertError('KCERT_FILE_EXISTS', `${file} is there, and asks for something else`, {
     why,
-    next: 'name other files (--key-out, --out), or begin anew with --force',
+    next: 'name other files (--key-out, --out), or start again with --force',
   })
 }

@@ -87,7 +87,7 @@ function contentFindings(request: CertificateRequest): Finding[] {
           'request-signature',
           signatureFault(verdict.reason),
           verdict.reason === 'bad-signature'
-            ? 'make the request anew with the key that belongs to it: kcert csr create --key FILE'
+            ? 'create a new request with the key that belongs to it: kcert csr create --key FILE'
             : 'make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',
         ),
   ]

@@ -85,7 +85,7 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'empty-user',
       detail,
-      next: 'make the request anew with a common name: kcert csr create --user NAME',
+      next: 'create a request with a common name: kcert csr create --user NAME',
     }
   },
   function cappedLifetime({ signerName, expirationSeconds = 0 }) {
@@ -99,7 +99,7 @@ const advisers: readonly Adviser[] = [
     return {
       id: 'weak-signature',
       detail,
-      next: 'make the request anew; kcert, OpenSSL and cfssl of today sign with SHA-256',
+      next: 'create a new request; kcert, OpenSSL and cfssl of today sign with SHA-256',
     }
   },
   function eksNames({ signerName, name }) {

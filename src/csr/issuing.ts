@@ -52,7 +52,7 @@ export function signingCourse(object: RequestObject, terms: SignerTerms): Signin
   if (request === undefined) return broken(fault.detail, fault.next)
   const verdict = request.verifySignature()
   if (!verdict.ok)
-    return broken(`the signature of the request does not count: ${verdict.reason}`, 'make the request anew')
+    return broken(`the signature of the request does not count: ${verdict.reason}`, 'create a new request')
   const content = contentFault(request, terms)
   if (content !== undefined) return content
   const rule = isKubernetesDomain(signerName) ? signingFindings(asked, request).find(isUnmet) : undefined
@@ -76,7 +76,8 @@ function settledCourse(asked: SigningRequest): SigningCourse | undefined {
   if (asked.certificate !== undefined) return { course: 'already', reason: 'it has a certificate already' }
   if (asked.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(asked, 'Denied')) return leftAlone('it is denied')
-  if (hasCondition(asked, 'Failed')) return leftAlone('it has failed: the requester must ask anew')
+  if (hasCondition(asked, 'Failed'))
+    return leftAlone('it has failed: the requester must submit a new request')
   if (hasCondition(asked, 'Approved')) return undefined
   return leftAlone('nobody has approved it', commandLine`kcert csr approve ${asked.name ?? 'NAME'}`)
 }

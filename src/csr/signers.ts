@@ -78,7 +78,7 @@ function without(kind: AltNameKind): SignerRule {
       const names = request.subjectAltNames[kind]
       return names.length === 0 ? undefined : `it has ${listed(names)}`
     },
-    next: commandLine`make the request anew without ${kindNames[kind]}`,
+    next: commandLine`create a new request without ${kindNames[kind]}`,
   }
 }
 
@@ -87,7 +87,7 @@ const someAddress: SignerRule = {
   wants: 'at least one DNS name or IP address among the alternative names',
   fault: ({ request: { subjectAltNames } }) =>
     subjectAltNames.dns.length + subjectAltNames.ip.length > 0 ? undefined : 'it has neither',
-  next: 'make the request anew with the names of the node: kcert csr create --kubelet-serving NODE --dns NAME --ip ADDRESS',
+  next: 'create a new request with the names of the node: kcert csr create --kubelet-serving NODE --dns NAME --ip ADDRESS',
 }
 
 function exactly(purpose: 'client auth' | 'server auth'): SignerRule {

@@ -67,7 +67,7 @@ export interface RequestFault {
   readonly next: string
 }
 
-const remake = 'make the request anew: kcert csr create'
+const remake = 'create a new request: kcert csr create'
 
 /**
  * Returns the request in spec.request as Kubernetes reads it: the first PEM block counts and must be a CERTIFICATE REQUEST.

@@ -19,7 +19,7 @@ const reissues: readonly (readonly [words: string, advice: string])[] = [
 /** Returns how to issue a certificate anew whose file is whole, for another copy would be no better; undefined for a damaged one. */
 export function reissueAdvice(reason: string): string | undefined {
   const found = reissues.find(([words]) => reason.includes(words))
-  return found && `issue it anew ${found[1]}`
+  return found && `reissue it ${found[1]}`
 }
 
 /** `misissued`: subject, names or usages are not what its place needs, and a renewal that copies them would copy the fault. */
@@ -67,7 +67,7 @@ export function kubeadmAdvice(
     if (urgency === 'misissued')
       return 'bring back the certificate of this CA from another control-plane node or a backup: a new one would be a new CA, which nobody trusts yet'
     return urgency === 'expired'
-      ? 'the cluster needs a new CA: kubeadm renews none, and each certificate and kubeconfig under this one must be issued anew'
+      ? 'the cluster needs a new CA: kubeadm renews none, and each certificate and kubeconfig under this one must be reissued'
       : 'plan the rotation of this CA now: kubeadm renews none, and whatever trusts or presents a certificate of it must follow step by step'
   }
   // `kubeadm certs renew` knows no kubelet.conf, and takes subject, names and usages of all others from the old certificate.
@@ -135,8 +135,8 @@ function caAdvice({ group }: CertificateEntry, urgency: Urgency): string {
       : `${compare}; when it is the same, plan the rotation of the cluster CA now`
   }
   return urgency === 'expired'
-    ? 'replace the CA by its successor; certificates that it signed must be issued anew by that one'
-    : 'make its successor now, put both into every bundle that holds this one, then issue the certificates under it anew'
+    ? 'replace the CA by its successor; certificates that it signed must be reissued by that one'
+    : 'make its successor now, put both into every bundle that holds this one, then reissue the certificates under it'
 }
 
 function userAdvice(entry: CertificateEntry): string {

@@ -185,7 +185,7 @@ export class Inspection {
 
   private addFailed(name: string, error: unknown): void {
     const place = { source: name, entry: '' }
-    this.collection.addFailure(place, error, 'CERT_UNREADABLE', 'fetch the file anew')
+    this.collection.addFailure(place, error, 'CERT_UNREADABLE', 'fetch the file again')
   }
 
   private addNothingFound({ name, root, bytes }: Source, shape: Shape, before: number): void {
@@ -238,7 +238,7 @@ export class Inspection {
           next ??
           (isConfig
             ? 'correct it there: kubectl and every client refuse the whole file for it'
-            : 'mend the YAML or JSON there'),
+            : 'correct the YAML or JSON there'),
         ...(isConfig && { severity: 'critical' }),
       })
     }

@@ -533,7 +533,7 @@ describe('what is in it', () => {
     expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
   })
 
-  test('of a curve or a serial number that Go refuses nobody says to fetch the file anew', async () => {
+  test('of a curve or a serial number that Go refuses nobody says to fetch the file again', async () => {
     const secp256k1 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey
     const nextOf = async (der: Uint8Array) =>
       only(await problemsOf(named('f', writePem('CERTIFICATE', der))), 'CERT_UNREADABLE').next

@@ -64,8 +64,8 @@ class KubeconfigCollector {
       this.collection.addProblem(this.place(field), 'KUBECONFIG_FIELD_MALFORMED', {
         message: `${field}: ${reason}`,
         next: isFatal
-          ? 'mend the field: kubectl and every client refuse the whole file for it'
-          : (next ?? 'mend the field'),
+          ? 'correct the field: kubectl and every client refuse the whole file for it'
+          : (next ?? 'correct the field'),
         severity: isFatal ? 'critical' : 'warning',
       })
     }

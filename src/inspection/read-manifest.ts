@@ -246,8 +246,8 @@ class ManifestReader {
     const words = [kind.toLowerCase(), name, ...(namespace === undefined ? [] : ['-n', namespace])]
     // Names of a manifest are whatever its author wrote, and this may be pasted.
     return words.every((word) => /^[a-z0-9][a-z0-9.:-]*$|^-n$/.test(word))
-      ? commandLine`fetch the object anew: kubectl get ${argumentVector(words)} -o yaml`
-      : 'fetch the object anew with kubectl get -o yaml'
+      ? commandLine`fetch the object again: kubectl get ${argumentVector(words)} -o yaml`
+      : 'fetch the object again with kubectl get -o yaml'
   }
 
   private malformed(

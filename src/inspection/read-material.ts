@@ -430,7 +430,7 @@ const unglue =
 function nextForBadBlock(reason: string): string {
   return glued.test(reason)
     ? `${unglue}; Kubernetes drops such a block in silence`
-    : 'mend or remove the block: Kubernetes drops it in silence'
+    : 'correct or remove the block: Kubernetes drops it in silence'
 }
 
 const ownPassword = 'name the file that holds its own password with --password-file'
@@ -442,14 +442,14 @@ function nextFor({ of, error }: Extract<Thing, { kind: 'failed' }>, hasOthers: b
 
 const nextForBroken = {
   alone: {
-    certificate: 'fetch the file anew from where it was made',
-    request: 'make the request anew',
-    key: 'fetch the file anew from where it was made',
+    certificate: 'fetch the file again from where it was made',
+    request: 'create a new request',
+    key: 'fetch the file again from where it was made',
   },
   among: {
     // client-go gives up at the first certificate of a text that it cannot parse, and with it all others.
     certificate: 'remove this block: Kubernetes components refuse the whole file for it',
-    request: 'make the request anew',
+    request: 'create a new request',
     key: 'remove this block',
   },
 } as const

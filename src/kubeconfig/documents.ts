@@ -47,11 +47,11 @@ function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefe
     }
   }
   if (/^[\s\ufeff]*[{[]/.test(text))
-    return { reason: 'malformed JSON', line, next: 'mend it there, or fetch it anew' }
+    return { reason: 'malformed JSON', line, next: 'correct it there, or fetch it again' }
   return {
     reason: `malformed, or YAML beyond its plain part, of which up to ${largestForYaml.toLocaleString('en')} characters are read; these are ${text.length.toLocaleString('en')}`,
     line,
-    next: 'mend it there, or convert it to JSON: kubectl get … -o json',
+    next: 'correct it there, or convert it to JSON: kubectl get … -o json',
   }
 }
 

@@ -10,7 +10,7 @@ export function writeFailure(node: string, path: string, step: string, said: str
       `${where} is not what it was when the change was planned`,
       {
         why: `there is now ${inWords(said)}`,
-        next: 'see who changed it, then plan anew: what stands there now is taken into account',
+        next: 'see who changed it, then plan again: what stands there now is taken into account',
       },
     )
   }

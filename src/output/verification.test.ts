@@ -65,7 +65,7 @@ CHAIN  SUBJECT         EXPIRES (UTC)     PLACE
 leaf   kube-apiserver  2027-12-31 00:00  apiserver.crt
 root   kubernetes      2027-12-31 00:00  ca.crt
 
-judged at      2026-11-21 09:00:00 UTC
+verified at    2026-11-21 09:00:00 UTC
 trusted until  2027-12-31 00:00:00 UTC
 host name      not looked at; to check one: --name HOST
 `)
@@ -86,7 +86,7 @@ at fault     CN=kubernetes
 place        ca.crt
 fingerprint  sha256:kubernetes
 in Go        x509: certificate has expired or is not yet valid
-judged at    2026-11-21 09:00:00 UTC
+verified at  2026-11-21 09:00:00 UTC
 `)
 })
 

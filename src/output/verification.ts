@@ -71,7 +71,7 @@ function roleOf(one: VerifiedCertificate, chain: readonly VerifiedCertificate[],
 function trustedFields({ at, trustedUntil, name, purpose, user }: VerificationReport): Field[] {
   const groups = user?.groups.length ? `, groups ${user.groups.join(', ')}` : ''
   return [
-    ['judged at', secondOf(at)],
+    ['verified at', secondOf(at)],
     ['trusted until', trustedUntil && secondOf(trustedUntil)],
     [
       'host name',
@@ -92,7 +92,7 @@ function refusedFields(report: VerificationReport): Field[] {
     ['fingerprint', certificate && `sha256:${certificate.fingerprintSha256}`],
     ['tried issuer', issuer && `${placeText(issuer)} (sha256:${issuer.fingerprintSha256})`],
     ['in Go', goError],
-    ['judged at', secondOf(at)],
+    ['verified at', secondOf(at)],
   ]
 }
 

@@ -153,7 +153,7 @@ export interface NeededRestart {
   readonly because: 'new-certificate' | 'older-than-its-files' | 'not-running'
 }
 
-/** Returns what must start anew once `chosen` are renewed, and what has not since somebody else renewed its certificates. */
+/** Returns what must restart once `chosen` are renewed, and what has not since somebody else renewed its certificates. */
 export function neededRestarts(
   { nodes, leaves }: SiteSurvey,
   chosen: readonly SurveyedLeaf[],

@@ -344,7 +344,7 @@ export class Rotation {
     if (ok) return
     throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, {
       why: detail,
-      next: commandLine`mend it and run the same command again: kcert rotate-ca --phase ${action.phase}`,
+      next: commandLine`correct it and run the same command again: kcert rotate-ca --phase ${action.phase}`,
     })
   }
 
@@ -397,6 +397,6 @@ function overdue(because: string, missing: readonly Gap[], deadlineMs: number): 
   const more = missing.length > 5 ? ` and ${missing.length - 5} more` : ''
   return new KcertError('KCERT_ROTATION_GATE', `waited ${deadlineMs / 1000} s until ${because}`, {
     why: `still missing: ${named.join(', ')}${more}`,
-    next: 'mend what is named and run the same command again: it goes on where it stands',
+    next: 'correct what is named and run the same command again: it goes on where it stands',
   })
 }

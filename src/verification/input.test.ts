@@ -392,7 +392,7 @@ describe('it is refused', () => {
       }),
       { role: 'leaf' },
       'no component reads such a certificate, so none would accept it',
-      'fetch the file anew from where it was made; what is in it: kcert inspect in',
+      'fetch the file again from where it was made; what is in it: kcert inspect in',
       'in: Secret x data[tls.crt]: certificate: tbsCertificate at offset 2: missing',
     ],
     [

@@ -177,7 +177,7 @@ function malformed({ source, entry, reason }: UnreadableCertificate): KcertError
   return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
     why: 'no component reads such a certificate, so none would accept it',
     next: [
-      reissueAdvice(reason) ?? 'fetch the file anew from where it was made',
+      reissueAdvice(reason) ?? 'fetch the file again from where it was made',
       commandLine`what is in it: kcert inspect ${source}`,
     ].join('; '),
   })

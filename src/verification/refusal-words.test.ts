@@ -164,8 +164,8 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
       at: certificate('l', issuer('Twin')),
       question: { roots: pool(ca), intermediates: pool(certificate('twin')) },
     },
-    '"l" names its issuer as place of twin does, but encoded otherwise (case, spaces or string type), and Go compares octets',
-    'issue it again with the subject of the CA copied octet for octet',
+    '"l" names its issuer as place of twin does, but encoded otherwise (case, spaces or string type), and Go compares bytes',
+    'issue it again with the subject of the CA copied byte for byte',
   ],
   [
     'unknown issuer',

@@ -171,8 +171,8 @@ function unknownIssuerWords({ certificate }: Refusal, { question, placeOf }: Ref
   const almost = all.find(({ subject }) => areSameName(subject, issuer))
   if (almost !== undefined) {
     return {
-      reason: `${name(certificate)} names its issuer as ${placeOf(almost)} does, but encoded otherwise (case, spaces or string type), and Go compares octets`,
-      next: 'issue it again with the subject of the CA copied octet for octet',
+      reason: `${name(certificate)} names its issuer as ${placeOf(almost)} does, but encoded otherwise (case, spaces or string type), and Go compares bytes`,
+      next: 'issue it again with the subject of the CA copied byte for byte',
     }
   }
   const known = kubeadmCas.find(({ commonName }) => commonName === issuer.commonName)

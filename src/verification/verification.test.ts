@@ -249,7 +249,10 @@ describe('certificates in forms that Go does not see', () => {
     [
       'a root with another label',
       () => asked(sent, formed(roots, 'label')),
-      ['ca.crt has another label than CERTIFICATE', 'write it anew as PEM: openssl x509 -in ca.crt -out NEW'],
+      [
+        'ca.crt has another label than CERTIFICATE',
+        'write it as PEM again: openssl x509 -in ca.crt -out NEW',
+      ],
       ['openssl', 'node'],
       [['ca.crt', '', `has another label than CERTIFICATE: ${noRoots}`]],
     ],
@@ -477,7 +480,7 @@ describe('the words of a refusal', () => {
     [
       'ISSUER_UNKNOWN',
       /^"x" names its issuer as ca.crt does, but encoded otherwise/,
-      /octet for octet/,
+      /byte for byte/,
       () =>
         words(issued({ subject: { commonName: 'x' } }, { ...ca, subject: { commonName: 'Kubernetes' } }), [
           ca,

@@ -244,7 +244,7 @@ function unreadableWarnings(
     entry: one.entry,
     code: 'CERT_UNREADABLE',
     message: `${one.reason}; it was left out${more}`,
-    next: 'remove this block, or fetch the certificate anew',
+    next: 'remove this block, or fetch the certificate again',
   })
   return [
     ...roots.flatMap(({ unreadable }) => unreadable.map((one) => warning(one, consequence(one)))),

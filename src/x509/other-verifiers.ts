@@ -155,9 +155,8 @@ const acceptanceWords: Partial<Record<RefusalCode, string>> = {
   CRITICAL_EXTENSION_UNKNOWN: 'knows the critical extension',
   HOST_NAME_MISMATCH:
     'looks at the common name where there is no DNS name, or lets a star stand for a part of a label',
-  ISSUER_UNKNOWN: 'compares names without regard to case and string type, where Go compares octets',
-  ISSUER_KEY_OTHER:
-    'finds the issuer by a name that differs in case or string type, where Go compares octets',
+  ISSUER_UNKNOWN: 'compares names without regard to case and string type, where Go compares bytes',
+  ISSUER_KEY_OTHER: 'finds the issuer by a name that differs in case or string type, where Go compares bytes',
   SIGNATURE_WEAK: 'asks for no strength of signatures',
   SIGNATURE_UNSUPPORTED: 'knows the signature algorithm',
   ISSUER_KEY_UNSUPPORTED: 'uses the key all the same',

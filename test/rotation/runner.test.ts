@@ -550,7 +550,7 @@ describe('a wait', () => {
       'KCERT_ROTATION_GATE',
       'waited 2 s until x has a leader',
       'still missing: x (no leader)',
-      'mend what is named and run the same command again: it goes on where it stands',
+      'correct what is named and run the same command again: it goes on where it stands',
     ])
     expect([run.looks, run.nowMs]).toEqual([5, 2_000])
   })
@@ -615,7 +615,7 @@ describe('a probe', () => {
       'KCERT_ROTATION_GATE',
       'not proven: signer new',
       'refused',
-      'mend it and run the same command again: kcert rotate-ca --phase 3',
+      'correct it and run the same command again: kcert rotate-ca --phase 3',
     ])
     const [entry] = readJournal(run.journal.text)
     expect(entry).toMatchObject({ kind: 'evidence', ok: false })

@@ -1,5 +1,4 @@
 import {
-  appendFileSync,
   closeSync,
   cpSync,
   existsSync,
@@ -10,11 +9,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
+import { expect } from 'vitest'
 import { commandsOf, wordOfProse } from '../../scripts/pasted-line.ts'
 
 // Each line of advice that a session prints is run as it is printed, right after the session and where it ran. The sessions of
-// all test files go through here (program.ts), so a test that reaches a message runs its advice too. Once for each kind of line.
+// the files below go through here (program.ts), so a test that reaches a message runs its advice too, once for each kind of line.
 
 /** Commands that no test runs, and why. They are parsed all the same: bash -n, and nothing but commands in the line. */
 export const notRunHere: readonly (readonly [command: RegExp, reason: string])[] = [
@@ -33,6 +33,9 @@ export const notRunHere: readonly (readonly [command: RegExp, reason: string])[]
   [/\B\/(?:etc\/kubernetes|var\/lib\/kubelet)\b/, 'names files of a node'],
   [/\b(?:nc|ss|df|ls) .*(?:\/proc|-ltnp)/, 'looks at the machine'],
 ]
+
+/** Test files whose sessions run their advice. Add a file once all that it advises runs. */
+const filesThatRunAdvice = ['advised-commands', 'ca', 'csr-create', 'kubeconfig', 'messages', 'verify']
 
 /** A word that a person fills in. */
 const placeholder =
@@ -56,7 +59,7 @@ export function advisedCommands({ stdout, stderr }: Pick<Situation, 'stdout' | '
     const commands = commandsOf(line)
     if (commands === undefined) return []
     const word = wordOfProse(commands)
-    if (word !== undefined) failing(`"${word}" is no part of a command: next: ${line}`)
+    if (word !== undefined) throw new Error(`"${word}" is no part of a command: next: ${line}`)
     return commands
   })
 }
@@ -78,7 +81,8 @@ export interface AdviceResult {
 /** Returns the advice of a session that no session before had, and how each line is run. */
 export function adviceRuns(situation: Situation): AdviceRun[] {
   const folder = process.env.KCERT_TEST_ADVICE
-  if (folder === undefined) return []
+  const file = basename(expect.getState().testPath ?? '', '.test.ts')
+  if (folder === undefined || !filesThatRunAdvice.includes(file)) return []
   return advisedCommands(situation).flatMap((command) => {
     const reason = placeholder.test(command)
       ? 'a person fills in a word'
@@ -130,7 +134,7 @@ function running(command: string, { args, cwd, env }: Situation): AdviceRun {
     const missing = /KCERT_FILE_NOT_FOUND: (?:there is no file )?(\S+)/.exec(text)?.[1]
     const isMissing = missing !== undefined && line.includes(missing)
     if (exit !== 1 && exit !== 2 && !isMissing && !unknownWord.test(text)) return
-    failing(
+    throw new Error(
       `the advice of "kcert ${args.join(' ')}" fails: ${command}\nexit ${exit}: ${text.slice(0, 2_000)}`,
     )
   }
@@ -144,7 +148,7 @@ const unknownWord = /there is no flag|has no command "|invalid option|unrecogniz
 
 function parsing(command: string): AdviceRun {
   const check = ({ exit, text }: AdviceResult): void => {
-    if (exit !== 0) failing(`bash does not parse the advice ${command}: ${text}`)
+    if (exit !== 0) throw new Error(`bash does not parse the advice ${command}: ${text}`)
   }
   return { argv: ['/bin/bash', '-n', '-c', command], cwd: '/', env: {}, check }
 }
@@ -153,9 +157,4 @@ function parsing(command: string): AdviceRun {
 function isPlain(path: string): boolean {
   const stats = lstatSync(path)
   return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink()
-}
-
-function failing(text: string): void {
-  if (process.env.KCERT_ADVICE_LOG === undefined) throw new Error(text)
-  appendFileSync(process.env.KCERT_ADVICE_LOG, `${text}\n----\n`)
 }

@@ -60,6 +60,7 @@ const offline: readonly (readonly [
   put: string | undefined,
 ])[] = [
   ['a file that is no certificate', (name) => ['ca', 'bundle', `./${name}`], 'request'],
+  ['a host without roots', (name) => ['verify', `./${name}:6443`], undefined],
   ['a certificate without roots', (name) => ['verify', `./${name}`], 'certificate'],
   ['roots without a certificate', (name) => ['verify', 'ca.pem', '--roots', `./${name}`], 'request'],
   ['a missing file in a folder', (name) => ['inspect', `./${name}/absent`], 'folder'],
@@ -175,9 +176,42 @@ test.each(names)('cluster: request %j', async (name) => {
   const word = name.startsWith('-') ? `csr/${name}` : name
   for (const args of [
     ['csr', 'explain'],
+    ['csr', 'describe'],
+    ['csr', 'check', '--cluster'],
     ['csr', 'fetch', '--out', 'x.crt'],
   ]) {
     const session = await asked(kubeconfig, [...args, word])
     expectHarmless(session, name)
   }
+})
+
+test.each(names)('cluster: namespace and Secret %j', async (name) => {
+  const key = { group: '', version: 'v1', resource: 'secrets', namespace: name } as const
+  const data = { 'tls.crt': Buffer.from('no certificate').toString('base64'), 'tls.key': '!' }
+  server.put(key, { metadata: { name, namespace: name }, type: 'kubernetes.io/tls', data })
+  const kubeconfig = server.writeKubeconfig(join(place, 'admin.conf'))
+  const session = await asked(kubeconfig, ['inspect', '--cluster'])
+  server.remove(key, name)
+  expect(`${session.stdout}${session.stderr}`).not.toMatch(/\n\s+at .*\.js/)
+  for (const line of adviceOf(session)) expect(shell.paste(line)).toMatchObject({ isInjected: false })
+})
+
+test.each(names)('cluster: node %j', async (name) => {
+  const key = { group: '', version: 'v1', resource: 'nodes' } as const
+  const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }]
+  const status = { addresses, daemonEndpoints: { kubeletEndpoint: { Port: 1 } } }
+  server.put(key, { metadata: { name }, status })
+  putServing(server, 'csr-node', { username: `system:node:${name}` })
+  const kubeconfig = server.writeKubeconfig(join(place, 'admin.conf'))
+  for (const args of [
+    ['kubelet', 'forecast', '--request-timeout', '2s'],
+    ['csr', 'check', '--cluster', 'csr-node'],
+    ['csr', 'describe', 'csr-node'],
+    ['csr', 'explain', 'csr-node'],
+  ]) {
+    const session = await asked(kubeconfig, args)
+    expect(`${session.stdout}${session.stderr}`).not.toMatch(/\n\s+at .*\.js/)
+    for (const line of adviceOf(session)) expect(shell.paste(line)).toMatchObject({ isInjected: false })
+  }
+  server.remove(key, name)
 })

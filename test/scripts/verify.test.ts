@@ -76,7 +76,7 @@ CHAIN  SUBJECT         EXPIRES (UTC)     PLACE
 leaf   kube-apiserver  2027-12-31 00:00  server.crt
 root   kubernetes      2036-01-01 00:00  ca.crt
 
-judged at      2026-11-21 09:00:00 UTC
+verified at    2026-11-21 09:00:00 UTC
 trusted until  2027-12-31 00:00:00 UTC
 
 differs  refused by Python 3.13: it follows RFC 5280 strictly: every certificate below a root has an authority key identifier (Missing Authority Key Identifier)

@@ -94,6 +94,6 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
 
 function nothingNamed(): KcertError {
   return new KcertError('KCERT_USAGE', 'no file is named', {
-    next: 'kcert ca bundle ca-old.crt ca-new.crt --out ca.crt',
+    next: 'kcert ca bundle FILE FILE --out ca.crt',
   })
 }

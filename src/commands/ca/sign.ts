@@ -251,6 +251,6 @@ function eitherOr(): KcertError {
 
 function nothingToSign(): KcertError {
   return new KcertError('KCERT_USAGE', 'no request is named', {
-    next: 'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
+    next: 'kcert ca sign FILE --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
   })
 }

@@ -49,7 +49,7 @@ function settledReason(object: SigningRequest): string | undefined {
   if (hasCondition(object, 'Denied')) return 'it is denied already'
   if (object.certificate !== undefined) return 'its certificate is issued already'
   if (isDecided(object)) return 'it is approved already'
-  return hasCondition(object, 'Failed') ? 'it has failed: the requester must ask anew' : undefined
+  return hasCondition(object, 'Failed') ? 'it has failed: the requester must submit a new request' : undefined
 }
 
 function conclusion(judgements: readonly Judgement[], failure: string | undefined): Verdict {

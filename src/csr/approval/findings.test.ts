@@ -150,7 +150,7 @@ describe('what holds for every approval', () => {
   ])('%j %j: %s', (description, fields, expected) => {
     const findings = requestFindings(candidateOf(serving(description, { ...own, ...fields })))
     expect(unmetOf(findings).map(line)).toContain(expected)
-    expect(unmetOf(findings)[0]!.next).toMatch(/^(?:make|never)/)
+    expect(unmetOf(findings)[0]!.next).toMatch(/^(?:create|never)/)
   })
 
   test('a CA constraint that says no asks for nothing', () => {

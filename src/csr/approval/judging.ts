@@ -139,7 +139,8 @@ function settledAs(object: SigningRequest, act: Act): Omit<Judgment, 'verdict'> 
   if (object.deletionTimestamp !== undefined) return leftAlone('the object is being deleted')
   if (hasCondition(object, 'Denied'))
     return act === 'deny' ? { course: 'already', reason: 'denied before' } : leftAlone('it is denied already')
-  if (hasCondition(object, 'Failed')) return leftAlone('it has failed: the requester must ask anew')
+  if (hasCondition(object, 'Failed'))
+    return leftAlone('it has failed: the requester must submit a new request')
   const isApproved = isDecided(object) || object.certificate !== undefined
   if (!isApproved) return undefined
   return act === 'approve'

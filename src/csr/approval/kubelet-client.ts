@@ -43,7 +43,7 @@ const notAsked = unknownFinding(
   'access-review',
   'entitlement',
   'RBAC was not asked: a rule is broken already',
-  'mend that first',
+  'correct that first',
 )
 
 function requesterFinding({ object: { username }, request }: Candidate): Finding {

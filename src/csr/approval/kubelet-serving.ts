@@ -137,7 +137,7 @@ function groupFinding({ object: { username, groups } }: Candidate): Finding {
 }
 
 function namesFinding(id: string, wrong: readonly string[], what: string): Finding {
-  const next = 'make the request anew with the names of the node alone'
+  const next = 'create a new request with the names of the node alone'
   return wrong.length === 0
     ? approvalFinding(id, 'entitlement', `none is ${what}`)
     : approvalFinding(id, 'entitlement', `${listed(wrong)} is ${what}`, next)
@@ -191,7 +191,7 @@ function rangeFindings(ip: readonly string[], { cidrs }: KubeletServingOptions):
 }
 
 function limitFinding(id: string, outside: readonly string[], where: string): Finding {
-  const next = `where it is the node's, add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy; else make the request anew without it`
+  const next = `where it is the node's, add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy; else create a new request without it`
   return outside.length === 0
     ? approvalFinding(id, 'entitlement', `all are ${where}`)
     : approvalFinding(id, 'entitlement', `${listed(outside)} is not ${where}`, next)

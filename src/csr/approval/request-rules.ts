@@ -99,12 +99,12 @@ function oneSubject({ subject, malformedExtensions }: CertificateRequest): Findi
       id,
       'identity',
       `common names ${values}`,
-      'make the request anew with one common name',
+      'create a new request with one common name',
     )
   }
   if (malformedExtensions.length > 0) {
     const detail = `extension ${malformedExtensions.join(', ')} cannot be read`
-    return approvalFinding(id, 'identity', detail, 'make the request anew without it')
+    return approvalFinding(id, 'identity', detail, 'create a new request without it')
   }
   return approvalFinding(id, 'identity', quoted(subject.text))
 }
@@ -119,7 +119,7 @@ function plainSubject({ subject }: CertificateRequest): Finding {
         id,
         'entitlement',
         `the subject has ${listed(more)} besides CN and O in text`,
-        'make the request anew with CN and O alone',
+        'create a new request with CN and O alone',
       )
 }
 
@@ -160,7 +160,7 @@ function noAuthority(
         id,
         'entitlement',
         `it asks for ${listed(asked)}, which only a CA has`,
-        'make the request anew for a leaf certificate',
+        'create a new request for a leaf certificate',
       )
 }
 
@@ -185,7 +185,7 @@ function plainNames({ subject, subjectAltNames: { dns, email, uri, other } }: Ce
         id,
         'entitlement',
         `${listed(odd)} is ${what}`,
-        'make the request anew with names that every program reads the same way',
+        'create a new request with names that every program reads the same way',
       )
 }
 
@@ -220,7 +220,7 @@ export function nameCountFindings(
           'name-count',
           'entitlement',
           `${names}, and the policy allows ${maxNames}`,
-          'make the request anew with fewer names, or raise maxNames of the policy',
+          'create a new request with fewer names, or raise maxNames of the policy',
         ),
   ]
 }
@@ -240,6 +240,6 @@ export function nodeNameFinding({ request: { subject } }: Candidate): Finding {
     id,
     'identity',
     detail,
-    'make the request anew: kcert csr create --kubelet-client NODE',
+    'create a new request: kcert csr create --kubelet-client NODE',
   )
 }

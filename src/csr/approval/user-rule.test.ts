@@ -126,7 +126,7 @@ describe("a user's rule", () => {
     const found = unmetOf(await findingsOf(userRulePolicy(rule), asking(description, fields)))
     expect(found.map((one) => one.id)).toEqual([id])
     expect(found[0]!.next).toBe(
-      `add what is right to ${field} of the rule, or make the request anew without it`,
+      `add what is right to ${field} of the rule, or create a new request without it`,
     )
   })
 

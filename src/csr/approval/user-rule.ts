@@ -131,7 +131,7 @@ function askedFinding({ id, values, isAllowed }: Asked): Finding {
       duty,
       values.length === 0 ? 'none asked for' : `the rule allows ${listed(values)}`,
     )
-  const next = `add what is right to ${ruleFields[id]} of the rule, or make the request anew without it`
+  const next = `add what is right to ${ruleFields[id]} of the rule, or create a new request without it`
   return approvalFinding(id, duty, `the rule does not allow ${listed(outside)}`, next)
 }
 

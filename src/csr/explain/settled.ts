@@ -23,7 +23,7 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ state }) => state === 'denied',
     says: (situation) => ({
       detail: `denied${by(situation)}${reasonOf(situation, 'Denied')}`,
-      next: 'a denial is never taken back: mend what it names, then delete the object and submit the request anew',
+      next: 'a denial is never taken back: correct what it names, then delete the object and submit the request again',
       commands: anew(situation),
     }),
   },
@@ -34,8 +34,8 @@ export const settledCauses: readonly CauseRow[] = [
     says: (situation) => ({
       detail: `the signer refused it for good${reasonOf(situation, 'Failed')}${brokenText(situation)}`,
       next: [
-        situation.broken[0]?.next ?? 'mend what the message names',
-        'then delete the object and submit the request anew',
+        situation.broken[0]?.next ?? 'correct what the message names',
+        'then delete the object and submit the request again',
       ].join('; '),
       commands: anew(situation),
     }),
@@ -46,7 +46,7 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ state, certificate }) => state === 'issued' && certificate === undefined,
     says: (situation) => ({
       detail: 'what the signer uploaded as the certificate cannot be read',
-      next: 'look at it, and mend the signer: a certificate that is there is never replaced',
+      next: 'look at it, and repair the signer: a certificate that is there is never replaced',
       commands: [
         commandLine`kubectl get csr ${wordOf(situation)} -o jsonpath='{.status.certificate}' | base64 -d | kcert inspect -`,
         ...anew(situation),
@@ -62,7 +62,7 @@ export const settledCauses: readonly CauseRow[] = [
       certificate.publicKey.sha256 !== request.publicKey.sha256,
     says: (situation) => ({
       detail: 'a certificate is issued, but for another key than that of the request: nobody can use it',
-      next: 'mend the signer, then delete the object and submit the request anew',
+      next: 'repair the signer, then delete the object and submit the request again',
       commands: anew(situation),
     }),
   },
@@ -72,7 +72,7 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ certificate, now }) => certificate !== undefined && certificate.notAfter <= now,
     says: (situation) => ({
       detail: `its certificate expired at ${situation.certificate!.notAfter.toISOString().slice(0, 19)}Z; kube-controller-manager will remove the object`,
-      next: 'delete the object and submit the request anew',
+      next: 'delete the object and submit the request again',
       commands: anew(situation),
     }),
   },
@@ -92,7 +92,7 @@ export const settledCauses: readonly CauseRow[] = [
     holds: ({ signedBy, state }) => signedBy === 'nobody' && (state === 'pending' || state === 'approved'),
     says: (situation) => ({
       detail: `no signer of Kubernetes is called ${quoted(situation.object.signerName)}: it would wait for ever, approved or not`,
-      next: 'submit the request anew for a signer that there is: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or one of your own domain',
+      next: 'submit the request again for a signer that there is: kubernetes.io/kube-apiserver-client, kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or one of your own domain',
       commands: anew(situation),
     }),
   },
@@ -106,7 +106,7 @@ export const settledCauses: readonly CauseRow[] = [
       (state === 'pending' || state === 'approved'),
     says: (situation) => ({
       detail: `${situation.object.signerName} never signs an object whose name begins with "csr-"`,
-      next: 'submit the request anew under another name',
+      next: 'submit the request again under another name',
       commands: anew(situation),
     }),
   },

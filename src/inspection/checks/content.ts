@@ -18,7 +18,7 @@ export const checkKeyStrength: CertificateCheck = (entry, role) => {
   return problemAt(entry, 'KEY_WEAK', {
     message: weakness,
     next: [
-      'issue it anew with an RSA key of 2048 bits or more, or ECDSA P-256',
+      'reissue it with an RSA key of 2048 bits or more, or ECDSA P-256',
       renewalAdvice(entry, role, 'wrong'),
     ].join(': '),
   })
@@ -48,7 +48,7 @@ export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
     message: `${what}, ${names}: ${isCa ? 'no chain through this CA is accepted' : 'whoever checks the certificate refuses it'}`,
     next: isCa
       ? 'replace the CA by one without the extension, or with the extension not critical'
-      : ['issue it anew without it, or with it not critical', renewalAdvice(entry, role, 'misissued')].join(
+      : ['reissue it without it, or with it not critical', renewalAdvice(entry, role, 'misissued')].join(
           ': ',
         ),
     ...(role.isRecord && { severity: 'info' }),
@@ -61,7 +61,7 @@ export const checkSignatureStrength: CertificateCheck = (entry, role, { links })
   if (!isWeakSignature(certificate.signatureAlgorithm) || links.isSelfSigned(certificate)) return undefined
   return problemAt(entry, 'SIGNATURE_WEAK', {
     message: `signed with ${certificate.signatureAlgorithm}, which Kubernetes refuses`,
-    next: ['have it signed anew with SHA-256', renewalAdvice(entry, role, 'wrong')].join(': '),
+    next: ['reissue it with SHA-256', renewalAdvice(entry, role, 'wrong')].join(': '),
   })
 }
 
@@ -91,7 +91,7 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
         ' ',
       ),
     next: [
-      'issue it anew with the names and addresses it is reached by',
+      'reissue it with the names and addresses it is reached by',
       renewalAdvice(entry, role, 'misissued'),
     ].join(': '),
     ...(serves && { severity: 'critical' }),

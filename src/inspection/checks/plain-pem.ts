@@ -57,7 +57,7 @@ export const unseenForms: Readonly<Record<UnseenForm, Wording>> = {
   },
   label: {
     what: 'has another label than CERTIFICATE',
-    next: (file) => commandLine`write it anew as PEM: openssl x509 -in ${file} -out NEW`,
+    next: (file) => commandLine`write it as PEM again: openssl x509 -in ${file} -out NEW`,
   },
   headers: {
     what: 'has PEM headers',

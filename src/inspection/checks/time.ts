@@ -39,7 +39,7 @@ function expired(entry: CertificateEntry, role: Role, picture: Picture): Problem
   const count = dependents.length === 1 ? '' : ` and ${dependents.length - 1} more`
   return problemAt(entry, 'BUNDLE_MEMBER_EXPIRED', {
     message: `${when}, and ${placeText(first)}${count} is signed by it`,
-    next: 'issue what it signed anew under a CA of the bundle that is valid',
+    next: 'reissue what it signed under a CA of the bundle that is valid',
     severity: 'warning',
   })
 }
@@ -61,7 +61,7 @@ function notYetValid(entry: CertificateEntry, role: Role, picture: Picture): Pro
   const severity: Severity = role.isRecord ? 'info' : picture.isBundle(entry.group) ? 'warning' : 'critical'
   return problemAt(entry, 'CERT_NOT_YET_VALID', {
     message: `not valid before ${timeText(notBefore)}, in ${spanText(notBefore.getTime() - picture.now.getTime())}`,
-    next: 'check the clocks here and where it was made (timedatectl); when they are right, wait, or issue it anew',
+    next: 'check the clocks here and where it was made (timedatectl); when they are right, wait, or reissue it',
     severity,
   })
 }

@@ -41,10 +41,8 @@ export const checkKey: CertificateCheck = (entry, role, { links }) => {
     message: `the key in ${key.source === entry.source && key.entry !== '' ? key.entry : placeText(key)} is not the one of this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
     next:
       mine === undefined
-        ? ['bring back the key or the certificate that belongs to it, or issue both anew', renewal].join(': ')
-        : [`put the key of ${mine} and the certificate together again, or issue both anew`, renewal].join(
-            ': ',
-          ),
+        ? ['bring back the key or the certificate that belongs to it, or reissue both', renewal].join(': ')
+        : [`put the key of ${mine} and the certificate together again, or reissue both`, renewal].join(': '),
   })
 }
 
@@ -201,7 +199,7 @@ export const checkServiceAccountKeys: PictureCheck = ({ collection }) => {
     if (first === undefined || taken.some(({ publicKey }) => publicKey?.sha256 === sha256)) return []
     return problemAt(signing, 'KEY_MISMATCH', {
       message: `${placeText(first)} does not have its public half: tokens of service accounts that are signed here are refused here`,
-      next: commandLine`copy both from a control-plane node whose pods work, or write sa.pub anew and restart kube-apiserver: openssl pkey -in ${signing.source} -pubout -out ${first.source}`,
+      next: commandLine`copy both from a control-plane node whose pods work, or write sa.pub again and restart kube-apiserver: openssl pkey -in ${signing.source} -pubout -out ${first.source}`,
     })
   })
 }
@@ -213,7 +211,7 @@ export const checkRequests: PictureCheck = ({ collection }) => [
     .map((entry) =>
       problemAt(entry, 'REQUEST_SIGNATURE_WRONG', {
         message: 'not signed by the key in it, or by an algorithm that the API server does not take',
-        next: 'make the request anew with its own private key',
+        next: 'create a new request with its own private key',
       }),
     ),
   ...collection.groups

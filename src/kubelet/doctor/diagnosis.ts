@@ -194,7 +194,7 @@ function selfSignedFindings({ facts, now }: Examined): Finding[] {
       ...{ id: 'SELF_SIGNED_UNUSABLE', severity: fault.id === 'EXPIRED' ? 'warning' : 'critical' },
       ...{ path: files[0]!, what: `the kubelet's own serving certificate: ${fault.what}` },
       why: fault.id === 'EXPIRED' ? 'the kubelet goes on serving it, and never makes another' : fault.why,
-      next: 'without them the kubelet makes both anew at its next start',
+      next: 'without them the kubelet creates both again at its next start',
       fixes: files.map((path) => ({ kind: 'remove', path })),
     },
   ]
@@ -210,7 +210,7 @@ async function kubeconfigFindings(examined: Examined): Promise<Finding[]> {
   if (kubeconfig === undefined) {
     const next = facts.hasBootstrapKubeconfig
       ? 'restart the kubelet: it makes one by bootstrap-kubelet.conf'
-      : 'on a control plane: kubeadm init phase kubeconfig kubelet; or join the node anew'
+      : 'on a control plane: kubeadm init phase kubeconfig kubelet; or join the node again'
     return [
       {
         ...{ id: 'KUBECONFIG_MISSING', severity: 'critical', path, next },
@@ -267,7 +267,7 @@ function userFindings(examined: Examined, user: KubeconfigUser): Finding[] {
       why: 'what the kubelet renews never comes there, and at its start it goes by that',
       next: isSafe
         ? commandLine`client-certificate and client-key of the user: ${to}`
-        : 'mend the store first; then this can be pointed at it',
+        : 'repair the store first; then this can be pointed at it',
       ...(isSafe && { fixes: [{ kind: 'point', path, user: name, to } as const] }),
     },
   ]
@@ -336,7 +336,7 @@ function leftoverFindings(examined: Examined): Finding[] {
         : 'the kubelet takes it away when it ends what it began',
       next: isSafe
         ? commandLine`remove ${path}, since the current pair is good: kcert kubelet doctor --fix`
-        : 'mend the current pair first: this may be what is needed for it',
+        : 'repair the current pair first: this may be what is needed for it',
       ...(isSafe && { fixes: [{ kind: 'remove', path }] }),
     })
   }

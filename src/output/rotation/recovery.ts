@@ -25,10 +25,10 @@ export function renderRecovery(report: RotationRecovery, { paint }: View): strin
     ]),
     ...(restarts.length === 0
       ? []
-      : [`static pods and kubelet start anew on ${printable(restarts.join(', '))}`]),
+      : [`static pods and kubelet restart on ${printable(restarts.join(', '))}`]),
     ...foreign.map(
       ({ node, path, subject }) =>
-        `${printable(node)}:${printable(path)}: ${printable(subject)} has ended too; whoever signed it signs it anew`,
+        `${printable(node)}:${printable(path)}: ${printable(subject)} has expired too; its signer must reissue it`,
     ),
     outcomes[outcome],
     ...(outcome === 'planned' || outcome === 'recovered'
