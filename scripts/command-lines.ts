@@ -32,6 +32,13 @@ const ownQuoting: readonly string[] = [
   'src/rotation-io/runbook-script.ts',
 ]
 
+/** Functions that take advice by its place, and the place. */
+const adviceArguments: Readonly<Record<string, number>> = {
+  finding: 2,
+  approvalFinding: 3,
+  unknownFinding: 3,
+}
+
 interface AstNode {
   readonly type: string
   readonly start: number
@@ -57,13 +64,15 @@ export function unquotedCommands(file: string, source: string): string[] {
     const isTag = node.type === 'TaggedTemplateExpression' && (node.tag as AstNode).name === 'commandLine'
     const isAdvice =
       node.type === 'Property' && ['next', 'commands'].includes(String((node.key as AstNode).name))
+    const callee = node.type === 'CallExpression' ? String((node.callee as AstNode).name) : ''
     for (const [member, value] of Object.entries(node)) {
-      for (const child of Array.isArray(value) ? value : [value]) {
+      for (const [index, child] of (Array.isArray(value) ? value : [value]).entries()) {
         if (typeof child !== 'object' || child === null || typeof child.type !== 'string') continue
         // What is called decides for itself; a value inside the tag is quoted, so it may be built freely.
         const staysNext =
           (isNext && !isTag && node.type !== 'CallExpression' && node.type !== 'BinaryExpression') ||
-          (isAdvice && member === 'value')
+          (isAdvice && member === 'value') ||
+          (member === 'arguments' && adviceArguments[callee] === index)
         visit(
           child,
           staysNext && !(node.type === 'ConditionalExpression' && member === 'test'),

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import { isUsage, usages as knownUsages } from '../pki/usages.ts'
 import { nameOfOid } from '../x509/oids.ts'
 import type { CertificateRequest } from '../x509/request.ts'
@@ -109,7 +110,7 @@ function usageFindings(usages: readonly string[]): Finding[] {
       : finding(
           'usages-known',
           `${listed(unknown)} is none`,
-          `spell them as Kubernetes does: ${knownUsages.join(', ')}`,
+          ['spell them as Kubernetes does', knownUsages.join(', ')].join(': '),
         ),
     doubled.length === 0
       ? finding('usages-once', 'none stands twice')
@@ -186,7 +187,7 @@ function nodeRestrictionFindings(
       : finding(
           'node-restriction',
           `${username} asks for ${quoted(commonName)}`,
-          `a node may only ask for CN=${username}`,
+          commandLine`a node may only ask for CN=${username}`,
         ),
   ]
 }

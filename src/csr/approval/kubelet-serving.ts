@@ -1,3 +1,4 @@
+import { commandLine } from '../../errors/command-line.ts'
 import { isMappedIpv4 } from '../../x509/ip.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
@@ -113,7 +114,7 @@ function requesterFinding({ object: { username }, request }: Candidate): Finding
         id,
         'identity',
         `${quoted(username)} asks for ${quoted(commonName)}`,
-        `the kubelet itself must ask, as ${quoted(commonName)}`,
+        commandLine`the kubelet itself must ask, as ${commonName}`,
       )
 }
 
@@ -132,7 +133,7 @@ function groupFinding({ object: { username, groups } }: Candidate): Finding {
         id,
         'identity',
         `the requester is not in ${nodesGroup}`,
-        `a kubelet's client certificate has O=${nodesGroup}`,
+        commandLine`a kubelet has a client certificate with O=${nodesGroup}`,
       )
 }
 
@@ -212,7 +213,7 @@ function lifetimeFindings(
           id,
           'entitlement',
           `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
-          `ask for ${maxExpirationSeconds} seconds at most`,
+          commandLine`ask for ${maxExpirationSeconds} seconds at most`,
         ),
   ]
 }
