@@ -41,7 +41,7 @@ test.each<[string, Partial<SigningRequest>, string]>([
   ['denied', condition('Denied'), 'it is denied already'],
   ['issued', { certificate: Buffer.of(1), ...condition('Approved') }, 'its certificate is issued already'],
   ['approved', condition('Approved'), 'it is approved already'],
-  ['failed', condition('Failed'), 'it has failed: the requester must ask anew'],
+  ['failed', condition('Failed'), 'it has failed: the requester must submit a new request'],
 ])('what is %s is left alone, and no policy is asked', async (_, fields, reason) => {
   expect(await verdict([policy('a', 'approve')], fields)).toEqual({
     ...{ decision: 'ignore', reason, findings: [], duties: unknown, isIncomplete: false },
