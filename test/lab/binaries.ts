@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from './command.ts'
-import { versions } from './spec.ts'
+import { type Minor, releases } from './spec.ts'
 import { folders, withLock } from './state.ts'
 import type { Steps } from './steps.ts'
 
@@ -24,62 +24,100 @@ const kubernetes = [
   'kubectl',
   'kube-proxy',
 ]
-const own = ['coredns', 'metrics-server', 'systemctl', 'pause', 'client', 'webhook', 'prober']
+const own = ['metrics-server', 'systemctl', 'pause', 'client', 'webhook', 'prober']
 
 /** Built binaries: a folder whose name is the key of all that went into them. */
 export interface Binaries {
+  readonly minor: Minor
   readonly key: string
   readonly folder: string
 }
 
-/** Kubernetes, etcd and the lab's own programs, built with the Go client or taken from the cache. */
-export async function buildBinaries(steps: Steps): Promise<Binaries> {
-  const key = await binariesKey()
+/** Kubernetes of a minor, its etcd and CoreDNS, and the lab's own programs, built with Go or taken from the cache. */
+export async function buildBinaries(minor: Minor, steps: Steps): Promise<Binaries> {
+  const key = `${minor}-${await binariesDigest(minor)}`
   const folder = join(folders.cache, key, 'bin')
-  if (existsSync(folder)) return { key, folder }
+  if (existsSync(folder)) return { minor, key, folder }
   return withLock(join(folders.cache, 'build.lock'), `the cache ${folders.cache}`, 30 * 60_000, async () => {
-    if (existsSync(folder)) return { key, folder }
+    if (existsSync(folder)) return { minor, key, folder }
     const draft = `${folder}.new`
     rmSync(draft, { recursive: true, force: true })
     mkdirSync(draft, { recursive: true })
-    await steps.step(
-      `build Kubernetes ${versions.kubernetes} and the lab's programs (about 5 min on 2 cores, once)`,
-      () =>
-        goBuild('go', draft, [
-          ...kubernetes.map((name) => `k8s.io/kubernetes/cmd/${name}`),
-          ...own.map((name) => `./${name}`),
-        ]),
+    const release = releases[minor]
+    await steps.step(`build Kubernetes ${release.kubernetes} (about 5 min on 2 cores, once)`, () =>
+      goBuild(
+        modules(minor).kubernetes,
+        draft,
+        kubernetes.map((name) => `k8s.io/kubernetes/cmd/${name}`),
+        stamps(release.kubernetes),
+      ),
     )
-    await steps.step(`build etcd ${versions.etcd}`, () =>
-      goBuild('etcd', join(draft, 'etcd'), ['go.etcd.io/etcd/server/v3']),
+    await steps.step(
+      `build etcd ${release.etcd}, CoreDNS ${release.coredns} and the lab's programs`,
+      async () => {
+        await goBuild(modules(minor).etcd, join(draft, 'etcd'), ['go.etcd.io/etcd/server/v3'])
+        await goBuild(modules(minor).coredns, join(draft, 'coredns'), ['.'])
+        await goBuild(
+          { folder: 'go' },
+          draft,
+          own.map((name) => `./${name}`),
+        )
+      },
     )
     takeAssets(draft)
     renameSync(draft, folder)
-    forgetOlder(key)
-    return { key, folder }
+    forgetOlder(minor, key)
+    return { minor, key, folder }
   })
 }
 
+/** A Go module of the lab; `file` is the name of its go.mod where a folder has one for each release. */
+interface GoModule {
+  readonly folder: string
+  readonly file?: string
+}
+
+/** What is built from modules of their own: no two minors want the same etcd and CoreDNS, nor the same client-go. */
+function modules(minor: Minor): Record<'kubernetes' | 'etcd' | 'coredns', GoModule> {
+  const { etcd, coredns } = releases[minor]
+  return {
+    kubernetes: { folder: 'kubernetes', file: minor },
+    etcd: { folder: 'etcd', file: etcd.slice(0, etcd.indexOf('-')) },
+    coredns: { folder: 'coredns', file: coredns.slice(1) },
+  }
+}
+
 /** The version is stamped in, as a release does it: kubeadm refuses to work without. */
-function ldflags(): string {
-  const [major, minor] = versions.kubernetes.slice(1).split('.')
+function stamps(version: string): string[] {
+  const [major, minor] = version.slice(1).split('.')
   const stamp = {
-    gitVersion: versions.kubernetes,
+    gitVersion: version,
     gitMajor: major,
     gitMinor: minor,
     gitTreeState: 'clean',
     gitCommit: 'lab',
   }
-  const stamps = Object.entries(stamp).map(
-    ([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`,
-  )
-  return ['-s -w', ...stamps].join(' ')
+  return Object.entries(stamp).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`)
 }
 
-async function goBuild(module: string, output: string, packages: readonly string[]): Promise<void> {
-  const flags = ['-p', '2', '-mod=readonly', '-trimpath', '-ldflags', ldflags(), '-o', output]
-  await run(['go', 'build', ...flags, ...packages], {
-    cwd: join(folders.source, module),
+async function goBuild(
+  { folder, file }: GoModule,
+  output: string,
+  packages: readonly string[],
+  linked: readonly string[] = [],
+): Promise<void> {
+  const module = file === undefined ? [] : [`-modfile=${file}.mod`]
+  const flags = [
+    '-p',
+    '2',
+    '-mod=readonly',
+    ...module,
+    '-trimpath',
+    '-ldflags',
+    ['-s -w', ...linked].join(' '),
+  ]
+  await run(['go', 'build', ...flags, '-o', output, ...packages], {
+    cwd: join(folders.source, folder),
     env: { ...(process.env as Record<string, string>), CGO_ENABLED: '0' },
     next: 'the Go module proxy must be reachable; run again, what was built is kept',
   })
@@ -95,11 +133,15 @@ function takeAssets(folder: string): void {
 }
 
 /** A digest of everything that decides what the binaries and images are. */
-async function binariesKey(): Promise<string> {
+async function binariesDigest(minor: Minor): Promise<string> {
   const hash = createHash('sha256')
   hash.update((await run(['go', 'env', 'GOVERSION', 'GOARCH'])).stdout)
-  hash.update(JSON.stringify(versions))
-  for (const file of [...sources(join(folders.source, 'go')), ...sources(join(folders.source, 'etcd'))]) {
+  hash.update(JSON.stringify(releases[minor]))
+  const released = Object.values(modules(minor)).flatMap(({ folder, file }) =>
+    ['mod', 'sum'].map((kind) => join(folders.source, folder, `${file}.${kind}`)),
+  )
+  const main = join(folders.source, 'coredns/main.go')
+  for (const file of [...sources(join(folders.source, 'go')), main, ...released]) {
     hash.update(`${file.slice(folders.source.length)}\0`).update(readFileSync(file))
   }
   const assets = process.env.KUBEBUILDER_ASSETS
@@ -116,10 +158,10 @@ function sources(folder: string): string[] {
     .sort()
 }
 
-/** Keeps the newest other key beside the one in use: switching between two branches does not build anew. */
-function forgetOlder(key: string): void {
+/** Keeps the newest other key of a minor beside the one in use: switching between two branches does not build again. */
+function forgetOlder(minor: Minor, key: string): void {
   const others = readdirSync(folders.cache)
-    .filter((name) => /^[0-9a-f]{16}$/.test(name) && name !== key)
+    .filter((name) => name.startsWith(`${minor}-`) && name !== key)
     .map((name) => join(folders.cache, name))
     .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)
   for (const folder of others.slice(1)) rmSync(folder, { recursive: true, force: true })

@@ -8,14 +8,15 @@ import { kubectlCommand } from './kubectl.ts'
 import { describeError, LabError } from './lab-error.ts'
 import { onNodeWithTerminal } from './node.ts'
 import { restore, save } from './save.ts'
-import type { ClusterRequest } from './spec.ts'
+import { type ClusterRequest, minors, minorsByRole } from './spec.ts'
 import { paths } from './state.ts'
 import { status } from './status.ts'
 import { stepsOn } from './steps.ts'
 
 const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/lab/README.md tells the rest
 
-  up [--control-planes 1] [--workers 0] [--addons] [--keys RSA-2048|ECDSA-P256] [--all-flags] [--flavour kubeadm|plain]
+  up [--control-planes 1] [--workers 0] [--kubernetes 1.36 | --kubernetes cp=1.37,worker=1.34] [--addons]
+     [--keys RSA-2048|ECDSA-P256] [--all-flags] [--flavour kubeadm|plain]
   down                      ends the cluster and removes it; saves are kept
   status                    nodes, their addresses and states, and what is saved
   exec NODE -- COMMAND…     runs a command on a node
@@ -43,6 +44,7 @@ const commands: Record<string, Command> = {
         keys: { type: 'string' },
         'all-flags': { type: 'boolean' },
         addons: { type: 'boolean' },
+        kubernetes: { type: 'string' },
       },
     })
     const request: Record<string, unknown> = {}
@@ -52,6 +54,11 @@ const commands: Record<string, Command> = {
     if (values.keys !== undefined) request.keys = oneOf(values.keys, ['RSA-2048', 'ECDSA-P256'])
     if (values['all-flags']) request.allFlags = true
     if (values.addons) request.addons = true
+    if (values.kubernetes !== undefined) {
+      request.kubernetes = minorsByRole(values.kubernetes)
+      if (request.kubernetes === undefined)
+        throw wrongUsage(`--kubernetes ${minors.join(', ')}, or cp=1.37,worker=1.34`)
+    }
     await orDown(() => up(request as ClusterRequest, steps))
   },
   down: () => down(steps),

@@ -1,4 +1,5 @@
 import { copyFileSync, existsSync, rmSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { type Binaries, buildBinaries } from './binaries.ts'
 import { cgroupsFound, removeCommonCgroup } from './cgroups.ts'
 import { buildImageStore } from './images.ts'
@@ -12,9 +13,12 @@ import { createNode, hostPath, isUp, startNode, stopNode } from './node.ts'
 import { writeSshClient } from './node-files.ts'
 import { waitForNodes, waitForPods } from './readiness.ts'
 import {
+  minors as allMinors,
   type ClusterRequest,
   type ClusterSpec,
   completeSpec,
+  type Minor,
+  minorsOf,
   type NodeIdentity,
   nodeIdentity,
   nodesOf,
@@ -25,15 +29,26 @@ import type { Steps } from './steps.ts'
 
 /** What nodes are made of. */
 export interface Material {
-  readonly binaries: Binaries
+  /** The minor of each node. */
+  readonly minors: ClusterRecord['minors']
+  /** The binaries of those minors. */
+  readonly binaries: Readonly<Partial<Record<Minor, Binaries>>>
+  readonly keys: ClusterRecord['binaries']
   readonly imageStore: string
 }
 
-/** Makes the machine ready and builds, or finds in the cache, all that nodes are made of. */
-export async function prepare(steps: Steps): Promise<Material> {
+/** Makes the machine ready and builds, or finds in the cache, all that nodes of these minors are made of. */
+export async function prepare(minors: ClusterRecord['minors'], steps: Steps): Promise<Material> {
   await prepareMachine(steps)
-  const binaries = await buildBinaries(steps)
-  return { binaries, imageStore: await buildImageStore(binaries, steps) }
+  const used = allMinors.filter((minor) => Object.values(minors).includes(minor))
+  const built: Binaries[] = []
+  for (const minor of used.toReversed()) built.push(await buildBinaries(minor, steps))
+  return {
+    minors,
+    binaries: Object.fromEntries(built.map((one) => [one.minor, one])),
+    keys: Object.fromEntries(built.map(({ minor, key }) => [minor, key])),
+    imageStore: await buildImageStore(built, steps),
+  }
 }
 
 /** Runs work as the only process that changes this lab. */
@@ -44,12 +59,13 @@ export function alone<T>(work: () => Promise<T>): Promise<T> {
 /** Brings a cluster up, whatever was there before: the same one stays, another or a broken one is taken down first. */
 export async function up(request: ClusterRequest, steps: Steps): Promise<ClusterSpec> {
   const spec = completeSpec(request)
-  const material = await prepare(steps)
+  const material = await prepare(minorsOf(spec), steps)
   return alone(async () => {
     const record = readRecord()
     if (
       record?.phase === 'ready' &&
       specName(record.spec) === specName(spec) &&
+      isDeepStrictEqual(record.minors, material.minors) &&
       record.nodes.every(isUp) &&
       isBalancing()
     ) {
@@ -61,7 +77,8 @@ export async function up(request: ClusterRequest, steps: Steps): Promise<Cluster
     const starting: ClusterRecord = {
       spec,
       nodes: nodes.map(({ name }) => name),
-      binaries: material.binaries.key,
+      minors: material.minors,
+      binaries: material.keys,
       phase: 'starting',
     }
     writeRecord(starting)
@@ -113,20 +130,21 @@ async function removeAll(steps: Steps): Promise<void> {
 async function bootNew(nodes: readonly NodeIdentity[], material: Material): Promise<void> {
   await makeBridge()
   await writeSshClient(nodes)
-  for (const node of nodes) await createNode(node, nodes)
+  for (const node of nodes) await createNode(node, nodes, material.minors[node.name]!)
   await boot(nodes, material)
 }
 
 /** Boots nodes that have their files, and puts the load balancer in front of them. */
-export async function boot(
-  nodes: readonly NodeIdentity[],
-  { binaries, imageStore }: Material,
-): Promise<void> {
+export async function boot(nodes: readonly NodeIdentity[], material: Material): Promise<void> {
   await makeBridge()
-  await Promise.all(nodes.map((node) => startNode(node, binaries, imageStore)))
+  await Promise.all(nodes.map((node) => start(node, material)))
   await joinPodNetworks(nodes)
   await startLoadBalancer(nodes)
   await writeSshClient(nodes)
+}
+
+function start({ name, ...node }: NodeIdentity, { minors, binaries, imageStore }: Material): Promise<void> {
+  return startNode({ name, ...node }, binaries[minors[name]!]!, imageStore)
 }
 
 async function installKubeadm(
@@ -177,11 +195,11 @@ function remadeForJoin(node: NodeIdentity, all: readonly NodeIdentity[], materia
 async function remakeNode(
   node: NodeIdentity,
   all: readonly NodeIdentity[],
-  { binaries, imageStore }: Material,
+  material: Material,
 ): Promise<void> {
   await stopNode(node.name)
-  await createNode(node, all)
-  await startNode(node, binaries, imageStore)
+  await createNode(node, all, material.minors[node.name]!)
+  await start(node, material)
   await joinPodNetworks(all)
   await writeSshClient(all)
 }
@@ -200,7 +218,8 @@ export async function joinNode(
   { isApprovedElsewhere = false, pin }: JoinOptions = {},
 ): Promise<void> {
   const node = nodeIdentity(name)
-  const material = await prepare(steps)
+  const { spec, minors } = existing()
+  const material = await prepare({ ...minors, [name]: spec.kubernetes[node.role] }, steps)
   await alone(async () => {
     const record = existing()
     if (record.nodes.includes(name)) throw new LabError(`${name} is a node of the cluster already`)
@@ -208,7 +227,13 @@ export async function joinNode(
       throw new LabError('only a kubeadm cluster can be joined', { why: 'the plain flavour has no kubeadm' })
     const all = [...record.nodes.map(nodeIdentity), node]
     const first = record.nodes.find((other) => nodeIdentity(other).role === 'control-plane')!
-    writeRecord({ ...record, nodes: all.map((one) => one.name), phase: 'starting' })
+    const joined = {
+      ...record,
+      nodes: all.map((one) => one.name),
+      minors: material.minors,
+      binaries: material.keys,
+    }
+    writeRecord({ ...joined, phase: 'starting' })
     await steps.step(`boot ${name}`, () => remakeNode(node, all, material))
     await steps.step(`kubeadm join on ${name}`, () =>
       retried(3, () => kubeadmJoin(node, first, pin), remadeForJoin(node, all, material, steps)),
@@ -216,7 +241,7 @@ export async function joinNode(
     if (node.role === 'control-plane') await changeBackends(all)
     const approve = isApprovedElsewhere ? async () => undefined : undefined
     await steps.step(`${name} Ready`, () => waitForNodes([name], 240_000, approve))
-    writeRecord({ ...record, nodes: all.map((one) => one.name), phase: 'ready' })
+    writeRecord({ ...joined, phase: 'ready' })
   })
 }
 

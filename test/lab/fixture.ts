@@ -1,8 +1,8 @@
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { describe } from 'vitest'
 import { countingPods } from './addons.ts'
-import { buildBinaries } from './binaries.ts'
-import { down, type JoinOptions, joinNode, removeNode, up } from './cluster.ts'
+import { down, type JoinOptions, joinNode, prepare, removeNode, up } from './cluster.ts'
 import type { CommandOptions, CommandResult } from './command.ts'
 import { retried } from './kubeadm.ts'
 import { patientKubectl } from './kubectl.ts'
@@ -10,11 +10,12 @@ import { describeError } from './lab-error.ts'
 import { whyNotHere } from './machine.ts'
 import { enterNode, hostPath, onNode } from './node.ts'
 import { type Prober, startProber } from './prober.ts'
-import { restore, save, savedKey } from './save.ts'
+import { restore, save, savedKeys } from './save.ts'
 import {
   type ClusterRequest,
   type ClusterSpec,
   completeSpec,
+  minorsOf,
   type NodeIdentity,
   network,
   nodeIdentity,
@@ -114,7 +115,7 @@ export async function openCluster(request: ClusterRequest): Promise<Cluster & { 
 /** A cluster of that kind in its first state: restored where one is saved, else brought up and saved. */
 async function fresh(spec: ClusterSpec, steps: Steps): Promise<void> {
   const base = `base-${specName(spec)}`
-  if (savedKey(base) === (await buildBinaries(steps)).key) {
+  if (isDeepStrictEqual(savedKeys(base), (await prepare(minorsOf(spec), steps)).keys)) {
     try {
       return await restore(base, steps)
     } catch (error) {

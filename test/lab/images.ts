@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type Binaries, keyFolder } from './binaries.ts'
 import { endProcess, run, startDetached, until } from './command.ts'
-import { versions } from './spec.ts'
+import { type Minor, releases } from './spec.ts'
 import { folders, withLock } from './state.ts'
 import type { Steps } from './steps.ts'
 
@@ -28,8 +28,8 @@ interface Image {
   readonly fill: (root: string, binaries: string) => Promise<void>
 }
 
-const component = (name: string): Image => ({
-  reference: `registry.k8s.io/${name}:${versions.kubernetes}`,
+const component = (name: string, version: string): Image => ({
+  reference: `registry.k8s.io/${name}:${version}`,
   fill: async (root, binaries) => put(root, join(binaries, name), `/usr/local/bin/${name}`),
 })
 
@@ -48,21 +48,28 @@ const script = (file: string, interpreter: string, fill: (root: string) => Promi
   },
 })
 
-/** All images of the lab. Names are those that kubeadm asks for; what is the lab's own is lab.local/…:1. */
-const images: readonly Image[] = [
-  program('pause', `registry.k8s.io/pause:${versions.pause}`),
-  { ...component('etcd'), reference: `registry.k8s.io/etcd:${versions.etcd}` },
-  component('kube-apiserver'),
-  component('kube-controller-manager'),
-  component('kube-scheduler'),
-  {
-    ...component('kube-proxy'),
-    fill: async (root, binaries) => {
-      put(root, join(binaries, 'kube-proxy'), '/usr/local/bin/kube-proxy')
-      await putIptables(root)
+/** The images that the kubeadm of a minor asks for, by the names that it asks for. */
+function kubeadmImages(minor: Minor): readonly Image[] {
+  const { kubernetes, etcd, pause, coredns } = releases[minor]
+  return [
+    program('pause', `registry.k8s.io/pause:${pause}`),
+    component('etcd', etcd),
+    component('kube-apiserver', kubernetes),
+    component('kube-controller-manager', kubernetes),
+    component('kube-scheduler', kubernetes),
+    {
+      ...component('kube-proxy', kubernetes),
+      fill: async (root, binaries) => {
+        put(root, join(binaries, 'kube-proxy'), '/usr/local/bin/kube-proxy')
+        await putIptables(root)
+      },
     },
-  },
-  program('coredns', `registry.k8s.io/coredns/coredns:${versions.coredns}`),
+    program('coredns', `registry.k8s.io/coredns/coredns:${coredns}`),
+  ]
+}
+
+/** What is the lab's own is lab.local/…:1. */
+const ownImages: readonly Image[] = [
   program('metrics-server', 'lab.local/metrics-server:1'),
   program('client', 'lab.local/client-go:1'),
   program('webhook', 'lab.local/webhook:1'),
@@ -74,17 +81,18 @@ const images: readonly Image[] = [
  * A containerd root folder that holds every image, unpacked. Nodes get it by hard links, so that a node starts with its
  * images in place within a second, and all nodes share the pages of one kube-apiserver.
  */
-export async function buildImageStore(binaries: Binaries, steps: Steps): Promise<string> {
-  const store = join(keyFolder(binaries), `images-${imagesKey()}`)
+export async function buildImageStore(all: readonly Binaries[], steps: Steps): Promise<string> {
+  const [first, ...others] = all as readonly [Binaries, ...Binaries[]]
+  const store = join(keyFolder(first), ['images', imagesKey(), ...others.map(({ key }) => key)].join('-'))
   if (existsSync(store)) return store
   return withLock(join(folders.cache, 'build.lock'), `the cache ${folders.cache}`, 30 * 60_000, async () => {
     if (existsSync(store)) return store
-    return steps.step(`make ${images.length} images`, async () => {
+    return steps.step('make the images', async () => {
       const work = mkdtempSync(join(tmpdir(), 'kcert-images-'))
       const draft = `${store}.new`
       rmSync(draft, { recursive: true, force: true })
       try {
-        await importAll(binaries, work, draft)
+        await importAll(all, work, draft)
         renameSync(draft, store)
       } finally {
         rmSync(work, { recursive: true, force: true })
@@ -94,7 +102,7 @@ export async function buildImageStore(binaries: Binaries, steps: Steps): Promise
   })
 }
 
-async function importAll(binaries: Binaries, work: string, root: string): Promise<void> {
+async function importAll(all: readonly Binaries[], work: string, root: string): Promise<void> {
   const socket = join(work, 'containerd.sock')
   const config = `version = 2\nroot = "${root}"\nstate = "${work}/state"\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n[grpc]\n  address = "${socket}"\n[ttrpc]\n  address = "${socket}.ttrpc"\n`
   writeFileSync(join(work, 'config.toml'), config)
@@ -108,8 +116,13 @@ async function importAll(binaries: Binaries, work: string, root: string): Promis
       30_000,
       async () => (await run(['ctr', '-a', socket, 'version'], { mayFail: true })).code === 0,
     )
-    for (const image of images) {
-      const archive = await archiveOf(image, binaries.folder, work)
+    const [newest] = all
+    const made = all.flatMap(({ minor, folder }) => kubeadmImages(minor).map((image) => ({ image, folder })))
+    for (const { image, folder } of [
+      ...made,
+      ...ownImages.map((image) => ({ image, folder: newest!.folder })),
+    ]) {
+      const archive = await archiveOf(image, folder, work)
       await run(['ctr', '-a', socket, '-n', 'k8s.io', 'images', 'import', archive])
       rmSync(archive)
     }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CertificateReport, InspectionReport } from '../../src/inspection/report.ts'
 import { buildBinaries } from './binaries.ts'
 import { whyNotHere } from './machine.ts'
+import { defaultMinor } from './spec.ts'
 import { stepsOn } from './steps.ts'
 
 // A PKI that the real kubeadm made, read by kubeadm, by openssl and by kcert: all three say the same of every field.
@@ -22,7 +23,10 @@ describe.skipIf(leftOut).each(['RSA-2048', 'ECDSA-P256'])(
     let exit: number
 
     beforeAll(async () => {
-      const binaries = await buildBinaries(stepsOn((line) => process.stderr.write(`${line}\n`)))
+      const binaries = await buildBinaries(
+        defaultMinor,
+        stepsOn((line) => process.stderr.write(`${line}\n`)),
+      )
       kubeadm = join(binaries.folder, 'kubeadm')
       folder = mkdtempSync(join(tmpdir(), 'kcert-kubeadm-'))
       writeFileSync(join(folder, 'kubeadm.yaml'), clusterConfiguration(folder, algorithm))

@@ -5,7 +5,7 @@ import { sleep } from './command.ts'
 import { LabError } from './lab-error.ts'
 import { hostPath, onNode } from './node.ts'
 import { writeAt } from './node-files.ts'
-import { type ClusterSpec, type NodeIdentity, network, versions } from './spec.ts'
+import { type ClusterSpec, type NodeIdentity, network, releases } from './spec.ts'
 import { paths } from './state.ts'
 
 const api = 'kubeadm.k8s.io/v1beta4'
@@ -137,12 +137,11 @@ function clusterConfiguration(spec: ClusterSpec): object {
     apiVersion: api,
     kind: 'ClusterConfiguration',
     clusterName: 'lab',
-    kubernetesVersion: versions.kubernetes,
+    kubernetesVersion: releases[spec.kubernetes['control-plane']].kubernetes,
     controlPlaneEndpoint: endpoint,
     encryptionAlgorithm: spec.keys,
     networking: { podSubnet: network.podSubnet, serviceSubnet: network.serviceSubnet },
-    dns: { imageTag: versions.coredns },
-    etcd: { local: { dataDir: '/var/lib/etcd', imageTag: versions.etcd } },
+    etcd: { local: { dataDir: '/var/lib/etcd' } },
     ...more,
   }
 }

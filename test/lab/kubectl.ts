@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { buildBinaries } from './binaries.ts'
 import { type CommandOptions, type CommandResult, run, sleep } from './command.ts'
-import { folders, paths, readRecord } from './state.ts'
+import { defaultMinor, minors } from './spec.ts'
+import { type ClusterRecord, folders, paths, readRecord } from './state.ts'
 import { silentSteps } from './steps.ts'
 
 /** kubectl of the cluster's own binaries, as its administrator, through the load balancer. */
@@ -38,8 +39,15 @@ export async function patientKubectl(
 }
 
 export async function kubectlCommand(args: readonly string[]): Promise<string[]> {
-  const key = readRecord()?.binaries ?? (await buildBinaries(silentSteps)).key
+  const record = readRecord()
+  const key =
+    record === undefined ? (await buildBinaries(defaultMinor, silentSteps)).key : newestKey(record.binaries)
   return [join(folders.cache, key, 'bin/kubectl'), '--kubeconfig', paths.kubeconfig, ...args]
+}
+
+/** Key of the newest binaries that a cluster's nodes are made of: kubectl and the prober come from there. */
+export function newestKey(keys: ClusterRecord['binaries']): string {
+  return keys[minors.findLast((minor) => keys[minor] !== undefined)!]!
 }
 
 /** What `kubectl get … -o json` lists. */

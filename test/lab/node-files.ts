@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from './command.ts'
-import { type NodeIdentity, network, versions } from './spec.ts'
+import { type Minor, type NodeIdentity, network, releases } from './spec.ts'
 import { paths } from './state.ts'
 
 /** What a node takes over from the host's /etc: nothing that is secret, and nothing that says who the host is. */
@@ -19,7 +19,11 @@ const fromHost = ['alternatives', 'ca-certificates.conf', 'group', 'ld.so.cache'
   'nsswitch.conf', 'passwd', 'protocols', 'services', 'ssl/openssl.cnf', 'ethertypes', 'ssh/moduli'] // biome-ignore format: a list of names
 
 /** Writes the files of a new node into its folder: /etc with units, containerd, CNI and sshd, and an empty /var. */
-export async function writeNodeFiles(node: NodeIdentity, all: readonly NodeIdentity[]): Promise<void> {
+export async function writeNodeFiles(
+  node: NodeIdentity,
+  all: readonly NodeIdentity[],
+  minor: Minor,
+): Promise<void> {
   const folder = paths.node(node.name)
   for (const name of fromHost) {
     const source = join('/etc', name)
@@ -29,7 +33,7 @@ export async function writeNodeFiles(node: NodeIdentity, all: readonly NodeIdent
   for (const [name, content] of Object.entries({
     ...hostFiles(node, all),
     ...units(),
-    ...runtimeFiles(node),
+    ...runtimeFiles(node, minor),
   })) {
     writeAt(folder, name, content)
   }
@@ -99,7 +103,7 @@ ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $
   }
 }
 
-function runtimeFiles(node: NodeIdentity): Record<string, string> {
+function runtimeFiles(node: NodeIdentity, minor: Minor): Record<string, string> {
   // ptp, not bridge: a reply from a pod on the same node then passes the node's own routing, where its connection to a
   // service address is translated back.
   const cni = {
@@ -122,7 +126,7 @@ function runtimeFiles(node: NodeIdentity): Record<string, string> {
     'etc/cni/net.d/10-lab.conflist': `${JSON.stringify(cni, null, 2)}\n`,
     'etc/containerd/config.toml': `version = 2
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "registry.k8s.io/pause:${versions.pause}"
+  sandbox_image = "registry.k8s.io/pause:${releases[minor].pause}"
   # A sandbox may lack CAP_SYS_RESOURCE, and runc then cannot lower a score.
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]

@@ -17,7 +17,7 @@ import {
 import { LabError } from './lab-error.ts'
 import { makeNamespace, namespaceOf, removeNamespace } from './network.ts'
 import { writeNodeFiles } from './node-files.ts'
-import type { NodeIdentity } from './spec.ts'
+import type { Minor, NodeIdentity } from './spec.ts'
 import { folders, paths } from './state.ts'
 
 const processFile = (name: string): string => join(paths.node(name), 'process.json')
@@ -31,11 +31,15 @@ const nodeEnvironment = {
 }
 
 /** Makes a new node's files: what a Debian host with containerd, sshd and kubeadm's packages has. */
-export async function createNode(node: NodeIdentity, all: readonly NodeIdentity[]): Promise<void> {
+export async function createNode(
+  node: NodeIdentity,
+  all: readonly NodeIdentity[],
+  minor: Minor,
+): Promise<void> {
   const folder = paths.node(node.name)
   rmSync(folder, { recursive: true, force: true })
   for (const name of ['etc', 'var', 'root']) mkdirSync(join(folder, name), { recursive: true })
-  await writeNodeFiles(node, all)
+  await writeNodeFiles(node, all, minor)
 }
 
 /**

@@ -7,7 +7,7 @@ import { hostPath, onNode } from './node.ts'
 import { enableUnit, writeAt } from './node-files.ts'
 import { plainUnits } from './plain-units.ts'
 import { waitForApiServers } from './readiness.ts'
-import { type ClusterSpec, type NodeIdentity, network, versions } from './spec.ts'
+import { type ClusterSpec, type NodeIdentity, network, releases } from './spec.ts'
 import { paths } from './state.ts'
 import type { Steps } from './steps.ts'
 
@@ -36,7 +36,7 @@ export async function installPlain(
     )
   })
   await steps.step('start kubelets and kube-proxies', () => startOn(nodes, ['kubelet', 'kube-proxy']))
-  await steps.step('install CoreDNS', () => installDns(controlPlanes[0]!))
+  await steps.step('install CoreDNS', () => installDns(controlPlanes[0]!, spec))
 }
 
 interface Authorities {
@@ -205,13 +205,12 @@ async function startOn(nodes: readonly NodeIdentity[], units: readonly string[])
 }
 
 /** CoreDNS by the one kubeadm phase that touches nothing else. */
-async function installDns(node: NodeIdentity): Promise<void> {
+async function installDns(node: NodeIdentity, spec: ClusterSpec): Promise<void> {
   const config = {
     apiVersion: 'kubeadm.k8s.io/v1beta4',
     kind: 'ClusterConfiguration',
-    kubernetesVersion: versions.kubernetes,
+    kubernetesVersion: releases[spec.kubernetes['control-plane']].kubernetes,
     networking: { podSubnet: network.podSubnet, serviceSubnet: network.serviceSubnet },
-    dns: { imageTag: versions.coredns },
   }
   writeAt(paths.node(node.name), 'root/coredns.json', JSON.stringify(config))
   const phase = ['kubeadm', 'init', 'phase', 'addon', 'coredns', '--config', '/root/coredns.json']

@@ -6,9 +6,9 @@ import { buildBinaries } from './binaries.ts'
 import { issue } from './certificates.ts'
 import { existing } from './cluster.ts'
 import { endProcess, type ProcessIdentity, runOnTerminal, sleep, startDetached } from './command.ts'
-import { kubectl, patientKubectl } from './kubectl.ts'
+import { kubectl, newestKey, patientKubectl } from './kubectl.ts'
 import { LabError } from './lab-error.ts'
-import { network, nodeIdentity } from './spec.ts'
+import { defaultMinor, network, nodeIdentity } from './spec.ts'
 import { folders, writeWhole } from './state.ts'
 import type { Steps } from './steps.ts'
 import {
@@ -89,7 +89,7 @@ async function labCommand(targets?: readonly string[]): Promise<string[]> {
   const flag = (name: string, values: readonly string[]): string[] =>
     values.flatMap((value) => [`--${name}`, value])
   return [
-    join(folders.cache, record.binaries, 'bin/prober'),
+    join(folders.cache, newestKey(record.binaries), 'bin/prober'),
     ...flag('endpoint', endpoints),
     ...flag(
       'trust',
@@ -160,7 +160,9 @@ export async function probeCommand(args: readonly string[], steps: Steps): Promi
   const table =
     values.expect === undefined ? [] : (JSON.parse(readFileSync(values.expect, 'utf8')) as Expectation[])
   const command =
-    flags.length > 0 ? [join((await buildBinaries(steps)).folder, 'prober'), ...flags] : await labCommand()
+    flags.length > 0
+      ? [join((await buildBinaries(defaultMinor, steps)).folder, 'prober'), ...flags]
+      : await labCommand()
   mkdirSync(dirname(values.output), { recursive: true, mode: 0o700 })
   rmSync(values.output, { force: true })
   const code = await steps.step(`probe for ${values.duration}`, () =>

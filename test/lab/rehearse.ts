@@ -14,13 +14,14 @@ import {
   waiversOfProber,
   waiversOfUnreadLogs,
 } from './rotation-operator.ts'
-import type { ClusterRequest } from './spec.ts'
+import { type ClusterRequest, minors, minorsByRole } from './spec.ts'
 import { folders } from './state.ts'
 
-const usage = `npm run rehearse -- [--full] [--only NAME]   rotations of the lab's cluster, watched, with their evidence
+const usage = `npm run rehearse -- [--full | --only NAME | --matrix] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
 
-Without flags: three control planes and a worker with all add-ons, RSA, by one command. --full: the variants too, one after the
-other, some two hours on two cores; --only runs the one of that name. Exit code 3 when a rehearsal was not as it must be.
+Rotations of the lab's cluster, watched, with their evidence. Without flags: three control planes and a worker with all add-ons,
+RSA, by one command. --full: the variants too, one after the other, some two hours on two cores; --only runs the one of that name.
+--matrix: the first on each minor version, and on mixes. Exit code 3 when a rehearsal was not as it must be.
 `
 
 interface Rehearsal {
@@ -35,6 +36,8 @@ interface Rehearsal {
 const large = { controlPlanes: 3, workers: 1, addons: true } as const
 const small = { controlPlanes: 1, workers: 1 } as const
 const all = ['--all', ...waiversOfLab]
+/** What an upgrade that goes on for months looks like: kubelets up to three minors behind. */
+const mixes = ['cp=1.37,worker=1.34', 'cp=1.36,worker=1.33']
 const phases = Array.from({ length: 12 }, (_, index) => index + 1)
 
 const rehearsals: readonly Rehearsal[] = [
@@ -199,14 +202,39 @@ function seconds(began: number): string {
   return `${((performance.now() - began) / 1000).toFixed(0)} s`
 }
 
+/** One rehearsal on each minor version, and on kubelets that are older than their API servers. */
+function onVersions(rehearsal: Rehearsal, versions: readonly string[]): Rehearsal[] {
+  return versions.map((version) => {
+    const kubernetes = minorsByRole(version)
+    if (kubernetes === undefined) throw new TypeError(`the lab has ${minors.join(', ')}, not ${version}`)
+    return {
+      ...rehearsal,
+      name: `${rehearsal.name}-${version}`,
+      request: { ...rehearsal.request, kubernetes },
+    }
+  })
+}
+
 const { values } = parseArgs({
-  options: { full: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
+  options: {
+    full: { type: 'boolean' },
+    only: { type: 'string' },
+    matrix: { type: 'boolean' },
+    kubernetes: { type: 'string' },
+    help: { type: 'boolean' },
+  },
 })
 if (values.help) process.stdout.write(usage)
 else {
-  const chosen = rehearsals.filter(({ name }, index) =>
+  const wanted = rehearsals.filter(({ name }, index) =>
     values.only === undefined ? values.full || index === 0 : name === values.only,
   )
+  const versions = values.matrix
+    ? [...minors, ...mixes]
+    : values.kubernetes === undefined
+      ? []
+      : [values.kubernetes]
+  const chosen = versions.length === 0 ? wanted : wanted.flatMap((one) => onVersions(one, versions))
   if (chosen.length === 0) process.stdout.write(usage)
   const folder = join(folders.state, 'rehearsals')
   mkdirSync(folder, { recursive: true })

@@ -1,12 +1,13 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { whileFrozen } from './cgroups.ts'
 import { alone, boot, existing, prepare, stopAll } from './cluster.ts'
 import { run } from './command.ts'
 import { LabError } from './lab-error.ts'
 import { isUp } from './node.ts'
 import { releaseLeases, waitForApiServers, waitForLeases, waitForNodes, waitForPods } from './readiness.ts'
-import { nodeIdentity } from './spec.ts'
+import { type Minor, nodeIdentity } from './spec.ts'
 import { paths, readRecord, writeRecord } from './state.ts'
 import type { Steps } from './steps.ts'
 
@@ -52,10 +53,10 @@ export async function restore(name: string, steps: Steps): Promise<void> {
       next: 'npm run lab -- status',
     })
   }
-  const material = await prepare(steps)
-  if (saved.binaries !== material.binaries.key) {
+  const material = await prepare(saved.minors, steps)
+  if (!isDeepStrictEqual(saved.binaries, material.keys)) {
     throw new LabError(`${name} was saved with other binaries`, {
-      why: `its key is ${saved.binaries}, now it is ${material.binaries.key}`,
+      why: `their keys are ${JSON.stringify(saved.binaries)}, now they are ${JSON.stringify(material.keys)}`,
       next: `npm run lab -- up, then save ${name} again`,
     })
   }
@@ -78,8 +79,8 @@ export async function restore(name: string, steps: Steps): Promise<void> {
   })
 }
 
-/** Key of the binaries that a save was made with, or undefined when there is no such save. */
-export function savedKey(name: string): string | undefined {
+/** Keys of the binaries that a save was made with, or undefined when there is no such save. */
+export function savedKeys(name: string): Partial<Record<Minor, string>> | undefined {
   return readRecord(join(paths.save(name), 'cluster.json'))?.binaries
 }
 

@@ -1,3 +1,23 @@
+/** A release of Kubernetes that the module proxy serves whole, with the etcd, pause and CoreDNS that its kubeadm installs. */
+export interface Release {
+  readonly kubernetes: string
+  readonly etcd: string
+  readonly pause: string
+  readonly coredns: string
+}
+
+export const releases = {
+  '1.33': { kubernetes: 'v1.33.13', etcd: '3.5.24-0', pause: '3.10', coredns: 'v1.12.0' },
+  '1.34': { kubernetes: 'v1.34.4', etcd: '3.6.5-0', pause: '3.10.1', coredns: 'v1.12.1' },
+  '1.35': { kubernetes: 'v1.35.4', etcd: '3.6.6-0', pause: '3.10.1', coredns: 'v1.13.1' },
+  '1.36': { kubernetes: 'v1.36.3', etcd: '3.6.8-0', pause: '3.10.2', coredns: 'v1.14.2' },
+  '1.37': { kubernetes: 'v1.37.2', etcd: '3.7.0-0', pause: '3.10.2', coredns: 'v1.14.6' },
+} as const satisfies Record<string, Release>
+
+export type Minor = keyof typeof releases
+export const minors = Object.keys(releases) as Minor[]
+export const defaultMinor: Minor = '1.36'
+
 /** What a cluster of the lab looks like; every field has a default. */
 export interface ClusterSpec {
   readonly controlPlanes: number
@@ -10,6 +30,8 @@ export interface ClusterSpec {
   readonly allFlags: boolean
   /** CoreDNS, kube-proxy and the workloads of addons/. Without: kube-proxy and CoreDNS alone. */
   readonly addons: boolean
+  /** The minor of each role; a kubelet may be three minors behind its API servers, never ahead. */
+  readonly kubernetes: Readonly<Record<Role, Minor>>
 }
 
 export type ClusterRequest = Partial<ClusterSpec>
@@ -21,6 +43,7 @@ export const defaultSpec: ClusterSpec = {
   keys: 'RSA-2048',
   allFlags: false,
   addons: false,
+  kubernetes: { 'control-plane': defaultMinor, worker: defaultMinor },
 }
 
 /** The whole specification behind a request. */
@@ -28,11 +51,21 @@ export function completeSpec(request: ClusterRequest): ClusterSpec {
   return { ...defaultSpec, ...request }
 }
 
+/** Reads `1.34` for all nodes, or `cp=1.37,worker=1.34`; undefined for another form or a minor that the lab does not have. */
+export function minorsByRole(text: string): ClusterSpec['kubernetes'] | undefined {
+  const [, controlPlane = text, worker = text] = /^cp=([^,]+),worker=(.+)$/.exec(text) ?? []
+  const isKnown = (minor: string): minor is Minor => Object.hasOwn(releases, minor)
+  return isKnown(controlPlane) && isKnown(worker) ? { 'control-plane': controlPlane, worker } : undefined
+}
+
 /** A short name that tells specifications apart, for saves and messages: `kubeadm-3-1-rsa-2048-addons`. */
 export function specName(spec: ClusterSpec): string {
   const parts = [spec.flavour, spec.controlPlanes, spec.workers, spec.keys.toLowerCase()]
   if (spec.allFlags) parts.push('all-flags')
   if (spec.addons) parts.push('addons')
+  const { 'control-plane': controlPlane, worker } = spec.kubernetes
+  if (controlPlane !== defaultMinor || worker !== defaultMinor)
+    parts.push(controlPlane, ...(worker === controlPlane ? [] : [worker]))
   return parts.join('-')
 }
 
@@ -76,9 +109,7 @@ export function nodesOf(spec: ClusterSpec): NodeIdentity[] {
   return [...named('cp', spec.controlPlanes), ...named('w', spec.workers)]
 }
 
-export const versions = {
-  kubernetes: 'v1.36.3',
-  etcd: '3.7.3-0',
-  pause: '3.10.2',
-  coredns: 'v1.13.1',
-} as const
+/** The minor of each node of a new cluster, by its name. */
+export function minorsOf(spec: ClusterSpec): Record<string, Minor> {
+  return Object.fromEntries(nodesOf(spec).map(({ name, role }) => [name, spec.kubernetes[role]]))
+}

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { identityOf, isRunning, type ProcessIdentity, sleep } from './command.ts'
 import { LabError } from './lab-error.ts'
-import type { ClusterSpec } from './spec.ts'
+import type { ClusterSpec, Minor } from './spec.ts'
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 
@@ -34,8 +34,10 @@ export const paths = {
 export interface ClusterRecord {
   readonly spec: ClusterSpec
   readonly nodes: readonly string[]
-  /** Key of the binaries and images that its nodes were made of. */
-  readonly binaries: string
+  /** The minor of each node, which an upgrade changes. */
+  readonly minors: Readonly<Record<string, Minor>>
+  /** Keys of the binaries that its nodes were made of, by minor. */
+  readonly binaries: Readonly<Partial<Record<Minor, string>>>
   /** starting: an `up`, `restore`, `join` or `remove` is at work, or was killed. */
   readonly phase: 'starting' | 'ready'
 }
