@@ -4,7 +4,7 @@ import type { Seen } from './picture.ts'
 import type { Target } from './target.ts'
 
 /** The minor versions of Kubernetes that a rotation was run on from phase 1 to phase 12, on real nodes (docs/benchmarks.md). */
-export const testedMinors: readonly string[] = ['1.33', '1.34', '1.35', '1.36', '1.37']
+export const testedMinors: readonly string[] = ['1.36', '1.37']
 
 /** Returns the refusal of each minor version that no rotation was run on and that the operator did not accept. */
 export function untestedVersions(
