@@ -174,7 +174,7 @@ test('nothing named is wrong usage, before any cluster is asked', async () => {
   expect((await kcert(['csr', 'approve', ''])).exit).toBe(2)
   const { exit, stderr } = await kcert(['csr', 'approve'])
   expect([exit, server.calls.length]).toEqual([2, 0])
-  expect(stderr).toContain('--policy builtin')
+  expect(stderr).toContain('kcert csr approve NAME')
 })
 
 test('a manifest approves the request that it holds, and no other of that name', async () => {
