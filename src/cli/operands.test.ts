@@ -132,12 +132,12 @@ describe('withoutBooleanValues', () => {
     expect(server.code).toBe('KCERT_USAGE')
     expect(server.message).toBe('--dry-run=server is not available for this command')
     expect(server.why).toContain('the API server does not check it')
-    expect(server.next).toContain('--dry-run=client')
+    expect(server.next).toBe('--dry-run')
     const client = refusal('--dry-run=client', 'server')
     expect(client.code).toBe('KCERT_USAGE')
     expect(client.message).toBe('--dry-run=client is not available for this command')
     expect(client.why).toContain('sends the objects to the API server')
-    expect(client.next).toContain('--dry-run=server')
+    expect(client.next).toBe('--dry-run')
   })
 
   test.each(['false', 'true', '', 'x', 'None', 'all'])('refuses --dry-run=%s', (value) => {
@@ -145,7 +145,7 @@ describe('withoutBooleanValues', () => {
       const error = refusal(`--dry-run=${value}`, by)
       expect(error.code).toBe('KCERT_USAGE')
       expect(error.message).toBe(`invalid --dry-run value "${value}"`)
-      expect(error.next).toContain(`--dry-run=${by}`)
+      expect(error.next).toBe('--dry-run')
     }
   })
 

@@ -279,10 +279,10 @@ function refuseClusterFlags(flags: {
   if (flags.cluster || named === undefined) return
   const flag = flags.kubeconfig === undefined ? '--context' : '--kubeconfig'
   throw new KcertError('KCERT_USAGE', `${flag} goes with --cluster`, {
-    why: 'without it no cluster is asked',
+    why: 'without it no cluster is asked, and a kubeconfig is inspected as FILE',
     next:
       flag === '--kubeconfig'
-        ? commandLine`for the file alone leave out --cluster; for the cluster: kcert inspect --cluster --kubeconfig ${named}`
+        ? commandLine`kcert inspect --cluster --kubeconfig ${named}`
         : 'kcert inspect --cluster --help',
   })
 }

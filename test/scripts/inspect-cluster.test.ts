@@ -127,6 +127,6 @@ test('a cluster that does not answer is exit 4, and the kubeconfig is shown all 
   const misled = await kcertBeside(['inspect', '--kubeconfig', kubeconfig])
   expect([misled.exit, misled.stderr]).toEqual([
     2,
-    expect.stringContaining(`next: kcert inspect ${kubeconfig}`),
+    expect.stringContaining(`next: kcert inspect --cluster --kubeconfig ${kubeconfig}`),
   ])
 })
