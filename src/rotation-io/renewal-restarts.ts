@@ -20,6 +20,10 @@ const pollMs = 300
 // has no etcd: 137 s until etcd ran again were measured on a busy node. kubeadm waits as long as this for a changed manifest.
 const deadlineMs = 300_000
 
+// A kubelet that was started while no API server answered mounts no volumes for a static pod that changes afterwards (seen on 1.36:
+// "failed to process volumes" for five minutes), and the API server waits for etcd. Restarted, it takes the manifest up as it is.
+const kubeletPatienceMs = 60_000
+
 /** Under this number a restart is no phase's of a rotation. */
 const noPhase = 0
 
@@ -75,7 +79,7 @@ function podsOf(
     tell(`restarting ${program} on ${name}`)
     await restartStaticPod(node, pod, async (path) => backups.get(name)?.keep(path))
     if (program === 'etcd') {
-      await awaitSuccessor(site, name, program, replaces)
+      await awaitSuccessor(site, name, program, replaces, tell)
       return
     }
     const process = `${name}/${program}`
@@ -121,11 +125,21 @@ async function awaitSuccessor(
   name: string,
   program: LeafUser,
   replaces: number | undefined,
+  tell: Tell,
 ): Promise<void> {
-  await until(site, `${program} on ${name} starts anew`, name, program, async () => {
+  const begun = site.clock().getTime()
+  let isKubeletRestarted = false
+  await until(site, `${program} on ${name} starts again`, name, program, async () => {
     const running = await processOn(site.node(name)!, program)
-    if (running === undefined) return false
-    return replaces === undefined || (await site.startedAtMs(name, running)) !== replaces
+    const isOther =
+      replaces === undefined || (running && (await site.startedAtMs(name, running)) !== replaces)
+    if (running !== undefined && isOther) return true
+    if (!isKubeletRestarted && site.clock().getTime() - begun > kubeletPatienceMs) {
+      isKubeletRestarted = true
+      tell(`restarting kubelet on ${name} once more: it has not started ${program}`)
+      await restartKubelet(site, name)
+    }
+    return false
   })
 }
 

@@ -22,16 +22,25 @@ spec:
     command: [${argv.join(', ')}]
 `
 
-/** `unwell` answer 503 until they have started anew. */
-async function members(unwell: readonly string[] = []) {
+/** `unwell` answer 503 until they have started anew; kubelets of `stuck` take up a changed manifest only when they are restarted. */
+async function members(unwell: readonly string[] = [], stuck: readonly string[] = []) {
   const events: string[] = []
+  const restarted = new Set<string>()
+  let seconds = 0
   /** A process that has just started is not well at once. */
   const refusals = new Map<string, number>()
   const nodes = new Map(
     names.map((name) => {
       const node = new MemoryNode(name, controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
       node.files.set(manifest, { content: Buffer.from(pod), mode: 0o600 })
-      Object.defineProperty(node, 'processes', { get: () => [running(node)] })
+      const isTakenUp = (): boolean => !stuck.includes(name) || restarted.has(name)
+      Object.defineProperty(node, 'processes', { get: () => [running(node, isTakenUp())] })
+      const { restartUnit } = node.access
+      node.access.restartUnit = (unit, call) => {
+        events.push(`restart ${unit} on ${name}`)
+        restarted.add(name)
+        return restartUnit(unit, call)
+      }
       const { writeFile } = node.access
       node.access.writeFile = (path, content, options) => {
         if (path === manifest) {
@@ -47,6 +56,10 @@ async function members(unwell: readonly string[] = []) {
   const site: Site = {
     ...(await sitesOf(nodes))(),
     startedAtMs: async (_, { startTicks }) => startTicks,
+    clock: () => {
+      seconds += 20
+      return new Date(Date.UTC(2026, 10, 3, 0, 0, seconds))
+    },
     dial: (name) => {
       const left = refusals.get(name) ?? 0
       refusals.set(name, left - 1)
@@ -67,9 +80,9 @@ function starts({ files }: MemoryNode): number {
   return Number(/ca-rotation\W+(\d+)/.exec(text)?.[1] ?? 0)
 }
 
-function running(node: MemoryNode): ProcessFacts {
+function running(node: MemoryNode, isTakenUp: boolean): ProcessFacts {
   const startedAt = new Date('2026-11-02T00:00:00Z')
-  return { program: 'etcd', pid: 1, startTicks: starts(node), startedAt, argv }
+  return { program: 'etcd', pid: 1, startTicks: isTakenUp ? starts(node) : 0, startedAt, argv }
 }
 
 async function restart({ site, events }: Awaited<ReturnType<typeof members>>): Promise<string[]> {
@@ -91,6 +104,12 @@ test('each member of etcd answers again before the next one is taken away', asyn
       `${name} says 200`,
     )
   }
+})
+
+test('a kubelet that does not take up the manifest of etcd is restarted, once', async () => {
+  const events = await restart(await members([], ['cp2']))
+  expect(events.filter((event) => event.startsWith('restart'))).toEqual(['restart kubelet.service on cp2'])
+  expect(events.indexOf('restart kubelet.service on cp2')).toBeLessThan(events.indexOf('start cp3'))
 })
 
 test('the member that is not well is the first', async () => {
