@@ -143,8 +143,8 @@ export async function boot(nodes: readonly NodeIdentity[], material: Material): 
   await writeSshClient(nodes)
 }
 
-function start({ name, ...node }: NodeIdentity, { minors, binaries, imageStore }: Material): Promise<void> {
-  return startNode({ name, ...node }, binaries[minors[name]!]!, imageStore)
+function start(node: NodeIdentity, { minors, binaries, imageStore }: Material): Promise<void> {
+  return startNode(node, binaries[minors[node.name]!]!, imageStore)
 }
 
 async function installKubeadm(
