@@ -3,12 +3,12 @@ import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { clusterCa, countingPods } from './addons.ts'
 import { buildBinaries } from './binaries.ts'
-import { issue } from './certificates.ts'
+import { issue, type KeyPair } from './certificates.ts'
 import { existing } from './cluster.ts'
 import { endProcess, type ProcessIdentity, runOnTerminal, sleep, startDetached } from './command.ts'
 import { kubectl, newestKey, patientKubectl } from './kubectl.ts'
 import { LabError } from './lab-error.ts'
-import { defaultMinor, network, nodeIdentity } from './spec.ts'
+import { type ClusterSpec, defaultMinor, network, nodeIdentity } from './spec.ts'
 import { folders, writeWhole } from './state.ts'
 import type { Steps } from './steps.ts'
 import {
@@ -112,16 +112,18 @@ async function labCommand(targets?: readonly string[]): Promise<string[]> {
   ]
 }
 
+/** An administrator's client certificate of the cluster CA as it lies on cp1 now, with its key. */
+export async function issueAdministrator(spec: ClusterSpec): Promise<KeyPair> {
+  const subject = { commonName: 'lab-prober', organizations: ['system:masters'] }
+  return await issue(clusterCa(spec), { ...subject, usages: ['clientAuth'] }, spec.keys)
+}
+
 /** An administrator's client certificate of the old CA, a service account's token, and the old CA as trust. */
 async function writeCredentials(): Promise<void> {
   const { spec } = existing()
   mkdirSync(probeFiles.folder, { recursive: true, mode: 0o700 })
   const ca = clusterCa(spec)
-  const admin = await issue(
-    ca,
-    { commonName: 'lab-prober', organizations: ['system:masters'], usages: ['clientAuth'] },
-    spec.keys,
-  )
+  const admin = await issueAdministrator(spec)
   writeWhole(probeFiles.trust('old'), ca.certificate)
   // Until there is a new CA, the old one alone is what a holder of the bundle trusts.
   writeWhole(probeFiles.trust('both'), ca.certificate)

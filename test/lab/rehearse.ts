@@ -5,7 +5,14 @@ import { ageCertificates, failPower } from './aging.ts'
 import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
 import { type Cluster, withCluster } from './fixture.ts'
 import { describeError } from './lab-error.ts'
-import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
+import {
+  answersToOldCertificate,
+  holdersOf,
+  nodeFiles,
+  oldCaOf,
+  oldClientOf,
+  staticPods,
+} from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
 import {
   killedCode,
@@ -88,6 +95,7 @@ async function watched(
 ): Promise<string> {
   const before = cluster.spec.flavour === 'kubeadm' ? staticPods(cluster) : {}
   const oldCa = oldCaOf(cluster)
+  const oldClient = await oldClientOf(cluster)
   const evidence = await rotateUnderWatch(cluster, operator, ...commands)
   const faults = evidence.verdict.unexpected.length + evidence.restarted.length + evidence.notReadySeconds
   const text = describeEvidence(evidence)
@@ -95,7 +103,7 @@ async function watched(
   const changed = Object.keys(before).filter((name) => before[name] !== after[name])
   for (const node of joining) await cluster.join(node)
   const holders = await holdersOf(cluster, oldCa)
-  const answers = Object.entries(await answersToOldCertificate(cluster))
+  const answers = Object.entries(await answersToOldCertificate(cluster, oldClient))
   // Of the plain flavour a scheduler verifies no client: the old certificate gets it nowhere either.
   const refusing = cluster.spec.flavour === 'plain' ? ['401', '403 to nobody'] : ['401']
   const accepting = answers.filter(([, status]) => !refusing.includes(status)).map(([server]) => server)

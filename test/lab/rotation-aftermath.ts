@@ -1,8 +1,8 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Cluster } from './fixture.ts'
-import { probeFiles } from './prober.ts'
+import { issueAdministrator } from './prober.ts'
 
 // What a rotation leaves behind, asked of nodes and cluster without kcert.
 
@@ -17,6 +17,11 @@ export function oldCaOf(cluster: Cluster): string {
 /** The cluster CA's private key, as it lies on the first control plane now. */
 export function oldKeyOf(cluster: Cluster): string {
   return readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.key'), 'utf8')
+}
+
+/** An administrator's client certificate of the cluster CA that is in force now, with its key: taken before a rotation. */
+export function oldClientOf(cluster: Cluster): ReturnType<typeof issueAdministrator> {
+  return issueAdministrator(cluster.spec)
 }
 
 /** Files of every node, kcert's own among them, that hold a private key. */
@@ -133,11 +138,14 @@ function holds(text: string, needle: string): boolean {
  * What each server answers to a client certificate of the old CA, by node and program: its status, and that it took the client for
  * nobody in particular where it says so.
  */
-export async function answersToOldCertificate(cluster: Cluster): Promise<Record<string, string>> {
+export async function answersToOldCertificate(
+  cluster: Cluster,
+  old: Awaited<ReturnType<typeof oldClientOf>>,
+): Promise<Record<string, string>> {
   const answers: Record<string, string> = {}
   for (const { name, role, address } of cluster.nodes()) {
-    copyFileSync(probeFiles.certificate('old-cert'), cluster.hostPath(name, '/root/old.crt'))
-    copyFileSync(probeFiles.key('old-cert'), cluster.hostPath(name, '/root/old.key'))
+    writeFileSync(cluster.hostPath(name, '/root/old.crt'), old.certificate)
+    writeFileSync(cluster.hostPath(name, '/root/old.key'), old.key, { mode: 0o600 })
     const servers = [
       ['kubelet', `${address}:10250/pods`],
       ...(role === 'control-plane'

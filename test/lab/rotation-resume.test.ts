@@ -10,6 +10,7 @@ import {
   holdersOfKey,
   nodeFiles,
   oldCaOf,
+  oldClientOf,
   oldKeyOf,
   staticPods,
 } from './rotation-aftermath.ts'
@@ -22,11 +23,13 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
   let cluster: Awaited<ReturnType<typeof openCluster>>
   let operator: RotationOperator
   let first: { files: Record<string, string>; objects: string; oldCa: string; oldKey: string }
+  let oldClient: Awaited<ReturnType<typeof oldClientOf>>
 
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     operator = await RotationOperator.open(cluster)
     const oldCa = oldCaOf(cluster)
+    oldClient = await oldClientOf(cluster)
     first = { files: nodeFiles(cluster), objects: await publicObjects(), oldCa, oldKey: oldKeyOf(cluster) }
   })
   afterAll(async () => {
@@ -115,7 +118,7 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
   test('a worker joins, and trusts the new CA alone', async () => {
     await cluster.join('w2')
     expect(await holdersOf(cluster, first.oldCa)).toEqual([])
-    const answers = await answersToOldCertificate(cluster)
+    const answers = await answersToOldCertificate(cluster, oldClient)
     expect(Object.entries(answers).filter(([, status]) => status !== '401')).toEqual([])
     expect(Object.keys(answers)).toContain('w2/kubelet')
   })

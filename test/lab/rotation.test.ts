@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { describeOnCluster, withCluster } from './fixture.ts'
-import { answersToOldCertificate, holdersOf, oldCaOf, staticPods } from './rotation-aftermath.ts'
+import { answersToOldCertificate, holdersOf, oldCaOf, oldClientOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
 import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
 
@@ -13,6 +13,7 @@ describeOnCluster('kcert rotate-ca --all', () => {
     await withCluster(request, async (cluster) => {
       const definitions = staticPods(cluster)
       const oldCa = oldCaOf(cluster)
+      const oldClient = await oldClientOf(cluster)
       const operator = await RotationOperator.open(cluster)
       try {
         const evidence = await rotateUnderWatch(cluster, operator, ['--all', ...waiversOfLab])
@@ -25,7 +26,7 @@ describeOnCluster('kcert rotate-ca --all', () => {
         expect(notReadySeconds).toBe(0)
         expect(staticPods(cluster)).toEqual(definitions)
         expect(await holdersOf(cluster, oldCa)).toEqual([])
-        const answers = await answersToOldCertificate(cluster)
+        const answers = await answersToOldCertificate(cluster, oldClient)
         expect(Object.entries(answers).filter(([, status]) => status !== '401')).toEqual([])
       } finally {
         operator.close()

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { alternating, leftOutOn } from './today.ts'
 
-const days = [new Date('2026-11-22T23:59:59Z'), new Date('2026-11-23T00:00:00Z')]
+const days = ['2026-11-22T23:59:59Z', '2026-11-23T00:00:00Z', '2026-11-24T00:00:00Z'].map(
+  (time) => new Date(time),
+)
 
-test('each suite that takes turns runs on one of two days, and exists', () => {
+test('each suite that takes turns runs on one of three days, and exists', () => {
   const names = alternating.flat()
   for (const name of names) {
     expect(
