@@ -861,6 +861,12 @@ describe('files', () => {
     }
   })
 
+  test('a label in the words of a layout defect does not change the advice', async () => {
+    const text = '-----BEGIN goes on after its dashes-----\n!!!!\n-----END goes on after its dashes-----\n'
+    const { next } = only(await problemsOf(named('f', text + pem())), 'PEM_BLOCK_BAD')
+    expect(next).toBe('correct or remove the block: Kubernetes drops it in silence')
+  })
+
   test('a bad block among good ones loses none of them', async () => {
     const broken = pem().replace('-----END CERTIFICATE-----', '-----END CERT-----')
     const { report } = await inspect(now, [named('f', certificatePem(ca.certificate) + broken + pem())])

@@ -43,6 +43,7 @@ type Thing =
       readonly of: 'certificate' | 'request' | 'key' | 'block'
       readonly reason: string
       readonly where: string
+      readonly isLayout?: boolean
       readonly severity?: Severity
     }
   | { readonly kind: 'locked'; readonly error: KcertError }
@@ -149,7 +150,7 @@ function inOrder(
   return defects.length === 0 ? blocks : [...blocks, ...defects].sort((a, b) => a.index - b.index)
 }
 
-function thingOfDefect({ label, line, reason }: PemDefect): Thing {
+function thingOfDefect({ label, line, reason, isLayout }: PemDefect): Thing {
   const of = isCertificateLabel(label)
     ? 'certificate'
     : isPrivateKeyLabel(label) || isPublicKeyLabel(label)
@@ -162,6 +163,7 @@ function thingOfDefect({ label, line, reason }: PemDefect): Thing {
     of,
     reason: label === '' ? reason : `${label}: ${reason}`,
     where: `line ${line}`,
+    isLayout,
   }
 }
 
@@ -403,7 +405,7 @@ function addThings(
       case 'bad-block':
         collection.addProblem(place, 'PEM_BLOCK_BAD', {
           message: `${thing.where}: ${thing.reason}`,
-          next: nextForBadBlock(thing.reason),
+          next: nextForBadBlock(thing.isLayout),
           ...(thing.severity && { severity: thing.severity }),
         })
         break
@@ -422,13 +424,11 @@ function addThings(
 }
 
 // What editors, shells and JSON make of PEM: blocks glued together or indented, a block on one line, "\n" spelt out.
-const glued =
-  /"-----(?:BEGIN|END)" does not start its line|no line break after the END line|goes on after its dashes/
 const unglue =
   "put BEGIN and END on lines of their own: sed -E 's/^ +//; s/\\\\n/\\n/g; s/-----(BEGIN|END) [A-Z0-9 ]+-----/\\n&\\n/g' FILE | grep . > NEW"
 
-function nextForBadBlock(reason: string): string {
-  return glued.test(reason)
+function nextForBadBlock(isLayout = false): string {
+  return isLayout
     ? `${unglue}; Kubernetes drops such a block in silence`
     : 'correct or remove the block: Kubernetes drops it in silence'
 }

@@ -97,6 +97,7 @@ describe('a damaged block among good ones', () => {
         offset: block.length,
         line: 5,
         reason: '"*" at line 6 does not belong in base64',
+        isLayout: false,
       },
     ])
   })
@@ -282,6 +283,7 @@ test('blocks beyond 65,536 are not read, and the place is named', () => {
       offset: 65_536 * 34,
       line: 65_536 * 2 + 1,
       reason: 'more than 65536 BEGIN lines are in the file, and from here on it is not read',
+      isLayout: false,
     },
   ])
   expect(readPem('-----BEGIN A-----\n-----END A-----\n'.repeat(65_536)).defects).toEqual([])

@@ -23,6 +23,8 @@ export interface PemDefect {
   /** Of "-----BEGIN", from 1; the reason names the line of the fault where it is another. */
   readonly line: number
   readonly reason: string
+  /** The block's lines are glued together or indented; its content may well be whole. */
+  readonly isLayout: boolean
 }
 
 /** Labels of certificates: RFC 7468 section 5.1, and the two that OpenSSL writes or has written. */
@@ -149,6 +151,7 @@ class PemScanner {
         offset: at,
         line: this.lineAt(at),
         reason: tooManyBlocks,
+        isLayout: false,
       })
     return { blocks: this.blocks, defects: this.defects }
   }
@@ -165,14 +168,16 @@ class PemScanner {
     if (label === undefined) return this.passOver(offset)
     const line = this.lineAt(offset)
     const index = this.index++
-    const fail = (reason: string, next: number): number => {
-      if (this.defects.length < maxDefects) this.defects.push({ label, index, offset, line, reason })
+    const fail = (reason: string, next: number, isLayout = false): number => {
+      if (this.defects.length < maxDefects)
+        this.defects.push({ label, index, offset, line, reason, isLayout })
       return next
     }
+    const misplaced = (reason: string, next: number): number => fail(reason, next, true)
     const bodyAt = offset + begin.length + label.length + dashes.length
     if (!this.startsLine(offset))
-      return fail('"-----BEGIN" does not start its line, so readers skip the block', bodyAt)
-    if (!this.endsLine(bodyAt)) return fail('the BEGIN line goes on after its dashes', bodyAt)
+      return misplaced('"-----BEGIN" does not start its line, so readers skip the block', bodyAt)
+    if (!this.endsLine(bodyAt)) return misplaced('the BEGIN line goes on after its dashes', bodyAt)
 
     const marker = bytes.indexOf(dashes, bodyAt, 'latin1')
     if (marker < 0) return fail('no END line', bytes.length)
@@ -181,8 +186,9 @@ class PemScanner {
     if (endLabel === undefined) return fail('damaged END line', marker + dashes.length)
     const next = marker + end.length + endLabel.length + dashes.length
     if (endLabel !== label) return fail(`the END line says ${endLabel}`, next)
-    if (!this.startsLine(marker)) return fail('"-----END" does not start its line', next)
-    if (!this.endsLine(next)) return fail('no line break after the END line, so readers skip the block', next)
+    if (!this.startsLine(marker)) return misplaced('"-----END" does not start its line', next)
+    if (!this.endsLine(next))
+      return misplaced('no line break after the END line, so readers skip the block', next)
 
     const { headers, contentAt } = this.readHeaders(bodyAt, marker)
     const der = decodeBase64(bytes, contentAt, marker)
@@ -195,7 +201,8 @@ class PemScanner {
   private passOver(offset: number): number {
     if (this.startsLine(offset) && this.defects.length < maxDefects) {
       const [index, line] = [this.index++, this.lineAt(offset)]
-      this.defects.push({ label: '', index, offset, line, reason: 'the BEGIN line does not end in "-----"' })
+      const reason = 'the BEGIN line does not end in "-----"'
+      this.defects.push({ label: '', index, offset, line, reason, isLayout: false })
     }
     return offset + begin.length
   }
