@@ -95,7 +95,12 @@ export abstract class KcertCommand extends Command {
   protected override async catch(error: Error & { oclif?: { exit?: number } }): Promise<void> {
     const { flags, baseFlags } = this.ctor
     const plain = asKcertError(error, this.id, Object.keys({ ...flags, ...baseFlags }))
-    const known = withWholeNext(plain, this.id ?? '', this.argv, this.flagShapes())
+    const known = withWholeNext(plain, {
+      id: this.id ?? '',
+      argv: this.argv,
+      shapes: this.flagShapes(),
+      takesOperands: this.ctor.strict === false || Object.keys(this.ctor.args ?? {}).length > 0,
+    })
     try {
       process.exitCode = await this.fail(known)
     } catch {

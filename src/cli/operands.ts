@@ -62,43 +62,47 @@ export function withoutBooleanValues(
   return plain
 }
 
-interface Part {
+/** An operand, a flag, or a flag and its value. */
+export interface Part {
   readonly isOperand: boolean
   /** Behind "--", where everything is an operand. */
   readonly isBehindEnd?: boolean
-  /** An operand, a flag, or a flag and its value. */
   readonly words: readonly string[]
+  /** The long names of the flags in it. None of a flag that the command does not have, or that lacks its value. */
+  readonly names: readonly string[]
   /** A boolean flag by its long name, or any with a value; `flag` is how it was written. */
   readonly boolean?: { readonly name: string; readonly flag: string; readonly value?: string }
 }
 
-/** The command line flag by flag and operand by operand, as oclif's parser reads it. An unknown flag is left for oclif to refuse. */
-function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator<Part> {
+/** Returns the command line flag by flag and operand by operand, as oclif's parser reads it. An unknown flag is left for oclif to refuse. */
+export function* partsOf(argv: readonly string[], shapes: FlagShapes): Generator<Part> {
   const known = spellings(shapes)
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i]!
     if (word === '--') {
-      for (const operand of argv.slice(i + 1)) yield { isOperand: true, isBehindEnd: true, words: [operand] }
+      for (const operand of argv.slice(i + 1))
+        yield { isOperand: true, isBehindEnd: true, words: [operand], names: [] }
       return
     }
     if (word === '-' || !word.startsWith('-')) {
-      yield { isOperand: true, words: [word] }
+      yield { isOperand: true, words: [word], names: [] }
       continue
     }
     const read = word.startsWith('--') ? readLong(word, known) : readShort(word, known)
     if (read.needsValue === undefined || i + 1 >= argv.length)
-      yield { isOperand: false, words: [word], ...read.part }
+      yield { isOperand: false, words: [word], names: read.needsValue ? [] : read.names, ...read.part }
     else {
       const value = argv[++i]!
       const written = /^(--[^=]+)=/.exec(value)
       // oclif refuses a flag in the place of a value only where it is written without one of its own.
       if (written !== null && known.has(written[1]!)) throw valueIsMissing(read.needsValue, value)
-      yield { isOperand: false, words: [word, value] }
+      yield { isOperand: false, words: [word, value], names: read.names }
     }
   }
 }
 
 interface ReadFlag {
+  readonly names: readonly string[]
   /** How a flag was written whose value is the next word. */
   readonly needsValue?: string
   readonly part?: Pick<Part, 'boolean'>
@@ -108,22 +112,27 @@ function readLong(word: string, known: Spellings): ReadFlag {
   const end = word.indexOf('=')
   const flag = end === -1 ? word : word.slice(0, end)
   const found = known.get(flag)
-  if (found === undefined) return {}
-  if (found.type === 'option') return end === -1 ? { needsValue: flag } : {}
-  return { part: { boolean: { name: found.name, flag, ...(end !== -1 && { value: word.slice(end + 1) }) } } }
+  if (found === undefined) return { names: [] }
+  const names = [found.name]
+  if (found.type === 'option') return end === -1 ? { names, needsValue: flag } : { names }
+  const value = end === -1 ? {} : { value: word.slice(end + 1) }
+  return { names, part: { boolean: { name: found.name, flag, ...value } } }
 }
 
 /** Short flags may share a word, of which the last may have a value: -yo json, -yojson, -yo=json. */
 function readShort(word: string, known: Spellings): ReadFlag {
+  const names: string[] = []
   for (let at = 1; at < word.length; at++) {
     const flag = `-${word[at]}`
     const found = known.get(flag)
-    if (found === undefined) return {}
+    if (found === undefined) return { names: [] }
+    names.push(found.name)
     const rest = word.slice(at + 1)
-    if (found.type === 'option') return rest === '' ? { needsValue: flag } : {}
-    if (rest.startsWith('=')) return { part: { boolean: { name: found.name, flag, value: rest.slice(1) } } }
+    if (found.type === 'option') return rest === '' ? { names, needsValue: flag } : { names }
+    if (rest.startsWith('='))
+      return { names, part: { boolean: { name: found.name, flag, value: rest.slice(1) } } }
   }
-  return {}
+  return { names }
 }
 
 type Spellings = ReadonlyMap<string, { readonly name: string; readonly type: FlagShape['type'] }>

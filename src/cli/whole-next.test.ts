@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest'
+import { KcertError } from '../errors/kcert-error.ts'
+import { withWholeNext } from './whole-next.ts'
+
+const shapes = {
+  cn: { type: 'option' },
+  dns: { type: 'option' },
+  ip: { type: 'option' },
+  out: { type: 'option', char: 'o', aliases: ['output'] },
+  yes: { type: 'boolean', char: 'y' },
+} as const
+
+function nextOf(argv: readonly string[], next: string, takesOperands = true): string | undefined {
+  const error = new KcertError('KCERT_USAGE', 'x', { next })
+  return withWholeNext(error, { id: 'csr:create', argv, shapes, takesOperands }).next
+}
+
+describe('flags alone as advice become the whole command line', () => {
+  test('with the flags and operands that were given', () => {
+    expect(nextOf(['a.csr', '--cn', 'x', '-y'], '--ip 10.0.0.1')).toBe(
+      'kcert csr create a.csr --cn x -y --ip 10.0.0.1',
+    )
+  })
+
+  test.each([[['--out', 'a']], [['--out=a']], [['-o', 'a']], [['-oa']], [['-yo', 'a']], [['--output', 'a']]])(
+    'in the place of those with the same name: %j',
+    (argv) => {
+      expect(nextOf(argv, '--out b')).toBe('kcert csr create --out b')
+    },
+  )
+
+  test('in the place of the one that has the same value, and not of others with its name', () => {
+    expect(nextOf(['--dns', 'web', '--dns', '10.0.0.1'], '--ip 10.0.0.1')).toBe(
+      'kcert csr create --dns web --ip 10.0.0.1',
+    )
+  })
+
+  test.each(['a; touch INJ', '$(touch INJ)', "it's", 'a\n\u202eb'])(
+    'with the value %j quoted for the shell',
+    (value) => {
+      const next = nextOf(['--cn', value, value], '--yes')
+      expect(next).not.toMatch(/[\n\u202e]/)
+      expect(next).toBe(
+        {
+          'a; touch INJ': "kcert csr create --cn 'a; touch INJ' 'a; touch INJ' --yes",
+          '$(touch INJ)': "kcert csr create --cn '$(touch INJ)' '$(touch INJ)' --yes",
+          "it's": "kcert csr create --cn 'it'\\''s' 'it'\\''s' --yes",
+          'a\n\u202eb': "kcert csr create --cn $'a\\012\\342\\200\\256b' $'a\\012\\342\\200\\256b' --yes",
+        }[value],
+      )
+    },
+  )
+
+  test.each([
+    [['--pasword', 'hunter2', '--cn', 'x']],
+    [['--pasword=hunter2', '--cn', 'x']],
+    [['-p', 'hunter2', '--cn', 'x']],
+    [['-yp', '--cn', 'x']],
+    [['--cn', 'x', '--dns']],
+  ])('without what the command does not know: %j', (argv) => {
+    expect(nextOf(argv, '--yes')).toBe('kcert csr create --cn x --yes')
+  })
+
+  test('without operands where the command takes none', () => {
+    expect(nextOf(['hunter2', '--cn', 'x', '--', 'y'], '--yes', false)).toBe('kcert csr create --cn x --yes')
+  })
+
+  test('in front of --', () => {
+    expect(nextOf(['--cn', 'x', '--', '-a'], '--yes')).toBe('kcert csr create --cn x --yes -- -a')
+  })
+
+  test('without the rest where a flag has another in the place of its value', () => {
+    expect(nextOf(['--cn', '--out=a'], '--yes')).toBe('kcert csr create --yes')
+  })
+
+  test('without the rest where a bootstrap token is in it', () => {
+    expect(nextOf(['abcdef.0123456789abcdef', '--cn', 'x'], '--yes')).toBe('kcert csr create --yes')
+  })
+})
+
+test('other advice stays as it is', () => {
+  expect(nextOf(['--cn', 'x'], 'kcert csr list')).toBe('kcert csr list')
+})
