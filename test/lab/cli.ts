@@ -12,6 +12,7 @@ import { type ClusterRequest, minors, minorsByRole } from './spec.ts'
 import { paths } from './state.ts'
 import { status } from './status.ts'
 import { stepsOn } from './steps.ts'
+import { upgrade } from './upgrade.ts'
 
 const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/lab/README.md tells the rest
 
@@ -24,6 +25,7 @@ const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/
   save NAME | restore NAME  the files of all nodes as of one moment, etcd's data included
   join NODE --worker|--control-plane     adds cp1 to cp9 or w1 to w9
   remove NODE               drains, resets and removes a node
+  upgrade --to 1.37 [NODE…] kubeadm upgrade of these nodes, one after the other; without names of all that are behind
   probe [--help]            fresh TLS connections, counted and judged
   endure [--times 20]       up, save, restore and down in a row, counted
 `
@@ -80,6 +82,14 @@ const commands: Record<string, Command> = {
     await joinNode(node, steps)
   },
   remove: ([name]) => removeNode(named(name, 'remove NODE'), steps),
+  async upgrade(args) {
+    const { values, positionals } = parseArgs({
+      args,
+      allowPositionals: true,
+      options: { to: { type: 'string', default: '' } },
+    })
+    await upgrade(oneOf(values.to, minors), positionals, steps)
+  },
   async probe(args) {
     const { probeCommand } = await import('./prober.ts')
     return probeCommand(args, steps)
@@ -118,9 +128,10 @@ function count(text: string, least: number, most = 9): number {
   return number
 }
 
-function oneOf(text: string, choices: readonly string[]): string {
-  if (!choices.includes(text)) throw wrongUsage(`one of ${choices.join(', ')}, not ${text}`)
-  return text
+function oneOf<Choice extends string>(text: string, choices: readonly Choice[]): Choice {
+  const found = choices.find((choice) => choice === text)
+  if (found === undefined) throw wrongUsage(`one of ${choices.join(', ')}, not ${text}`)
+  return found
 }
 
 function named(name: string | undefined, form: string): string {

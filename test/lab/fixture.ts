@@ -15,6 +15,7 @@ import {
   type ClusterRequest,
   type ClusterSpec,
   completeSpec,
+  type Minor,
   minorsOf,
   type NodeIdentity,
   network,
@@ -23,6 +24,7 @@ import {
 } from './spec.ts'
 import { folders, paths, readRecord, withLock } from './state.ts'
 import { type Steps, stepsOn } from './steps.ts'
+import { upgrade } from './upgrade.ts'
 
 /** A real cluster, as a suite uses it. */
 export interface Cluster {
@@ -50,6 +52,8 @@ export interface Cluster {
   restore(name: string): Promise<void>
   join(node: string, options?: JoinOptions): Promise<void>
   remove(node: string): Promise<void>
+  /** `kubeadm upgrade` of these nodes, one after the other; without names of all that are behind. */
+  upgrade(to: Minor, ...nodes: string[]): Promise<void>
 }
 
 /** A suite that needs a cluster: runs where CI or KCERT_LAB=1 is set, else it is skipped and says in one line how to have it. */
@@ -150,5 +154,6 @@ function clusterHandle(spec: ClusterSpec, steps: Steps): Cluster {
     restore: (name) => restore(name, steps),
     join: (node, options) => joinNode(node, steps, options),
     remove: (node) => removeNode(node, steps),
+    upgrade: (to, ...nodes) => upgrade(to, nodes, steps),
   }
 }

@@ -68,6 +68,15 @@ function kubeadmImages(minor: Minor): readonly Image[] {
   ]
 }
 
+/** Makes the archives of the images that the kubeadm of a minor asks for, one at a time; each goes when the next is asked for. */
+export async function* archivesOf(minor: Minor, binaries: string, work: string): AsyncGenerator<string> {
+  for (const image of kubeadmImages(minor)) {
+    const archive = await archiveOf(image, binaries, work)
+    yield archive
+    rmSync(archive)
+  }
+}
+
 /** What is the lab's own is lab.local/…:1. */
 const ownImages: readonly Image[] = [
   program('metrics-server', 'lab.local/metrics-server:1'),

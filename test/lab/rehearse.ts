@@ -13,7 +13,7 @@ import {
   oldClientOf,
   staticPods,
 } from './rotation-aftermath.ts'
-import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
+import { describeEvidence, rotateUnderWatch, type Step } from './rotation-evidence.ts'
 import {
   killedCode,
   RotationOperator,
@@ -21,8 +21,9 @@ import {
   waiversOfProber,
   waiversOfUnreadLogs,
 } from './rotation-operator.ts'
-import { type ClusterRequest, minors, minorsByRole } from './spec.ts'
+import { type ClusterRequest, type Minor, minors, minorsByRole } from './spec.ts'
 import { folders } from './state.ts'
+import type { Expectation } from './verdict.ts'
 
 const usage = `npm run rehearse -- [--full | --only NAME | --matrix] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
 
@@ -84,13 +85,18 @@ const rehearsals: readonly Rehearsal[] = [
   { name: 'kills', request: small, run: killed },
   { name: 'runbook', request: small, reach: readersOnNodes, run: byScripts },
   { name: 'recover', request: large, run: recovered },
+  ...[2, 5, 7, 9].map((phase) => ({
+    name: `upgrade-after-${phase}`,
+    request: large,
+    run: (cluster: Cluster, operator: RotationOperator) => upgradedBetween(cluster, operator, phase, '1.37'),
+  })),
 ]
 
 /** The whole rotation, beside prober and watcher; then what is left of the old CA, and nodes that join. */
 async function watched(
   cluster: Cluster,
   operator: RotationOperator,
-  commands: readonly (readonly string[])[],
+  commands: readonly Step[],
   joining: readonly string[] = [],
 ): Promise<string> {
   const before = cluster.spec.flavour === 'kubeadm' ? staticPods(cluster) : {}
@@ -116,6 +122,35 @@ async function watched(
   const report = `${text}${lines.join('\n')}\n`
   const allowed = cluster.spec.allFlags || cluster.spec.flavour === 'plain' ? evidence.restarted.length : 0
   if (faults - allowed + changed.length + holders.length + accepting.length > 0) throw new Error(report)
+  return report
+}
+
+/** Somebody upgrades one control plane in the middle of a rotation, which then goes on. */
+async function upgradedBetween(
+  cluster: Cluster,
+  operator: RotationOperator,
+  phase: number,
+  to: Minor,
+): Promise<string> {
+  const oldCa = oldCaOf(cluster)
+  const upgrade = async (): Promise<readonly Expectation[]> => {
+    const from = new Date().toISOString()
+    await cluster.upgrade(to, 'cp1')
+    const until = new Date(Date.now() + 45_000).toISOString()
+    // No trust fails: etcd changes its leader, cp1 has no API server for a while, and its kubelet is restarted.
+    const allow = ['ok', 'refused', 'cut', 'forbidden', 'http', 'error', 'timeout', 'failures', 'starting']
+    return [{ from, until, allow, because: `kubeadm upgrade to ${to} on cp1` }]
+  }
+  const evidence = await rotateUnderWatch(
+    cluster,
+    operator,
+    ['--through', String(phase), ...waiversOfLab],
+    upgrade,
+    all,
+  )
+  const holders = await holdersOf(cluster, oldCa)
+  const report = `${describeEvidence(evidence)}who holds the old CA       ${named(holders)}\n`
+  if (evidence.verdict.unexpected.length + holders.length > 0) throw new Error(report)
   return report
 }
 

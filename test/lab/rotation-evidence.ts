@@ -27,21 +27,28 @@ const probing = ['--interval', '500ms', '--slow-interval', '8s']
 /** How long before its end a probe may have begun: the prober's own time limit. */
 const longestProbeMs = 5_000
 
+/** The arguments of a command, or what somebody else does in between; it returns what its own work may break for a while. */
+export type Step = readonly string[] | (() => Promise<readonly Expectation[]>)
+
 /** Rotates by these commands, one after the other, and returns what was seen from before the first to after the last. */
 export async function rotateUnderWatch(
   cluster: Cluster,
   operator: RotationOperator,
-  ...commands: readonly (readonly string[])[]
+  ...steps: readonly Step[]
 ): Promise<Evidence> {
   const before = await processes(cluster)
   const prober = await cluster.probe([...(await logTargets(cluster)), ...probing])
   const watcher = new Watcher(cluster.nodes(), cluster.spec)
   const began = performance.now()
   const phases: RotationRun['phases'][number][] = []
+  const byOthers: Expectation[] = []
   let watched: readonly Sample[] = []
   let seconds = 0
   try {
-    for (const command of commands) phases.push(...(await operator.run(command)).phases)
+    for (const step of steps) {
+      if (typeof step === 'function') byOthers.push(...(await step()))
+      else phases.push(...(await operator.run(step)).phases)
+    }
   } finally {
     seconds = (performance.now() - began) / 1000
     watched = await watcher.stop()
@@ -49,7 +56,7 @@ export async function rotateUnderWatch(
   }
   const samples = prober.samples()
   const apis = cluster.nodes().filter(({ role }) => role === 'control-plane')
-  const table = expectations(operator.journal(), apis.length === 1)
+  const table = [...expectations(operator.journal(), apis.length === 1), ...byOthers]
   const after = await processes(cluster)
   const nodes = watched.filter(({ kind }) => kind === 'node')
   return {
