@@ -6,6 +6,9 @@ const script = `
 program=$1 pattern=$2 since=$3 pid=$4 lines=$5
 set -- /var/log/pods/kube-system_"$program"-*/"$program"/*.log
 if [ -e "$1" ]; then
+  # The kubelet renames a file of 10 MiB, which verbosity 5 fills within minutes, to *.log.TIME, and packs the ones before it.
+  set -- /var/log/pods/kube-system_"$program"-*/"$program"/*.log.*[0-9] "$@"
+  [ -e "$1" ] || shift
   for f in "$@"; do [ -r "$f" ] || { echo "$f cannot be read" >&2; exit 3; }; done
   grep -h -E -e "$pattern" "$@" | tail -n "$lines"
   exit 0
