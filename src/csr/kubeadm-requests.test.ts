@@ -92,6 +92,21 @@ test.each(['Ed25519', 'ECDSA-P521', 'rsa-2048', 'RSA-2056'])(
   },
 )
 
+test.each([
+  ['v1.32.13', false],
+  ['stable-1.33', false],
+  ['v1.34.0', true],
+  ['v1.37.2', true],
+  ['stable-1', true],
+])('kubeadm %s makes ECDSA-P384 keys: %s', async (version, isMade) => {
+  const text = `kind: ClusterConfiguration\nencryptionAlgorithm: ECDSA-P384\nkubernetesVersion: ${version}\n`
+  const read = await readKubeadmSettings(text, 'x')
+  const keyTypes = () =>
+    kubeadmRequests('admin.conf', { ...settings, ...read }).map(({ spec }) => spec.keyType)
+  if (isMade) expect(keyTypes()).toEqual([{ algorithm: 'ECDSA', curve: 'P-384' }])
+  else expect(keyTypes).toThrow(/^kubeadm 1\.3[23] makes no keys of type "ECDSA-P384"/)
+})
+
 test('fields that kubeadm does not know are noted, wherever they stand', async () => {
   const text = `kind: ClusterConfiguration
 bogus: 1

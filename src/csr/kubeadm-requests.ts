@@ -11,7 +11,7 @@ import { type KubeadmVersion, kubeadmVersion, organizationAt } from '../pki/kube
 import { formatIp, parseIp } from '../x509/ip.ts'
 import { isSubdomain } from '../x509/plain-names.ts'
 import { isSpecialAddress, parseCidr } from './approval/addresses.ts'
-import type { KubeadmSettings } from './kubeadm-settings.ts'
+import { type KubeadmSettings, refuseNewerKeyType } from './kubeadm-settings.ts'
 import { quoted } from './quoting.ts'
 import { noAltNames, objectNameOf, type RequestSpec } from './request-spec.ts'
 import { nodePrefix } from './signers.ts'
@@ -80,6 +80,7 @@ function kubeconfigRequest(row: KubeadmKubeconfig, settings: KubeadmSettings): K
 
 function specOf(row: Row, commonName: string, settings: KubeadmSettings): RequestSpec {
   const version = versionOf(settings)
+  refuseNewerKeyType(settings.keyType, version)
   return {
     subject: { commonName, organization: organizationAt(row, version) },
     altNames: altNamesOfRow(row, settings),
@@ -97,7 +98,7 @@ function versionOf({ kubernetesVersion }: KubeadmSettings): KubeadmVersion | und
   const version = kubeadmVersion(kubernetesVersion)
   if (version !== undefined || /^(?:ci\/)?(?:stable|latest)(?:-1)?$/.test(kubernetesVersion)) return version
   throw new KcertError('KCERT_USAGE', `${quoted(kubernetesVersion)} is not a Kubernetes version`, {
-    why: 'the subjects of the requests depend on it',
+    why: 'the subjects and keys of the requests depend on it',
     next: '--kubernetes-version v1.36.1',
   })
 }

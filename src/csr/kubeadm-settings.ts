@@ -1,7 +1,8 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
-import { type KeyType, parseKeyType } from '../x509/new-key.ts'
+import type { KubeadmVersion } from '../pki/kubeadm-organization.ts'
+import { type KeyType, keyTypeName, parseKeyType } from '../x509/new-key.ts'
 
 /** What kubeadm's InitConfiguration and ClusterConfiguration say about certificates. */
 export interface KubeadmSettings {
@@ -61,6 +62,15 @@ export function kubeadmKeyType(name: string): KeyType {
   if (type !== undefined) return type
   throw new KcertError('KCERT_USAGE', `kubeadm makes no keys of type "${name}"`, {
     why: `it makes ${kubeadmKeyTypes.join(', ')}`,
+  })
+}
+
+/** Throws KCERT_USAGE for a key type that kubeadm of this version refuses: ECDSA-P384 came with 1.34 (kubernetes#131677). */
+export function refuseNewerKeyType(keyType: KeyType, version: KubeadmVersion | undefined): void {
+  if (keyTypeName(keyType) !== 'ECDSA-P384' || version === undefined || version.minor >= 34) return
+  throw new KcertError('KCERT_USAGE', `kubeadm 1.${version.minor} makes no keys of type "ECDSA-P384"`, {
+    why: 'kubeadm 1.34 is the first that does',
+    next: '--key-type ECDSA-P256',
   })
 }
 
