@@ -9,19 +9,6 @@ import { timeText } from './spans.ts'
 // What to do about a certificate that runs out, by what it is. Names that others wrote into a certificate never get into a
 // command unless they are plain node names: the command may be pasted.
 
-// Words of the reader of certificates → how to issue anew what it refuses although the file is whole.
-const reissues: readonly (readonly [words: string, advice: string])[] = [
-  ['unsupported curve', 'with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve'],
-  ['serialNumber', 'with a positive serial number: Go, and so Kubernetes, takes no other'],
-  ['extension for the second time', 'with each extension once: Go, and so Kubernetes, takes no other'],
-]
-
-/** Returns how to issue a certificate anew whose file is whole, for another copy would be no better; undefined for a damaged one. */
-export function reissueAdvice(reason: string): string | undefined {
-  const found = reissues.find(([words]) => reason.includes(words))
-  return found && `reissue it ${found[1]}`
-}
-
 /** `misissued`: subject, names or usages are not what its place needs, and a renewal that copies them would copy the fault. */
 export type Urgency = 'expiring' | 'expired' | 'wrong' | 'misissued'
 

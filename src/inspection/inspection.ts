@@ -120,7 +120,7 @@ export class Inspection {
   }
 
   /** What was found so far, each with its place in its source; nothing of it is linked or checked yet. */
-  get found(): readonly Pick<CertificateEntry, 'entry' | 'certificate'>[] {
+  get found(): readonly Pick<CertificateEntry, 'entry' | 'certificate' | 'group'>[] {
     return this.collection.certificates
   }
 

@@ -543,6 +543,18 @@ describe('what is in it', () => {
     )
   })
 
+  test.each(['unsupported curve', 'serialNumber', 'extension for the second time'])(
+    'a SAN in the words of a certificate that must be reissued does not change the advice: %s',
+    async (words) => {
+      const uri = `https://${words.replaceAll(' ', '-')}/${words}%zz`
+      const altNames = extension('subjectAltName', sequence(element(0x86, Buffer.from(uri))))
+      const text = writePem('CERTIFICATE', craft({ tail: extensions([altNames]) }))
+      const { message, next } = only(await problemsOf(named('f', text)), 'CERT_UNREADABLE')
+      expect(message).toContain(words)
+      expect(next).toBe('fetch the file again from where it was made')
+    },
+  )
+
   test('keys that Go cannot use: Ed448, RSA-PSS, X25519', async () => {
     const problemOf = async (odd: KeyObject) =>
       only(await problemsOf(named('f', pem({ key: odd }))), 'KEY_WEAK')

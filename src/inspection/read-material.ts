@@ -12,7 +12,6 @@ import {
 } from '../x509/pem.ts'
 import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
 import { CertificateRequest } from '../x509/request.ts'
-import { reissueAdvice } from './advice.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, KeyEntry, UnseenForm } from './entries.ts'
 import type { ProblemCode } from './problems.ts'
@@ -410,12 +409,12 @@ function addThings(
         })
         break
       default: {
-        const next = nextFor(thing, things.length > 1)
+        const hasOthers = things.length > 1
         collection.addFailure(
           place,
-          withPlace(thing.error, things.length > 1 ? thing.where : ''),
+          withPlace(thing.error, hasOthers ? thing.where : ''),
           failureCodes[thing.of],
-          next,
+          nextForBroken[hasOthers ? 'among' : 'alone'][thing.of],
         )
       }
     }
@@ -434,11 +433,6 @@ function nextForBadBlock(isLayout = false): string {
 }
 
 const ownPassword = 'name the file that holds its own password with --password-file'
-
-function nextFor({ of, error }: Extract<Thing, { kind: 'failed' }>, hasOthers: boolean): string {
-  const anew = error instanceof KcertError ? reissueAdvice(error.message) : undefined
-  return anew ?? (hasOthers ? nextForBroken.among[of] : nextForBroken.alone[of])
-}
 
 const nextForBroken = {
   alone: {

@@ -1,4 +1,6 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
+import { craft, spkiOf } from '../../test/fixtures/certificates.ts'
 import { authority, client } from '../../test/scripts/small-pki.ts'
 import type { KcertError } from '../errors/kcert-error.ts'
 import type { ReadReferencedFile } from '../inspection/source.ts'
@@ -12,6 +14,9 @@ const ca = authority('kubernetes')
 const otherCa = authority('other')
 const admin = client('admin', ca)
 const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
+
+const secret = (data: object, metadata: object = { name: 'x' }): string =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, data })
 
 const noFiles: ReadReferencedFile = (name) => ({ name, reason: 'not-found', detail: 'does not exist' })
 
@@ -126,17 +131,20 @@ describe('certificates are read', () => {
   })
 
   test('from a TLS Secret: the chain as leaf, ca.crt as root', async () => {
-    const secret = JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: 'web', namespace: 'd' },
-      data: { 'tls.crt': base64(admin.pem + otherCa.pem), 'ca.crt': base64(ca.pem) },
-    })
-    expect((await read(secret, 'leaf')).found).toEqual([
+    const web = secret(
+      { 'tls.crt': base64(admin.pem + otherCa.pem), 'ca.crt': base64(ca.pem) },
+      { name: 'web', namespace: 'd' },
+    )
+    expect((await read(web, 'leaf')).found).toEqual([
       'Secret d/web data[tls.crt] #1: admin',
       'Secret d/web data[tls.crt] #2: other',
     ])
-    expect((await read(secret)).found).toEqual(['Secret d/web data[ca.crt]: kubernetes'])
+    expect((await read(web)).found).toEqual(['Secret d/web data[ca.crt]: kubernetes'])
+  })
+
+  test('from a TLS Secret that is named ca.crt: its name does not make the chain a CA', async () => {
+    const named = secret({ 'tls.crt': base64(admin.pem) }, { name: 'ca.crt' })
+    expect((await read(named, 'leaf')).found).toEqual(['Secret ca.crt data[tls.crt]: admin'])
   })
 
   test('from a bundle with a damaged member, which is named', async () => {
@@ -170,8 +178,6 @@ describe('what Go does not see', () => {
   }
   const both = pkcs7(admin.der, ca.der)
   const seen = ['certificate 1: admin (PKCS#7)', 'certificate 2: kubernetes (PKCS#7)']
-  const secret = (data: object) =>
-    JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'x' }, data })
   const damaged = admin.pem.replace(/M/g, '!')
 
   test.for<
@@ -360,6 +366,8 @@ describe('it is refused', () => {
     `- {name: c, cluster: {certificate-authority-data: ${base64(ca.pem)}}}`,
   )
   const inspect = 'kcert inspect in'
+  const secp256k1 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey
+  const relabelled = admin.pem.replace('END CERTIFICATE', 'END unsupported curve')
 
   test.for<
     [
@@ -384,16 +392,34 @@ describe('it is refused', () => {
     ],
     [
       'a damaged Secret',
-      JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Secret',
-        metadata: { name: 'x' },
-        data: { 'tls.crt': base64(writePem('CERTIFICATE', sequence())) },
-      }),
+      secret({ 'tls.crt': base64(writePem('CERTIFICATE', sequence())) }),
       { role: 'leaf' },
       'no component reads such a certificate, so none would accept it',
       'fetch the file again from where it was made; what is in it: kcert inspect in',
       'in: Secret x data[tls.crt]: certificate: tbsCertificate at offset 2: missing',
+    ],
+    [
+      'a Secret with a certificate on a curve that Go refuses',
+      secret({ 'tls.crt': base64(writePem('CERTIFICATE', craft({ spki: spkiOf(secp256k1) }))) }),
+      { role: 'leaf' },
+      'no component reads such a certificate, so none would accept it',
+      'reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve; what is in it: kcert inspect in',
+    ],
+    [
+      'a label in the words of a curve that Go refuses',
+      relabelled,
+      { role: 'leaf' },
+      'no component reads such a certificate, so none would accept it',
+      'fetch the file again from where it was made; what is in it: kcert inspect in',
+      'in: line 1: the END line says unsupported curve',
+    ],
+    [
+      'a Secret with a label in these words',
+      secret({ 'tls.crt': base64(relabelled) }),
+      { role: 'leaf' },
+      'no component reads such a certificate, so none would accept it',
+      'fetch the file again from where it was made; what is in it: kcert inspect in',
+      'in: Secret x data[tls.crt]: line 1: CERTIFICATE: the END line says unsupported curve',
     ],
     [
       'a context of a file without contexts',

@@ -1,6 +1,5 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { reissueAdvice } from '../inspection/advice.ts'
 import type { UnseenForm } from '../inspection/entries.ts'
 import { mapReference } from '../inspection/references.ts'
 import { shapeOf } from '../inspection/sniff.ts'
@@ -38,6 +37,8 @@ interface UnreadableCertificate {
   readonly reason: string
   /** True when the PEM around it is damaged: then Go does not even see that something is there. */
   readonly isUnseen: boolean
+  /** What to do about it, where the reader knows. */
+  readonly next?: string | undefined
 }
 
 export interface CertificateInput {
@@ -52,7 +53,7 @@ export interface CertificateInput {
 
 type Member =
   | Pick<LocatedCertificate, 'certificate' | 'form'>
-  | { readonly reason: string; readonly isUnseen: boolean }
+  | Omit<UnreadableCertificate, 'source' | 'entry'>
 
 /**
  * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig, of which
@@ -122,7 +123,7 @@ async function membersOfDer(source: string, bytes: Uint8Array): Promise<Member[]
       members.push({ certificate, form: 'DER' })
       at += size
     } catch (error) {
-      members.push({ reason: reasonOf(error), isUnseen: false })
+      members.push(unreadable(error))
       break
     }
   }
@@ -133,7 +134,7 @@ function membersOfPkcs7(der: Uint8Array): Member[] {
   try {
     return readPkcs7(der).map((certificate) => attempt(() => Certificate.parse(certificate), '', 'PKCS#7'))
   } catch (error) {
-    return [{ reason: reasonOf(error), isUnseen: false }]
+    return [unreadable(error)]
   }
 }
 
@@ -141,13 +142,13 @@ function attempt(parse: () => Certificate, where: string, form?: UnseenForm): Me
   try {
     return { certificate: parse(), form }
   } catch (error) {
-    return { reason: where + reasonOf(error), isUnseen: false }
+    return unreadable(error, where)
   }
 }
 
-function reasonOf(error: unknown): string {
-  if (error instanceof KcertError) return error.message
-  throw error
+function unreadable(error: unknown, where = ''): Member {
+  if (!(error instanceof KcertError)) throw error
+  return { reason: where + error.message, isUnseen: false, next: error.next }
 }
 
 function located(
@@ -173,11 +174,11 @@ function located(
   return { certificates, unreadable, isKubeconfig: false }
 }
 
-function malformed({ source, entry, reason }: UnreadableCertificate): KcertError {
+function malformed({ source, entry, reason, next }: UnreadableCertificate): KcertError {
   return new KcertError('KCERT_X509_MALFORMED', `${[source, entry].filter(Boolean).join(': ')}: ${reason}`, {
     why: 'no component reads such a certificate, so none would accept it',
     next: [
-      reissueAdvice(reason) ?? 'fetch the file again from where it was made',
+      next ?? 'fetch the file again from where it was made',
       commandLine`what is in it: kcert inspect ${source}`,
     ].join('; '),
   })
@@ -338,22 +339,21 @@ async function readManifest(
   ])
   const inspection = new Inspection({ now: new Date(0), thresholds: defaultThresholds, readReferencedFile })
   await inspection.add(source)
-  const { report, certificates } = inspection.finish()
-  const all = report.certificates.map(({ entry }, i) => ({
+  const { report } = inspection.finish()
+  const all = inspection.found.map(({ entry, certificate, group }) => ({
     source: source.name,
     entry,
-    certificate: certificates[i]!,
+    certificate,
+    key: group.owner.kind === 'value' ? group.owner.key : '',
   }))
   const unreadable = report.problems
     .filter(({ code }) => code === 'CERT_UNREADABLE' || code === 'PEM_BLOCK_BAD')
-    .map(({ entry, message, code }) => ({
-      source: source.name,
-      entry,
-      reason: message,
-      isUnseen: code === 'PEM_BLOCK_BAD',
-    }))
+    .map(({ entry, message, code, next }) => {
+      const isUnseen = code === 'PEM_BLOCK_BAD'
+      return { source: source.name, entry, reason: message, isUnseen, ...(!isUnseen && { next }) }
+    })
   // A TLS Secret has the chain in tls.crt and, where cert-manager wrote it, the CA in ca.crt.
-  const areCas = all.filter(({ entry }) => /\bca\.crt\b/.test(entry))
+  const areCas = all.filter(({ key }) => /\bca\.crt\b/.test(key))
   const others = all.filter((one) => !areCas.includes(one))
   const meant = role === 'leaf' ? others : areCas.length > 0 ? areCas : all
   if (meant.length > 0) return { certificates: meant, unreadable, isKubeconfig: false }

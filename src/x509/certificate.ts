@@ -105,7 +105,13 @@ export class Certificate {
 
     this.version = readVersion(reader)
     reader.integer('serialNumber')
-    if (reader.isNegative) reader.fail('serialNumber', 'negative', reader.start)
+    if (reader.isNegative)
+      reader.fail(
+        'serialNumber',
+        'negative',
+        reader.start,
+        'reissue it with a positive serial number: Go, and so Kubernetes, takes no other',
+      )
     this.serialStart = reader.start
     this.serialStop = reader.stop
 
@@ -341,7 +347,13 @@ function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly
     const at = reader.offset
     extension.read(reader)
     const { oid } = extension
-    if (!seen.add(oid)) reader.fail(nameOfOid(oid) ?? oid, 'extension for the second time', at)
+    if (!seen.add(oid))
+      reader.fail(
+        nameOfOid(oid) ?? oid,
+        'extension for the second time',
+        at,
+        'reissue it with each extension once: Go, and so Kubernetes, takes no other',
+      )
     if (decodeExtension(reader, extension, decoded) || !extension.critical) continue
     if (unhandled === undefined) unhandled = [oid]
     else unhandled.push(oid)

@@ -164,7 +164,13 @@ export function readRsaNumbers(reader: DerReader): { algorithm: 'RSA'; bits: num
 function readEcKey(reader: DerReader, parametersAt: number, parametersEnd: number): KeyFacts {
   const { bytes, start, stop } = reader
   const curve = readNamedCurve(reader, parametersAt, parametersEnd)
-  if (!isCurveName(curve)) reader.fail('algorithm.parameters', `unsupported curve ${curve}`, parametersAt)
+  if (!isCurveName(curve))
+    reader.fail(
+      'algorithm.parameters',
+      `unsupported curve ${curve}`,
+      parametersAt,
+      'reissue it with a key on P-256, P-384 or P-521: Go, and so Kubernetes, knows no other curve',
+    )
   const defect = pointDefect(curve, bytes, start, stop)
   if (defect !== undefined) reader.fail('subjectPublicKey', defect, start)
   return { algorithm: 'ECDSA', curve }
