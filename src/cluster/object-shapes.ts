@@ -99,6 +99,10 @@ const shapes: Readonly<Record<string, Shape>> = {
                 name: 'text',
                 items: each({ key: 'text', path: 'text' }, ['key', 'path']),
               }),
+              clusterTrustBundle: fieldsOf(
+                { name: 'text', signerName: 'text', labelSelector: fieldsOf({}), path: 'text' },
+                ['path'],
+              ),
             }),
           }),
         },

@@ -94,6 +94,12 @@ export interface PodObject extends Named {
             readonly name?: string
             readonly items?: readonly { readonly key: string; readonly path: string }[]
           }
+          readonly clusterTrustBundle?: {
+            readonly name?: string
+            readonly signerName?: string
+            readonly labelSelector?: object
+            readonly path: string
+          }
         }[]
       }
     }[]
@@ -153,6 +159,9 @@ export interface ClusterTrustBundle extends Named {
   readonly spec?: { readonly signerName?: string; readonly trustBundle?: string }
 }
 
+/** Signs what API servers serve. kube-controller-manager publishes its CAs, and deletes every other bundle of this signer. */
+export const apiServerSigner = 'kubernetes.io/kube-apiserver-serving'
+
 const core = { group: '', version: 'v1' } as const
 const apps = { group: 'apps', version: 'v1' } as const
 const admission = { group: 'admissionregistration.k8s.io', version: 'v1' } as const
@@ -202,10 +211,10 @@ export async function getOne<Kind extends Named>(
   return (await objects.get(resource)) as unknown as Kind | undefined
 }
 
-/** Returns when `data` of an object was written last, in milliseconds: by its managed fields, else its creation. */
-export function dataChangedAtMs({ metadata }: Named): number {
+/** Returns when the content of an object was written last, in milliseconds: by its managed fields, else its creation. */
+export function contentChangedAtMs({ metadata }: Named, field: 'data' | 'spec'): number {
   const times = (metadata.managedFields ?? []).flatMap(({ time, subresource, fieldsV1 }) =>
-    time !== undefined && subresource === undefined && (fieldsV1 === undefined || 'f:data' in fieldsV1)
+    time !== undefined && subresource === undefined && (fieldsV1 === undefined || `f:${field}` in fieldsV1)
       ? [Date.parse(time)]
       : [],
   )

@@ -1,8 +1,9 @@
 import { flagsOf } from '../pki/component-flags.ts'
 import type { FileFacts, NodeAccess } from '../pki/node-access.ts'
+import { publishedFor } from '../rotation/convergence.ts'
 import { isSelected } from '../rotation/inventory.ts'
 import type { PodPicture, PublishedTrust, Trust } from '../rotation/picture.ts'
-import { listAll, type PodObject, resources } from './api-objects.ts'
+import { apiServerSigner, listAll, type PodObject, resources } from './api-objects.ts'
 import type { Site } from './site.ts'
 
 const rootConfigMap = 'kube-root-ca.crt'
@@ -14,13 +15,17 @@ const blindDelayMs = 120_000
 /** A pod that is made gets what its kubelet knows by then, and that is what the API server said a moment ago. */
 const newbornDelayMs = 5_000
 
-/** A pod with the cluster's CA in a volume. */
-interface Mounting {
+/** A pod with the cluster's CA in a file of a volume. */
+interface Mounting extends CaFile {
   readonly pod: PodObject
   readonly node: string
+  readonly startedAtMs: number
+}
+
+interface CaFile {
   /** Of the file on its node, below the kubelet's --root-dir. */
   readonly path: string
-  readonly startedAtMs: number
+  readonly trustBundle?: NonNullable<PodPicture['trustBundle']>
 }
 
 interface Volume {
@@ -62,7 +67,7 @@ export class PodWatch {
       fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
     })
     const tokenSecrets = new Set(published.flatMap(({ kind, name }) => (kind === 'Secret' ? [name] : [])))
-    const mounting = found.flatMap((pod) => mountingOf(pod, tokenSecrets, lookedAtMs) ?? [])
+    const mounting = found.flatMap((pod) => mountingsOf(pod, tokenSecrets, lookedAtMs))
     const byNode = Map.groupBy(mounting, ({ node }) => node)
     const volumes = new Map<string, Volume>()
     await eachNode([...byNode.keys()], async (name) => {
@@ -70,9 +75,8 @@ export class PodWatch {
       if (node === undefined) return
       await this.readVolumes(node, byNode.get(name)!, volumes).catch(() => {})
     })
-    const publishedAt = new Map(published.map(({ name, changedAtMs }) => [name, changedAtMs]))
     this.forget(mounting)
-    return mounting.map((one) => this.picture(one, volumes.get(keyOf(one)), publishedAt))
+    return mounting.map((one) => this.picture(one, volumes.get(keyOf(one)), published))
   }
 
   private async readVolumes(
@@ -82,7 +86,9 @@ export class PodWatch {
   ): Promise<void> {
     const aheadMs = await this.site.clockAheadMs(node.name)
     const root = await this.rootOf(node)
-    const paths = mounting.map(({ path }) => `${root}${path}`)
+    // API servers refuse such a path; where one let it through, nothing else on the node is read instead.
+    const inside = mounting.filter(({ path }) => !path.split('/').includes('..'))
+    const paths = inside.map(({ path }) => `${root}${path}`)
     const facts = await node.statFiles(paths, call)
     const changed = paths.filter(
       (path, index) => !this.isKnown(node.name, path.slice(root.length), facts[index]),
@@ -99,8 +105,8 @@ export class PodWatch {
       // A kubelet that was restarted writes every volume anew.
       this.known.set(
         key,
-        before?.trust.join() === trust.join()
-          ? { ...before, modifiedMs }
+        before !== undefined && isSameSet(before.trust, trust)
+          ? { ...before, modifiedMs, trust }
           : { modifiedMs, changedMs: modifiedMs, isOriginal, trust },
       )
     }
@@ -133,19 +139,21 @@ export class PodWatch {
   }
 
   private picture(
-    { pod, node, startedAtMs }: Mounting,
+    { pod, node, startedAtMs, trustBundle }: Mounting,
     volume: Volume | undefined,
-    publishedAt: ReadonlyMap<string, number>,
+    published: readonly PublishedTrust[],
   ): PodPicture {
     const { namespace = '', name, uid = '' } = pod.metadata
+    const source = { id: `${namespace}/${name}`, ...(trustBundle && { trustBundle }) }
     const workload = workloadOf(pod)
     const address = pod.spec?.hostNetwork === true ? undefined : pod.status?.podIP
-    const publishedAtMs = publishedAt.get(`${namespace}/${rootConfigMap}`) ?? 0
+    const times = publishedFor({ published }, source).map(({ changedAtMs: atMs }) => atMs)
+    const publishedAtMs = Math.max(0, ...times)
     const bornAtMs = Date.parse(pod.metadata.creationTimestamp ?? '')
     const isNewborn = bornAtMs >= publishedAtMs + newbornDelayMs
     const isSettled = isNewborn || startedAtMs >= publishedAtMs + blindDelayMs
     return {
-      id: `${namespace}/${name}`,
+      ...source,
       uid,
       node,
       ...(workload === undefined ? {} : { workload }),
@@ -196,33 +204,56 @@ function isReloadingProxy(image: string): boolean {
   return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 36)
 }
 
-/** Where the kubelet lays out a pod's CA; undefined for a pod that mounts none, or is on no node yet. */
-function mountingOf(
-  pod: PodObject,
-  tokenSecrets: ReadonlySet<string>,
-  lookedAtMs: number,
-): Mounting | undefined {
+/** The files with a CA of the cluster that a pod mounts; none of a pod that is on no node yet. */
+function mountingsOf(pod: PodObject, tokenSecrets: ReadonlySet<string>, lookedAtMs: number): Mounting[] {
   const { nodeName: node, volumes = [], containers = [], initContainers = [] } = pod.spec ?? {}
   const { uid, namespace } = pod.metadata
-  if (node === undefined || uid === undefined) return undefined
-  for (const { name, projected, secret } of volumes) {
-    const source = projected?.sources?.find(({ configMap }) => configMap?.name === rootConfigMap)?.configMap
-    const isToken = tokenSecrets.has(`${namespace}/${secret?.secretName}`)
-    if (source === undefined && !isToken) continue
+  if (node === undefined || uid === undefined) return []
+  return volumes.flatMap((volume) => {
     const mounts = [...containers, ...initContainers]
-      .filter(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === name))
+      .filter(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === volume.name))
       .map((container) => container.name)
-    if (mounts.length === 0) continue
-    const plugin = isToken ? 'kubernetes.io~secret' : 'kubernetes.io~projected'
-    const file = source?.items?.find(({ key }) => key === 'ca.crt')?.path ?? 'ca.crt'
-    return {
+    if (mounts.length === 0) return []
+    const isToken = tokenSecrets.has(`${namespace}/${volume.secret?.secretName}`)
+    const startedAtMs = startOf(pod, new Set(mounts), lookedAtMs)
+    return caFilesIn(volume, isToken).map(({ path, ...rest }) => ({
+      ...rest,
+      path: `/pods/${uid}/volumes/${path}`,
       pod,
       node,
-      path: `/pods/${uid}/volumes/${plugin}/${name}/${file}`,
-      startedAtMs: startOf(pod, new Set(mounts), lookedAtMs),
-    }
-  }
-  return undefined
+      startedAtMs,
+    }))
+  })
+}
+
+type PodVolume = NonNullable<NonNullable<PodObject['spec']>['volumes']>[number]
+
+/** Where the kubelet lays them out, below the folder of the pod's volumes. */
+function caFilesIn({ name, projected }: PodVolume, isToken: boolean): CaFile[] {
+  const ofSources = (projected?.sources ?? []).flatMap(({ configMap, clusterTrustBundle }): CaFile[] => {
+    const file = (path: string): CaFile => ({ path: `kubernetes.io~projected/${name}/${path}` })
+    if (configMap?.name === rootConfigMap)
+      return [file(configMap.items?.find(({ key }) => key === 'ca.crt')?.path ?? 'ca.crt')]
+    if (!isOfApiServers(clusterTrustBundle)) return []
+    const { name: bundle, path } = clusterTrustBundle
+    return [{ ...file(path), trustBundle: bundle === undefined ? {} : { name: bundle } }]
+  })
+  return isToken ? [{ path: `kubernetes.io~secret/${name}/ca.crt` }, ...ofSources] : ofSources
+}
+
+type BundleSource = NonNullable<
+  NonNullable<NonNullable<PodVolume['projected']>['sources']>[number]['clusterTrustBundle']
+>
+
+/** By name: a bundle of a signer is named after it. By signer: without a selector it takes none, with an empty one all. */
+function isOfApiServers(source: BundleSource | undefined): source is BundleSource {
+  if (source?.name !== undefined) return source.name.startsWith(`${apiServerSigner.replaceAll('/', ':')}:`)
+  return source?.signerName === apiServerSigner && source.labelSelector !== undefined
+}
+
+/** A kubelet writes the CAs of ClusterTrustBundles in another order after each of its starts. */
+function isSameSet(one: Trust, other: Trust): boolean {
+  return one.toSorted().join() === other.toSorted().join()
 }
 
 /**

@@ -2,9 +2,10 @@ import { readClusterInfo, signatureStates } from '../bootstrap/cluster-info.ts'
 import { signingTokens, tokenSecretType } from '../bootstrap/token-secret.ts'
 import type { PublishedTrust, Sections, Trust } from '../rotation/picture.ts'
 import {
+  apiServerSigner,
   type ClusterTrustBundle,
   type ConfigMap,
-  dataChangedAtMs,
+  contentChangedAtMs,
   getOne,
   type LeaseObject,
   listAll,
@@ -19,7 +20,6 @@ import type { Site } from './site.ts'
 // What the cluster itself says of its CAs, in ConfigMaps, Secrets and bundles.
 
 const serviceAccountToken = 'kubernetes.io/service-account-token'
-const apiServerSigner = 'kubernetes.io/kube-apiserver-serving'
 
 /** Returns what controller-managers publish of their --root-ca-file. A namespace without it is told, too. */
 export async function publishedTrust({ objects, reading }: Site): Promise<Sections['published']> {
@@ -40,7 +40,7 @@ export async function publishedTrust({ objects, reading }: Site): Promise<Sectio
         name: `${name}/kube-root-ca.crt`,
         isActive: status?.phase !== 'Terminating',
         ...trustOf(object?.data?.['ca.crt']),
-        changedAtMs: object === undefined ? 0 : dataChangedAtMs(object),
+        changedAtMs: object === undefined ? 0 : contentChangedAtMs(object, 'data'),
       }
     }),
     ...secrets.map((secret): PublishedTrust => {
@@ -51,7 +51,7 @@ export async function publishedTrust({ objects, reading }: Site): Promise<Sectio
         name: `${namespace}/${name}`,
         isActive: true,
         ...trustOf(data === undefined ? undefined : Buffer.from(data, 'base64')),
-        changedAtMs: dataChangedAtMs(secret),
+        changedAtMs: contentChangedAtMs(secret, 'data'),
       }
     }),
     ...bundles
@@ -62,7 +62,7 @@ export async function publishedTrust({ objects, reading }: Site): Promise<Sectio
           name: bundle.metadata.name,
           isActive: true,
           ...trustOf(bundle.spec?.trustBundle),
-          changedAtMs: dataChangedAtMs(bundle),
+          changedAtMs: contentChangedAtMs(bundle, 'spec'),
         }),
       ),
   ]
@@ -105,7 +105,7 @@ export async function extensionAuthentication({
   const { data = {} } = object
   return {
     version: contentVersion(object),
-    changedAtMs: dataChangedAtMs(object),
+    changedAtMs: contentChangedAtMs(object, 'data'),
     client: reading.trustOf(data['client-ca-file']),
     requestheader: reading.trustOf(data['requestheader-client-ca-file']),
     allowsAnyName:

@@ -48,7 +48,7 @@ export function blastRadiusOf(seen: Picture, target: Target): RotationPlan['blas
       ...(owner === undefined ? {} : { owner }),
     })),
     storedUnread: [...seen.stored.unread],
-    barePods: seen.pods.filter(({ workload }) => workload === undefined).map(({ id }) => id),
-    pods: seen.pods.length,
+    barePods: [...new Set(seen.pods.flatMap(({ id, workload }) => (workload === undefined ? [id] : [])))],
+    pods: new Set(seen.pods.map(({ uid }) => uid)).size,
   }
 }

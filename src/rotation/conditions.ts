@@ -1,4 +1,5 @@
 import type { Condition } from './action.ts'
+import { podPlace } from './convergence.ts'
 import type { Gap } from './phase.ts'
 import type { Picture, SectionName, Seen, Trust } from './picture.ts'
 
@@ -38,7 +39,7 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
     case 'volumes':
       return seen.pods
         .filter(({ volume }) => volume !== undefined && !isTrust(volume.trust, condition))
-        .map(({ id }) => gap(`Pod ${id}`, 'its volume is as before'))
+        .map((pod) => gap(podPlace(pod), 'its volume is as before'))
     case 'pods-converged': {
       const { workload, holds } = condition
       const its = seen.pods.filter((pod) => workload === undefined || pod.workload === workload)
@@ -49,7 +50,7 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
       )
       // Between the pod that went and the one that comes there may be none to look at.
       const none = workload !== undefined && its.length === 0 ? [gap(workload, 'no pod runs')] : []
-      return [...none, ...late.map(({ id }) => gap(`Pod ${id}`, 'not replaced yet'))]
+      return [...none, ...late.map((pod) => gap(podPlace(pod), 'not replaced yet'))]
     }
     case 'pods-started': {
       const { workload, sinceMs } = condition

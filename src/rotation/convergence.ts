@@ -1,4 +1,4 @@
-import { byNode, type PodPicture, type Seen } from './picture.ts'
+import { byNode, type PodPicture, type PublishedTrust, type Seen } from './picture.ts'
 import type { CaChange, Target } from './target.ts'
 
 // Whether a pod's process knows what its service account's ca.crt says: the volume follows the ConfigMap after up to 80 s, and
@@ -9,6 +9,8 @@ export const rereadMs = 300_000
 
 /** Without access to the node: a pod started this long after the ConfigMap changed has the new content. */
 const blindDelayMs = 120_000
+
+const clusterTrustBundle = 'ClusterTrustBundle'
 
 export type Convergence =
   | 'converged'
@@ -53,12 +55,38 @@ export function rereadInstant(pods: readonly PodPicture[], target: Target): numb
 }
 
 /**
- * Returns from when on a pod may start and is known to have what its namespace publishes, though its volume is not seen; never
- * where what its namespace publishes is not seen either.
+ * Returns from when on a pod may start and is known to have what is published for it, though its volume is not seen; never where
+ * what is published is not seen either.
  */
-export function blindInstant({ published }: Seen<'published'>, { id }: PodPicture): number {
+export function blindInstant(seen: Seen<'published'>, pod: PodPicture): number {
+  const its = publishedFor(seen, pod)
+  const isSeen = its.length > 0 && its.every(({ trust }) => trust !== undefined)
+  return isSeen
+    ? Math.max(...its.map(({ changedAtMs }) => changedAtMs)) + blindDelayMs
+    : Number.POSITIVE_INFINITY
+}
+
+/**
+ * Returns the objects that fill a pod's file. A ClusterTrustBundle is named after its content: another content is another object, so
+ * those of the signer count, whatever their names.
+ */
+export function publishedFor(
+  { published }: Pick<Seen<'published'>, 'published'>,
+  { id, trustBundle }: Pick<PodPicture, 'id' | 'trustBundle'>,
+): readonly PublishedTrust[] {
   const namespace = id.slice(0, id.indexOf('/'))
-  const its = byNode(published, ({ name }) => name).get(`${namespace}/kube-root-ca.crt`)
-  const [bundle] = its ?? []
-  return bundle?.trust === undefined ? Number.POSITIVE_INFINITY : bundle.changedAtMs + blindDelayMs
+  const key = trustBundle === undefined ? `${namespace}/kube-root-ca.crt` : clusterTrustBundle
+  const found =
+    byNode(published, ({ kind, name }) => (kind === clusterTrustBundle ? kind : name)).get(key) ?? []
+  return trustBundle?.name === undefined ? found : found.filter(({ name }) => name === trustBundle.name)
+}
+
+/** True for a pod that mounts a ClusterTrustBundle by a name that no object has any more: started again, it would get no CA. */
+export function hasLostBundle(seen: Seen<'published'>, pod: PodPicture): boolean {
+  return pod.trustBundle?.name !== undefined && publishedFor(seen, pod).length === 0
+}
+
+/** Returns how messages name a pod, and of its files one that is not its namespace's kube-root-ca.crt. */
+export function podPlace({ id, trustBundle }: PodPicture): string {
+  return `Pod ${id}${trustBundle === undefined ? '' : ` (${clusterTrustBundle})`}`
 }

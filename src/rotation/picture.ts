@@ -130,6 +130,7 @@ export interface PublishedTrust {
   readonly changedAtMs: number
 }
 
+/** A pod with a CA of the cluster in a volume. One that mounts several such files is told once for each. */
 export interface PodPicture {
   /** "default/web-5d9f" */
   readonly id: string
@@ -140,7 +141,12 @@ export interface PodPicture {
   readonly startedAtMs: number
   /** Its IP address; absent where it has the node's, or none yet. */
   readonly address?: string
-  /** The projected ca.crt on its node; absent where the node cannot be read. */
+  /**
+   * Its file comes from the ClusterTrustBundles of the API servers' signer, by `name` from one of them alone. Absent: from the
+   * kube-root-ca.crt of its namespace.
+   */
+  readonly trustBundle?: { readonly name?: string }
+  /** The projected file on its node; absent where the node cannot be read. */
   readonly volume?: { readonly trust: Trust; readonly changedAtMs: number }
   /** True for a client that is known to read ca.crt again (client-go 1.36: at most every 5 minutes). */
   readonly rereads: boolean

@@ -86,8 +86,10 @@ function planOf(
   target: Target,
   blockers: readonly Refusal[],
 ): RotationPlan {
-  const pods = new Map<string, number>()
-  for (const { workload = '' } of seen.pods) pods.set(workload, (pods.get(workload) ?? 0) + 1)
+  const pods = Map.groupBy(
+    new Map(seen.pods.map((pod) => [pod.uid, pod])).values(),
+    ({ workload }) => workload,
+  )
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationPlan',
@@ -101,7 +103,7 @@ function planOf(
     rolls: byPhase(phases, 'roll').map(([at, numbers]) => ({
       workload: at,
       phases: numbers,
-      pods: pods.get(at) ?? 0,
+      pods: pods.get(at)?.length ?? 0,
     })),
     blastRadius: blastRadiusOf(seen, target),
     blockers: blockers.map(({ what, why, next }) => ({ what, why, next })),

@@ -1,4 +1,5 @@
 import type { Action, Step } from './action.ts'
+import { hasLostBundle, publishedFor } from './convergence.ts'
 import type { PodPicture, Seen } from './picture.ts'
 import { together } from './restart.ts'
 import { type CaChange, type Target, wantedTrust } from './target.ts'
@@ -18,37 +19,27 @@ export function rollOut(
   target: Target,
 ): readonly Step[] {
   const rollable = new Set(seen.workloads.flatMap(({ id, mayRoll }) => (mayRoll ? [id] : [])))
-  const workloads = new Set<string>()
-  const asks: Action[] = []
-  for (const { id, workload } of pods) {
-    if (workload !== undefined && rollable.has(workload)) workloads.add(workload)
-    else if (workload === undefined) asks.push(askForPod(phase, id))
-    else workloads.add(workload)
-  }
-  const publishedAt = new Map(seen.published.map(({ name, changedAtMs }) => [name, changedAtMs]))
-  const annotationOf = (workload: string): string =>
-    annotationFor(phase, change, publishedAt.get(`${namespaceOf(workload)}/kube-root-ca.crt`))
-  const lanes = [...workloads].flatMap((workload) =>
-    rollable.has(workload)
-      ? [
-          {
-            name: workload,
-            steps: roll(phase, workload, annotationOf(workload), wantedTrust(target, change)),
-          },
-        ]
-      : [{ name: workload, steps: [askForWorkload(phase, workload)] }],
-  )
-  return [...together(target.atOnce, lanes), ...asks]
+  const asks = new Map<string, Action>()
+  for (const pod of pods) if (pod.workload === undefined) asks.set(pod.id, askForPod(phase, pod.id))
+  const lanes = [...Map.groupBy(pods, ({ workload }) => workload)].flatMap(([workload, its]) => {
+    if (workload === undefined) return []
+    const lost = its.find((pod) => hasLostBundle(seen, pod))
+    const sinceMs = its.flatMap((pod) => publishedFor(seen, pod)).map(({ changedAtMs }) => changedAtMs)
+    const annotation = annotationFor(phase, change, Math.max(0, ...sinceMs))
+    const steps =
+      lost !== undefined
+        ? [askForBundle(phase, workload, lost.trustBundle?.name)]
+        : rollable.has(workload)
+          ? roll(phase, workload, annotation, wantedTrust(target, change))
+          : [askForWorkload(phase, workload)]
+    return [{ name: workload, steps }]
+  })
+  return [...together(target.atOnce, lanes), ...asks.values()]
 }
 
 /** Returns the value by which a workload is rolled once for what its pods are to read: the CA, and since when it is there. */
 export function annotationFor(phase: number, { newCa }: CaChange, sinceMs = 0): string {
   return `${phase}-${newCa.digest.slice(0, 8)}-${Math.floor(sinceMs / 1000).toString(36)}`
-}
-
-/** "Deployment default/web" → "default" */
-function namespaceOf(workload: string): string {
-  return workload.slice(workload.indexOf(' ') + 1, workload.lastIndexOf('/'))
 }
 
 function roll(phase: number, workload: string, annotation: string, holds: readonly string[]): Action[] {
@@ -75,4 +66,14 @@ function askForPod(phase: number, id: string): Action {
 
 function askForWorkload(phase: number, id: string): Action {
   return { kind: 'ask', phase, id, question: `${id} is not to be rolled: restart its pods yourself` }
+}
+
+/** kube-controller-manager deletes the object when it publishes another bundle: a pod that is made then finds none. */
+function askForBundle(phase: number, id: string, name = ''): Action {
+  return {
+    kind: 'ask',
+    phase,
+    id,
+    question: `${id} mounts ClusterTrustBundle ${JSON.stringify(name)}, which is gone: mount it by signerName, and restart its pods`,
+  }
 }

@@ -3,7 +3,7 @@ import { bundlesWithOldCa } from './ca-bundles.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { unsignedTokens } from './cluster-info.ts'
 import { nonePublished } from './conditions.ts'
-import { convergenceOf, isWaived } from './convergence.ts'
+import { convergenceOf, isWaived, podPlace } from './convergence.ts'
 import type { JournalEntry } from './journal.ts'
 import { evidenceIn } from './journal.ts'
 import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
@@ -119,11 +119,11 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
             pods.length,
             pods
               .filter((pod) => lacksNew(seen, target, change, pod))
-              .map(({ id }) =>
+              .map((pod) =>
                 gap(
-                  `Pod ${id}`,
+                  podPlace(pod),
                   'not known to have read the new CA',
-                  commandLine`accept the risk with --waive ${id}, or: kcert rotate-ca --phase 4`,
+                  commandLine`accept the risk with --waive ${pod.id}, or: kcert rotate-ca --phase 4`,
                 ),
               ),
           ),

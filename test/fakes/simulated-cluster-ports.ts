@@ -19,6 +19,7 @@ import type {
   FilePicture,
   Picture,
   ProcessPicture,
+  PublishedTrust,
   SectionName,
   Sections,
   Seen,
@@ -162,9 +163,9 @@ export class SimulatedObserver implements Observer {
 
   published(): Sections['published'] {
     return [...this.cluster.objects.entries()]
-      .filter(([name]) => name.endsWith('/kube-root-ca.crt') || name.endsWith('/legacy-token'))
+      .filter(([name]) => /\/kube-root-ca\.crt$|\/legacy-token$|^ClusterTrustBundle /.test(name))
       .map(([name, { data, changedAtMs }]) => ({
-        kind: name.startsWith('Secret') ? 'Secret' : 'ConfigMap',
+        kind: name.split(' ')[0] as PublishedTrust['kind'],
         name: name.split(' ')[1]!,
         isActive: true,
         trust: data.trust as readonly Digest[],
@@ -174,7 +175,7 @@ export class SimulatedObserver implements Observer {
 
   pods(): Sections['pods'] {
     return [...this.cluster.pods.values()].map(
-      ({ id, uid, node, workload, startedAtMs, volume, rereads }) => ({
+      ({ id, uid, node, workload, startedAtMs, volume, rereads, trustBundle }) => ({
         id,
         uid,
         node,
@@ -182,6 +183,7 @@ export class SimulatedObserver implements Observer {
         startedAtMs,
         ...(this.cluster.nodes.get(node)?.isUnreachable ? {} : { volume }),
         rereads,
+        ...(trustBundle && { trustBundle }),
       }),
     )
   }

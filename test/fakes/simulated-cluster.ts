@@ -24,6 +24,8 @@ export interface ClusterShape {
    * certificate of the cluster's CA in tlsCertFile and their client certificate in the kubeconfig; nobody renews them.
    */
   readonly isByHand?: boolean
+  /** The controller-manager publishes a ClusterTrustBundle, and pods of Deployment default/verifier mount it by signerName. */
+  readonly hasTrustBundles?: boolean
 }
 
 /** What a file says: written as JSON, so that equal content has equal bytes. */
@@ -77,6 +79,8 @@ export interface SimulatedPod {
   /** Of a handler: what it knows of the front proxy. */
   requestheader: readonly Digest[]
   readonly rereads: boolean
+  /** Its file comes from ClusterTrustBundles. */
+  readonly trustBundle?: { readonly name?: string }
 }
 
 export interface SimulatedWorkload {
@@ -84,6 +88,7 @@ export interface SimulatedWorkload {
   readonly namespace: string
   readonly serves: readonly string[]
   readonly rereads: boolean
+  readonly trustBundle?: { readonly name?: string }
   annotation?: string
   version: number
   /** A PodDisruptionBudget that lets nobody go. */
@@ -110,6 +115,7 @@ export interface SimulatedNode {
 
 export const pki = '/etc/kubernetes/pki'
 export const kubeletPki = '/var/lib/kubelet/pki'
+const trustBundlePrefix = 'ClusterTrustBundle kubernetes.io:kube-apiserver-serving:'
 const hotFlags = new Set([
   'tls-private-key-file',
   'client-ca-file',
@@ -200,6 +206,10 @@ export class SimulatedCluster {
     this.addWorkload('DaemonSet kube-system/kube-proxy-like', { rereads: false })
     this.addWorkload('Deployment default/modern', { rereads: true })
     this.addWorkload('Deployment default/agg', { rereads: false, serves: ['APIService v1.agg'] })
+    if (shape.hasTrustBundles) {
+      this.publishTrustBundle(old)
+      this.addWorkload('Deployment default/verifier', { rereads: false, trustBundle: {} })
+    }
     for (const id of this.workloads.keys()) this.startPod(id)
     for (const id of this.workloads.keys()) this.startPod(id)
     const { count = 0, podsEach = 0 } = shape.deployments ?? {}
@@ -532,6 +542,7 @@ export class SimulatedCluster {
       this.time.after(this.time.between(50, 140), () => this.signClusterInfo())
     if (name.endsWith('/kube-root-ca.crt'))
       this.bringToVolumes(name.slice('ConfigMap '.length).split('/')[0]!)
+    else if (name.startsWith(trustBundlePrefix)) this.bringToVolumes(undefined)
   }
 
   private signClusterInfo(): void {
@@ -555,6 +566,18 @@ export class SimulatedCluster {
       })
     }
     this.put('Secret kube-system/legacy-token', { trust })
+    if (this.trustBundles().length > 0) this.publishTrustBundle(trust)
+  }
+
+  /** Another content is another object: the new one is there before the old one goes. */
+  private publishTrustBundle(trust: readonly Digest[]): void {
+    const name = `${trustBundlePrefix}${hashOf(trust.join()).slice(0, 24)}`
+    this.put(name, { trust })
+    for (const other of this.trustBundles()) if (other !== name) this.objects.delete(other)
+  }
+
+  private trustBundles(): string[] {
+    return [...this.objects.keys()].filter((name) => name.startsWith(trustBundlePrefix))
   }
 
   /** API servers add what they hold to what is there; nothing is ever taken out. */
@@ -591,39 +614,63 @@ export class SimulatedCluster {
       []) as readonly Digest[]
   }
 
-  private bringToVolumes(namespace: string): void {
+  /** What a kubelet writes into its file; undefined where a bundle that is mounted by name is gone: then the file stays. */
+  private caFor({
+    namespace,
+    trustBundle,
+  }: Pick<SimulatedPod, 'namespace' | 'trustBundle'>): readonly Digest[] | undefined {
+    if (trustBundle === undefined) return this.rootCaIn(namespace)
+    const { name } = trustBundle
+    const its = name === undefined ? this.trustBundles() : [`ClusterTrustBundle ${name}`]
+    const found = its.flatMap((one) => (this.objects.get(one)?.data.trust ?? []) as readonly Digest[])
+    return found.length === 0 ? undefined : [...new Set(found)]
+  }
+
+  /** Of a namespace's ConfigMap; undefined: of ClusterTrustBundles. */
+  private bringToVolumes(namespace: string | undefined): void {
     for (const pod of this.pods.values()) {
-      if (pod.namespace === namespace)
+      if ((pod.trustBundle === undefined ? pod.namespace : undefined) === namespace)
         this.time.after(this.time.between(24_000, 79_000), () => this.refreshVolume(pod))
     }
   }
 
   private refreshVolume(pod: SimulatedPod): void {
-    const trust = this.rootCaIn(pod.namespace)
-    if (pod.volume.trust.join() === trust.join()) return
+    const trust = this.caFor(pod)
+    if (trust === undefined || pod.volume.trust.join() === trust.join()) return
     pod.volume = { trust, changedAtMs: this.time.nowMs }
   }
 
   // --- workloads
 
-  addWorkload(id: string, given: { rereads: boolean; serves?: readonly string[] }): void {
+  addWorkload(
+    id: string,
+    given: {
+      readonly rereads: boolean
+      readonly serves?: readonly string[]
+      readonly trustBundle?: { readonly name?: string }
+    },
+  ): void {
     const namespace = id.split(' ')[1]!.split('/')[0]!
     this.workloads.set(id, {
       id,
       namespace,
       serves: given.serves ?? [],
       rereads: given.rereads,
+      ...(given.trustBundle && { trustBundle: given.trustBundle }),
       version: 1,
       isStuck: false,
       mayRoll: true,
     })
   }
 
-  startPod(workload: string | undefined, bare = 'bare'): void {
+  /** False where its volume cannot be set up: then it stays at ContainerCreating, and nothing of it runs. */
+  startPod(workload: string | undefined, bare = 'bare'): boolean {
     const its = workload === undefined ? undefined : this.workloads.get(workload)!
     const namespace = its?.namespace ?? 'default'
     const uid = `uid-${this.serial++}`
-    const trust = this.rootCaIn(namespace)
+    const trustBundle = its?.trustBundle
+    const trust = this.caFor({ namespace, ...(trustBundle && { trustBundle }) })
+    if (trust === undefined) return false
     const nodes = this.nodeNames
     const pod: SimulatedPod = {
       id: `${namespace}/${workload?.split('/')[1] ?? bare}-${uid}`,
@@ -636,9 +683,11 @@ export class SimulatedCluster {
       trust,
       requestheader: this.requestheaderPublished(),
       rereads: its?.rereads ?? false,
+      ...(trustBundle && { trustBundle }),
     }
     this.pods.set(uid, pod)
     if (pod.rereads) this.reread(pod)
+    return true
   }
 
   private requestheaderPublished(): readonly Digest[] {
@@ -669,8 +718,7 @@ export class SimulatedCluster {
       this.time.after(5_000, () => this.replacePod(id, pod))
       return
     }
-    this.startPod(id)
-    this.pods.delete(pod.uid)
+    if (this.startPod(id)) this.pods.delete(pod.uid)
   }
 
   /** What the owner of a webhook or aggregated API does when told to: a new serving certificate. */

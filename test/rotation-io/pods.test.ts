@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ObjectsApi } from '../../src/cluster/objects.ts'
 import type { ProcessFacts } from '../../src/pki/node-access.ts'
 import { readInventory } from '../../src/rotation/inventory.ts'
+import type { PublishedTrust } from '../../src/rotation/picture.ts'
 import { Certificates } from '../../src/rotation-io/certificates.ts'
 import { FileReading } from '../../src/rotation-io/file-reading.ts'
 import { PodWatch } from '../../src/rotation-io/pods.ts'
@@ -15,6 +16,21 @@ const path = '/pods/uid-1/volumes/kubernetes.io~projected/token/ca.crt'
 
 /** A pod with the cluster's CA, made 60 minutes ago, as the watch sees it. */
 async function seenWith(status: object, root = '/var/lib/kubelet', argv: readonly string[] = []) {
+  const [pod] = await allSeenWith({ status, root, argv })
+  return pod!
+}
+
+const ownVolume = { name: 'token', projected: { sources: [{ configMap: { name: 'kube-root-ca.crt' } }] } }
+
+/** One for each file with a CA. */
+async function allSeenWith({
+  status = { containerStatuses: [{ name: 'web', state: { running: { startedAt: minutes(50) } } }] } as object,
+  root = '/var/lib/kubelet',
+  argv = [] as readonly string[],
+  volumes = [ownVolume] as readonly { name: string }[],
+  paths = [path] as readonly string[],
+  published = [] as readonly PublishedTrust[],
+}) {
   const inventory = await readInventory(
     JSON.stringify({
       apiVersion: 'kcert/v1',
@@ -36,27 +52,28 @@ async function seenWith(status: object, root = '/var/lib/kubelet', argv: readonl
         metadata: { name: 'web', namespace: 'default', uid: 'uid-1', creationTimestamp: minutes(60) },
         spec: {
           nodeName: 'w1',
-          volumes: [{ name: 'token', projected: { sources: [{ configMap: { name: 'kube-root-ca.crt' } }] } }],
-          containers: [{ name: 'web', image: 'web:1', volumeMounts: [{ name: 'token' }] }],
+          volumes,
+          containers: [{ name: 'web', image: 'web:1', volumeMounts: volumes.map(({ name }) => ({ name })) }],
         },
         status,
       }
     },
   } as Pick<ObjectsApi, 'list'> as ObjectsApi
   const node = new MemoryNode('w1', { files: new Map() } as never)
-  await node.access.writeFile(`${root}${path}`, 'no CA in it, which is nothing to this test', {
-    replaces: 'absent',
-  })
+  for (const one of paths) {
+    await node.access.writeFile(`${root}${one}`, 'no CA in it, which is nothing to this test', {
+      replaces: 'absent',
+    })
+  }
   node.processes = [{ program: 'kubelet', argv: ['kubelet', ...argv] } as never as ProcessFacts]
   const certificates = new Certificates()
   const reading = new FileReading(certificates)
   const site = { inventory, objects, clock: () => now, certificates, reading, clockAheadMs: async () => 0 }
-  const [pod] = await new PodWatch(site as never as Site).pods(
+  return new PodWatch(site as never as Site).pods(
     () => node.access,
-    [],
+    published,
     (names, look) => Promise.all(names.map(look)),
   )
-  return pod!
 }
 
 test('a process is as old as its container, however often the pod was looked at', async () => {
@@ -86,4 +103,55 @@ test("a volume is found below the kubelet's own --root-dir", async () => {
   const pod = await seenWith(running, '/data/kubelet', ['--root-dir=/data/kubelet/'])
   expect(pod.volume?.trust).toEqual([])
   expect((await seenWith(running, '/data/kubelet')).volume).toBeUndefined()
+})
+
+const signerName = 'kubernetes.io/kube-apiserver-serving'
+const bundleName = 'kubernetes.io:kube-apiserver-serving:0123456789abcdef01234567'
+
+/** A volume as `kubectl apply` takes it, with this ClusterTrustBundle in it. */
+function bundleVolume(source: object) {
+  return { name: 'cas', projected: { sources: [{ clusterTrustBundle: { path: 'api/ca.pem', ...source } }] } }
+}
+
+const bundlePath = '/pods/uid-1/volumes/kubernetes.io~projected/cas/api/ca.pem'
+
+test.for<[string, object, object[]]>([
+  ['every bundle of the signer', { signerName, labelSelector: {} }, [{}]],
+  ['bundles of the signer with a label', { signerName, labelSelector: { matchLabels: { a: 'b' } } }, [{}]],
+  ['one bundle of the signer, by name', { name: bundleName }, [{ name: bundleName }]],
+  ['no bundle, for want of a selector', { signerName }, []],
+  ['a bundle of another signer', { signerName: 'example.com/ours', labelSelector: {} }, []],
+  ['a bundle of no signer', { name: 'ours' }, []],
+])('a volume with %s', async ([, source, expected]) => {
+  const pods = await allSeenWith({ volumes: [bundleVolume(source)], paths: [bundlePath] })
+  expect(pods.map(({ trustBundle }) => trustBundle)).toEqual(expected)
+  expect(pods.every(({ volume }) => volume !== undefined)).toBe(true)
+})
+
+test('a pod with its own CA and a ClusterTrustBundle has two files', async () => {
+  const volumes = [ownVolume, bundleVolume({ signerName, labelSelector: {} })]
+  const pods = await allSeenWith({ volumes, paths: [path, bundlePath] })
+  expect(pods.map(({ id, trustBundle }) => [id, trustBundle])).toEqual([
+    ['default/web', undefined],
+    ['default/web', {}],
+  ])
+})
+
+test('a file that leads out of its volume is not read', async () => {
+  const volumes = [bundleVolume({ signerName, labelSelector: {}, path: '../../../../secret.pem' })]
+  const paths = ['/pods/uid-1/volumes/kubernetes.io~projected/cas/../../../../secret.pem']
+  const pods = await allSeenWith({ volumes, paths })
+  expect(pods.map(({ volume }) => volume)).toEqual([undefined])
+})
+
+test('a volume that was written again long after its bundle was published holds the same as before', async () => {
+  const volumes = [bundleVolume({ signerName, labelSelector: {} })]
+  const bundle = { kind: 'ClusterTrustBundle', name: bundleName, isActive: true, trust: [] } as const
+  const changed = async (changedAtMs: number) => {
+    const published = [{ ...bundle, changedAtMs }]
+    const [pod] = await allSeenWith({ volumes, paths: [bundlePath], published })
+    return pod!.volume!.changedAtMs > pod!.startedAtMs
+  }
+  expect(await changed(Date.parse(minutes(53)))).toBe(false)
+  expect(await changed(Date.parse(minutes(51)))).toBe(true)
 })

@@ -1,5 +1,7 @@
+import { commandLine } from '../../errors/command-line.ts'
 import type { Step } from '../action.ts'
-import { definePhase } from '../phase.ts'
+import { hasLostBundle, isWaived } from '../convergence.ts'
+import { definePhase, type Refusal } from '../phase.ts'
 import { type ComponentPicture, certificatesIn, fileAt, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import { componentsNamed, isAsWanted, latestStart, passOver } from '../restart.ts'
@@ -17,7 +19,7 @@ export const publishBoth = definePhase({
   source: 'step 2',
   after: [1],
   risk: 'restarts',
-  sees: ['components', 'files', 'leases', 'kubeadm', 'evidence'],
+  sees: ['components', 'files', 'leases', 'kubeadm', 'published', 'pods', 'evidence'],
 
   gaps(seen, target) {
     if (isOver(target)) return []
@@ -51,6 +53,8 @@ export const publishBoth = definePhase({
         : [probe(2, { kind: 'signer', generation: 'old' })]),
     ]
   },
+
+  refusals: (seen, target) => (isOver(target) ? [] : bundlesByName(seen, target)),
 
   undo: (before, now) => ({
     kind: 'steps',
@@ -93,4 +97,17 @@ function isSigningProven(seen: Seen<'components' | 'evidence'>): boolean {
   // Once phase 7 leads one of them to the new pair, it is that phase's to prove.
   if (isLedToNew(seen)) return true
   return isProven(seen, { kind: 'signer', generation: 'old' }, latestStart(components))
+}
+
+/** The object is named after its content: with another bundle kube-controller-manager creates another, and deletes this one. */
+function bundlesByName(seen: Seen<'published' | 'pods'>, target: Target): readonly Refusal[] {
+  return seen.pods
+    .filter(
+      (pod) => pod.trustBundle?.name !== undefined && !isWaived(pod, target) && !hasLostBundle(seen, pod),
+    )
+    .map(({ id, trustBundle }) => ({
+      what: `pod ${id} mounts ClusterTrustBundle ${JSON.stringify(trustBundle?.name)} by name`,
+      why: 'kube-controller-manager deletes it in this phase, and the pod would not start again',
+      next: commandLine`mount it by signerName, or accept the risk with --waive ${id}`,
+    }))
 }

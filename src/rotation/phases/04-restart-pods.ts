@@ -4,6 +4,7 @@ import {
   type Convergence,
   convergenceOf,
   isWaived,
+  podPlace,
   rereadInstant,
   rereadMs,
 } from '../convergence.ts'
@@ -37,7 +38,7 @@ export const restartPods = definePhase({
       const state = convergenceOf(seen, change, target, pod)
       // One that reads again is served by the bridge until it has; phase 12 waits for it. Without a bridge nobody serves it.
       if (state === 'converged' || (state === 'rereads' && holds && change.bridge !== undefined)) return []
-      return [{ at: `Pod ${pod.id}`, what: staleness(holds, state) }]
+      return [{ at: podPlace(pod), what: staleness(holds, state) }]
     })
   },
 

@@ -59,7 +59,7 @@ export const presentNew = definePhase({
     const change = changeOf(target, 'cluster')
     return [
       ...bundlesToPatch(seen, target).map(({ id }) => ({ at: id, what: 'verifies by the old CA alone' })),
-      ...unawareHandlers(seen, target).map(({ id }) => ({
+      ...[...new Set(unawareHandlers(seen, target).map(({ id }) => id))].map((id) => ({
         at: `Pod ${id}`,
         what: 'started before API servers published both front-proxy CAs',
       })),

@@ -1,6 +1,6 @@
 import type { Action, Step } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
-import { convergenceOf, isWaived, rereadInstant, rereadMs } from '../convergence.ts'
+import { convergenceOf, isWaived, podPlace, rereadInstant, rereadMs } from '../convergence.ts'
 import { handshakeSubject } from '../handshake-errors.ts'
 import { leafFile, leafFlags, leafIn } from '../leaves.ts'
 import { definePhase, type Gap } from '../phase.ts'
@@ -58,7 +58,7 @@ function gapsOfCluster(seen: Seen<Sees>, target: Target): readonly Gap[] {
     ...silentServers(seen),
     ...seen.pods
       .filter((pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged')
-      .map(({ id }) => ({ at: `Pod ${id}`, what: 'not known to have read the new CA' })),
+      .map((pod) => ({ at: podPlace(pod), what: 'not known to have read the new CA' })),
     ...(seen.atMs < rereadInstant(seen.pods, target)
       ? [{ at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }]
       : []),

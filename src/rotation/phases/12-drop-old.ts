@@ -3,7 +3,7 @@ import type { Action, ProbeSubject, Step, WriteFile } from '../action.ts'
 import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
 import { type CertificateRecord, isSignedByCa } from '../certificate-record.ts'
 import { publishing } from '../cluster-info.ts'
-import { convergenceOf, isWaived } from '../convergence.ts'
+import { convergenceOf, isWaived, podPlace } from '../convergence.ts'
 import { handshakeSubject } from '../handshake-errors.ts'
 import { rewritingKubeconfig } from '../kubeconfig-files.ts'
 import { kubeletGaps, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
@@ -96,7 +96,7 @@ export const dropOld = definePhase({
     return [
       ...presenters,
       ...stored,
-      ...stale.slice(0, 20).map(({ id }) => ({
+      ...[...new Set(stale.map(({ id }) => id))].slice(0, 20).map((id) => ({
         what: `pod ${id} is not known to trust the new CA`,
         why: 'it reaches API servers by the bridge, which goes in this phase',
         next: commandLine`accept the risk with --waive ${id}, or: kcert rotate-ca --phase 4`,
@@ -109,7 +109,8 @@ export const dropOld = definePhase({
     // Before that they are refused.
     const stored = target.isDropping ? storedRemarks(seen, target) : unreadRemarks(seen)
     if (change === undefined || target.reason === 'compromise') return stored
-    const holders = seen.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest)).length
+    const holding = seen.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest))
+    const holders = new Set(holding.map(({ uid }) => uid)).size
     return [
       `${holders} pods know both CAs until they are restarted at leisure; no server shows an old leaf`,
       ...stored,
@@ -462,7 +463,7 @@ function pods(seen: Picture, target: Target): Part {
         pod.startedAtMs < pod.volume.changedAtMs),
   )
   return {
-    gaps: believers.map(({ id }) => ({ at: `Pod ${id}`, what: 'still believes the old CA' })),
+    gaps: believers.map((pod) => ({ at: podPlace(pod), what: 'still believes the old CA' })),
     steps: rollOut(seen, 12, believers, change, target),
   }
 }

@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest'
+import { blindInstant } from '../../src/rotation/convergence.ts'
+import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import type { Target } from '../../src/rotation/target.ts'
+import { Scene } from './scene.ts'
+
+// Pods that take the CAs of API servers from ClusterTrustBundles, which are named after their content.
+
+const small = { controlPlanes: 1, workers: 1, hasTrustBundles: true } as const
+const verifier = 'Deployment default/verifier'
+const named = 'Deployment default/named'
+
+async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+  return scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+}
+
+function bundlesIn(scene: Scene): string[] {
+  return Object.keys(scene.objects()).filter((name) => name.startsWith('ClusterTrustBundle '))
+}
+
+/** Workloads that a phase rolls, and what it asks. */
+function planned(phase: number, { seen, target }: { seen: Picture; target: Target }) {
+  const actions = phaseNumbered(phase)
+    .plan(seen, target)
+    .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap(({ steps }) => steps) : [step]))
+  return {
+    rolled: actions.flatMap((action) => (action.kind === 'roll' ? [action.workload] : [])),
+    asked: actions.flatMap((action) => (action.kind === 'ask' ? [action.question] : [])),
+  }
+}
+
+test('a whole rotation rolls pods that mount it by signerName, and leaves one bundle without the old CA', async () => {
+  const scene = new Scene(small)
+  const before = bundlesIn(scene)
+  await scene.runAll()
+  const after = bundlesIn(scene)
+  expect([before.length, after.length]).toEqual([1, 1])
+  expect(after).not.toEqual(before)
+  expect(scene.cluster.workloads.get(verifier)?.annotation).toMatch(/^4-/)
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('a pod whose node cannot be read has what its bundle says 2 minutes after that was published', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 3)
+  const { seen, target } = await lookAt(scene)
+  const pod = seen.pods.find(({ workload }) => workload === verifier)!
+  const { volume: _, ...blind } = pod
+  const publishedAtMs = seen.published.find(({ kind }) => kind === 'ClusterTrustBundle')!.changedAtMs
+  const later = publishedAtMs + 3_600_000
+  const gapsWith = (startedAtMs: number, changedAtMs: number): string[] =>
+    phaseNumbered(4)
+      .gaps(
+        {
+          ...seen,
+          pods: [{ ...blind, startedAtMs }],
+          published: seen.published.map((one) =>
+            one.kind === 'ClusterTrustBundle' ? { ...one, changedAtMs } : one,
+          ),
+        },
+        target,
+      )
+      .map(({ at }) => at)
+  expect(gapsWith(later + 120_000, later)).toEqual([])
+  expect(gapsWith(later + 119_999, later)).toEqual([`Pod ${pod.id} (ClusterTrustBundle)`])
+  const withoutBundles = seen.published.filter(({ kind }) => kind !== 'ClusterTrustBundle')
+  expect(blindInstant({ ...seen, published: withoutBundles }, blind)).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('a workload is rolled once for what its bundle says, though its namespace says the same since long', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 3)
+  const { seen, target } = await lookAt(scene)
+  const annotationsAt = (changedAtMs: number): string[] => {
+    const published = seen.published.map((one) =>
+      one.kind === 'ClusterTrustBundle' ? { ...one, changedAtMs } : one,
+    )
+    return phaseNumbered(4)
+      .plan({ ...seen, published }, target)
+      .flatMap((step) => (step.kind === 'together' ? step.lanes : []))
+      .flatMap(({ steps }) => steps)
+      .flatMap((action) =>
+        action.kind === 'roll' && action.workload === verifier ? [action.annotation] : [],
+      )
+  }
+  const [first] = annotationsAt(seen.atMs)
+  const [second] = annotationsAt(seen.atMs + 60_000)
+  expect(first).toMatch(/^4-/)
+  expect(second).not.toBe(first)
+})
+
+test('a pod with two files is one pod, and both files count', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 4)
+  const { seen, target } = await lookAt(scene)
+  const pod = seen.pods.find(({ rereads }) => !rereads)
+  const { oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!
+  const behind = { ...pod!, trustBundle: {}, volume: { trust: [oldCa.digest], changedAtMs: 0 } }
+  const on = { seen: { ...seen, pods: [pod!, behind] }, target }
+  expect(phaseNumbered(4).gaps(on.seen, target)).toEqual([
+    { at: `Pod ${pod!.id} (ClusterTrustBundle)`, what: 'has the old CA' },
+  ])
+  expect(planned(4, on).rolled).toEqual([pod!.workload])
+  expect(phaseNumbered(12).remarks!(on.seen, target)[0]).toMatch(/^1 pods know both CAs/)
+})
+
+test('a pod that mounts a bundle by name is refused before the bundle goes, unless it is waived', async () => {
+  const scene = new Scene(small)
+  const name = bundlesIn(scene)[0]!.split(' ')[1]!
+  scene.cluster.addWorkload(named, { rereads: false, trustBundle: { name } })
+  scene.cluster.startPod(named)
+  const { seen, target } = await lookAt(scene)
+  const { id } = seen.pods.find(({ workload }) => workload === named)!
+  expect(phaseNumbered(2).refusals!(seen, target)).toEqual([
+    {
+      what: `pod ${id} mounts ClusterTrustBundle "${name}" by name`,
+      why: 'kube-controller-manager deletes it in this phase, and the pod would not start again',
+      next: `mount it by signerName, or accept the risk with --waive ${id}`,
+    },
+  ])
+  expect(phaseNumbered(2).refusals!(seen, { ...target, waivers: new Set([named]) })).toEqual([])
+})
+
+test('a workload that mounts a bundle that is gone is not rolled: its pods would not start', async () => {
+  const scene = new Scene(small)
+  const name = bundlesIn(scene)[0]!.split(' ')[1]!
+  await scene.runAll(1, 3)
+  const { seen, target } = await lookAt(scene)
+  const pod = seen.pods.find(({ workload }) => workload === verifier)!
+  const on = { seen: { ...seen, pods: [{ ...pod, trustBundle: { name } }] }, target }
+  expect(planned(4, on)).toEqual({
+    rolled: [],
+    asked: [
+      `${verifier} mounts ClusterTrustBundle "${name}", which is gone: mount it by signerName, and restart its pods`,
+    ],
+  })
+  expect(planned(4, { seen: { ...seen, pods: [pod] }, target }).rolled).toEqual([verifier])
+})
