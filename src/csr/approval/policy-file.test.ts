@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { requestPem, servingRequest, submitted } from '../../../test/csr/made-requests.ts'
+import { requestPem, servingDescription, servingRequest, submitted } from '../../../test/csr/made-requests.ts'
 import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
 import type { KcertError } from '../../errors/kcert-error.ts'
 import type { RequestDescription } from '../../x509/issuing.ts'
@@ -167,15 +167,40 @@ describe('built-in policies in a file', () => {
     ['', '', 'approve'],
     [', dnsSuffixes: [.nodes.example.com]', '', 'approve'],
     [', dnsSuffixes: [example.org]', '', 'ignore'],
+    [', dnsSuffixes: [example.org], onViolation: ignore', '', 'ignore'],
     [', dnsSuffixes: [example.org], onViolation: deny', '', 'deny'],
     [', cidrs: [10.1.0.0/16]', '', 'ignore'],
     [', cidrs: [10.1.0.0/16, "2001:db8::/32"]', '', 'approve'],
+    [', names: node', '', 'approve'],
     [', names: served', '', 'ignore'],
+    [', names: node-or-served', '', 'approve'],
     ['', 'cluster: {serviceCidrs: [10.1.0.0/16]}\n', 'ignore'],
     ['', 'cluster: {apiServers: [10.1.0.7]}\n', 'ignore'],
     ['', 'cluster: {domain: nodes.example.com}\n', 'ignore'],
+    ['', 'cluster: {domain: .nodes.example.com}\n', 'ignore'],
   ])('kubelet-serving%s with %j: %s', async (settings, cluster, expected) => {
     expect(await decisionBy(settings, cluster)).toBe(expected)
+  })
+
+  test.each([
+    ['', 'ignore'],
+    ['cluster: {serviceCidrs: [10.96.0.0/12]}\n', 'ignore'],
+    ['cluster: {apiServers: [192.0.2.10]}\n', 'ignore'],
+    ['cluster: {serviceCidrs: [10.96.0.0/12], apiServers: [192.0.2.10]}\n', 'approve'],
+  ])('where the cluster does not tell its addresses, %j is enough: %s', async (cluster, expected) => {
+    const policies = await readPolicies(`${head}${cluster}rules:\n- builtin: kubelet-serving\n`, 'p')
+    expect((await decide(servingRequest(), policies, fakeFacts({ nodes: [node] }))).decision).toBe(expected)
+  })
+
+  test('names of cluster.local are the cluster’s where the policy names no domain', async () => {
+    const names = { dns: ['node-1.cluster.local'] }
+    const request = Buffer.from(requestPem({ ...servingDescription(), subjectAltNames: names }))
+    const policies = await readPolicies(
+      `${head}rules:\n- {builtin: kubelet-serving, dnsSuffixes: [cluster.local]}\n`,
+      'p',
+    )
+    const { reason } = await decide(servingRequest({ request }), policies, facts())
+    expect(reason).toBe('no-cluster-name: "node-1.cluster.local" is a name of the cluster')
   })
 })
 
@@ -192,6 +217,24 @@ describe('a faulty policy file', () => {
       'rules:\n- builtin: kubelet\n',
       'policy.yaml line 4: rules[0]',
       /no built-in policy "kubelet"/,
+    ],
+    ...['approve', 'deny'].map((decision): [string, string, string, RegExp] => [
+      `an unknown built-in that decides to ${decision}`,
+      `rules:\n- {builtin: kubelet, decision: ${decision}}\n`,
+      'policy.yaml line 4: rules[0]',
+      /no built-in policy "kubelet"/,
+    ]),
+    ...['null', 'kubelet-client', '7', '[kubelet-client]'].map((rule): [string, string, string, RegExp] => [
+      `${rule} as a rule`,
+      `rules:\n- ${rule}\n`,
+      'policy.yaml line 4: rules[0]',
+      /either "builtin" or/,
+    ]),
+    [
+      'a field of the cluster misspelled',
+      'cluster: {domains: example.com}\nrules: []\n',
+      'policy.yaml line 3: cluster.domains',
+      /no field "domains"; did you mean "domain"/,
     ],
     [
       'a rule that decides nothing',
@@ -221,8 +264,16 @@ describe('a faulty policy file', () => {
       'an unknown placeholder',
       'rules:\n- {name: x, decision: approve, signerNames: [a.b/c], dnsNames: ["{pod}.x"]}\n',
       'policy.yaml line 4: rules[0].dnsNames[0]',
-      /placeholder/,
+      /"\{pod\}\.x" has a placeholder that is none of \{username\}, \{namespace\}, \{serviceaccount\}, \{node\}$/,
     ],
+    ...['"*.example.com"', 'a b.example.com', 'example.com.', 'example..com'].map(
+      (suffix): [string, string, string, RegExp] => [
+        `the end of a DNS name that is none, ${suffix},`,
+        `rules:\n- builtin: kubelet-serving\n  dnsSuffixes: [${suffix}]\n`,
+        'policy.yaml line 5: rules[0].dnsSuffixes[0]',
+        /is no end of a DNS name such as/,
+      ],
+    ),
     [
       'a lifetime below ten minutes',
       'rules:\n- {builtin: kubelet-serving, maxExpirationSeconds: 60}\n',
@@ -251,6 +302,18 @@ describe('a faulty policy file', () => {
       message: expect.stringContaining(what),
       why: expect.stringMatching(why),
       next: expect.stringContaining('docs/policy.md'),
+    })
+  })
+
+  test.each([
+    ['', 'policy.yaml', 'it has 0 documents, and a policy is one'],
+    ['null\n', 'policy.yaml', 'it has 0 documents, and a policy is one'],
+    ['kubelet-client\n', 'policy.yaml line 1', 'fields belong here, such as apiVersion and kind'],
+  ])('the file %j is refused', async (text, message, why) => {
+    await expect(readPolicies(text, 'policy.yaml')).rejects.toMatchObject({
+      code: 'KCERT_POLICY_INVALID',
+      message,
+      why,
     })
   })
 

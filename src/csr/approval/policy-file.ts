@@ -37,12 +37,13 @@ export async function readPolicies(text: string, source: string): Promise<Policy
 
 async function checked(file: WrittenDocument): Promise<PolicyDocument> {
   const schemas = await import('./policy-schema.ts')
+  // Not yet: it may also be a list or a word. No document is null.
   const value = plainValue(file.document) as PolicyDocument
   // Each rule is held against the one schema that it is meant for: the faults of four schemas at once help nobody.
-  for (const [index, rule] of (Array.isArray(value?.rules) ? value.rules : []).entries()) {
+  for (const [index, rule] of (Array.isArray(value.rules) ? value.rules : []).entries()) {
     await check(file, schemaFor(rule, schemas, file, index), rule, ['rules', index])
   }
-  if (value?.cluster !== undefined) await check(file, schemas.clusterSchema, value.cluster, ['cluster'])
+  if (value.cluster !== undefined) await check(file, schemas.clusterSchema, value.cluster, ['cluster'])
   await check(file, schemas.policySchema, value, [])
   return value
 }
@@ -55,18 +56,18 @@ function schemaFor(
   file: WrittenDocument,
   index: number,
 ): GenericSchema {
-  const builtin = rule !== null && typeof rule === 'object' && 'builtin' in rule ? rule.builtin : undefined
-  const decision = rule !== null && typeof rule === 'object' && 'decision' in rule ? rule.decision : undefined
+  // The text of a file until it is checked: a rule may also be null, a word or a list.
+  const { builtin, decision }: { builtin?: unknown; decision?: unknown } = rule ?? {}
   if (builtin === 'kubelet-client') return schemas.kubeletClientSchema
   if (builtin === 'kubelet-serving') return schemas.kubeletServingSchema
-  if (builtin === undefined && decision === 'approve') return schemas.approveSchema
-  if (builtin === undefined && decision === 'deny') return schemas.denySchema
   const place = placeOf(file, ['rules', index])
   if (builtin !== undefined)
     throw invalid(
       place,
       `there is no built-in policy ${JSON.stringify(builtin)}: write kubelet-client or kubelet-serving`,
     )
+  if (decision === 'approve') return schemas.approveSchema
+  if (decision === 'deny') return schemas.denySchema
   throw invalid(place, 'a rule has either "builtin" or "decision: approve" or "decision: deny"')
 }
 
@@ -103,9 +104,8 @@ function policyOf(rule: RuleDocument, cluster: PolicyDocument['cluster'] = {}): 
   return kubeletServingPolicy({
     ...defined(rule),
     cidrs: cidrsOf(rule.cidrs ?? []),
-    apiServers: cluster.apiServers ?? [],
     serviceCidrs: cidrsOf(cluster.serviceCidrs ?? []),
-    clusterDomain: (cluster.domain ?? 'cluster.local').replace(/^\./, ''),
+    ...defined({ apiServers: cluster.apiServers, clusterDomain: cluster.domain?.replace(/^\./, '') }),
   })
 }
 
