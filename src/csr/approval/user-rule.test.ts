@@ -7,7 +7,7 @@ import { readRequestContent, type SigningRequest } from '../signing-request.ts'
 import { parseCidr } from './addresses.ts'
 import type { Policy } from './policy.ts'
 import type { Candidate } from './request-rules.ts'
-import { userRulePolicy } from './user-rule.ts'
+import { placeholdersFor, userRulePolicy } from './user-rule.ts'
 
 // What a rule of a policy file says of each of its lists, and in which words.
 
@@ -28,7 +28,7 @@ describe("a user's rule", () => {
     name: 'web',
     decision: 'approve',
     signerNames: ['example.com/*'],
-    usernames: ['ann'],
+    usernames: ['ann', 'x:*'],
     groups: ['devs', 'ops'],
     commonNames: ['*.apps', 'user:*', 'system:kube-scheduler'],
     organizations: ['team:*', 'team'],
@@ -90,6 +90,9 @@ describe("a user's rule", () => {
     const known = { signerName: 'kubernetes.io/kube-apiserver-client' }
     const found = await findingsOf(userRulePolicy(bare), asking({ subject: {} }, known))
     expect(found.find(({ id }) => id === 'usages')!.outcome).toBe('met')
+    // The policy does not see the key: an RSA key may have this usage.
+    const rsa = asking({ subject: {} }, { ...known, usages: ['client auth', 'key encipherment'] })
+    expect(unmetOf(await findingsOf(userRulePolicy(bare), rsa))).toEqual([])
     const all = unmetOf(await findingsOf(userRulePolicy(bare), asking(within, known)))
     expect(all.map(({ id }) => id)).toEqual([
       'common-name',
@@ -130,6 +133,24 @@ describe("a user's rule", () => {
     )
   })
 
+  test.each<[RequestDescription, Partial<SigningRequest>, string, Finding['outcome']]>([
+    [subject('system:kube-proxy'), {}, 'common-name', 'unmet'],
+    [subject('user:a'), {}, 'common-name', 'met'],
+    [subject('a', 'system:nodes'), {}, 'organization', 'unmet'],
+    [subject('a', 'team:a'), {}, 'organization', 'met'],
+    // What the API server has established is no star.
+    [subject('system:node:a'), { username: 'system:node:a' }, 'common-name', 'met'],
+    [subject('system:node:b'), { username: 'system:node:a' }, 'common-name', 'unmet'],
+  ])('patterns as wide as can be, and %j %j: %s is %s', async (description, fields, id, outcome) => {
+    const wide = {
+      commonNames: ['*:*', '{username}'],
+      organizations: ['*:*'],
+      usernames: ['ann', 'system:node:*'],
+    }
+    const found = await findingsOf(userRulePolicy({ ...rule, ...wide }), asking(description, fields))
+    expect(found.find((one) => one.id === id)!.outcome).toBe(outcome)
+  })
+
   test.each([
     ['user:a', 'met'],
     ['a.apps', 'met'],
@@ -143,6 +164,7 @@ describe("a user's rule", () => {
     ['*.example.com', 'met'],
     ['*.*.example.com', 'unmet'],
     ['a*.example.com', 'unmet'],
+    ['*.a*.example.com', 'unmet'],
   ])('with wildcards, %s: %s', async (dns, outcome) => {
     const found = await findingsOf(
       userRulePolicy({ ...rule, wildcards: true, dnsNames: ['*.example.com', '*.*.example.com'] }),
@@ -168,6 +190,7 @@ describe("a user's rule", () => {
     [{ username: undefined as never }, 'who asks is not known'],
     [{ username: 'bob', groups: ['x'] }, '"bob" is none of the rule\'s users'],
     [{ username: '', groups: [] }, '"" is none of the rule\'s users'],
+    [{ username: 'x:ann:b', groups: [] }, '"x:ann:b" is none of the rule\'s users'],
   ])('%j is none of its business', async (fields, reason) => {
     const object = { ...asking({ subject: {} }), ...fields }
     expect(await userRulePolicy(rule).judge(candidateOf(object), fakeFacts({}))).toEqual({
@@ -195,6 +218,7 @@ describe("a user's rule", () => {
       [{ groups: ['o*'] }, true],
       [{ groups: ['x'] }, false],
       [{ commonNames: ['web*'] }, true],
+      [{ commonNames: ['x', 'web*'] }, true],
       [{ commonNames: ['x'] }, false],
       [{ organizations: ['team'] }, true],
       [{ organizations: ['x'] }, false],
@@ -220,6 +244,11 @@ describe("a user's rule", () => {
       )
     })
 
+    test('denies what has one address of many in its ranges', async () => {
+      const object = asking({ subject: {}, subjectAltNames: { ip: ['192.0.2.9', '10.1.2.3'] } })
+      expect((await judge({ ipAddresses: [parseCidr('10.0.0.0/8')!] }, object)).decision).toBe('deny')
+    })
+
     test('does not deny what is not there', async () => {
       const empty = {
         ...asking({ subject: {} }, { groups: [], usages: [] }),
@@ -240,3 +269,23 @@ describe("a user's rule", () => {
     })
   })
 })
+
+test.each([
+  ['system:serviceaccount:shop:web', 'shop', 'web', ''],
+  ['system:node:a', '', '', 'a'],
+  ['ann', '', '', ''],
+  ['x:system:serviceaccount:shop:web', '', '', ''],
+  ['system:serviceaccount:shop:web:x', '', '', ''],
+  ['system:serviceaccount::web', '', '', ''],
+  [undefined, '', '', ''],
+])(
+  'what %s says of itself: namespace %j, service account %j, node %j',
+  (username, namespace, serviceaccount, node) => {
+    expect(placeholdersFor(username === undefined ? {} : { username })).toEqual({
+      username: username ?? '',
+      namespace,
+      serviceaccount,
+      node,
+    })
+  },
+)

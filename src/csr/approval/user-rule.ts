@@ -1,5 +1,5 @@
 import { listed, quoted } from '../quoting.ts'
-import type { Duty, Finding } from '../rule.ts'
+import type { Finding } from '../rule.ts'
 import { nodeNameOf, usagesForSigner } from '../signers.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import { type Cidr, isInRanges } from './addresses.ts'
@@ -44,26 +44,27 @@ function approving(rule: UserRule, candidate: Candidate): Judgement {
   const { object } = candidate
   if (!someFits(object.signerName, rule.signerNames, '/'))
     return notMine(rule.name, 'it is for another signer')
-  const requester = requesterFinding(rule, object)
   // A rule is for its requesters: somebody else's request is none of its business, and breaks nothing.
-  if (requester.outcome !== 'met') return notMine(rule.name, requester.detail)
+  const { username } = object
+  if (username === undefined) return notMine(rule.name, 'who asks is not known')
+  const who = requesterIn(rule, username, object.groups)
+  if (who === undefined) return notMine(rule.name, `${quoted(username)} is none of the rule's users`)
   return judged(
     rule.name,
-    [...requestFindings(candidate), requester, ...askedFindings(rule, candidate)],
+    [
+      ...requestFindings(candidate),
+      approvalFinding('requester', 'identity', `${quoted(username)} is ${who}`),
+      ...askedFindings(rule, candidate),
+    ],
     'ignore',
   )
 }
 
-function requesterFinding(rule: UserRule, { username, groups }: SigningRequest): Finding {
-  const id = 'requester'
-  const next = 'add the requester to the rule where it may ask for this'
-  if (username === undefined) return approvalFinding(id, 'identity', 'who asks is not known', next)
-  if (someFits(username, rule.usernames ?? [], ':'))
-    return approvalFinding(id, 'identity', `${quoted(username)} is one of the rule's users`)
-  const group = groups.find((one) => (rule.groups ?? []).includes(one))
-  return group === undefined
-    ? approvalFinding(id, 'identity', `${quoted(username)} is none of the rule's users`, next)
-    : approvalFinding(id, 'identity', `${quoted(username)} is in group ${quoted(group)}`)
+/** Returns what makes a requester one of the rule's; undefined when nothing does. */
+function requesterIn(rule: UserRule, username: string, groups: readonly string[]): string | undefined {
+  if (someFits(username, rule.usernames, ':')) return "one of the rule's users"
+  const group = groups.find((one) => rule.groups?.includes(one))
+  return group === undefined ? undefined : `in group ${quoted(group)}`
 }
 
 /** One list of a rule against one list of the request. */
@@ -77,25 +78,24 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
   const values = placeholdersFor(object)
   const { dns, ip, email, uri } = request.subjectAltNames
   const pattern = (patterns: readonly string[] | undefined, boundary: Boundary) => (value: string) =>
-    someFits(value, patterns ?? [], boundary, values)
+    someFits(value, patterns, boundary, values)
   // The pattern *.example.com is meant for one label, and "*" as that label would be all of them.
   const isWildcardAllowed = (value: string): boolean =>
     !value.includes('*') || (rule.wildcards === true && /^\*\.[^*]+$/.test(value))
   const hostName = (value: string): boolean =>
-    isWildcardAllowed(value) &&
-    someFits(value.toLowerCase(), (rule.dnsNames ?? []).map(lowerCase), '.', values)
+    isWildcardAllowed(value) && someFits(value.toLowerCase(), rule.dnsNames?.map(lowerCase), '.', values)
   const withoutStar = (isAllowed: (value: string) => boolean) => (value: string) =>
     !value.includes('*') && isAllowed(value)
   // A "*" is for path segments: a query or a fragment is allowed by a pattern that spells it, with no "*" before it.
   const uriAllowed = (value: string): boolean =>
     someFits(
       value,
-      (rule.uris ?? []).filter((one) => !one.includes('*') || !/[?#]/.test(value)),
+      rule.uris?.filter((one) => !one.includes('*') || !/[?#]/.test(value)),
       '/',
       values,
     )
   const { commonName } = request.subject
-  const usages = rule.usages ?? usagesForSigner(object.signerName, 'RSA') ?? []
+  const usages = rule.usages ?? usagesForSigner(object.signerName, 'RSA')
   const asked: readonly Asked[] = [
     {
       id: 'common-name',
@@ -113,7 +113,7 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
     { id: 'ip-addresses', values: ip, isAllowed: (value) => isInRanges(value, rule.ipAddresses ?? []) },
     { id: 'emails', values: email, isAllowed: withoutStar(pattern(rule.emails, '.')) },
     { id: 'uris', values: uri, isAllowed: withoutStar(uriAllowed) },
-    { id: 'usages', values: object.usages, isAllowed: (value) => usages.includes(value) },
+    { id: 'usages', values: object.usages, isAllowed: (value) => usages?.includes(value) === true },
   ]
   return [
     ...asked.map(askedFinding),
@@ -123,7 +123,7 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
 }
 
 function askedFinding({ id, values, isAllowed }: Asked): Finding {
-  const duty: Duty = 'entitlement'
+  const duty = 'entitlement'
   const outside = values.filter((value) => !isAllowed(value))
   if (outside.length === 0)
     return approvalFinding(
@@ -199,14 +199,18 @@ function denying(rule: UserRule, { object, request }: Candidate): Judgement {
 
 function someFits(
   value: string,
-  patterns: readonly string[],
+  patterns: readonly string[] | undefined,
   boundary: Boundary,
   values: Placeholders = {},
 ): boolean {
-  return patterns.some(
-    (pattern) =>
-      (!value.startsWith(reservedPrefix) || pattern.startsWith(reservedPrefix) || pattern === '{username}') &&
-      fits(value, pattern, boundary, values),
+  return (
+    patterns?.some(
+      (pattern) =>
+        (!value.startsWith(reservedPrefix) ||
+          pattern.startsWith(reservedPrefix) ||
+          pattern === '{username}') &&
+        fits(value, pattern, boundary, values),
+    ) === true
   )
 }
 
@@ -218,8 +222,13 @@ const serviceAccount = /^system:serviceaccount:([^:]+):([^:]+)$/
 
 /** {username}, and what it says of a service account or a node. */
 export function placeholdersFor({ username = '' }: Pick<SigningRequest, 'username'>): Placeholders {
-  const [, namespace = '', serviceaccount = ''] = serviceAccount.exec(username) ?? []
-  return { username, namespace, serviceaccount, node: nodeNameOf(username) ?? '' }
+  const account = serviceAccount.exec(username)
+  return {
+    username,
+    namespace: account?.[1] ?? '',
+    serviceaccount: account?.[2] ?? '',
+    node: nodeNameOf(username) ?? '',
+  }
 }
 
 /** What a pattern may hold in braces. */
