@@ -184,18 +184,66 @@ test.each(
   else expect([outcome, approved]).toEqual(['approved', 1])
 })
 
-test('an approval by somebody else after a lost answer is theirs', async () => {
+/** The outcome where the answer to a write is lost, and the object has this status at the second look. */
+async function outcomeAfterLostAnswer(status: NonNullable<RequestObject['status']>): Promise<Acted> {
   const api = requestsInMemory()
   api.put(serving('a'))
   api.fault = (call) => (call === 'replaceApproval' ? { error: unreachable, when: 'before' } : undefined)
   api.meanwhile = (call) => {
-    if (call === 'get' && api.calls.length > 3)
-      api.put({
-        ...api.peek('a')!,
-        status: { conditions: [{ type: 'Approved', status: 'True', message: 'another' }] },
-      })
+    if (call === 'get' && api.calls.length > 3) api.put({ ...api.peek('a')!, status })
   }
-  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'already' })
+  return judgeAndAct(api, 'a')
+}
+
+const ours = { type: 'Approved', status: 'True', reason: 'Test', message: 'by a test' }
+
+test.each<[RequestObject['status'] & object, Acted['outcome']]>([
+  [{ conditions: [{ type: 'Approved', status: 'True', message: 'another' }] }, 'already'],
+  [{ conditions: [{ ...ours, reason: 'Another' }] }, 'already'],
+  [{ conditions: [{ ...ours, message: 'by another' }] }, 'already'],
+  [
+    {
+      conditions: [
+        { ...ours, type: 'Seen' },
+        { ...ours, message: 'by another' },
+      ],
+    },
+    'already',
+  ],
+  [{ conditions: [{ ...ours, type: 'Seen' }] }, 'failed'],
+  [{ conditions: [] }, 'failed'],
+  [{}, 'failed'],
+  [{ conditions: [ours] }, 'approved'],
+  [{ conditions: [{ type: 'Seen', status: 'True' }, ours] }, 'approved'],
+  // The signer was quicker than the second look.
+  [{ conditions: [ours, { type: 'Failed', status: 'True' }] }, 'approved'],
+])('after a lost answer, an object with the status %j: %s', async (status, outcome) => {
+  expect((await outcomeAfterLostAnswer(status)).outcome).toBe(outcome)
+})
+
+test('an object that is as it was judged is not judged again', async () => {
+  const api = requestsInMemory()
+  const object = api.put(serving('a'))
+  const judged = { object, judgment: await policy()(object) }
+  const judge: Judge = () => Promise.reject(new Error('judged again'))
+  expect(await actOn(api, judged, doing(judge))).toMatchObject({ outcome: 'approved' })
+})
+
+test('a write that the API server refuses for good is not tried again', async () => {
+  const api = requestsInMemory()
+  api.put(serving('a'))
+  const error = new KcertError('KCERT_API_FORBIDDEN', 'not allowed')
+  api.fault = (call) => (call === 'replaceApproval' ? { error, when: 'before' } : undefined)
+  expect(await judgeAndAct(api, 'a')).toMatchObject({ outcome: 'failed', reason: 'not allowed', error })
+  expect(api.calls.filter((call) => call === 'replaceApproval')).toHaveLength(1)
+})
+
+test('a fault of the program itself is no outcome', async () => {
+  const api = requestsInMemory()
+  const object = api.put(serving('a'))
+  const judged = { object, judgment: await policy()(object) }
+  api.get = () => Promise.reject(new TypeError('a fault'))
+  await expect(actOn(api, judged, doing(policy()))).rejects.toThrow(TypeError)
 })
 
 test('an object that is gone is reported as gone', async () => {
@@ -225,6 +273,10 @@ test('a dry run writes nothing and says what would come', async () => {
   expect(foreseen({ object, judgment: await policy()(object) }, 'approve')).toMatchObject({
     outcome: 'would-approve',
   })
+  const deny = await judgeByHand('deny', facts, false)(object)
+  expect(foreseen({ object, judgment: deny }, 'deny').outcome).toBe('would-deny')
+  const foreignNode = serving('a', { username: 'system:node:node-2' })
+  expect(foreseen({ object, judgment: await policy()(foreignNode) }, 'approve').outcome).toBe('left-alone')
   expect(api.writes).toEqual([])
 })
 

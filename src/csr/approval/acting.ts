@@ -68,7 +68,7 @@ export async function actOn(api: RequestsApi, judged: Judged, doing: Doing): Pro
       if (object.metadata.resourceVersion !== last.object.metadata.resourceVersion)
         last = { object, judgment: await doing.judge(object) }
       const { course, reason } = last.judgment
-      if (course === 'already' && written !== undefined && carries(object, written))
+      if (written !== undefined && carries(object, written))
         return { ...shown(last), outcome: done[doing.act], reason: seenLater }
       if (course !== 'act') return { ...shown(last), ...unacted(last.judgment) }
       // It did not happen, and the adapter has tried for long enough: whoever runs it again finds it waiting.
@@ -96,8 +96,11 @@ const seenLater = 'the answer was lost; a second look shows that it happened'
 
 /** True when the object has the condition that this run wrote. */
 function carries({ status }: RequestObject, { type, reason, message }: ObjectCondition): boolean {
-  const condition = status?.conditions?.find((one) => one.type === type)
-  return condition !== undefined && condition.reason === reason && condition.message === message
+  return (
+    status?.conditions?.some(
+      (one) => one.type === type && one.reason === reason && one.message === message,
+    ) === true
+  )
 }
 
 /** Returns what would come of an object, without doing it. */
