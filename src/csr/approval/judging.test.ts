@@ -54,6 +54,16 @@ const dangerous: readonly [string, RequestObject, string][] = [
     object(subject('system:node:cp1', 'system:nodes'), user),
     'reserved-identity',
   ],
+  [
+    'a user that Kubernetes keeps for itself',
+    object(subject('system:kube-scheduler'), user),
+    'reserved-identity',
+  ],
+  [
+    'a group that Kubernetes keeps for itself',
+    object(subject('ann', 'system:nodes'), user),
+    'reserved-identity',
+  ],
   ['a wildcard of a kubelet', object(names(['*.example.com'])), 'no-wildcard'],
   ['a name of the API server', object(names(['kubernetes.default.svc'])), 'no-cluster-name'],
   ['an address of the API server', object(names(['node-1'], ['192.0.2.10'])), 'no-cluster-address'],
@@ -77,8 +87,22 @@ test.each(dangerous)('by hand, %s is refused, and approved where it is forced', 
   const asked = await judgeByHand('approve', facts, false)(given)
   expect(asked.course).toBe('refused')
   expect(asked.reason).toMatch(new RegExp(`^${rule}:`))
-  expect(await judgeByHand('approve', facts, true)(given)).toMatchObject({ course: 'act' })
+  expect(asked.verdict.findings.find(({ id }) => id === rule)?.outcome).toBe('unmet')
+  expect(await judgeByHand('approve', facts, true)(given)).toMatchObject({
+    course: 'act',
+    reason: `forced: ${rule}`,
+  })
 })
+
+test.each(['no-system-masters', 'reserved-identity'])(
+  'by hand, a user who asks for more than a user may: %s breaks the duty of entitlement',
+  async (rule) => {
+    const [, given] = dangerous.find(([, , id]) => id === rule)!
+    const { verdict } = await judgeByHand('approve', facts, false)(given)
+    expect(verdict.duties).toEqual({ identity: 'unknown', entitlement: 'unmet' })
+    expect(verdict.findings.find(({ id }) => id === rule)?.duty).toBe('entitlement')
+  },
+)
 
 test.each(dangerous)('by hand, %s may always be denied', async (_, given) => {
   expect(await judgeByHand('deny', facts, false)(given)).toMatchObject({ course: 'act' })
@@ -96,12 +120,21 @@ test('by hand, names that the Node does not have are for the operator to know, a
   expect(judgment.verdict.duties).toEqual({ identity: 'met', entitlement: 'unmet' })
 })
 
+test('by hand, a Node that has not registered yet is for the operator to know', async () => {
+  const judge = judgeByHand('approve', fakeFacts({ ...cluster, nodes: [] }), false)
+  const { course, reason, verdict } = await judge(object(servingDescription()))
+  expect([course, reason, verdict.duties.identity]).toEqual(['act', 'by hand', 'unmet'])
+})
+
 test('where the cluster may not be asked, or does not answer, the text of the request still counts', async () => {
   const failing = fakeFacts({ failing: { findNode: 'timeout' } })
   for (const dark of [noFacts, failing]) {
     const judge = judgeByHand('approve', dark, false)
     expect(await judge(object(names(['*.example.com'])))).toMatchObject({ course: 'refused' })
-    expect(await judge(object(servingDescription()))).toMatchObject({ course: 'act' })
+    expect(await judge(object(servingDescription()))).toMatchObject({
+      course: 'act',
+      verdict: { isIncomplete: dark === failing },
+    })
   }
 })
 
@@ -175,9 +208,13 @@ test('by hand, the findings of a request that no policy is for name their duties
       'reserved-identity entitlement met',
     ]),
   )
+  expect(verdict.findings.filter(({ question }) => question !== 'approval')).toEqual([])
+  expect(verdict.findings.find(({ id }) => id === 'requester')?.detail).toBe(
+    'whether "ann" is who the request says is for a person to know',
+  )
   const other = object(subject('ann'), { ...user, signerName: 'example.com/a' })
   const found = (await judgeByHand('approve', facts, false)(other)).verdict.findings.map(({ id }) => id)
-  expect(found).not.toContain('reserved-identity')
+  expect(found.slice(-3)).toEqual(['signer-takes-it', 'requester', 'permission'])
   const unread = object(servingDescription(), { request: 'AAAA' })
   expect((await judgeByHand('approve', facts, true)(unread)).verdict.duties).toEqual({
     identity: 'unmet',

@@ -38,13 +38,14 @@ export function judgeByPolicy(act: Act, policies: readonly Policy[], facts: Appr
     const { decision, reason } = verdict
     if (verdict.isIncomplete) return { course: 'incomplete', reason, verdict }
     if (decision === act) return { course: 'act', reason, verdict }
-    return { course: 'left-alone', reason: unlike(verdict, act), verdict }
+    return { course: 'left-alone', reason: unlike(verdict), verdict }
   }
 }
 
-function unlike({ decision, policy, reason }: Verdict, act: Act): string {
+/** Why what is asked for is not done: the policy decides the opposite, or nothing. */
+function unlike({ decision, policy, reason }: Verdict): string {
   if (decision === 'deny') return `policy ${policy} denies it: ${reason}`
-  return act === 'deny' && decision === 'approve' ? `policy ${policy} approves it` : reason
+  return decision === 'approve' ? `policy ${policy} approves it` : reason
 }
 
 /**
