@@ -22,7 +22,7 @@ export function parseCidr(text: string): Cidr | undefined {
 export function isInCidr(address: Uint8Array, { octets, prefix }: Cidr): boolean {
   if (address.length !== octets.length) return false
   for (let bit = 0; bit < prefix; bit += 8) {
-    const mask = prefix - bit >= 8 ? 0xff : (0xff00 >> (prefix - bit)) & 0xff
+    const mask = (0xff00 >> Math.min(8, prefix - bit)) & 0xff
     if (((address[bit >> 3]! ^ octets[bit >> 3]!) & mask) !== 0) return false
   }
   return true
@@ -54,9 +54,7 @@ const specialRanges = [
 
 /** True for loopback, unspecified, link-local, broadcast and multicast addresses, and for IPv6 that stands for IPv4. */
 export function isSpecialAddress(text: string): boolean {
-  const canonical = canonicalIp(text)
-  const octets = canonical === undefined ? undefined : parseIp(canonical)
-  return octets !== undefined && specialRanges.some((range) => isInCidr(octets, range))
+  return isInRanges(text, specialRanges)
 }
 
 /** True when the address, whatever its spelling, is in one of the ranges. */

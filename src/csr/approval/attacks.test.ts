@@ -442,6 +442,12 @@ describe.each(signerNames)('%s: extensions that another signer may copy', (signe
     expect(findings.find(({ id }) => id === 'plain-request')?.detail).toContain(`"${found}"`)
   })
 
+  test('refuses an extended key usage where spec.usages has one that Kubernetes does not know', async () => {
+    const more = extension('2.5.29.37', sequence(oid('1.3.6.1.5.5.7.3.1')))
+    const usages = [...signers[signerName], 'server auth', 'fly']
+    await expectRefused('plain-request', objectFor(signerName, requestWith(right, more), usages))
+  })
+
   test('approves the usages of spec.usages, basic constraints of a leaf, and the identifier of the key', async () => {
     const usage = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
     const asked = (signers[signerName] as readonly string[]).includes('server auth')

@@ -35,10 +35,7 @@ export function fits(text: string, pattern: string, boundary: Boundary, values: 
 type Piece = { readonly text: string } | 'star'
 
 function piecesOf(pattern: string): Piece[] {
-  return pattern.split(/(\*+)/).flatMap((part): Piece[] => {
-    if (part === '') return []
-    return [part.startsWith('*') ? 'star' : { text: part }]
-  })
+  return pattern.split(/(\*+)/).map((part) => (part.includes('*') ? 'star' : { text: part }))
 }
 
 /** Keeps the set of places that can be reached: a star at each place reaches up to the boundary. */
@@ -48,7 +45,6 @@ function matches(text: string, pieces: readonly Piece[], boundary: Boundary): bo
     const next = new Set<number>()
     if (piece === 'star') spread(text, reached, boundary, next)
     else for (const at of reached) if (text.startsWith(piece.text, at)) next.add(at + piece.text.length)
-    if (next.size === 0) return false
     reached = next
   }
   return reached.has(text.length)

@@ -37,8 +37,8 @@ function contentFault({ object, request }: Candidate): string | undefined {
   const more = extensions.filter(({ oid }) => !coveredExtensions.has(oid)).map(({ name }) => name)
   if (more.length > 0)
     return `Kubernetes ignores the requested extensions ${listed(more)}, which another signer may copy`
-  const asked = certificateUsages(object.usages)?.extendedKeyUsage ?? []
-  const beyond = extendedKeyUsage.filter((usage) => !asked.includes(usage))
+  const asked = certificateUsages(object.usages)?.extendedKeyUsage
+  const beyond = extendedKeyUsage.filter((usage) => !asked?.includes(usage))
   return beyond.length === 0
     ? undefined
     : `the extended key usages ${listed(beyond)} are not in spec.usages, and another signer may copy them`
