@@ -15,13 +15,16 @@ export function requestPem(description: RequestDescription, key: KeyObject = som
   return writePem('CERTIFICATE REQUEST', createRequest(description, key))
 }
 
-/** PEM text of a request with these attributes, whatever they are; `tail` is put behind the list of attributes. */
+/**
+ * PEM text of a request with these attributes, whatever they are; `tail` is put behind the list of attributes. The signature is that
+ * of `someKey`, also where another public key is given.
+ */
 export function craftedRequestPem(
   subject: NameInput,
   attributes: readonly Uint8Array[],
   tail: readonly Uint8Array[] = [],
+  spki: Uint8Array = createPublicKey(someKey).export({ format: 'der', type: 'spki' }),
 ): string {
-  const spki = createPublicKey(someKey).export({ format: 'der', type: 'spki' })
   const info = sequence(integer(0), encodeName(subject), spki, explicit(0, ...attributes), ...tail)
   const algorithm = sequence(oid(oidOf('ecdsa-with-SHA256')))
   return writePem('CERTIFICATE REQUEST', sequence(info, algorithm, bitString(sign('sha256', info, someKey))))

@@ -10,14 +10,15 @@ import {
   submitted,
 } from '../../../test/csr/made-requests.ts'
 import { type FakeCluster, fakeFacts } from '../../../test/fakes/approval-facts.ts'
-import { utf8String } from '../../x509/der-writer.ts'
+import { bitString, integer, oid, sequence, utf8String } from '../../x509/der-writer.ts'
 import type { RequestDescription } from '../../x509/issuing.ts'
+import { oidOf } from '../../x509/oids.ts'
 import type { Finding } from '../rule.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import { readRequestContent } from '../signing-request.ts'
 import { parseCidr } from './addresses.ts'
 import { kubeletClientPolicy } from './kubelet-client.ts'
-import { kubeletServingPolicy } from './kubelet-serving.ts'
+import { kubeletServingPolicy, type NameSource } from './kubelet-serving.ts'
 import type { Policy } from './policy.ts'
 import { type Candidate, requestFindings } from './request-rules.ts'
 
@@ -81,9 +82,20 @@ describe('what holds for every approval', () => {
       ),
     )
     expect(findings.find(({ id }) => id === 'key-strength')).toMatchObject({
+      duty: 'identity',
       outcome: isStrong ? 'met' : 'unmet',
       detail,
     })
+  })
+
+  test('a key that Kubernetes does not read is not taken for one by its length', () => {
+    const parameters = sequence(integer(Buffer.alloc(256, 0xff)), integer(3), integer(2))
+    const dsa = sequence(sequence(oid(oidOf('id-dsa')), parameters), bitString(integer(5)))
+    const request = pem(craftedRequestPem(nodeSubject, [], [], dsa))
+    const findings = requestFindings(candidateOf(submitted({ subject: {} }, { ...own, ...request })))
+    expect(findings.filter(({ id }) => id === 'key-strength').map(line)).toEqual([
+      'key-strength identity unmet: DSA 2048 keys are none that Kubernetes reads',
+    ])
   })
 
   const twoNames = [
@@ -156,7 +168,16 @@ describe('what holds for every approval', () => {
   test('a CA constraint that says no asks for nothing', () => {
     const findings = requestFindings(candidateOf(serving({ basicConstraints: { ca: false } }, own)))
     expect(unmetOf(findings)).toEqual([])
-    expect(findings.at(-1)!.detail).toBe('the rules of "example.com/own" are its owner\'s')
+    expect(line(findings.at(-1)!)).toBe(
+      'signer-takes-it entitlement met: the rules of "example.com/own" are its owner\'s',
+    )
+  })
+
+  test('what the signer of Kubernetes would fail is refused', () => {
+    const found = unmetOf(requestFindings(candidateOf(servingRequest({ usages: ['client auth'] }))))
+    expect(found.map(line)).toEqual([
+      'signer-takes-it entitlement unmet: the signer wants usages digital signature and server auth, with or without key encipherment, and no other, but "digital signature", "server auth" is missing, "client auth" is not allowed',
+    ])
   })
 
   test('an attribute that Kubernetes does not read is refused', () => {
@@ -287,7 +308,10 @@ describe('kubelet-serving', () => {
     })
     const found = unmetOf(await findingsOf(policy, object, cluster))
     expect(found.map(line)).toContain(expected)
-    expect(found.find((one) => line(one) === expected)!.next).toMatch(next)
+    expect(found.find((one) => line(one) === expected)!).toMatchObject({
+      question: 'approval',
+      next: expect.stringMatching(next),
+    })
   })
 
   test('a request whose own text breaks a rule is not looked up, and says so', async () => {
@@ -308,6 +332,10 @@ describe('kubelet-serving', () => {
       cluster,
     )
     expect(limited.map(line)).toContain("lifetime entitlement met: the signer's, as nothing is asked for")
+    const one = serving({ subjectAltNames: { dns: ['node-1'] } })
+    expect((await findingsOf(kubeletServingPolicy({ maxNames: 1 }), one, cluster)).map(line)).toContain(
+      'name-count entitlement met: 1 name',
+    )
     const free = await findingsOf(kubeletServingPolicy(), servingRequest(), cluster)
     expect(free.filter(({ id }) => ['lifetime', 'cidr', 'name-count'].includes(id))).toEqual([])
   })
@@ -357,6 +385,15 @@ describe('kubelet-serving', () => {
       /^compare: kubectl get node node-1/,
     ],
     [
+      'the Node has no such name, and nothing is known of what the kubelet serves',
+      {
+        nodes: [{ ...node, addresses: node.addresses.slice(1) }],
+        addresses: cluster.addresses!,
+      },
+      'own-names entitlement unknown: "node-1" is none of the addresses of Node "node-1", and the certificate that the kubelet serves is not known',
+      /^compare: kubectl get node node-1/,
+    ],
+    [
       'the Node has an address as a name alone',
       {
         ...cluster,
@@ -380,6 +417,42 @@ describe('kubelet-serving', () => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy(), names, around))
     expect(found.map(line)).toContain(expected)
     expect(found.find((one) => line(one) === expected)!.next).toMatch(next)
+  })
+
+  test.each<[NameSource, FakeCluster, string, string]>([
+    [
+      'node',
+      { ...cluster, nodes: [{ ...node, addresses: node.addresses.slice(1) }] },
+      'own-names entitlement unmet: "node-1" is none of the addresses of Node "node-1"',
+      "compare: kubectl get node node-1 -o jsonpath='{.status.addresses}'",
+    ],
+    [
+      'served',
+      { nodes: [node], addresses: cluster.addresses! },
+      'own-names entitlement unknown: the certificate that the kubelet serves is not known',
+      'kcert probe node-1:10250',
+    ],
+    [
+      'served',
+      cluster,
+      'own-names entitlement unmet: the kubelet serves no certificate',
+      'approve by hand once the names are seen to be right: kcert csr approve NAME',
+    ],
+  ])('names from %s alone', async (source, around, expected, next) => {
+    const found = unmetOf(await findingsOf(kubeletServingPolicy({ names: source }), names, around))
+    expect(found.map((one) => [line(one), one.next])).toEqual([[expected, next]])
+  })
+
+  test('Nodes that can be read one by one only leave open whether another has a name', async () => {
+    const facts = { ...fakeFacts(cluster), findNodesAt: async () => undefined }
+    const { decision, findings } = await kubeletServingPolicy().judge(candidateOf(names), facts)
+    expect(decision).toBe('ignore')
+    expect(unmetOf(findings).map((one) => [line(one), one.next])).toEqual([
+      [
+        'no-other-node entitlement unknown: whether another Node has "node-1" is not known',
+        'kubectl get nodes -o wide',
+      ],
+    ])
   })
 
   test('what the policy tells of the cluster in full needs no lookup, and half of it does', async () => {
@@ -498,6 +571,21 @@ describe('kubelet-client', () => {
     expect(lines).toEqual(['node-name identity met: "node-1"', ...expected])
     const withNodes = lines.filter((one) => !one.startsWith('new-node'))
     expect(await linesOf(object, around)).toEqual(withNodes)
+  })
+
+  test('without a setting, a node that is there already gets a certificate again', async () => {
+    const around = { ...may, nodes: [node] }
+    const { decision } = await kubeletClientPolicy().judge(
+      candidateOf(clientRequest(bootstrap)),
+      fakeFacts(around),
+    )
+    expect(decision).toBe('approve')
+  })
+
+  test('RBAC that cannot be asked is said of the one who asks', async () => {
+    expect((await linesOf(clientRequest(bootstrap))).at(-1)).toBe(
+      'access-review entitlement unknown: whether RBAC lets "system:bootstrap:abcdef" create nodeclient is not known',
+    )
   })
 
   test('what to do: ask RBAC, give the right, look at the Node, delete it', async () => {

@@ -43,6 +43,8 @@ describe('a name that belongs to others is refused also when the Node says that 
     ['no-cluster-name', { dns: ['kubernetes.default'] }],
     ['no-cluster-name', { dns: ['KUBERNETES.default.svc'] }],
     ['no-cluster-name', { dns: ['web.shop.svc'] }],
+    ['no-cluster-name', { dns: ['svc'] }],
+    ['no-cluster-name', { dns: ['cluster.local'] }],
     ['no-cluster-name', { dns: ['web.shop.svc.cluster.local'] }],
     ['no-cluster-name', { dns: ['10-0-0-1.shop.pod.cluster.local'] }],
     ['no-cluster-name', { dns: ['localhost'] }],
@@ -92,12 +94,15 @@ describe('a name that belongs to others is refused also when the Node says that 
         'svc.example.com',
         'cluster.local.example.com',
         'mydocker.internal.example.com',
+        'localhost.example.com',
+        'my.kubernetes',
+        'node.mysvc',
       ],
     }
     const verdict = await verdictOn(
       asking({ subjectAltNames: names }),
       { nodes: [nodeWith(names)] },
-      { dnsSuffixes: ['.example.com'] },
+      { dnsSuffixes: ['.example.com', '.kubernetes', '.mysvc'] },
     )
     expect(verdict.decision).toBe('approve')
   })
@@ -156,6 +161,12 @@ describe('DNS names', () => {
     ['kube-dns.kube-system', ['.lan'], 'ignore'],
   ])('%s with dnsSuffixes %j: %s', async (name, dnsSuffixes, expected) => {
     expect((await decisionOn(name, { dnsSuffixes })).decision).toBe(expected)
+  })
+
+  test('says in which domains names must be', async () => {
+    expect((await decisionOn('node-1.example.com', { dnsSuffixes: ['.lan', '.corp'] })).reason).toBe(
+      'dns-suffix: "node-1.example.com" is not in ".lan", ".corp"',
+    )
   })
 
   test('a node named as a Service and its namespace needs its suffix in the policy', async () => {
@@ -233,6 +244,12 @@ describe('the certificate that the kubelet serves now', () => {
       decision: 'approve',
       duties: { identity: 'met', entitlement: 'met' },
     })
+    const found = (await verdictOn(servingRequest(), around)).findings.find(({ id }) => id === 'own-names')
+    expect(found).toMatchObject({
+      duty: 'entitlement',
+      outcome: 'met',
+      detail: 'the names are those of the certificate that the kubelet serves now',
+    })
     expect((await verdictOn(servingRequest(), around, { names: 'served' })).decision).toBe('approve')
     expect((await verdictOn(servingRequest(), around, { names: 'node' })).decision).toBe('ignore')
   })
@@ -275,6 +292,24 @@ describe('the certificate that the kubelet serves now', () => {
         },
       },
       '"more" differs',
+    ],
+    [
+      'has another address',
+      {
+        'node-1': {
+          certificate: serving('system:node:node-1', {
+            dns: [...nodeNames.dns],
+            ip: ['10.1.0.7', '10.1.0.8'],
+          }),
+          isTrusted: true,
+        },
+      },
+      '"2001:db8::7", "10.1.0.8" differs',
+    ],
+    [
+      'is not trusted, for no reason that is known,',
+      { 'node-1': { certificate: own, isTrusted: false } },
+      'is not trusted: its chain does not verify',
     ],
     ['is not there', {}, 'serves no certificate'],
   ])('lets nothing through when it %s', async (_name, served, words) => {

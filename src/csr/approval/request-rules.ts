@@ -74,9 +74,7 @@ function keyStrength({ publicKey }: CertificateRequest): Finding {
     .filter((part) => part !== undefined)
     .join(' ')
   const isStrong =
-    algorithm === 'Ed25519' ||
-    (algorithm === 'RSA' && bits! >= shortestRsaBits) ||
-    (algorithm === 'ECDSA' && strongCurves.has(curve!))
+    algorithm === 'Ed25519' || (algorithm === 'RSA' && bits! >= shortestRsaBits) || strongCurves.has(curve!)
   return isStrong
     ? approvalFinding('key-strength', 'identity', text)
     : approvalFinding(
@@ -146,12 +144,12 @@ function noMasters({ subject }: CertificateRequest): Finding {
 
 function noAuthority(
   { usages }: SigningRequest,
-  { basicConstraints, keyUsage = [] }: CertificateRequest,
+  { basicConstraints, keyUsage }: CertificateRequest,
 ): Finding {
   const id = 'no-authority'
   const asked = [
     ...(basicConstraints?.ca === true ? ['CA:TRUE'] : []),
-    ...keyUsage.filter((usage) => usage === 'keyCertSign' || usage === 'cRLSign'),
+    ...(['keyCertSign', 'cRLSign'] as const).filter((usage) => keyUsage?.includes(usage)),
     ...usages.filter((usage) => usage === 'cert sign' || usage === 'crl sign'),
   ]
   return asked.length === 0

@@ -55,28 +55,20 @@ async function ownNamesFinding(
   facts: ApprovalFacts,
   { names }: KubeletServingOptions,
 ): Promise<Finding> {
+  if (names === 'served') return servedFinding(candidate, node, facts)
   const id = 'own-names'
-  const foreign = names === 'served' ? undefined : foreignToNode(candidate, node)
-  if (foreign?.length === 0)
+  const foreign = foreignToNode(candidate, node)
+  if (foreign.length === 0)
     return approvalFinding(
       id,
       'entitlement',
       `all names are among the addresses of Node ${quoted(node.name)}`,
     )
-  if (names === 'node') return notOfNode(foreign!, node)
+  const detail = `${listed(foreign)} is none of the addresses of Node ${quoted(node.name)}`
+  const next = commandLine`compare: kubectl get node ${node.name} -o jsonpath='{.status.addresses}'`
+  if (names === 'node') return approvalFinding(id, 'entitlement', detail, next)
   const served = await servedFinding(candidate, node, facts)
-  if (foreign === undefined || served.outcome === 'met') return served
-  const { detail, next } = notOfNode(foreign, node)
-  return { ...served, detail: `${detail}, and ${served.detail}`, ...(next === undefined ? {} : { next }) }
-}
-
-function notOfNode(foreign: readonly string[], node: NodeFacts): Finding {
-  return approvalFinding(
-    'own-names',
-    'entitlement',
-    `${listed(foreign)} is none of the addresses of Node ${quoted(node.name)}`,
-    commandLine`compare: kubectl get node ${node.name} -o jsonpath='{.status.addresses}'`,
-  )
+  return served.outcome === 'met' ? served : { ...served, detail: `${detail}, and ${served.detail}`, next }
 }
 
 /** Kubelets ask for what their Node has: Hostname, InternalDNS and ExternalDNS as names, InternalIP and ExternalIP as addresses. */
@@ -92,7 +84,7 @@ function foreignToNode({ request }: Candidate, { addresses }: NodeFacts): string
   const { dns, ip } = request.subjectAltNames
   return [
     ...dns.filter((name) => !ownNames.has(name.toLowerCase())),
-    ...ip.filter((address) => !ownIps.has(canonicalIp(address) ?? '')),
+    ...ip.filter((address) => !ownIps.has(address)),
   ]
 }
 
@@ -135,10 +127,7 @@ function namesOf({
   readonly dns: readonly string[]
   readonly ip: readonly string[]
 }): Set<string> {
-  return new Set([
-    ...dns.map((name) => name.toLowerCase()),
-    ...ip.map((address) => canonicalIp(address) ?? address),
-  ])
+  return new Set([...dns, ...ip].map(spelled))
 }
 
 // What the cluster tells where the policy has told all.
