@@ -87,7 +87,7 @@ async function measure(target: Target): Promise<void> {
   if (isLost && loaded.every((one) => one.mutants.length === 0) && reached.length === 0)
     throw new Error(`no test reaches ${open.join(', ')}: see KCERT_MUTATION_LOUD=1`)
   await tryInTests(left, reached, mutants.length)
-  await tryFresh(left, loaded)
+  await tryFresh(mutants, left, loaded, reached)
 
   const killed = killers()
   const met = new Set([
@@ -208,15 +208,31 @@ function pairsOf(left: readonly Mutant[], some: readonly Reached[], mostTests: n
   return tests
 }
 
-/** What is reached on import, and what unclean tests said they killed, needs a process for each mutant. */
-async function tryFresh(left: () => Mutant[], loaded: readonly Loaded[]): Promise<void> {
+/**
+ * What is reached on import, and what unclean tests said they killed, needs a process for each mutant: one of the five files of tests that
+ * reach most of its source.
+ */
+async function tryFresh(
+  mutants: readonly Mutant[],
+  left: () => Mutant[],
+  loaded: readonly Loaded[],
+  reached: readonly Reached[],
+): Promise<void> {
   const outcomes = readOutcomes()
   const unclean = uncleanIn(outcomes)
   const tried = new Set(
     outcomes.flatMap((one) => ('test' in one && one.test === 'fresh' && 'mutant' in one ? [one.mutant] : [])),
   )
+  const idsOf = new Map(
+    [...Map.groupBy(reached, ({ file }) => file)].map(([suite, tests]) => [
+      suite,
+      new Set(tests.flatMap((one) => Object.keys(one.mutants))),
+    ]),
+  )
   const todo = left().filter(({ id }) => !tried.has(id))
-  for (const [at, { id }] of todo.entries()) {
+  for (const [at, { id, file }] of todo.entries()) {
+    const own = new Set(mutants.filter((one) => one.file === file).map((one) => one.id))
+    const reachedIn = (suite: string): number => own.intersection(idsOf.get(suite) ?? new Set()).size
     const doubtful = outcomes.flatMap((one) =>
       one.kind === 'killed' && one.mutant === id && unclean.has(one.test) ? [fileOf(one.test)] : [],
     )
@@ -225,9 +241,9 @@ async function tryFresh(left: () => Mutant[], loaded: readonly Loaded[]): Promis
       ...new Set([
         ...doubtful,
         ...quick
-          .toSorted((a, b) => a.ms - b.ms)
+          .toSorted((a, b) => reachedIn(b.file) - reachedIn(a.file) || a.ms - b.ms)
           .slice(0, 5)
-          .map(({ file }) => file),
+          .map((one) => one.file),
       ]),
     ]
     if (files.length === 0) continue
