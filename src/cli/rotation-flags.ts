@@ -91,7 +91,7 @@ export const rotationWishFlags = {
   }),
   'accept-untested-version': Flags.string({
     description:
-      'write to a cluster with nodes of this minor version, which no rotation was tested on; may be repeated',
+      'write to a cluster with components of this minor version, which no rotation was tested on, or of an "unknown" one; may be repeated',
     helpValue: '1.38',
     multiple: true,
     multipleNonGreedy: true,

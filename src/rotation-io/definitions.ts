@@ -21,6 +21,8 @@ export interface Definition {
   readonly runsAs: ComponentPicture['runsAs']
   readonly path: string
   readonly argv: readonly string[]
+  /** Of a static pod's container. */
+  readonly image?: string
   readonly annotations: Readonly<Record<string, string>>
 }
 
@@ -31,10 +33,10 @@ export async function staticPodDefinitions(
   const found = await Promise.all(
     files.map(async ({ picture, text }) => {
       const pod = await readStaticPod(text ?? '').catch(() => undefined)
-      return (pod?.containers ?? []).flatMap(({ program, argv }): Definition[] => {
+      return (pod?.containers ?? []).flatMap(({ program, argv, image }): Definition[] => {
         const name = componentNames.find((known) => known === program)
         if (name === undefined || pod === undefined) return []
-        return [{ name, runsAs: 'static-pod', path: picture.path, argv, annotations: pod.annotations }]
+        return [{ name, runsAs: 'static-pod', path: picture.path, argv, image, annotations: pod.annotations }]
       })
     }),
   )

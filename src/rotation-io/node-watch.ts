@@ -14,6 +14,7 @@ import type {
   ProcessPicture,
 } from '../rotation/picture.ts'
 import { caNames } from '../rotation/target.ts'
+import { componentVersion } from './component-version.ts'
 import {
   componentNames,
   type Definition,
@@ -63,6 +64,7 @@ export class NodeWatch {
   private paths: readonly string[] = []
   private patterns: readonly string[] = []
   private readonly units = new Map<string, readonly string[] | undefined>()
+  private readonly versions = new Map<string, string>()
 
   constructor(node: NodeAccess, site: Site) {
     this.name = node.name
@@ -157,10 +159,11 @@ export class NodeWatch {
   }
 
   private async componentOf(
-    { name, runsAs, path, argv, annotations }: Definition,
+    one: Definition,
     processes: readonly ProcessFacts[],
     read: ReadonlyMap<string, NodeFile>,
   ): Promise<{ readonly picture?: ComponentPicture; readonly paths: readonly string[] }> {
+    const { name, runsAs, path, argv, annotations } = one
     const configuration = flagsOf(argv).config
     const configured = configuration === undefined ? undefined : read.get(configuration)?.text
     const flags = await flagsWith(argv, configured)
@@ -175,6 +178,7 @@ export class NodeWatch {
     if (configuration !== undefined) paths.push(configuration)
     const definition = read.get(path)
     if (definition === undefined || name === 'kubelet') return { paths }
+    const version = await this.versionOf(one, running)
     const picture: ComponentPicture = {
       id: `${this.name}/${name}`,
       node: this.name,
@@ -184,11 +188,20 @@ export class NodeWatch {
       definitionDigest: definition.picture.digest,
       flags,
       annotations,
+      ...(version && { version }),
       ...(running && {
         process: await this.processPicture(running, await flagsWith(running.argv, configured)),
       }),
     }
     return { picture, paths }
+  }
+
+  /** A process keeps its version, and what it runs as is asked once: a wait looks twice in a second. */
+  private async versionOf(one: Definition, running: ProcessFacts | undefined): Promise<string | undefined> {
+    const key = [one.name, one.image, running?.pid, running?.startTicks].join(' ')
+    const version = this.versions.get(key) ?? (await componentVersion(this.site, this.node, one, running))
+    if (version !== undefined) this.versions.set(key, version)
+    return version
   }
 
   private async kubeletOf(

@@ -56,6 +56,8 @@ export interface ComponentPicture {
   /** As the definition on disk says them. */
   readonly flags: Readonly<Record<string, string>>
   readonly annotations: Readonly<Record<string, string>>
+  /** "v1.36.3", as an API server answers, else of the image's tag or the program; absent where it cannot be read. */
+  readonly version?: string
   /** Absent when nothing runs. */
   readonly process?: ProcessPicture
 }

@@ -1,26 +1,43 @@
-import { commandLine } from '../errors/command-line.ts'
+import { commandLine, embed } from '../errors/command-line.ts'
 import type { Refusal } from './phase.ts'
-import type { Seen } from './picture.ts'
+import type { ComponentName, Seen } from './picture.ts'
 import type { Target } from './target.ts'
 
 /** The minor versions of Kubernetes that a rotation was run on from phase 1 to phase 12, on real nodes (docs/benchmarks.md). */
 export const testedMinors: readonly string[] = ['1.36', '1.37']
 
+/** Of these it depends on the minor version which files they reload. A cloud-controller-manager has a version of its own. */
+const versioned: readonly ComponentName[] = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
+
+/** By this a version that cannot be read is accepted. */
+const unknown = 'unknown'
+
 /** Returns the refusal of each minor version that no rotation was run on and that the operator did not accept. */
 export function untestedVersions(
-  { nodes }: Seen<'nodes'>,
+  { nodes, components }: Seen<'nodes' | 'components'>,
   { acceptedVersions }: Pick<Target, 'acceptedVersions'>,
 ): readonly Refusal[] {
-  const byMinor = Map.groupBy(nodes, ({ kubeletVersion }) => minorOf(kubeletVersion))
+  const kubelets = nodes.map(({ name, kubeletVersion }) => ({
+    at: name,
+    node: name,
+    version: kubeletVersion,
+  }))
+  const others = components
+    .filter(({ name }) => versioned.includes(name))
+    .map(({ id, node, version }) => ({ at: id, node, version }))
+  const byMinor = Map.groupBy([...kubelets, ...others], ({ version }) => minorOf(version) ?? unknown)
   return [...byMinor].flatMap(([minor, found]) => {
-    if (minor !== undefined && (testedMinors.includes(minor) || acceptedVersions.has(minor))) return []
-    const names = found.map(({ name }) => name).join(', ')
-    if (minor === undefined) {
+    if (testedMinors.includes(minor) || acceptedVersions.has(minor)) return []
+    // A node stands for what runs on it: its components are named where its kubelet is of another version.
+    const named = new Set(found.map(({ at }) => at))
+    const names = shortList(found.flatMap(({ at, node }) => (at !== node && named.has(node) ? [] : [at])))
+    const accept = commandLine`kcert rotate-ca plan --accept-untested-version ${minor}`
+    if (minor === unknown) {
       return [
         {
           what: `the Kubernetes version of ${names} is unknown`,
           why: 'which files a process reloads depends on its version',
-          next: 'kubectl get nodes -o wide',
+          next: commandLine`where it cannot be found out: ${embed(accept)}`,
         },
       ]
     }
@@ -28,13 +45,17 @@ export function untestedVersions(
       {
         what: `no rotation was tested on Kubernetes ${minor}: ${names}`,
         why: 'which files a process reloads differs between minor versions',
-        next: commandLine`kcert rotate-ca plan --accept-untested-version ${minor}`,
+        next: accept,
       },
     ]
   })
 }
 
+function shortList(names: readonly string[]): string {
+  return `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
+}
+
 /** "1.36" of "v1.36.3-eks-1a2b3c"; undefined for what names no version. */
-function minorOf(kubeletVersion: string): string | undefined {
-  return /^v(1\.\d{1,3})\.\d/.exec(kubeletVersion)?.[1]
+function minorOf(version = ''): string | undefined {
+  return /^v(1\.\d{1,3})\.\d/.exec(version)?.[1]
 }

@@ -104,6 +104,7 @@ export class SimulatedObserver implements Observer {
           definitionDigest: hashOf(file.text),
           flags: said?.flags ?? {},
           annotations: said?.annotations ?? {},
+          version: 'v1.36.3',
           ...(process === undefined ? {} : { process: pictureOf(process) }),
         }
       }),

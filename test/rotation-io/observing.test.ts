@@ -11,6 +11,7 @@ import { readCertificates } from '../../src/x509/certificate.ts'
 import { generatePrivateKey } from '../../src/x509/new-key.ts'
 import { certificatePem, controlPlaneTree, testCa, workerTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode, now } from './memory-node.ts'
+import { sitesOf } from './memory-site.ts'
 
 // What an observation asks of the API server and of nodes: as much of each node, however many there are.
 
@@ -154,4 +155,26 @@ test('an observation asks of each node the same, and of the API server no more, 
   // Where things lie is remembered: looking again asks less.
   expect((some.again - few.again) / 10).toBeLessThan(perWorker)
   expect(many.again - some.again).toBe(2 * (some.again - few.again))
+})
+
+test('a component has the version of its image where nothing else says one', async () => {
+  const tree = controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') })
+  const cp1 = new MemoryNode('cp1', tree)
+  const pod = (name: string, image: string) =>
+    `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\nspec:\n  containers:\n  - {name: ${name}, image: "${image}", command: [${name}]}\n`
+  for (const [name, image] of [
+    ['kube-apiserver', 'registry.k8s.io/kube-apiserver:v1.37.2'],
+    ['kube-controller-manager', 'registry.k8s.io/kube-controller-manager:v1.36.3'],
+    ['kube-scheduler', `registry.k8s.io/kube-scheduler@sha256:${'0'.repeat(64)}`],
+  ] as const) {
+    const content = Buffer.from(pod(name, image))
+    cp1.files.set(`/etc/kubernetes/manifests/${name}.yaml`, { content, mode: 0o600 })
+  }
+  const site = (await sitesOf(new Map([['cp1', cp1]])))()
+  const { components } = await new SiteObserver(site).observe(['components'])
+  expect(components.map(({ name, version }) => [name, version])).toEqual([
+    ['kube-apiserver', 'v1.37.2'],
+    ['kube-controller-manager', 'v1.36.3'],
+    ['kube-scheduler', undefined],
+  ])
 })

@@ -49,6 +49,7 @@ function component(
     definitionDigest: '',
     flags,
     annotations: {},
+    version: 'v1.36.0',
   }
 }
 
@@ -224,9 +225,55 @@ describe('Kubernetes versions', () => {
     { versions: ['v1.36.3', 'v1.38.0'], accepted: ['1.39', '38', '1.38.0'], told: [untested] },
     { versions: ['v2.36.3'], accepted: ['2.36'], told: ['the Kubernetes version of n0 is unknown'] },
     { versions: ['', '1.36.3'], accepted: [''], told: ['the Kubernetes version of n0, n1 is unknown'] },
+    { versions: ['', 'v1.36.3'], accepted: ['unknown'], told: [] },
   ])('$versions, of which $accepted are accepted', ({ versions, accepted: minors, told }) => {
     const found = what(nodes(...versions), { acceptedVersions: new Set(minors) }, phase(2, 'restarts'))
     expect(found).toEqual(told)
+  })
+
+  const withVersions = (versions: Record<string, string | undefined>) => ({
+    components: accepted.components.map((one) => {
+      const { version, ...others } = one
+      const other = one.id in versions ? versions[one.id] : version
+      return other === undefined ? others : { ...others, version: other }
+    }),
+  })
+
+  test('an API server, a controller-manager or a scheduler counts as a kubelet does', () => {
+    const untestedOn = (id: string) =>
+      what(withVersions({ [id]: 'v1.35.9' }), { acceptedVersions: new Set() }, phase(2, 'restarts'))
+    for (const { id } of accepted.components)
+      expect(untestedOn(id)).toEqual([`no rotation was tested on Kubernetes 1.35: ${id}`])
+  })
+
+  test('a component whose version cannot be read is named, and accepted as unknown', () => {
+    const seen = withVersions({ 'cp2/kube-apiserver': undefined, 'cp1/kube-scheduler': 'latest' })
+    const [refusal, ...others] = refusals(seen, { acceptedVersions: new Set() }, phase(2, 'restarts'))
+    expect(others).toEqual([])
+    expect(refusal).toMatchObject({
+      what: 'the Kubernetes version of cp1/kube-scheduler, cp2/kube-apiserver is unknown',
+      next: 'where it cannot be found out: kcert rotate-ca plan --accept-untested-version unknown',
+    })
+    expect(what(seen, { acceptedVersions: new Set(['unknown']) }, phase(2, 'restarts'))).toEqual([])
+  })
+
+  test('each minor is told once, a node for all that runs on it, and five names at most', () => {
+    const names = ['cp1', 'cp2', 'w1', 'w2', 'w3', 'w4', 'w5']
+    const seen = {
+      nodes: names.map((name) => ({ ...node, name, kubeletVersion: 'v1.38.1' })),
+      ...withVersions({ 'cp1/kube-apiserver': 'v1.38.1', 'cp1/kube-scheduler': 'v1.39.0' }),
+    }
+    expect(what(seen, { acceptedVersions: new Set() }, phase(2, 'restarts'))).toEqual([
+      'no rotation was tested on Kubernetes 1.38: cp1, cp2, w1, w2, w3 and 2 more',
+      'no rotation was tested on Kubernetes 1.39: cp1/kube-scheduler',
+    ])
+  })
+
+  test('a cloud-controller-manager and a kube-proxy of a unit have versions that nobody asks for', () => {
+    const { version: _, ...proxy } = component('cp1', 'kube-proxy', {})
+    const other = { ...component('cp1', 'cloud-controller-manager', {}), version: 'v0.1.2' }
+    const components = [...accepted.components, proxy, other]
+    expect(what({ components }, { acceptedVersions: new Set() }, phase(2, 'restarts'))).toEqual([])
   })
 
   test('a phase that only reads is open to every version', () => {
