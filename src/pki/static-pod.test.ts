@@ -9,6 +9,76 @@ const manifests = kubeadmManifests()
 const controllerManager = manifests['kube-controller-manager']!
 const K = '/etc/kubernetes/pki/kcert'
 
+/** As kubeadm 1.33 writes it: every flag sorted, probes by number. */
+const manifest133 = `apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    component: kube-controller-manager
+    tier: control-plane
+  name: kube-controller-manager
+  namespace: kube-system
+spec:
+  containers:
+  - command:
+    - kube-controller-manager
+    - --bind-address=127.0.0.1
+    - --cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt
+    - --cluster-signing-key-file=/etc/kubernetes/pki/ca.key
+    - --root-ca-file=/etc/kubernetes/pki/ca.crt
+    - --use-service-account-credentials=true
+    - --v=2
+    image: registry.k8s.io/kube-controller-manager:v1.33.13
+    livenessProbe:
+      failureThreshold: 8
+      httpGet:
+        host: 127.0.0.1
+        path: /healthz
+        port: 10257
+        scheme: HTTPS
+    name: kube-controller-manager
+  hostNetwork: true
+status: {}
+`
+
+/** As kubeadm 1.37 writes it: a named port, and extraArgs behind the defaults as they are listed, a name twice. */
+const manifest137 = manifest133
+  .replace('v1.33.13', 'v1.37.2')
+  .replace('    - --v=2\n', '    - --v=2\n    - --allocate-node-cidrs=true\n    - --v=4\n')
+  .replace('port: 10257', 'port: probe-port')
+  .replace(
+    '    name: kube-controller-manager\n  hostNetwork',
+    '    name: kube-controller-manager\n    ports:\n    - containerPort: 10257\n      name: probe-port\n      protocol: TCP\n  hostNetwork',
+  )
+
+test.each([
+  ['1.33', manifest133, 'v1.33.13', '2'],
+  ['1.37', manifest137, 'v1.37.2', '4'],
+])('a manifest of kubeadm %s is read and edited, and everything else stays', async (_, text, version, v) => {
+  const [container] = (await readStaticPod(text)).containers
+  expect(container).toMatchObject({
+    image: `registry.k8s.io/kube-controller-manager:${version}`,
+    flags: { v },
+  })
+  const program = 'kube-controller-manager'
+  const edited = await editStaticPod(text, program, {
+    flags: { 'root-ca-file': `${K}/bundle.crt`, v: '5' },
+    annotations: { 'ca-rotation': '1' },
+  })
+  expect((await readStaticPod(edited)).containers[0]!.flags).toEqual({
+    ...container!.flags,
+    'root-ca-file': `${K}/bundle.crt`,
+    v: '5',
+  })
+  const back = await editStaticPod(edited, program, {
+    flags: { 'root-ca-file': '/etc/kubernetes/pki/ca.crt', v },
+    annotations: { 'ca-rotation': null },
+  })
+  expect(back).toBe(text)
+  const without = await editStaticPod(text, program, { flags: { v: null } })
+  expect((await readStaticPod(without)).containers[0]!.flags).not.toHaveProperty('v')
+})
+
 describe("kubeadm's own manifests", () => {
   test('say which flags their components have', async () => {
     const pod = await readStaticPod(controllerManager)

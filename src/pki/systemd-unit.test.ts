@@ -71,6 +71,15 @@ describe('what a unit starts', () => {
     })
   })
 
+  test('of a kubelet of 1.36, whose kubeadm-flags.env is empty, the other flags are read', () => {
+    const environment = new Map([['/var/lib/kubelet/kubeadm-flags.env', 'KUBELET_KUBEADM_ARGS=""\n']])
+    expect(flagsOf(unitCommands([kubelet, dropIn], environment)[0]!.argv)).toEqual({
+      'bootstrap-kubeconfig': '/etc/kubernetes/bootstrap-kubelet.conf',
+      kubeconfig: '/etc/kubernetes/kubelet.conf',
+      config: '/var/lib/kubelet/config.yaml',
+    })
+  })
+
   test('continued lines are one command, and comments between them are none of it', () => {
     const [command] = unitCommands([{ path: 'u', text: controllerManager }])
     expect(command!.argv).toHaveLength(6)

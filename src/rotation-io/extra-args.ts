@@ -2,7 +2,7 @@ import { readDocuments } from '../kubeconfig/documents.ts'
 import { editYaml, type YamlEdit } from '../kubeconfig/edit-yaml.ts'
 import { entriesOf, itemsOf, textOf, valueAt } from '../kubeconfig/node.ts'
 
-/** kubeadm.k8s.io/v1beta3 has a map of flags, v1beta4 a list of names and values. */
+/** kubeadm.k8s.io/v1beta3 has a map of flags, v1beta4 and every later version a list of names and values. */
 export async function withExtraArgs(
   text: string,
   component: string,
@@ -22,13 +22,19 @@ async function withExtraArg(
   const [root] = (await readDocuments(text)).documents
   const path = [component, 'extraArgs'] as const
   const args = root && valueAt(root, ...path)
-  const isList = args?.kind === 'list' || (args?.kind !== 'map' && /\/v1beta4$/m.test(apiVersionOf(root)))
+  const isList = args?.kind === 'list' || (args?.kind !== 'map' && !/\/v1beta[1-3]$/.test(apiVersionOf(root)))
   const edits: YamlEdit[] = []
   if (isList) {
     const items = itemsOf(args)
-    const at = items.findLastIndex((item) => textOf(valueAt(item, 'name')) === name)
+    // A name may be there more than once, and the last one counts: without all of them gone, an earlier one would.
+    const places = [...items.keys()].filter((index) => textOf(valueAt(items[index], 'name')) === name)
+    const at = places.at(-1) ?? -1
     if (value === null) {
-      if (at >= 0) edits.push({ do: 'remove', path: items.length === 1 ? path : [...path, at] })
+      if (places.length === items.length && at >= 0) edits.push({ do: 'remove', path })
+      else
+        edits.push(
+          ...places.toReversed().map((index): YamlEdit => ({ do: 'remove', path: [...path, index] })),
+        )
     } else if (at >= 0) edits.push({ do: 'set', path: [...path, at, 'value'], value })
     else if (items.length > 0) edits.push({ do: 'append', path, value: { name, value } })
     else edits.push({ do: 'set', path, value: [{ name, value }] })

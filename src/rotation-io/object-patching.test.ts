@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { PatchObject } from '../rotation/action.ts'
+import { extraArgsOf } from './definitions.ts'
 import { withExtraArgs } from './extra-args.ts'
 import { contentVersion } from './object-content.ts'
 import { ObjectPatching, withField } from './object-patching.ts'
@@ -21,6 +22,35 @@ test('flags of v1beta4 are a list, and leave nothing behind when they go', async
   expect(again).toContain('"value":"3"')
   const back = await withExtraArgs(again, 'controllerManager', { 'root-ca-file': null, v: null })
   expect(back).toBe(own)
+})
+
+test('flags of a version after v1beta4 are a list too', async () => {
+  const text = own.replace('v1beta4', 'v1')
+  const changed = await withExtraArgs(text, 'controllerManager', { v: '2' })
+  expect(changed).toContain('"name":"v","value":"2"')
+  expect(await withExtraArgs(changed, 'controllerManager', { v: null })).toBe(text)
+})
+
+const twice = `apiVersion: kubeadm.k8s.io/v1beta4
+controllerManager:
+  extraArgs:
+  - name: root-ca-file
+    value: /first.crt
+  - name: v
+    value: "2"
+  - name: root-ca-file
+    value: /second.crt
+kind: ClusterConfiguration
+`
+
+test('of a flag that is listed twice the last one is changed, and none is left when it goes', async () => {
+  const changed = await withExtraArgs(twice, 'controllerManager', { 'root-ca-file': '/b.crt' })
+  expect(await extraArgsOf(changed)).toEqual({ controllerManager: { 'root-ca-file': '/b.crt', v: '2' } })
+  const gone = await withExtraArgs(changed, 'controllerManager', { 'root-ca-file': null })
+  expect(gone).not.toContain('root-ca-file')
+  expect(await extraArgsOf(gone)).toEqual({ controllerManager: { v: '2' } })
+  const none = await withExtraArgs(gone, 'controllerManager', { v: null })
+  expect(none).not.toContain('extraArgs')
 })
 
 test('flags of v1beta3 are a map', async () => {
