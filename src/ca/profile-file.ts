@@ -77,8 +77,8 @@ const ownMembers = [
 /** What cfssl would do and kcert does not: leaving it out in silence would issue something else than was asked for. */
 const notFollowed: Readonly<Record<string, string>> = {
   copy_extensions: 'requested extensions are never copied, as by kube-controller-manager',
-  name_whitelist: 'names are judged before signing: kcert csr approve --policy',
-  csrwhitelist: 'names are judged before signing: kcert csr approve --policy',
+  name_whitelist: 'names are judged before signing: kcert csr approve --policy FILE',
+  csrwhitelist: 'names are judged before signing: kcert csr approve --policy FILE',
   policies: 'certificate policies are not written',
   ocsp_no_check: 'OCSP responder certificates are not issued',
   ct_log_servers: 'certificate transparency logs are for public CAs',

@@ -226,8 +226,8 @@ async function isAgreed(
       'KCERT_USAGE',
       `${count} requests would be ${decided[act]}, and nobody can be asked`,
       {
-        why: 'a selection may hold more than is known',
-        next: 'look with --dry-run, then add --yes; or let a policy decide: --policy builtin',
+        why: 'a selection may hold more than is known: look with --dry-run, then add --yes, or let --policy builtin decide',
+        next: '--dry-run',
       },
     )
   }
@@ -239,7 +239,7 @@ async function isAgreed(
 const decided = { approve: 'approved', deny: 'denied' } as const
 
 function conditionOf(act: Act, wish: DecisionWish, { verdict, reason }: Judgment) {
-  const command = ['kcert csr', act].join(' ')
+  const command = commandLine`kcert csr ${act}`
   const byPolicy = wish.policy !== undefined
   const words = { approve: 'Approved', deny: 'Denied' } as const
   return {

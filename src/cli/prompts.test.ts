@@ -64,7 +64,6 @@ describe('consent', () => {
     proposal: 'the change\n',
     question: 'Do it?',
     what: 'nothing was changed',
-    look: 'kcert look' as never,
   }
 
   test('with --yes nothing is shown or asked', async () => {
@@ -81,8 +80,8 @@ describe('consent', () => {
     await expect(agreed(context, asked)).rejects.toMatchObject({
       code: 'KCERT_UNCONFIRMED',
       message: 'nothing was changed',
-      why: 'there is no terminal to ask on',
-      next: 'look at kcert look, then add --yes',
+      why: 'there is no terminal to ask on: look with --dry-run, then add --yes',
+      next: '--dry-run',
     })
     expect(shown()).toBe('')
   })

@@ -1,6 +1,7 @@
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { RotationRecovery } from '../rotation/report.ts'
+import { noTerminal } from './consent.ts'
 import type { Context } from './context.ts'
 import { canAsk, choose } from './prompts.ts'
 import { inventoryIn } from './rotation-site.ts'
@@ -43,8 +44,8 @@ async function agrees(context: Context, count: number): Promise<boolean> {
       'KCERT_ROTATION_UNCONFIRMED',
       `a recovery writes ${count} files and restarts every node`,
       {
-        why: 'there is no terminal to ask on',
-        next: 'look at kcert rotate-ca recover --dry-run, then add --yes',
+        why: noTerminal,
+        next: '--dry-run',
       },
     )
   }

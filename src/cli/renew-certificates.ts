@@ -9,6 +9,7 @@ import { kubeadmKubeconfigs, kubeadmLeaves } from '../pki/kubeadm.ts'
 import type { Inventory } from '../rotation/inventory.ts'
 import type { NeededRestart, SiteSurvey } from '../rotation-io/renewing.ts'
 import type { Certificate } from '../x509/certificate.ts'
+import { noTerminal } from './consent.ts'
 import type { Context } from './context.ts'
 import { whileStoppable } from './interruption.ts'
 import { inventoryOrThisMachine } from './node-inventory.ts'
@@ -267,8 +268,8 @@ async function agrees(
   const what = `${chosen.length} certificates are written and ${restarts.length} processes restart`
   if (!canAsk(context)) {
     throw new KcertError('KCERT_RENEWAL_REFUSED', what, {
-      why: 'there is no terminal to ask on',
-      next: 'look at it with --dry-run, then add --yes',
+      why: noTerminal,
+      next: '--dry-run',
     })
   }
   for (const { place } of chosen) context.stderr.write(`  renew    ${place.node}  ${place.name}\n`)

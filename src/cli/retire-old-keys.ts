@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type ExitCode, exitCodes, worstExit } from '../errors/codes.ts'
-import { type CommandLine, commandLine, embed, fixed } from '../errors/command-line.ts'
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { JournalWriter } from '../rotation/journal-writer.ts'
 import {
@@ -15,6 +15,7 @@ import {
 import type { JournalFile, Observer, Pace } from '../rotation/ports.ts'
 import type { RotationOldKeys } from '../rotation/report.ts'
 import { timeOf } from '../rotation/views.ts'
+import { noTerminal } from './consent.ts'
 import { type FoundFile, findOldKeys, type OldKeys, whyAway } from './find-old-keys.ts'
 import { interruption, type Operator } from './rotation-session.ts'
 
@@ -93,7 +94,7 @@ export async function retireOldKeys(
   }
   if (dryRun && files.length > 0) return answer('planned', exitOf())
   if (files.length === 0) return atEnd()
-  if (!yes && !(await agrees(operator, way, () => render(reportOf('planned')), command))) {
+  if (!yes && !(await agrees(operator, way, () => render(reportOf('planned'))))) {
     return answer('declined', exitCodes.no)
   }
   const act: Act = async (what, perform) => {
@@ -169,13 +170,12 @@ async function agrees(
   { choose, type, note }: Operator,
   way: RotationOldKeys['way'],
   plan: () => string,
-  command: CommandLine,
 ): Promise<boolean> {
   note(plan().trimEnd())
   if (choose === undefined || type === undefined) {
     throw new KcertError('KCERT_ROTATION_UNCONFIRMED', `to ${way} the old CA's key needs a yes`, {
-      why: 'there is no terminal to ask on',
-      next: commandLine`look at ${embed(command)} --${way}-old-key${fixed(way === 'archive' ? ' DIR' : '')} --dry-run, then add --yes`,
+      why: noTerminal,
+      next: '--dry-run',
     })
   }
   if (way === 'archive') return choose('Archive the key, and remove it from these nodes?')

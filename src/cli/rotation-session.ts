@@ -34,6 +34,7 @@ import type { Target } from '../rotation/target.ts'
 import { defaultWish, type Wish } from '../rotation/target-reading.ts'
 import { verificationReport } from '../rotation/verification-report.ts'
 import { timeOf } from '../rotation/views.ts'
+import { noTerminal } from './consent.ts'
 import { type Hook, PhaseHooks, type RunHook } from './rotation-hooks.ts'
 import { type PauseBetween, pausing } from './rotation-pauses.ts'
 
@@ -567,8 +568,8 @@ export function interruption(interrupted: AbortSignal, command: CommandLine): vo
 
 function unconfirmed({ number, title }: PhasePlanView, command: CommandLine): KcertError {
   return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) needs a yes`, {
-    why: 'there is no terminal to ask on',
-    next: commandLine`look at ${embed(command)} --phase ${number} --dry-run, then add --yes`,
+    why: noTerminal,
+    next: commandLine`${embed(command)} --phase ${number} --dry-run`,
   })
 }
 

@@ -7,7 +7,6 @@ import { signatureFacts } from '../bootstrap/signature-facts.ts'
 import type { BootstrapToken } from '../bootstrap/token.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
-import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import { lineDiff } from '../output/line-diff.ts'
@@ -90,7 +89,6 @@ export async function updateClusterInfo(
     proposal: `${[...notices, ...plan.diff].join('\n')}\n`,
     question: `Write this into ${clusterInfoPlace} of ${cluster.server}?`,
     what: `a change of ${clusterInfoPlace} needs a yes`,
-    look: commandLine`kcert cluster-info update --dry-run`,
   })
   if (!isAgreed) return { report: await report('declined', plan.found), exit: exitCodes.no }
   const backup = keepBackup(plan.found, wish.backup)

@@ -21,7 +21,7 @@ export function commandForRight(message: string): CommandLine | undefined {
   if (deed === undefined || signerName === undefined) return undefined
   const name = `${deed}-${signerName.replaceAll('/', ':')}`
   // kubectl create clusterrole takes no signers: they are no resource that the API server serves.
-  const role = {
+  const clusterRole = {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRole',
     metadata: { name },
@@ -34,5 +34,5 @@ export function commandForRight(message: string): CommandLine | undefined {
       },
     ],
   }
-  return commandLine`echo ${JSON.stringify(role)} | kubectl apply -f - && kubectl create clusterrolebinding ${name} --clusterrole=${name} --user=USER`
+  return commandLine`echo ${JSON.stringify(clusterRole)} | kubectl apply -f - && kubectl create clusterrolebinding ${name} --clusterrole=${name} --user=USER`
 }

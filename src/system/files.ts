@@ -26,7 +26,7 @@ export const tooLargeDetail = tooLargeDetailFor(largestFileBytes)
 
 /** What to do about it: both ways bring everything to kcert in one call again. */
 export const tooLargeNext =
-  "split it: csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}' for PEM, kubectl get … -n NAMESPACE -o json > DIR/NAMESPACE.json for objects; then name DIR"
+  "split it, and name DIR; objects one namespace at a time (kubectl get -n NAMESPACE -o json), PEM so: csplit -sz -n 6 -f DIR/part- FILE '/-----BEGIN/' '{*}'"
 
 // Files below this are read before anybody asks what they are.
 const foreignFromBytes = 16 * 1024

@@ -197,7 +197,8 @@ test('where nobody can be asked and --yes is missing, it is refused with the fla
   const operator = new SimulatedOperator(scene)
   const error = await stop(operator.command((session) => session.run([1])))
   expect([error.code, error.exitCode]).toEqual(['KCERT_ROTATION_UNCONFIRMED', exitCodes.refused])
-  expect(error.next).toContain('--yes')
+  expect(error.why).toContain('--yes')
+  expect(error.next).toMatch(/^kcert rotate-ca .*--phase 1 --dry-run$/)
   const pausing = { ...yes, options: { pauseBetween: 'nodes' as const } }
   expect((await stop(operator.command((session) => session.run([1]), pausing))).code).toBe('KCERT_USAGE')
 })

@@ -10,6 +10,7 @@ import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { writePem } from '../../x509/pem.ts'
 
@@ -81,7 +82,7 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
     const { context } = this
     checkStandardInput(flags.ca.map((path) => ({ by: '--ca', path })))
     const isByPath = flags['by-path']
-    if (isByPath && (flags.ca.length > 1 || flags.ca[0] === '-')) throw severalPaths()
+    if (isByPath && (flags.ca.length > 1 || flags.ca[0] === '-')) throw severalPaths(flags.ca)
     const [editing, { renderEdit }, { renderNotices }] = await Promise.all([
       import('../../cli/kubeconfig-file.ts'),
       import('../../output/kubeconfig.ts'),
@@ -108,8 +109,8 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
   }
 }
 
-function severalPaths(): KcertError {
+function severalPaths(files: readonly string[]): KcertError {
   return new KcertError('KCERT_USAGE', 'a kubeconfig names one CA file', {
-    next: 'write them into one file, and name that with --ca: kcert ca bundle FILE FILE --out ca.crt',
+    next: commandLine`write them into one file, and name that with --ca: kcert ca bundle ${files} --out ca.crt`,
   })
 }

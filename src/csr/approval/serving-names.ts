@@ -90,12 +90,12 @@ function foreignToNode({ request }: Candidate, { addresses }: NodeFacts): string
 
 // A renewal: whoever serves on the node's address with a certificate of the cluster's CA already was approved for these names.
 async function servedFinding(
-  { request }: Candidate,
+  { object, request }: Candidate,
   node: NodeFacts,
   facts: ApprovalFacts,
 ): Promise<Finding> {
   const id = 'own-names'
-  const next = 'approve by hand once the names are seen to be right: kcert csr approve NAME'
+  const next = commandLine`approve by hand once the names are seen to be right: kcert csr approve ${object.name ?? 'NAME'}`
   const no = (detail: string): Finding => approvalFinding(id, 'entitlement', detail, next)
   const served = await facts.readServedCertificate(node)
   if (served === undefined)
