@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { parseAst } from 'vitest/node'
-import { commandsOf, wordOfProse } from './pasted-line.ts'
+import { commandsOf, simpleCommands, wordOfProse } from './pasted-line.ts'
 
 // Refuses a command in a message that is built without `commandLine` (src/errors/command-line.ts), which quotes each value for
 // the shell: a template with a value in it, or a string joined by +, that holds a command, and any template with a value in `next`.
@@ -87,6 +87,105 @@ export function unquotedCommands(file: string, source: string): string[] {
   )
 }
 
+/** A command that messages can print. */
+interface PrintedCommand {
+  /** file:line */
+  readonly at: string
+  /** The words behind the program. What is not known before a run is VALUE. */
+  readonly words: readonly string[]
+}
+
+/** Returns every command of a program that the messages of kcert can print, each once. */
+export function printedCommands(program: string): PrintedCommand[] {
+  const all = messageSources().flatMap((file) => {
+    const source = readFileSync(file, 'utf8')
+    return commandsIn(source).flatMap(({ start, words }) => {
+      const [first, ...rest] = words[0] === 'sudo' ? words.slice(1) : words
+      const at = `${file}:${source.slice(0, start).split('\n').length}`
+      return first === program ? [{ at, words: rest.map(plainWord) }] : []
+    })
+  })
+  return [...new Map(all.map((one) => [one.words.join('\0'), one])).values()]
+}
+
+function plainWord(word: string): string {
+  return word.replaceAll(/['"]/g, '').replaceAll('\0', 'VALUE')
+}
+
+/** Returns the commands in the strings of a source, and where each string is. A word alone is no command. */
+function commandsIn(source: string): { start: number; words: string[] }[] {
+  const nodes = nodesBelow(parseAst(source, { lang: 'ts' }) as unknown as AstNode)
+  const known = new Map<string, readonly string[]>()
+  for (const { type, id, init } of nodes) {
+    if (type !== 'VariableDeclarator' || !init) continue
+    const name = String((id as AstNode).name)
+    // One name of two values is none that is known here.
+    known.set(name, known.has(name) ? [unknownValue] : textsOf(init as AstNode, known))
+  }
+  return nodes.flatMap((node) =>
+    textsOf(node, known).flatMap((text) => {
+      const commands = /<%|\n/.test(text) ? undefined : commandsOf(text)
+      if (commands === undefined || wordOfProse(commands) !== undefined) return []
+      const found = simpleCommands(commands).filter((words) => words.length > 1)
+      return found.map((words) => ({ start: node.start, words }))
+    }),
+  )
+}
+
+/** All nodes but the template of a tag, which is a text with it. */
+function nodesBelow(node: AstNode): AstNode[] {
+  const isTagged = node.type === 'TaggedTemplateExpression'
+  const parts = (isTagged ? (node.quasi as AstNode).expressions : Object.values(node)) as unknown[]
+  const below = parts
+    .flat()
+    .filter((part): part is AstNode => typeof (part as AstNode | null)?.type === 'string')
+  return [node, ...below.flatMap(nodesBelow)]
+}
+
+const unknownValue = '\0'
+
+/** Returns what an expression may be as a text. */
+function textsOf(node: AstNode, known: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  switch (node.type) {
+    case 'Literal':
+      return [String(node.value)]
+    case 'Identifier':
+      return node.name === 'undefined' ? [''] : (known.get(String(node.name)) ?? [unknownValue])
+    case 'ConditionalExpression':
+      return [node.consequent, node.alternate].flatMap((branch) => textsOf(branch as AstNode, known))
+    case 'CallExpression':
+      return /^(?:embed|fixed)$/.test(String((node.callee as AstNode).name))
+        ? textsOf((node.arguments as AstNode[])[0]!, known)
+        : [unknownValue]
+    case 'TaggedTemplateExpression':
+      return textsOf(node.quasi as AstNode, known)
+    case 'TemplateLiteral': {
+      const [first, ...rest] = (node.quasis as { value: { cooked: string } }[]).map(
+        ({ value }) => value.cooked,
+      )
+      const expressions = node.expressions as AstNode[]
+      // A name has one value, however often it is in the text.
+      type Built = { readonly text: string; readonly named: Readonly<Record<string, string>> }
+      const grown = (built: readonly Built[], after: string, index: number): Built[] =>
+        built.flatMap(({ text, named }) => {
+          const name = String(expressions[index]!.name)
+          const values = name in named ? [named[name]!] : textsOf(expressions[index]!, known)
+          return values.map((value) => ({
+            text: text + value + after,
+            named: name === 'undefined' ? named : { ...named, [name]: value },
+          }))
+        })
+      return rest.reduce(grown, [{ text: first!, named: {} }]).map(({ text }) => text)
+    }
+    default:
+      return [unknownValue]
+  }
+}
+
+function messageSources(): string[] {
+  return globSync('src/**/*.ts').filter((file) => !file.endsWith('.test.ts') && !ownQuoting.includes(file))
+}
+
 /** A command with a value in it. Text of several lines is help or a script. */
 function holdsCommand(text: string): boolean {
   const { index } = command.exec(text) ?? { index: text.length }
@@ -106,9 +205,7 @@ function textOf(template: AstNode): string {
 }
 
 if (import.meta.main) {
-  const found = globSync('src/**/*.ts')
-    .filter((file) => !file.endsWith('.test.ts') && !ownQuoting.includes(file))
-    .flatMap((file) => unquotedCommands(file, readFileSync(file, 'utf8')))
+  const found = messageSources().flatMap((file) => unquotedCommands(file, readFileSync(file, 'utf8')))
   process.stdout.write(found.map((line) => `${line}\n`).join(''))
   if (found.length > 0) {
     process.stdout.write(

@@ -2,7 +2,7 @@
 // becomes its arguments.
 
 const programs =
-  /^(?:kcert|cfssljson|kubectl|kubeadm|openssl|systemctl|journalctl|crictl|ssh|ssh-keygen|keytool|sudo|ls|df|mv|rm|cp|ln|cat|chmod|chown|mkdir|mktemp|head|xargs|cd|tail|kill|grep|sed|tr|base64|sha256sum|iconv|ss|nc|echo|date|jq|shred|command|umask|timedatectl|sh|docker|\0)$/
+  /^(?:kcert|cfssljson|csplit|kubectl|kubeadm|openssl|systemctl|journalctl|crictl|ssh|ssh-keygen|keytool|sudo|ls|df|mv|rm|cp|ln|cat|chmod|chown|mkdir|mktemp|head|xargs|cd|tail|kill|grep|sed|tr|base64|sha256sum|iconv|ss|nc|echo|date|jq|shred|command|umask|timedatectl|sh|docker|\0)$/
 
 /** Words of sentences that no command has as an argument of its own. */
 const prose =
@@ -22,14 +22,37 @@ export function commandsOf(text: string): string | undefined {
 /** Returns the first word that is no part of a command, or undefined where a shell gets nothing but commands. */
 export function wordOfProse(commands: string): string | undefined {
   let isFirst = true
-  // Quoted words count as part of the word they are in.
-  for (const [word] of commands.matchAll(
-    /(?:\$?'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|[^\s;&|()'"]|&(?=\d))+|&&|\|\|?|[;()]/g,
-  )) {
-    if (/^(?:&&|\|\|?|[;()])$/.test(word)) isFirst = word !== ')'
+  for (const word of tokensOf(commands)) {
+    if (operator.test(word)) isFirst = word !== ')'
     else if (isFirst && !/^\w+=/.test(word) ? !programs.test(word) : prose.test(word) || /[,:?]$/.test(word))
       return word
     else if (!/^\w+=/.test(word)) isFirst = false
   }
   return undefined
+}
+
+/** Returns the words of each command in the line, quoted as they are, without assignments and redirections. */
+export function simpleCommands(commands: string): string[][] {
+  const all: string[][] = [[]]
+  let before = ''
+  for (const word of tokensOf(commands)) {
+    const isRedirection = /^\d*[<>]/.test(word) || /^\d*[<>]+$/.test(before)
+    const isAssignment = all.at(-1)!.length === 0 && /^\w+=/.test(word)
+    if (operator.test(word)) all.push([])
+    else if (!isRedirection && !isAssignment) all.at(-1)!.push(word)
+    before = word
+  }
+  return all.filter((words) => words.length > 0)
+}
+
+const operator = /^(?:&&|\|\|?|[;()])$/
+
+/** Words and operators. Quoted words count as part of the word they are in. */
+function tokensOf(commands: string): string[] {
+  return Array.from(
+    commands.matchAll(
+      /(?:\$?'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|[^\s;&|()'"]|&(?=\d))+|&&|\|\|?|[;()]/g,
+    ),
+    ([token]) => token,
+  )
 }

@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { unquotedCommands } from '../../scripts/command-lines.ts'
+import { printedCommands, unquotedCommands } from '../../scripts/command-lines.ts'
 
-// The check that refuses commands of messages that are built without commandLine, and sentences behind a command.
+// The check that refuses commands of messages that are built without commandLine, and sentences behind a command. And what these
+// commands are: the program of each knows its flags, whether a test prints the message or not (test/lab: kubectl and kubeadm).
 
 test.each([
   ['const a = `kcert inspect <file>`', 'kcert inspect …'],
@@ -36,4 +38,60 @@ test.each([
 /** A linter takes a placeholder in a string for a mistake, so <value> stands for one here. */
 function withValues(source: string): string {
   return source.replace(/<([^>]+)>/g, '$${$1}')
+}
+
+/** What is not known before a run is VALUE, where a subcommand or a flag may be in its place. */
+function readMistakes(lines: readonly (readonly string[])[]): (string | null)[] {
+  const { stdout, stderr } = spawnSync(process.execPath, ['test/scripts/parse-only.ts', '--each'], {
+    input: JSON.stringify(lines),
+    encoding: 'utf8',
+  })
+  expect(stderr).not.toMatch(/^\w*Error/m)
+  return JSON.parse(stdout) as (string | null)[]
+}
+
+test('kcert reads every command line of its own that a message can print', () => {
+  const commands = printedCommands('kcert').filter(
+    ({ at }) => !at.startsWith('src/rotation-io/discovering.ts'),
+  )
+  expect(commands.length).toBeGreaterThan(150)
+  const mistakes = readMistakes(commands.map(({ words }) => words))
+  expect(mistakes).toHaveLength(commands.length)
+  const told = commands.flatMap(({ at, words }, index) => {
+    const mistake = mistakes[index]
+    return mistake === null || mistake?.includes('VALUE') ? [] : `${at}: kcert ${words.join(' ')}: ${mistake}`
+  })
+  expect(told).toEqual([])
+})
+
+test.each([
+  [['inspect', '--frobnicate'], 'Nonexistent flag: --frobnicate'],
+  [['cluster-info', 'update'], 'Missing required flag ca'],
+  [['verify'], 'Missing 1 required arg'],
+  [['csr', 'frobnicate'], 'kcert has no command "csr frobnicate"'],
+  [['csr', 'list', 'a'], 'Unexpected argument: a'],
+  [['verify', 'a', '--purpose', 'frobnicate'], 'frobnicate'],
+  [['csr', 'approve', 'a', '--force=false'], '--force takes no value'],
+] as const)('kcert %j is not read', (words, mistake) => {
+  expect(readMistakes([words])).toEqual([expect.stringContaining(mistake)])
+})
+
+test('openssl has every command and flag that a message can print', () => {
+  const commands = printedCommands('openssl')
+  expect(commands.length).toBeGreaterThan(10)
+  expect(
+    commands.flatMap(({ at, words }) => unknownToOpenssl(words).map((word) => `${at}: ${word}`)),
+  ).toEqual([])
+})
+
+test('a command or flag that openssl does not have is found', () => {
+  expect(unknownToOpenssl(['x509', '-frobnicate', '-noout'])).toEqual(['-frobnicate'])
+  expect(unknownToOpenssl(['frobnicate'])).toEqual(['frobnicate'])
+})
+
+function unknownToOpenssl([command, ...words]: readonly string[]): string[] {
+  const { status, stderr } = spawnSync('openssl', [command!, '-help'], { encoding: 'utf8' })
+  if (status !== 0) return [command!]
+  const flags = new Set(Array.from(stderr.matchAll(/^ (-[\w-]+)/gm), ([, flag]) => flag))
+  return words.filter((word) => word.startsWith('-') && !flags.has(word))
 }

@@ -1,0 +1,57 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { printedCommands } from '../../scripts/command-lines.ts'
+import { buildBinaries } from './binaries.ts'
+import { whyNotHere } from './machine.ts'
+import { defaultMinor } from './spec.ts'
+import { stepsOn } from './steps.ts'
+
+// Every command of kubectl and kubeadm in a message has a subcommand and flags that the program has. It needs the binaries, and no
+// cluster: with --help a command reads its flags and does nothing.
+
+const leftOut = whyNotHere()
+if (leftOut) process.stdout.write(`${leftOut}\n`)
+
+describe.skipIf(leftOut).each(['kubectl', 'kubeadm'])('commands of %s in messages', (program) => {
+  let path: string
+
+  beforeAll(async () => {
+    const binaries = await buildBinaries(
+      defaultMinor,
+      stepsOn((line) => process.stderr.write(`${line}\n`)),
+    )
+    path = join(binaries.folder, program)
+  })
+
+  const mistakeIn = (words: readonly string[]): string | undefined => {
+    const run = spawnSync(path, [...words, '--help'], { encoding: 'utf8', env: { HOME: '/nonexistent' } })
+    if (run.status !== 0) return run.stderr.split('\n')[0]
+    const usage = new RegExp(`^Usage:\\s+${program}((?: [a-z][a-z-]*)*)`, 'm').exec(run.stdout)?.[1]
+    const subcommands = usage?.split(' ').filter(Boolean) ?? []
+    const operands = words.slice(words.indexOf(subcommands[0] ?? ''))
+    const isKnown = subcommands.length > 0 && subcommands.every((name, index) => operands[index] === name)
+    // A group of commands, and a name that it does not have.
+    const next = operands[subcommands.length] ?? '-'
+    const isGroup = /^Available Commands:$/m.test(run.stdout) && !/^-|VALUE/.test(next)
+    return isKnown && !isGroup ? undefined : `is taken for "${subcommands.join(' ')}"`
+  }
+
+  test('have a subcommand and flags that it knows', () => {
+    // Flags alone are a part of other commands, or the name of a flag in a sentence.
+    const commands = printedCommands(program).filter(({ words }) => !words[0]!.startsWith('--'))
+    expect(commands.length).toBeGreaterThan(5)
+    const mistakes = commands.flatMap(({ at, words }) => {
+      const mistake = mistakeIn(words)
+      return mistake === undefined ? [] : [`${at}: ${program} ${words.join(' ')}: ${mistake}`]
+    })
+    expect(mistakes).toEqual([])
+  })
+
+  test.each([['get csr --frobnicate'], ['frobnicate'], ['certs frobnicate'], ['config frobnicate']])(
+    'would be refused: %s',
+    (line) => {
+      expect(mistakeIn(line.split(' '))).toBeDefined()
+    },
+  )
+})
