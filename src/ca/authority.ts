@@ -88,7 +88,8 @@ export function readRequest(
     throw refused(`${name} is no request that can be read`, (cause as Error).message, { cause })
   }
   const verdict = request.verifySignature()
-  if (!verdict.ok) throw refused(`the signature of ${name} does not count`, signatureFault(verdict.reason))
+  if (!verdict.ok)
+    throw refused(`the signature of ${name} does not count`, signatureFault(request, verdict.reason))
   const unread = request.unreadAttributes
   if (unread.length > 0)
     throw refused(

@@ -86,7 +86,7 @@ function contentFindings(request: CertificateRequest): Finding[] {
       ? finding('request-signature', 'made with the private key of the request')
       : finding(
           'request-signature',
-          signatureFault(verdict.reason),
+          signatureFault(request, verdict.reason),
           verdict.reason === 'bad-signature'
             ? 'create a new request with the key that belongs to it: kcert csr create --key FILE'
             : 'make a key and a request that Kubernetes reads: kcert csr create --key-out FILE',

@@ -1,6 +1,7 @@
 import type { Certificate } from './certificate.ts'
 import type { Refusal, RefusalCode } from './chain.ts'
 import type { BuiltPaths, DeadEnd, OwnDefect } from './path.ts'
+import { verifySignature } from './signature.ts'
 
 // When no chain reaches a root, Go says "unknown authority" and little else. The search knows more: which candidates it
 // tried and why it gave them up. Of these the one that most likely is the operator's trouble is told.
@@ -64,7 +65,11 @@ function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
     case 'algorithm-unsupported':
       return issuedAtFault('SIGNATURE_UNSUPPORTED')
     case 'key-unsupported':
-      return issuerAtFault('ISSUER_KEY_UNSUPPORTED')
+    case 'cannot-be-checked':
+      // OpenSSL may know the algorithm. Again, a namesake that did not sign is not the trouble.
+      return isOfAnotherKey(issued, candidate)
+        ? issuedAtFault('ISSUER_KEY_OTHER')
+        : issuerAtFault('ISSUER_KEY_UNSUPPORTED')
     case 'key-mismatch':
     case 'bad-signature':
       return issuedAtFault('ISSUER_KEY_OTHER')
@@ -73,6 +78,11 @@ function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {
     default:
       return issuerAtFault(ownCodes[reason])
   }
+}
+
+function isOfAnotherKey(issued: Certificate, { publicKey }: Certificate): boolean {
+  const verdict = verifySignature(issued, publicKey, 'any')
+  return !verdict.ok && (verdict.reason === 'key-mismatch' || verdict.reason === 'bad-signature')
 }
 
 function explainOrphan(below: readonly Certificate[]): Explanation {

@@ -123,6 +123,7 @@ function candidateError({ candidate, reason, below, among }: DeadEnd, at: Date):
     case 'key-mismatch':
       return `x509: signature algorithm specifies an ${keyOfSignature(issued)} public key, but have public key of type ${goKeyTypes[candidate.publicKey.algorithm]}`
     case 'key-unsupported':
+    case 'cannot-be-checked':
       return keyError(candidate)
     case 'bad-signature':
       return signatureErrors[candidate.publicKey.algorithm] ?? unimplemented

@@ -70,7 +70,7 @@ const extendedKeyUsages = {
   '1.3.6.1.4.1.311.61.1.1': 'msKernelCode',
 } as const
 
-/** RFC 3279, 4055, 5758 and 8410. */
+/** RFC 3279, 4055, 5758, 8410 and 9881. */
 const signatureAlgorithms = {
   '1.2.840.113549.1.1.2': 'md2WithRSAEncryption',
   '1.2.840.113549.1.1.4': 'md5WithRSAEncryption',
@@ -90,6 +90,9 @@ const signatureAlgorithms = {
   '1.2.840.10045.4.3.4': 'ecdsa-with-SHA512',
   '1.3.101.112': 'Ed25519',
   '1.3.101.113': 'Ed448',
+  '2.16.840.1.101.3.4.3.17': 'ML-DSA-44',
+  '2.16.840.1.101.3.4.3.18': 'ML-DSA-65',
+  '2.16.840.1.101.3.4.3.19': 'ML-DSA-87',
 } as const
 
 const keyAlgorithms = {

@@ -1,5 +1,12 @@
-import { type ChainQuestion, type ChainVerdict, type RefusalCode, verifyChain } from './chain.ts'
+import {
+  type ChainQuestion,
+  type ChainVerdict,
+  type Refusal,
+  type RefusalCode,
+  verifyChain,
+} from './chain.ts'
 import { hostAddress, withoutBrackets } from './hostname.ts'
+import { isMlDsa } from './ml-dsa.ts'
 import { isValidForHostInNode } from './node-hostname.ts'
 import { opensslFacts } from './openssl-facts.ts'
 import { findOpensslError, type OpensslError, type OpensslSettings } from './openssl-path.ts'
@@ -64,7 +71,7 @@ export function askOtherVerifiers(
         error: error!,
         difference: `it ${whyRefused(error!, question)}`,
       })
-    } else verdicts.push({ verifier, accepts, difference: `it ${whyAccepted(go.refusal.code)}` })
+    } else verdicts.push({ verifier, accepts, difference: `it ${whyAccepted(go.refusal)}` })
   }
   return verdicts
 }
@@ -147,7 +154,11 @@ const refusalWords: Readonly<Record<number, string>> = {
   93: 'follows RFC 5280 strictly: extensions are for version 3',
 }
 
-function whyAccepted(code: RefusalCode): string {
+function whyAccepted({ code, certificate }: Refusal): string {
+  const algorithm =
+    code === 'SIGNATURE_UNSUPPORTED' ? certificate.signatureAlgorithm : certificate.publicKey.algorithm
+  const isOfAlgorithm = code === 'SIGNATURE_UNSUPPORTED' || code === 'ISSUER_KEY_UNSUPPORTED'
+  if (isOfAlgorithm && isMlDsa(algorithm)) return 'knows ML-DSA, from OpenSSL 3.5 on'
   return acceptanceWords[code] ?? 'finds a path that it accepts'
 }
 

@@ -82,8 +82,13 @@ class Search {
     for (const among of ['roots', 'intermediates'] as const) {
       for (const candidate of this.question[among].issuersOf(issued)) {
         if (++this.tried > maxCandidates) return withoutRefusalOf(chains, { kind: 'limit' })
-        if (!hasUsableKey(candidate) || isAlreadyIn(below, candidate)) continue
+        if (isAlreadyIn(below, candidate)) continue
         isOrphan = false
+        // Go passes over such a candidate without a hint in its error.
+        if (!hasUsableKey(candidate)) {
+          this.deadEnds.push({ below, candidate, among, reason: 'key-unsupported' })
+          continue
+        }
         const giveUp = (reason: DeadEnd['reason']): void => {
           const deadEnd = { below, candidate, among, reason }
           this.deadEnds.push(deadEnd)
@@ -124,7 +129,7 @@ function withoutRefusalOf(chains: Extended['chains'], refusal: GoRefusal): Exten
 
 const usableKeys = new Set(['RSA', 'ECDSA', 'Ed25519', 'DSA', '1.3.101.110'])
 
-/** Keys of other algorithms Go does not read, and passes over a candidate that has one. */
+/** Go up to 1.26 does not read keys of other algorithms. */
 function hasUsableKey({ publicKey }: Certificate): boolean {
   return usableKeys.has(publicKey.algorithm)
 }

@@ -3,6 +3,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import { coordinateSize, isCurveName } from './curves.ts'
 import { constructedTag, DerReader, tags } from './der.ts'
 import { explicit, integer, octetString, oid, sequence } from './der-writer.ts'
+import { mlDsaNames } from './ml-dsa.ts'
 import { nameOfOid } from './oids.ts'
 
 // Private keys in the clear, on their way to node:crypto. What is handed on is checked first: OpenSSL believes a file more than
@@ -63,7 +64,15 @@ function namedCurve(reader: DerReader): string {
   return reader.oid('parameters')
 }
 
-const plainTypes: ReadonlySet<string> = new Set(['Ed25519', 'Ed448', 'X25519', 'X448', 'id-RSASSA-PSS'])
+// Of an ML-DSA key OpenSSL computes the public key, and refuses numbers and a seed that do not belong together.
+const plainTypes: ReadonlySet<string> = new Set([
+  'Ed25519',
+  'Ed448',
+  'X25519',
+  'X448',
+  'id-RSASSA-PSS',
+  ...mlDsaNames,
+])
 
 /** The key of a PrivateKeyInfo (RFC 5958). */
 export function pkcs8Key(reader: DerReader): KeyObject {

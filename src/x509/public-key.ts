@@ -2,12 +2,13 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isCurveName, pointDefect } from './curves.ts'
 import { type DerReader, tags } from './der.ts'
+import { mlDsaParameters } from './ml-dsa.ts'
 import { nameOfOid } from './oids.ts'
 import { sha256Hex } from './sha256.ts'
 
 /** A SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7). */
 export class PublicKeyInfo {
-  /** "RSA", "ECDSA", "Ed25519", "DSA", or the object identifier of any other algorithm. */
+  /** "RSA", "ECDSA", "Ed25519", "DSA", "ML-DSA-65", or the object identifier of any other algorithm. */
   readonly algorithm: string
   /** Length of an RSA modulus or DSA prime. */
   readonly bits: number | undefined
@@ -15,6 +16,8 @@ export class PublicKeyInfo {
   readonly curve: string | undefined
   /** Public exponent of an RSA key; above 2^53 the last digits are lost. */
   readonly rsaExponent: number | undefined
+  /** Why no program can use this ML-DSA key. Go up to 1.26 reads the certificate all the same: it does not look into such keys. */
+  readonly defect: string | undefined
   private readonly bytes: Buffer
   private readonly start: number
   private readonly stop: number
@@ -44,6 +47,7 @@ export class PublicKeyInfo {
     this.bits = facts.bits
     this.curve = facts.curve
     this.rsaExponent = facts.rsaExponent
+    this.defect = facts.defect
     this.cachedSha256 = undefined
     this.cachedKey = undefined
   }
@@ -86,6 +90,7 @@ interface KeyFacts {
   readonly bits?: number
   readonly curve?: string
   readonly rsaExponent?: number
+  readonly defect?: string
 }
 
 const oidRsa = '1.2.840.113549.1.1.1'
@@ -133,8 +138,21 @@ function readKey(reader: DerReader, oid: string, parametersAt: number, parameter
     case oidDsa:
       return readDsaKey(reader, parametersAt, parametersEnd)
     default:
-      return { algorithm: oid }
+      return readOtherKey(reader, oid, parametersEnd > parametersAt)
   }
+}
+
+/** A key that Go up to 1.26 does not look into. */
+function readOtherKey({ start, stop }: DerReader, oid: string, hasParameters: boolean): KeyFacts {
+  const algorithm = nameOfOid(oid) ?? oid
+  const parameters = mlDsaParameters(algorithm)
+  if (parameters === undefined) return { algorithm: oid }
+  const { keyBytes } = parameters
+  // RFC 9881 sections 2 and 4.
+  if (hasParameters) return { algorithm, defect: 'its algorithm has parameters, which must be absent' }
+  if (stop - start !== keyBytes)
+    return { algorithm, defect: `it has ${stop - start} bytes instead of ${keyBytes}` }
+  return { algorithm }
 }
 
 /** RFC 3279 section 2.3.1. */

@@ -11,7 +11,7 @@ import type { SubjectAltNames } from './general-names.ts'
 import { type Name, readName } from './name.ts'
 import { nameOfOid } from './oids.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
-import { type SignatureVerdict, verifySignature } from './signature.ts'
+import { type SignaturePolicy, type SignatureVerdict, verifySignature } from './signature.ts'
 
 const oidSubjectAltName = '2.5.29.17'
 
@@ -101,13 +101,13 @@ export class CertificateRequest {
     return this.decoded.extendedKeyUsage
   }
 
-  /** True when the key in the request signed it, by an algorithm that Go takes in requests: SHA-1 still is one, MD5 is not. */
+  /** True when the key in the request signed it, by an algorithm that Go takes in requests, or by ML-DSA: SHA-1 still is one, MD5 is not. */
   signatureIsValid(): boolean {
-    return this.verifySignature().ok
+    return this.verifySignature('possession').ok
   }
 
-  verifySignature(): SignatureVerdict {
-    return verifySignature(this, this.publicKey, 'request')
+  verifySignature(policy: SignaturePolicy = 'request'): SignatureVerdict {
+    return verifySignature(this, this.publicKey, policy)
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Certificate } from './certificate.ts'
+import { mlDsaParameters } from './ml-dsa.ts'
 
 // Security strength in bits as OpenSSL counts it: level 1 of TLS wants 80, level 2, which is the default of OpenSSL 3.2 and
 // of Node 24, wants 112.
@@ -15,7 +16,7 @@ export function securityBitsOfKey({ publicKey }: Certificate): number {
     case 'Ed25519':
       return 128
     default:
-      return 0
+      return mlDsaParameters(algorithm)?.securityBits ?? 0
   }
 }
 
@@ -55,5 +56,9 @@ const digestBits: readonly (readonly [RegExp, number])[] = [
 
 /** Returns the strength of the signature on the certificate; 0 when it is unknown. */
 export function securityBitsOfSignature({ signatureAlgorithm }: Certificate): number {
-  return digestBits.find(([pattern]) => pattern.test(signatureAlgorithm))?.[1] ?? 0
+  return (
+    mlDsaParameters(signatureAlgorithm)?.securityBits ??
+    digestBits.find(([pattern]) => pattern.test(signatureAlgorithm))?.[1] ??
+    0
+  )
 }

@@ -1,3 +1,6 @@
+import { unknownBefore138 } from './go-keys.ts'
+import { isMlDsa } from './ml-dsa.ts'
+import type { CertificateRequest } from './request.ts'
 import type { SignatureRefusal } from './signature.ts'
 
 // What it means for a request that its signature does not count.
@@ -7,10 +10,17 @@ const words: Readonly<Record<SignatureRefusal, string>> = {
   'algorithm-refused': 'its algorithm is broken (MD5)',
   'algorithm-unsupported': 'Kubernetes does not know its algorithm',
   'key-mismatch': 'it is of another algorithm than the key in the request',
-  'key-unsupported': 'Kubernetes does not use such keys: RSA from 1024 bits, ECDSA P-224 to P-521, Ed25519',
+  'key-unsupported':
+    'Kubernetes does not use such keys: RSA from 1024 bits (since 1.33), ECDSA P-224 to P-521, Ed25519',
+  'cannot-be-checked': "it cannot be checked: this Node's OpenSSL does not know its algorithm",
 }
 
 /** Returns why the signature of a request does not count, as a sentence. */
-export function signatureFault(reason: SignatureRefusal): string {
-  return words[reason]
+export function signatureFault(
+  { signatureAlgorithm }: Pick<CertificateRequest, 'signatureAlgorithm'>,
+  reason: SignatureRefusal,
+): string {
+  return reason === 'algorithm-unsupported' && isMlDsa(signatureAlgorithm)
+    ? `it is of ${signatureAlgorithm}, which ${unknownBefore138}`
+    : words[reason]
 }

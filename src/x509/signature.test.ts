@@ -5,7 +5,7 @@ import { DerReader } from './der.ts'
 import { bitString, explicit, integer, nullElement, oid, sequence } from './der-writer.ts'
 import { type OidName, oidOf } from './oids.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
-import { type HashPolicy, type Signed, verifySignature } from './signature.ts'
+import { type SignaturePolicy, type Signed, verifySignature } from './signature.ts'
 
 const tbs = Buffer.from('to be signed')
 const info = (key: KeyObject): PublicKeyInfo => infoOf(spkiOf(key))
@@ -18,7 +18,7 @@ const signed = (name: OidName, signature: Uint8Array, algorithm = identifier(nam
   signatureAlgorithmOid: oidOf(name),
   signatureAlgorithmDer: algorithm,
 })
-const outcome = (what: Signed, key: PublicKeyInfo, policy?: HashPolicy): string => {
+const outcome = (what: Signed, key: PublicKeyInfo, policy?: SignaturePolicy): string => {
   const verdict = verifySignature(what, key, policy)
   return verdict.ok ? 'ok' : verdict.reason
 }

@@ -1,6 +1,8 @@
 import { constants, type KeyObject, verify } from 'node:crypto'
 import { constructedTag, DerReader, tags } from './der.ts'
-import { nameOfOid } from './oids.ts'
+import { isUsedByGo } from './go-keys.ts'
+import { isMlDsa, type MlDsa, mlDsaNames } from './ml-dsa.ts'
+import { encodeOid, nameOfOid } from './oids.ts'
 import type { PublicKeyInfo } from './public-key.ts'
 
 // Every signature is checked by node:crypto. What is decided here is which ones may count.
@@ -8,13 +10,15 @@ import type { PublicKeyInfo } from './public-key.ts'
 export type SignatureRefusal =
   /** MD5 or SHA-1, which Go refuses in certificates. */
   | 'algorithm-refused'
-  /** An algorithm that Go does not know: RSA-PSS with unusual parameters, DSA, Ed448. */
+  /** An algorithm that Go does not know: RSA-PSS with unusual parameters, DSA, Ed448; up to Go 1.26, ML-DSA. */
   | 'algorithm-unsupported'
   /** An RSA signature and an ECDSA key, or the like. */
   | 'key-mismatch'
   /** A key that Go or OpenSSL does not use: unknown algorithm, RSA below 1024 bits, an even exponent. */
   | 'key-unsupported'
   | 'bad-signature'
+  /** An ML-DSA signature, and this Node's OpenSSL is older than 3.5: it may be right or wrong. */
+  | 'cannot-be-checked'
 
 export type SignatureVerdict =
   | { readonly ok: true }
@@ -29,11 +33,14 @@ export interface Signed {
   readonly signatureAlgorithmDer: Uint8Array
 }
 
-/** Which hash functions count: what Go takes in certificates, what it takes in requests (SHA-1 too), or any, for linking old certificates. */
-export type HashPolicy = 'certificate' | 'request' | 'any'
+/**
+ * Which algorithms count: what Go up to 1.26 takes in certificates, what it takes in requests (SHA-1 too), what proves that the
+ * requester holds the key (ML-DSA too), or any, for linking certificates.
+ */
+export type SignaturePolicy = 'certificate' | 'request' | 'possession' | 'any'
 
 interface Algorithm {
-  readonly key: 'RSA' | 'ECDSA' | 'Ed25519'
+  readonly key: 'RSA' | 'ECDSA' | 'Ed25519' | MlDsa
   readonly hash?: 'md5' | 'sha1' | 'sha224' | 'sha256' | 'sha384' | 'sha512'
   readonly isPss?: boolean
 }
@@ -52,11 +59,13 @@ const algorithms = new Map<string, Algorithm>([
   ['ecdsa-with-SHA384', { key: 'ECDSA', hash: 'sha384' }],
   ['ecdsa-with-SHA512', { key: 'ECDSA', hash: 'sha512' }],
   ['Ed25519', { key: 'Ed25519' }],
+  ...mlDsaNames.map((key) => [key, { key }] as const),
 ])
 
-const allowedHashes: Record<HashPolicy, ReadonlySet<string>> = {
+const allowedHashes: Record<SignaturePolicy, ReadonlySet<string>> = {
   certificate: new Set(['sha256', 'sha384', 'sha512']),
   request: new Set(['sha1', 'sha256', 'sha384', 'sha512']),
+  possession: new Set(['sha1', 'sha256', 'sha384', 'sha512']),
   any: new Set(['md5', 'sha1', 'sha224', 'sha256', 'sha384', 'sha512']),
 }
 
@@ -64,7 +73,7 @@ const allowedHashes: Record<HashPolicy, ReadonlySet<string>> = {
 export function verifySignature(
   signed: Signed,
   key: PublicKeyInfo,
-  policy: HashPolicy = 'certificate',
+  policy: SignaturePolicy = 'certificate',
 ): SignatureVerdict {
   const algorithm = algorithmOf(signed)
   if (algorithm === undefined) return { ok: false, reason: 'algorithm-unsupported' }
@@ -74,29 +83,33 @@ export function verifySignature(
   try {
     keyObject = key.keyObject()
   } catch {
-    return { ok: false, reason: 'key-unsupported' }
+    return { ok: false, reason: isMlDsa(key.algorithm) ? 'cannot-be-checked' : 'key-unsupported' }
   }
   return isSignature(algorithm, signed, keyObject) ? { ok: true } : { ok: false, reason: 'bad-signature' }
 }
 
-function algorithmRefusal({ hash }: Algorithm, policy: HashPolicy): SignatureRefusal | undefined {
+function algorithmRefusal({ key, hash }: Algorithm, policy: SignaturePolicy): SignatureRefusal | undefined {
+  if (isMlDsa(key) && !takesMlDsa(policy)) return 'algorithm-unsupported'
   if (hash === undefined || allowedHashes[policy].has(hash)) return undefined
   return hash === 'sha224' ? 'algorithm-unsupported' : 'algorithm-refused'
+}
+
+function takesMlDsa(policy: SignaturePolicy): boolean {
+  return policy === 'possession' || policy === 'any'
 }
 
 function keyRefusal(
   algorithm: Algorithm,
   key: PublicKeyInfo,
-  policy: HashPolicy,
+  policy: SignaturePolicy,
 ): SignatureRefusal | undefined {
   if (key.algorithm !== algorithm.key) {
-    return key.algorithm in { RSA: 0, ECDSA: 0, Ed25519: 0 } ? 'key-mismatch' : 'key-unsupported'
+    const isKnown =
+      key.algorithm in { RSA: 0, ECDSA: 0, Ed25519: 0 } || (isMlDsa(key.algorithm) && takesMlDsa(policy))
+    return isKnown ? 'key-mismatch' : 'key-unsupported'
   }
-  if (key.algorithm !== 'RSA' || policy === 'any') return undefined
-  // Go since 1.24: no RSA below 1024 bits; an exponent that is even or does not fit 31 bits has never been one.
-  const { bits = 0, rsaExponent = 0 } = key
-  const isUsable = bits >= 1024 && rsaExponent >= 2 && rsaExponent % 2 === 1 && rsaExponent < 2 ** 31
-  return isUsable ? undefined : 'key-unsupported'
+  if (key.defect !== undefined) return 'key-unsupported'
+  return key.algorithm !== 'RSA' || policy === 'any' || isUsedByGo(key) ? undefined : 'key-unsupported'
 }
 
 function isSignature({ hash, isPss }: Algorithm, { tbs, signature }: Signed, key: KeyObject): boolean {
@@ -112,9 +125,10 @@ function isSignature({ hash, isPss }: Algorithm, { tbs, signature }: Signed, key
 function algorithmOf({ signatureAlgorithmOid, signatureAlgorithmDer }: Signed): Algorithm | undefined {
   const name = nameOfOid(signatureAlgorithmOid)
   if (name === 'id-RSASSA-PSS') return pssAlgorithm(signatureAlgorithmDer)
-  // RFC 8410 section 3: no parameters.
-  if (name === 'Ed25519' && signatureAlgorithmDer.length !== 5) return undefined
-  return name === undefined ? undefined : algorithms.get(name)
+  const algorithm = name === undefined ? undefined : algorithms.get(name)
+  // Ed25519 and ML-DSA: no parameters (RFC 8410 section 3, RFC 9881 section 2).
+  if (algorithm?.hash !== undefined) return algorithm
+  return signatureAlgorithmDer.length === encodeOid(signatureAlgorithmOid).length + 2 ? algorithm : undefined
 }
 
 const saltLengths: Readonly<Record<string, number>> = { sha256: 32, sha384: 48, sha512: 64 }

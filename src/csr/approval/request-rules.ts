@@ -61,7 +61,7 @@ function possession(request: CertificateRequest): Finding {
     : approvalFinding(
         'key-possession',
         'identity',
-        signatureFault(verdict.reason),
+        signatureFault(request, verdict.reason),
         'deny it: whoever sent it may not hold the key',
       )
 }

@@ -1,0 +1,27 @@
+import { isMlDsa } from './ml-dsa.ts'
+import type { PublicKeyInfo } from './public-key.ts'
+
+// Which keys Kubernetes components use, by the Go that their minor is built with (k8s.io/kubernetes, go.mod: go and godebug).
+
+type KeyFacts = Pick<PublicKeyInfo, 'algorithm' | 'bits' | 'rsaExponent' | 'defect'>
+
+/** True for keys that Go up to 1.26 uses, in TLS and to verify signatures. */
+export function isUsedByGo({ algorithm, bits = 0, rsaExponent = 0 }: KeyFacts): boolean {
+  if (algorithm !== 'RSA') return algorithm === 'ECDSA' || algorithm === 'Ed25519'
+  // Go since 1.24: no RSA below 1024 bits; an exponent that is even or does not fit 31 bits has never been one.
+  return bits >= 1024 && rsaExponent >= 2 && rsaExponent % 2 === 1 && rsaExponent < 2 ** 31
+}
+
+/** crypto/x509 and crypto/tls have ML-DSA since Go 1.27. To go behind "which". */
+export const unknownBefore138 =
+  'Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+
+/** Returns from which minor on Kubernetes takes such a key, or no longer does, to go behind a comma; undefined where no minor does. */
+export function minorsOfKey({ algorithm, bits, defect }: KeyFacts): string | undefined {
+  if (defect !== undefined) return `which no program can use: ${defect}`
+  if (isMlDsa(algorithm)) return `which ${unknownBefore138}`
+  // Kubernetes 1.32 is built with Go 1.24 and "godebug default=go1.23", which leaves rsa1024min off.
+  return algorithm === 'RSA' && bits !== undefined && bits < 1024
+    ? 'which Kubernetes refuses since 1.33 (Go 1.24)'
+    : undefined
+}
