@@ -246,7 +246,7 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
   [
     'unsupported key',
     { code: 'ISSUER_KEY_UNSUPPORTED', at: ca },
-    'Go does not use the key of the CA "ca": RSA 512',
+    'Go does not use the key of the CA "ca": RSA 512, which Kubernetes refuses since 1.33 (Go 1.24)',
     'replace the CA by one with ECDSA P-256 or with RSA of at least 2048 bits',
   ],
   [

@@ -3,8 +3,12 @@ import { spanText, timeText } from '../inspection/spans.ts'
 import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { ChainQuestion, Refusal, RefusalCode } from '../x509/chain.ts'
+import { minorsOfKey, unknownBefore138 } from '../x509/go-keys.ts'
 import { hostAddress } from '../x509/hostname.ts'
+import { isMlDsa } from '../x509/ml-dsa.ts'
+import { nameOfOid } from '../x509/oids.ts'
 import { areSameName } from '../x509/openssl-name.ts'
+import type { PublicKeyInfo } from '../x509/public-key.ts'
 
 // What is said of a refused chain: the reason, with the names and values that decide, and what to do next.
 
@@ -79,13 +83,18 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     next: 'issue it again, signed with SHA-256 or better',
   }),
   SIGNATURE_UNSUPPORTED: ({ certificate }) => ({
-    reason: `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, in a form that Go does not know`,
+    reason: isMlDsa(certificate.signatureAlgorithm)
+      ? `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, which ${unknownBefore138}`
+      : `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, in a form that Go does not know`,
     next: 'issue it again, signed with ECDSA, Ed25519 or RSA and SHA-256',
   }),
   ISSUER_KEY_UNSUPPORTED: ({ certificate }) => ({
-    reason:
-      `Go does not use the key of the CA ${name(certificate)}: ${certificate.publicKey.algorithm} ${certificate.publicKey.bits ?? ''}`.trimEnd(),
+    reason: `Go does not use the key of the CA ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
     next: 'replace the CA by one with ECDSA P-256 or with RSA of at least 2048 bits',
+  }),
+  LEAF_KEY_UNSUPPORTED: ({ certificate }) => ({
+    reason: `the chain is valid, but TLS in Go does not use the key of the leaf ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
+    next: 'issue it again with a key of ECDSA P-256 or of RSA with at least 2048 bits',
   }),
   ISSUER_NOT_CA: ({ certificate, other }, { sourceOf }) => ({
     reason: `${name(certificate)} signed ${name(other!)}, but it is no CA: ${certificate.basicConstraints === undefined ? 'basic constraints are missing' : 'its basic constraints say so'}`,
@@ -120,6 +129,13 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
       next: 'issue it again with one user UID, or with none',
     }
   },
+}
+
+/** "RSA 512, which Kubernetes refuses since 1.33 (Go 1.24)" */
+function keyWords(key: PublicKeyInfo): string {
+  const { algorithm, bits } = key
+  const type = [nameOfOid(algorithm) ?? algorithm, bits].filter((part) => part !== undefined).join(' ')
+  return [type, minorsOfKey(key)].filter((part) => part !== undefined).join(', ')
 }
 
 /** The common name in quotes, or the whole subject. */

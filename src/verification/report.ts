@@ -55,7 +55,7 @@ export const verificationReportSchema = v.object({
   trusted: v.pipe(
     v.boolean(),
     v.description(
-      "what Go's crypto/x509 answers, and with it every Kubernetes component; of a client also whether an API server takes its user UID",
+      "what Go's crypto/x509 answers, and with it every Kubernetes component (up to 1.37: Go 1.26); of a server and a client also whether TLS uses the key of the leaf, of a client whether an API server takes its user UID",
     ),
   ),
   leaf: certificateSchema,

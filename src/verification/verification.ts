@@ -10,6 +10,7 @@ import {
   type Purpose,
   verifyChain,
 } from '../x509/chain.ts'
+import { isUsedByGo } from '../x509/go-keys.ts'
 import { goError } from '../x509/go-words.ts'
 import { nameFields } from '../x509/name.ts'
 import { askOtherVerifiers, type OtherVerdict } from '../x509/other-verifiers.ts'
@@ -37,7 +38,7 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
   const places = new Places(inputs)
   const asked = { leaf: inputs.leaf.certificates[0]!.certificate, at, purpose, name: host }
   const question: ChainQuestion = { ...asked, ...poolsOf(inputs, isSeenByGo) }
-  const verdict = withUser(verifyChain(question), question)
+  const verdict = withUser(withLeafKey(verifyChain(question), question), question)
   const hidden = verdict.trusted ? undefined : hiddenIn(inputs, asked)
   const others = othersOn({ ...asked, ...poolsOf(inputs, isSeenByOpenssl) }, verdict, hidden)
   const chains = verdict.trusted ? verdict.chains : []
@@ -163,6 +164,19 @@ function wordsOfHidden(reason: string, source: string, form: UnseenForm): { reas
 function endOf(chains: readonly Chain[]): Date {
   const ends = chains.map((chain) => Math.min(...chain.map(({ notAfter }) => notAfter.getTime())))
   return new Date(Math.max(...ends))
+}
+
+/** What TLS makes of a leaf whose chain is valid: crypto/x509 does not ask whether anybody can use the key in it. */
+function withLeafKey(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): ChainVerdict {
+  if (!verdict.trusted || purpose === 'any' || isUsedByGo(leaf.publicKey)) return verdict
+  const [chain] = verdict.chains
+  const refusal = {
+    code: 'LEAF_KEY_UNSUPPORTED',
+    certificate: leaf,
+    chain: chain!,
+    go: { kind: 'leaf-key', certificate: leaf },
+  } as const
+  return { trusted: false, refusal }
 }
 
 /** What an API server makes of a client whose chain is valid: it refuses two user UIDs, and an empty one. */

@@ -45,6 +45,8 @@ export const refusalCodes = {
   SIGNATURE_WEAK: 'A certificate is signed with SHA-1 or MD5, which Go refuses.',
   SIGNATURE_UNSUPPORTED: 'A certificate is signed by an algorithm that Go does not know.',
   ISSUER_KEY_UNSUPPORTED: "An issuer's key is one that Go does not use, such as RSA below 1024 bits.",
+  LEAF_KEY_UNSUPPORTED:
+    "The chain is valid, but TLS in Go does not use the leaf's own key: RSA below 1024 bits, DSA, ML-DSA before Kubernetes 1.38.",
   ISSUER_NOT_CA: 'A certificate signed another, but its basic constraints do not say that it is a CA.',
   ISSUER_MAY_NOT_SIGN: 'A CA signed a certificate, but its key usage lacks keyCertSign.',
   PATH_LENGTH_EXCEEDED: 'A CA allows fewer intermediates below it than the chain has.',
@@ -77,6 +79,8 @@ type GoCause =
   | { readonly kind: 'host'; readonly certificate: Certificate; readonly name: string }
   | { readonly kind: 'constraint'; readonly violation: ConstraintViolation }
   | { readonly kind: 'usage' }
+  /** Of TLS, after a chain was found. */
+  | { readonly kind: 'leaf-key'; readonly certificate: Certificate }
   /** Of the API server, after a chain was found. */
   | { readonly kind: 'user'; readonly uids: readonly string[] }
   | { readonly kind: 'no-chain'; readonly badUsage: number; readonly badPolicies: number }

@@ -2,6 +2,7 @@ import type { Certificate } from './certificate.ts'
 import type { ChainQuestion, Refusal } from './chain.ts'
 import { hostAddress, isNamedByCommonNameOnly, withoutBrackets } from './hostname.ts'
 import type { ConstraintViolation } from './name-constraints.ts'
+import { nameOfOid } from './oids.ts'
 import type { DeadEnd, Unfitness } from './path.ts'
 import { uriHost } from './uri-host.ts'
 
@@ -19,6 +20,8 @@ export function goError({ go }: Refusal, { at }: ChainQuestion): string {
       return unfitError(go.certificate, go.reason, at)
     case 'usage':
       return 'x509: certificate specifies an incompatible key usage'
+    case 'leaf-key':
+      return leafKeyError(go.certificate)
     case 'user':
       return go.uids.length > 1
         ? `expected 1 UID, but found multiple: [${go.uids.join(' ')}]`
@@ -30,6 +33,15 @@ export function goError({ go }: Refusal, { at }: ChainQuestion): string {
     case 'unknown-authority':
       return `x509: certificate signed by unknown authority${go.hint === undefined ? '' : hintWords(go.hint, at)}`
   }
+}
+
+/** The owner of the leaf fails first: when it reads the key, or when it signs a handshake. */
+function leafKeyError(leaf: Certificate): string {
+  const { algorithm } = leaf.publicKey
+  if (algorithm === 'RSA') return `tls: failed to sign handshake: ${keyError(leaf)}`
+  return nameOfOid(algorithm) === 'X25519'
+    ? 'tls: found unknown private key type in PKCS#8 wrapping'
+    : 'tls: failed to parse private key'
 }
 
 function unfitError(certificate: Certificate, reason: Unfitness, at: Date): string {

@@ -157,7 +157,7 @@ const refusalWords: Readonly<Record<number, string>> = {
 function whyAccepted({ code, certificate }: Refusal): string {
   const algorithm =
     code === 'SIGNATURE_UNSUPPORTED' ? certificate.signatureAlgorithm : certificate.publicKey.algorithm
-  const isOfAlgorithm = code === 'SIGNATURE_UNSUPPORTED' || code === 'ISSUER_KEY_UNSUPPORTED'
+  const isOfAlgorithm = code.endsWith('_UNSUPPORTED')
   if (isOfAlgorithm && isMlDsa(algorithm)) return 'knows ML-DSA, from OpenSSL 3.5 on'
   return acceptanceWords[code] ?? 'finds a path that it accepts'
 }
@@ -171,6 +171,7 @@ const acceptanceWords: Partial<Record<RefusalCode, string>> = {
   SIGNATURE_WEAK: 'asks for no strength of signatures',
   SIGNATURE_UNSUPPORTED: 'knows the signature algorithm',
   ISSUER_KEY_UNSUPPORTED: 'uses the key all the same',
+  LEAF_KEY_UNSUPPORTED: 'uses the key all the same',
   ISSUER_NOT_CA: 'takes older signs that a certificate is a CA',
   PATH_LENGTH_EXCEEDED: 'does not count CAs that issued themselves',
   NAME_NOT_ALLOWED:

@@ -1,0 +1,141 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { keys, selfSigned, spkiOf } from '../../test/fixtures/certificates.ts'
+import { mlDsaCertificate, mlDsaKeys } from '../../test/fixtures/ml-dsa.ts'
+import { Certificate } from '../x509/certificate.ts'
+import type { Purpose } from '../x509/chain.ts'
+import { bitString, nullElement, oid, sequence } from '../x509/der-writer.ts'
+import type { CertificateDescription } from '../x509/issuing.ts'
+import { oidOf } from '../x509/oids.ts'
+import type { CertificateInput } from './input.ts'
+import { verify } from './verification.ts'
+
+// Every goError here is what a program that was built with Go 1.26.8 logged for such a certificate.
+
+const now = new Date('2026-06-01T00:00:00Z')
+const mlDsa = mlDsaKeys['ML-DSA-65']
+const rsa = (bits: number): KeyObject => generateKeyPairSync('rsa', { modulusLength: bits }).privateKey
+const [weakRsa, shortRsa] = [rsa(768), rsa(1024)]
+const dsa = generateKeyPairSync('dsa', { modulusLength: 1024, divisorLength: 160 }).privateKey
+const { privateKey: x25519 } = generateKeyPairSync('x25519')
+
+const asCa = { subject: { commonName: 'ca' }, issuer: { commonName: 'ca' }, basicConstraints: { ca: true } }
+const ecdsaCa = selfSigned({ ...asCa, publicKey: keys.p256 }, keys.p256)
+const mlDsaCa = mlDsaCertificate(mlDsa, asCa)
+const leaf = { subject: { commonName: 'leaf' }, issuer: { commonName: 'ca' } }
+const leafWith = (publicKey: CertificateDescription['publicKey']): Uint8Array =>
+  selfSigned({ ...leaf, publicKey }, keys.p256)
+const leafOfMlDsa = (publicKey: KeyObject): Uint8Array => mlDsaCertificate(mlDsa, { ...leaf, publicKey })
+const mlDsaLeaf = leafWith(mlDsa)
+const malformed = sequence(sequence(oid(oidOf('ML-DSA-65')), nullElement), bitString(Buffer.alloc(1952)))
+
+const input = (source: string, der: Uint8Array): CertificateInput => ({
+  certificates: [{ source, entry: '', certificate: Certificate.parse(der) }],
+  unreadable: [],
+  isKubeconfig: false,
+})
+const reportOf = (leafDer: Uint8Array, root: Uint8Array, purpose: Purpose = 'server') => {
+  const inputs = { leaf: input('leaf.crt', leafDer), roots: [input('ca.crt', root)], intermediates: [] }
+  return verify(inputs, { now, at: now, purpose })
+}
+
+const minors =
+  'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+const ofLeaf = 'the chain is valid, but TLS in Go does not use the key of the leaf "leaf":'
+const unknown = 'x509: certificate signed by unknown authority'
+const unparsed = 'tls: failed to parse private key'
+
+test.each<[name: string, der: Uint8Array, root: Uint8Array, code: string, reason: string, goError: string]>([
+  [
+    'an ML-DSA leaf of an ML-DSA CA',
+    leafOfMlDsa(mlDsaKeys.other),
+    mlDsaCa,
+    'ISSUER_KEY_UNSUPPORTED',
+    `Go does not use the key of the CA "ca": ${minors}`,
+    unknown,
+  ],
+  [
+    'an ECDSA leaf of an ML-DSA CA',
+    leafOfMlDsa(keys.p384),
+    mlDsaCa,
+    'ISSUER_KEY_UNSUPPORTED',
+    `Go does not use the key of the CA "ca": ${minors}`,
+    unknown,
+  ],
+  [
+    'an ML-DSA signature where the CA of that name has an ECDSA key',
+    leafOfMlDsa(keys.p384),
+    ecdsaCa,
+    'SIGNATURE_UNSUPPORTED',
+    `"leaf" is signed with ${minors}`,
+    `${unknown} (possibly because of "x509: cannot verify signature: algorithm unimplemented" while trying to verify candidate authority certificate "ca")`,
+  ],
+  [
+    'an ML-DSA leaf of an ECDSA CA, whose chain Go builds',
+    mlDsaLeaf,
+    ecdsaCa,
+    'LEAF_KEY_UNSUPPORTED',
+    `${ofLeaf} ${minors}`,
+    unparsed,
+  ],
+  [
+    'an ML-DSA leaf that is itself a root',
+    mlDsaLeaf,
+    mlDsaLeaf,
+    'LEAF_KEY_UNSUPPORTED',
+    `${ofLeaf} ${minors}`,
+    unparsed,
+  ],
+  [
+    'a malformed ML-DSA key',
+    leafWith(malformed),
+    ecdsaCa,
+    'LEAF_KEY_UNSUPPORTED',
+    `${ofLeaf} ML-DSA-65, which no program can use: its algorithm has parameters, which must be absent`,
+    unparsed,
+  ],
+  [
+    'an RSA leaf below 1024 bits',
+    leafWith(weakRsa),
+    ecdsaCa,
+    'LEAF_KEY_UNSUPPORTED',
+    `${ofLeaf} RSA 768, which Kubernetes refuses since 1.33 (Go 1.24)`,
+    'tls: failed to sign handshake: crypto/rsa: 768-bit keys are insecure (see https://go.dev/pkg/crypto/rsa#hdr-Minimum_key_size)',
+  ],
+  ['a DSA leaf', leafWith(dsa), ecdsaCa, 'LEAF_KEY_UNSUPPORTED', `${ofLeaf} DSA 1024`, unparsed],
+  [
+    'an X25519 leaf',
+    leafWith(spkiOf(x25519)),
+    ecdsaCa,
+    'LEAF_KEY_UNSUPPORTED',
+    `${ofLeaf} X25519`,
+    'tls: found unknown private key type in PKCS#8 wrapping',
+  ],
+])('refuses %s', (_, der, root, code, reason, goError) => {
+  for (const purpose of ['server', 'client'] as const)
+    expect(reportOf(der, root, purpose)).toMatchObject({ trusted: false, code, reason, goError, chains: [] })
+})
+
+test('accepts an RSA leaf of 1024 bits, as Go does', () => {
+  expect(reportOf(leafWith(shortRsa), ecdsaCa)).toMatchObject({ trusted: true })
+})
+
+test('answers as crypto/x509 where the purpose is no use in TLS', () => {
+  expect(reportOf(mlDsaLeaf, ecdsaCa, 'any')).toMatchObject({ trusted: true })
+})
+
+test('names the verifiers that know ML-DSA', () => {
+  for (const [der, root] of [
+    [leafOfMlDsa(mlDsaKeys.other), mlDsaCa],
+    [mlDsaLeaf, ecdsaCa],
+  ] as const) {
+    const reason = 'it knows ML-DSA, from OpenSSL 3.5 on'
+    expect(reportOf(der, root)).toMatchObject({
+      acceptedBy: ['openssl', 'node'],
+      differences: [
+        { verifier: 'openssl', accepts: true, reason },
+        { verifier: 'node', accepts: true, reason },
+      ],
+    })
+  }
+})
