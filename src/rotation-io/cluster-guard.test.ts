@@ -87,6 +87,7 @@ test.each([
 test('waits as long as the Lease says, and 30 s where it says nothing', async () => {
   for (const [leaseDurationSeconds, ms] of [
     [7, 7_000],
+    [300, 300_000],
     [undefined, 30_000],
   ]) {
     const { objects, put } = memory()
@@ -96,6 +97,32 @@ test('waits as long as the Lease says, and 30 s where it says nothing', async ()
     expect(slept()).toBe(ms)
   }
 })
+
+test.each([0, -1, Number.NaN])('takes a Lease of %d s only after 30 s', async (leaseDurationSeconds) => {
+  const { objects, put } = memory()
+  const { given, slept } = aging(objects)
+  put('leases', { spec: { holderIdentity: 'another', leaseDurationSeconds } })
+  await ClusterGuard.acquire(given)
+  expect(slept()).toBe(30_000)
+})
+
+test.each([301, 2 ** 31 - 1, Number.POSITIVE_INFINITY])(
+  'refuses a Lease of %d s at once, and takes it when it was given back',
+  async (leaseDurationSeconds) => {
+    const { objects, put, holder } = memory()
+    const { given, slept } = aging(objects)
+    put('leases', { spec: { holderIdentity: 'another', leaseDurationSeconds } })
+    await expect(ClusterGuard.acquire(given)).rejects.toMatchObject({
+      code: 'KCERT_LOCKED',
+      why: `the Lease kube-system/kcert-rotation is held by another for ${leaseDurationSeconds} s; kcert waits 300 s at most`,
+      next: 'if its holder is gone: kubectl -n kube-system delete lease kcert-rotation',
+    })
+    expect([slept(), holder()]).toEqual([0, 'another'])
+    put('leases', { spec: { holderIdentity: '', leaseDurationSeconds } })
+    await ClusterGuard.acquire(given)
+    expect(slept()).toBe(0)
+  },
+)
 
 test('refuses a Lease that its holder renews', async () => {
   const { objects, put } = memory()

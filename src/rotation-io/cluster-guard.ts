@@ -20,6 +20,8 @@ const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases'
 const configMaps = { group: '', version: 'v1', resource: 'configmaps', namespace } as const
 
 const durationSeconds = 30
+// Any holder may write up to 2^31 - 1 s, which is 68 years.
+const longestWaitSeconds = 300
 // A single API server that is restarted is away for some 40 s.
 const patienceMs = 60_000
 const renewMs = 10_000
@@ -143,13 +145,16 @@ export class ClusterGuard implements JournalMirror {
     for (;;) {
       const object = await objects.get({ ...leases, name })
       const { holderIdentity = '', leaseDurationSeconds = durationSeconds } = specOf(object)
+      // client-go takes a Lease of 0 s or less at once. The API server stores none, so such a value says nothing.
+      const waitSeconds = leaseDurationSeconds >= 1 ? leaseDurationSeconds : durationSeconds
       const version = String(metadataOf(object ?? {}).resourceVersion)
       const isFree = holderIdentity === '' || holderIdentity.startsWith(this.place)
       seen ??= version
-      const isOver = seen === version && this.now() - begun >= leaseDurationSeconds * 1000
+      const isOver = seen === version && this.now() - begun >= waitSeconds * 1000
       if (isFree || isOver) {
         if (await this.write(object)) return
       } else if (seen !== version) throw held(holderIdentity)
+      else if (waitSeconds > longestWaitSeconds) throw heldTooLong(holderIdentity, waitSeconds)
       await this.sleep(1_000)
     }
   }
@@ -250,5 +255,12 @@ function held(holder: string): KcertError {
   return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
     why: `the Lease ${namespace}/${name} is held by ${holder} and renewed`,
     next: commandLine`wait for it; if it is gone, its Lease runs out after ${durationSeconds} s: kubectl -n ${namespace} get lease ${name}`,
+  })
+}
+
+function heldTooLong(holder: string, seconds: number): KcertError {
+  return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
+    why: `the Lease ${namespace}/${name} is held by ${holder} for ${seconds} s; kcert waits ${longestWaitSeconds} s at most`,
+    next: commandLine`if its holder is gone: kubectl -n ${namespace} delete lease ${name}`,
   })
 }
