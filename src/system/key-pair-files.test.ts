@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -140,6 +141,81 @@ test('without leave to replace, neither file is touched when one is there', () =
     expect(write).toThrow(`${join(at, there)} exists and is not replaced`)
     expect(fs.readdirSync(at)).toEqual([there])
   }
+})
+
+const nobody = 65534
+const isRoot = process.getuid?.() === 0
+
+/** A note that would put another certificate in place: the digest of any file that can be read fits. */
+function plant(at: string): { note: string; certificate: string } {
+  const [note, certificate, key] = ['.ca.pem.pair.kcert-tmp', 'ca.pem', 'ca-key.pem'].map((name) =>
+    join(at, name),
+  ) as [string, string, string]
+  fs.writeFileSync(certificate, 'old certificate')
+  fs.writeFileSync(key, 'old key')
+  const keySha256 = createHash('sha256').update('old key').digest('hex')
+  fs.writeFileSync(note, JSON.stringify({ certificate: 'planted', keyPath: key, keySha256, mode: 0o644 }))
+  return { note, certificate }
+}
+
+test.runIf(isRoot).each([
+  ['of another user', (note: string) => fs.chownSync(note, nobody, nobody)],
+  ['that others can write to', (note: string) => fs.chmodSync(note, 0o666)],
+  ['in a folder of another user', (note: string) => fs.chownSync(join(note, '..'), nobody, nobody)],
+])('does not finish a pair by a note %s', (_, spoil) => {
+  const { note, certificate } = plant(folder())
+  spoil(note)
+  expect(() => finishKeyPair(certificate)).toThrow(
+    expect.objectContaining({
+      code: 'KCERT_FILE_UNTRUSTED',
+      message: `the unfinished write ${note} can be changed by other users`,
+      next: `move it away: mv ${note} ${note}.stale`,
+    }),
+  )
+  expect(fs.readFileSync(certificate, 'utf8')).toBe('old certificate')
+  fs.renameSync(note, `${note}.stale`)
+  expect(finishKeyPair(certificate)).toBeUndefined()
+})
+
+test('does not follow a link in place of a note, neither to finish a pair nor to write one', () => {
+  const at = folder()
+  const { note, certificate } = plant(at)
+  const target = join(at, 'target')
+  fs.renameSync(note, target)
+  fs.symlinkSync(target, note)
+  const before = fs.readFileSync(target, 'utf8')
+  expect(finishKeyPair(certificate)).toBeUndefined()
+  expect(prepare({ at, before: true }).write).toThrow(`${note} is a symbolic link`)
+  expect(fs.readFileSync(target, 'utf8')).toBe(before)
+})
+
+test.runIf(isRoot)('a note of another user gives a new one neither owner nor mode', () => {
+  const at = folder()
+  const { note } = plant(at)
+  fs.chownSync(note, nobody, nobody)
+  fs.chmodSync(note, 0o666)
+  const { write } = prepare({ at, before: true })
+  const calls = new Proxy(fs as FileCalls, {
+    get: (target, name: keyof FileCalls) => (name === 'unlinkSync' ? () => {} : target[name]),
+  })
+  write(calls)
+  expect(fs.statSync(note)).toMatchObject({ uid: 0, mode: 0o100600 })
+})
+
+test('finishes a pair whose key has a name beyond ASCII', () => {
+  const at = folder()
+  const [certificate, key] = [join(at, 'ca.pem'), join(at, 'schlüssel.pem')]
+  const calls = new Proxy(fs as FileCalls, {
+    get: (target, name: keyof FileCalls) => (name === 'unlinkSync' ? () => {} : target[name]),
+  })
+  writeKeyPair(
+    { path: certificate, content: 'new' },
+    { path: key, content: 'key' },
+    { replace: false },
+    calls,
+  )
+  fs.unlinkSync(certificate)
+  expect([finishKeyPair(certificate), fs.readFileSync(certificate, 'utf8')]).toEqual(['finished', 'new'])
 })
 
 test('a note that is no note is forgotten', () => {

@@ -5,6 +5,7 @@ import { type AtomicWrite, type FileCalls, writeFileAtomically } from './atomic-
 import { readFile } from './files.ts'
 import { checkKeyPath, checkOutputPath, type OutputChoice, writeKeyFile } from './output-file.ts'
 import { fileError } from './required-file.ts'
+import { unfinishedNote } from './trusted-file.ts'
 
 // Two files cannot be put in place at one moment. So the certificate is first put beside its place, with the digest of its
 // key file; then the key, then the certificate. Whoever finds the first note after a crash sees by the digest how far it came,
@@ -38,7 +39,8 @@ export function writeKeyPair(
   checkOutputPath(certificate.path, choice)
   const note = notePath(certificate.path)
   const before = { certificate: contentOf(certificate.path), key: contentOf(key.path) }
-  writeFileAtomically(note, noteOf(certificate, key, mode), { mode: 0o600 }, calls)
+  // It decides what `finishKeyPair` writes, so what others have put there gives it neither owner, mode nor place.
+  writeFileAtomically(note, noteOf(certificate, key, mode), { mode: 0o600, secret: true }, calls)
   try {
     writeKeyFile(key.path, key.content, choice, calls)
     const exclusive = !choice.replace
@@ -56,11 +58,12 @@ export function writeKeyPair(
 
 /**
  * Brings a pair to an end whose writing a crash interrupted. Returns what was done: 'finished' when the new certificate was put
- * beside its key, 'forgotten' when the old state stands, undefined when there was nothing to do.
+ * beside its key, 'forgotten' when the old state stands, undefined when there was nothing to do. Throws KCERT_FILE_UNTRUSTED for a note
+ * that other users can change.
  */
 export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten' | undefined {
   const path = notePath(certificatePath)
-  const text = contentOf(path)
+  const text = unfinishedNote(path)
   if (text === undefined) return undefined
   const note = readNote(text)
   const key = note && contentOf(note.keyPath)

@@ -4,7 +4,8 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { removeQuietly, syncFolder, writeFileAtomically } from './atomic-file.ts'
 import { isTemporaryName } from './leftovers.ts'
-import { textIfReadable } from './required-file.ts'
+import { trustedPath, unfinishedNote } from './trusted-file.ts'
+import { pathTrust } from './trusted-path.ts'
 
 /**
  * Makes a folder, and those above it that are missing; it is there after a power failure too. Throws KCERT_FILE_NOT_WRITTEN.
@@ -33,12 +34,12 @@ const unfinished = '.unfinished.kcert-tmp'
 
 /**
  * Makes a folder that its owner alone can look into; what a run of `writeInto` that was stopped has left there is removed. Throws
- * KCERT_FILE_EXISTS when something is there that is no empty folder.
+ * KCERT_FILE_EXISTS when something is there that is no empty folder, and KCERT_FILE_UNTRUSTED when other users can change it.
  */
 export function newFolder(path: string): void {
   try {
     makeFolders(path, 0o700)
-    removeUnfinished(path)
+    removeUnfinished(trustedPath('output folder', path))
     // What was killed in its first write is swept up by the next one.
     if (fs.readdirSync(path).some((name) => !isTemporaryName(name))) throw exists(path, 'it is not empty')
     fs.chmodSync(path, 0o700)
@@ -69,27 +70,38 @@ export function writeInto(
   removeQuietly(marker, fs)
 }
 
-/** Removes what is named as unfinished, and nothing else: whoever put the file there, a folder of somebody's stays as it is. */
+/** Removes what is named as unfinished, and nothing else. `folder` has no symbolic links on its way. */
 function removeUnfinished(folder: string): void {
-  const marker = join(folder, unfinished)
-  if (!fs.existsSync(marker)) return
-  const names = namesIn(marker)
+  const names = namesIn(join(folder, unfinished))
   if (names === undefined) return
-  const files = names.filter((name) => !name.split('/').includes('..'))
-  const folders = new Set(files.map((name) => dirname(join(folder, name))).filter((path) => path !== folder))
-  for (const name of files) fs.rmSync(join(folder, name), { force: true })
+  const files = names
+    .filter((name) => !name.split('/').includes('..'))
+    .map((name) => join(folder, name))
+    .filter(isOwn)
+  const folders = new Set(files.map((file) => dirname(file)).filter((path) => path !== folder))
+  for (const file of files) fs.rmSync(file, { force: true })
   for (const path of folders) {
-    for (const name of fs.existsSync(path) ? fs.readdirSync(path).filter(isTemporaryName) : [])
-      fs.unlinkSync(join(path, name))
-    if (fs.existsSync(path)) fs.rmdirSync(path)
+    for (const name of fs.readdirSync(path).filter(isTemporaryName)) fs.unlinkSync(join(path, name))
+    fs.rmdirSync(path)
   }
   for (const name of fs.readdirSync(folder).filter(isTemporaryName)) fs.unlinkSync(join(folder, name))
 }
 
+/** False for what others have put there, for what a link leads to, and where a folder on the way is missing. */
+function isOwn(path: string): boolean {
+  try {
+    const trust = pathTrust(path)
+    return 'path' in trust && trust.path === path
+  } catch {
+    return false
+  }
+}
+
 /** Undefined for a file that kcert has not written: it is somebody else's. */
 function namesIn(marker: string): string[] | undefined {
+  const note = unfinishedNote(marker)
   try {
-    const names: unknown = JSON.parse(textIfReadable(marker) ?? '')
+    const names: unknown = JSON.parse(note ?? '')
     return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : undefined
   } catch {
     return undefined

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, openSync, type Stats } from 'node:fs'
 import { basename } from 'node:path'
 import { commandLine, fixed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -18,6 +18,8 @@ export type TrustedKind =
   | 'signing profile'
   | 'certificate template'
   | 'ssh configuration'
+  | 'output folder'
+  | 'unfinished write'
 
 /**
  * Returns where the path of such a file leads, when root and the caller alone can change it and every folder above it. The file
@@ -62,6 +64,17 @@ export function readTrustedFile(kind: TrustedKind, name: string): Source | Unrea
   }
 }
 
+/**
+ * Returns the text of a note that an interrupted write of kcert has left at a path; undefined where there is none. A link is none: kcert
+ * creates no links. Throws KCERT_FILE_UNTRUSTED for a note of another user, and as `requiredFile` does for one that cannot be read.
+ */
+export function unfinishedNote(path: string): string | undefined {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return undefined
+  const read = readTrustedFile('unfinished write', path)
+  if ('reason' in read) throw fileError(read)
+  return Buffer.from(read.bytes).toString('utf8')
+}
+
 /** Throws KCERT_FILE_UNTRUSTED when a descriptor is of a regular file that others can change. Pipes are the caller's own. */
 export function checkTrusted(kind: TrustedKind, name: string, descriptor: number): void {
   const found = statusOf(name, descriptor)
@@ -81,11 +94,13 @@ function refusal(kind: TrustedKind, name: string, entry: UntrustedEntry): KcertE
   const shown = `owner ${uid}, group ${gid}, mode ${mode.toString(8).padStart(4, '0')}`
   return new KcertError('KCERT_FILE_UNTRUSTED', `the ${kind} ${name} can be changed by other users`, {
     why: `the ${entry.kind} ${path} has ${shown}; a file that decides what kcert does, and every folder above it, must belong to root or the caller and be writable by no one else`,
-    next: remedy(name, entry),
+    next: remedy(kind, name, entry),
   })
 }
 
-function remedy(name: string, { path, uid }: UntrustedEntry): string {
+function remedy(kind: TrustedKind, name: string, { path, uid }: UntrustedEntry): string {
+  if (kind === 'unfinished write') return commandLine`move it away: mv ${name} ${name}.stale`
+  if (kind === 'output folder') return 'name a new folder, below one that only you can change'
   const copying = 'read it, and if its contents are right, copy it to a folder that only you can change'
   // What was redirected has no path here that a command could name.
   if (name === 'standard input') return `${copying}, and redirect the copy`
