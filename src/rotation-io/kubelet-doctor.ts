@@ -57,13 +57,13 @@ export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}):
     node,
     configured.clientCaFile ?? flags['client-ca-file'] ?? `${kubeadmFolders.pki}/ca.crt`,
   )
-  const text = kubeconfig.found === 'file' ? Buffer.from(kubeconfig.content).toString('utf8') : undefined
-  const { authorities, named } = await namedIn(node, kubeconfigPath, text)
+  const content = kubeconfig.found === 'file' ? kubeconfig.content : undefined
+  const { authorities, named } = await namedIn(node, kubeconfigPath, content)
   return {
     ...{ node: node.name, folder, entries, kubeconfigPath, named },
     ...(stated?.found === 'folder' && { folderMode: stated.mode }),
     ...(kubeconfig.found === 'file' && {
-      kubeconfig: { path: kubeconfigPath, mode: kubeconfig.mode, text: text! },
+      kubeconfig: { path: kubeconfigPath, mode: kubeconfig.mode, content: kubeconfig.content },
     }),
     trustBundles: [
       ...authorities,
@@ -96,11 +96,11 @@ async function configurationOf(file: FileContent): Promise<KubeletConfiguration>
 }
 
 /** CAs of a kubeconfig, and the files of certificates and keys that it names beside the store's. */
-async function namedIn(node: NodeAccess, path: string, text: string | undefined) {
+async function namedIn(node: NodeAccess, path: string, content: Uint8Array | undefined) {
   const authorities: { path: string; content: Uint8Array }[] = []
   const named = new Map<string, Uint8Array>()
   // One that client-go refuses is a finding; what it names is read all the same.
-  const opened = text === undefined ? undefined : await openKubeconfig(text)
+  const opened = content === undefined ? undefined : await openKubeconfig(content)
   if (opened === undefined) return { authorities, named }
   const { clusters, users } = opened.kubeconfig
   const absolute = (file: string): string => (file.startsWith('/') ? file : `${folderOf(path)}/${file}`)

@@ -1,4 +1,5 @@
 import {
+  appendFileSync,
   chmodSync,
   lstatSync,
   mkdirSync,
@@ -236,6 +237,29 @@ test('a kubeconfig that client-go refuses is a critical finding with the reason'
     severity: 'critical',
     what: expect.stringMatching(/^client-go refuses it: current-context: /),
   })
+})
+
+test('a kubeconfig with a byte that is no UTF-8 is one that client-go refuses', async () => {
+  appendFileSync(root + kubeletConf, Buffer.from('# caf\xe9\n', 'latin1'))
+  const [finding, ...more] = await found()
+  expect(more).toEqual([])
+  expect(finding).toMatchObject({
+    id: 'KUBECONFIG_UNREADABLE',
+    what: expect.stringMatching(/^client-go refuses it: .*UTF-8/),
+  })
+})
+
+test.each([
+  ['a token', '{"token": "abc"}'],
+  ['a password', '{"username": "a", "password": "b"}'],
+])('a kubeconfig in JSON with %s is closed to others', async (_, user) => {
+  const cluster = '{"name": "c", "cluster": {"server": "https://10.0.0.1:6443"}}'
+  const context = '{"name": "x", "context": {"cluster": "c", "user": "u"}}'
+  const text = `{"apiVersion": "v1", "kind": "Config", "current-context": "x", "clusters": [${cluster}], "contexts": [${context}], "users": [{"name": "u", "user": ${user}}]}`
+  writeFileSync(root + kubeletConf, text)
+  chmodSync(root + kubeletConf, 0o644)
+  await expectMended('KEY_EXPOSED')
+  expect(statSync(root + kubeletConf).mode & 0o777).toBe(0o600)
 })
 
 test('a certificate past nine tenths of its life says that its renewal is late', async () => {

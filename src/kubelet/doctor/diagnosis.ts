@@ -1,6 +1,6 @@
 import { commandLine } from '../../errors/command-line.ts'
 import type { Kubeconfig, KubeconfigUser } from '../../kubeconfig/kubeconfig.ts'
-import { openKubeconfig } from '../../kubeconfig/open.ts'
+import { type OpenedKubeconfig, openKubeconfig } from '../../kubeconfig/open.ts'
 import { currentLinkName, datedFileName, kubeletFile } from '../../pki/kubelet.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import type { KubeletFacts, StoreEntry } from './facts.ts'
@@ -14,19 +14,23 @@ interface Examined {
   readonly facts: KubeletFacts
   readonly now: Date
   readonly cas: readonly Certificate[]
+  /** The kubeconfig; undefined where there is none that can be read. */
+  readonly opened: OpenedKubeconfig | undefined
 }
 
 /** Returns the findings, the worst first. Nothing is what a healthy kubelet has. */
 export async function diagnose(facts: KubeletFacts, now: Date): Promise<readonly Finding[]> {
   const cas = facts.trustBundles.flatMap(({ content }) => certificatesIn(content)).filter(({ isCa }) => isCa)
-  const examined: Examined = { facts, now, cas }
+  const { kubeconfig } = facts
+  const opened = kubeconfig && (await openKubeconfig(kubeconfig.content).catch(() => undefined))
+  const examined: Examined = { facts, now, cas, opened }
   const client = storeFindings(examined, 'kubelet-client')
   const serving = facts.hasOwnServing ? [] : servingFindings(examined)
   const findings = [
-    ...(await kubeconfigFindings(examined)),
+    ...kubeconfigFindings(examined),
     ...client,
     ...serving,
-    ...modeFindings(facts),
+    ...modeFindings(examined),
     ...leftoverFindings(examined),
   ]
   const ranks = { critical: 0, warning: 1, info: 2 }
@@ -90,7 +94,7 @@ function storeFindings(examined: Examined, role: Role): Finding[] {
     const hasPairs = facts.entries.some(
       ({ name }) => kubeletFile(name)?.role === role && kubeletFile(name)?.part === 'pair',
     )
-    const isNamed = facts.kubeconfig?.text.includes(path) === true && role === 'kubelet-client'
+    const isNamed = Buffer.from(facts.kubeconfig?.content ?? []).includes(path) && role === 'kubelet-client'
     if (!hasPairs && !isNamed) return []
     return [
       finding(
@@ -204,8 +208,8 @@ function isAboutUse({ id }: PairFault): boolean {
   return id === 'PAIR_MISMATCH' || id === 'UNREADABLE' || id === 'EXPIRED'
 }
 
-async function kubeconfigFindings(examined: Examined): Promise<Finding[]> {
-  const { facts } = examined
+function kubeconfigFindings(examined: Examined): Finding[] {
+  const { facts, opened } = examined
   const { kubeconfig, kubeconfigPath: path } = facts
   if (kubeconfig === undefined) {
     const next = facts.hasBootstrapKubeconfig
@@ -219,7 +223,6 @@ async function kubeconfigFindings(examined: Examined): Promise<Finding[]> {
       },
     ]
   }
-  const opened = await openKubeconfig(kubeconfig.text).catch(() => undefined)
   const user = opened?.refusal === undefined ? userOf(opened?.kubeconfig) : undefined
   if (user === undefined) {
     return [
@@ -281,7 +284,8 @@ function userOf(kubeconfig: Kubeconfig | undefined): KubeconfigUser | undefined 
 
 const others = 0o077
 
-function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts): Finding[] {
+function modeFindings({ facts, opened }: Examined): Finding[] {
+  const { entries, folder, folderMode, kubeconfig } = facts
   const exposed = (path: string, mode: number): Finding => ({
     ...{ id: 'KEY_EXPOSED', severity: 'critical', path },
     what: `its mode is ${modeText(mode)}`,
@@ -296,8 +300,7 @@ function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts)
   const files = entries
     .filter((entry) => entry.kind === 'file' && holdsKey(entry) && (entry.mode & others) !== 0)
     .map(({ name, mode }) => exposed(`${folder}/${name}`, mode))
-  const isSecret = /^\s*(?:client-key-data|token):\s*\S/m.test(kubeconfig?.text ?? '')
-  if (isSecret && kubeconfig !== undefined && (kubeconfig.mode & others) !== 0)
+  if (opened?.kubeconfig.users.some(isSecret) && kubeconfig !== undefined && (kubeconfig.mode & others) !== 0)
     files.push(exposed(kubeconfig.path, kubeconfig.mode))
   if (folderMode === undefined || (folderMode & 0o022) === 0) return files
   return [
@@ -310,6 +313,10 @@ function modeFindings({ entries, folder, folderMode, kubeconfig }: KubeletFacts)
       next: commandLine`check its contents first: ls -l ${folder}; chmod 755 ${folder}`,
     },
   ]
+}
+
+function isSecret({ clientKey, credentials }: KubeconfigUser): boolean {
+  return clientKey?.data !== undefined || credentials.some(({ kind }) => kind === 'token' || kind === 'basic')
 }
 
 function modeText(mode: number): string {

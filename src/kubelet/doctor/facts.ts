@@ -15,7 +15,7 @@ export interface StoreEntry {
 export interface KubeconfigFacts {
   readonly path: string
   readonly mode: number
-  readonly text: string
+  readonly content: Uint8Array
 }
 
 export interface KubeletFacts {
