@@ -73,7 +73,8 @@ export async function withRotation<Result>(
   }
   const rollEveryMs = (workloads?.paceSeconds ?? 0) * 1000
   return withCluster(context, flags, async (cluster) => {
-    const site = withOwnAccess(openSite({ inventory, objects: cluster.objects, clock }), random)
+    const { objects: own, through } = cluster
+    const site = withOwnAccess(openSite({ inventory, objects: own, clock, through }), random)
     const { objects } = site
     const observer = new SiteObserver(site)
     const executor = new SiteExecutor({ site, random, given, unreadLogs: { waivers } })

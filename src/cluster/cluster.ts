@@ -15,7 +15,7 @@ import { readKubeconfigs, type SelectedContext, selectContext, unusable } from '
 import { type NodeProxy, nodeProxyOf } from './node-proxy.ts'
 import { type ObjectsApi, objectsOf } from './objects.ts'
 import { requestsOf } from './requests.ts'
-import { Transport } from './transport.ts'
+import { Transport, type Way } from './transport.ts'
 import { watchOf } from './watch.ts'
 
 export interface ClusterOptions extends ConnectionOptions {
@@ -55,6 +55,8 @@ export interface Cluster {
   readonly objects: ObjectsApi
   readonly access: AccessApi
   readonly nodeProxy: NodeProxy
+  /** Returns the objects as another API server of the cluster tells of them, to the same user. */
+  through(way: Way): Pick<ObjectsApi, 'list'>
   /** Ends all connections. */
   close(): void
 }
@@ -148,7 +150,8 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     user,
     timeoutMs: requestTimeoutMs,
   })
-  const client = new ApiClient(transport, credentials, failures, random, pause)
+  const clientOver = (over: Transport) => new ApiClient(over, credentials, failures, random, pause)
+  const client = clientOver(transport)
   const objects = { ...objectsOf(client, pause), watch: watchOf(client, pause) }
   return {
     server: server.href,
@@ -163,6 +166,7 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     objects,
     access: accessOf(client),
     nodeProxy: nodeProxyOf(client),
+    through: (way) => objectsOf(clientOver(new Transport(server, requestTimeoutMs, way)), pause),
     close: () => transport.close(),
   }
 }

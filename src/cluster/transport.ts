@@ -7,7 +7,8 @@ import {
 } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { isIP, type Socket } from 'node:net'
-import { checkServerIdentity } from 'node:tls'
+import type { Duplex } from 'node:stream'
+import { type ConnectionOptions, checkServerIdentity, connect, type PeerCertificate } from 'node:tls'
 import { readWhole } from '../system/pipes.ts'
 import { type Access, bareHost } from './credentials.ts'
 
@@ -41,6 +42,14 @@ export interface StreamedAnswer {
   readonly chunks: AsyncIterable<Buffer>
 }
 
+/** A way to a server other than the kubeconfig's: a load balancer hides which of the API servers behind it answers. */
+export interface Way {
+  /** Returns a connection to the server, before TLS; errors are events of the stream. */
+  dial(): Duplex
+  /** Beside the kubeconfig's own name of the server: its certificate must have one of all these. */
+  readonly names: readonly string[]
+}
+
 /** A request to which no whole answer came. */
 export class Unanswered extends Error {
   readonly code: string | undefined
@@ -59,15 +68,18 @@ export class Transport {
   readonly #server: URL
   readonly #timeoutMs: number
   readonly #basePath: string
+  readonly #way: Way | undefined
   /** Connections that have come about. */
   readonly #ready = new WeakSet<Socket>()
   readonly #agents = new Map<Access['tls'] | Access['proxyAgent'], HttpAgent>()
 
   /** `timeoutMs` is for one request; 0 for none. */
-  constructor(server: URL, timeoutMs: number) {
+  constructor(server: URL, timeoutMs: number, way?: Way) {
     this.#server = server
     this.#timeoutMs = timeoutMs
-    this.#basePath = server.pathname.replace(/\/+$/, '')
+    // A path is that of whatever stands before the API servers.
+    this.#basePath = way === undefined ? server.pathname.replace(/\/+$/, '') : ''
+    this.#way = way
   }
 
   /** Returns the whole answer. Throws Unanswered. */
@@ -156,6 +168,7 @@ export class Transport {
     const key = proxyAgent ?? tls
     const known = this.#agents.get(key)
     if (known !== undefined) return known
+    if (this.#way !== undefined) return dialling(this.#way, tls)
     // What a renewed credential replaced ends when its requests do.
     const agent = proxyAgent === undefined ? this.#newAgent(tls) : keepingAlive(proxyAgent, tls)
     this.#agents.set(key, agent)
@@ -168,6 +181,14 @@ export class Transport {
   }
 }
 
+/** For one request, since such a connection takes a process on a node. Plain HTTP proves no server, so nothing is sent by it. */
+function dialling({ dial, names }: Way, tls: Access['tls']): HttpAgent {
+  if (tls === undefined) throw new TypeError('a server behind a tunnel is spoken to over TLS alone')
+  const agent = new HttpsAgent(tlsOptions(tls, names))
+  agent.createConnection = (options) => connect({ ...(options as ConnectionOptions), socket: dial() })
+  return agent
+}
+
 /**
  * client-node makes agents that open a connection for each request. What is verified goes into the agent's own options: Node keeps
  * no connection whose request brought a checkServerIdentity of its own.
@@ -178,15 +199,20 @@ function keepingAlive(agent: HttpAgent, tls: Access['tls']): HttpAgent {
   return Object.assign(agent, { keepAlive: true, maxSockets: mostConnections })
 }
 
-function tlsOptions({ secureContext, verifies, serverName }: NonNullable<Access['tls']>) {
+function tlsOptions(
+  { secureContext, verifies, serverName }: NonNullable<Access['tls']>,
+  otherNames: readonly string[] = [],
+) {
   return {
     secureContext,
     // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
     rejectUnauthorized: verifies,
     // An address is no server name (RFC 6066 section 3), but the certificate has to name it.
     ...(isIP(serverName) ? {} : { servername: serverName }),
-    checkServerIdentity: (_: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
-      checkServerIdentity(serverName, certificate),
+    checkServerIdentity: (_: string, certificate: PeerCertificate) => {
+      const faults = [serverName, ...otherNames].map((name) => checkServerIdentity(name, certificate))
+      return faults.includes(undefined) ? undefined : faults[0]
+    },
   }
 }
 

@@ -8,6 +8,7 @@ import type { HandshakePicture, NodePicture, SectionName, Sections, Seen } from 
 import { fileKey } from '../rotation/picture.ts'
 import type { Observer } from '../rotation/ports.ts'
 import { listAll, type NodeObject, resources } from './api-objects.ts'
+import { ControlPlanes } from './control-planes.ts'
 import { readIndex } from './copies.ts'
 import { processHandshake, serviceHandshakes } from './handshakes.ts'
 import { isControlPlane, layoutOf } from './node-objects.ts'
@@ -32,9 +33,11 @@ export class SiteObserver implements Observer {
   private readonly watches = new Map<string, NodeWatch>()
   private readonly podWatch: PodWatch
   private readonly storedWatch: StoredWatch
+  private readonly planes: ControlPlanes
 
   constructor(site: Site) {
     this.site = site
+    this.planes = new ControlPlanes(site)
     this.podWatch = new PodWatch(site)
     this.storedWatch = new StoredWatch(site)
   }
@@ -46,8 +49,15 @@ export class SiteObserver implements Observer {
     const { site } = this
     const stored: OfLooks['stored'] = (looks) =>
       this.storedWatch.stored(authoritiesIn(looks, site), remembered)
+    const published: OfLooks['published'] = (names) => publishedTrust(site, this.planes, names)
     const looksAtNodes = sections.some((section) => section === 'components' || section === 'kubelets')
-    const look = new Look(site, this.podWatch, (node) => this.watchOf(node), { stored }, looksAtNodes)
+    const look = new Look(
+      site,
+      this.podWatch,
+      (node) => this.watchOf(node),
+      { stored, published },
+      looksAtNodes,
+    )
     const atMs = site.clock().getTime()
     const seen = await Promise.all(
       sections.map(async (section) => [section, await look[section as SectionName]()] as const),
@@ -66,9 +76,11 @@ export class SiteObserver implements Observer {
   }
 }
 
-/** What is told of objects by what was seen on nodes. */
+/** What is told of objects by what was seen of nodes. */
 interface OfLooks {
   readonly stored: (looks: readonly NodeLook[]) => Promise<Sections['stored']>
+  /** By the names of control-plane nodes. */
+  readonly published: (controlPlanes: readonly string[]) => Promise<Sections['published']>
 }
 
 /** One observation: what several sections need is fetched once. */
@@ -134,7 +146,10 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   published(): Promise<Sections['published']> {
-    return this.once('published', () => publishedTrust(this.site))
+    return this.once('published', async () => {
+      const controlPlanes = (await this.nodeObjects()).filter((node) => this.isControlPlane(node))
+      return this.ofLooks.published(controlPlanes.map(({ metadata }) => metadata.name))
+    })
   }
 
   async pods(): Promise<Sections['pods']> {

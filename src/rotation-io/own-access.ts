@@ -2,7 +2,8 @@ import { setTimeout as pauseFor } from 'node:timers/promises'
 import type { ApiCall, ApiObject } from '../cluster/api-client.ts'
 import { StatusError } from '../cluster/failures.ts'
 import { MalformedAnswer, objectIn } from '../cluster/malformed.ts'
-import { type ObjectsApi, objectsOf } from '../cluster/objects.ts'
+import { type ObjectsApi, objectsOf, type Selection } from '../cluster/objects.ts'
+import type { Resource } from '../cluster/resource.ts'
 import type { ErrorCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { folderBeside, materialPaths } from '../rotation/material.ts'
@@ -20,9 +21,9 @@ import type { Site } from './site.ts'
 export function withOwnAccess(site: Site, random: RandomOctets): Site {
   const planes = new ControlPlanes(site)
   const identity = new OwnIdentity(site, planes, new Authorities(site, planes, random))
-  const own = objectsOf({ call: (call) => callAsOwn(identity, call) }, (milliseconds) =>
-    pauseFor(milliseconds),
-  )
+  const ownBy = (ask: Ask) =>
+    objectsOf({ call: (call) => callAsOwn(ask, call) }, (milliseconds) => pauseFor(milliseconds))
+  const own = ownBy((call) => identity.callAny(call))
   let usesOwn = false
 
   const isOver = async (error: unknown): Promise<boolean> => {
@@ -42,28 +43,44 @@ export function withOwnAccess(site: Site, random: RandomOctets): Site {
       throw error
     }
   }
+  async function* eitherList(
+    theirs: Pick<ObjectsApi, 'list'>,
+    ours: Pick<ObjectsApi, 'list'>,
+    resource: Resource,
+    selection?: Selection,
+  ): AsyncGenerator<ApiObject> {
+    let count = 0
+    try {
+      for await (const object of (usesOwn ? ours : theirs).list(resource, selection)) {
+        count++
+        yield object
+      }
+    } catch (error) {
+      if (count > 0 || usesOwn || !(await isOver(error))) throw error
+      yield* ours.list(resource, selection)
+    }
+  }
   const objects: ObjectsApi = {
     get: (resource) => either((api) => api.get(resource)),
     create: (resource, object, choice) => either((api) => api.create(resource, object, choice)),
     replace: (resource, object) => either((api) => api.replace(resource, object)),
     patch: (resource, patch, type) => either((api) => api.patch(resource, patch, type)),
     delete: (resource, preconditions) => either((api) => api.delete(resource, preconditions)),
-    async *list(resource, selection) {
-      let count = 0
-      try {
-        for await (const object of (usesOwn ? own : site.objects).list(resource, selection)) {
-          count++
-          yield object
-        }
-      } catch (error) {
-        if (count > 0 || usesOwn || !(await isOver(error))) throw error
-        yield* own.list(resource, selection)
-      }
-    },
+    list: (resource, selection) => eitherList(site.objects, own, resource, selection),
     watch: (resource, selection, signal) => site.objects.watch(resource, selection, signal),
   }
-  return { ...site, objects }
+  const listAt: Site['listAt'] = (node, resource) => {
+    const theirs = { list: (asked: Resource) => site.listAt(node, asked) }
+    return eitherList(
+      theirs,
+      ownBy((call) => identity.call(node, call)),
+      resource,
+    )
+  }
+  return { ...site, objects, listAt }
 }
+
+type Ask = OwnIdentity['callAny']
 
 async function isLaidOut(planes: ControlPlanes): Promise<boolean> {
   for (const { node, flags } of await planes.apiServers()) {
@@ -74,12 +91,12 @@ async function isLaidOut(planes: ControlPlanes): Promise<boolean> {
   return false
 }
 
-async function callAsOwn(identity: OwnIdentity, call: ApiCall): Promise<ApiObject> {
+async function callAsOwn(ask: Ask, call: ApiCall): Promise<ApiObject> {
   const { method, path, query = {}, body, contentType, purpose } = call
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
   const text = parameters.toString()
-  const answer = await identity.callAny({
+  const answer = await ask({
     method,
     path: text === '' ? path : `${path}?${text}`,
     ...(contentType === undefined ? {} : { headers: { 'Content-Type': contentType } }),

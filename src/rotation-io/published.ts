@@ -1,6 +1,9 @@
 import { readClusterInfo, signatureStates } from '../bootstrap/cluster-info.ts'
 import { signingTokens, tokenSecretType } from '../bootstrap/token-secret.ts'
-import type { PublishedTrust, Sections, Trust } from '../rotation/picture.ts'
+import type { ApiObject } from '../cluster/api-client.ts'
+import { StatusError } from '../cluster/failures.ts'
+import { wordsOf } from '../errors/kcert-error.ts'
+import type { ProcessId, PublishedTrust, Sections, Trust } from '../rotation/picture.ts'
 import {
   apiServerSigner,
   type ClusterTrustBundle,
@@ -13,6 +16,7 @@ import {
   resources,
   type Secret,
 } from './api-objects.ts'
+import type { ControlPlanes } from './control-planes.ts'
 import { extraArgsOf } from './definitions.ts'
 import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
@@ -21,13 +25,21 @@ import type { Site } from './site.ts'
 
 const serviceAccountToken = 'kubernetes.io/service-account-token'
 
-/** Returns what controller-managers publish of their --root-ca-file. A namespace without it is told, too. */
-export async function publishedTrust({ objects, reading }: Site): Promise<Sections['published']> {
+/**
+ * Returns what controller-managers publish of their --root-ca-file. A namespace without it is told, too, and an API server that
+ * cannot be asked.
+ */
+export async function publishedTrust(
+  site: Site,
+  planes: ControlPlanes,
+  controlPlanes: readonly string[],
+): Promise<Sections['published']> {
+  const { objects, reading } = site
   const [namespaces, configMaps, secrets, bundles] = await Promise.all([
     listAll<Named & { readonly status?: { readonly phase?: string } }>(objects, resources.namespaces),
     listAll<ConfigMap>(objects, resources.configMaps, { fieldSelector: 'metadata.name=kube-root-ca.crt' }),
     listAll<Secret>(objects, resources.secrets, { fieldSelector: `type=${serviceAccountToken}` }),
-    listAll<ClusterTrustBundle>(objects, resources.clusterTrustBundles),
+    trustBundles(site, planes, controlPlanes),
   ])
   const byNamespace = new Map(configMaps.map((one) => [one.metadata.namespace, one]))
   const trustOf = (pem: string | Uint8Array | undefined): { readonly trust?: Trust } =>
@@ -54,18 +66,74 @@ export async function publishedTrust({ objects, reading }: Site): Promise<Sectio
         changedAtMs: contentChangedAtMs(secret, 'data'),
       }
     }),
-    ...bundles
-      .filter(({ spec }) => spec?.signerName === apiServerSigner)
-      .map(
-        (bundle): PublishedTrust => ({
-          kind: 'ClusterTrustBundle',
-          name: bundle.metadata.name,
-          isActive: true,
-          ...trustOf(bundle.spec?.trustBundle),
-          changedAtMs: contentChangedAtMs(bundle, 'spec'),
-        }),
-      ),
+    ...bundles.map(
+      (bundle): PublishedTrust =>
+        'unread' in bundle
+          ? {
+              kind: 'ClusterTrustBundle',
+              name: bundle.at,
+              isActive: true,
+              unread: bundle.unread,
+              changedAtMs: 0,
+            }
+          : {
+              kind: 'ClusterTrustBundle',
+              name: bundle.metadata.name,
+              isActive: true,
+              ...trustOf(bundle.spec?.trustBundle),
+              changedAtMs: contentChangedAtMs(bundle, 'spec'),
+            },
+    ),
   ]
+}
+
+interface Unread {
+  readonly at: ProcessId
+  readonly unread: string
+}
+
+/**
+ * Returns the bundles of the API servers' signer. In an upgrade one API server may serve them and the next one not: where the one that
+ * answers serves none, each is asked. They have one etcd, so whichever serves them has all.
+ */
+async function trustBundles(
+  site: Site,
+  planes: ControlPlanes,
+  controlPlanes: readonly string[],
+): Promise<(ClusterTrustBundle | Unread)[]> {
+  const known = await bundlesIn(site.objects.list(resources.clusterTrustBundles))
+  if (known !== undefined) return known
+  const nodes = [...new Set([...controlPlanes, ...(await planes.names())])].sort()
+  const flags = await Promise.allSettled(nodes.map((node) => planes.flagsOn(node)))
+  const servers = nodes.filter((_, index) => {
+    const said = flags[index]!
+    return said.status === 'rejected' || said.value !== undefined
+  })
+  // Then it is the one that has answered.
+  if (servers.length < 2) return []
+  const asked = await Promise.all(
+    servers.map(async (node) => {
+      try {
+        return await bundlesIn(site.listAt(node, resources.clusterTrustBundles))
+      } catch (error) {
+        return { at: `${node}/kube-apiserver`, unread: wordsOf(error) }
+      }
+    }),
+  )
+  const found = asked.find((one) => Array.isArray(one))
+  return found ?? asked.filter((one): one is Unread => one !== undefined && 'unread' in one)
+}
+
+/** Undefined where the API server serves no such kind. */
+async function bundlesIn(list: AsyncIterable<ApiObject>): Promise<ClusterTrustBundle[] | undefined> {
+  try {
+    const all = (await Array.fromAsync(list)) as unknown as ClusterTrustBundle[]
+    const byName = new Map(all.map((bundle) => [bundle.metadata.name, bundle]))
+    return [...byName.values()].filter(({ spec }) => spec?.signerName === apiServerSigner)
+  } catch (error) {
+    if (error instanceof StatusError && error.status === 404) return undefined
+    throw error
+  }
 }
 
 /** Returns kube-public/cluster-info, with whether each token that signs has signed what stands there. */

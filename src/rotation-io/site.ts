@@ -1,5 +1,9 @@
 import type { Duplex } from 'node:stream'
+import type { ApiObject } from '../cluster/api-client.ts'
+import type { Cluster } from '../cluster/cluster.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
+import type { Resource } from '../cluster/resource.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import { commandTransport } from '../node/command.ts'
 import { localTransport } from '../node/local.ts'
 import { shellNode } from '../node/shell-node.ts'
@@ -7,10 +11,11 @@ import { type SshConnections, sshConnections } from '../node/ssh.ts'
 import type { Transport } from '../node/transport.ts'
 import { openTunnel } from '../node/tunnel.ts'
 import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
-import { type Access, accessOf, type Inventory } from '../rotation/inventory.ts'
+import { type Access, accessOf, type Inventory, inventoryNode } from '../rotation/inventory.ts'
 import type { Clock } from '../system/clock.ts'
 import { Certificates } from './certificates.ts'
 import { FileReading } from './file-reading.ts'
+import { listeningOf } from './listening.ts'
 
 /** One cluster as this run reaches it: what observer and executor share. Whoever opens it closes it. */
 export interface Site {
@@ -23,6 +28,8 @@ export interface Site {
   node(name: string, address?: string): NodeAccess | undefined
   /** Returns a TCP connection that begins on the node; errors are events of the stream. Whoever asks destroys it. */
   dial(node: string, host: string, port: number): Duplex
+  /** Lists objects at the API server of one node alone. Throws as ObjectsApi does, and KCERT_UNREACHABLE where none runs. */
+  listAt(node: string, resource: Resource): AsyncIterable<ApiObject>
   /** By how many milliseconds the node's clock is ahead of kcert's; asked once in a run. Throws as the node does. */
   clockAheadMs(node: string): Promise<number>
   /** Returns a process's start on kcert's clock: the same number each time, so that it names the process. */
@@ -34,10 +41,12 @@ export interface SiteOptions {
   readonly inventory: Inventory
   readonly objects: ObjectsApi
   readonly clock: Clock
+  /** How API servers are reached one by one; without it none is. */
+  readonly through?: Cluster['through']
 }
 
 /** Returns the site. Nothing is connected before it is asked for. */
-export function openSite({ inventory, objects, clock }: SiteOptions): Site {
+export function openSite({ inventory, objects, clock, through }: SiteOptions): Site {
   const connections = sshConnections()
   const open = new Map<string, { readonly access: NodeAccess; readonly transport: Transport }>()
   const addresses = new Map<string, string>()
@@ -64,6 +73,12 @@ export function openSite({ inventory, objects, clock }: SiteOptions): Site {
     return asked
   }
 
+  const dial = (name: string, host: string, port: number): Duplex => {
+    const node = reach(name)
+    if (node === undefined) throw new TypeError(`nothing says how node ${name} is reached`)
+    return openTunnel(node.transport, host, port)
+  }
+
   return {
     inventory,
     objects,
@@ -74,10 +89,14 @@ export function openSite({ inventory, objects, clock }: SiteOptions): Site {
       if (address !== undefined) addresses.set(name, address)
       return reach(name)?.access
     },
-    dial(name, host, port) {
-      const node = reach(name)
-      if (node === undefined) throw new TypeError(`nothing says how node ${name} is reached`)
-      return openTunnel(node.transport, host, port)
+    dial,
+    async *listAt(name, resource) {
+      const [running] = (await reach(name)?.access.processes(['kube-apiserver'])) ?? []
+      if (running === undefined || through === undefined)
+        throw new KcertError('KCERT_UNREACHABLE', `no kube-apiserver runs on ${name}`)
+      const { host, port } = listeningOf(running.argv)
+      const names = [...(inventoryNode(inventory, name)?.addresses ?? []), 'kubernetes']
+      yield* through({ dial: () => dial(name, host, port), names }).list(resource)
     },
     clockAheadMs,
     async startedAtMs(node, { program, pid, startTicks, startedAt }) {

@@ -32,8 +32,8 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
         ...nonePublished(seen),
         ...seen.published
           .filter(({ isActive, trust }) => isActive && !isTrust(trust, condition))
-          .map(({ kind, name, trust }) =>
-            gap(`${kind} ${name}`, trust === undefined ? 'not there' : 'as before'),
+          .map(({ kind, name, trust, unread }) =>
+            gap(`${kind} ${name}`, trust === undefined ? (unread ?? 'not there') : 'as before'),
           ),
       ]
     case 'volumes':

@@ -61,12 +61,14 @@ export function verifiersOf(seen: Picture, target: Target): readonly Verifier[] 
             rereads: false,
           },
         ]),
-    ...seen.published.map(({ kind, name, trust = [] }) => ({
-      who: `${kind} ${name}`,
-      where: 'ca.crt',
-      certificates: views(trust),
-      rereads: false,
-    })),
+    ...seen.published
+      .filter(({ unread }) => unread === undefined)
+      .map(({ kind, name, trust = [] }) => ({
+        who: `${kind} ${name}`,
+        where: 'ca.crt',
+        certificates: views(trust),
+        rereads: false,
+      })),
     ...seen.caBundles.map(({ id, field, trust }) => ({
       who: id,
       where: field,

@@ -128,6 +128,8 @@ export interface PublishedTrust {
   readonly isActive: boolean
   /** Absent when the object is not there. */
   readonly trust?: Trust
+  /** Why an API server, which `name` tells then, could not be asked for its ClusterTrustBundles: it may have some. */
+  readonly unread?: string
   /** When it came to hold this. */
   readonly changedAtMs: number
 }

@@ -109,7 +109,7 @@ function checksOf(seen: Picture, target: Target, counted: readonly Counted[]): C
             ...nonePublished(seen),
             ...published
               .filter(({ trust }) => !trust?.includes(change.newCa.digest))
-              .map(({ kind, name }) => gap(`${kind} ${name}`, 'without the new CA')),
+              .map(({ kind, name, unread }) => gap(`${kind} ${name}`, unread ?? 'without the new CA')),
           ]),
           check(
             'pods',

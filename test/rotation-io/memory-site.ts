@@ -26,6 +26,9 @@ export async function sitesOf(nodes: ReadonlyMap<string, MemoryNode>): Promise<(
       dial: () => {
         throw new Error('nobody is dialled')
       },
+      listAt: () => {
+        throw new Error('nobody is dialled')
+      },
       clockAheadMs: async () => 0,
       startedAtMs: async () => 0,
       close: async () => {},

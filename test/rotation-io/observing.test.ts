@@ -72,6 +72,9 @@ async function counted(workers: number) {
       calls.dials++
       throw new Error('nobody answers')
     },
+    listAt: () => {
+      throw new Error('nobody answers')
+    },
     clockAheadMs: async () => 0,
     startedAtMs: async () => 0,
     close: async () => {},

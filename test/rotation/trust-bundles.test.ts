@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { missingFor } from '../../src/rotation/conditions.ts'
 import { blindInstant } from '../../src/rotation/convergence.ts'
+import { forecast } from '../../src/rotation/model/forecast.ts'
 import { type Picture, sectionNames } from '../../src/rotation/picture.ts'
 import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import type { Target } from '../../src/rotation/target.ts'
@@ -137,4 +139,28 @@ test('a workload that mounts a bundle that is gone is not rolled: its pods would
     ],
   })
   expect(planned(4, { seen: { ...seen, pods: [pod] }, target }).rolled).toEqual([verifier])
+})
+
+test('an API server that cannot be asked for bundles keeps phase 3 and its wait open', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 3)
+  const { seen, target } = await lookAt(scene)
+  const unknown = {
+    kind: 'ClusterTrustBundle',
+    name: 'cp2/kube-apiserver',
+    isActive: true,
+    unread: 'no answer within 5 s',
+    changedAtMs: 0,
+  } as const
+  const published = [...seen.published, unknown]
+  const missing = [{ at: 'ClusterTrustBundle cp2/kube-apiserver', what: 'no answer within 5 s' }]
+  expect(phaseNumbered(3).gaps(seen, target)).toEqual([])
+  expect(phaseNumbered(3).gaps({ ...seen, published }, target)).toEqual(missing)
+  const until = { kind: 'published', holds: [], lacks: [] } as const
+  expect(missingFor(until, { ...seen, published })).toEqual(missing)
+  expect(forecast({ ...seen, published }, target).find(({ phase }) => phase.number === 3)?.open).toEqual(
+    missing,
+  )
+  const pod = seen.pods.find(({ trustBundle }) => trustBundle !== undefined)!
+  expect(blindInstant({ ...seen, published }, pod)).toBe(Number.POSITIVE_INFINITY)
 })

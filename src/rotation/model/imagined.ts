@@ -339,7 +339,7 @@ class Imagined {
     const trust = manager && path ? certificatesIn(this.files.get(fileKey(manager.node, path))) : []
     if (trust.length === 0) return
     this.published = this.published.map((one) =>
-      !one.isActive || (one.trust !== undefined && isSameTrust(one.trust, trust))
+      !one.isActive || one.unread !== undefined || (one.trust !== undefined && isSameTrust(one.trust, trust))
         ? one
         : { ...one, trust, changedAtMs: this.nowMs },
     )

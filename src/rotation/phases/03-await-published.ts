@@ -36,9 +36,9 @@ function laggards(seen: Seen<'published'>, target: Target): readonly Gap[] {
   if (change === undefined) return []
   const late = seen.published
     .filter(({ isActive, trust }) => isActive && !trust?.includes(change.newCa.digest))
-    .map(({ kind, name, trust }) => ({
+    .map(({ kind, name, trust, unread }) => ({
       at: `${kind} ${name}`,
-      what: trust === undefined ? 'not there' : 'without the new CA',
+      what: trust === undefined ? (unread ?? 'not there') : 'without the new CA',
     }))
   return [...nonePublished(seen), ...late]
 }

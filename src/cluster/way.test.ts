@@ -1,0 +1,44 @@
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
+import { codeOf } from '../../test/contract/errors.ts'
+import { gather } from '../../test/contract/stage.ts'
+import type { Resource } from './resource.ts'
+
+// An API server that is reached by another way than the kubeconfig's, by the same user.
+
+const maps: Resource = { group: '', version: 'v1', resource: 'configmaps', namespace: 'default' }
+
+/** A kubeconfig that leads to a load balancer, behind which this API server is. */
+async function behindBalancer(servingNames: { dns?: string[]; ip?: string[] }) {
+  const { server, folder, open } = await fakeCluster({ servingNames })
+  server.put(maps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one' } })
+  const user = { username: 'admin', groups: ['system:masters'] }
+  const file = server.writeKubeconfig(join(folder, 'balanced'), user, {
+    server: 'https://balancer.example:6443/clusters/one',
+  })
+  const cluster = await open(file)
+  const names = (given: string[]) =>
+    cluster.through({ dial: () => connect(server.port, '127.0.0.1'), names: given })
+  return { server, listed: (...given: string[]) => gather(names(given).list(maps)) }
+}
+
+test('the user of the kubeconfig lists at an API server behind its load balancer', async () => {
+  const { server, listed } = await behindBalancer({ dns: ['kubernetes'], ip: ['192.0.2.1'] })
+  for (const names of [['kubernetes'], ['192.0.2.9', '192.0.2.1']]) {
+    expect(await listed(...names)).toMatchObject([{ metadata: { name: 'one' } }])
+  }
+  expect(server.calls.map(({ username }) => username)).toEqual(['admin', 'admin'])
+})
+
+test('the name of the load balancer in the certificate is as good as any', async () => {
+  const { listed } = await behindBalancer({ dns: ['balancer.example'] })
+  expect(await listed('192.0.2.1')).toHaveLength(1)
+})
+
+test('a server whose certificate has none of the names is told nothing', async () => {
+  const { server, listed } = await behindBalancer({ dns: ['web.example'] })
+  expect(await codeOf(listed('192.0.2.1', 'kubernetes'))).toBe('KCERT_API_UNTRUSTED')
+  expect(server.calls).toEqual([])
+})

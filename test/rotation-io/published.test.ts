@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import type { ApiObject } from '../../src/cluster/api-client.ts'
+import { StatusError } from '../../src/cluster/failures.ts'
+import type { ObjectsApi } from '../../src/cluster/objects.ts'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import type { ProcessFacts } from '../../src/pki/node-access.ts'
+import { SiteObserver } from '../../src/rotation-io/observer.ts'
+import type { Site } from '../../src/rotation-io/site.ts'
+import { MemoryNode } from './memory-node.ts'
+import { sitesOf } from './memory-site.ts'
+
+// ClusterTrustBundles where API servers of several releases stand behind one address.
+
+const signerName = 'kubernetes.io/kube-apiserver-serving'
+const metadata = {
+  name: 'kubernetes.io:kube-apiserver-serving:0123456789abcdef01234567',
+  creationTimestamp: '2026-11-21T10:00:00Z',
+  managedFields: [{ time: '2026-11-21T11:00:00Z', fieldsV1: { 'f:spec': {} } }],
+}
+const bundle = { metadata, spec: { signerName, trustBundle: '' } }
+const other = { metadata: { name: 'ours' }, spec: { trustBundle: '' } }
+
+type Answer = readonly ApiObject[] | 'unserved' | 'silent'
+
+function answered(answer: Answer): readonly ApiObject[] {
+  if (answer === 'silent') throw new KcertError('KCERT_UNREACHABLE', 'no answer')
+  if (answer !== 'unserved') return answer
+  throw new StatusError('KCERT_API_NOT_FOUND', 'no such kind', {}, { status: 404, reason: '' })
+}
+
+/** What is published where the address of the kubeconfig, and each API server, answers so when it is asked for bundles. */
+async function publishedBy(balancer: Answer, servers: Readonly<Record<string, Answer | 'no API server'>>) {
+  const names = Object.keys(servers)
+  const nodes = new Map(
+    names.map((name) => {
+      const node = new MemoryNode(name, { files: new Map() } as never)
+      if (servers[name] !== 'no API server')
+        node.processes = [{ program: 'kube-apiserver', argv: ['kube-apiserver'] } as never as ProcessFacts]
+      return [name, node] as const
+    }),
+  )
+  const asked: string[] = []
+  const objects = {
+    async *list({ resource }) {
+      if (resource === 'nodes') for (const name of names) yield { metadata: { name } }
+      if (resource === 'clustertrustbundles') yield* answered(balancer)
+    },
+  } as Pick<ObjectsApi, 'list'> as ObjectsApi
+  const site: Site = {
+    ...(await sitesOf(nodes))(),
+    objects,
+    async *listAt(node) {
+      asked.push(node)
+      yield* answered(servers[node] as Answer)
+    },
+  }
+  const { published } = await new SiteObserver(site).observe(['published'])
+  return { published: published.map(({ name, unread }) => unread ?? name), asked, all: published }
+}
+
+test('what any API server serves is all there is: they have one etcd', async () => {
+  expect(await publishedBy([bundle, other], { cp1: 'unserved', cp2: 'silent' })).toMatchObject({
+    published: [metadata.name],
+    asked: [],
+  })
+})
+
+test('where the one that answers serves no bundles, each is asked, and one that has them is enough', async () => {
+  const found = await publishedBy('unserved', { cp1: 'unserved', cp2: [bundle, other], cp3: 'silent' })
+  expect([found.published, found.asked]).toEqual([[metadata.name], ['cp1', 'cp2', 'cp3']])
+})
+
+test('an API server that cannot be asked may have bundles', async () => {
+  const { published, all } = await publishedBy('unserved', { cp1: 'unserved', cp2: 'silent' })
+  expect(published).toEqual(['no answer'])
+  expect(all).toMatchObject([{ kind: 'ClusterTrustBundle', name: 'cp2/kube-apiserver', isActive: true }])
+  expect(all[0]).not.toHaveProperty('trust')
+})
+
+test('where none serves bundles there are none', async () => {
+  expect((await publishedBy('unserved', { cp1: 'unserved', cp2: 'unserved' })).published).toEqual([])
+})
+
+test('a single API server is not asked again', async () => {
+  const { published, asked } = await publishedBy('unserved', { cp1: 'silent', cp2: 'no API server' })
+  expect([published, asked]).toEqual([[], []])
+})
+
+test('a bundle that was edited changed then, and not when it was made', async () => {
+  const { all } = await publishedBy([bundle], { cp1: 'unserved' })
+  expect(all[0]!.changedAtMs).toBe(Date.parse('2026-11-21T11:00:00Z'))
+})
