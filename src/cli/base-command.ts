@@ -67,7 +67,10 @@ export abstract class KcertCommand extends Command {
       return { ...parsed, operands: parsed.argv.map(String) }
     }
     const { flags, operands } = splitOperands(argv, this.flagShapes())
-    const parsed = await super.parse(command, flags)
+    const parsed = await super.parse(command, flags).finally(() => {
+      // oclif keeps what it was given, without the operands that an error repeats.
+      this.argv = argv
+    })
     const [stray] = parsed.argv
     if (stray !== undefined)
       throw new KcertError('KCERT_USAGE', `unexpected argument "${String(stray)}"`, {

@@ -139,4 +139,8 @@ test('flags that are advised replace those on the command line', () => {
   expect(run(['csr', 'create', '--cn', 'x', '--dns', '10.0.0.1', '--key-out', 'k']).stderr).toContain(
     'next: kcert csr create --cn x --key-out k --ip 10.0.0.1\n',
   )
+  // A command of many operands.
+  expect(run(['ca', 'sign', 'a.csr', '--ca', 'ca.pem', '--ca-key', 'k', '--out', 'o']).stderr).toContain(
+    'next: kcert ca sign a.csr --ca ca.pem --ca-key k --out o --profile server\n',
+  )
 })
