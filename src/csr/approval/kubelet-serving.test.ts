@@ -217,6 +217,15 @@ test('an address that several Nodes have is let through where the policy says so
   expect((await verdictOn(object, { nodes }, { sharedAddresses: ['192.0.2.1'] })).decision).toBe('approve')
 })
 
+test('a shared name is compared without case, and U+017F, which is an S in upper case alone, is no s', async () => {
+  const name = { dns: ['node-1.s.example.com'] }
+  const nodes = [nodeWith(name), { ...nodeWith(name), name: 'node-2' }]
+  const reasonBy = async (shared: string) =>
+    (await verdictOn(asking({ subjectAltNames: name }), { nodes }, { sharedAddresses: [shared] })).reason
+  expect(await reasonBy('NODE-1.S.example.com')).toBe('all rules of kubelet-serving are met')
+  expect(await reasonBy('node-1.\u017f.example.com')).toMatch(/^no-other-node: /)
+})
+
 describe('the certificate that the kubelet serves now', () => {
   function serving(commonName: string, subjectAltNames: AltNamesDescription): Certificate {
     const subject = { commonName, organization: ['system:nodes'] }

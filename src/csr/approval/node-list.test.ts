@@ -55,4 +55,6 @@ test('finds a Node by its name, and by any spelling of an address', async () => 
   expect(await facts.findNodesAt('2001:0db8::1')).toEqual(['a', 'b'])
   expect(await facts.findNodesAt('host.EXAMPLE.com')).toEqual(['a'])
   expect(await facts.findNodesAt('10.0.0.1')).toEqual([])
+  // In upper case, U+017F is an S.
+  expect(await facts.findNodesAt('ho\u017ft.example.com')).toEqual([])
 })
