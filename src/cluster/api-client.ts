@@ -19,6 +19,8 @@ export interface ApiCall {
    * conflicts with itself. Others are repeated only when they cannot have reached the server.
    */
   readonly isRepeatable: boolean
+  /** Ends the call, and the waiting for its next try. */
+  readonly signal?: AbortSignal | undefined
   /** "read certificatesigningrequests "web"", for messages. */
   readonly purpose: string
 }
@@ -63,13 +65,13 @@ export class ApiClient {
   /** Returns the answer's JSON. Throws StatusError for what the server refuses, and KcertErrors for the rest. */
   async call(call: ApiCall): Promise<ApiObject> {
     const { body } = await this.#attempts(call, async (access) => {
-      const answer = await this.#transport.exchange(exchangeOf(call), access)
+      const answer = await this.#transport.exchange(exchangeOf(call), access, call.signal)
       return { answer, refusal: () => answer }
     })
     return this.#failures.parse(body, call.purpose)
   }
 
-  /** Returns the answer as it comes in. */
+  /** Returns the answer as it comes in, until `signal` ends it. */
   async open(call: ApiCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const { chunks } = await this.#attempts(call, async (access) => {
       const answer = await this.#transport.stream(exchangeOf(call), access, signal)
@@ -96,10 +98,10 @@ export class ApiClient {
           if (this.#credentials.reorder(access)) continue
         }
         if (!call.isRepeatable && outcome.mayHaveArrived) mayHaveHappened = true
-        if (mayHaveHappened || count >= mostAttempts || !isWorthAnother(outcome, counts)) {
+        const isLast = mayHaveHappened || count >= mostAttempts || !isWorthAnother(outcome, counts)
+        if (isLast || !(await this.#rest(this.#pauseMs(count), call.signal))) {
           throw await this.#failures.unreachable(outcome, { call, access, mayHaveHappened })
         }
-        await this.#pause(this.#pauseMs(count))
         continue
       }
       const { answer, refusal } = outcome
@@ -109,9 +111,18 @@ export class ApiClient {
         renewed = true
         continue
       }
-      if (count >= mostAttempts || !mayComeAgain(refused, call)) throw refused.error
-      await this.#pause(refused.retryAfterMs ?? this.#pauseMs(count))
+      const isLast = count >= mostAttempts || !mayComeAgain(refused, call)
+      if (isLast || !(await this.#rest(refused.retryAfterMs ?? this.#pauseMs(count), call.signal)))
+        throw refused.error
     }
+  }
+
+  /** Waits; false when the signal was given meanwhile. */
+  async #rest(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
+    await this.#pause(milliseconds, signal).catch((error: unknown) => {
+      if (!signal?.aborted) throw error
+    })
+    return !signal?.aborted
   }
 
   /** Doubles, and is spread by half, so that many who were turned away together do not come back together. */

@@ -162,17 +162,23 @@ test('refuses a watch line without an end', async () => {
   expect(await watchFailure(flood)).toMatchObject(watchFault('a line that is longer than 16 MiB'))
 })
 
-test.each([
-  ['ends at once', ''],
-  ['is forgotten at once', '{"type":"ERROR","object":{"code":410}}\n'],
-])('lists instead, at its pace, where each watch %s', async (_, text) => {
+const bookmark = '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}\n'
+const forgotten = '{"type":"ERROR","object":{"code":410}}\n'
+
+test.each<[string, (response: ServerResponse) => void]>([
+  ['ends at once', (response) => response.end()],
+  ['is forgotten at once', (response) => response.end(forgotten)],
+  ['ends after a bookmark', (response) => response.end(bookmark)],
+  ['is forgotten after a bookmark', (response) => response.end(bookmark + forgotten)],
+  ['is refused with status 410', (response) => response.writeHead(410).end('{"code":410}')],
+])('lists instead, at its pace, where each watch %s', async (_, answer) => {
   const { server, cluster, pauses } = await fakeCluster()
   server.put(maps, items[0]!)
   server.faults.add({
     kind: 'hostile',
     verb: 'watch',
     times: 1_000_000,
-    answer: (response) => response.end(text),
+    answer,
   })
   const end = new AbortController()
   const watching = all(cluster.objects.watch(maps, {}, end.signal))

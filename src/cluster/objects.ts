@@ -150,6 +150,7 @@ export async function* pagesOf(
   pause: Pause,
   resource: Resource,
   selection: Selection,
+  signal?: AbortSignal,
 ): AsyncGenerator<Page & { readonly isFirst: boolean }> {
   const purpose = `list ${describeResource(resource)}`
   let restarts = 0
@@ -159,7 +160,7 @@ export async function* pagesOf(
   for (let pages = 1; ; pages++) {
     if (pages > mostPages) throw new MalformedAnswer(purpose, `more than ${mostPages} pages`)
     try {
-      const page = await readPage(client, resource, selection, next)
+      const page = await readPage(client, resource, selection, next, signal)
       yield { ...page, isFirst: next === undefined }
       count += page.items.length
       if (page.next === undefined) return
@@ -167,7 +168,7 @@ export async function* pagesOf(
     } catch (error) {
       const isTooOld = next !== undefined && error instanceof StatusError && error.status === 410
       if (!isTooOld || restarts === mostRestarts) throw error
-      await pause(restartPauseMs * 2 ** restarts++)
+      await pause(restartPauseMs * 2 ** restarts++, signal)
       next = undefined
       seen = new Set()
       count = 0
@@ -186,6 +187,7 @@ async function readPage(
   resource: Resource,
   { labelSelector, fieldSelector }: Selection,
   next: string | undefined,
+  signal: AbortSignal | undefined,
 ): Promise<Page> {
   const purpose = `list ${describeResource(resource)}`
   const list = await client.call({
@@ -193,6 +195,7 @@ async function readPage(
     path: pathOf(resource),
     query: { limit: String(pageSize), continue: next, labelSelector, fieldSelector },
     isRepeatable: true,
+    signal,
     purpose,
   })
   const { resourceVersion, continue: more } = metadataOf(list)

@@ -83,8 +83,8 @@ export class Transport {
   }
 
   /** Returns the whole answer. Throws Unanswered. */
-  async exchange(exchange: Exchange, access: Access): Promise<Answer> {
-    const { request, answered } = this.#send(exchange, access)
+  async exchange(exchange: Exchange, access: Access, signal?: AbortSignal): Promise<Answer> {
+    const { request, answered } = this.#send(exchange, access, signal)
     let isLate = false
     const giveUp = (): void => {
       isLate = true

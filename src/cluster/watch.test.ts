@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
 import type { Cluster } from './cluster.ts'
@@ -104,6 +105,46 @@ test('an outage of the server is waited for once the watch has begun', async () 
   await reach('MODIFIED a=2')
   await stop()
   expect(told).toEqual(['ADDED a=1', 'MODIFIED a=2'])
+})
+
+test('ends while the server says to come again in a minute', async () => {
+  const { server, open, folder } = await fakeCluster()
+  server.put(maps, map('a', '1'))
+  server.faults.add({
+    kind: 'hostile',
+    verb: 'watch',
+    times: 1_000,
+    answer: (response) => response.writeHead(429, { 'Retry-After': '60' }).end(),
+  })
+  const end = new AbortController()
+  const pauses: number[] = []
+  const pause = (milliseconds: number, signal?: AbortSignal) => {
+    pauses.push(milliseconds)
+    setImmediate(() => end.abort())
+    return new Promise<void>((_, reject) => {
+      if (signal?.aborted) reject(signal.reason)
+      signal?.addEventListener('abort', () => reject(signal.reason))
+    })
+  }
+  const cluster = await open(join(folder, 'kubeconfig'), { pause })
+  const told: string[] = []
+  for await (const change of cluster.objects.watch(maps, {}, end.signal)) told.push(textOf(change))
+  expect(told).toEqual(['ADDED a=1'])
+  expect(pauses[0]).toBe(60_000)
+})
+
+test('ends while the server does not answer a list', async () => {
+  const { server, cluster } = await fakeCluster({}, { requestTimeoutMs: 0 })
+  server.put(maps, map('a', '1'))
+  const { told, reach, stop } = watching(cluster)
+  await reach('ADDED a=1')
+  const silent = Promise.withResolvers<void>()
+  server.faults.add({ kind: 'hostile', verb: 'watch', times: 1_000, answer: (response) => response.end() })
+  server.faults.add({ kind: 'hostile', verb: 'list', times: 1_000, answer: () => silent.resolve() })
+  server.dropConnections()
+  await silent.promise
+  await stop()
+  expect(told).toEqual(['ADDED a=1'])
 })
 
 test('what cannot be begun fails at once', async () => {

@@ -34,6 +34,17 @@ interface Position {
   resourceVersion: string | undefined
 }
 
+interface Listing {
+  readonly resource: Resource
+  readonly selection: Selection
+  readonly position: Position
+  readonly signal: AbortSignal | undefined
+}
+
+interface Stretch extends Listing {
+  readonly signal: AbortSignal
+}
+
 /** Returns the watch of ObjectsApi. Who may list but not watch is served by listing every two seconds. */
 export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
   return async function* watch(resource, selection, signal) {
@@ -44,10 +55,13 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
     let isBegun = false
     while (!signal.aborted) {
       try {
-        yield* await relist(client, pause, resource, selection, position)
+        // The first list has the time of any other call: without its answer nothing is known.
+        const listing = { resource, selection, position, signal: isBegun ? signal : undefined }
+        yield* await relist(client, pause, listing)
         isBegun = true
         outages = 0
       } catch (error) {
+        if (isBegun && signal.aborted) return
         if (!isBegun || !isOutage(error) || ++outages > mostOutages) throw error
         await rest(pause, pollMs, signal)
         continue
@@ -83,14 +97,9 @@ function isOutage(error: unknown): boolean {
 }
 
 /** Lists anew, and returns what differs from what was told. */
-async function relist(
-  client: ApiClient,
-  pause: Pause,
-  resource: Resource,
-  selection: Selection,
-  position: Position,
-): Promise<ObjectChange[]> {
-  const { items, resourceVersion } = await listWhole(client, pause, resource, selection)
+async function relist(client: ApiClient, pause: Pause, listing: Listing): Promise<ObjectChange[]> {
+  const { position } = listing
+  const { items, resourceVersion } = await listWhole(client, pause, listing)
   const found = new Map(items.map((item) => [uidOf(item), item]))
   const gone = [...position.known].filter(([uid]) => !found.has(uid))
   const changes: ObjectChange[] = gone.map(([, object]) => ({ type: 'DELETED', object }))
@@ -106,10 +115,10 @@ async function relist(
   return changes
 }
 
-async function listWhole(client: ApiClient, pause: Pause, resource: Resource, selection: Selection) {
+async function listWhole(client: ApiClient, pause: Pause, { resource, selection, signal }: Listing) {
   const items: ApiObject[] = []
   let resourceVersion: string | undefined
-  for await (const page of pagesOf(client, pause, resource, selection)) {
+  for await (const page of pagesOf(client, pause, resource, selection, signal)) {
     if (page.isFirst) items.length = 0
     for (const item of page.items) items.push(item)
     resourceVersion = page.resourceVersion
@@ -117,14 +126,7 @@ async function listWhole(client: ApiClient, pause: Pause, resource: Resource, se
   return { items, resourceVersion }
 }
 
-interface Stretch {
-  readonly resource: Resource
-  readonly selection: Selection
-  readonly position: Position
-  readonly signal: AbortSignal
-}
-
-/** Tells of changes until the connection ends. Returns whether anything was told in it, if only that time passes. */
+/** Tells of changes until the connection ends. Returns whether a change was told in it, or it lasted; a bookmark alone is neither. */
 async function* stretch(
   client: ApiClient,
   { resource, selection, position, signal }: Stretch,
@@ -149,6 +151,7 @@ async function* stretch(
           fieldSelector: selection.fieldSelector,
         },
         isRepeatable: true,
+        signal,
         purpose,
       },
       either,
@@ -158,8 +161,9 @@ async function* stretch(
       timer = setTimeout(() => watchdog.abort(), silenceMs)
       const change = taken(line, position, resource, purpose)
       if (position.resourceVersion === undefined) return isFruitful
+      if (change === undefined) continue
       isFruitful = true
-      if (change !== undefined) yield change
+      yield change
     }
   } catch (error) {
     if (!either.aborted && !(error instanceof Unanswered)) throw error

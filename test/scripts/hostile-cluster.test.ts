@@ -53,6 +53,25 @@ test('refuses insecure-skip-tls-verify beside a CA, before a token is sent', asy
   expect(server.connections).toBe(0)
 })
 
+test.each([
+  ['ends at once', ''],
+  ['is forgotten at once', '{"type":"ERROR","object":{"code":410}}\n'],
+])('waits as long as it may, and no longer, where each watch %s', async (_, text) => {
+  putServing(server, 'csr-1')
+  server.faults.add({
+    kind: 'hostile',
+    verb: 'watch',
+    times: 1_000_000,
+    answer: (response) => response.end(text),
+  })
+  const { exit, stderr } = await asAdmin(['csr', 'fetch', 'csr-1', '--wait', '2s'])
+  expect(exit).toBe(4)
+  expect(stderr).toContain(
+    'KCERT_CSR_WAIT_OVER: the CertificateSigningRequest "csr-1" still waits for its approval',
+  )
+  expect(stderr).toContain('next: kcert csr explain csr-1')
+})
+
 test('refuses a FIFO that a kubeconfig names as CA at once', async () => {
   const fifo = join(folder, 'ca.fifo')
   execFileSync('mkfifo', [fifo])
