@@ -5,14 +5,8 @@ import { ageCertificates, failPower } from './aging.ts'
 import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
 import { type Cluster, withCluster } from './fixture.ts'
 import { describeError } from './lab-error.ts'
-import {
-  answersToOldCertificate,
-  holdersOf,
-  nodeFiles,
-  oldCaOf,
-  oldClientOf,
-  staticPods,
-} from './rotation-aftermath.ts'
+import { issueAdministrator } from './prober.ts'
+import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch, type Step } from './rotation-evidence.ts'
 import {
   killedCode,
@@ -101,7 +95,7 @@ async function watched(
 ): Promise<string> {
   const before = cluster.spec.flavour === 'kubeadm' ? staticPods(cluster) : {}
   const oldCa = oldCaOf(cluster)
-  const oldClient = await oldClientOf(cluster)
+  const oldClient = await issueAdministrator(cluster.spec)
   const evidence = await rotateUnderWatch(cluster, operator, ...commands)
   const faults = evidence.verdict.unexpected.length + evidence.restarted.length + evidence.notReadySeconds
   const text = describeEvidence(evidence)

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import type { KeyPair } from './certificates.ts'
 import type { Cluster } from './fixture.ts'
-import { issueAdministrator } from './prober.ts'
 
 // What a rotation leaves behind, asked of nodes and cluster without kcert.
 
@@ -17,11 +17,6 @@ export function oldCaOf(cluster: Cluster): string {
 /** The cluster CA's private key, as it lies on the first control plane now. */
 export function oldKeyOf(cluster: Cluster): string {
   return readFileSync(cluster.hostPath('cp1', '/etc/kubernetes/pki/ca.key'), 'utf8')
-}
-
-/** An administrator's client certificate of the cluster CA that is in force now, with its key: taken before a rotation. */
-export function oldClientOf(cluster: Cluster): ReturnType<typeof issueAdministrator> {
-  return issueAdministrator(cluster.spec)
 }
 
 /** Files of every node, kcert's own among them, that hold a private key. */
@@ -140,7 +135,7 @@ function holds(text: string, needle: string): boolean {
  */
 export async function answersToOldCertificate(
   cluster: Cluster,
-  old: Awaited<ReturnType<typeof oldClientOf>>,
+  old: KeyPair,
 ): Promise<Record<string, string>> {
   const answers: Record<string, string> = {}
   for (const { name, role, address } of cluster.nodes()) {

@@ -3,14 +3,15 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Browser, chromium } from '../reports/browser.ts'
 import { expectPageOfKilledRotation } from '../reports/page-rules.ts'
+import type { KeyPair } from './certificates.ts'
 import { describeOnCluster, openCluster } from './fixture.ts'
+import { issueAdministrator } from './prober.ts'
 import {
   answersToOldCertificate,
   holdersOf,
   holdersOfKey,
   nodeFiles,
   oldCaOf,
-  oldClientOf,
   oldKeyOf,
   staticPods,
 } from './rotation-aftermath.ts'
@@ -23,13 +24,13 @@ describeOnCluster('kcert rotate-ca, interrupted', () => {
   let cluster: Awaited<ReturnType<typeof openCluster>>
   let operator: RotationOperator
   let first: { files: Record<string, string>; objects: string; oldCa: string; oldKey: string }
-  let oldClient: Awaited<ReturnType<typeof oldClientOf>>
+  let oldClient: KeyPair
 
   beforeAll(async () => {
     cluster = await openCluster({ controlPlanes: 1, workers: 1 })
     operator = await RotationOperator.open(cluster)
     const oldCa = oldCaOf(cluster)
-    oldClient = await oldClientOf(cluster)
+    oldClient = await issueAdministrator(cluster.spec)
     first = { files: nodeFiles(cluster), objects: await publicObjects(), oldCa, oldKey: oldKeyOf(cluster) }
   })
   afterAll(async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { describeOnCluster, withCluster } from './fixture.ts'
-import { answersToOldCertificate, holdersOf, oldCaOf, oldClientOf, staticPods } from './rotation-aftermath.ts'
+import { issueAdministrator } from './prober.ts'
+import { answersToOldCertificate, holdersOf, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
 import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
 
@@ -13,7 +14,7 @@ describeOnCluster('kcert rotate-ca --all', () => {
     await withCluster(request, async (cluster) => {
       const definitions = staticPods(cluster)
       const oldCa = oldCaOf(cluster)
-      const oldClient = await oldClientOf(cluster)
+      const oldClient = await issueAdministrator(cluster.spec)
       const operator = await RotationOperator.open(cluster)
       try {
         const evidence = await rotateUnderWatch(cluster, operator, ['--all', ...waiversOfLab])
