@@ -1,4 +1,4 @@
-import { fitted, pairs, type Shape, texts } from '../csr/json-shape.ts'
+import { fitted, metadataFields, pairs, type Shape, texts } from '../csr/json-shape.ts'
 import type { ApiObject } from './api-client.ts'
 
 // The fields that kcert reads of an API server's objects, of the kinds where it reads them as typed. What is checked here once is taken
@@ -14,14 +14,8 @@ const each = (fields: Readonly<Record<string, Shape>>, needs: readonly string[] 
 })
 
 const metadata = fieldsOf({
-  name: 'text',
+  ...metadataFields,
   namespace: 'text',
-  uid: 'text',
-  resourceVersion: 'text',
-  creationTimestamp: 'text',
-  deletionTimestamp: 'text',
-  labels: pairs,
-  annotations: pairs,
   finalizers: texts,
   ownerReferences: each({ kind: 'text', name: 'text', controller: 'boolean' }, ['kind', 'name']),
   managedFields: each({ manager: 'text', time: 'text', subresource: 'text', fieldsV1: fieldsOf({}) }),

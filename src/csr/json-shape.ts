@@ -12,6 +12,17 @@ export type Shape =
 export const texts: Shape = { each: 'text' }
 export const pairs: Shape = { values: 'text' }
 
+/** The fields of metadata that kcert reads of an object of any kind. */
+export const metadataFields: Readonly<Record<string, Shape>> = {
+  name: 'text',
+  uid: 'text',
+  resourceVersion: 'text',
+  creationTimestamp: 'text',
+  deletionTimestamp: 'text',
+  labels: pairs,
+  annotations: pairs,
+}
+
 /**
  * Returns the value with each field that the shape names of its type, or not there: null is as nothing, as Kubernetes reads it. Adds to
  * `faults` a fragment for each that is of another type.

@@ -1,4 +1,4 @@
-import { fitted, pairs, type Shape, texts } from './json-shape.ts'
+import { fitted, metadataFields, type Shape, texts } from './json-shape.ts'
 import type { RequestObject } from './requests-api.ts'
 
 // What an API server sends is JSON of its schema. Something else that answers at its address may send anything.
@@ -41,16 +41,7 @@ const shape = {
     apiVersion: 'text',
     kind: 'text',
     metadata: {
-      fields: {
-        name: 'text',
-        generateName: 'text',
-        uid: 'text',
-        resourceVersion: 'text',
-        creationTimestamp: 'text',
-        deletionTimestamp: 'text',
-        labels: pairs,
-        annotations: pairs,
-      },
+      fields: { ...metadataFields, generateName: 'text' },
       needs: ['name'],
     },
     spec: {
