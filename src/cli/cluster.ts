@@ -1,9 +1,9 @@
 import { delimiter, join } from 'node:path'
 import type { Cluster, ConnectionOptions } from '../cluster/cluster.ts'
-import { printable } from '../output/terminal.ts'
 import type { ClusterFlags } from './cluster-flags.ts'
 import type { Context } from './context.ts'
 import { parseDuration } from './instant.ts'
+import { tellLine } from './tell-line.ts'
 
 /**
  * Returns the cluster that the flags and the environment lead to, by kubectl's precedence: --kubeconfig, the files in
@@ -51,7 +51,7 @@ const warned = new Set<string>()
 function warnOnce(text: string, { stderr }: Pick<Context, 'stderr'>): void {
   if (warned.has(text)) return
   warned.add(text)
-  stderr.write(`warning: ${printable(text)}\n`)
+  tellLine(stderr, `warning: ${text}`)
 }
 
 /** As kubectl: 0 is for ever, and a number alone is seconds. */

@@ -9,6 +9,7 @@ import type { Site } from '../rotation-io/site.ts'
 import type { Context } from './context.ts'
 import { inventoryOrThisMachine } from './node-inventory.ts'
 import { canAsk, choose } from './prompts.ts'
+import { tellLine } from './tell-line.ts'
 
 export interface DoctorFlags {
   readonly nodes: readonly string[]
@@ -120,7 +121,7 @@ async function onNode(
   const mayRestart = flags.fix && flags.restart && (isMended || (!isWell && treatment.fixed.length > 0))
   const view = { node: name, folder, ...viewOf(treatment) }
   if (!mayRestart) return { ...view, kubelet: isWell ? 'running' : 'not-running' }
-  context.stderr.write(`${name}: restarting kubelet\n`)
+  tellLine(context.stderr, `${name}: restarting kubelet`)
   const { awaitKubelet, restartKubelet } = await import('../rotation-io/node-restarts.ts')
   await restartKubelet(site, name)
   await awaitKubelet(site, name)
@@ -143,9 +144,7 @@ async function treated(
   const nothing = { left: found, fixed: [] }
   if (!fix || fixable.length === 0) return nothing
   if (!yes && !(await agrees(context, node.name, fixable))) return nothing
-  return treatKubelet(node, places, clock, (what) => {
-    stderr.write(`${what}\n`)
-  })
+  return treatKubelet(node, places, clock, (what) => tellLine(stderr, what))
 }
 
 async function agrees(context: Context, name: string, fixable: readonly Finding[]): Promise<boolean> {
@@ -159,7 +158,7 @@ async function agrees(context: Context, name: string, fixable: readonly Finding[
       },
     )
   }
-  for (const { path, what } of fixable) context.stderr.write(`  ${name}:${path}: ${what}\n`)
+  for (const { path, what } of fixable) tellLine(context.stderr, `  ${name}:${path}: ${what}`)
   return choose(context, `Mend ${fixable.length} findings on ${name}?`)
 }
 

@@ -8,6 +8,7 @@ import { isFifo, readDescriptor, readFifo, readWhole } from '../system/pipes.ts'
 import { fileError, requiredFile } from '../system/required-file.ts'
 import { checkTrusted, readTrustedFile, type TrustedKind } from '../system/trusted-file.ts'
 import type { Context } from './context.ts'
+import { tellLine } from './tell-line.ts'
 
 /**
  * Returns what a file holds, or a pipe: "-" and /dev/stdin for standard input, /dev/fd/N as the shell's `<(command)` names it. Throws
@@ -69,7 +70,7 @@ async function noticingWait<Result>(
   { stderr }: Pick<Context, 'stderr'>,
   read: () => Promise<Result>,
 ): Promise<Result> {
-  const notice = setTimeout(() => stderr.write(`kcert: waiting for the end of ${words}\n`), noticeAfterMs)
+  const notice = setTimeout(() => tellLine(stderr, `kcert: waiting for the end of ${words}`), noticeAfterMs)
   try {
     return await read()
   } finally {

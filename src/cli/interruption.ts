@@ -1,5 +1,6 @@
 import { changesText } from '../system/lasting-changes.ts'
 import { discardUnfinished } from '../system/new-files.ts'
+import { tellLine } from './tell-line.ts'
 
 /**
  * Returns what `act` returns. It is given a signal for when the operator presses Ctrl-C or the process is told to end, and stops then
@@ -33,7 +34,7 @@ export async function whileStoppable<Result>(
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop)
   }
   const stop = (signal: NodeJS.Signals): void => {
-    stderr.write(`interrupted: ${tell()}\n`)
+    tellLine(stderr, `interrupted: ${tell()}`)
     discardUnfinished()
     // A handler of our own would keep what waits for this process from seeing that a signal ended it.
     forget()

@@ -17,6 +17,7 @@ import { PairStore, type StoredPair } from '../kubelet/pair-store.ts'
 import { isSameTemplate, type Template, unmetBy } from '../kubelet/template.ts'
 import { formatError } from '../output/error.ts'
 import { type ManagerMetrics, renderManagerMetrics } from '../output/kubelet-metrics.ts'
+import { printable } from '../output/terminal.ts'
 import { renderYaml } from '../output/yaml.ts'
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
@@ -383,7 +384,7 @@ class Management {
 
   private textOf(error: unknown): string {
     if (error instanceof KcertError) return formatError(error, this.context.stderrColor).trimEnd()
-    return error instanceof Error ? error.message : String(error)
+    return printable(error instanceof Error ? error.message : String(error))
   }
 
   private report(stored: StoredPair | undefined): ManagedCertificate {

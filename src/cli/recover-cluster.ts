@@ -5,6 +5,7 @@ import { noTerminal } from './consent.ts'
 import type { Context } from './context.ts'
 import { canAsk, choose } from './prompts.ts'
 import { inventoryIn } from './rotation-site.ts'
+import { tellLine } from './tell-line.ts'
 
 /** Does what `kcert rotate-ca recover` says, or shows it. Throws as the nodes do, and where nobody can be asked. */
 export async function recoverCluster(
@@ -31,7 +32,7 @@ export async function recoverCluster(
       return answer('nothing-expired', exitCodes.done)
     if (flags['dry-run']) return answer('planned', exitCodes.done)
     if (!flags.yes && !(await agrees(context, plan.files.length))) return answer('declined', exitCodes.no)
-    await carryOutRecovery(site, plan, random, (what) => stderr.write(`${what}\n`))
+    await carryOutRecovery(site, plan, random, (what) => tellLine(stderr, what))
     return answer('recovered', exitCodes.done)
   } finally {
     await site.close()

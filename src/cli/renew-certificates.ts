@@ -14,6 +14,7 @@ import type { Context } from './context.ts'
 import { whileStoppable } from './interruption.ts'
 import { inventoryOrThisMachine } from './node-inventory.ts'
 import { canAsk, choose } from './prompts.ts'
+import { tellLine } from './tell-line.ts'
 
 export interface RenewFlags {
   readonly names: readonly string[]
@@ -64,9 +65,7 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
       () => 'what is renewed stands; the same command does the rest',
       stderr,
       async () => {
-        const tell = (what: string): void => {
-          stderr.write(`${what}\n`)
-        }
+        const tell = (what: string): void => tellLine(stderr, what)
         const [{ restartAll }, { proveLeaves }] = await Promise.all([
           import('../rotation-io/renewal-restarts.ts'),
           import('../rotation-io/renewal-proofs.ts'),
@@ -272,8 +271,8 @@ async function agrees(
       next: '--dry-run',
     })
   }
-  for (const { place } of chosen) context.stderr.write(`  renew    ${place.node}  ${place.name}\n`)
-  for (const { node, program } of restarts) context.stderr.write(`  restart  ${node}  ${program}\n`)
+  for (const { place } of chosen) tellLine(context.stderr, `  renew    ${place.node}  ${place.name}`)
+  for (const { node, program } of restarts) tellLine(context.stderr, `  restart  ${node}  ${program}`)
   return choose(context, `${what}. Go on?`)
 }
 

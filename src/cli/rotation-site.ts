@@ -1,6 +1,5 @@
 import { dirname, join, resolve } from 'node:path'
 import { KcertError } from '../errors/kcert-error.ts'
-import { printable } from '../output/terminal.ts'
 import type { OldKeyFiles } from '../rotation/old-keys.ts'
 import type { Executor, JournalFile, Pace } from '../rotation/ports.ts'
 import type { Wish } from '../rotation/target-reading.ts'
@@ -13,6 +12,7 @@ import type { RotationPlaceFlags } from './rotation-command.ts'
 import type { Hook } from './rotation-hooks.ts'
 import type { RotationPorts } from './rotation-session.ts'
 import type { GivenCas } from './rotation-wish.ts'
+import { tellLine } from './tell-line.ts'
 import { withCluster } from './with-cluster.ts'
 
 /** A rotation's cluster, as its inventory leads there. */
@@ -135,7 +135,7 @@ export async function inventoryIn(name: string, context: Context) {
   try {
     const inventory = await readInventory(await readTrustedText('inventory', name, context), name)
     const shown = descriptorOf(name) === 0 ? 'standard input' : resolve(context.workingFolder, name)
-    context.stderr.write(`inventory: ${printable(shown)}\n`)
+    tellLine(context.stderr, `inventory: ${shown}`)
     return inventory
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error

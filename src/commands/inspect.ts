@@ -14,6 +14,7 @@ import {
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
+import { tellLine } from '../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -246,7 +247,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     if (outputFile !== undefined) writeFileAtomically(outputFile, text, { mode: 0o644 })
     else await this.answer(every === undefined ? text : watchFrame(this.context, text, job.now, every))
     for (const error of inspected.unreachable) this.notice(formatError(error, this.context.stderrColor))
-    for (const note of inspected.notes) this.notice(`note: ${note}\n`)
+    for (const note of inspected.notes) tellLine(this.context.stderr, `note: ${note}`)
     if (inspected.closed > 0) this.notice(closedNotice(inspected.closed))
     return exit
   }

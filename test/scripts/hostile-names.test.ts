@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { hiddenCharacters } from '../../src/errors/hidden-text.ts'
 import { generatePrivateKey } from '../../src/x509/new-key.ts'
 import { requestPem } from '../csr/made-requests.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
@@ -28,7 +29,7 @@ const names = [
   '> INJ',
   '-rf',
   '--help',
-  'a\u2800\u202e;touch INJ',
+  'a\u2800\u202e\u001b[31m\u009b;touch INJ',
 ]
 
 let server: FakeApiServer
@@ -39,9 +40,18 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
+/** Every name is seen as it is: none ends a line, moves the cursor, hides or turns what is around it, or is an element of a page. */
+function expectReadable({ stdout, stderr }: Session): void {
+  const text = `${stdout}${stderr}`
+  expect(text).not.toMatch(/\n\s+at .*\.js/)
+  expect(text.replaceAll('\n', '').match(hiddenCharacters())).toBeNull()
+  expect(text).not.toMatch(/^touch INJ/m)
+  if (text.startsWith('<!')) expect(text).not.toContain('<b>INJ')
+}
+
 /** Pastes all advice of a session. `expected` is the word that a program of the advice gets, or the end of one. */
 function expectHarmless(session: Session, expected: string): void {
-  expect(`${session.stdout}${session.stderr}`).not.toMatch(/\n\s+at .*\.js/)
+  expectReadable(session)
   const advice = adviceOf(session)
   expect(advice).not.toEqual([])
   const words = advice.flatMap((line) => {
@@ -120,6 +130,7 @@ test('offline: a FIFO', () => {
     execFileSync('mkfifo', ['--', join(made, name)])
     const both = openSync(join(made, name), constants.O_RDWR)
     const session = inFolder(made)(['inspect', `./${name}`])
+    expectReadable(session)
     expect(session.stderr).toContain('devices, sockets and FIFOs')
     for (const line of adviceOf(session)) expect(shell.paste(line).isInjected).toBe(false)
     closeSync(both)
@@ -185,8 +196,9 @@ test.each(names)('cluster: request %j', async (name) => {
     ['csr', 'describe'],
     ['csr', 'check', '--cluster'],
   ]) {
-    for (const line of adviceOf(await asked(kubeconfig, [...args, word])))
-      expect(shell.paste(line)).toMatchObject({ isInjected: false })
+    const session = await asked(kubeconfig, [...args, word])
+    expectReadable(session)
+    for (const line of adviceOf(session)) expect(shell.paste(line)).toMatchObject({ isInjected: false })
   }
 })
 
@@ -197,7 +209,7 @@ test.each(names)('cluster: namespace and Secret %j', async (name) => {
   const kubeconfig = server.writeKubeconfig(join(place, 'admin.conf'))
   const session = await asked(kubeconfig, ['inspect', '--cluster'])
   server.remove(key, name)
-  expect(`${session.stdout}${session.stderr}`).not.toMatch(/\n\s+at .*\.js/)
+  expectReadable(session)
   for (const line of adviceOf(session)) expect(shell.paste(line)).toMatchObject({ isInjected: false })
 })
 
@@ -215,8 +227,105 @@ test.each(names)('cluster: node %j', async (name) => {
     ['csr', 'explain', 'csr-node'],
   ]) {
     const session = await asked(kubeconfig, args)
-    expect(`${session.stdout}${session.stderr}`).not.toMatch(/\n\s+at .*\.js/)
+    expectReadable(session)
     for (const line of adviceOf(session)) expect(shell.paste(line)).toMatchObject({ isInjected: false })
   }
   server.remove(key, name)
+})
+
+// What no command line and no file name can have is in API answers and files all the same.
+const answered = [...names, 'a\u0000\u0007b', '\u001b]0;INJ\u0007', '\u061c<b>INJ</b>', '\ud800']
+
+test.each([
+  [['csr', 'list']],
+  [['csr', 'list', '-o', 'wide']],
+  [['csr', 'list', '-o', 'json']],
+  [['csr', 'list', '-o', 'yaml']],
+  [['csr', 'approve', '--policy', 'builtin', '--dry-run']],
+  [['inspect', '--cluster']],
+  [['inspect', '--cluster', '-o', 'tree']],
+  [['inspect', '--cluster', '-o', 'html']],
+  [['inspect', '--cluster', '-o', 'prometheus']],
+  [['kubelet', 'forecast', '--request-timeout', '2s']],
+  [['token', 'list']],
+  [['cluster-info', 'show']],
+])('names in API answers can be read: %j', async (args) => {
+  const cluster = await startApiServer()
+  onTestFinished(() => cluster.close())
+  putCluster(cluster)
+  for (const [index, name] of answered.entries()) {
+    putServing(cluster, name, { username: `system:node:${name}`, groups: [name] })
+    const addresses = [{ type: 'InternalIP', address: '127.0.0.1' }]
+    const nodes = { group: '', version: 'v1', resource: 'nodes' } as const
+    cluster.put(nodes, {
+      metadata: { name },
+      status: { addresses, daemonEndpoints: { kubeletEndpoint: { Port: 1 } } },
+    })
+    const secrets = { group: '', version: 'v1', resource: 'secrets' } as const
+    const data = { 'tls.crt': Buffer.from('no certificate').toString('base64'), 'tls.key': '!' }
+    cluster.put(
+      { ...secrets, namespace: name },
+      { metadata: { name, namespace: name }, type: 'kubernetes.io/tls', data },
+    )
+    const tokenId = `abcde${String.fromCharCode(97 + index)}`
+    const token = { 'token-id': tokenId, 'token-secret': 'x'.repeat(16), description: name, expiration: name }
+    cluster.put(
+      { ...secrets, namespace: 'kube-system' },
+      {
+        metadata: { name: `bootstrap-token-${tokenId}`, namespace: 'kube-system' },
+        type: 'bootstrap.kubernetes.io/token',
+        data: Object.fromEntries(
+          Object.entries(token).map(([key, value]) => [key, Buffer.from(value).toString('base64')]),
+        ),
+      },
+    )
+  }
+  const session = await asked(cluster.writeKubeconfig(join(place, 'answers.conf')), args)
+  expect(`${session.stdout}${session.stderr}`).toMatch(/INJ|\S/)
+  expectReadable(session)
+})
+
+test.each(['text', 'wide', 'tree', 'html', 'prometheus', 'json', 'yaml'])(
+  'names in files can be read: inspect -o %s',
+  (output) => {
+    const made = folderWithCa()
+    for (const [index, name] of answered.entries()) {
+      const cluster = { name, cluster: { server: name, 'certificate-authority': name } }
+      const user = { name, user: { 'client-certificate-data': name, exec: { command: name } } }
+      const context = { name, context: { cluster: name, user: name } }
+      const config = {
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [cluster],
+        users: [user],
+        contexts: [context],
+      }
+      writeFileSync(join(made, `${index}.conf`), JSON.stringify({ ...config, 'current-context': name }))
+      const secret = {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name, namespace: name },
+        data: { [name]: name },
+      }
+      writeFileSync(join(made, `${index}.json`), JSON.stringify(secret))
+    }
+    for (const name of names) writeFileSync(join(made, name), contentsOf('certificate', made))
+    const session = inFolder(made)(['inspect', '.', '-o', output])
+    expect(session.stdout).toContain('INJ')
+    expectReadable(session)
+  },
+)
+
+test('an inventory with a hostile name of a node is refused, so none is in a runbook', () => {
+  const made = folderWithCa()
+  for (const name of answered) {
+    const nodes = [{ name, role: 'control-plane', ssh: { host: '127.0.0.1' } }]
+    writeFileSync(
+      join(made, 'kcert.yaml'),
+      JSON.stringify({ apiVersion: 'kcert/v1', kind: 'Inventory', nodes }),
+    )
+    const session = inFolder(made)(['rotate-ca', 'runbook', 'x', '--phase', '2'])
+    expect(session).toMatchObject({ exit: 2, stdout: '' })
+    expectReadable(session)
+  }
 })
