@@ -29,7 +29,7 @@ const names = [
   '> INJ',
   '-rf',
   '--help',
-  'a\u2800\u202e\u001b[31m\u009b;touch INJ',
+  'a\u2800\u202e\u001b[31m;touch INJ',
 ]
 
 let server: FakeApiServer
@@ -234,7 +234,7 @@ test.each(names)('cluster: node %j', async (name) => {
 })
 
 // What no command line and no file name can have is in API answers and files all the same.
-const answered = [...names, 'a\u0000\u0007b', '\u001b]0;INJ\u0007', '\u061c<b>INJ</b>', '\ud800']
+const answered = [...names, 'a\u0000\u0007\u009bb', '\u001b]0;INJ\u0007', '\u061c<b>INJ</b>', '\ud800']
 
 test.each([
   [['csr', 'list']],
