@@ -15,7 +15,7 @@ import {
   waiversOfProber,
   waiversOfUnreadLogs,
 } from './rotation-operator.ts'
-import { type ClusterRequest, type Minor, minors, minorsByRole } from './spec.ts'
+import { type ClusterRequest, minors, minorsByRole } from './spec.ts'
 import { folders } from './state.ts'
 import type { Expectation } from './verdict.ts'
 
@@ -82,7 +82,7 @@ const rehearsals: readonly Rehearsal[] = [
   ...[2, 5, 7, 9].map((phase) => ({
     name: `upgrade-after-${phase}`,
     request: large,
-    run: (cluster: Cluster, operator: RotationOperator) => upgradedBetween(cluster, operator, phase, '1.37'),
+    run: (cluster: Cluster, operator: RotationOperator) => upgradedBetween(cluster, operator, phase),
   })),
 ]
 
@@ -119,13 +119,14 @@ async function watched(
   return report
 }
 
-/** Somebody upgrades one control plane in the middle of a rotation, which then goes on. */
+/** Somebody upgrades one control plane to the next minor in the middle of a rotation, which then goes on. */
 async function upgradedBetween(
   cluster: Cluster,
   operator: RotationOperator,
   phase: number,
-  to: Minor,
 ): Promise<string> {
+  const to = minors[minors.indexOf(cluster.spec.kubernetes['control-plane']) + 1]
+  if (to === undefined) throw new TypeError('the lab has no newer minor')
   const oldCa = oldCaOf(cluster)
   const upgrade = async (): Promise<readonly Expectation[]> => {
     const from = new Date().toISOString()
