@@ -241,9 +241,9 @@ describe('Kubernetes versions', () => {
 
   test('an API server, a controller-manager or a scheduler counts as a kubelet does', () => {
     const untestedOn = (id: string) =>
-      what(withVersions({ [id]: 'v1.35.9' }), { acceptedVersions: new Set() }, phase(2, 'restarts'))
+      what(withVersions({ [id]: 'v1.32.9' }), { acceptedVersions: new Set() }, phase(2, 'restarts'))
     for (const { id } of accepted.components)
-      expect(untestedOn(id)).toEqual([`no rotation was tested on Kubernetes 1.35: ${id}`])
+      expect(untestedOn(id)).toEqual([`no rotation was tested on Kubernetes 1.32: ${id}`])
   })
 
   test('a component whose version cannot be read is named, and accepted as unknown', () => {
