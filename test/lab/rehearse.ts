@@ -120,11 +120,7 @@ async function watched(
 }
 
 /** Somebody upgrades one control plane to the next minor in the middle of a rotation, which then goes on. */
-async function upgradedBetween(
-  cluster: Cluster,
-  operator: RotationOperator,
-  phase: number,
-): Promise<string> {
+async function upgradedBetween(cluster: Cluster, operator: RotationOperator, phase: number): Promise<string> {
   const to = minors[minors.indexOf(cluster.spec.kubernetes['control-plane']) + 1]
   if (to === undefined) throw new TypeError('the lab has no newer minor')
   const oldCa = oldCaOf(cluster)
