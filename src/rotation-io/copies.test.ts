@@ -93,9 +93,9 @@ test('the folders of the copies are made once', async () => {
 
 test.each([
   [
-    'the flags of a definition',
+    'the flags and the version of a definition',
     { found: 'file', sha256: digest('old'), mode: 0o640 },
-    { flags: { v: null } },
+    { flags: { v: null }, version: 'v1.36.3' },
   ],
   [
     'where a link leads',
@@ -105,7 +105,8 @@ test.each([
 ])('the line of a copy says %s', async (_, file, more) => {
   const { copies, kept, access } = nodeWith({ [caFile]: file })
   Object.assign(access, { copyFile: async () => {} })
-  await copies.keepFile('cp1', caFile, 5, 'flags' in more ? (more.flags as never) : undefined)
+  const said = 'flags' in more ? more : {}
+  await copies.keepFiles('cp1', [{ path: caFile, ...(said as object) }], 5)
   expect(JSON.parse(String(kept.get(index)))).toEqual(copyOf('old', more))
 })
 

@@ -3,6 +3,7 @@ import type { ApiObject } from '../cluster/api-client.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, NodeAccess, Sha256 } from '../pki/node-access.ts'
+import type { CopiedFile } from '../rotation/action.ts'
 import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/material.ts'
 import type { CopyPicture, ObjectReference } from '../rotation/picture.ts'
 
@@ -33,31 +34,28 @@ export class Copies {
   }
 
   /** Copies a file as it is now, unless the phase has copied it before: then what it was is kept. */
-  keepFile(node: string, path: string, phase: number, flags?: CopyPicture['flags']): Promise<void> {
+  keepFile(node: string, path: string, phase: number): Promise<void> {
     if (path.startsWith(`${copiesFolder}/`)) return Promise.resolve()
     return this.inTurn(node, async () => {
       const index = await readIndex(this.nodeNamed(node))
       const isKept = index.copies.some(
         (copy) => copy.phase === phase && 'path' in copy.of && copy.of.path === path,
       )
-      if (!isKept) await this.add(node, index, await this.copyOf(node, path, phase, flags))
+      if (!isKept) await this.add(node, index, await this.copyOf(node, path, phase))
     })
   }
 
   /** Copies many files, with one change of the index. */
-  keepFiles(
-    node: string,
-    files: readonly { readonly path: string; readonly flags?: CopyPicture['flags'] }[],
-    phase: number,
-  ): Promise<void> {
+  keepFiles(node: string, files: readonly CopiedFile[], phase: number): Promise<void> {
     return this.inTurn(node, async () => {
       const index = await readIndex(this.nodeNamed(node))
       const kept = new Set(
         index.copies.flatMap((copy) => (copy.phase === phase && 'path' in copy.of ? [copy.of.path] : [])),
       )
       const added: CopyPicture[] = []
-      for (const { path, flags } of files) {
-        if (!kept.has(path)) added.push(await this.copyOf(node, path, phase, flags))
+      for (const { path, flags, version } of files) {
+        const said = { ...(flags && { flags }), ...(version && { version }) }
+        if (!kept.has(path)) added.push(await this.copyOf(node, path, phase, said))
       }
       if (added.length > 0) await this.add(node, index, ...added)
     })
@@ -141,11 +139,11 @@ export class Copies {
     node: string,
     path: string,
     phase: number,
-    flags: CopyPicture['flags'],
+    said: Pick<CopyPicture, 'flags' | 'version'> = {},
   ): Promise<CopyPicture> {
     const access = this.nodeNamed(node)
     const [file] = await access.statFiles([path], { sha256: true })
-    const line = { phase, node, of: { path }, ...(flags === undefined ? {} : { flags }) }
+    const line = { phase, node, of: { path }, ...said }
     if (file === undefined || file.found === 'absent') return line
     if (file.found !== 'file' || file.sha256 === undefined) {
       throw new KcertError('KCERT_NODE_REFUSED', `${path} on node "${node}" cannot be copied`, {

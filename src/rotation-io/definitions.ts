@@ -1,5 +1,5 @@
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { itemsOf, textOf, valueAt } from '../kubeconfig/node.ts'
+import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
@@ -82,11 +82,20 @@ export async function flagsWith(argv: readonly string[], configuration: string |
   return kubeconfig === undefined ? flags : { ...flags, kubeconfig }
 }
 
-/** Returns the extra arguments of kubeadm's ClusterConfiguration by component, in either way of writing them. */
-export async function extraArgsOf(text: string): Promise<Record<string, Record<string, string>>> {
-  const root = (await readDocuments(text)).documents.find(
+/** Returns the version of kubeadm's ClusterConfiguration; undefined where it names none. */
+export async function kubernetesVersionOf(text: string): Promise<string | undefined> {
+  return textOf(valueAt(await clusterConfiguration(text), 'kubernetesVersion')) || undefined
+}
+
+async function clusterConfiguration(text: string): Promise<Node | undefined> {
+  return (await readDocuments(text)).documents.find(
     (document) => textOf(valueAt(document, 'kind')) === 'ClusterConfiguration',
   )
+}
+
+/** Returns the extra arguments of kubeadm's ClusterConfiguration by component, in either way of writing them. */
+export async function extraArgsOf(text: string): Promise<Record<string, Record<string, string>>> {
+  const root = await clusterConfiguration(text)
   const found: Record<string, Record<string, string>> = {}
   for (const component of ['apiServer', 'controllerManager', 'scheduler']) {
     const args = valueAt(root, component, 'extraArgs')

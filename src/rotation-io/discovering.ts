@@ -211,7 +211,11 @@ async function assess(
 ): Promise<Discovery> {
   const site = openSite({ inventory, objects, clock })
   try {
-    const seen = await new SiteObserver(site).observe([...targetSections, 'extensionAuthentication'])
+    const seen = await new SiteObserver(site).observe([
+      ...targetSections,
+      'extensionAuthentication',
+      'kubeadm',
+    ])
     const target = targetOf(seen, defaultWish)
     const refusals = preflight(seen, target, phaseNumbered(1))
     return {

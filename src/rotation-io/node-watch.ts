@@ -14,6 +14,7 @@ import type {
   ProcessPicture,
 } from '../rotation/picture.ts'
 import { caNames } from '../rotation/target.ts'
+import { versioned } from '../rotation/tested-versions.ts'
 import { componentVersion } from './component-version.ts'
 import {
   componentNames,
@@ -64,7 +65,7 @@ export class NodeWatch {
   private paths: readonly string[] = []
   private patterns: readonly string[] = []
   private readonly units = new Map<string, readonly string[] | undefined>()
-  private readonly versions = new Map<string, string>()
+  private readonly versions = new Map<string, string | undefined>()
 
   constructor(node: NodeAccess, site: Site) {
     this.name = node.name
@@ -198,9 +199,12 @@ export class NodeWatch {
 
   /** A process keeps its version, and what it runs as is asked once: a wait looks twice in a second. */
   private async versionOf(one: Definition, running: ProcessFacts | undefined): Promise<string | undefined> {
+    if (!versioned.some((name) => name === one.name)) return undefined
     const key = [one.name, one.image, running?.pid, running?.startTicks].join(' ')
-    const version = this.versions.get(key) ?? (await componentVersion(this.site, this.node, one, running))
-    if (version !== undefined) this.versions.set(key, version)
+    if (this.versions.has(key)) return this.versions.get(key)
+    const version = await componentVersion(this.site, this.node, one, running)
+    // An API server that starts will say it later.
+    if (version !== undefined || one.name !== 'kube-apiserver') this.versions.set(key, version)
     return version
   }
 

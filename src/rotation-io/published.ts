@@ -17,7 +17,7 @@ import {
   type Secret,
 } from './api-objects.ts'
 import type { ControlPlanes } from './control-planes.ts'
-import { extraArgsOf } from './definitions.ts'
+import { extraArgsOf, kubernetesVersionOf } from './definitions.ts'
 import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
 
@@ -198,9 +198,12 @@ export async function kubeadmConfiguration({ objects }: Site): Promise<Sections[
     getOne<Secret>(objects, { ...resources.secrets, ...inSystem, name: 'kubeadm-certs' }),
   ])
   if (object === undefined) return undefined
+  const text = object.data?.ClusterConfiguration ?? ''
+  const kubernetesVersion = await kubernetesVersionOf(text)
   return {
     version: contentVersion(object),
-    extraArgs: await extraArgsOf(object.data?.ClusterConfiguration ?? ''),
+    ...(kubernetesVersion && { kubernetesVersion }),
+    extraArgs: await extraArgsOf(text),
     ...(secret && { certsSecret: contentVersion(secret) }),
   }
 }

@@ -46,6 +46,8 @@ export interface CopiedFile {
   readonly digest?: Digest
   /** Of a definition: what kcert will change in it, as it is now; null when unset. */
   readonly flags?: Readonly<Record<string, string | null>>
+  /** Of a definition: the version that it starts. */
+  readonly version?: string
 }
 
 export interface WriteFile {

@@ -153,10 +153,11 @@ function isRate(rate: Readonly<Record<keyof HandshakeRate, unknown>> | undefined
   return Number.isInteger(errors) && Number(errors) >= 0 && Number.isFinite(overMs) && Number(overMs) > 0
 }
 
-/** Returns what was begun: one for each phase in which an act was intended. */
+/** Returns what was begun and not taken back: one for each phase in which an act was intended. */
 export function intentsIn(entries: readonly JournalEntry[]): readonly IntentPicture[] {
   const intents = new Map<number, IntentPicture>()
   for (const entry of entries) {
+    if (entry.kind === 'phase' && entry.event === 'undone') intents.delete(entry.phase)
     if (entry.kind !== 'intent' || intents.has(entry.phase)) continue
     intents.set(entry.phase, {
       phase: entry.phase,

@@ -236,6 +236,8 @@ export interface ExtensionAuthenticationPicture {
 export interface KubeadmPicture {
   /** Of the ConfigMap kubeadm-config. */
   readonly version: string
+  /** "v1.36.3", as ClusterConfiguration says it; `kubeadm upgrade` changes it first. */
+  readonly kubernetesVersion?: string
   /** extraArgs by component, e.g. controllerManager. */
   readonly extraArgs: Readonly<Record<string, Readonly<Record<string, string>>>>
   /** Version of the Secret kubeadm-certs; absent when there is none. */
@@ -278,6 +280,8 @@ export interface CopyPicture {
   readonly linksTo?: string
   /** Of a component's definition: the flags that kcert may change, as they were; null when unset. */
   readonly flags?: Readonly<Record<string, string | null>>
+  /** Of a component's definition: the version that it started then. */
+  readonly version?: string
   /** What the bytes say, where the observer looked into the copy: of an object with CAs, these. An undo is checked by it. */
   readonly holds?: FileHolds
 }

@@ -8,6 +8,7 @@ import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
 import { untestedVersions } from './tested-versions.ts'
 import { movedFlags } from './touched-files.ts'
+import { upgradeUnderWay } from './upgrades.ts'
 
 // What kcert does not rotate, said before anything is done.
 
@@ -15,7 +16,7 @@ const servedLayouts = new Set(['kubeadm', 'plain'])
 
 /** Returns why this cluster, or its state now, is refused for a phase; empty when it may be begun. */
 export function preflight(
-  seen: Seen<TargetSections> & Partial<Pick<Picture, 'extensionAuthentication'>>,
+  seen: Seen<TargetSections> & Partial<Pick<Picture, 'extensionAuthentication' | 'kubeadm'>>,
   target: Target,
   { number, risk }: Pick<Phase, 'number' | 'risk'>,
 ): readonly Refusal[] {
@@ -33,7 +34,7 @@ export function preflight(
     ...sameKeys(target),
     ...filesApart(seen, target),
     ...refusedKubeconfigs(seen, target),
-    ...(number === 1 ? keysElsewhere(seen, target) : []),
+    ...(number === 1 ? [...keysElsewhere(seen, target), ...upgradeUnderWay(seen, target)] : []),
     ...otherSigners(seen),
     ...anyFrontProxy(seen, target),
     ...unreachable,

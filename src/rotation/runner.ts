@@ -27,6 +27,7 @@ import { preflight, unseenNodes } from './refusals.ts'
 import { SharedLooks } from './shared-looks.ts'
 import { changeOf, type Target } from './target.ts'
 import { targetOf, targetSections, type Wish } from './target-reading.ts'
+import { downgradesIn } from './upgrades.ts'
 
 // observe → plan → confirm → act → observe, until nothing separates the cluster from the phase. Running again is the resume:
 // the position is read from the cluster, and what holds already makes no action.
@@ -128,6 +129,8 @@ export class Rotation {
       target,
     )
     if (undo.kind === 'impossible') throw refused([undo.refusal])
+    const downgrades = downgradesIn(seen, undo.steps)
+    if (downgrades.length > 0) throw refused(downgrades)
     refuseBroken(seen, target, undo.steps)
     const { title, risk } = phase
     const plan = { number, title: `undo: ${title}`, risk, gaps: [], steps: undo.steps, remarks: [] }

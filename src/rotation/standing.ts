@@ -5,6 +5,7 @@ import { playbook } from './playbook.ts'
 import { type Position, positionOf } from './position.ts'
 import { preflight } from './refusals.ts'
 import type { Target } from './target.ts'
+import { takenBack } from './upgrades.ts'
 
 // Where a rotation stands, phase by phase: read from one picture, whatever a journal says.
 
@@ -24,15 +25,18 @@ export interface Standing {
   readonly next: number | undefined
   /** Why the next phase would be refused; empty when it may be begun. */
   readonly blockers: readonly Refusal[]
+  /** What somebody else took back of a phase, in words. */
+  readonly takenBack: ReadonlyMap<number, readonly string[]>
 }
 
 /** Returns where the rotation stands. */
 export function standingOf(seen: Picture, target: Target): Standing {
   const position = positionOf(seen, target)
+  const back = takenBack(seen, target)
   const found = playbook.map((phase) => ({
     phase,
     gaps: isPast(phase, target) ? [] : phase.gaps(seen, target),
-    remarks: phase.remarks?.(seen, target) ?? [],
+    remarks: [...(phase.remarks?.(seen, target) ?? []), ...(back.get(phase.number) ?? [])],
   }))
   const open = new Set(found.flatMap(({ phase, gaps }) => (gaps.length > 0 ? [phase.number] : [])))
   const phases = found.map((one): PhaseStanding => {
@@ -47,21 +51,26 @@ export function standingOf(seen: Picture, target: Target): Standing {
     phases,
     next: next?.number,
     blockers: blockersOf(seen, target, next),
+    takenBack: back,
   }
 }
 
 /** Returns why these phases, run one after the other, are not to be begun: the phases before them that do not hold. */
-export function outOfOrder({ phases, position }: Standing, numbers: readonly number[]): readonly Refusal[] {
+export function outOfOrder(
+  { phases, position, takenBack: back }: Standing,
+  numbers: readonly number[],
+): readonly Refusal[] {
   if (position === 'dropping') return []
   return needed(numbers).flatMap((number) => {
     const { gaps } = phases[number - 1]!
+    const cause = (back.get(number) ?? []).map((remark) => `; ${remark}`).join('')
     const [first] = gaps
     if (first === undefined) return []
     const more = gaps.length === 1 ? '' : ` (and ${gaps.length - 1} more)`
     return [
       {
         what: `phase ${numbers[0]} is not to be begun before phase ${number} holds`,
-        why: `open in phase ${number}: ${first.at}: ${first.what}${more}`,
+        why: `open in phase ${number}: ${first.at}: ${first.what}${more}${cause}`,
         next: commandLine`kcert rotate-ca --phase ${number}`,
       },
     ]

@@ -7,7 +7,11 @@ import type { Target } from './target.ts'
 export const testedMinors: readonly string[] = ['1.33', '1.34', '1.36', '1.37']
 
 /** Of these it depends on the minor version which files they reload. A cloud-controller-manager has a version of its own. */
-const versioned: readonly ComponentName[] = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']
+export const versioned: readonly ComponentName[] = [
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+]
 
 /** By this a version that cannot be read is accepted. */
 const unknown = 'unknown'
@@ -51,7 +55,8 @@ export function untestedVersions(
   })
 }
 
-function shortList(names: readonly string[]): string {
+/** Returns five names at most, and how many more there are. */
+export function shortList(names: readonly string[]): string {
   return `${names.slice(0, 5).join(', ')}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`
 }
 

@@ -23,8 +23,10 @@ type Needs = 'components' | 'kubelets' | 'kubeconfigs' | 'files'
 export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly CopiedFile[] {
   const paths = new Set<string>()
   const flagsOf = new Map<string, Record<string, string | null>>()
-  for (const { name, definition, flags } of onNode(seen.components, node)) {
+  const versions = new Map<string, string | undefined>()
+  for (const { name, definition, flags, version } of onNode(seen.components, node)) {
     paths.add(definition)
+    versions.set(definition, version)
     if (name === 'kube-controller-manager' || name === 'cloud-controller-manager') {
       flagsOf.set(definition, Object.fromEntries(movedFlags.map((flag) => [flag, flags[flag] ?? null])))
     }
@@ -53,7 +55,12 @@ export function touchedFilesOn(seen: Seen<Needs>, node: string): readonly Copied
   for (const { at } of kubeconfigs) if (at !== undefined) paths.add(at.path)
   return [...paths].sort().map((path) => {
     const file = fileAt(seen, node, path)
-    const flags = flagsOf.get(path)
-    return { path, ...(file && { digest: file.digest }), ...(flags && { flags }) }
+    const [flags, version] = [flagsOf.get(path), versions.get(path)]
+    return {
+      path,
+      ...(file && { digest: file.digest }),
+      ...(flags && { flags }),
+      ...(version && { version }),
+    }
   })
 }

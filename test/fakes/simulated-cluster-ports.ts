@@ -104,7 +104,7 @@ export class SimulatedObserver implements Observer {
           definitionDigest: hashOf(file.text),
           flags: said?.flags ?? {},
           annotations: said?.annotations ?? {},
-          version: 'v1.36.3',
+          ...(name === 'kube-proxy' ? {} : { version: said?.version ?? 'v1.36.3' }),
           ...(process === undefined ? {} : { process: pictureOf(process) }),
         }
       }),
@@ -273,6 +273,7 @@ export class SimulatedObserver implements Observer {
     const secret = this.cluster.objects.get('Secret kube-system/kubeadm-certs')
     return {
       version: String(object.version),
+      kubernetesVersion: object.data.kubernetesVersion as string,
       extraArgs: object.data.extraArgs as Record<string, Record<string, string>>,
       ...(secret === undefined ? {} : { certsSecret: String(secret.version) }),
     }
@@ -386,7 +387,7 @@ export class SimulatedExecutor implements Executor {
       return this.cluster.remove(node, indexPath)
     }
     if (content.kind === 'copies') {
-      for (const file of content.of) this.keepFile(node, file.path, action.phase, file.flags)
+      for (const file of content.of) this.keepFile(node, file.path, action.phase, file)
       return
     }
     if (content.kind !== 'nothing' || !path.includes('/kcert/')) this.keepFile(node, path, action.phase)
@@ -442,11 +443,12 @@ export class SimulatedExecutor implements Executor {
       }
       case 'definition': {
         if (before === undefined || !('definition' in before)) throw new Error('no definition')
-        const annotations = edited(before.definition.annotations ?? {}, content.annotations ?? {})
+        const { annotations: its, ...kept } = before.definition
+        const annotations = edited(its ?? {}, content.annotations ?? {})
         return {
           definition: {
-            component: before.definition.component,
-            flags: edited(before.definition.flags, content.flags),
+            ...kept,
+            flags: edited(kept.flags, content.flags),
             ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
           },
         }
@@ -681,7 +683,12 @@ export class SimulatedExecutor implements Executor {
   }
 
   /** Bytes under their digest first, then the line of the index. */
-  private keepFile(node: string, path: string, phase: number, flags?: CopyPicture['flags']): void {
+  private keepFile(
+    node: string,
+    path: string,
+    phase: number,
+    { flags, version }: Pick<CopyPicture, 'flags' | 'version'> = {},
+  ): void {
     if (path.startsWith(copiesFolder)) return
     const isKept = copiesOn(this.cluster, node).some(
       (copy) => copy.phase === phase && 'path' in copy.of && copy.of.path === path,
@@ -697,6 +704,7 @@ export class SimulatedExecutor implements Executor {
       ...(digest === undefined ? {} : { digest, mode: file!.mode }),
       ...(file?.linksTo === undefined ? {} : { linksTo: file.linksTo }),
       ...(flags === undefined ? {} : { flags }),
+      ...(version === undefined ? {} : { version }),
     })
   }
 

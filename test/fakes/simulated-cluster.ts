@@ -45,6 +45,8 @@ export type FileContent =
         readonly component: ComponentName
         readonly flags: Readonly<Record<string, string>>
         readonly annotations?: Readonly<Record<string, string>>
+        /** Of its image; v1.36.3 where it is absent. */
+        readonly version?: string
       }
     }
 
@@ -135,6 +137,12 @@ const coldFlags = new Set([
   'kubelet-tls-cert-file',
 ])
 
+const kubeadmComponents = [
+  ['kube-apiserver', 'apiServer'],
+  ['kube-controller-manager', 'controllerManager'],
+  ['kube-scheduler', 'scheduler'],
+] as const
+
 const processNames = [
   'kube-apiserver',
   'kube-controller-manager',
@@ -171,6 +179,8 @@ export class SimulatedCluster {
   readonly isPlain: boolean
   readonly isByHand: boolean
   private readonly nodeNames: string[] = []
+  /** As kubeadm writes them by default, by process. */
+  private readonly ownFlags = new Map<string, Record<string, string>>()
   private serial = 0
   private readonly parsed = new Map<string, FileContent>()
 
@@ -196,7 +206,7 @@ export class SimulatedCluster {
       requestheader: [this.oldFrontProxyCa.digest],
     })
     if (!this.isPlain) {
-      this.put('ConfigMap kube-system/kubeadm-config', { extraArgs: {} })
+      this.put('ConfigMap kube-system/kubeadm-config', { kubernetesVersion: 'v1.36.3', extraArgs: {} })
       this.put('Secret kube-system/kubeadm-certs', { encrypted: true })
     }
     this.put('APIService v1.agg', { trust: old, server: 'service/default/agg' })
@@ -825,6 +835,39 @@ export class SimulatedCluster {
 
   private writeDefinition(node: string, component: ComponentName, flags: Record<string, string>): void {
     this.write(node, this.definitionPath(component), { definition: { component, flags } }, 0o600)
+    this.ownFlags.set(`${node}/${component}`, flags)
+  }
+
+  /**
+   * What `kubeadm upgrade` does on a control-plane node: it issues leaves with the first CA of ca.crt, puts that CA alone into the
+   * kubeconfigs of components, and writes manifests of the new version from kubeadm-config. It knows no annotation.
+   */
+  upgradeNode(node: string, version: string): void {
+    const name = 'ConfigMap kube-system/kubeadm-config'
+    const data: Readonly<Record<string, unknown>> = {
+      ...this.objects.get(name)!.data,
+      kubernetesVersion: version,
+    }
+    this.put(name, data)
+    this.renewLeaves(node)
+    const { extraArgs = {} } = data as { extraArgs?: Record<string, Record<string, string>> }
+    for (const [component, key] of kubeadmComponents) {
+      const flags = { ...this.ownFlags.get(`${node}/${component}`), ...extraArgs[key] }
+      this.write(node, this.definitionPath(component), { definition: { component, flags, version } }, 0o600)
+    }
+  }
+
+  /** `kubeadm certs renew all`, which the same upgrade does. */
+  renewLeaves(node: string): void {
+    const [ca, frontProxyCa] = ['ca', 'front-proxy-ca'].map((stem) => {
+      const [digest] = this.certificatesIn(this.read(node, this.certificatePath(stem))?.text)
+      return this.certificates.get(digest!)!
+    })
+    this.writeLeaf(node, 'apiserver', 'kube-apiserver', ca!)
+    this.writeLeaf(node, 'apiserver-kubelet-client', 'kube-apiserver-kubelet-client', ca!)
+    this.writeLeaf(node, 'front-proxy-client', 'front-proxy-client', frontProxyCa!)
+    for (const file of ['controller-manager', 'scheduler'])
+      this.write(node, `/etc/kubernetes/${file}.conf`, this.kubeconfig(file, [ca!.digest], ca!), 0o600)
   }
 
   componentIds(node: string): readonly string[] {

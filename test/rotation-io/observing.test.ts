@@ -181,3 +181,18 @@ test('a component has the version of its image where nothing else says one', asy
     ['kube-scheduler', undefined],
   ])
 })
+
+test.each([
+  ['apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: v1.37.2\n', 'v1.37.2'],
+  ['apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n', undefined],
+  ['kubernetesVersion: [v1.37.2]\nkind: ClusterConfiguration\n', undefined],
+  ['', undefined],
+])('of kubeadm-config %j the Kubernetes version is %s', async (ClusterConfiguration, version) => {
+  const cp1 = new MemoryNode('cp1', { files: new Map(), cas: new Map() })
+  const site = (await sitesOf(new Map([['cp1', cp1]])))()
+  const get = async ({ name }: { readonly name?: string }) =>
+    name === 'kubeadm-config' ? { metadata: { name }, data: { ClusterConfiguration } } : undefined
+  const objects = { ...site.objects, get } as unknown as ObjectsApi
+  const { kubeadm } = await new SiteObserver({ ...site, objects }).observe(['kubeadm'])
+  expect(kubeadm?.kubernetesVersion).toBe(version)
+})

@@ -36,7 +36,7 @@ const everything = sectionNames.join(' ')
 
 /** Id, phases before, risk, and what the observer fetches for it. */
 const facts: Readonly<Record<number, readonly string[]>> = {
-  1: ['distribute', '', 'writes', 'nodes components kubelets kubeconfigs files copies evidence'],
+  1: ['distribute', '', 'writes', 'nodes components kubelets kubeconfigs files copies evidence kubeadm'],
   2: ['publish-both', '1', 'restarts', 'components files leases kubeadm published pods evidence'],
   3: ['await-published', '2', 'reads', 'published'],
   4: ['restart-pods', '3', 'restarts', 'published pods workloads'],

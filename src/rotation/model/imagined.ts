@@ -175,13 +175,14 @@ class Imagined {
       return
     }
     if (content.kind === 'copies') {
-      for (const { path: copied, digest, flags } of content.of) {
+      for (const { path: copied, digest, flags, version } of content.of) {
         this.copies.push({
           phase,
           node,
           of: { path: copied },
           ...(digest && { digest }),
           ...(flags && { flags }),
+          ...(version && { version }),
         })
       }
       return

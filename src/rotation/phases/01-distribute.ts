@@ -17,7 +17,8 @@ export const distribute = definePhase({
   source: 'step 1',
   after: [],
   risk: 'writes',
-  sees: ['nodes', 'components', 'kubelets', 'kubeconfigs', 'files', 'copies', 'evidence'],
+  // kubeadm: for the preflight, whether an upgrade is under way.
+  sees: ['nodes', 'components', 'kubelets', 'kubeconfigs', 'files', 'copies', 'evidence', 'kubeadm'],
 
   gaps(seen, target) {
     // At the end of phase 12 kcert's own folder goes.

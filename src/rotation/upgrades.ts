@@ -1,0 +1,165 @@
+import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
+import type { Step } from './action.ts'
+import { isOfOldCa, type LeafRole, leafFile, leafFlags } from './leaves.ts'
+import type { Refusal } from './phase.ts'
+import {
+  certificatesIn,
+  type FilePicture,
+  fileAt,
+  fileKey,
+  onNode,
+  type Picture,
+  type Seen,
+} from './picture.ts'
+import { componentsNamed } from './restart.ts'
+import { signingGeneration } from './signing.ts'
+import { changeOf, type Target } from './target.ts'
+import { shortList, versioned } from './tested-versions.ts'
+
+// `kubeadm upgrade` in the middle of a rotation: it issues leaves with the first CA of ca.crt, which is the old one until phase 12, and
+// writes manifests of another version (Kubernetes 1.32 to 1.37: phases/upgrade/staticpods.go).
+
+/** Returns why a rotation is not begun now: an upgrade of the control plane that is under way. */
+export function upgradeUnderWay(
+  { components, kubeadm }: Seen<'components'> & Partial<Pick<Picture, 'kubeadm'>>,
+  { changes }: Target,
+): readonly Refusal[] {
+  // Later, going on is safer than standing still.
+  if (!changes.every(({ newCa }) => newCa.digest.startsWith('planned:'))) return []
+  const mixed = versioned.flatMap((name) => {
+    const its = components.filter((one) => one.name === name && one.version !== undefined)
+    const byPatch = Map.groupBy(its, ({ version }) => patchOf(version))
+    if (byPatch.size < 2) return []
+    const each = [...byPatch].map(
+      ([patch, found]) => `${patch} (${found.map(({ node }) => node).join(', ')})`,
+    )
+    return [`${name} ${each.join(' and ')}`]
+  })
+  const next = 'finish the upgrade on every control-plane node first: kubeadm upgrade node'
+  if (mixed.length > 0) {
+    return [
+      {
+        what: `control-plane nodes run different versions: ${mixed.join('; ')}`,
+        why: 'an upgrade in the middle of a rotation issues certificates from the old CA',
+        next,
+      },
+    ]
+  }
+  if (kubeadm === undefined) return []
+  const wanted = patchOf(kubeadm.kubernetesVersion)
+  const others = components.filter(
+    ({ name, version }) => name === 'kube-apiserver' && version !== undefined && patchOf(version) !== wanted,
+  )
+  if (others.length === 0) return []
+  const said = wanted === 'unknown' ? 'no Kubernetes version' : wanted
+  return [
+    {
+      what: `kubeadm-config names ${said}, and API servers run ${patchOf(others[0]!.version)}: ${others.map(({ node }) => node).join(', ')}`,
+      why: 'an upgrade was begun, or the API servers were upgraded without kubeadm',
+      next: 'finish the upgrade, or correct kubernetesVersion: kubectl -n kube-system edit configmap kubeadm-config',
+    },
+  ]
+}
+
+/** What is read of a rotation that is under way. */
+type Sees = 'components' | 'files' | 'kubeconfigs' | 'copies' | 'intents'
+
+/**
+ * Returns what somebody took back of a phase since it was begun, in words: certificates of the old CA that were issued again, flags that
+ * are gone. What kcert has not done yet is older than the phase's first act.
+ */
+export function takenBack(seen: Seen<Sees>, target: Target): ReadonlyMap<number, readonly string[]> {
+  if (target.isDropping) return new Map()
+  const begun = new Map(seen.intents.map(({ phase, atMs }) => [phase, atMs]))
+  const found = [
+    ...withoutFlags(seen, target),
+    ...withOldCa(seen, target),
+    ...oldLeaves(seen, target),
+  ].filter(({ phase, file }) => file.changedAtMs > (begun.get(phase) ?? Number.POSITIVE_INFINITY))
+  const upgrades = upgradedSince(seen)
+  const cause =
+    upgrades.length === 0 ? '' : `; upgraded since phase 1: ${shortList(upgrades.map(({ words }) => words))}`
+  return new Map(
+    [...Map.groupBy(found, ({ phase }) => phase)].map(([phase, its]) => {
+      const files = shortList([...new Set(its.map(({ file }) => fileKey(file.node, file.path)))])
+      const what = phase === 2 ? 'written without the flags of this phase' : 'written with the old CA'
+      return [phase, [`${what} after the phase was begun, as kubeadm does: ${files}${cause}`]]
+    }),
+  )
+}
+
+interface Written {
+  readonly phase: number
+  readonly file: FilePicture
+}
+
+function withoutFlags(seen: Seen<Sees>, target: Target): Written[] {
+  if (changeOf(target, 'cluster') === undefined) return []
+  return componentsNamed(seen, 'kube-controller-manager')
+    .filter((one) => signingGeneration(seen, one) === undefined)
+    .flatMap(({ node, definition }) => fileAt(seen, node, definition) ?? [])
+    .map((file) => ({ phase: 2, file }))
+}
+
+function withOldCa(seen: Seen<Sees>, target: Target): Written[] {
+  const change = changeOf(target, 'cluster')
+  return seen.kubeconfigs.flatMap(({ at }) => {
+    const file = at && fileAt(seen, at.node, at.path)
+    if (file === undefined || change === undefined) return []
+    const isBack = !certificatesIn(file).includes(change.newCa.digest) || isOfOldCa(seen, file, change)
+    return isBack ? [{ phase: 7, file }] : []
+  })
+}
+
+function oldLeaves(seen: Seen<Sees>, target: Target): Written[] {
+  return componentsNamed(seen, 'kube-apiserver').flatMap((api) =>
+    (Object.keys(leafFlags) as LeafRole[]).flatMap((role) => {
+      const change = changeOf(target, leafFlags[role].ca)
+      const file = leafFile(seen, api, role)
+      return file !== undefined && change !== undefined && isOfOldCa(seen, file, change)
+        ? [{ phase: 9, file }]
+        : []
+    }),
+  )
+}
+
+/** Returns why an undo is refused: it would bring back manifests of an older version. */
+export function downgradesIn(seen: Seen<Sees>, steps: readonly Step[]): readonly Refusal[] {
+  const restored = new Set(
+    steps
+      .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]))
+      .flatMap((step) =>
+        step.kind === 'write-file' && step.content.kind === 'copy' ? [fileKey(step.node, step.path)] : [],
+      ),
+  )
+  // A unit names no version: what it starts is a file that no rotation writes.
+  const found = upgradedSince(seen).filter(
+    ({ definition, runsAs }) => runsAs === 'static-pod' && restored.has(definition),
+  )
+  if (found.length === 0) return []
+  return [
+    {
+      what: `upgraded since phase 1: ${shortList(found.map(({ words }) => words))}`,
+      why: 'to restore the manifests of before would downgrade these components',
+      next: 'go on with the rotation: kcert rotate-ca status',
+    },
+  ]
+}
+
+/** By the copies of phase 1, which say what each definition started. */
+function upgradedSince(seen: Seen<'components' | 'copies'>) {
+  return seen.components.flatMap(({ id, node, definition, version, runsAs }) => {
+    const copy = onNode(seen.copies, node).find(
+      ({ of, version: its }) => its !== undefined && 'path' in of && of.path === definition,
+    )
+    if (copy === undefined || patchOf(copy.version) === patchOf(version)) return []
+    const words = `${id} from ${patchOf(copy.version)} to ${patchOf(version)}`
+    return [{ definition: fileKey(node, definition), runsAs, words }]
+  })
+}
+
+/** "v1.36.3" of "v1.36.3-vendor.1": what a tag and an API server may say of one build. */
+function patchOf(version = ''): string {
+  const { minor, patch } = kubeadmVersion(version) ?? {}
+  return minor === undefined || patch === Number.POSITIVE_INFINITY ? 'unknown' : `v1.${minor}.${patch}`
+}

@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { SimulatedOperator } from './operator.ts'
+import { allPhases, Scene } from './scene.ts'
+
+// kubeadm upgrade and kubeadm certs renew before and in the middle of a rotation.
+
+const small = { controlPlanes: 2, workers: 1 } as const
+
+async function refusalOf(work: Promise<unknown>): Promise<KcertError> {
+  try {
+    await work
+  } catch (error) {
+    if (error instanceof KcertError) return error
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+
+const statusOf = (scene: Scene) => new SimulatedOperator(scene).command((session) => session.status())
+
+/** Until static pods run again. */
+const settle = ({ cluster }: Scene) => cluster.time.pass(180_000)
+
+test('no rotation begins while control-plane nodes run different versions', async () => {
+  const scene = new Scene(small)
+  scene.cluster.upgradeNode('cp1', 'v1.37.2')
+  await settle(scene)
+  const { code, message, next } = await refusalOf(scene.run(1))
+  expect(code).toBe('KCERT_ROTATION_REFUSED')
+  expect(message).toContain(
+    'control-plane nodes run different versions: kube-apiserver v1.37.2 (cp1) and v1.36.3 (cp2); kube-controller-manager v1.37.2 (cp1) and',
+  )
+  expect(next).toContain('kubeadm upgrade node')
+  expect(scene.files()).not.toHaveProperty(['cp1:/etc/kubernetes/pki/kcert/new/ca.crt'])
+  scene.cluster.upgradeNode('cp2', 'v1.37.2')
+  await settle(scene)
+  await scene.run(1)
+})
+
+test.each([
+  ['v1.37.2', 'kubeadm-config names v1.37.2, and API servers run v1.36.3: cp1, cp2'],
+  [undefined, 'kubeadm-config names no Kubernetes version, and API servers run v1.36.3: cp1, cp2'],
+])(
+  'no rotation begins while kubeadm-config names %s and API servers run v1.36.3',
+  async (version, message) => {
+    const scene = new Scene(small)
+    scene.cluster.put('ConfigMap kube-system/kubeadm-config', {
+      extraArgs: {},
+      ...(version && { kubernetesVersion: version }),
+    })
+    expect((await refusalOf(scene.run(1))).message).toContain(message)
+  },
+)
+
+test('builds of one version are one version', async () => {
+  const scene = new Scene(small)
+  scene.cluster.upgradeNode('cp1', 'v1.36.3-vendor.1')
+  await settle(scene)
+  await scene.run(1)
+})
+
+test.each([2, 8, 9, 11])(
+  'an upgrade after phase %i is noticed, and the phases run again repair it',
+  async (last) => {
+    const scene = new Scene(small)
+    await scene.runAll(1, last)
+    scene.cluster.upgradeNode('cp2', 'v1.37.2')
+    await settle(scene)
+    const remarks = new Map((await statusOf(scene)).phases.map((one) => [one.number, one.remarks.join('\n')]))
+    const isNoticed = (number: number) =>
+      remarks
+        .get(number)!
+        .includes('written with the old CA after the phase was begun, as kubeadm does: cp2:')
+    expect([7, 9].map(isNoticed)).toEqual([last >= 7, last >= 9])
+    if (last >= 9) {
+      expect(remarks.get(9)).toContain('cp2:/etc/kubernetes/pki/apiserver.crt')
+      expect(remarks.get(9)).toContain(
+        'upgraded since phase 1: cp2/kube-apiserver from v1.36.3 to v1.37.2, cp2/',
+      )
+    }
+    const next = (await statusOf(scene)).next?.command ?? ''
+    const from = Number(/--phase (\d+)$/.exec(next)?.[1])
+    expect(from).toBeLessThanOrEqual(Math.max(last + 1, 7))
+    await scene.runAll(from)
+    expect((await statusOf(scene)).state).toBe('finished')
+    expect(scene.clients.failures).toEqual([])
+    expect(scene.remainsOfOldCa()).toEqual([])
+  },
+)
+
+test('a phase is not begun behind one that kubeadm took back, and the refusal says what did it', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 9)
+  scene.cluster.renewLeaves('cp1')
+  await settle(scene)
+  const operator = new SimulatedOperator(scene)
+  const { why } = await refusalOf(operator.command((session) => session.run([10]), { yes: true }))
+  const { phases } = await statusOf(scene)
+  expect(phases[8]!.state).not.toBe('holds')
+  expect(why).toContain('written with the old CA after the phase was begun, as kubeadm does: cp1:')
+  expect(why).not.toContain('upgraded')
+})
+
+test('what kcert itself took back is not said to be taken back by kubeadm', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 9)
+  for (const phase of [9, 8, 7]) await scene.undo(phase)
+  const { phases } = await statusOf(scene)
+  expect(phases.flatMap(({ remarks }) => remarks).join('\n')).not.toContain('as kubeadm does')
+})
+
+test('a rollback does not bring back manifests of an older version', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 2)
+  for (const node of ['cp1', 'cp2']) scene.cluster.upgradeNode(node, 'v1.37.2')
+  await settle(scene)
+  const files = scene.files()
+  const { message, why } = await refusalOf(scene.undo(2))
+  expect(message).toContain('upgraded since phase 1: cp1/kube-controller-manager from v1.36.3 to v1.37.2')
+  expect(why).toContain('downgrade')
+  expect(scene.files()).toEqual(files)
+})
+
+test('a rollback without an upgrade restores manifests as before', async () => {
+  const scene = new Scene(small)
+  const before = scene.files()
+  await scene.runAll(1, 2)
+  for (const phase of [2, 1]) await scene.undo(phase)
+  expect(scene.files()).toEqual(before)
+  expect(allPhases).toHaveLength(12)
+})
