@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Certificate } from '../x509/certificate.ts'
 import { issueCertificate, keyIdentifierOf } from '../x509/issuing.ts'
+import type { NameInput } from '../x509/name-encoding.ts'
 import { generatePrivateKey } from '../x509/new-key.ts'
 import { verifySignature } from '../x509/signature.ts'
 import { issueBridge, issueSuccessor, reissueLeaf, withCommonName } from './successor.ts'
@@ -85,12 +86,23 @@ test('a leaf with another key has no identifier of the key before', () => {
   expect(keyIdentifierOf(after.publicKey)).toBe(keyIdentifierOf(key))
 })
 
-function leaf(): Certificate {
+test.each([[[]], [['kubeadm:cluster-admins']], [['system:masters']]])(
+  'a leaf of kubeadm with the organizations %j keeps its subject, byte for byte',
+  (organization) => {
+    const before = leaf({ organization, commonName: 'kube-apiserver-kubelet-client' })
+    const after = reissueLeaf(before, { certificate: newCa, key: newKey }, issuing)
+    expect(Buffer.from(after.subject.der)).toEqual(Buffer.from(before.subject.der))
+  },
+)
+
+function leaf(
+  subject: NameInput = { organization: ['system:masters'], commonName: 'kube-apiserver' },
+): Certificate {
   return Certificate.parse(
     issueCertificate(
       {
         serialNumber: '03',
-        subject: { organization: ['system:masters'], commonName: 'kube-apiserver' },
+        subject,
         issuer: old.certificate.subject,
         notBefore: new Date(now.getTime() - 10 * day),
         notAfter: new Date(now.getTime() + 355 * day + 300_000),

@@ -356,6 +356,18 @@ test('on a node without pods the health of its kubelet is asked for through the 
   })
 })
 
+test('an API server whose client certificate has no rights on kubelets: the binding that is missing is named', async () => {
+  const body = 'Forbidden (user=kube-apiserver-kubelet-client, verb=get, resource=nodes, subresource=[log])'
+  const { probe } = probing({ port: 0, logs: [{ status: 403, body }] })
+  const { ok, detail } = await probe({ kind: 'logs', node: 'w1' })
+  expect(ok).toBe(false)
+  expect(detail).toBe(
+    `health of the kubelet on w1 through cp1: 403 ${body}; bind its ClusterRole: kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user kube-apiserver-kubelet-client`,
+  )
+  const other = probing({ port: 0, logs: [{ status: 403, body: body.replace('kube-apiserver', 'my') }] })
+  expect((await other.probe({ kind: 'logs', node: 'w1' })).detail).not.toContain('kubectl')
+})
+
 test('a client was believed only when it was refused in its own name', () => {
   expect(verdictOf({ status: 401, body: 'Unauthorized' })).toBe('refused')
   const forbidden = (user: string) => ({

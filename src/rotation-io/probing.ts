@@ -3,10 +3,12 @@ import type { ApiObject } from '../cluster/api-client.ts'
 import { hostOf } from '../cluster/cluster-addresses.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { requestsOf } from '../cluster/requests.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
 import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { usableKubeconfig } from '../kubeconfig/open.ts'
+import { kubeadmLeaves } from '../pki/kubeadm.ts'
 import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProcessId } from '../rotation/picture.ts'
@@ -220,7 +222,11 @@ export class Probing {
     for (const { node: at } of apis) {
       const { status, body } = await this.identity.call(at, { method: 'GET', path })
       if (status !== 200) {
-        return { ok: false, detail: `${what} through ${at}: ${status} ${body.slice(0, 200).trim()}` }
+        const said = `${what} through ${at}: ${status} ${body.slice(0, 200).trim()}`
+        return {
+          ok: false,
+          detail: status === 403 && body.includes(kubeletClient) ? `${said}; ${binding}` : said,
+        }
       }
     }
     return { ok: apis.length > 0, detail: `${what} through ${apis.length} API servers` }
@@ -312,6 +318,11 @@ const whoAmI = {
   >,
   body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
 }
+
+const kubeletClient = kubeadmLeaves.find(({ name }) => name === 'apiserver-kubelet-client')!.commonName!
+
+/** What kubeadm makes since its certificate has no O; where it is missing, API servers may ask nothing of kubelets. */
+const binding = commandLine`bind its ClusterRole: kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user ${kubeletClient}`
 
 /** OpenSSL's reasons for not believing a chain. */
 const distrust = new Set([

@@ -110,6 +110,16 @@ test('what kcert itself took back is not said to be taken back by kubeadm', asyn
   expect(phases.flatMap(({ remarks }) => remarks).join('\n')).not.toContain('as kubeadm does')
 })
 
+test('no rotation begins while an API server has no rights on kubelets: phase 9 would stop half way', async () => {
+  const scene = new Scene(small)
+  scene.cluster.logsFrom.set('cp1', Number.POSITIVE_INFINITY)
+  const { code, message } = await refusalOf(scene.run(1))
+  expect([code, message]).toEqual(['KCERT_ROTATION_GATE', 'not proven: logs cp1'])
+  expect(scene.files()).not.toHaveProperty(['cp1:/etc/kubernetes/pki/kcert/new/ca.key'])
+  scene.cluster.logsFrom.delete('cp1')
+  await scene.run(1)
+})
+
 test('a rollback does not bring back manifests of an older version', async () => {
   const scene = new Scene(small)
   await scene.runAll(1, 2)

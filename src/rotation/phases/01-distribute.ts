@@ -4,7 +4,7 @@ import { definePhase, type Gap } from '../phase.ts'
 import { fileAt, type NodePicture, onNode, type Seen } from '../picture.ts'
 import { isProven, probe } from '../proof.ts'
 import { componentsNamed, together } from '../restart.ts'
-import type { Target } from '../target.ts'
+import { changeOf, type Target } from '../target.ts'
 import { touchedFilesOn } from '../touched-files.ts'
 import { puttingCopiesAside, restoreFiles } from '../undo.ts'
 
@@ -42,6 +42,7 @@ export const distribute = definePhase({
     if (first === undefined) return []
     const layingOut = (node: NodePicture) => ({ name: node.name, steps: layOut(seen, node, target) })
     return [
+      ...reachingKubelet(seen, first, target),
       ...measureHandshakes(seen, target),
       // Alone: here the new CA is made. The others get what lies there.
       ...layingOut(first).steps,
@@ -61,6 +62,18 @@ export const distribute = definePhase({
     }
   },
 })
+
+/**
+ * Phase 9 proves it of every node. A certificate that kcert issues has the subject of the one before, so an API server without rights
+ * on kubelets stays so, and phase 9 would stop half way: kubeadm 1.33.12 to 1.37 writes no O into its client certificate, and makes the
+ * ClusterRoleBinding of its CN in `init` and `upgrade apply` alone.
+ */
+function reachingKubelet(seen: Seen<Sees>, { name }: NodePicture, target: Target): readonly Step[] {
+  const subject = { kind: 'logs', node: name } as const
+  return changeOf(target, 'cluster') === undefined || isProven(seen, subject, 0)
+    ? []
+    : [probe(1, subject, 10_000)]
+}
 
 /** Phase 11 compares with it. Nothing is open for want of it: where an older kcert did this phase, it can be measured no more. */
 function measureHandshakes(seen: Seen<Sees>, { soakMs }: Target): readonly Step[] {
