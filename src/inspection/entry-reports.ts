@@ -155,6 +155,10 @@ export class ReportOfCertificate implements CertificateReport {
     return this.context.links.isIssuerUnsought(this.of.certificate) ? true : undefined
   }
 
+  get issuerUnchecked(): true | undefined {
+    return this.context.links.isIssuerUnchecked(this.of.certificate) ? true : undefined
+  }
+
   get key(): CertificateReport['key'] {
     const found = this.context.links.keyOf(this.of)
     return found && { ...placeOf(found.key), matches: found.matches }
@@ -177,7 +181,8 @@ export class ReportOfCertificate implements CertificateReport {
     const { percentLeft, isCa, pathLength, publicKey, signatureAlgorithm, subjectAltNames, keyUsage } = this
     const { extendedKeyUsage, subjectKeyId, authorityKeyId, fingerprintSha256, caPin, issuerFound } = this
     const { nameConstraints, crlDistributionPoints, authorityInfoAccess, certificatePolicies } = this
-    const { unknownCriticalExtensions, issuerUnsought, key, kubeletRotation, isReplaced, status } = this
+    const { unknownCriticalExtensions, issuerUnsought, issuerUnchecked, key, kubeletRotation } = this
+    const { isReplaced, status } = this
     return {
       source,
       entry,
@@ -207,6 +212,7 @@ export class ReportOfCertificate implements CertificateReport {
       caPin,
       issuerFound,
       issuerUnsought,
+      issuerUnchecked,
       key,
       kubeletRotation,
       isReplaced,
@@ -290,13 +296,15 @@ function altNamesReport({ dns, ip, email, uri }: SubjectAltNames): CertificateRe
 
 /** Returns the report of a request. */
 export function requestReport({ request, source, entry, ...object }: RequestEntry): RequestReport {
+  const verdict = request.verifySignature('possession')
   return {
     source,
     entry,
     subject: nameReport(request.subject),
     publicKey: publicKeyReport(request.publicKey),
     signatureAlgorithm: request.signatureAlgorithm,
-    signatureValid: request.signatureIsValid(),
+    signatureValid: verdict.ok,
+    ...(!verdict.ok && verdict.reason === 'cannot-be-checked' && { signatureUnchecked: true }),
     subjectAltNames: altNamesReport(request.subjectAltNames),
     keyUsage: shared(request.keyUsage),
     extendedKeyUsage: shared(request.extendedKeyUsage),

@@ -1,4 +1,5 @@
 import type { Certificate } from '../x509/certificate.ts'
+import { isMlDsa } from '../x509/ml-dsa.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { Collection } from './collection.ts'
 import type { CertificateEntry, KeyEntry } from './entries.ts'
@@ -133,6 +134,15 @@ export class Links {
   /** True where it was not found out who signed it, since too many signatures of these inputs are nobody's. */
   isIssuerUnsought(certificate: Certificate): boolean {
     return this.issuerOf(certificate) === undefined && this.unsought.has(certificate)
+  }
+
+  /** True where this Node's OpenSSL cannot tell whether a certificate among the inputs signed it. */
+  isIssuerUnchecked(certificate: Certificate): boolean {
+    if (!isMlDsa(certificate.signatureAlgorithm) || this.issuerOf(certificate) !== undefined) return false
+    const namesakes = [certificate, ...this.candidates(certificate)]
+    return namesakes.some(
+      (one) => certificate.issuer.equals(one.subject) && certificate.isUncheckableFor(one),
+    )
   }
 
   private provenCandidate(certificate: Certificate): Certificate | undefined {

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { craft, extension, extensions, spkiOf } from '../../test/fixtures/certificates.ts'
+import { mlDsaCertificate, mlDsaKeys, mlDsaLeafOfEcdsaCa, mlDsaRequest } from '../../test/fixtures/ml-dsa.ts'
 import { inspect, inspectNode, named, readerOf, sourcesOf, troubles } from '../../test/pki/inspected.ts'
 import {
   certificatePem,
@@ -16,10 +17,14 @@ import {
   testCa,
   testKey,
 } from '../../test/pki/kubeadm-tree.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import { Certificate } from '../x509/certificate.ts'
-import { element, octetString, sequence } from '../x509/der-writer.ts'
+import { bitString, element, octetString, oid, sequence } from '../x509/der-writer.ts'
+import type { KeyUsage } from '../x509/extensions.ts'
 import { createRequest } from '../x509/issuing.ts'
+import { oidOf } from '../x509/oids.ts'
 import { writePem } from '../x509/pem.ts'
+import { PublicKeyInfo } from '../x509/public-key.ts'
 import type { InspectionOutcome } from './inspection.ts'
 import { problemCodes } from './problems.ts'
 import type { Problem } from './report.ts'
@@ -529,6 +534,9 @@ describe('what is in it', () => {
     const message = async (weak: LeafOptions['key']) =>
       only(await problemsOf(named('f', pem({ key: weak }))), 'KEY_WEAK').message
     expect(await message(rsa(1024))).toBe('RSA key of 1024 bits; 2048 is the least')
+    expect(await message(rsa(768))).toBe(
+      'RSA key of 768 bits, which Kubernetes refuses since 1.33 (Go 1.24); 2048 is the least',
+    )
     expect(await message(p224)).toContain('P-224')
     expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
   })
@@ -564,6 +572,119 @@ describe('what is in it', () => {
     expect((await problemOf(pss)).message).toContain('RSA-PSS key')
     const { report } = await inspect(now, [named('f', pem({ key: ed448 }))])
     expect(report.certificates[0]!.publicKey.algorithm).toBe('Ed448')
+  })
+
+  describe('ML-DSA', () => {
+    const unknown =
+      'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+    const mlDsa = mlDsaKeys['ML-DSA-65']
+    const rootName = { subject: { commonName: 'pq' }, issuer: { commonName: 'pq' } }
+    const root = mlDsaCertificate(mlDsa, { ...rootName, basicConstraints: { ca: true } })
+    const inFile = (...ders: Uint8Array[]) =>
+      named('f', ders.map((der) => writePem('CERTIFICATE', der)).join(''))
+    const ofRoot = (publicKey: KeyObject) => mlDsaCertificate(mlDsa, { issuer: rootName.subject, publicKey })
+    const request = (signer = mlDsa) =>
+      named('f', writePem('CERTIFICATE REQUEST', mlDsaRequest({ commonName: 'jane' }, mlDsa, signer)))
+
+    test('keys are named with the first minor that knows them; such a root signs itself', async () => {
+      const { report } = await inspect(now, [inFile(root)])
+      expect(only(noted({ report } as InspectionOutcome), 'KEY_WEAK')).toMatchObject({
+        severity: 'warning',
+        message: unknown.replace('ML-DSA-65,', 'ML-DSA-65 key,'),
+      })
+      expect(report.certificates[0]).toMatchObject({
+        publicKey: { algorithm: 'ML-DSA-65' },
+        signatureAlgorithm: 'ML-DSA-65',
+        issuerFound: { source: 'f' },
+      })
+      expect(report.problems.map(({ code }) => code)).not.toContain('SIGNATURE_UNSUPPORTED')
+    })
+
+    test('keys that are malformed are of no use to any program', async () => {
+      const spki = sequence(sequence(oid(oidOf('ML-DSA-65'))), bitString(Buffer.alloc(1951)))
+      const { message } = only(
+        await problemsOf(inFile(mlDsaLeafOfEcdsaCa(mlDsa, { publicKey: spki }))),
+        'KEY_WEAK',
+      )
+      expect(message).toBe('ML-DSA-65 key, which no program can use: it has 1951 bytes instead of 1952')
+    })
+
+    test('a signature on a certificate with another key is a problem of its own', async () => {
+      const problems = await problemsOf(inFile(ofRoot(testKey('leaf')), root))
+      expect(only(problems, 'SIGNATURE_UNSUPPORTED').message).toBe(`signed with ${unknown}`)
+      expect((await problemsOf(inFile(ofRoot(mlDsaKeys.other)))).map(({ code }) => code)).toEqual([
+        'KEY_WEAK',
+      ])
+    })
+
+    test.each<[KeyUsage[] | undefined, string | undefined]>([
+      [['digitalSignature', 'keyEncipherment'], 'its key usage has keyEncipherment, which'],
+      [['keyAgreement', 'decipherOnly'], 'its key usage has keyAgreement and decipherOnly, which'],
+      [['digitalSignature', 'nonRepudiation', 'keyCertSign', 'cRLSign'], undefined],
+      [undefined, undefined],
+    ])('key usage %j', async (keyUsage, message) => {
+      const usage = keyUsage === undefined ? {} : { keyUsage }
+      const codes = (problems: readonly Problem[]) =>
+        problems.filter(({ code }) => code === 'KEY_USAGE_UNFIT')
+      expect(codes(await problemsOf(inFile(mlDsaLeafOfEcdsaCa(mlDsa, usage))))).toEqual(
+        message === undefined
+          ? []
+          : [expect.objectContaining({ severity: 'info', message: expect.stringContaining(message) })],
+      )
+      // kubeadm writes keyEncipherment into ECDSA certificates too, and every verifier takes that.
+      expect(codes(await problemsOf(inFile(mlDsaLeafOfEcdsaCa(testKey('leaf'), usage))))).toEqual([])
+    })
+
+    test('the key in a file is compared with its certificate', async () => {
+      const of = (key: KeyObject) => [
+        named('a.crt', writePem('CERTIFICATE', root)),
+        named('a.key', key.export({ format: 'pem', type: 'pkcs8' }) as string),
+      ]
+      const { report } = await inspect(now, of(mlDsa))
+      expect(report.certificates[0]?.key).toEqual({ source: 'a.key', entry: '', matches: true })
+      expect(report.keys[0]).toMatchObject({
+        publicKey: { algorithm: 'ML-DSA-65' },
+        matches: [{ source: 'a.crt' }],
+      })
+      expect((await inspect(now, of(mlDsaKeys.other))).report.keys[0]?.matches).toEqual([])
+    })
+
+    test('a request shows whether its own key signed it, and that API servers refuse it', async () => {
+      const { report } = await inspect(now, [request()])
+      expect(report.requests).toMatchObject([{ signatureValid: true }])
+      expect(only(noted({ report } as InspectionOutcome), 'SIGNATURE_UNSUPPORTED').message).toBe(
+        `signed with ${unknown}`,
+      )
+      const stolen = await inspect(now, [request(mlDsaKeys.other)])
+      expect(stolen.report.requests).toMatchObject([{ signatureValid: false }])
+      only(stolen.report.problems, 'REQUEST_SIGNATURE_WRONG')
+    })
+
+    test('what OpenSSL before 3.5 cannot check is unknown, and never valid', async () => {
+      const refuse = vi.spyOn(PublicKeyInfo.prototype, 'keyObject').mockImplementation(() => {
+        throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
+      })
+      onTestFinished(() => refuse.mockRestore())
+      const unchecked = "the signature cannot be checked: this Node's OpenSSL does not know ML-DSA-65"
+      const leaf = ofRoot(mlDsaKeys.other)
+      const { report } = await inspect(now, [inFile(leaf, root), request()])
+      expect(
+        report.certificates.map(({ issuerFound, issuerUnchecked }) => [issuerFound, issuerUnchecked]),
+      ).toEqual([
+        [undefined, true],
+        [undefined, true],
+      ])
+      expect(report.requests).toMatchObject([{ signatureValid: false, signatureUnchecked: true }])
+      expect(only(report.problems, 'REQUEST_SIGNATURE_WRONG').message).toBe(unchecked)
+      const data = {
+        'tls.crt': base64(writePem('CERTIFICATE', leaf)),
+        'ca.crt': base64(writePem('CERTIFICATE', root)),
+      }
+      const secret = JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, data })
+      expect(only(await problemsOf(named('f', secret)), 'CA_NOT_IN_BUNDLE').message).toBe(
+        `signed by a CA named "CN=pq", and whether it is ca.crt is unknown: ${unchecked}`,
+      )
+    })
   })
 
   test('a CA with a critical extension that Go does not know signs nothing that is accepted', async () => {

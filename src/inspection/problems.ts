@@ -75,6 +75,16 @@ export const problemCodes = {
     severity: 'warning',
     summary: 'The certificate is signed with SHA-1 or MD5, which every Kubernetes component refuses.',
   },
+  SIGNATURE_UNSUPPORTED: {
+    severity: 'warning',
+    summary:
+      'The certificate or request is signed with ML-DSA, which Kubernetes knows since 1.38: components before it refuse it.',
+  },
+  KEY_USAGE_UNFIT: {
+    severity: 'info',
+    summary:
+      'The key usage of a certificate with an ML-DSA key has what RFC 9881 forbids, such as keyEncipherment.',
+  },
   CRITICAL_EXTENSION_UNKNOWN: {
     severity: 'critical',
     summary: 'The certificate has a critical extension that Go does not know: a chain with it is refused.',

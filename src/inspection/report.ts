@@ -22,7 +22,7 @@ const place = {
 }
 
 const publicKeySchema = v.object({
-  algorithm: v.pipe(v.string(), v.description('RSA, ECDSA, Ed25519, or an OID')),
+  algorithm: v.pipe(v.string(), v.description('RSA, ECDSA, Ed25519, ML-DSA-65, or an OID')),
   bits: v.optional(v.number()),
   curve: v.optional(v.string()),
   sha256: v.pipe(
@@ -94,6 +94,14 @@ export const certificateReportSchema = v.object({
       v.description('its signature was not checked: thousands among the inputs are of none of them'),
     ),
   ),
+  issuerUnchecked: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description(
+        "its issuer may be among the inputs: this Node's OpenSSL does not know the algorithm (ML-DSA)",
+      ),
+    ),
+  ),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
   kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
   isReplaced: v.optional(
@@ -112,7 +120,16 @@ export const requestReportSchema = v.object({
   subject: nameSchema,
   publicKey: publicKeySchema,
   signatureAlgorithm: v.string(),
-  signatureValid: v.boolean(),
+  signatureValid: v.pipe(
+    v.boolean(),
+    v.description('the key in the request signed it, by an algorithm that Go takes in requests or by ML-DSA'),
+  ),
+  signatureUnchecked: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description("the signature may be valid: this Node's OpenSSL does not know the algorithm (ML-DSA)"),
+    ),
+  ),
   subjectAltNames: namesSchema,
   keyUsage: v.array(v.string()),
   extendedKeyUsage: v.array(v.string()),

@@ -1,4 +1,4 @@
-import type { CertificateReport, NameReport } from '../inspection/report.ts'
+import type { CertificateReport, NameReport, RequestReport } from '../inspection/report.ts'
 
 type KeyFields = CertificateReport['publicKey']
 type AltNames = CertificateReport['subjectAltNames']
@@ -11,9 +11,15 @@ export function shortName(name: NameReport): string {
   return `${commonName} (${organization.length === 1 ? organization[0] : organization.join(', ')})`
 }
 
-/** Returns `RSA 2048`, `ECDSA P-256`, `Ed25519`. */
+/** Returns `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ML-DSA-65`. */
 export function keyText({ algorithm, bits, curve }: KeyFields): string {
   return [algorithm, curve ?? bits].filter((part) => part !== undefined).join(' ')
+}
+
+/** Returns whether the key in a request signed it. */
+export function signatureText({ signatureValid, signatureUnchecked }: RequestReport): string {
+  if (signatureUnchecked) return 'unknown'
+  return signatureValid ? 'valid' : 'WRONG'
 }
 
 /** Returns all alternative names in one list, each with its kind where that is not plain to see. */

@@ -313,6 +313,12 @@ export class Certificate {
   isSignedBy(issuer: Certificate): boolean {
     return verifySignature(this, issuer.publicKey, 'any').ok
   }
+
+  /** True when this Node's OpenSSL cannot tell whether the issuer's key made the signature: ML-DSA before OpenSSL 3.5. */
+  isUncheckableFor(issuer: Certificate): boolean {
+    const verdict = verifySignature(this, issuer.publicKey, 'any')
+    return !verdict.ok && verdict.reason === 'cannot-be-checked'
+  }
 }
 
 const none: readonly string[] = Object.freeze([])

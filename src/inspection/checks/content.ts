@@ -1,6 +1,8 @@
 import { systemMasters } from '../../pki/kubeadm.ts'
 import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import type { Certificate } from '../../x509/certificate.ts'
+import { minorsOfKey, unknownBefore138 } from '../../x509/go-keys.ts'
+import { isMlDsa } from '../../x509/ml-dsa.ts'
 import { nameOfOid } from '../../x509/oids.ts'
 import type { PublicKeyInfo } from '../../x509/public-key.ts'
 import { kubeadmKubeconfigOf, renewalAdvice } from '../advice.ts'
@@ -24,13 +26,15 @@ export const checkKeyStrength: CertificateCheck = (entry, role) => {
   })
 }
 
-function keyWeakness({ algorithm, bits, curve }: PublicKeyInfo): string | undefined {
+function keyWeakness(key: PublicKeyInfo): string | undefined {
+  const { algorithm, bits, curve } = key
+  const minors = minorsOfKey(key)
   if (algorithm === 'RSA' && bits !== undefined && bits < 2048) {
-    return `RSA key of ${bits} bits${bits < 1024 ? ', which Go no longer takes at all' : ''}; 2048 is the least`
+    return `RSA key of ${bits} bits${minors === undefined ? '' : `, ${minors}`}; 2048 is the least`
   }
   if (algorithm === 'ECDSA' && curve === 'P-224') return 'ECDSA key on curve P-224; P-256 is the least'
   if (goodAlgorithms.has(algorithm)) return undefined
-  return `${algorithmText(algorithm)} key, which Go, and so Kubernetes, does not take`
+  return `${algorithmText(algorithm)} key, ${minors ?? 'which Go, and so Kubernetes, does not take'}`
 }
 
 const goodAlgorithms: ReadonlySet<string> = new Set(['RSA', 'ECDSA', 'Ed25519'])
@@ -62,6 +66,38 @@ export const checkSignatureStrength: CertificateCheck = (entry, role, { links })
   return problemAt(entry, 'SIGNATURE_WEAK', {
     message: `signed with ${certificate.signatureAlgorithm}, which Kubernetes refuses`,
     next: ['reissue it with SHA-256', renewalAdvice(entry, role, 'wrong')].join(': '),
+  })
+}
+
+/** ML-DSA signatures below a CA; of a certificate with such a key, KEY_WEAK says it already. */
+export const checkSignatureSupport: CertificateCheck = (entry, role, { links }) => {
+  const { certificate } = entry
+  const { signatureAlgorithm: algorithm, publicKey } = certificate
+  if (!isMlDsa(algorithm) || isMlDsa(publicKey.algorithm) || links.isSelfSigned(certificate)) return undefined
+  return problemAt(entry, 'SIGNATURE_UNSUPPORTED', {
+    message: `signed with ${algorithm}, which ${unknownBefore138}`,
+    next: ['reissue it from a CA with a key of ECDSA P-256 or RSA', renewalAdvice(entry, role, 'wrong')].join(
+      ': ',
+    ),
+  })
+}
+
+const signingUsages: ReadonlySet<string> = new Set([
+  'digitalSignature',
+  'nonRepudiation',
+  'keyCertSign',
+  'cRLSign',
+])
+
+/** What the key usage of an ML-DSA key must not say (RFC 9881 section 5). */
+export const checkKeyUsage: CertificateCheck = (entry) => {
+  const { publicKey, keyUsage = [] } = entry.certificate
+  if (!isMlDsa(publicKey.algorithm)) return undefined
+  const unfit = keyUsage.filter((usage) => !signingUsages.has(usage))
+  if (unfit.length === 0) return undefined
+  return problemAt(entry, 'KEY_USAGE_UNFIT', {
+    message: `its key usage has ${unfit.join(' and ')}, which an ML-DSA key cannot do (RFC 9881); kubeadm up to 1.37 writes keyEncipherment into every certificate`,
+    next: 'leave these usages out when you reissue it',
   })
 }
 

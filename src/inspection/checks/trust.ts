@@ -2,8 +2,9 @@ import { commandLine } from '../../errors/command-line.ts'
 import { kubeadmFolders } from '../../pki/kubeadm.ts'
 import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
+import { unknownBefore138 } from '../../x509/go-keys.ts'
 import { kubeadmAdvice, renewalAdvice } from '../advice.ts'
-import type { CertificateEntry, Group, ObjectEntry } from '../entries.ts'
+import type { CertificateEntry, Group, ObjectEntry, RequestEntry } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
@@ -21,13 +22,28 @@ export function certificatesOf(group: Group): Certificate[] {
  */
 export function namesakeText(certificate: Certificate, group: Group, whose: string): string | undefined {
   const { issuer, authorityKeyId } = certificate
-  const [same] = certificatesOf(group).filter(({ subject }) => subject.equals(issuer))
+  const [same] = namesakesIn(certificate, group)
   if (same === undefined) return undefined
+  if (isUncheckableBy(certificate, group))
+    return `a CA named ${JSON.stringify(issuer.text)}, and whether it is ${whose} is unknown: ${uncheckedText(certificate)}`
   const name = `another CA of the same name, ${JSON.stringify(issuer.text)}`
   const { subjectKeyId } = same
   return authorityKeyId === undefined || subjectKeyId === undefined || authorityKeyId === subjectKeyId
     ? `${name}: its signature is by another key than that of ${whose}`
     : `${name}, of key id ${authorityKeyId}; ${whose} has ${subjectKeyId}`
+}
+
+function namesakesIn({ issuer }: Certificate, group: Group): Certificate[] {
+  return certificatesOf(group).filter(({ subject }) => subject.equals(issuer))
+}
+
+function isUncheckableBy(certificate: Certificate, group: Group): boolean {
+  return namesakesIn(certificate, group).some((namesake) => certificate.isUncheckableFor(namesake))
+}
+
+/** "the signature cannot be checked: this Node's OpenSSL does not know ML-DSA-65" */
+function uncheckedText({ signatureAlgorithm }: Pick<Certificate, 'signatureAlgorithm'>): string {
+  return `the signature cannot be checked: this Node's OpenSSL does not know ${signatureAlgorithm}`
 }
 
 /** The key that stands beside a certificate is that of another. */
@@ -153,7 +169,9 @@ export const checkSecrets: PictureCheck = ({ collection, links }) =>
     const { certificate } = leaf.certificates[0]!
     const signer = namesakeText(certificate, ca, 'ca.crt') ?? JSON.stringify(certificate.issuer.text)
     return problemAt(leaf.certificates[0]!, 'CA_NOT_IN_BUNDLE', {
-      message: `the ca.crt beside it did not sign it; ${signer} did`,
+      message: isUncheckableBy(certificate, ca)
+        ? `signed by ${signer}`
+        : `the ca.crt beside it did not sign it; ${signer} did`,
       next: 'put that CA into ca.crt of the Secret; whoever checks by this Secret refuses the certificate until then',
     })
   })
@@ -206,14 +224,7 @@ export const checkServiceAccountKeys: PictureCheck = ({ collection }) => {
 
 /** Requests that their own key did not sign, and issued certificates with another key than was asked for. */
 export const checkRequests: PictureCheck = ({ collection }) => [
-  ...collection.requests
-    .filter(({ request }) => !request.signatureIsValid())
-    .map((entry) =>
-      problemAt(entry, 'REQUEST_SIGNATURE_WRONG', {
-        message: 'not signed by the key in it, or by an algorithm that the API server does not take',
-        next: 'create a new request with its own private key',
-      }),
-    ),
+  ...collection.requests.flatMap((entry) => signatureProblem(entry) ?? []),
   ...collection.groups
     .filter(({ owner }) => owner.kind === 'issued')
     .flatMap((group) => {
@@ -226,3 +237,21 @@ export const checkRequests: PictureCheck = ({ collection }) => [
       })
     }),
 ]
+
+function signatureProblem(entry: RequestEntry): Problem | undefined {
+  const { request } = entry
+  if (request.verifySignature().ok) return undefined
+  const verdict = request.verifySignature('possession')
+  if (verdict.ok)
+    return problemAt(entry, 'SIGNATURE_UNSUPPORTED', {
+      message: `signed with ${request.signatureAlgorithm}, which ${unknownBefore138}`,
+      next: 'create a new request with a key of ECDSA P-256: kcert csr create --key-out FILE',
+    })
+  return problemAt(entry, 'REQUEST_SIGNATURE_WRONG', {
+    message:
+      verdict.reason === 'cannot-be-checked'
+        ? uncheckedText(request)
+        : 'not signed by the key in it, or by an algorithm that the API server does not take',
+    next: 'create a new request with its own private key',
+  })
+}

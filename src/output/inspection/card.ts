@@ -1,5 +1,5 @@
 import type { CertificateReport, RequestReport } from '../../inspection/report.ts'
-import { keyText } from '../names.ts'
+import { keyText, signatureText } from '../names.ts'
 import { placeText } from '../places.ts'
 import { printable } from '../terminal.ts'
 import { secondOf } from '../time.ts'
@@ -52,7 +52,7 @@ export function requestCard(request: RequestReport, view: View): string[] {
     ['subject', request.subject.text || '(empty)'],
     ['user UID', uidText(request.subject)],
     ['public key', keyText(request.publicKey)],
-    ['signature', `${request.signatureAlgorithm}, ${request.signatureValid ? 'valid' : 'WRONG'}`],
+    ['signature', `${request.signatureAlgorithm}, ${signatureText(request)}`],
     ...altNameFields(request.subjectAltNames),
     ['key usage', list(request.keyUsage)],
     ['extended key usage', list(request.extendedKeyUsage)],
@@ -99,9 +99,10 @@ function list(values: readonly string[]): string {
 }
 
 function issuerText(certificate: CertificateReport): string | undefined {
-  const { issuerFound, issuerUnsought, fingerprintSha256 } = certificate
+  const { issuerFound, issuerUnsought, issuerUnchecked, fingerprintSha256 } = certificate
   if (issuerUnsought)
     return "not looked for: thousands of signatures here are nobody's; inspect fewer at once"
+  if (issuerUnchecked) return `unknown: this Node's OpenSSL does not know ${certificate.signatureAlgorithm}`
   if (!issuerFound) return 'not among the inputs'
   return issuerFound.fingerprintSha256 === fingerprintSha256 ? 'itself (self-signed)' : placeText(issuerFound)
 }

@@ -4,7 +4,7 @@ import type {
   KeyReport,
   RequestReport,
 } from '../../inspection/report.ts'
-import { altNameList, keyText, shortName } from '../names.ts'
+import { altNameList, keyText, shortName, signatureText } from '../names.ts'
 import { type ShortPlaces, shortPlaces } from '../places.ts'
 import { joinSections } from '../sections.ts'
 import { type Column, tableLines, tableWidth } from '../table.ts'
@@ -146,7 +146,7 @@ function requestTable(
   const columns: Column<RequestReport>[] = [
     { title: 'REQUEST', cell: ({ subject }) => shortName(subject), shrinkTo: 16 },
     { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey), dropRank: 3 },
-    { title: 'SIGNATURE', cell: ({ signatureValid }) => (signatureValid ? 'valid' : 'WRONG') },
+    { title: 'SIGNATURE', cell: signatureText },
     {
       title: 'NAMES',
       cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(' '),

@@ -83,7 +83,11 @@ const requestColumns: readonly Column<RequestReport>[] = [
   { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey) },
   { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey.sha256 },
   { title: 'SIGNATURE', cell: ({ signatureAlgorithm }) => signatureAlgorithm },
-  { title: 'VALID', cell: ({ signatureValid }) => (signatureValid ? 'yes' : 'NO') },
+  {
+    title: 'VALID',
+    cell: ({ signatureValid, signatureUnchecked }) =>
+      signatureUnchecked ? 'unknown' : signatureValid ? 'yes' : 'NO',
+  },
   { title: 'NAMES', cell: ({ subjectAltNames }) => altNameList(subjectAltNames).join(',') },
   { title: 'KEY USAGE', cell: ({ keyUsage }) => keyUsage.join(',') },
   { title: 'EXTENDED KEY USAGE', cell: ({ extendedKeyUsage }) => extendedKeyUsage.join(',') },
