@@ -73,9 +73,9 @@ export const checkReportSchema = v.object({
   answers: v.object({
     admission: v.pipe(v.picklist(['accepted', 'refused']), v.description('by the API server')),
     signing: v.pipe(
-      v.picklist(['signs', 'fails', 'nobody', 'another']),
+      v.picklist(['signs', 'fails', 'retries', 'nobody', 'another']),
       v.description(
-        'once approved: signs; fails: the object gets the condition Failed; nobody: no such signer of Kubernetes; another: a signer whose rules kcert does not know',
+        'once approved: signs; fails: the object gets the condition Failed; retries: kube-controller-manager up to 1.37 cannot verify its signature, and tries again; nobody: no such signer of Kubernetes; another: a signer whose rules kcert does not know',
       ),
     ),
   }),

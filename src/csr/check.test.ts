@@ -1,8 +1,12 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { clientRequest, nodeNames, requestPem, servingRequest } from '../../test/csr/made-requests.ts'
+import { mlDsaKeys, mlDsaRequest } from '../../test/fixtures/ml-dsa.ts'
 import { recorded } from '../../test/truth/recorded.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import type { RequestDescription } from '../x509/issuing.ts'
+import { writePem } from '../x509/pem.ts'
+import { PublicKeyInfo } from '../x509/public-key.ts'
 import { noFacts } from './approval/facts.ts'
 import { factsOfNodes } from './approval/node-list.ts'
 import { builtinPolicies, readPolicies } from './approval/policy-file.ts'
@@ -39,6 +43,67 @@ function draft(
 
 const ann: RequestDescription = { subject: { commonName: 'ann', organization: ['dev'] } }
 const broken = ({ rules }: CheckReport): string[] => rules.filter(({ ok }) => !ok).map(({ id }) => id)
+
+describe('a request with a key that Kubernetes does not use', () => {
+  const usages = ['digital signature', 'client auth']
+  const unknown =
+    'ML-DSA-65, which Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
+  const mlDsa = mlDsaKeys['ML-DSA-65']
+  const checkOf = (signer: KeyObject) => {
+    const der = mlDsaRequest(ann.subject, mlDsa, signer)
+    const request = Buffer.from(writePem('CERTIFICATE REQUEST', der))
+    return check(draft(ann, client, usages, { request }))
+  }
+  const faults = ({ rules }: CheckReport) =>
+    rules.filter(({ ok }) => !ok).map(({ id, detail }) => [id, detail])
+
+  test('of ML-DSA is refused by the API server and not signed up to 1.37, though its signature is right', async () => {
+    const report = await checkOf(mlDsa)
+    expect(report).toMatchObject({
+      request: { publicKey: { algorithm: 'ML-DSA-65' }, signatureAlgorithm: 'ML-DSA-65' },
+      decision: 'deny',
+      answers: { admission: 'refused', signing: 'retries' },
+    })
+    expect(faults(report)).toEqual([
+      ['request-signature', `it is of ${unknown}`],
+      ['key-strength', unknown],
+      ['signer-signature', `it wants a signature that it can verify, but it is of ${unknown}`],
+    ])
+  })
+
+  test('of ML-DSA, signed with another key, does not prove possession', async () => {
+    expect(faults(await checkOf(mlDsaKeys.other))).toContainEqual([
+      'key-possession',
+      'it was not made with the key in the request, so the requester may not hold that key',
+    ])
+  })
+
+  test('of ML-DSA is not known to prove possession where OpenSSL is older than 3.5', async () => {
+    const refuse = vi.spyOn(PublicKeyInfo.prototype, 'keyObject').mockImplementation(() => {
+      throw new KcertError('KCERT_KEY_UNSUPPORTED', 'public key cannot be used')
+    })
+    onTestFinished(() => refuse.mockRestore())
+    const { open, decision } = await checkOf(mlDsa)
+    expect(decision).toBe('deny')
+    expect(open).toContainEqual({
+      id: 'key-possession',
+      question: 'approval',
+      duty: 'identity',
+      detail: "it cannot be checked: this Node's OpenSSL does not know its algorithm",
+      next: 'check it with OpenSSL 3.5: openssl req -verify -noout -in FILE',
+    })
+  })
+
+  test.each([
+    [768, 'retries', 'RSA 768, which Kubernetes refuses since 1.33 (Go 1.24)'],
+    [1024, 'signs', 'RSA 1024 is too weak'],
+  ] as const)('RSA of %i bits: the signer %s', async (modulusLength, signing, strength) => {
+    const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength })
+    const report = await check(draft(ann, client, usages, { key }))
+    expect(report.answers).toEqual({ admission: signing === 'signs' ? 'accepted' : 'refused', signing })
+    expect(faults(report)).toContainEqual(['key-strength', strength])
+  })
+})
 
 describe('a request that nobody has sent yet', () => {
   test('of a user is accepted, signed, and nothing speaks against it', async () => {

@@ -11,7 +11,7 @@ import { requestFields } from './request-fields.ts'
 import { type Duty, dutyText, type Finding, isUnknown, isUnmet } from './rule.ts'
 import { isKubernetesDomain } from './signer-name.ts'
 import { findSigner } from './signers.ts'
-import { signingFindings } from './signing.ts'
+import { signatureFinding, signingFindings } from './signing.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
 /** What a check knows besides the object. */
@@ -27,7 +27,8 @@ export async function checkRequest(object: SigningRequest, context: CheckContext
   const admission = admissionFindings(object)
   const signing = request === undefined ? [] : signingFindings(object, request)
   const approval = await approvalAnswer(object, request, context)
-  const findings = [...admission, ...approval.findings, ...signing]
+  const signature = request && signatureFinding(object.signerName, request)
+  const findings = [...admission, ...approval.findings, ...signing, ...(signature ? [signature] : [])]
   const isSubmitted = object.username !== undefined
   const { decision, reason } = isSubmitted ? approval : draftDecision(object, findings)
   return {
@@ -41,7 +42,7 @@ export async function checkRequest(object: SigningRequest, context: CheckContext
     reason,
     answers: {
       admission: admission.some(isUnmet) ? 'refused' : 'accepted',
-      signing: signingAnswer(object.signerName, request === undefined || signing.some(isUnmet)),
+      signing: signingAnswer(object.signerName, request === undefined || signing.some(isUnmet), signature),
     },
     duties: (['identity', 'entitlement'] as const).map((name: Duty) => ({
       name,
@@ -123,8 +124,12 @@ function draftDecision(
   return { decision: 'approve', reason: `nothing in the request speaks against it${rest}` }
 }
 
-function signingAnswer(signerName: string, isFaulty: boolean): CheckReport['answers']['signing'] {
-  if (findSigner(signerName) !== undefined) return isFaulty ? 'fails' : 'signs'
+function signingAnswer(
+  signerName: string,
+  isFaulty: boolean,
+  signature: Finding | undefined,
+): CheckReport['answers']['signing'] {
+  if (findSigner(signerName) !== undefined) return isFaulty ? 'fails' : signature ? 'retries' : 'signs'
   return isKubernetesDomain(signerName) ? 'nobody' : 'another'
 }
 

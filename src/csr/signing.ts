@@ -1,4 +1,5 @@
 import type { CertificateRequest } from '../x509/request.ts'
+import { signatureFault } from '../x509/signature-fault.ts'
 import { quoted } from './quoting.ts'
 import type { Finding } from './rule.ts'
 import { isKubernetesDomain, signerNameDefect } from './signer-name.ts'
@@ -26,6 +27,22 @@ export function signingFindings(
         : { id, question: 'signing', outcome: 'unmet', detail: `it wants ${wants}, but ${found}`, next }
     }),
   ]
+}
+
+/**
+ * Returns what kube-controller-manager up to 1.37 finds wrong with the signature of a request that breaks no rule of its signer
+ * (pkg/controller/certificates/authority). It sets no condition then: it tries again and again.
+ */
+export function signatureFinding(signerName: string, request: CertificateRequest): Finding | undefined {
+  const verdict = request.verifySignature()
+  if (verdict.ok || findSigner(signerName) === undefined) return undefined
+  return {
+    id: 'signer-signature',
+    question: 'signing',
+    outcome: 'unmet',
+    detail: `it wants a signature that it can verify, but ${signatureFault(request, verdict.reason)}`,
+    next: 'create a new request with a key of ECDSA P-256: kcert csr create --key-out FILE',
+  }
 }
 
 function signerFinding(signerName: string): Finding {

@@ -19,6 +19,7 @@ const questionText: Readonly<Record<Question, string>> = {
 const signingText: Readonly<Record<CheckReport['answers']['signing'], string>> = {
   signs: 'yes',
   fails: 'NO: the object would get the condition Failed',
+  retries: 'NO: kube-controller-manager cannot verify its signature, and would try again and again',
   nobody: 'NO: there is no such signer',
   another: 'its owner decides',
 }
@@ -69,7 +70,7 @@ function questionLines(report: CheckReport, question: Question, view: View): str
 function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question, paint: Paint): string {
   if (question === 'approval') return approvalStroke(decision, paint)(approvalText(decision, isSubmitted))
   if (question === 'signing') {
-    const isNo = answers.signing === 'fails' || answers.signing === 'nobody'
+    const isNo = signingText[answers.signing].startsWith('NO')
     return (isNo ? paint.severity.critical : paint.status.ok)(signingText[answers.signing])
   }
   return answers.admission === 'accepted' ? paint.status.ok('yes') : paint.severity.critical('NO')

@@ -1,4 +1,5 @@
 import { isVisible } from '../../errors/hidden-text.ts'
+import { minorsOfKey } from '../../x509/go-keys.ts'
 import { nameOfOid } from '../../x509/oids.ts'
 import {
   hiddenSubjectValues,
@@ -55,15 +56,13 @@ export function requestFindings(candidate: Candidate): Finding[] {
 // The signature is the proof that whoever made the request holds the key. The API server checks it when the object is made;
 // it is checked again because the bytes are what is approved.
 function possession(request: CertificateRequest): Finding {
-  const verdict = request.verifySignature()
-  return verdict.ok
-    ? approvalFinding('key-possession', 'identity', 'the request is signed with its own key')
-    : approvalFinding(
-        'key-possession',
-        'identity',
-        signatureFault(request, verdict.reason),
-        'deny it: whoever sent it may not hold the key',
-      )
+  const id = 'key-possession'
+  const verdict = request.verifySignature('possession')
+  if (verdict.ok) return approvalFinding(id, 'identity', 'the request is signed with its own key')
+  const fault = signatureFault(request, verdict.reason)
+  return verdict.reason === 'cannot-be-checked'
+    ? unknownFinding(id, 'identity', fault, 'check it with OpenSSL 3.5: openssl req -verify -noout -in FILE')
+    : approvalFinding(id, 'identity', fault, 'deny it: whoever sent it may not hold the key')
 }
 
 const strongCurves: ReadonlySet<string> = new Set(['P-256', 'P-384', 'P-521'])
@@ -75,16 +74,17 @@ function keyStrength({ publicKey }: CertificateRequest): Finding {
     .join(' ')
   const isStrong =
     algorithm === 'Ed25519' || (algorithm === 'RSA' && bits! >= shortestRsaBits) || strongCurves.has(curve!)
-  return isStrong
-    ? approvalFinding('key-strength', 'identity', text)
-    : approvalFinding(
-        'key-strength',
-        'identity',
-        ['RSA', 'ECDSA'].includes(algorithm)
-          ? `${text} is too weak`
-          : `${text} keys are none that Kubernetes reads`,
-        'make a new key: ECDSA P-256, or RSA of 2048 bits',
-      )
+  if (isStrong) return approvalFinding('key-strength', 'identity', text)
+  const minors = minorsOfKey(publicKey)
+  const fault = ['RSA', 'ECDSA'].includes(algorithm)
+    ? `${text} is too weak`
+    : `${text} keys are none that Kubernetes reads`
+  return approvalFinding(
+    'key-strength',
+    'identity',
+    minors === undefined ? fault : `${text}, ${minors}`,
+    'make a new key: ECDSA P-256, or RSA of 2048 bits',
+  )
 }
 
 // With two common names, Go takes the last one as the user and others the first.
