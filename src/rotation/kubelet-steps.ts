@@ -16,6 +16,7 @@ import {
 } from './picture.ts'
 import { isProven, probe } from './proof.ts'
 import type { CaChange, Target } from './target.ts'
+import { minorOf } from './tested-versions.ts'
 
 // A kubelet reads the CA data of its kubeconfig at its start, and both of its certificates: none of them is renewed because a
 // CA changed. So all three are laid out, and one restart takes them together.
@@ -121,6 +122,17 @@ export function awaitReady(phase: number, node: string): Action {
 /** A restarted kubelet is Ready some 10 s before it answers for its containers again. */
 export function provingLogs(phase: number, node: string): Action {
   return probe(phase, { kind: 'logs', node }, 90_000)
+}
+
+/**
+ * How many kubelets are restarted at the same time. One before 1.35 reports the pods of its node as not Ready until their probes
+ * succeed again (ChangeContainerStatusOnKubeletRestart, on until then): together they could take every replica of a Service away.
+ */
+export function kubeletsAtOnce({ nodes }: Seen<'nodes'>, { atOnce }: Pick<Target, 'atOnce'>): number {
+  const keepsPodsReady = nodes.every(
+    ({ kubeletVersion }) => Number(minorOf(kubeletVersion)?.slice('1.'.length)) >= 35,
+  )
+  return keepsPodsReady ? atOnce : 1
 }
 
 export function kubeletRestart(phase: number, { id, process: running }: KubeletPicture): RestartComponent {

@@ -61,6 +61,6 @@ export function shortList(names: readonly string[]): string {
 }
 
 /** "1.36" of "v1.36.3-eks-1a2b3c"; undefined for what names no version. */
-function minorOf(version = ''): string | undefined {
+export function minorOf(version = ''): string | undefined {
   return /^v(1\.\d{1,3})\.\d/.exec(version)?.[1]
 }

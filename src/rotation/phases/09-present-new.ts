@@ -2,7 +2,14 @@ import type { Action, Step, WriteFile } from '../action.ts'
 import { bundlesWithOldCa, patchingBundle } from '../ca-bundles.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { convergenceOf, isWaived } from '../convergence.ts'
-import { awaitReady, kubeletGaps, kubeletRestart, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
+import {
+  awaitReady,
+  kubeletGaps,
+  kubeletRestart,
+  kubeletSteps,
+  kubeletsAtOnce,
+  provingLogs,
+} from '../kubelet-steps.ts'
 import { hasOneLeaf, isOfOldCa, type LeafRole, leafFile, leafFlags, reissuing } from '../leaves.ts'
 import { keyBeside } from '../material.ts'
 import { definePhase, type Gap } from '../phase.ts'
@@ -208,7 +215,7 @@ function restartHandlers(seen: Seen<Sees>, target: Target): readonly Step[] {
 function kubelets(seen: Seen<Sees>, target: Target): readonly Step[] {
   const change = changeOf(target, 'cluster')!
   return firstAlone(
-    target.atOnce,
+    kubeletsAtOnce(seen, target),
     seen.kubelets.map((kubelet) => ({
       name: kubelet.node,
       steps: kubeletSteps(seen, 9, kubelet, change, target, withNew),

@@ -6,7 +6,7 @@ import { publishing } from '../cluster-info.ts'
 import { convergenceOf, isWaived, podPlace } from '../convergence.ts'
 import { handshakeSubject } from '../handshake-errors.ts'
 import { rewritingKubeconfig } from '../kubeconfig-files.ts'
-import { kubeletGaps, kubeletSteps, provingLogs } from '../kubelet-steps.ts'
+import { kubeletGaps, kubeletSteps, kubeletsAtOnce, provingLogs } from '../kubelet-steps.ts'
 import { isOfOldCa, leafFile, leafIn } from '../leaves.ts'
 import { caFileOf, folderOn, keyBeside, materialOf } from '../material.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
@@ -442,7 +442,7 @@ function kubelets(seen: Picture, target: Target): Part {
   return {
     gaps: seen.kubelets.flatMap((kubelet) => kubeletGaps(seen, kubelet, change, withoutOld)),
     steps: firstAlone(
-      target.atOnce,
+      kubeletsAtOnce(seen, target),
       seen.kubelets.map((kubelet) => ({
         name: kubelet.node,
         steps: kubeletSteps(seen, 12, kubelet, change, target, withoutOld),
