@@ -428,7 +428,7 @@ const unglue =
 
 function nextForBadBlock(isLayout = false): string {
   return isLayout
-    ? `${unglue}; Kubernetes drops such a block in silence`
+    ? `Kubernetes drops such a block in silence; ${unglue}`
     : 'correct or remove the block: Kubernetes drops it in silence'
 }
 

@@ -11,12 +11,16 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { expect } from 'vitest'
-import { commandsOf, wordOfProse } from '../../scripts/pasted-line.ts'
+import { parse as parseYaml } from 'yaml'
+import { commandsOf, simpleCommands, wordOfProse } from '../../scripts/pasted-line.ts'
 
-// Each line of advice that a session prints is run as it is printed, right after the session and where it ran. The sessions of
-// the files below go through here (program.ts), so a test that reaches a message runs its advice too, once for each kind of line.
+// Each line of advice that a session prints is run as it is printed, right after the session and where it ran. Sessions go
+// through here (program.ts), so a test that reaches a message runs its advice too, once for each kind of line.
 
-/** Commands that no test runs, and why. They are parsed all the same: bash -n, and nothing but commands in the line. */
+/**
+ * Commands that no test runs, and why. They are parsed all the same: nothing but commands in the line, bash -n, and kcert reads
+ * the command line of each kcert in it.
+ */
 export const notRunHere: readonly (readonly [command: RegExp, reason: string])[] = [
   [/\b(?:crictl|journalctl|systemctl)\b/, 'needs a node with systemd and a container runtime'],
   [/\bssh\b/, 'needs a node'],
@@ -31,11 +35,10 @@ export const notRunHere: readonly (readonly [command: RegExp, reason: string])[]
     'changes files outside the copy of the folder',
   ],
   [/\B\/(?:etc\/kubernetes|var\/lib\/kubelet)\b/, 'names files of a node'],
-  [/\b(?:nc|ss|df|ls) .*(?:\/proc|-ltnp)/, 'looks at the machine'],
+  [/\b(?:nc|ss) /, 'needs a program that not every machine has'],
+  [/\b(?:df|ls) .*\/proc/, 'looks at the machine'],
+  [/^kcert csr create$/, 'asks on a terminal'],
 ]
-
-/** Test files whose sessions run their advice. Add a file once all that it advises runs. */
-const filesThatRunAdvice = ['advised-commands', 'ca', 'csr-create', 'kubeconfig', 'messages', 'verify']
 
 /** A word that a person fills in. */
 const placeholder =
@@ -54,7 +57,8 @@ export function advisedCommands({ stdout, stderr }: Pick<Situation, 'stdout' | '
   const lines = `${stdout}\n${stderr}`
     .replaceAll(/\u001b\[\d+m/g, '')
     .split('\n')
-    .flatMap((line) => /^\s*next:? +(.*)$/.exec(line)?.[1] ?? [])
+    .flatMap((line) => /^\s*(?:- )?next:? +(.*)$/.exec(line)?.[1] ?? [])
+    .map((text) => (/^".*"$/.test(text) ? String(parseYaml(text)) : text))
   return lines.flatMap((line) => {
     const commands = commandsOf(line)
     if (commands === undefined) return []
@@ -81,15 +85,25 @@ export interface AdviceResult {
 /** Returns the advice of a session that no session before had, and how each line is run. */
 export function adviceRuns(situation: Situation): AdviceRun[] {
   const folder = process.env.KCERT_TEST_ADVICE
-  const file = basename(expect.getState().testPath ?? '', '.test.ts')
-  if (folder === undefined || !filesThatRunAdvice.includes(file)) return []
+  // Its names are no files and objects that a command could find; it pastes every line by itself.
+  const isHostile = basename(expect.getState().testPath ?? '') === 'hostile-names.test.ts'
+  if (folder === undefined || isHostile) return []
   return advisedCommands(situation).flatMap((command) => {
     const reason = placeholder.test(command)
       ? 'a person fills in a word'
-      : notRunHere.find(([pattern]) => pattern.test(command))?.[1]
+      : namesStream(command, situation.cwd)
+        ? 'reads what need not end'
+        : notRunHere.find(([pattern]) => pattern.test(command))?.[1]
     const name = `${reason === undefined ? 'ran' : 'parsed'}-${kindOf(situation.args, command)}`
     if (!claim(folder, name, `${command}\t${reason ?? ''}`)) return []
     return reason === undefined ? running(command, situation) : parsing(command)
+  })
+}
+
+function namesStream(command: string, cwd: string): boolean {
+  return command.split(/[\s'";]+/).some((word) => {
+    const stats = lstatSync(resolve(cwd, word), { throwIfNoEntry: false })
+    return stats?.isFIFO() || stats?.isCharacterDevice()
   })
 }
 
@@ -114,7 +128,10 @@ function claim(folder: string, name: string, text: string): boolean {
   }
 }
 
-function running(command: string, { args, cwd, env }: Situation): AdviceRun {
+function running(command: string, { args, cwd, env: own }: Situation): AdviceRun {
+  // A line of advice names no kubeconfig, as none of kubectl's own does: it is for a shell that has it.
+  const kubeconfig = args[args.indexOf('--kubeconfig') + 1]
+  const env = args.includes('--kubeconfig') ? { ...own, KUBECONFIG: resolve(cwd, kubeconfig ?? '') } : own
   // What the advice writes must not meet the test.
   const copies = mkdtempSync(join(tmpdir(), 'kcert-advice-'))
   const roots = new Set(Array.from(`${cwd} ${command}`.matchAll(temporaryRoot), ([root]) => root))
@@ -127,18 +144,19 @@ function running(command: string, { args, cwd, env }: Situation): AdviceRun {
     if (cwd.startsWith(root)) place = cwd.replace(root, copy)
   }
   const file = join(copies, 'line')
-  const program = `${JSON.stringify(process.execPath)} ${JSON.stringify(resolve('bin/run.js'))}`
-  writeFileSync(file, `kcert() { ${program} "$@"; }\n${line}\n`)
+  writeFileSync(file, `${shellFunction('bin/run.js')}${line}\n`)
   const check = ({ exit, text }: AdviceResult): void => {
     rmSync(copies, { recursive: true, force: true })
     const missing = /KCERT_FILE_NOT_FOUND: (?:there is no file )?(\S+)/.exec(text)?.[1]
     const isMissing = missing !== undefined && line.includes(missing)
-    if (exit !== 1 && exit !== 2 && !isMissing && !unknownWord.test(text)) return
+    // That a file is not there is what ls is to show.
+    const isShown = /^ls: cannot access .*: No such file/m.test(text)
+    if (isShown || (exit !== 1 && exit !== 2 && !isMissing && !unknownWord.test(text))) return
     throw new Error(
       `the advice of "kcert ${args.join(' ')}" fails: ${command}\nexit ${exit}: ${text.slice(0, 2_000)}`,
     )
   }
-  return { argv: ['/bin/bash', file], cwd: place, env, check }
+  return { argv: ['/bin/bash', '--norc', file], cwd: place, env, check }
 }
 
 const temporaryRoot = new RegExp(`${RegExp.escape(tmpdir())}/[^/\\s'":]+`, 'g')
@@ -147,10 +165,20 @@ const readsOnly =
 const unknownWord = /there is no flag|has no command "|invalid option|unrecognized option|command not found/
 
 function parsing(command: string): AdviceRun {
+  const own = simpleCommands(command)
+    .map((words) => (words[0] === 'sudo' ? words.slice(1) : words))
+    .filter(([program]) => program === 'kcert')
+  const script = own.map((words) => `${words.join(' ')} || exit`).join('\n')
   const check = ({ exit, text }: AdviceResult): void => {
-    if (exit !== 0) throw new Error(`bash does not parse the advice ${command}: ${text}`)
+    if (exit !== 0) throw new Error(`the advice ${command} is not parsed: ${text}`)
   }
-  return { argv: ['/bin/bash', '-n', '-c', command], cwd: '/', env: {}, check }
+  const whole = `bash -n -c "$1" || exit\n${shellFunction('test/scripts/parse-only.ts')}${script}`
+  return { argv: ['/bin/bash', '--norc', '-c', whole, 'bash', command], cwd: '/', env: {}, check }
+}
+
+/** kcert in a shell, by one of its scripts. */
+function shellFunction(script: string): string {
+  return `kcert() { ${JSON.stringify(process.execPath)} ${JSON.stringify(resolve(script))} "$@"; }\n`
 }
 
 /** FIFOs would never end, and a dangling link is no file. */

@@ -214,7 +214,7 @@ function kubeconfigFindings(examined: Examined): Finding[] {
   if (kubeconfig === undefined) {
     const next = facts.hasBootstrapKubeconfig
       ? 'restart the kubelet: it makes one by bootstrap-kubelet.conf'
-      : 'on a control plane: kubeadm init phase kubeconfig kubelet; or join the node again'
+      : 'join the node again, or on a control plane: kubeadm init phase kubeconfig kubelet'
     return [
       {
         ...{ id: 'KUBECONFIG_MISSING', severity: 'critical', path, next },
