@@ -35,7 +35,7 @@ const state = fieldsOf({
   running: fieldsOf({ startedAt: 'text' }),
   terminated: fieldsOf({ startedAt: 'text' }),
 })
-const containerStatuses = each({ name: 'text', state, lastState: state }, ['name'])
+const containerStatuses = each({ name: 'text', containerID: 'text', state, lastState: state }, ['name'])
 const ports = each({ name: 'text', port: 'number' })
 const clientConfig: Readonly<Record<string, Shape>> = {
   caBundle: 'text',

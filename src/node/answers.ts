@@ -6,6 +6,7 @@ import type {
   FileFacts,
   FolderEntry,
   FolderListing,
+  PodProcess,
   ProcessFacts,
 } from '../pki/node-access.ts'
 import type { Answer, AnswerRecord } from './protocol.ts'
@@ -119,6 +120,58 @@ export function readProcesses({ records }: Answer, programs: readonly ComponentN
     })
   }
   return found
+}
+
+// As the script cuts them.
+const mostSettingsBytes = 4_000
+const mostBuildLines = 40
+
+/** Returns the processes of a `kc_pods`. What was cut off counts as unread. */
+export function readPodProcesses({ records }: Answer): PodProcess[] {
+  const number = (name: string): number => Number(records.find((record) => record.name === name)?.rest)
+  const groups: Map<string, AnswerRecord>[] = []
+  for (const record of records) {
+    if (record.name === 'process') groups.push(new Map())
+    groups.at(-1)?.set(record.name, record)
+  }
+  const builds = new Map(
+    groups.flatMap((of) => (of.has('build') ? [[of.get('exe')?.rest, buildIn(of.get('build')?.block)]] : [])),
+  )
+  return groups.map((of): PodProcess => {
+    const rest = (name: string): string => of.get(name)?.rest ?? ''
+    const stat = rest('process')
+    const startTicks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[22 - 3])
+    const container = rest('group')
+      .match(/(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g)
+      ?.at(-1)
+    const build = builds.get(rest('exe'))
+    const settings = settingsIn(of.get('settings')?.block)
+    return {
+      podUid: rest('pod'),
+      ...(container && { container }),
+      isFirst: /\d\s+1$/.test(rest('nspid')),
+      ageMs: Math.round((number('uptime') - startTicks / number('hz')) * 1000),
+      ...(build && { build }),
+      ...(settings && { settings }),
+    }
+  })
+}
+
+function buildIn(block: Buffer | undefined): string[] | undefined {
+  const lines = linesOf(block)
+  // grep says 0 where it found a line, and 1 where there is none.
+  const isWhole = lines.length <= mostBuildLines && /^status [01]$/.test(lines.at(-1) ?? '')
+  return isWhole ? lines.slice(0, -1) : undefined
+}
+
+function settingsIn(block: Buffer | undefined): string[] | undefined {
+  const lines = linesOf(block)
+  const isWhole = block !== undefined && block.length < mostSettingsBytes && !lines.includes('unread')
+  return isWhole ? lines : undefined
+}
+
+function linesOf(block: Buffer | undefined): string[] {
+  return (block?.toString('utf8') ?? '').split('\n').filter((line) => line !== '')
 }
 
 function baseName(path: string): string {

@@ -303,7 +303,8 @@ kc_rmdir() {
 
 `
 
-const session = `
+/** What is asked of processes. */
+const processes = `
 # NAME..., as /proc/PID/comm has them: the first 15 characters
 kc_processes() {
   echo "now $(date $kc_now)"
@@ -322,6 +323,59 @@ kc_processes() {
   return 0
 }
 
+# PROC: what sets a feature gate of client-go in a process, or that it cannot be read.
+kc_settings() {
+  f= c= take=
+  [ -r "$1/environ" ] && [ -r "$1/cmdline" ] || echo unread
+  tr '\\0' '\\n' <"$1/environ" | grep -a '^KUBE_FEATURE_ClientsAllowCARotation='
+  while IFS= read -r w; do
+    case $take in gates) echo "--feature-gates=$w" ;; config) c=$w ;; esac
+    take=
+    case $w in
+      --feature-gates=* | -feature-gates=*) echo "$w" ;;
+      --feature-gates | -feature-gates) take=gates ;;
+      --config=* | -config=*) c=\${w#*=} ;;
+      --config | -config) take=config ;;
+    esac
+  done <<KC_W
+$(tr '\\0' '\\n' <"$1/cmdline")
+KC_W
+  [ "$c" ] || return 0
+  grep -a -E 'ClientsAllowCARotation|AllBeta' "$1/root$c"
+  [ $? -le 1 ] || echo unread
+}
+
+# PROC UID/UID...: processes of pods, each by its UID with "-" and with "_". A program is searched once, however many run it.
+kc_pods() {
+  P=$1 searched=' '; shift
+  read -r up _ <"$P/uptime"; echo "uptime $up"
+  echo "hz $(getconf CLK_TCK 2>/dev/null || echo 100)"
+  for p in "$P"/[0-9]*; do
+    g=; { while IFS= read -r l; do g="$g $l"; done <"$p/cgroup"; } 2>/dev/null
+    for u; do
+      case $g in *"pod\${u%/*}"* | *"pod\${u#*/}"*) ;; *) continue ;; esac
+      s=; { IFS= read -r s <"$p/stat"; } 2>/dev/null
+      [ "$s" ] || continue
+      echo "process $s"
+      echo "pod \${u%/*}"
+      echo "group$g"
+      { while IFS= read -r l; do case $l in NSpid:*) echo "nspid \${l#NSpid:}" ;; esac; done <"$p/status"; } 2>/dev/null
+      { kc_settings "$p" | head -c 4000 | kc_block settings; } 2>/dev/null
+      i=$(stat -L -c %d:%i "$p/exe" 2>/dev/null) || continue
+      echo "exe $i"
+      case $searched in *" $i "*) continue ;; esac
+      searched="$searched$i "
+      # Go writes its build info into every program, stripped ones too. What is no text is in no line of it.
+      { timeout 10 grep -a -A1 -E '^dep[[:space:]]+k8s\\.io/client-go[[:space:]]' "$p/exe"; echo "status $?"; } 2>/dev/null |
+        tr -cd '\\11\\12\\40-\\176' | cut -c 1-200 | tail -n 41 | kc_block build
+    done
+  done
+  return 0
+}
+
+`
+
+const session = `
 kc_identity() {
   echo "uid $(id -u)"
   echo "hostname $(uname -n)"
@@ -404,4 +458,7 @@ exit 0
 export const fileFunctions = `${prelude}${tools}${writing}`
 
 const script = `${prelude}exec 3>&1 1>&2
-${tools}${reading}${writing}${session}`
+${tools}${reading}${writing}${processes}${session}`
+
+/** kc_pods, for a test that runs it on files of its own. */
+export const processFunctions = `${prelude}${tools}${processes}`

@@ -16,7 +16,7 @@ export interface Answer {
 }
 
 /** Records that a block of base64 follows, up to a line that is a dot. */
-const withBlock = new Set(['data', 'argv', 'stdout', 'stderr', 'fail'])
+const withBlock = new Set(['data', 'argv', 'stdout', 'stderr', 'fail', 'settings', 'build'])
 
 /** Returns a word that every POSIX shell takes for exactly this text, on one line. Throws for a zero octet, which none can hold. */
 export function shellWord(text: string): string {

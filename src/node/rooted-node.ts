@@ -39,6 +39,7 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
     unit: nothingRuns,
     restartUnit: nothingRuns,
     processes: async () => [],
+    podProcesses: async () => [],
     clock: (call) => node.clock(call),
     freeSpace: (path, call) => node.freeSpace(inside(path), call),
     close: () => node.close(),

@@ -12,6 +12,7 @@ import type {
   NodeAccess,
   NodeCall,
   NodeIdentity,
+  PodProcess,
   ProcessFacts,
   RunOptions,
   RunResult,
@@ -21,7 +22,7 @@ import type {
   Written,
 } from '../pki/node-access.ts'
 import type { Clock } from '../system/clock.ts'
-import { readFileAnswer, readListing, readProcesses, tornFile } from './answers.ts'
+import { readFileAnswer, readListing, readPodProcesses, readProcesses, tornFile } from './answers.ts'
 import { type Answer, encodeContent, shellWord } from './protocol.ts'
 import { lastLines } from './session.ts'
 import { SessionPool } from './session-pool.ts'
@@ -179,6 +180,12 @@ class ShellNode implements NodeAccess {
     // The kernel keeps 15 characters of a program's name.
     const names = [...new Set(programs.map((program) => program.slice(0, 15)))]
     return readProcesses(await this.ask(['kc_processes', ...names], call), programs)
+  }
+
+  async podProcesses(podUids: readonly string[], call: NodeCall = {}): Promise<PodProcess[]> {
+    // The kubelet's systemd driver writes "_" for "-" in names of control groups.
+    const pods = podUids.map((uid) => `${uid}/${uid.replaceAll('-', '_')}`)
+    return readPodProcesses(await this.ask(['kc_pods', '/proc', ...pods], call))
   }
 
   async clock(call: NodeCall = {}): Promise<ClockReading> {

@@ -139,6 +139,20 @@ export interface ProcessFacts {
   readonly argv: readonly string[]
 }
 
+/** A process of a pod, and what it shows of its program. */
+export interface PodProcess {
+  readonly podUid: string
+  /** ID of its container; absent where its control group names none. */
+  readonly container?: string
+  /** True for the one that the container was started with. */
+  readonly isFirst: boolean
+  readonly ageMs: number
+  /** Lines of Go's build info about client-go, each with the line behind it; absent where the program could not be searched in time. */
+  readonly build?: readonly string[]
+  /** What sets feature gates in its environment, its flags and its --config; absent where one of them cannot be read. */
+  readonly settings?: readonly string[]
+}
+
 export interface ClockReading {
   /** What the node's clock said. */
   readonly at: Date
@@ -216,6 +230,8 @@ export interface NodeAccess {
   /** Returns the unit as it is after the restart; systemd reads changed unit files before it. */
   restartUnit(name: string, call?: NodeCall): Promise<UnitFacts>
   processes(programs: readonly ComponentName[], call?: NodeCall): Promise<ProcessFacts[]>
+  /** The processes of these pods, by UID. Each program is searched once, for 10 s at most. */
+  podProcesses(podUids: readonly string[], call?: NodeCall): Promise<PodProcess[]>
   clock(call?: NodeCall): Promise<ClockReading>
   freeSpace(path: string, call?: NodeCall): Promise<FreeSpace>
   /** Ends what is open to the node, and what still runs there. */

@@ -75,6 +75,8 @@ interface ContainerState {
 
 interface ContainerStatus {
   readonly name: string
+  /** "containerd://0123…" */
+  readonly containerID?: string
   readonly state?: ContainerState
   readonly lastState?: ContainerState
 }

@@ -1,9 +1,11 @@
 import { flagsOf } from '../pki/component-flags.ts'
 import type { FileFacts, NodeAccess } from '../pki/node-access.ts'
+import { capabilities } from '../rotation/capabilities.ts'
 import { publishedFor } from '../rotation/convergence.ts'
 import { isSelected } from '../rotation/inventory.ts'
 import type { PodPicture, PublishedTrust, Trust } from '../rotation/picture.ts'
 import { apiServerSigner, listAll, type PodObject, resources } from './api-objects.ts'
+import { PodPrograms, keyOf as programKey, type Rereading, type RunningClient } from './pod-programs.ts'
 import type { Site } from './site.ts'
 
 const rootConfigMap = 'kube-root-ca.crt'
@@ -19,6 +21,8 @@ const newbornDelayMs = 5_000
 interface Mounting extends CaFile {
   readonly pod: PodObject
   readonly node: string
+  /** Names of those that mount it. */
+  readonly containers: ReadonlySet<string>
   readonly startedAtMs: number
 }
 
@@ -48,6 +52,7 @@ export class PodWatch {
   private readonly site: Site
   private readonly known = new Map<string, KnownFile>()
   private readonly roots = new Map<string, string>()
+  private readonly programs = new PodPrograms()
 
   constructor(site: Site) {
     this.site = site
@@ -76,7 +81,19 @@ export class PodWatch {
       await this.readVolumes(node, byNode.get(name)!, volumes).catch(() => {})
     })
     this.forget(mounting)
-    return mounting.map((one) => this.picture(one, volumes.get(keyOf(one)), published))
+    const pods = mounting.map((one) => ({ one, pod: this.picture(one, volumes.get(keyOf(one)), published) }))
+    const behind = Map.groupBy(
+      pods.filter(({ one, pod }) => isBehind(pod) && !this.isNamed(one.pod, pod.workload)),
+      ({ one }) => one.node,
+    )
+    const programs = new Map<string, Rereading>()
+    await eachNode([...behind.keys()], async (name) => {
+      const node = nodeNamed(name)
+      if (node === undefined) return
+      const clients = behind.get(name)!.map(({ one }) => clientOf(one))
+      for (const [key, rereading] of await this.programs.read(node, clients)) programs.set(key, rereading)
+    })
+    return pods.map(({ one, pod }) => ({ ...pod, ...this.rereading(one, pod, programs) }))
   }
 
   private async readVolumes(
@@ -142,7 +159,7 @@ export class PodWatch {
     { pod, node, startedAtMs, trustBundle }: Mounting,
     volume: Volume | undefined,
     published: readonly PublishedTrust[],
-  ): PodPicture {
+  ): Omit<PodPicture, 'rereads'> {
     const { namespace = '', name, uid = '' } = pod.metadata
     const source = { id: `${namespace}/${name}`, ...(trustBundle && { trustBundle }) }
     const workload = workloadOf(pod)
@@ -162,14 +179,28 @@ export class PodWatch {
       ...(volume && {
         volume: { trust: volume.trust, changedAtMs: changedAtMs(volume, startedAtMs, isSettled) },
       }),
-      rereads: this.rereads(pod, workload),
     }
   }
 
-  /** kube-proxy is client-go of its own version; of others only their operator knows. */
-  private rereads(pod: PodObject, workload: string | undefined): boolean {
-    const images = (pod.spec?.containers ?? []).map(({ image = '' }) => image)
-    if (images.length === 1 && isReloadingProxy(images[0]!)) return true
+  /** By its program where that was read; kube-proxy otherwise by its image, and others not at all. */
+  private rereading(
+    one: Mounting,
+    pod: Omit<PodPicture, 'rereads'>,
+    programs: ReadonlyMap<string, Rereading>,
+  ): Pick<PodPicture, 'rereads' | 'readsOnce'> {
+    if (this.isNamed(one.pod, pod.workload)) return { rereads: true }
+    const byImage = (proxyMinor(one.pod) ?? 0) >= capabilities.clientRereadsCaFile.firstMinor
+    if (!isBehind(pod)) return { rereads: byImage }
+    const found = programs.get(programKey(clientOf(one))) ?? 'unread'
+    if (found === 'unread')
+      return byImage
+        ? { rereads: true }
+        : { rereads: false, readsOnce: 'its program cannot be read on its node' }
+    return found.why === undefined ? { rereads: true } : { rereads: false, readsOnce: found.why }
+  }
+
+  /** What only the operator knows. */
+  private isNamed(pod: PodObject, workload: string | undefined): boolean {
     const [kind = '', id = ''] = (workload ?? '').split(' ')
     const [namespace = '', name = ''] = id.split('/')
     const { labels = {} } = pod.metadata
@@ -198,10 +229,31 @@ function keyOf({ node, path }: Mounting): string {
   return `${node}:${path}`
 }
 
-/** From 1.36 on client-go reads ca.crt again. */
-function isReloadingProxy(image: string): boolean {
-  const [, major, minor] = /\/kube-proxy:v(\d+)\.(\d+)\./.exec(image) ?? []
-  return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 36)
+/** True for a pod whose processes began before both CAs were in its volume: they know them only if they read it again. */
+function isBehind({ volume, startedAtMs }: Omit<PodPicture, 'rereads'>): boolean {
+  return volume !== undefined && volume.trust.length > 1 && startedAtMs < volume.changedAtMs
+}
+
+/** Minor version of kube-proxy, by its image; a tag of another form says none. */
+function proxyMinor({ spec }: PodObject): number | undefined {
+  const images = (spec?.containers ?? []).map(({ image = '' }) => image)
+  const [, minor] = (images.length === 1 && /\/kube-proxy:v1\.(\d+)\./.exec(images[0]!)) || []
+  return minor === undefined ? undefined : Number(minor)
+}
+
+function clientOf({ pod, containers, startedAtMs }: Mounting): RunningClient {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {}
+  const running = [...containerStatuses, ...initContainerStatuses].filter(
+    ({ name, state }) => containers.has(name) && state?.running !== undefined,
+  )
+  const ids = running.flatMap(({ containerID }) => containerID?.split('://')[1] ?? [])
+  const minor = proxyMinor(pod)
+  return {
+    uid: pod.metadata.uid ?? '',
+    startedAtMs,
+    containers: ids.length === running.length ? ids : undefined,
+    ...(minor === undefined ? {} : { minor }),
+  }
 }
 
 /** The files with a CA of the cluster that a pod mounts; none of a pod that is on no node yet. */
@@ -210,17 +262,20 @@ function mountingsOf(pod: PodObject, tokenSecrets: ReadonlySet<string>, lookedAt
   const { uid, namespace } = pod.metadata
   if (node === undefined || uid === undefined) return []
   return volumes.flatMap((volume) => {
-    const mounts = [...containers, ...initContainers]
-      .filter(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === volume.name))
-      .map((container) => container.name)
-    if (mounts.length === 0) return []
+    const mounts = new Set(
+      [...containers, ...initContainers]
+        .filter(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === volume.name))
+        .map((container) => container.name),
+    )
+    if (mounts.size === 0) return []
     const isToken = tokenSecrets.has(`${namespace}/${volume.secret?.secretName}`)
-    const startedAtMs = startOf(pod, new Set(mounts), lookedAtMs)
+    const startedAtMs = startOf(pod, mounts, lookedAtMs)
     return caFilesIn(volume, isToken).map(({ path, ...rest }) => ({
       ...rest,
       path: `/pods/${uid}/volumes/${path}`,
       pod,
       node,
+      containers: mounts,
       startedAtMs,
     }))
   })

@@ -106,6 +106,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     listFolder: (path, call) => node.listFolder(path, call),
     matchPaths: (patterns, call) => node.matchPaths(patterns, call),
     processes: (programs, call) => node.processes(programs, call),
+    podProcesses: (uids, call) => node.podProcesses(uids, call),
     clock: (call) => node.clock(call),
     freeSpace: (path, call) => node.freeSpace(path, call),
     unit: (name, call) => node.unit(name, call),

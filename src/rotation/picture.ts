@@ -154,6 +154,8 @@ export interface PodPicture {
   readonly volume?: { readonly trust: Trust; readonly changedAtMs: number }
   /** True for a client that is known to read ca.crt again (client-go 1.36: at most every 5 minutes). */
   readonly rereads: boolean
+  /** Why it is assumed to read its file once; absent where nothing had to be known of it. */
+  readonly readsOnce?: string
 }
 
 export interface WorkloadPicture {

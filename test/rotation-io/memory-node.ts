@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
-import type { FileContent, NodeAccess, ProcessFacts, WriteOptions } from '../../src/pki/node-access.ts'
+import type {
+  FileContent,
+  NodeAccess,
+  PodProcess,
+  ProcessFacts,
+  WriteOptions,
+} from '../../src/pki/node-access.ts'
 import type { NodeTree } from '../pki/kubeadm-tree.ts'
 
 /** The clock of these nodes, and when their files were made. */
@@ -22,6 +28,9 @@ export class MemoryNode {
   readonly restarted: string[] = []
   writesLeft = Number.POSITIVE_INFINITY
   processes: readonly ProcessFacts[] = []
+  podProcesses: readonly PodProcess[] = []
+  /** Pods whose processes were read, in turn. */
+  readonly searched: string[] = []
   readonly access: NodeAccess
 
   constructor(name: string, tree: NodeTree) {
@@ -40,6 +49,10 @@ export class MemoryNode {
       identity: async () => ({ hostname: name, bootId: '', uid: 0, isRoot: true }),
       processes: async (programs: readonly string[]) =>
         this.processes.filter(({ program }) => programs.includes(program)),
+      podProcesses: async (uids: readonly string[]) => {
+        this.searched.push(...uids)
+        return this.podProcesses.filter(({ podUid }) => uids.includes(podUid))
+      },
       clock: async () => ({ at: now, aheadMs: { atLeast: 0, atMost: 0 }, roundTripMs: 0 }),
       unit: async (unit: string) => ({
         name: unit,

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
 import type { ObjectsApi } from '../../src/cluster/objects.ts'
-import type { ProcessFacts } from '../../src/pki/node-access.ts'
+import type { PodProcess, ProcessFacts } from '../../src/pki/node-access.ts'
 import { readInventory } from '../../src/rotation/inventory.ts'
 import type { PublishedTrust } from '../../src/rotation/picture.ts'
 import { Certificates } from '../../src/rotation-io/certificates.ts'
 import { FileReading } from '../../src/rotation-io/file-reading.ts'
 import { PodWatch } from '../../src/rotation-io/pods.ts'
 import type { Site } from '../../src/rotation-io/site.ts'
+import { generatePrivateKey } from '../../src/x509/new-key.ts'
+import { certificatePem, testCa } from '../pki/kubeadm-tree.ts'
 import { MemoryNode, now } from './memory-node.ts'
 
 // What is seen of a pod's process and its volume.
@@ -30,11 +32,18 @@ async function allSeenWith({
   volumes = [ownVolume] as readonly { name: string }[],
   paths = [path] as readonly string[],
   published = [] as readonly PublishedTrust[],
+  content = 'no CA in it, which is nothing to this test',
+  image = 'web:1',
+  processes = [] as readonly PodProcess[],
+  searched = [] as string[],
+  isLookedAtAgain = false,
+  workloads = {},
 }) {
   const inventory = await readInventory(
     JSON.stringify({
       apiVersion: 'kcert/v1',
       kind: 'Inventory',
+      workloads,
       nodes: [
         {
           name: 'w1',
@@ -53,7 +62,7 @@ async function allSeenWith({
         spec: {
           nodeName: 'w1',
           volumes,
-          containers: [{ name: 'web', image: 'web:1', volumeMounts: volumes.map(({ name }) => ({ name })) }],
+          containers: [{ name: 'web', image, volumeMounts: volumes.map(({ name }) => ({ name })) }],
         },
         status,
       }
@@ -61,19 +70,24 @@ async function allSeenWith({
   } as Pick<ObjectsApi, 'list'> as ObjectsApi
   const node = new MemoryNode('w1', { files: new Map() } as never)
   for (const one of paths) {
-    await node.access.writeFile(`${root}${one}`, 'no CA in it, which is nothing to this test', {
-      replaces: 'absent',
-    })
+    await node.access.writeFile(`${root}${one}`, content, { replaces: 'absent' })
   }
   node.processes = [{ program: 'kubelet', argv: ['kubelet', ...argv] } as never as ProcessFacts]
   const certificates = new Certificates()
   const reading = new FileReading(certificates)
   const site = { inventory, objects, clock: () => now, certificates, reading, clockAheadMs: async () => 0 }
-  return new PodWatch(site as never as Site).pods(
-    () => node.access,
-    published,
-    (names, look) => Promise.all(names.map(look)),
-  )
+  node.podProcesses = processes
+  const watch = new PodWatch(site as never as Site)
+  const look = () =>
+    watch.pods(
+      () => node.access,
+      published,
+      (names, each) => Promise.all(names.map(each)),
+    )
+  const pods = await look()
+  if (isLookedAtAgain) await look()
+  searched.push(...node.searched)
+  return pods
 }
 
 test('a process is as old as its container, however often the pod was looked at', async () => {
@@ -154,4 +168,114 @@ test('a volume that was written again long after its bundle was published holds 
   }
   expect(await changed(Date.parse(minutes(53)))).toBe(false)
   expect(await changed(Date.parse(minutes(51)))).toBe(true)
+})
+
+const id = 'ab'.repeat(32)
+const newClientGo = ['dep\tk8s.io/client-go\tv0.36.3\th1:a=']
+const oldClientGo = ['dep\tk8s.io/client-go\tv0.35.4\th1:a=']
+const monorepo = ['dep\tk8s.io/client-go\tv0.0.0', '=>\t./staging/src/k8s.io/client-go\t(devel)']
+const first: PodProcess = {
+  podUid: 'uid-1',
+  container: id,
+  isFirst: true,
+  ageMs: 3_000_000,
+  build: newClientGo,
+  settings: [],
+}
+const proxy = (minor: number) => `registry.k8s.io/kube-proxy:v1.${minor}.2`
+const ca = (name: string) =>
+  certificatePem(testCa(name, generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' }), now).certificate)
+const oneCa = ca('old')
+const bothCas = `${oneCa}${ca('new')}`
+
+/** A pod that was started before both CAs came into its volume. */
+async function behind(given: Partial<Parameters<typeof allSeenWith>[0]>) {
+  const state = { running: { startedAt: minutes(50) } }
+  const searched: string[] = []
+  const [pod] = await allSeenWith({
+    status: { containerStatuses: [{ name: 'web', containerID: `containerd://${id}`, state }] },
+    published: [
+      {
+        kind: 'ConfigMap',
+        name: 'default/kube-root-ca.crt',
+        isActive: true,
+        trust: [],
+        changedAtMs: Date.parse(minutes(10)),
+      },
+    ],
+    content: bothCas,
+    searched,
+    ...given,
+  })
+  return { rereads: pod!.rereads, readsOnce: pod!.readsOnce, searched }
+}
+
+const unread = 'its program cannot be read on its node'
+
+test.for<[string, Partial<Parameters<typeof allSeenWith>[0]>, string | undefined]>([
+  ['whose client-go reads a CA file again', { processes: [first] }, undefined],
+  ['of an older client-go', { processes: [{ ...first, build: oldClientGo }] }, 'its client-go is v0.35.4'],
+  ['without client-go', { processes: [{ ...first, build: [] }] }, 'its program has no client-go'],
+  [
+    'that turns it off',
+    { processes: [{ ...first, settings: ['KUBE_FEATURE_ClientsAllowCARotation=false'] }] },
+    'ClientsAllowCARotation is turned off',
+  ],
+  ['whose processes are not seen', {}, unread],
+  ['whose program could not be searched', { processes: [(({ build: _, ...rest }) => rest)(first)] }, unread],
+  ['whose settings could not be read', { processes: [(({ settings: _, ...rest }) => rest)(first)] }, unread],
+  ['of which another container is seen', { processes: [{ ...first, container: 'cd'.repeat(32) }] }, unread],
+  [
+    'with a lasting process of another program',
+    { processes: [first, { ...first, isFirst: false, ageMs: 60_000, build: [] }] },
+    'its program has no client-go',
+  ],
+  [
+    'that has just started another program',
+    { processes: [first, { ...first, isFirst: false, ageMs: 59_999, build: [] }] },
+    undefined,
+  ],
+  [
+    'of which only what it has just started is seen',
+    { processes: [{ ...first, isFirst: false, ageMs: 59_999 }] },
+    unread,
+  ],
+  ['of kube-proxy 1.36 that cannot be read', { image: proxy(36) }, undefined],
+  ['of kube-proxy 1.35 that cannot be read', { image: proxy(35) }, unread],
+  [
+    'of kube-proxy 1.36 by its image, and 1.35 by its program',
+    { image: proxy(36), processes: [{ ...first, build: oldClientGo }] },
+    'its client-go is v0.35.4',
+  ],
+  [
+    "of Kubernetes' own kube-proxy 1.36",
+    { image: proxy(36), processes: [{ ...first, build: monorepo }] },
+    undefined,
+  ],
+  [
+    "of Kubernetes' own kube-proxy 1.35",
+    { image: proxy(35), processes: [{ ...first, build: monorepo }] },
+    'its client-go is v0.0.0',
+  ],
+])('a pod %s', async ([, given, readsOnce]) => {
+  const pod = await behind(given)
+  expect([pod.rereads, pod.readsOnce]).toEqual([readsOnce === undefined, readsOnce])
+})
+
+test('a pod whose container the API server does not name cannot be read', async () => {
+  const status = { containerStatuses: [{ name: 'web', state: { running: { startedAt: minutes(50) } } }] }
+  expect((await behind({ status, processes: [first] })).readsOnce).toBe(unread)
+})
+
+test('what the operator says goes before what a program shows', async () => {
+  const workloads = { rereadingCa: [{ namespace: 'default', name: 'web' }] }
+  const pod = await behind({ workloads, processes: [{ ...first, build: oldClientGo }] })
+  expect(pod).toEqual({ rereads: true, readsOnce: undefined, searched: [] })
+})
+
+test('a program is searched once, and only where its pod would have to be restarted otherwise', async () => {
+  expect((await behind({ processes: [first], isLookedAtAgain: true })).searched).toEqual(['uid-1'])
+  expect((await behind({ isLookedAtAgain: true })).searched).toEqual(['uid-1'])
+  expect((await behind({ processes: [first], content: oneCa })).searched).toEqual([])
+  expect((await behind({ processes: [first], published: [] })).searched).toEqual([])
 })

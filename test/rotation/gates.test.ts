@@ -182,3 +182,26 @@ test.each([
   })
   expect(scene.acts).toBe(acts)
 })
+
+test('phase 4 says which pods are assumed to read their CA file once, and why', async () => {
+  const { seen, target } = await after(3)
+  const said = (pods: Picture['pods']): readonly string[] =>
+    phaseNumbered(4).remarks!({ ...seen, pods }, target)
+  const [pod] = seen.pods.filter(({ rereads }) => !rereads)
+  const { newCa, oldCa } = target.changes.find(({ ca }) => ca === 'cluster')!
+  const holding = (trust: readonly string[], readsOnce?: string) => ({
+    ...pod!,
+    volume: { trust, changedAtMs: seen.atMs },
+    ...(readsOnce === undefined ? {} : { readsOnce }),
+  })
+  const both = [oldCa.digest, newCa.digest]
+  expect(said([holding(both)])).toEqual([])
+  expect(said([holding(both, 'a'), holding(both, 'b'), holding(both, 'a')])).toEqual([
+    '2 pods assumed to read the CA file at the start alone: a',
+    '1 pod assumed to read the CA file at the start alone: b',
+  ])
+  const early =
+    'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once'
+  expect(said([holding([oldCa.digest])])).toEqual([early])
+  expect(said([{ ...holding([oldCa.digest]), rereads: true }])).toEqual([])
+})

@@ -103,6 +103,30 @@ export const restartPods = definePhase({
     ]
   },
 
+  remarks(seen, target) {
+    const change = changeOf(target, 'cluster')
+    if (change === undefined || target.isDropping) return []
+    const open = seen.pods.filter((pod) => !isWaived(pod, target))
+    const reasons = Map.groupBy(open, ({ readsOnce }) => readsOnce)
+    const isEarly = open.some(
+      ({ volume, rereads }) => !rereads && volume && !volume.trust.includes(change.newCa.digest),
+    )
+    return [
+      ...[...reasons].flatMap(([why, { length }]) =>
+        why === undefined
+          ? []
+          : [
+              `${length} pod${length === 1 ? '' : 's'} assumed to read the CA file at the start alone: ${why}`,
+            ],
+      ),
+      ...(isEarly
+        ? [
+            'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once',
+          ]
+        : []),
+    ]
+  },
+
   // A pod that knows both CAs is at home in the cluster before as well.
   undo: () => ({ kind: 'steps', steps: [] }),
 })

@@ -1,0 +1,60 @@
+import type { NodeAccess, PodProcess } from '../pki/node-access.ts'
+import { whyReadsOnce } from '../rotation/capabilities.ts'
+
+// To search a program takes a node a second or two: only programs are searched that would have to be started again otherwise, each once.
+
+const call = { timeoutMs: 120_000 }
+
+/** Younger ones are what a container starts for a moment: a probe, or iptables under kube-proxy. */
+const lastingMs = 60_000
+
+/** Containers of a pod that have a CA file, as they were started. */
+export interface RunningClient {
+  readonly uid: string
+  readonly startedAtMs: number
+  /** Their IDs; undefined where the API server does not say all of them. */
+  readonly containers: readonly string[] | undefined
+  /** Minor version of Kubernetes that the image is of. */
+  readonly minor?: number
+}
+
+/** Whether a pod's processes read a CA file again; `why` they are assumed not to. */
+export type Rereading = { readonly why?: string } | 'unread'
+
+export class PodPrograms {
+  private readonly known = new Map<string, Rereading>()
+
+  /** Returns what is known, by `keyOf`. What cannot be read is not tried again until it is started again. */
+  async read(node: NodeAccess, clients: readonly RunningClient[]): Promise<ReadonlyMap<string, Rereading>> {
+    const asked = clients.filter((client) => !this.known.has(keyOf(client)))
+    if (asked.length > 0) {
+      const uids = [...new Set(asked.map(({ uid }) => uid))]
+      const found = await node.podProcesses(uids, call).catch(() => [])
+      const byPod = Map.groupBy(found, ({ podUid }) => podUid)
+      for (const client of asked)
+        this.known.set(keyOf(client), rereadingOf(client, byPod.get(client.uid) ?? []))
+    }
+    return this.known
+  }
+}
+
+export function keyOf({ uid, startedAtMs, containers = [] }: RunningClient): string {
+  return `${uid} ${startedAtMs} ${containers.toSorted().join()}`
+}
+
+/** All that last must read again, in each container. */
+function rereadingOf({ containers, minor }: RunningClient, processes: readonly PodProcess[]): Rereading {
+  if (containers === undefined || containers.length === 0) return 'unread'
+  const lasting = processes.filter(({ isFirst, ageMs }) => isFirst || ageMs >= lastingMs)
+  const reasons: string[] = []
+  for (const container of containers) {
+    const its = lasting.filter((one) => one.container === container)
+    if (its.length === 0) return 'unread'
+    for (const { build, settings } of its) {
+      if (build === undefined || settings === undefined) return 'unread'
+      const why = whyReadsOnce({ build, settings }, minor)
+      if (why !== undefined) reasons.push(why)
+    }
+  }
+  return reasons[0] === undefined ? {} : { why: reasons[0] }
+}
