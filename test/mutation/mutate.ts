@@ -28,6 +28,9 @@ const rounds: readonly { readonly upToMs: number; readonly mostTests: number }[]
   { upToMs: 2_500, mostTests: 2 },
 ]
 
+/** First the tests that know a source best, which kill nearly all of its mutants, then all others. */
+const nearestFiles: readonly number[] = [2, Number.POSITIVE_INFINITY]
+
 type Loaded = Extract<Outcome, { kind: 'loaded' }>
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
@@ -86,8 +89,9 @@ async function measure(target: Target): Promise<void> {
   const { reached, loaded } = await reach(toRun, mutants)
   if (isLost && loaded.every((one) => one.mutants.length === 0) && reached.length === 0)
     throw new Error(`no test reaches ${open.join(', ')}: see KCERT_MUTATION_LOUD=1`)
-  await tryInTests(left, reached, mutants.length)
-  await tryFresh(mutants, left, loaded, reached)
+  const nearest = nearestTo(mutants, reached)
+  await tryInTests(left, reached, nearest, mutants.length)
+  await tryFresh(left, loaded, nearest)
 
   const killed = killers()
   const met = new Set([
@@ -171,34 +175,72 @@ async function reach(
   }
 }
 
-async function tryInTests(left: () => Mutant[], reached: readonly Reached[], of: number): Promise<void> {
-  let fromMs = 0
-  for (const { upToMs, mostTests } of rounds) {
-    const some = reached.filter(({ ms }) => ms >= fromMs && ms < upToMs)
-    fromMs = upToMs
-    for (;;) {
-      const tests = pairsOf(left(), some, mostTests)
-      const count = Object.keys(tests).length
-      if (count === 0) break
-      say(`${left().length} mutants left of ${of}; ${count} tests below ${upToMs} ms`)
-      const before = readOutcomes().length
-      await runVitest({ mode: 'mutants', tests }, [...new Set(Object.keys(tests).map(fileOf))])
-      // Not found again, as when its title has a value that is drawn at random.
-      if (readOutcomes().length === before)
-        for (const test of Object.keys(tests)) note({ kind: 'unclean', test })
+/** Returns for each source the files of tests that reach it, that which reaches most of its mutants first. */
+function nearestTo(
+  mutants: readonly Mutant[],
+  reached: readonly Reached[],
+): (source: string) => readonly string[] {
+  const idsOf = new Map(
+    [...Map.groupBy(reached, ({ file }) => file)].map(([suite, tests]) => [
+      suite,
+      new Set(tests.flatMap((one) => Object.keys(one.mutants))),
+    ]),
+  )
+  const suitesOf = new Map(
+    [...Map.groupBy(mutants, ({ file }) => file)].map(([source, own]) => {
+      const ids = new Set(own.map(({ id }) => id))
+      const counts = [...idsOf].map(([suite, met]) => ({ suite, count: ids.intersection(met).size }))
+      const sorted = counts.filter(({ count }) => count > 0).toSorted((a, b) => b.count - a.count)
+      return [source, sorted.map(({ suite }) => suite)]
+    }),
+  )
+  return (source) => suitesOf.get(source)!
+}
+
+async function tryInTests(
+  left: () => Mutant[],
+  reached: readonly Reached[],
+  nearest: (source: string) => readonly string[],
+  of: number,
+): Promise<void> {
+  for (const most of nearestFiles) {
+    const isNear = (suite: string, { file }: Mutant): boolean => nearest(file).slice(0, most).includes(suite)
+    let fromMs = 0
+    for (const { upToMs, mostTests } of rounds) {
+      const some = reached.filter(({ ms }) => ms >= fromMs && ms < upToMs)
+      fromMs = upToMs
+      for (;;) {
+        const tests = pairsOf(left(), some, mostTests, isNear)
+        const count = Object.keys(tests).length
+        if (count === 0) break
+        say(`${left().length} mutants left of ${of}; ${count} tests below ${upToMs} ms`)
+        const before = readOutcomes().length
+        await runVitest({ mode: 'mutants', tests }, [...new Set(Object.keys(tests).map(fileOf))])
+        // Not found again, as when its title has a value that is drawn at random.
+        if (readOutcomes().length === before)
+          for (const test of Object.keys(tests)) note({ kind: 'unclean', test })
+      }
     }
   }
 }
 
 /** Returns which mutants are still to be tried in which of these tests. */
-function pairsOf(left: readonly Mutant[], some: readonly Reached[], mostTests: number): Plan['tests'] {
+function pairsOf(
+  left: readonly Mutant[],
+  some: readonly Reached[],
+  mostTests: number,
+  isNear: (suite: string, mutant: Mutant) => boolean,
+): Plan['tests'] {
   const outcomes = readOutcomes()
   const unclean = uncleanIn(outcomes)
   const tried = new Set(outcomes.flatMap((one) => ('mutant' in one ? [`${one.mutant} ${one.test}`] : [])))
   const tests: Record<string, Record<string, number>> = {}
   const sorted = some.filter(({ test }) => !unclean.has(test)).toSorted((a, b) => a.ms - b.ms)
-  for (const { id } of left) {
-    const meeting = sorted.filter(({ mutants }) => id in mutants).slice(0, mostTests)
+  for (const mutant of left) {
+    const { id } = mutant
+    const meeting = sorted
+      .filter(({ mutants, file }) => id in mutants && isNear(file, mutant))
+      .slice(0, mostTests)
     for (const { test, mutants } of meeting) {
       if (tried.has(`${id} ${test}`)) continue
       tests[test] ??= {}
@@ -213,26 +255,20 @@ function pairsOf(left: readonly Mutant[], some: readonly Reached[], mostTests: n
  * reach most of its source.
  */
 async function tryFresh(
-  mutants: readonly Mutant[],
   left: () => Mutant[],
   loaded: readonly Loaded[],
-  reached: readonly Reached[],
+  nearest: (source: string) => readonly string[],
 ): Promise<void> {
   const outcomes = readOutcomes()
   const unclean = uncleanIn(outcomes)
   const tried = new Set(
     outcomes.flatMap((one) => ('test' in one && one.test === 'fresh' && 'mutant' in one ? [one.mutant] : [])),
   )
-  const idsOf = new Map(
-    [...Map.groupBy(reached, ({ file }) => file)].map(([suite, tests]) => [
-      suite,
-      new Set(tests.flatMap((one) => Object.keys(one.mutants))),
-    ]),
-  )
   const todo = left().filter(({ id }) => !tried.has(id))
   for (const [at, { id, file }] of todo.entries()) {
-    const own = new Set(mutants.filter((one) => one.file === file).map((one) => one.id))
-    const reachedIn = (suite: string): number => own.intersection(idsOf.get(suite) ?? new Set()).size
+    const suites = nearest(file)
+    // Of tests that load a source and reach nothing else of it the fastest.
+    const rankOf = (suite: string): number => (suites.includes(suite) ? suites.indexOf(suite) : suites.length)
     const doubtful = outcomes.flatMap((one) =>
       one.kind === 'killed' && one.mutant === id && unclean.has(one.test) ? [fileOf(one.test)] : [],
     )
@@ -241,7 +277,7 @@ async function tryFresh(
       ...new Set([
         ...doubtful,
         ...quick
-          .toSorted((a, b) => reachedIn(b.file) - reachedIn(a.file) || a.ms - b.ms)
+          .toSorted((a, b) => rankOf(a.file) - rankOf(b.file) || a.ms - b.ms)
           .slice(0, 5)
           .map((one) => one.file),
       ]),
