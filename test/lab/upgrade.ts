@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildBinaries } from './binaries.ts'
 import { alone, existing } from './cluster.ts'
@@ -11,7 +12,7 @@ import { minors as allMinors, type Minor, nodeIdentity, releases } from './spec.
 import { type ClusterRecord, paths, writeRecord } from './state.ts'
 import type { Steps } from './steps.ts'
 
-/** Where a node has the programs and images that its packages bring; it goes at the next boot. */
+/** Where a node has the programs that its packages bring, until its next boot. */
 const packages = '/var/cache/upgrade'
 
 /**
@@ -21,9 +22,13 @@ const packages = '/var/cache/upgrade'
 export async function upgrade(to: Minor, names: readonly string[], steps: Steps): Promise<void> {
   const binaries = await buildBinaries(to, steps)
   await alone(async () => {
-    for (const name of namesToUpgrade(existing(), to, names)) {
+    const upgraded = namesToUpgrade(existing(), to, names)
+    if (upgraded.length === 0) return
+    // kubeadm brings the new kube-proxy and CoreDNS to every node, once the last API server is upgraded.
+    await steps.step(`images of ${to}`, () => importImages(existing().nodes, to, binaries.folder))
+    for (const name of upgraded) {
       const record = existing()
-      await steps.step(`packages of ${to} on ${name}`, () => install(name, to, binaries.folder))
+      await steps.step(`packages of ${to} on ${name}`, () => install(name, binaries.folder))
       const isFirst = !Object.values(record.minors).includes(to)
       await steps.step(`kubeadm upgrade ${isFirst ? 'apply' : 'node'} on ${name}`, () =>
         kubeadmUpgrade(name, to, isFirst),
@@ -31,7 +36,7 @@ export async function upgrade(to: Minor, names: readonly string[], steps: Steps)
       await onNode(name, ['systemctl', 'restart', 'kubelet'])
       if (nodeIdentity(name).role === 'control-plane') await waitForApiServers([name], record.spec.flavour)
       await steps.step(`${name} Ready`, () => waitForNodes([name]))
-      writeRecord(upgraded(record, name, to, binaries.key))
+      writeRecord(recordAfter(record, name, to, binaries.key))
     }
     await steps.step('pods Ready', () => waitForPods())
   })
@@ -53,17 +58,25 @@ function rank(name: string): number {
   return nodeIdentity(name).role === 'control-plane' ? 0 : 1
 }
 
-/** What is on the node already goes on running from the old files, as after `apt-get install`. */
-async function install(name: string, to: Minor, folder: string): Promise<void> {
+async function importImages(nodes: readonly string[], to: Minor, folder: string): Promise<void> {
+  const work = mkdtempSync(join(tmpdir(), 'kcert-upgrade-'))
+  try {
+    for await (const archive of archivesOf(to, folder, work)) {
+      const images = readFileSync(archive)
+      const argv = ['ctr', '-n', 'k8s.io', 'images', 'import', '-']
+      for (const name of nodes) await onNode(name, argv, { input: images, timeoutMs: 120_000 })
+    }
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** What runs on the node goes on from the old files, as after `apt-get install`. */
+async function install(name: string, folder: string): Promise<void> {
   const target = hostPath(name, packages)
   rmSync(target, { recursive: true, force: true })
-  mkdirSync(target, { recursive: true })
-  await run(['cp', '-a', '--reflink=auto', folder, join(target, 'bin')])
-  for await (const archive of archivesOf(to, folder, target)) {
-    const onTheNode = join(packages, archive.slice(target.length))
-    await onNode(name, ['ctr', '-n', 'k8s.io', 'images', 'import', onTheNode], { timeoutMs: 120_000 })
-  }
-  await onNode(name, ['mount', '--bind', join(packages, 'bin'), '/usr/local/bin'])
+  await run(['cp', '-a', '--reflink=auto', folder, target])
+  await onNode(name, ['mount', '--bind', packages, '/usr/local/bin'])
 }
 
 async function kubeadmUpgrade(name: string, to: Minor, isFirst: boolean): Promise<void> {
@@ -82,7 +95,7 @@ async function kubeadmUpgrade(name: string, to: Minor, isFirst: boolean): Promis
 }
 
 /** A node that joins later is of the minor that all nodes of its role have. */
-function upgraded(record: ClusterRecord, name: string, to: Minor, key: string): ClusterRecord {
+function recordAfter(record: ClusterRecord, name: string, to: Minor, key: string): ClusterRecord {
   const { role } = nodeIdentity(name)
   const minors = { ...record.minors, [name]: to }
   const isWhole = record.nodes.every((one) => nodeIdentity(one).role !== role || minors[one] === to)

@@ -436,7 +436,7 @@ describe('kubelet-serving', () => {
       'served',
       cluster,
       'own-names entitlement unmet: the kubelet serves no certificate',
-      'approve by hand once the names are seen to be right: kcert csr approve NAME',
+      'approve by hand once the names are seen to be right: kcert csr approve csr-7x2lq',
     ],
   ])('names from %s alone', async (source, around, expected, next) => {
     const found = unmetOf(await findingsOf(kubeletServingPolicy({ names: source }), names, around))
