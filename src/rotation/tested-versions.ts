@@ -4,7 +4,7 @@ import type { ComponentName, Seen } from './picture.ts'
 import type { Target } from './target.ts'
 
 /** The minor versions of Kubernetes that a rotation was run on from phase 1 to phase 12, on real nodes (docs/benchmarks.md). */
-export const testedMinors: readonly string[] = ['1.33', '1.34', '1.36', '1.37']
+export const testedMinors: readonly string[] = ['1.33', '1.34', '1.35', '1.36', '1.37']
 
 /** Of these it depends on the minor version which files they reload. A cloud-controller-manager has a version of its own. */
 export const versioned: readonly ComponentName[] = [
