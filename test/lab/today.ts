@@ -3,7 +3,7 @@
  * Those that are in no group run every day: the whole rotation, the guides and what they rest on.
  */
 export const alternating: readonly (readonly string[])[] = [
-  ['renew', 'kubelet-manage'],
+  ['renew', 'kubelet-manage', 'rotation-observer'],
   ['csr-faults', 'lab', 'approval'],
   ['rotation-resume'],
 ]
