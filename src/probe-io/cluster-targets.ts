@@ -176,9 +176,13 @@ export class ClusterSight {
     const found = await listReadable(this.cluster.objects, resource, {
       fieldSelector: 'spec.signerName=kubernetes.io/kubelet-serving',
     })
-    const newest = new Map<string, GivenCertificate & { readonly certificate: Certificate }>()
+    // The one that was asked for last: what a kubelet asked for before its restart is issued too, perhaps later, and never taken up.
+    const newest = new Map<
+      string,
+      GivenCertificate & { readonly certificate: Certificate; readonly askedAtMs: number }
+    >()
     for (const object of found ?? []) {
-      const { name } = object.metadata as { name: string }
+      const { name, creationTimestamp } = object.metadata as { name: string; creationTimestamp: string }
       const { username = '' } = object.spec as { username?: string }
       const { certificate: issued } = (object.status ?? {}) as { certificate?: string }
       if (issued === undefined || !username.startsWith(nodeUserPrefix)) continue
@@ -186,10 +190,12 @@ export class ClusterSight {
       const node = username.slice(nodeUserPrefix.length)
       if (certificate === undefined) continue
       const known = newest.get(node)
-      const later = certificate.notBefore.getTime() - (known?.certificate.notBefore.getTime() ?? 0)
+      const askedAtMs = Date.parse(creationTimestamp)
       // A kubelet that learns its addresses while it asks asks twice within a second.
-      if (known === undefined || later > 0) newest.set(node, { source, certificate })
-      else if (later === 0) newest.set(node, { ...known, besides: [...(known.besides ?? []), certificate] })
+      if (known === undefined || askedAtMs > known.askedAtMs)
+        newest.set(node, { source, certificate, askedAtMs })
+      else if (askedAtMs === known.askedAtMs)
+        newest.set(node, { ...known, besides: [...(known.besides ?? []), certificate] })
     }
     return newest
   }

@@ -139,8 +139,8 @@ beforeAll(async () => {
 })
 afterAll(() => cluster.close())
 
-function putNode(name: string, port: number): void {
-  cluster.put(
+function putNode(name: string, port: number, server = cluster): void {
+  server.put(
     { group: '', version: 'v1', resource: 'nodes' },
     {
       metadata: { name },
@@ -183,6 +183,33 @@ test('API servers and kubelets are found by the API, and a kubelet that still se
     given: { source: 'csr/csr-new', state: 'renewed-not-served' },
     problems: [{ code: 'CERT_EXPIRED' }, { code: 'OLD_CERTIFICATE_SERVED' }],
   })
+})
+
+test('what a kubelet asked for before its restart and never took up is not what it should serve', async () => {
+  let now = new Date()
+  const own = await startApiServer({ now: () => now })
+  onTestFinished(() => own.close())
+  const atSecond = (second: number): void => {
+    now = new Date(Math.floor(Date.now() / 1000) * 1000 - 60_000 + second * 1000)
+  }
+  const issue = () => own.issue('system:node:node-1', ['system:nodes'], { usage: 'serverAuth', names })
+  const put = (name: string, pem: string): void =>
+    putServing(own, name, {}, { status: { certificate: Buffer.from(pem).toString('base64') } })
+  // Asked at 0 s and 4 s; issued the other way round, a second apart.
+  atSecond(14)
+  const taken = issue()
+  atSecond(15)
+  const abandoned = issue()
+  atSecond(0)
+  put('csr-abandoned', abandoned.certificate)
+  atSecond(4)
+  put('csr-taken', taken.certificate)
+  putNode('node-1', await serving({ cert: taken.certificate, key: taken.key }), own)
+  const kubeconfig = own.writeKubeconfig(join(folderWith({}), 'admin.conf'))
+  const { stdout, exit } = await kcertBeside(['probe', '--nodes', '--kubeconfig', kubeconfig, '-o', 'json'])
+  const [kubelet] = reportIn(stdout).endpoints
+  expect(kubelet).toMatchObject({ given: { source: 'csr/csr-taken', state: 'served' }, problems: [] })
+  expect(exit).toBe(0)
 })
 
 test("what is not the kubelet at a node's address is noted, as it may be the kubelet with a file of its operator's", async () => {
