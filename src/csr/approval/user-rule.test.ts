@@ -202,6 +202,15 @@ describe("a user's rule", () => {
     })
   })
 
+  test('of users alone is not for the groups of others', async () => {
+    const users = { name: 'web', decision: 'approve', signerNames: ['*/*'], usernames: ['ann'] } as const
+    const object = asking({ subject: {} }, { username: 'bob' })
+    expect(await userRulePolicy(users).judge(candidateOf(object), fakeFacts({}))).toMatchObject({
+      applies: false,
+      reason: '"bob" is none of the rule\'s users',
+    })
+  })
+
   describe('that denies', () => {
     const all = asking(within, { expirationSeconds: 7200, username: 'system:serviceaccount:shop:web' })
     const judge = async (fields: object, object = all) =>
