@@ -22,7 +22,7 @@ export default defineConfig({
         test: {
           name: 'lab',
           include: ['test/lab/**/*.test.ts'],
-          exclude: leftOutOn(new Date()).map((name) => `test/lab/${name}.test.ts`),
+          exclude: leftOutOn().map(({ name }) => `test/lab/${name}.test.ts`),
           globalSetup: ['test/build-once.ts'],
           // One cluster at a time: two would not fit the machine, nor would one beside the other tests.
           fileParallelism: false,

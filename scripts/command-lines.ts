@@ -35,8 +35,12 @@ const ownQuoting: readonly string[] = [
 /** Functions that take advice by its place, and the place. */
 const adviceArguments: Readonly<Record<string, number>> = {
   finding: 2,
-  approvalFinding: 3,
-  unknownFinding: 3,
+  unmet: 1,
+  unknown: 1,
+  noLine: 2,
+  unknownLine: 2,
+  stopped: 1,
+  notKnown: 1,
 }
 
 interface AstNode {
@@ -64,7 +68,8 @@ export function unquotedCommands(file: string, source: string): string[] {
     const isTag = node.type === 'TaggedTemplateExpression' && (node.tag as AstNode).name === 'commandLine'
     const isAdvice =
       node.type === 'Property' && ['next', 'commands'].includes(String((node.key as AstNode).name))
-    const callee = node.type === 'CallExpression' ? String((node.callee as AstNode).name) : ''
+    const called = (node.type === 'CallExpression' ? node.callee : {}) as AstNode
+    const callee = String(called.name ?? (called.property as AstNode | undefined)?.name)
     for (const [member, value] of Object.entries(node)) {
       for (const [index, child] of (Array.isArray(value) ? value : [value]).entries()) {
         if (typeof child !== 'object' || child === null || typeof child.type !== 'string') continue
@@ -123,12 +128,22 @@ function commandsIn(source: string): { start: number; words: string[] }[] {
     known.set(name, known.has(name) ? [unknownValue] : textsOf(init as AstNode, known))
   }
   return nodes.flatMap((node) =>
-    textsOf(node, known).flatMap((text) => {
-      const commands = /<%|\n/.test(text) ? undefined : commandsOf(text)
-      if (commands === undefined || wordOfProse(commands) !== undefined) return []
-      const found = simpleCommands(commands).filter((words) => words.length > 1)
-      return found.map((words) => ({ start: node.start, words }))
-    }),
+    textsOf(node, known)
+      .flatMap(withoutFacts)
+      .flatMap((text) => {
+        const commands = /<%|\n/.test(text) ? undefined : commandsOf(text)
+        if (commands === undefined || wordOfProse(commands) !== undefined) return []
+        const found = simpleCommands(commands).filter((words) => words.length > 1)
+        return found.map((words) => ({ start: node.start, words }))
+      }),
+  )
+}
+
+/** Returns the commands in the language of src/diagnosis/sentence.ts, of a text alone or of a table, without the facts in them. */
+function withoutFacts(text: string): string[] {
+  const rows = Array.from(text.matchAll(/^ {2}\$ (.+?)\s# /gms), ([, row]) => row!)
+  return (rows.length > 0 ? rows.flatMap((row) => row.split(' || ')) : [text]).map((one) =>
+    one.replaceAll(/\{[a-z]\w*\}/gi, unknownValue).replace(/^if [^:]+: /, ''),
   )
 }
 

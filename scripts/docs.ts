@@ -1,6 +1,7 @@
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Config, Plugin } from '@oclif/core'
+import { architecturePage } from './docs/architecture.ts'
 import { commandPages } from './docs/commands.ts'
 import { dependencyPage } from './docs/dependencies.ts'
 import { errorPage } from './docs/errors.ts'
@@ -15,6 +16,7 @@ const write = process.argv.includes('--write')
 const manifest = await readManifest()
 const generated = new Map<string, string>([
   ['oclif.manifest.json', `${JSON.stringify(manifest, null, 2)}\n`],
+  ['ARCHITECTURE.md', architecturePage()],
   ...commandPages(manifest.commands),
   ['docs/dependencies.md', dependencyPage()],
   ['docs/errors.md', errorPage()],

@@ -1,105 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import { layers, testFolders } from './folders.ts'
 
-// Walks every import of src/ and prints the chain that breaks a rule of DESIGN: which folder may import which, and which
-// package or piece of the outside world lives where.
-
-/** Composition happens in src/cli and src/commands alone, so they may take from everything else. */
-const belowCli: readonly string[] = [
-  'output',
-  'system',
-  'tls',
-  'cluster',
-  'node',
-  'rotation-io',
-  'probe-io',
-  'probe',
-  'inspection',
-  'verification',
-  'diagnosis',
-  'completion',
-  'csr',
-  'ca',
-  'rotation',
-  'kubelet',
-  'bootstrap',
-  'pki',
-  'kubeconfig',
-  'x509',
-  'errors',
-]
-
-/** Folder → the folders that it may import besides itself. `*` in a rule's value stands for type-only imports. */
-const layers: Record<string, { may: readonly string[]; types?: readonly string[] }> = {
-  errors: { may: [] },
-  system: { may: ['errors'], types: ['inspection'] },
-  x509: { may: ['errors'] },
-  kubeconfig: { may: ['x509', 'errors'] },
-  pki: { may: ['kubeconfig', 'x509', 'errors'] },
-  inspection: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
-  verification: { may: ['inspection', 'pki', 'kubeconfig', 'x509', 'errors'] },
-  completion: { may: ['errors'] },
-  // From the words of an error to its causes: rules over text, and nothing that is looked up.
-  diagnosis: { may: ['inspection', 'errors'] },
-  probe: { may: ['verification', 'inspection', 'pki', 'kubeconfig', 'x509', 'errors'] },
-  csr: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
-  ca: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
-  rotation: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
-  kubelet: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
-  bootstrap: { may: ['pki', 'kubeconfig', 'x509', 'errors'] },
-  cluster: {
-    // One reader of kubeconfigs: client-node's own has no bounds on aliases and takes what client-go refuses.
-    // Of csr the port's own words: what a Node is known by, and which spellings of an address are one.
-    may: ['csr', 'kubeconfig', 'system', 'errors'],
-    types: ['bootstrap', 'rotation', 'kubelet', 'inspection', 'x509'],
-  },
-  // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.
-  node: { may: ['system', 'errors'], types: ['pki', 'rotation', 'kubelet', 'inspection'] },
-  'rotation-io': {
-    may: [
-      ...['rotation', 'kubelet', 'ca', 'csr', 'bootstrap', 'pki', 'kubeconfig', 'x509', 'errors'],
-      // Of inspection what finds certificates in an object: there is one such reader.
-      ...['cluster', 'node', 'tls', 'system', 'inspection'],
-    ],
-  },
-  'probe-io': {
-    may: [
-      ...[
-        'probe',
-        'rotation-io',
-        'rotation',
-        'verification',
-        'inspection',
-        'csr',
-        'pki',
-        'kubeconfig',
-        'x509',
-        'errors',
-      ],
-      ...['cluster', 'node', 'tls', 'system'],
-    ],
-  },
-  tls: { may: ['x509', 'system', 'errors'], types: ['inspection'] },
-  output: {
-    may: ['errors'],
-    types: [
-      'inspection',
-      'verification',
-      'diagnosis',
-      'probe',
-      'x509',
-      'pki',
-      'kubeconfig',
-      'csr',
-      'ca',
-      'rotation',
-      'kubelet',
-      'bootstrap',
-    ],
-  },
-  cli: { may: belowCli },
-  commands: { may: ['cli', ...belowCli] },
-}
+// Walks every import of src/ and prints the chain that breaks a rule: which folder may import which (scripts/folders.ts), and
+// which package or piece of the outside world lives where.
 
 /** What may stand only in one place. */
 const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
@@ -112,15 +16,19 @@ const confined: readonly { what: RegExp; where: RegExp; name: string }[] = [
   { what: /from 'inquirer'|import\('inquirer'\)/, where: /^src\/cli\/prompts\.ts$/, name: 'inquirer' },
   { what: /from 'chalk'|import\('chalk'\)/, where: /^src\/output\//, name: 'chalk' },
   { what: /\bDate\.now\(|\bnew Date\(\)/, where: /^src\/system\/clock\.ts$/, name: 'the clock' },
-  { what: /\bprocess\.env\b|\{[^}]*\benv\b[^}]*\} = process\b/, where: /^src\/cli\//, name: 'process.env' },
+  {
+    what: /\bprocess\.env\b|\{[^}]*\benv\b[^}]*\} = process\b/,
+    where: /^src\/(app|cli)\//,
+    name: 'process.env',
+  },
   {
     what: /\bprocess\.(?!env\b)\w+/,
-    where: /^src\/(cli\/|(?:main|executable)\.ts$|system\/)/,
+    where: /^src\/((?:app|cli)\/|(?:main|executable)\.ts$|system\/)/,
     name: 'process',
   },
   {
     what: /from 'node:(fs|child_process|http|https|net|tls|dgram|os)/,
-    where: /^src\/(system|cluster|node|rotation-io|probe-io|tls|cli)\/|^src\/main\.ts$/,
+    where: /^src\/(system|cluster|node|site|rotation-io|renewal-io|tls|app|cli)\/|^src\/main\.ts$/,
     name: 'files, processes and sockets',
   },
   {
@@ -157,7 +65,13 @@ interface Import {
 
 const files = globSync('src/**/*.ts', { exclude: (path) => path.endsWith('.test.ts') }).sort()
 const imports = new Map(files.map((file) => [file, importsOf(file)]))
-const offences = [...files.flatMap(layerOffences), ...files.flatMap(confinementOffences), ...cycles()]
+const offences = [
+  ...files.flatMap(layerOffences),
+  ...files.flatMap(confinementOffences),
+  ...cycles(),
+  ...idleRules(),
+  ...strayTests(),
+]
 
 for (const offence of offences) process.stderr.write(`${offence}\n`)
 process.stdout.write(`${files.length} files, ${offences.length} offences\n`)
@@ -183,14 +97,58 @@ function layerOffences(file: string): string[] {
   const from = folderOf(file)
   const rule = layers[from]
   if (from === '') return []
-  if (!rule) return [`${file}: folder src/${from} has no rule in scripts/import-graph.ts`]
+  if (!rule) return [`${file}: folder src/${from} has no rule in scripts/folders.ts`]
   return imports.get(file)!.flatMap(({ target, typeOnly }) => {
     const to = folderOf(target)
     // The manifest and package.json are data, and taken in by the build.
     const isData = target.endsWith('.json')
-    const allowed = isData || to === from || rule.may.includes(to) || (typeOnly && rule.types?.includes(to))
+    const allowed =
+      isData || to === from || mayOf(from).includes(to) || (typeOnly && rule.types?.includes(to))
     return allowed ? [] : [`${chainTo(file).join(' → ')} → ${target}: src/${from} may not import src/${to}`]
   })
+}
+
+function mayOf(folder: string): readonly string[] {
+  const { may = [] } = layers[folder] ?? {}
+  const folders = Object.keys(layers)
+  return may === 'everything below' ? folders.slice(folders.indexOf(folder) + 1) : may
+}
+
+/** Returns what the rules allow and no file does: the map shows what is, not what once was. */
+function idleRules(): string[] {
+  const used = new Map<string, boolean>()
+  for (const [file, its] of imports) {
+    for (const { target, typeOnly } of its) {
+      const edge = `${folderOf(file)} ${folderOf(target)}`
+      used.set(edge, used.get(edge) === true || !typeOnly)
+    }
+  }
+  return Object.entries(layers).flatMap(([from, { may, types = [] }]) => [
+    ...(files.some((file) => folderOf(file) === from) ? [] : [`scripts/folders.ts: there is no src/${from}`]),
+    ...(may === 'everything below' ? [] : may)
+      .filter((to) => used.get(`${from} ${to}`) !== true)
+      .map(
+        (to) =>
+          `scripts/folders.ts: src/${from} imports ${used.has(`${from} ${to}`) ? 'types alone' : 'nothing'} of src/${to}`,
+      ),
+    ...types
+      .filter((to) => !used.has(`${from} ${to}`))
+      .map((to) => `scripts/folders.ts: src/${from} imports nothing of src/${to}`),
+  ])
+}
+
+/** Returns tests in folders of which scripts/folders.ts does not say what they need, and folders there without tests. */
+function strayTests(): string[] {
+  const tests = globSync('test/**/*.test.ts')
+  const folderOfTest = (file: string) => file.split('/')[1] ?? ''
+  return [
+    ...tests
+      .filter((file) => testFolders[folderOfTest(file)] === undefined)
+      .map((file) => `${file}: put it beside its file in src/, or its folder into scripts/folders.ts`),
+    ...Object.keys(testFolders)
+      .filter((folder) => !tests.some((file) => folderOfTest(file) === folder))
+      .map((folder) => `scripts/folders.ts: there is no test in test/${folder}`),
+  ]
 }
 
 /** Returns how a file is reached from a command, so that the offence can be understood. */
@@ -220,7 +178,7 @@ function confinementOffences(file: string): string[] {
   })
 }
 
-/** Returns import cycles; type-only imports do not count, they are gone at run time. */
+/** Returns import cycles, of type-only imports too: files that know each other are read, and moved, only together. */
 function cycles(): string[] {
   const found: string[] = []
   const state = new Map<string, 'open' | 'done'>()
@@ -231,7 +189,7 @@ function cycles(): string[] {
       return
     }
     state.set(file, 'open')
-    for (const { target, typeOnly } of imports.get(file) ?? []) if (!typeOnly) visit(target, [...path, file])
+    for (const { target } of imports.get(file) ?? []) visit(target, [...path, file])
     state.set(file, 'done')
   }
   for (const file of files) visit(file, [])

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { leftOutOn } from '../test/lab/today.ts'
 import { runChecks } from './check.ts'
 
-// `npm test`: the checks, then every test; `npm run test:unit` leaves out what needs a cluster. In CI some suites on a cluster take
-// turns by the day; `npm test -- --whole` runs all of them.
+// `npm test`: the checks, then every test; `npm run test:unit` leaves out what needs a cluster. In CI suites on a cluster are chosen
+// by the day and by what changed; `npm test -- --whole` runs all of them.
 // Its last line, "N passed, N failed", is counted from what ran.
 
 const unitOnly = process.argv.includes('--unit')
@@ -15,7 +15,9 @@ const report = join(folder, 'report.json')
 
 const checked = runChecks()
 if (process.argv.includes('--whole')) process.env.KCERT_WHOLE = '1'
-const leftOut = unitOnly ? [] : leftOutOn(new Date())
+// The day of a run that passes midnight is the one on which it began.
+process.env.KCERT_LAB_DAY ??= new Date().toISOString()
+const leftOut = unitOnly ? [] : leftOutOn()
 const projects = unitOnly ? ['--project', 'unit'] : []
 const { status } = spawnSync(
   'vitest',
@@ -31,8 +33,8 @@ const broken = status !== 0 && counted.failed === 0 ? 1 : 0
 const failed = checked.failed + counted.failed + broken
 const skipped = counted.skipped > 0 ? `, ${counted.skipped} skipped` : ''
 if (leftOut.length > 0) {
-  const names = leftOut.map((name) => `test/lab/${name}.test.ts`).join(', ')
-  process.stdout.write(`left out today: ${names}; npm test -- --whole runs all\n`)
+  const lines = leftOut.map(({ name, why }) => `  test/lab/${name}.test.ts: ${why}\n`).join('')
+  process.stdout.write(`left out today; npm test -- --whole runs all:\n${lines}`)
 }
 process.stdout.write(`${passed} passed, ${failed} failed${skipped}\n`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -1,4 +1,4 @@
-import { refusalCodes } from '../../src/x509/chain.ts'
+import { refusalCodes } from '../../src/x509/refusal.ts'
 import { generatedNote, table } from './page.ts'
 
 /** Returns docs/refusals.md: every reason for which `kcert verify` says no. */
@@ -6,7 +6,7 @@ export function refusalPage(): string {
   const rows = Object.entries(refusalCodes).map(([code, summary]) => [`\`${code}\``, summary])
   return [
     '# Why kcert verify says no',
-    generatedNote('src/x509/chain.ts'),
+    generatedNote('src/x509/refusal.ts'),
     'When no chain holds there may be several reasons; the one is told that most likely is the trouble, with the certificate at fault.',
     table(['code', 'meaning'], rows),
   ]

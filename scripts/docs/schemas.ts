@@ -1,5 +1,6 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
+import { descriptionsSchema } from '../../src/app/csr/description-report.ts'
 import {
   caPinsSchema,
   clusterInfoSchema,
@@ -21,13 +22,13 @@ import {
   keyReportSchema,
   signingReportSchema,
 } from '../../src/ca/report.ts'
-import { descriptionsSchema } from '../../src/cli/description-report.ts'
 import { decisionReportSchema } from '../../src/csr/approval/decision-report.ts'
 import { policySchema } from '../../src/csr/approval/policy-schema.ts'
 import { checkReportSchema } from '../../src/csr/check-report.ts'
 import { createReportSchema } from '../../src/csr/create-report.ts'
 import { explanationSchema } from '../../src/csr/explain/report.ts'
 import { fetchedManySchema, fetchReportSchema } from '../../src/csr/fetch-report.ts'
+import { podExplanationSchema, podRequestListSchema } from '../../src/csr/pods/report.ts'
 import { requestListSchema } from '../../src/csr/request-report.ts'
 import { submissionReportSchema } from '../../src/csr/submission-report.ts'
 import { errorExplanationSchema } from '../../src/diagnosis/report.ts'
@@ -65,6 +66,8 @@ const kinds: Record<string, GenericSchema> = {
   RequestList: requestListSchema,
   RequestDescriptions: descriptionsSchema,
   RequestExplanation: explanationSchema,
+  PodCertificateRequestList: podRequestListSchema,
+  PodCertificateRequestExplanation: podExplanationSchema,
   SubmittedRequests: submissionReportSchema,
   FetchedCertificate: fetchReportSchema,
   FetchedCertificates: fetchedManySchema,

@@ -9,3 +9,18 @@ export const checkLineSchema = v.object({
 })
 
 export type CheckLine = v.InferOutput<typeof checkLineSchema>
+
+/** Returns the line of what is right. */
+export function okLine(id: string, detail: string): CheckLine {
+  return { id, outcome: 'ok', detail }
+}
+
+/** Returns the line of what is wrong. */
+export function noLine(id: string, detail: string, next: string): CheckLine {
+  return { id, outcome: 'no', detail, next }
+}
+
+/** Returns the line of what could not be looked at. */
+export function unknownLine(id: string, detail: string, next?: string): CheckLine {
+  return { id, outcome: 'unknown', detail, ...(next === undefined ? {} : { next }) }
+}

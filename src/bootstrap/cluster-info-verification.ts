@@ -3,7 +3,7 @@ import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
 import { verifyChain } from '../x509/chain.ts'
 import { goError } from '../x509/go-words.ts'
-import type { CheckLine } from './check-line.ts'
+import { type CheckLine, noLine, okLine, unknownLine } from './check-line.ts'
 import type { ClusterInfo } from './cluster-info.ts'
 import type { ClusterInfoVerification } from './cluster-info-report.ts'
 import { signatureFacts } from './signature-facts.ts'
@@ -61,8 +61,8 @@ export function verdictOf(checks: readonly CheckLine[]): CheckLine['outcome'] {
 }
 
 function contentLines({ faults, server }: ClusterInfo): CheckLine[] {
-  if (faults.length > 0) return faults.map(({ id, detail, next }) => ({ id, outcome: 'no', detail, next }))
-  return [{ id: 'content', outcome: 'ok', detail: `one cluster, ${server}, its CA, and no credential` }]
+  if (faults.length > 0) return faults.map(({ id, detail, next }) => noLine(id, detail, next))
+  return [okLine('content', `one cluster, ${server}, its CA, and no credential`)]
 }
 
 function authorityLines({ info, now }: VerificationFacts): CheckLine[] {
@@ -70,12 +70,10 @@ function authorityLines({ info, now }: VerificationFacts): CheckLine[] {
     const name = certificate.subject.text || 'a certificate without a subject'
     const next = 'name a file with the current CAs: kcert cluster-info update --ca FILE'
     const end = certificate.notAfter.toISOString().replace('.000', '')
-    if (!certificate.isCa) return { id: 'authority', outcome: 'no', detail: `${name} is no CA`, next }
-    if (certificate.notAfter < now)
-      return { id: 'authority', outcome: 'no', detail: `${name} expired at ${end}`, next }
-    if (certificate.notBefore > now)
-      return { id: 'authority', outcome: 'no', detail: `${name} is not valid yet`, next: 'date -u' }
-    return { id: 'authority', outcome: 'ok', detail: `${name} is a CA until ${end}` }
+    if (!certificate.isCa) return noLine('authority', `${name} is no CA`, next)
+    if (certificate.notAfter < now) return noLine('authority', `${name} expired at ${end}`, next)
+    if (certificate.notBefore > now) return noLine('authority', `${name} is not valid yet`, 'date -u')
+    return okLine('authority', `${name} is a CA until ${end}`)
   })
 }
 
@@ -83,30 +81,25 @@ function signatureLines({ info, tokens }: VerificationFacts): CheckLine[] {
   const states = signatureFacts(info, tokens)
   if (tokens === undefined)
     return [
-      {
-        id: 'signature',
-        outcome: 'unknown',
-        detail: `${states.length} signatures, and the Secrets of the tokens that made them may not be read`,
-        next: 'ask with a kubeconfig that may list secrets in kube-system',
-      },
+      unknownLine(
+        'signature',
+        `${states.length} signatures, and the Secrets of the tokens that made them may not be read`,
+        'ask with a kubeconfig that may list secrets in kube-system',
+      ),
     ]
-  if (states.length === 0)
-    return [{ id: 'signature', outcome: 'ok', detail: 'no token signs, so nobody can join by token now' }]
+  if (states.length === 0) return [okLine('signature', 'no token signs, so nobody can join by token now')]
   return states.map(({ tokenId, state }): CheckLine => {
     const id = 'signature'
-    if (state === 'stands') return { id, outcome: 'ok', detail: `that of token ${tokenId} stands` }
+    if (state === 'stands') return okLine(id, `that of token ${tokenId} stands`)
     const next =
       'kubectl -n kube-system logs -l component=kube-controller-manager --tail=-1 | grep -i bootstrap'
-    if (state === 'missing')
-      return { id, outcome: 'no', detail: `token ${tokenId} should sign, and there is none by it`, next }
-    if (state === 'stale')
-      return { id, outcome: 'no', detail: `that of token ${tokenId} is of another text`, next }
-    return {
+    if (state === 'missing') return noLine(id, `token ${tokenId} should sign, and there is none by it`, next)
+    if (state === 'stale') return noLine(id, `that of token ${tokenId} is of another text`, next)
+    return noLine(
       id,
-      outcome: 'no',
-      detail: `there is one of token ${tokenId}, which is no token that signs: the bootstrap signer has not taken it away`,
+      `there is one of token ${tokenId}, which is no token that signs: the bootstrap signer has not taken it away`,
       next,
-    }
+    )
   })
 }
 
@@ -114,16 +107,14 @@ function servedLine(one: ServedFacts, { info, now }: VerificationFacts): CheckLi
   const { place, host } = one
   const id = 'served'
   const next = commandLine`kcert inspect ${place}`
-  if ('fault' in one)
-    return { id, outcome: 'unknown', detail: `${place} showed no certificate: ${one.fault}`, next }
+  if ('fault' in one) return unknownLine(id, `${place} showed no certificate: ${one.fault}`, next)
   const refusal = refusalOf(one.chain, host, info.authorities, now)
-  if (refusal === undefined) return { id, outcome: 'ok', detail: `what ${place} serves is trusted by it` }
-  return {
+  if (refusal === undefined) return okLine(id, `what ${place} serves is trusted by it`)
+  return noLine(
     id,
-    outcome: 'no',
-    detail: `what ${place} serves is not trusted by it: ${refusal}`,
-    next: commandLine`once the CA is known: kcert verify ${place} --roots FILE && kcert cluster-info update --ca FILE`,
-  }
+    `what ${place} serves is not trusted by it: ${refusal}`,
+    commandLine`once the CA is known: kcert verify ${place} --roots FILE && kcert cluster-info update --ca FILE`,
+  )
 }
 
 /** Returns why a client in Go would refuse what a server shows, in Go's words; undefined when it would not. */
@@ -154,34 +145,30 @@ function publishedLine({ place, certificates }: PublishedAuthorities, info: Clus
   const [here, there] = [keysOf(info.authorities), keysOf(certificates)]
   const missing = [...there].filter(([key]) => !here.has(key)).map(([, name]) => name)
   const extra = [...here].filter(([key]) => !there.has(key)).map(([, name]) => name)
-  if (missing.length + extra.length === 0)
-    return { id: 'published', outcome: 'ok', detail: `the same CAs as in ${place}` }
+  if (missing.length + extra.length === 0) return okLine('published', `the same CAs as in ${place}`)
   const words = [
     ...(missing.length > 0 ? [`${missing.join(', ')} is there and not here`] : []),
     ...(extra.length > 0 ? [`${extra.join(', ')} is here and not there`] : []),
   ]
-  return {
-    id: 'published',
-    outcome: 'no',
-    detail: `other CAs than in ${place}: ${words.join('; ')}`,
-    next: 'outside a rotation (kcert rotate-ca status): kcert cluster-info update --ca FILE',
-  }
+  return noLine(
+    'published',
+    `other CAs than in ${place}: ${words.join('; ')}`,
+    'outside a rotation (kcert rotate-ca status): kcert cluster-info update --ca FILE',
+  )
 }
 
 function publicLine({ isPublic }: VerificationFacts): CheckLine {
   const id = 'public'
-  if (isPublic === true) return { id, outcome: 'ok', detail: 'anybody may read it, as newcomers must' }
+  if (isPublic === true) return okLine(id, 'anybody may read it, as newcomers must')
   if (isPublic === false)
-    return {
+    return noLine(
       id,
-      outcome: 'no',
-      detail: 'system:anonymous may not read it, so kubeadm join cannot',
-      next: 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
-    }
-  return {
+      'system:anonymous may not read it, so kubeadm join cannot',
+      'kcert bootstrap rbac -o yaml | kubectl apply -f -',
+    )
+  return unknownLine(
     id,
-    outcome: 'unknown',
-    detail: 'whether newcomers may read it is not known: we may not ask',
-    next: 'kubectl auth can-i get configmap/cluster-info -n kube-public --as=system:anonymous --as-group=system:unauthenticated',
-  }
+    'whether newcomers may read it is not known: we may not ask',
+    'kubectl auth can-i get configmap/cluster-info -n kube-public --as=system:anonymous --as-group=system:unauthenticated',
+  )
 }

@@ -98,15 +98,19 @@ interface Step {
   readonly judge: (facts: ProgressFacts, far: number) => Judged
 }
 
-const onNode = (what: string, next?: string) => (): Judged => ({
-  outcome: 'unknown',
-  detail: `${what}: only the node itself shows it`,
-  ...(next === undefined ? {} : { next }),
-})
+const onNode = (what: string, next?: string) => (): Judged =>
+  notKnown(`${what}: only the node itself shows it`, next)
 
 const lookThere =
   'on the node: systemctl status kubelet; journalctl -u kubelet -n 50; kcert inspect /etc/kubernetes /var/lib/kubelet/pki'
 
+const done = (detail: string): Judged => ({ outcome: 'done', detail })
+const stopped = (detail: string, next: string): Judged => ({ outcome: 'stopped', detail, next })
+const notKnown = (detail: string, next?: string): Judged => ({
+  outcome: 'unknown',
+  detail,
+  ...(next === undefined ? {} : { next }),
+})
 const laterThan = (detail: string): Judged => ({ outcome: 'later', detail })
 
 const bySign = (facts: ProgressFacts): string => {
@@ -168,54 +172,47 @@ function requestSign(facts: ProgressFacts): string {
 
 function judgeToken({ tokens, tokenId }: ProgressFacts): Judged {
   if (tokens === undefined)
-    return {
-      outcome: 'unknown',
-      detail: 'which tokens there are: their Secrets may not be read',
-      next: 'ask with a kubeconfig that may list secrets in kube-system',
-    }
+    return notKnown(
+      'which tokens there are: their Secrets may not be read',
+      'ask with a kubeconfig that may list secrets in kube-system',
+    )
   const meant = tokenId === undefined ? tokens : tokens.filter(({ id }) => id === tokenId)
   const usable = meant.filter(
     ({ faults, usages }) => faults.length === 0 && usages.includes('authentication'),
   )
   if (usable.length > 0)
-    return {
-      outcome: 'done',
-      detail:
-        tokenId === undefined
-          ? `${usable.map(({ id }) => id).join(', ')} would let it in; which one it was given, the node knows`
-          : `token ${tokenId} is valid`,
-    }
+    return done(
+      tokenId === undefined
+        ? `${usable.map(({ id }) => id).join(', ')} would let it in; which one it was given, the node knows`
+        : `token ${tokenId} is valid`,
+    )
   const [first] = meant
   const detail =
     first === undefined
       ? `the cluster has no ${tokenId === undefined ? 'bootstrap token' : `token ${tokenId}`}: none was made, or it has expired and was cleaned up`
       : `token ${first.id} lets nobody in: ${first.faults.map((fault) => fault.detail).join('; ') || 'it does not authenticate'}`
-  return {
-    outcome: 'stopped',
+  return stopped(
     detail,
-    next: 'create a token and a kubeconfig for the node: kcert token create && kcert bootstrap kubeconfig --help',
-  }
+    'create a token and a kubeconfig for the node: kcert token create && kcert bootstrap kubeconfig --help',
+  )
 }
 
 function judgeBinding(facts: ProgressFacts): Judged {
   const { createsRequests } = facts.rights
   if (createsRequests === true)
-    return { outcome: 'done', detail: 'bearers of the token may create requests (system:node-bootstrapper)' }
-  if (createsRequests === undefined)
-    return { outcome: 'unknown', detail: 'whether bearers of a token may create requests', next: rbac }
-  return {
-    outcome: 'stopped',
-    detail: 'bearers of the token may not create requests: the group is bound to no system:node-bootstrapper',
-    next: rbac,
-  }
+    return done('bearers of the token may create requests (system:node-bootstrapper)')
+  if (createsRequests === undefined) return notKnown('whether bearers of a token may create requests', rbac)
+  return stopped(
+    'bearers of the token may not create requests: the group is bound to no system:node-bootstrapper',
+    rbac,
+  )
 }
 
 function judgeRequest(): Judged {
-  return {
-    outcome: 'stopped',
-    detail: 'no request of it has arrived',
-    next: 'on the node: journalctl -u kubelet -n 50; ls -l /etc/kubernetes/bootstrap-kubelet.conf',
-  }
+  return stopped(
+    'no request of it has arrived',
+    'on the node: journalctl -u kubelet -n 50; ls -l /etc/kubernetes/bootstrap-kubelet.conf',
+  )
 }
 
 function judgeApproval(facts: ProgressFacts): Judged {
@@ -223,12 +220,11 @@ function judgeApproval(facts: ProgressFacts): Judged {
   if (request === undefined) return laterThan('kube-controller-manager, or a person, approves the request')
   const { name, state, message = '' } = request
   if (state === 'denied')
-    return {
-      outcome: 'stopped',
-      detail: `${name} was denied${message === '' ? '' : `: ${message}`}`,
-      next: commandLine`read it, then delete it so that the kubelet requests again: kcert csr describe ${name}; kubectl delete csr ${name}`,
-    }
-  if (state !== 'pending') return { outcome: 'done', detail: 'it is approved' }
+    return stopped(
+      `${name} was denied${message === '' ? '' : `: ${message}`}`,
+      commandLine`read it, then delete it so that the kubelet requests again: kcert csr describe ${name}; kubectl delete csr ${name}`,
+    )
+  if (state !== 'pending') return done('it is approved')
   if (facts.rights.isAutoApproved === false)
     return {
       outcome: 'stopped',
@@ -239,11 +235,7 @@ function judgeApproval(facts: ProgressFacts): Judged {
         commandLine`kube-controller-manager looks again within minutes, or at once: kcert csr approve ${name}`,
       ].join('; '),
     }
-  return {
-    outcome: 'stopped',
-    detail: `${name} waits for its approval`,
-    next: commandLine`kcert csr explain ${name}`,
-  }
+  return stopped(`${name} waits for its approval`, commandLine`kcert csr explain ${name}`)
 }
 
 function judgeSignature(facts: ProgressFacts): Judged {
@@ -252,38 +244,27 @@ function judgeSignature(facts: ProgressFacts): Judged {
     return laterThan('kube-controller-manager signs what is approved')
   const { name, state, message = '' } = request
   if (state === 'failed')
-    return {
-      outcome: 'stopped',
-      detail: `the signer refused ${name}${message === '' ? '' : `: ${message}`}`,
-      next: commandLine`kcert csr explain ${name}`,
-    }
-  return {
-    outcome: 'stopped',
-    detail: `${name} is approved, and not signed`,
-    next: commandLine`kcert csr explain ${name}`,
-  }
+    return stopped(
+      `the signer refused ${name}${message === '' ? '' : `: ${message}`}`,
+      commandLine`kcert csr explain ${name}`,
+    )
+  return stopped(`${name} is approved, and not signed`, commandLine`kcert csr explain ${name}`)
 }
 
 function judgeFetched(_: ProgressFacts, far: number): Judged {
   if (far < 10) return laterThan('the kubelet fetches the certificate')
-  return {
-    outcome: 'stopped',
-    detail: 'the certificate is there, and no sign that the kubelet has fetched it',
-    next: 'on the node: journalctl -u kubelet -n 50; ls -l /var/lib/kubelet/pki',
-  }
+  return stopped(
+    'the certificate is there, and no sign that the kubelet has fetched it',
+    'on the node: journalctl -u kubelet -n 50; ls -l /var/lib/kubelet/pki',
+  )
 }
 
 function judgeNode({ nodeObject, node }: ProgressFacts): Judged {
-  if (nodeObject === undefined)
-    return { outcome: 'unknown', detail: 'whether there is a Node: it may not be read' }
+  if (nodeObject === undefined) return notKnown('whether there is a Node: it may not be read')
   if (nodeObject === 'absent')
-    return {
-      outcome: 'stopped',
-      detail: 'there is no Node of this name',
-      next: 'on the node: journalctl -u kubelet -n 50',
-    }
+    return stopped('there is no Node of this name', 'on the node: journalctl -u kubelet -n 50')
   const { isReady, message = '' } = nodeObject
-  if (isReady === true) return { outcome: 'done', detail: 'the Node is registered and Ready' }
+  if (isReady === true) return done('the Node is registered and Ready')
   return {
     outcome: 'done',
     detail: `the Node is registered and not Ready${message === '' ? '' : `: ${message}`}`,
@@ -292,65 +273,54 @@ function judgeNode({ nodeObject, node }: ProgressFacts): Judged {
 }
 
 function judgeLease({ lease, nodeObject, now }: ProgressFacts): Judged {
-  if (lease === undefined) return { outcome: 'unknown', detail: 'its heartbeat: Leases may not be read' }
+  if (lease === undefined) return notKnown('its heartbeat: Leases may not be read')
   if (lease === 'absent') {
     if (nodeObject === 'absent') return laterThan('the heartbeat (Lease in kube-node-lease)')
     // The first attempt comes before the Node is there, and the next one some ten seconds later.
     if (typeof nodeObject === 'object' && nodeObject.isReady === true)
       return laterThan('no Lease yet: its kubelet has reported by the Node itself')
-    return {
-      outcome: 'stopped',
-      detail: 'there is no Lease of it in kube-node-lease: its kubelet has never reported',
-      next: 'on the node: systemctl status kubelet',
-    }
+    return stopped(
+      'there is no Lease of it in kube-node-lease: its kubelet has never reported',
+      'on the node: systemctl status kubelet',
+    )
   }
   const seconds = Math.round((now.getTime() - lease.renewedAt.getTime()) / 1000)
   // A clock that is a little behind makes no heartbeat of the future.
   const age = Math.max(0, seconds)
-  if (age <= lease.durationSeconds) return { outcome: 'done', detail: `the kubelet reported ${age} s ago` }
-  return {
-    outcome: 'stopped',
-    detail: `the kubelet has not reported for ${age} s (since ${rfc3339(lease.renewedAt)})`,
-    next: 'on the node: systemctl status kubelet; kcert inspect /var/lib/kubelet/pki',
-  }
+  if (age <= lease.durationSeconds) return done(`the kubelet reported ${age} s ago`)
+  return stopped(
+    `the kubelet has not reported for ${age} s (since ${rfc3339(lease.renewedAt)})`,
+    'on the node: systemctl status kubelet; kcert inspect /var/lib/kubelet/pki',
+  )
 }
 
 function judgeCsiNode({ csiNode, nodeObject }: ProgressFacts): Judged {
-  if (csiNode === 'there') return { outcome: 'done', detail: 'its CSINode is there' }
-  if (csiNode === undefined) return { outcome: 'unknown', detail: 'its CSINode may not be read' }
+  if (csiNode === 'there') return done('its CSINode is there')
+  if (csiNode === undefined) return notKnown('its CSINode may not be read')
   if (nodeObject === 'absent') return laterThan('the CSINode')
-  return {
-    outcome: 'stopped',
-    detail: 'there is no CSINode of it: volumes of CSI drivers cannot be mounted there',
-    next: 'on the node: journalctl -u kubelet | grep -i csinode',
-  }
+  return stopped(
+    'there is no CSINode of it: volumes of CSI drivers cannot be mounted there',
+    'on the node: journalctl -u kubelet | grep -i csinode',
+  )
 }
 
 function judgeRenewal(facts: ProgressFacts): Judged {
   const request = renewal(facts)
-  if (request !== undefined)
-    return { outcome: 'done', detail: `it has asked for a renewal: ${request.name} (${request.state})` }
+  if (request !== undefined) return done(`it has asked for a renewal: ${request.name} (${request.state})`)
   if (facts.nodeObject === 'absent') return laterThan('at 70-90 % of its life the certificate is renewed')
-  return { outcome: 'done', detail: 'no renewal is asked for now: it comes at 70-90 % of the life' }
+  return done('no renewal is asked for now: it comes at 70-90 % of the life')
 }
 
 function judgeRenewed(facts: ProgressFacts): Judged {
   const request = renewal(facts)
-  if (request?.state === 'issued') return { outcome: 'done', detail: `${request.name} is issued` }
+  if (request?.state === 'issued') return done(`${request.name} is issued`)
   if (request !== undefined)
-    return {
-      outcome: 'stopped',
-      detail: `the renewal ${request.name} is ${request.state}`,
-      next: commandLine`kcert csr explain ${request.name}`,
-    }
+    return stopped(
+      `the renewal ${request.name} is ${request.state}`,
+      commandLine`kcert csr explain ${request.name}`,
+    )
   const { renewsItself } = facts.rights
-  if (renewsItself === true)
-    return { outcome: 'done', detail: 'nodes may have renewals approved (selfnodeclient)' }
-  if (renewsItself === undefined)
-    return { outcome: 'unknown', detail: 'whether renewals are approved by kube-controller-manager' }
-  return {
-    outcome: 'stopped',
-    detail: 'nobody approves renewals by himself: system:nodes is not bound to selfnodeclient',
-    next: rbac,
-  }
+  if (renewsItself === true) return done('nodes may have renewals approved (selfnodeclient)')
+  if (renewsItself === undefined) return notKnown('whether renewals are approved by kube-controller-manager')
+  return stopped('nobody approves renewals by himself: system:nodes is not bound to selfnodeclient', rbac)
 }

@@ -1,4 +1,4 @@
-import type { CheckLine } from './check-line.ts'
+import { type CheckLine, noLine, okLine, unknownLine } from './check-line.ts'
 import type { SignatureFacts } from './cluster-info-report.ts'
 import { verdictOf } from './cluster-info-verification.ts'
 import type { JoiningRight } from './joining-rights.ts'
@@ -47,12 +47,11 @@ export function absentToken(id: string): TokenCheck {
     kind: 'TokenCheck',
     verdict: 'no',
     checks: [
-      {
-        id: 'exists',
-        outcome: 'no',
-        detail: `the cluster has no token ${id}: it was never there, was deleted, or has expired and was cleaned up`,
-        next: 'kcert token create',
-      },
+      noLine(
+        'exists',
+        `the cluster has no token ${id}: it was never there, was deleted, or has expired and was cleaned up`,
+        'kcert token create',
+      ),
     ],
   }
 }
@@ -60,43 +59,41 @@ export function absentToken(id: string): TokenCheck {
 const newToken = 'kcert token create'
 
 function faultLines({ faults, expiration }: TokenFacts): CheckLine[] {
-  if (faults.length > 0)
-    return faults.map(({ id, detail }) => ({ id, outcome: 'no', detail, next: newToken }))
+  if (faults.length > 0) return faults.map(({ id, detail }) => noLine(id, detail, newToken))
   const until =
     expiration === undefined
       ? 'and never expires'
       : `until ${expiration.toISOString().replace(/\.\d+Z$/, 'Z')}`
-  return [{ id: 'valid', outcome: 'ok', detail: `the Secret is in order, ${until}` }]
+  return [okLine('valid', `the Secret is in order, ${until}`)]
 }
 
 function sameLine(isTheSame: boolean): CheckLine {
-  if (isTheSame) return { id: 'secret', outcome: 'ok', detail: "the token is the cluster's" }
-  return {
-    id: 'secret',
-    outcome: 'no',
-    detail: "its second half is not the cluster's: mistyped, or a token of another cluster",
-    next: newToken,
-  }
+  if (isTheSame) return okLine('secret', "the token is the cluster's")
+  return noLine(
+    'secret',
+    "its second half is not the cluster's: mistyped, or a token of another cluster",
+    newToken,
+  )
 }
 
 function usageLines({ facts, signature }: TokenFindings): CheckLine[] {
   const lines: CheckLine[] = []
   if (!facts.usages.includes('authentication'))
-    lines.push({
-      id: 'authentication',
-      outcome: 'no',
-      detail: 'usage-bootstrap-authentication is not "true": nobody is known by it',
-      next: newToken,
-    })
+    lines.push(
+      noLine(
+        'authentication',
+        'usage-bootstrap-authentication is not "true": nobody is known by it',
+        newToken,
+      ),
+    )
   if (!facts.usages.includes('signing'))
     return [
       ...lines,
-      {
-        id: 'signature',
-        outcome: 'no',
-        detail: 'usage-bootstrap-signing is not "true", so kubeadm join cannot find the cluster by it',
-        next: newToken,
-      },
+      noLine(
+        'signature',
+        'usage-bootstrap-signing is not "true", so kubeadm join cannot find the cluster by it',
+        newToken,
+      ),
     ]
   return [...lines, signatureLine(signature)]
 }
@@ -104,40 +101,37 @@ function usageLines({ facts, signature }: TokenFindings): CheckLine[] {
 function signatureLine(state: TokenFindings['signature']): CheckLine {
   const id = 'signature'
   const next = 'kcert cluster-info verify'
-  if (state === 'stands') return { id, outcome: 'ok', detail: 'its signature of cluster-info stands' }
+  if (state === 'stands') return okLine(id, 'its signature of cluster-info stands')
   if (state === 'no-cluster-info')
-    return {
+    return noLine(
       id,
-      outcome: 'no',
-      detail: 'there is no cluster-info to be signed',
-      next: 'on a control-plane node: kubeadm init phase bootstrap-token',
-    }
+      'there is no cluster-info to be signed',
+      'on a control-plane node: kubeadm init phase bootstrap-token',
+    )
   if (state === 'unknown')
-    return { id, outcome: 'unknown', detail: 'its signature of cluster-info cannot be computed here', next }
+    return unknownLine(id, 'its signature of cluster-info cannot be computed here', next)
   const detail =
     state === 'missing'
       ? 'cluster-info is not signed by it (yet): kube-controller-manager does that within seconds'
       : 'its signature of cluster-info is of another text'
-  return { id, outcome: 'no', detail, next }
+  return noLine(id, detail, next)
 }
 
 function recognitionLine({ facts, recognition }: TokenFindings): CheckLine {
   const id = 'known'
   if (recognition.as === 'known')
-    return {
+    return okLine(
       id,
-      outcome: 'ok',
-      detail: `the API server knows its bearer as ${recognition.username} (${recognition.groups.join(', ')})`,
-    }
+      `the API server knows its bearer as ${recognition.username} (${recognition.groups.join(', ')})`,
+    )
   if (recognition.as === 'not-asked')
-    return { id, outcome: 'unknown', detail: `the API server was not asked by it: ${recognition.why}` }
+    return unknownLine(id, `the API server was not asked by it: ${recognition.why}`)
   const isInOrder = facts.faults.length === 0 && facts.usages.includes('authentication')
-  return {
+  return noLine(
     id,
-    outcome: 'no',
-    detail: 'the API server does not know its bearer (401)',
-    next: isInOrder ? 'look for --enable-bootstrap-token-auth=true at kube-apiserver' : newToken,
-  }
+    'the API server does not know its bearer (401)',
+    isInOrder ? 'look for --enable-bootstrap-token-auth=true at kube-apiserver' : newToken,
+  )
 }
 
 function rightLine(
@@ -145,21 +139,18 @@ function rightLine(
   allowed: boolean | undefined,
 ): CheckLine {
   const who = subject.user.startsWith('system:node:') ? 'a node' : subject.user
-  if (allowed === true) return { id, outcome: 'ok', detail: `${who} may ${purpose}` }
+  if (allowed === true) return okLine(id, `${who} may ${purpose}`)
   if (allowed === undefined)
-    return {
+    return unknownLine(
       id,
-      outcome: 'unknown',
-      detail: `whether ${who} may ${purpose} is not known: we may not ask`,
-      next: 'ask with a kubeconfig that may create subjectaccessreviews',
-    }
-  return {
+      `whether ${who} may ${purpose} is not known: we may not ask`,
+      'ask with a kubeconfig that may create subjectaccessreviews',
+    )
+  return noLine(
     id,
-    outcome: 'no',
-    detail: `${who} may not ${purpose}: ${otherwise}`,
-    next:
-      id === 'kubeadm-configuration'
-        ? 'on a control-plane node: kubeadm init phase upload-config all'
-        : 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
-  }
+    `${who} may not ${purpose}: ${otherwise}`,
+    id === 'kubeadm-configuration'
+      ? 'on a control-plane node: kubeadm init phase upload-config all'
+      : 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
+  )
 }

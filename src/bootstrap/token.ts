@@ -40,7 +40,7 @@ export function newToken(random: (count: number) => Uint8Array): BootstrapToken 
   const even = 256 - (256 % alphabet.length)
   while (characters.length < 22)
     for (const octet of random(22 - characters.length))
-      if (octet < even) characters.push(alphabet[octet % alphabet.length]!)
+      if (octet < even) characters.push(alphabet.charAt(octet % alphabet.length))
   const text = characters.join('')
   return { id: text.slice(0, 6), secret: text.slice(6) }
 }

@@ -2,7 +2,12 @@ import type { KeyObject } from 'node:crypto'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import type { KubeconfigUser, Material } from '../kubeconfig/kubeconfig.ts'
 import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
-import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
+import {
+  type Certificate,
+  certificateOfBlock,
+  readCertificates,
+  writeCertificates,
+} from '../x509/certificate.ts'
 import { isPrivateKeyLabel, readPrivateKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
 import { isCertificateLabel, looksLikePem, readPem, writePem } from '../x509/pem.ts'
@@ -108,9 +113,7 @@ async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile
     clients,
     rewrite: (replacement) => {
       const pem = (certificates: readonly Certificate[]) => ({
-        data: Buffer.from(
-          certificates.map((one) => writePem('CERTIFICATE', replacement.certificate(one).der)).join(''),
-        ),
+        data: Buffer.from(writeCertificates(certificates.map((one) => replacement.certificate(one)))),
       })
       return editKubeconfig(text, {
         clusters: authorities.map(({ name, certificates }) => ({
@@ -118,7 +121,8 @@ async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile
           certificateAuthority: pem(certificates),
         })),
         users: inline.map(({ user, certificates }) => {
-          const key = replacement.key?.(certificates[0]!)
+          const [leaf] = certificates
+          const key = leaf && replacement.key?.(leaf)
           return {
             name: user,
             clientCertificate: pem(certificates),
@@ -131,7 +135,8 @@ async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile
 }
 
 function clientOf({ name, clientCertificate, clientKey, credentials }: KubeconfigUser): ClientMaterial {
-  const key = clientKey?.data && parsed(() => readPrivateKeyFile(clientKey.data!).keyObject)
+  const keyData = clientKey?.data
+  const key = keyData && parsed(() => readPrivateKeyFile(keyData).keyObject)
   const fileOf = (material: Material | undefined) =>
     material?.data === undefined ? material?.file : undefined
   const certificateFile = fileOf(clientCertificate)

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { errorSchema } from '../errors/json-fields.ts'
+import { errorSchema } from '../errors/error-schema.ts'
 import { timeSchema as time } from '../x509/json-fields.ts'
 import { signedCertificateSchema } from './report.ts'
 

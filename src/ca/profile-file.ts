@@ -38,7 +38,7 @@ export async function readProfile(text: string, file: string, name?: string): Pr
     name === undefined ? fallback : (valueAt(profiles, name) ?? (name === 'default' ? fallback : undefined))
   if (node === undefined) throw noSuchProfile(file, name, profiles)
   const where = `${file}: ${name === undefined ? 'default' : `profile ${name}`}`
-  return new ProfileReader(format, where, node, fallback).read()
+  return profileOf(format, where, node, fallback)
 }
 
 async function readFormat(text: string, file: string): Promise<Format> {
@@ -90,120 +90,87 @@ const notFollowed: Readonly<Record<string, string>> = {
   clientprovidesserialnumbers: 'serial numbers are drawn here',
 }
 
-class ProfileReader {
-  private readonly format: Format
-  private readonly where: string
-  private readonly node: Node
-  private readonly fallback: Node | undefined
+/** Returns what a profile says; `fallback` is the default of its file. */
+function profileOf(
+  { duration, isCfssl }: Format,
+  where: string,
+  node: Node,
+  fallback: Node | undefined,
+): SigningProfile {
+  if (node.kind !== 'map') throw invalid(`${where} is no object`, 'it has usages and a lifetime')
+  refuseWhatIsNotFollowed(node, where, isCfssl)
 
-  constructor(format: Format, where: string, node: Node, fallback: Node | undefined) {
-    this.format = format
-    this.where = where
-    this.node = node
-    this.fallback = fallback
-  }
-
-  read(): SigningProfile {
-    if (this.node.kind !== 'map') throw invalid(`${this.where} is no object`, 'it has usages and a lifetime')
-    this.refuseWhatIsNotFollowed()
-    return {
-      usages: this.usages(),
-      ttlMs: this.ttlMs(),
-      backdateMs: this.backdateMs(),
-      subjectAttributes: this.subjectAttributes(),
-      ocspUrls: this.texts('ocsp_url'),
-      issuerUrls: this.texts('issuer_urls'),
-      crlUrls: this.texts('crl_url'),
-    }
-  }
-
-  private refuseWhatIsNotFollowed(): void {
-    const isCaProfile = isTrue(valueAt(this.node, 'ca_constraint', 'is_ca'))
-    if (isCaProfile) {
-      throw invalid(
-        `${this.where} is for CA certificates (ca_constraint.is_ca)`,
-        'like kube-controller-manager, kcert ca sign issues no CA certificates',
-      )
-    }
-    for (const [member, value] of entriesOf(this.node)) {
-      const reason = notFollowed[member.toLowerCase()]
-      if (reason !== undefined && this.format.isCfssl && isGiven(value)) {
-        throw invalid(`${this.where} has "${member}", which kcert does not follow`, reason)
-      }
-      if (!this.format.isCfssl && !ownMembers.includes(member)) {
-        throw invalid(`${this.where} has a member "${member}"`, `a profile has ${ownMembers.join(', ')}`)
-      }
-    }
-  }
-
-  private usages(): Usage[] {
-    const asked = itemsOf(this.member('usages')).map((item) => textOf(item) ?? '')
-    if (asked.length === 0)
-      throw invalid(`${this.where} has no usages`, `they are a list of: ${knownUsages.join(', ')}`)
-    const unknown = asked.find((usage) => !isUsage(usage))
-    if (unknown !== undefined) {
-      throw invalid(
-        `${this.where} has the unknown usage "${unknown}"`,
-        `Kubernetes has: ${knownUsages.join(', ')}`,
-      )
-    }
-    return asked.filter(isUsage)
-  }
-
-  private ttlMs(): number {
-    const ttlMs = this.durationOf(this.format.duration)
-    if (ttlMs !== undefined && ttlMs <= 0) {
-      throw invalid(
-        `${this.where} has a lifetime that is not above zero`,
-        'no certificate would ever be valid',
-      )
-    }
-    if (ttlMs === undefined && this.format.isCfssl) {
-      throw invalid(`${this.where} has no "expiry"`, 'cfssl refuses such a profile as well')
-    }
-    return ttlMs ?? kubernetesTtlMs
-  }
-
-  private backdateMs(): number {
-    const backdateMs = this.durationOf('backdate') ?? kubernetesBackdateMs
-    if (backdateMs >= 0) return backdateMs
-    throw invalid(`${this.where} has a backdate below zero`, 'certificates would begin in the future')
-  }
-
-  private durationOf(name: string): number | undefined {
-    const node = this.member(name)
-    const text = textOf(node)
+  const durationOf = (name: string): number | undefined => {
+    const text = textOf(member(node, name))
     if (text === undefined || text === '') return undefined
     try {
       return parseDuration(text)
     } catch (cause) {
       const { message, why = '' } = cause as KcertError
-      throw invalid(`${this.where}: ${name}: ${message}`, why)
+      throw invalid(`${where}: ${name}: ${message}`, why)
     }
   }
+  /** One text or a list of them; the default's where the profile has none. */
+  const texts = (name: string): string[] => {
+    const own = member(node, name) ?? member(fallback, name)
+    const items = own?.kind === 'list' ? own.items : own === undefined ? [] : [own]
+    return items.map((item) => textOf(item) ?? '').filter((text) => text !== '')
+  }
 
-  private subjectAttributes(): string[] {
-    const types = this.texts('subjectattributes')
-    const unknown = types.find((type) => !goAttributeTypes.includes(type))
-    if (unknown === undefined) return types
+  const usages = usagesOf(node, where)
+  const ttlMs = durationOf(duration)
+  if (ttlMs !== undefined && ttlMs <= 0)
+    throw invalid(`${where} has a lifetime that is not above zero`, 'no certificate would ever be valid')
+  if (ttlMs === undefined && isCfssl)
+    throw invalid(`${where} has no "expiry"`, 'cfssl refuses such a profile as well')
+  const backdateMs = durationOf('backdate') ?? kubernetesBackdateMs
+  if (backdateMs < 0)
+    throw invalid(`${where} has a backdate below zero`, 'certificates would begin in the future')
+  const subjectAttributes = texts('subjectattributes')
+  const unknown = subjectAttributes.find((type) => !goAttributeTypes.includes(type))
+  if (unknown !== undefined) {
     throw invalid(
-      `${this.where} allows the subject attribute "${unknown}"`,
+      `${where} allows the subject attribute "${unknown}"`,
       `a certificate of kcert has ${goAttributeTypes.join(', ')}`,
     )
   }
+  return {
+    usages,
+    ttlMs: ttlMs ?? kubernetesTtlMs,
+    backdateMs,
+    subjectAttributes,
+    ocspUrls: texts('ocsp_url'),
+    issuerUrls: texts('issuer_urls'),
+    crlUrls: texts('crl_url'),
+  }
+}
 
-  /** One text or a list of them; the default's where the profile has none. */
-  private texts(name: string): string[] {
-    const own = this.member(name) ?? member(this.fallback, name)
-    const texts = (own?.kind === 'list' ? own.items : own === undefined ? [] : [own]).map(
-      (item) => textOf(item) ?? '',
+function refuseWhatIsNotFollowed(node: Node, where: string, isCfssl: boolean): void {
+  if (isTrue(valueAt(node, 'ca_constraint', 'is_ca'))) {
+    throw invalid(
+      `${where} is for CA certificates (ca_constraint.is_ca)`,
+      'like kube-controller-manager, kcert ca sign issues no CA certificates',
     )
-    return texts.filter((text) => text !== '')
   }
+  for (const [name, value] of entriesOf(node)) {
+    const reason = notFollowed[name.toLowerCase()]
+    if (reason !== undefined && isCfssl && isGiven(value)) {
+      throw invalid(`${where} has "${name}", which kcert does not follow`, reason)
+    }
+    if (!isCfssl && !ownMembers.includes(name)) {
+      throw invalid(`${where} has a member "${name}"`, `a profile has ${ownMembers.join(', ')}`)
+    }
+  }
+}
 
-  private member(name: string): Node | undefined {
-    return member(this.node, name)
-  }
+function usagesOf(node: Node, where: string): Usage[] {
+  const asked = itemsOf(member(node, 'usages')).map((item) => textOf(item) ?? '')
+  if (asked.length === 0)
+    throw invalid(`${where} has no usages`, `they are a list of: ${knownUsages.join(', ')}`)
+  const unknown = asked.find((usage) => !isUsage(usage))
+  if (unknown !== undefined)
+    throw invalid(`${where} has the unknown usage "${unknown}"`, `Kubernetes has: ${knownUsages.join(', ')}`)
+  return asked.filter(isUsage)
 }
 
 /** In any case, as Go finds it. */

@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto'
 import type { Certificate } from '../x509/certificate.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { SigningPair } from './authority.ts'
@@ -46,14 +45,14 @@ export async function recoverFiles(files: readonly ClusterFile[], issuer: Issuer
   // A kubelet's own self-signed CA ends too, and nobody minds: the cluster's is the one in kubeconfigs.
   const inKubeconfigs = new Set(read.flatMap((file) => file.authorities.map((one) => one.publicKey.sha256)))
   const keyless = withoutKey.filter((one) => inKubeconfigs.has(one.publicKey.sha256))
-  const replacing = new Replacing(renewed, pairs, issuer)
+  const replacementOf = replacements(renewed, pairs, issuer)
   const recovered: { readonly isFirst: boolean; readonly file: RecoveredFile }[] = []
   const foreign: { node: string; path: string; subject: string }[] = []
   for (const file of read) {
     const { node, path } = file.file
     const what: string[] = []
     const replaced = (certificate: Certificate): Certificate => {
-      const now = replacing.of(certificate)
+      const now = replacementOf(certificate)
       if (now === undefined) foreign.push({ node, path, subject: certificate.subject.text })
       else if (now !== certificate) {
         what.push(`${now.subject.text} until ${now.notAfter.toISOString().slice(0, 10)}`)
@@ -83,43 +82,32 @@ function authoritiesOf(files: readonly OpenedFile[], { now, serialNumber }: Issu
       if (!isValid) keyless.push(latest)
       continue
     }
-    const successor = isValid ? latest : renewRoot(authorityOf(latest, key), now, serialNumber())
+    const successor = isValid ? latest : renewRoot({ certificate: latest, key }, now, serialNumber())
     pairs.push({ certificate: successor, key })
     for (const old of distinct) renewed.push({ old, renewed: successor, isMade: !isValid })
   }
   return { renewed, pairs, keyless }
 }
 
-function authorityOf(certificate: Certificate, key: KeyObject) {
-  return { certificate, key, names: { ca: 'ca.crt', key: 'ca.key' } }
-}
-
-/** What takes the place of each certificate; the same everywhere. */
-class Replacing {
-  private readonly cas: ReadonlyMap<string, Certificate>
-  private readonly pairs: readonly SigningPair[]
-  private readonly issuer: Issuer
-  private readonly made = new Map<string, Certificate | undefined>()
-
-  constructor(renewed: readonly RenewedCa[], pairs: readonly SigningPair[], issuer: Issuer) {
-    this.cas = new Map(renewed.map((one) => [one.old.fingerprintSha256, one.renewed]))
-    this.pairs = pairs
-    this.issuer = issuer
-  }
-
-  /** Returns the certificate itself while it is valid; undefined for one that has ended and that nobody here can sign. */
-  of(certificate: Certificate): Certificate | undefined {
-    const { fingerprintSha256: id } = certificate
-    const ca = this.cas.get(id)
-    if (ca !== undefined) return ca
-    if (certificate.isCa || certificate.notAfterMs > this.issuer.now.getTime()) return certificate
-    if (!this.made.has(id)) this.made.set(id, this.reissued(certificate))
-    return this.made.get(id)
-  }
-
-  private reissued(leaf: Certificate): Certificate | undefined {
-    const signer = this.pairs.find(({ certificate }) => verifySignature(leaf, certificate.publicKey).ok)
-    const { now, serialNumber } = this.issuer
-    return signer && reissueLeaf(leaf, signer, { now, serialNumber: serialNumber() })
+/**
+ * Returns what takes the place of each certificate, the same everywhere: the certificate itself while it is valid, undefined for
+ * one that has ended and that nobody here can sign.
+ */
+function replacements(
+  renewed: readonly RenewedCa[],
+  pairs: readonly SigningPair[],
+  { now, serialNumber }: Issuer,
+): (certificate: Certificate) => Certificate | undefined {
+  const made = new Map(
+    renewed.map((one): [string, Certificate | undefined] => [one.old.fingerprintSha256, one.renewed]),
+  )
+  return (certificate) => {
+    const id = certificate.fingerprintSha256
+    if (!made.has(id)) {
+      if (certificate.isCa || certificate.notAfterMs > now.getTime()) return certificate
+      const signer = pairs.find((pair) => verifySignature(certificate, pair.certificate.publicKey).ok)
+      made.set(id, signer && reissueLeaf(certificate, signer, { now, serialNumber: serialNumber() }))
+    }
+    return made.get(id)
   }
 }

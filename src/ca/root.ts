@@ -1,16 +1,12 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
-import { Certificate } from '../x509/certificate.ts'
-import {
-  type CertificateDescription,
-  issueCertificate,
-  keyIdentifierOf,
-  type RawExtension,
-} from '../x509/issuing.ts'
+import type { Certificate } from '../x509/certificate.ts'
+import { keyIdentifierOf } from '../x509/issuing.ts'
 import type { NameInput } from '../x509/name-encoding.ts'
 import { oidOf } from '../x509/oids.ts'
-import type { Authority } from './authority.ts'
-import { kubernetesBackdateMs, validityOf } from './validity.ts'
+import type { SigningPair } from './authority.ts'
+import { authorityKeyIdOf, issued, without } from './successor.ts'
+import { type ValidityPolicy, validityOf } from './validity.ts'
 
 // Certificates that a CA signs for itself: its first one, and later ones for the same name and key.
 
@@ -30,30 +26,24 @@ export interface RootDescription {
 
 /** Returns the self-signed certificate of a new CA: it may sign certificates and revocation lists, as cfssl makes it. */
 export function issueRoot(
-  description: RootDescription,
+  { subject, ttlMs, backdateMs, pathLength }: RootDescription,
   key: KeyObject,
   now: Date,
   serialNumber: string,
 ): Certificate {
-  const { subject, ttlMs, backdateMs = kubernetesBackdateMs, pathLength } = description
-  const { notBefore, notAfter } = validityOf({ ttlMs, backdateMs, shortMs: 0 }, now)
-  if (notAfter.getTime() <= now.getTime()) throw tooShort()
   const publicKey = createPublicKey(key)
-  return Certificate.parse(
-    issueCertificate(
-      {
-        serialNumber,
-        subject,
-        issuer: subject,
-        notBefore,
-        notAfter,
-        publicKey,
-        keyUsage: ['keyCertSign', 'cRLSign'],
-        basicConstraints: { ca: true, ...(pathLength === undefined ? {} : { pathLength }) },
-        subjectKeyId: keyIdentifierOf(publicKey),
-      },
-      key,
-    ),
+  return issued(
+    {
+      serialNumber,
+      subject,
+      issuer: subject,
+      ...lifetime({ ttlMs, backdateMs }, now),
+      publicKey,
+      keyUsage: ['keyCertSign', 'cRLSign'],
+      basicConstraints: { ca: true, ...(pathLength === undefined ? {} : { pathLength }) },
+      subjectKeyId: keyIdentifierOf(publicKey),
+    },
+    key,
   )
 }
 
@@ -63,12 +53,11 @@ export function issueRoot(
  * itself: then its issuer renews it.
  */
 export function renewRoot(
-  authority: Authority,
+  { certificate: old, key }: SigningPair,
   now: Date,
   serialNumber: string,
-  ttlMs?: number,
+  ttlMs = old.notAfterMs - old.notBeforeMs,
 ): Certificate {
-  const { certificate: old, key } = authority
   if (!old.isSelfIssued) {
     throw new KcertError(
       'KCERT_CA_UNFIT',
@@ -79,39 +68,27 @@ export function renewRoot(
       },
     )
   }
-  const lifetimeMs = ttlMs ?? old.notAfter.getTime() - old.notBefore.getTime()
-  const { notBefore, notAfter } = validityOf(
-    { ttlMs: lifetimeMs, backdateMs: kubernetesBackdateMs, shortMs: 0 },
-    now,
-  )
-  if (notAfter.getTime() <= now.getTime()) throw tooShort()
   const hash = /sha(384|512)/.exec(old.signatureAlgorithm)?.[0]
-  const description: CertificateDescription = {
-    serialNumber,
-    subject: old.subject,
-    issuer: old.issuer,
-    notBefore,
-    notAfter,
-    publicKey: old.publicKey,
-    ...(hash === undefined ? {} : { hash: hash as 'sha384' | 'sha512' }),
-    ...keptAuthorityKeyId(old),
-    extensions: old.extensions.filter(
-      ({ oid }) => oid !== authorityKeyIdentifier,
-    ) satisfies readonly RawExtension[],
-  }
-  return Certificate.parse(issueCertificate(description, key))
+  return issued(
+    {
+      serialNumber,
+      subject: old.subject,
+      issuer: old.issuer,
+      ...lifetime({ ttlMs }, now),
+      publicKey: old.publicKey,
+      ...(hash === undefined ? {} : { hash: hash as 'sha384' | 'sha512' }),
+      // Written anew: OpenSSL's may hold the old certificate's serial number, which would keep the new one from being its own issuer.
+      ...(old.findExtension(oidOf('authorityKeyIdentifier')) && authorityKeyIdOf(old)),
+      extensions: without(old, 'authorityKeyIdentifier'),
+    },
+    key,
+  )
 }
 
-const authorityKeyIdentifier = oidOf('authorityKeyIdentifier')
-
-// Written anew: OpenSSL's may hold the old certificate's serial number, which would keep the new one from being its own issuer.
-function keptAuthorityKeyId(old: Certificate): { authorityKeyId?: string } {
-  const had = old.findExtension(authorityKeyIdentifier) !== undefined
-  return had && old.subjectKeyId !== undefined ? { authorityKeyId: old.subjectKeyId } : {}
-}
-
-function tooShort(): KcertError {
-  return new KcertError('KCERT_USAGE', 'the CA would be expired when it is made', {
+function lifetime(policy: ValidityPolicy, now: Date): { notBefore: Date; notAfter: Date } {
+  const { notBefore, notAfter } = validityOf(policy, now)
+  if (notAfter > now) return { notBefore, notAfter }
+  throw new KcertError('KCERT_USAGE', 'the CA would be expired when it is made', {
     why: 'its lifetime is counted from 5 minutes ago',
     next: '--expiry 87600h',
   })

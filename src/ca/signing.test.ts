@@ -8,7 +8,7 @@ import { Ledger, type LedgerStore } from './ledger.ts'
 import { kubernetesProfile } from './profile.ts'
 import { requestsOf } from './request-file.ts'
 import { issueRoot } from './root.ts'
-import { checkRequests, placeOf, signAll, signedCertificate } from './signing.ts'
+import { checkRequests, locationOf, signAll, signedCertificate } from './signing.ts'
 
 const now = new Date('2026-11-21T09:00:00Z')
 const day = 86_400_000
@@ -161,8 +161,8 @@ test("a request with Microsoft's extensionRequest is not signed", () => {
 })
 
 test('a place is the file, and the entry of one that has several', () => {
-  expect(placeOf({ source: 'a.csr', entry: '' })).toBe('a.csr')
-  expect(placeOf({ source: 'all.pem', entry: 'request 2' })).toBe('all.pem: request 2')
+  expect(locationOf({ source: 'a.csr', entry: '' })).toBe('a.csr')
+  expect(locationOf({ source: 'all.pem', entry: 'request 2' })).toBe('all.pem: request 2')
 })
 
 test('one bad request is refused in its own words; of several, five are named', () => {

@@ -27,7 +27,7 @@ export function checkRequests(
   const refusals: KcertError[] = []
   for (const entry of entries) {
     try {
-      checked.push({ ...entry, request: readRequest(entry.der, placeOf(entry), subjectAttributes) })
+      checked.push({ ...entry, request: readRequest(entry.der, locationOf(entry), subjectAttributes) })
     } catch (error) {
       if (!(error instanceof KcertError)) throw error
       refusals.push(error)
@@ -93,6 +93,6 @@ export function signedCertificate(signed: Signed): SignedCertificate {
 }
 
 /** Returns "server.csr", or "all.pem: request 2" where the file has several. */
-export function placeOf({ source, entry }: Pick<RequestEntry, 'source' | 'entry'>): string {
+export function locationOf({ source, entry }: Pick<RequestEntry, 'source' | 'entry'>): string {
   return entry === '' ? source : `${source}: ${entry}`
 }

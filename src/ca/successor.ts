@@ -10,7 +10,7 @@ import type { Name } from '../x509/name.ts'
 import type { AttributeDescription, NameInput } from '../x509/name-encoding.ts'
 import { type OidName, oidOf } from '../x509/oids.ts'
 import type { SigningPair } from './authority.ts'
-import { kubernetesBackdateMs, type SigningCa, validityOf } from './validity.ts'
+import { type SigningCa, validityOf } from './validity.ts'
 
 // A CA's successor: the new CA, the bridge by which whoever trusts the old one alone believes it, and leaves signed anew.
 
@@ -59,12 +59,7 @@ export function issueBridge(
   { now, serialNumber }: Issuing,
 ): Certificate {
   const { certificate, key } = old
-  const backdateMs = kubernetesBackdateMs
-  const { notBefore } = validityOf(
-    { ttlMs: backdateMs * 2, backdateMs, shortMs: 0 },
-    now,
-    signingCa(certificate.notAfter),
-  )
+  const { notBefore } = validityOf({ ttlMs: Infinity }, now, signingCa(certificate.notAfter))
   return issued(
     {
       serialNumber,
@@ -124,25 +119,23 @@ export function withCommonName(name: Name, rename: (commonName: string) => strin
 }
 
 function lifetimeOf(like: Certificate, now: Date, limit?: Date, ttlMs = like.notAfterMs - like.notBeforeMs) {
-  const { notBefore, notAfter } = validityOf(
-    { ttlMs, backdateMs: kubernetesBackdateMs, shortMs: 0 },
-    now,
-    limit === undefined ? undefined : signingCa(limit),
-  )
+  const { notBefore, notAfter } = validityOf({ ttlMs }, now, limit && signingCa(limit))
   return { notBefore, notAfter }
 }
 
-function authorityKeyIdOf({ subjectKeyId }: Certificate): { authorityKeyId?: string } {
+/** Returns what names a CA's key in what it signs. */
+export function authorityKeyIdOf({ subjectKeyId }: Certificate): { authorityKeyId?: string } {
   return subjectKeyId === undefined ? {} : { authorityKeyId: subjectKeyId }
 }
 
-function without({ extensions }: Certificate, ...names: readonly OidName[]): readonly RawExtension[] {
+/** Returns the extensions of a certificate, to be written again, without these. */
+export function without({ extensions }: Certificate, ...names: readonly OidName[]): readonly RawExtension[] {
   const left = new Set<string>(names.map((name) => oidOf(name)))
   return extensions.filter(({ oid }) => !left.has(oid))
 }
 
-/** Read back, so that nothing leaves that kcert itself would not accept. */
-function issued(description: CertificateDescription, key: KeyObject): Certificate {
+/** Returns the certificate, read back, so that nothing leaves that kcert itself would not accept. */
+export function issued(description: CertificateDescription, key: KeyObject): Certificate {
   return Certificate.parse(issueCertificate(description, key))
 }
 

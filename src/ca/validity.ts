@@ -20,8 +20,10 @@ const minimumMs = 10 * minute
 
 export interface ValidityPolicy {
   readonly ttlMs: number
-  readonly backdateMs: number
-  readonly shortMs: number
+  /** kube-controller-manager's unless given. */
+  readonly backdateMs?: number | undefined
+  /** A shorter life is not cut by the backdating; every life is unless given. */
+  readonly shortMs?: number
 }
 
 export interface Validity {
@@ -49,12 +51,12 @@ export interface SigningCa {
  * certificate. Throws KCERT_CA_UNFIT when the CA has expired.
  */
 export function validityOf(policy: ValidityPolicy, now: Date, ca?: SigningCa): Validity {
-  const { ttlMs, backdateMs, shortMs } = policy
+  const { ttlMs, backdateMs = kubernetesBackdateMs, shortMs = 0 } = policy
   const start = now.getTime()
   const end = start + ttlMs - (ttlMs < shortMs ? 0 : backdateMs)
   const limit = ca?.notAfter.getTime() ?? Number.POSITIVE_INFINITY
-  if (start - backdateMs >= limit) throw expired(ca!, 'before the certificate would begin')
-  if (start >= limit) throw expired(ca!, 'and so would be what it signs')
+  if (ca && start - backdateMs >= limit) throw expired(ca, 'before the certificate would begin')
+  if (ca && start >= limit) throw expired(ca, 'and so would be what it signs')
   return {
     notBefore: wholeSeconds(start - backdateMs),
     notAfter: wholeSeconds(Math.min(end, limit)),

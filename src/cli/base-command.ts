@@ -1,14 +1,21 @@
 import { Command } from '@oclif/core/command'
 import * as Flags from '@oclif/core/flags'
-import type { Input, ParserOutput } from '@oclif/core/interfaces'
+import type { FlagInput, Input, ParserOutput } from '@oclif/core/interfaces'
 import type { ExitCode } from '../errors/codes.ts'
+import { repeatInAdvice } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
+import { printable } from '../output/terminal.ts'
+import type { View } from '../output/view.ts'
 import { type Context, processContext } from './context.ts'
 import { nearWord } from './near-word.ts'
 import { type DryRunBy, type FlagShapes, splitOperands, withoutBooleanValues } from './operands.ts'
+import type { ReportFormat } from './report-format.ts'
 import { surviveFailedWrites, writeOut } from './standard-output.ts'
-import { withWholeNext } from './whole-next.ts'
+import { givenFlags, withWholeNext } from './whole-next.ts'
+
+/** What the flags of a command are once they are parsed. */
+export type FlagsOf<Flags extends FlagInput> = Flags extends FlagInput<infer Values> ? Values : never
 
 type Named = Record<string, unknown>
 
@@ -23,6 +30,11 @@ export abstract class KcertCommand extends Command {
 
   /** The exit codes that this command uses, for its help and its page in docs/. */
   static exitCodes: Partial<Record<ExitCode, string>> = {}
+
+  /** Returns the examples of a command's help: what each is for, and its command line. */
+  static examplesOf(lines: Readonly<Record<string, string>>): { description: string; command: string }[] {
+    return Object.entries(lines).map(([description, command]) => ({ description, command }))
+  }
 
   /** What --dry-run means, so that --dry-run=client and --dry-run=server are never taken for each other. */
   static dryRunBy: DryRunBy = 'client'
@@ -42,6 +54,7 @@ export abstract class KcertCommand extends Command {
     surviveFailedWrites()
     const { dryRunBy } = this.constructor as typeof KcertCommand
     this.argv = withoutBooleanValues(this.argv, this.flagShapes(), dryRunBy)
+    repeatInAdvice(givenFlags({ argv: this.argv, shapes: this.flagShapes() }))
     process.exitCode = await this.perform()
   }
 
@@ -84,9 +97,30 @@ export abstract class KcertCommand extends Command {
     await writeOut(text)
   }
 
+  /** Answers with a report, as JSON or YAML or as a text for people; beside the text, its notices go to standard error. */
+  protected async show<Report extends object>(
+    format: ReportFormat,
+    report: Report,
+    render: (report: Report, view: View) => string,
+    notices: readonly string[] = [],
+  ): Promise<void> {
+    const [{ renderReport }, { stdoutView }] = await Promise.all([
+      import('./report-format.ts'),
+      import('./view.ts'),
+    ])
+    if (format === 'text') this.note(notices)
+    const view = await stdoutView(this.context)
+    await this.answer(renderReport(format, report, () => render(report, view)))
+  }
+
   /** Writes progress or a warning to standard error, where it never mixes with the answer. */
   protected notice(text: string): void {
     this.context.stderr.write(text)
+  }
+
+  /** Writes what whoever asked should know, a line each, to standard error. */
+  protected note(notices: readonly string[]): void {
+    this.notice(notices.map((notice) => `note: ${printable(notice)}\n`).join(''))
   }
 
   /** Tells of a failure and returns the exit code. A command whose format has a way of its own to say it overrides this. */

@@ -17,6 +17,14 @@ export interface NamedFile {
   readonly path: string | undefined
 }
 
+/** Returns the files that flags name. */
+export function flagFiles<Name extends string>(
+  flags: { readonly [name in Name]?: string | undefined },
+  ...names: readonly Name[]
+): NamedFile[] {
+  return names.map((name) => ({ by: `--${name}`, path: flags[name] }))
+}
+
 export interface OutputFile extends NamedFile {
   /** `key`: a private key goes into it. `ledger`: it grows at its end, and is never replaced. */
   readonly holds: 'key' | 'public' | 'ledger'
@@ -65,8 +73,8 @@ function checkApart(inputs: readonly Named[], outputs: readonly Named[]): void {
 /** Throws KCERT_USAGE when more than one of these is standard input: the second would find it empty. */
 export function checkStandardInput(inputs: readonly NamedFile[]): void {
   const [one, other] = inputs.filter(({ path }) => path === '-')
-  if (other === undefined) return
-  const both = one!.by === other.by ? `two of ${other.by}` : `${one!.by} and ${other.by}`
+  if (one === undefined || other === undefined) return
+  const both = one.by === other.by ? `two of ${other.by}` : `${one.by} and ${other.by}`
   throw new KcertError('KCERT_USAGE', `${both} cannot both be standard input`, {
     why: 'what was read from it once is gone',
     next: 'name a file for one of them',

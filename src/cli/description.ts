@@ -19,12 +19,13 @@ export function descriptionBlocks(description: string): Block[] {
 function blockOf(lines: readonly string[]): Block {
   if (lines.every((line) => line.startsWith('    ')))
     return { kind: 'code', lines: lines.map((line) => line.slice(4)) }
-  if (!row.test(lines[0]!)) return { kind: 'text', text: lines.map((line) => line.trim()).join(' ') }
+  if (!row.test(lines[0] ?? '')) return { kind: 'text', text: lines.map((line) => line.trim()).join(' ') }
   const rows: [string, string][] = []
   for (const line of lines) {
-    const [, word, meaning] = row.exec(line) ?? []
-    if (word !== undefined) rows.push([word, meaning!])
-    else rows.at(-1)![1] += ` ${line.trim()}`
+    const last = rows.at(-1)
+    const [, word, meaning = ''] = row.exec(line) ?? []
+    if (word !== undefined) rows.push([word, meaning])
+    else if (last !== undefined) last[1] += ` ${line.trim()}`
   }
   return { kind: 'table', rows }
 }

@@ -82,7 +82,7 @@ async function noticingWait<Result>(
 export async function readPassword(name: string | undefined, context: Context): Promise<string | undefined> {
   if (name === undefined) return undefined
   const text = await readSecretText(name, context)
-  const password = text.replace(/^\ufeff/, '').split(/\r?\n/, 1)[0]!
+  const [password = ''] = text.replace(/^\ufeff/, '').split(/\r?\n/, 1)
   if (password !== '') return password
   throw new KcertError('KCERT_USAGE', `the first line of the password file ${sourceName(name)} is empty`, {
     why: 'the password is the first line, and an empty one protects nothing',

@@ -3,21 +3,20 @@ import { discardUnfinished } from '../system/new-files.ts'
 import { tellLine } from './tell-line.ts'
 
 /**
- * Returns what `act` returns. It is given a signal for when the operator presses Ctrl-C or the process is told to end, and stops then
- * where it loses nothing; a second Ctrl-C ends the process at once.
+ * Returns a signal for when the operator presses Ctrl-C or the process is told to end, so that work stops where it loses nothing; a
+ * second Ctrl-C ends the process at once. Once it is disposed of, the first does.
  */
-export async function whileInterruptible<Result>(
-  act: (interrupted: AbortSignal) => Promise<Result>,
-): Promise<Result> {
+export function interruptible(): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController()
   const interrupt = (): void => controller.abort()
   process.once('SIGINT', interrupt)
   process.once('SIGTERM', interrupt)
-  try {
-    return await act(controller.signal)
-  } finally {
-    process.off('SIGINT', interrupt)
-    process.off('SIGTERM', interrupt)
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      process.off('SIGINT', interrupt)
+      process.off('SIGTERM', interrupt)
+    },
   }
 }
 

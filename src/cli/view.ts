@@ -1,5 +1,5 @@
-import type { View } from '../output/inspection/view.ts'
 import { createPaint } from '../output/paint.ts'
+import type { View } from '../output/view.ts'
 import type { Context } from './context.ts'
 
 /** Returns how to write for standard output: as wide as the terminal; nothing is shortened in a pipe unless COLUMNS says so. */

@@ -78,6 +78,21 @@ describe('flags alone as advice become the whole command line', () => {
   })
 })
 
+test.each([
+  [
+    { kubeconfig: { type: 'option' }, context: { type: 'option' } },
+    'kcert csr list --kubeconfig f --context c',
+  ],
+  // The context is one of the file that `verify` reads.
+  [{ context: { type: 'option' } }, 'kcert csr list'],
+] as const)('other advice is for the same cluster: %j', (known, expected) => {
+  const error = new KcertError('KCERT_USAGE', 'x', { next: 'kcert csr list' })
+  const argv = ['--kubeconfig=f', '--context', 'c', 'csr-1'].slice('kubeconfig' in known ? 0 : 1)
+  expect(withWholeNext(error, { id: 'csr:approve', argv, shapes: known, takesOperands: true }).next).toBe(
+    expected,
+  )
+})
+
 test('other advice stays as it is', () => {
   expect(nextOf(['--cn', 'x'], 'kcert csr list')).toBe('kcert csr list')
 })

@@ -1,4 +1,10 @@
-import { argumentVector, commandLine, embed } from '../errors/command-line.ts'
+import {
+  argumentVector,
+  commandLine,
+  embed,
+  type GivenFlags,
+  withGivenFlags,
+} from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type FlagShapes, type Part, partsOf } from './operands.ts'
 
@@ -21,8 +27,14 @@ interface GivenCommand {
  */
 export function withWholeNext(error: KcertError, given: GivenCommand): KcertError {
   const { code, message, why, next, cause } = error
-  if (!next?.startsWith('--')) return error
-  const names = Array.from(next.matchAll(/(?:^|\s)--([\w-]+)/g), ([, name]) => name!)
+  const withNext = (whole: string) =>
+    new KcertError(code, message, { ...(why !== undefined && { why }), next: whole, cause })
+  if (next === undefined) return error
+  if (!next.startsWith('--')) {
+    const repeating = withGivenFlags(next, givenFlags(given))
+    return repeating === next ? error : withNext(repeating)
+  }
+  const names = Array.from(next.matchAll(/(?:^|\s)--([\w-]+)/g), ([, name = '']) => name)
   const values = next.split(' ')
   const isSecret = given.argv.some((word) => token.test(word))
   // "--dns 10.0.0.1" goes where the advice is "--ip 10.0.0.1": the value belongs to the other flag.
@@ -39,7 +51,19 @@ export function withWholeNext(error: KcertError, given: GivenCommand): KcertErro
   ]
   const end = behindEnd.length === 0 ? undefined : embed(commandLine`-- ${argumentVector(behindEnd)}`)
   const whole = commandLine`${argumentVector(words)} ${{ part: next }} ${end}`
-  return new KcertError(code, message, { ...(why !== undefined && { why }), next: whole, cause })
+  return withNext(whole)
+}
+
+/** Returns which cluster and nodes the command line names, for other commands of the advice. */
+export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenFlags {
+  // The --context of `verify` is one of the file that it reads.
+  const shapes = 'kubeconfig' in given.shapes || 'inventory' in given.shapes ? given.shapes : {}
+  const parts = knownParts({ ...given, shapes, id: '', takesOperands: false })
+  return Object.fromEntries(
+    parts.flatMap(({ names: [name = ''], words: [flag = '', value = flag.slice(flag.indexOf('=') + 1)] }) =>
+      ['kubeconfig', 'context', 'inventory'].includes(name) ? [[name, value]] : [],
+    ),
+  )
 }
 
 /** The flags that the command has, with their values, and its operands. A word behind an unknown flag may be its value. */

@@ -1,6 +1,7 @@
 import type { AccessQuestion } from '../csr/approval/facts.ts'
-import type { ApiClient, ApiObject } from './api-client.ts'
+import type { ApiClient } from './api-client.ts'
 import { StatusError } from './failures.ts'
+import type { ApiObject } from './malformed.ts'
 
 /** Who one is to the API server. */
 export interface Identity {

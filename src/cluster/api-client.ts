@@ -2,10 +2,8 @@ import { readWhole } from '../system/pipes.ts'
 import type { RandomOctets } from '../system/random.ts'
 import type { Access, Credentials } from './credentials.ts'
 import type { Failures, Refusal } from './failures.ts'
+import type { ApiObject } from './malformed.ts'
 import { type Answer, type StreamedAnswer, type Transport, Unanswered } from './transport.ts'
-
-/** JSON of the API server. */
-export type ApiObject = Readonly<Record<string, unknown>>
 
 export interface ApiCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

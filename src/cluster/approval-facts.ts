@@ -1,9 +1,9 @@
 import type { ApprovalFacts, NodeFacts } from '../csr/approval/facts.ts'
 import { factsOfNodes } from '../csr/approval/node-list.ts'
 import type { Clock } from '../system/clock.ts'
-import type { ApiObject } from './api-client.ts'
 import type { Cluster } from './cluster.ts'
 import { readClusterAddresses } from './cluster-addresses.ts'
+import type { ApiObject } from './malformed.ts'
 import { listReadable } from './readable.ts'
 import type { Resource } from './resource.ts'
 
@@ -86,6 +86,6 @@ function nodeOf(object: ApiObject): NodeFacts {
 }
 
 function portOf(object: ApiObject): number {
-  const port = (object as NodeObject).status?.daemonEndpoints?.kubeletEndpoint?.Port
-  return Number.isInteger(port) && port! > 0 && port! < 65_536 ? port! : kubeletPort
+  const port = (object as NodeObject).status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 0
+  return Number.isInteger(port) && port > 0 && port < 65_536 ? port : kubeletPort
 }

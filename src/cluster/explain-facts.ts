@@ -1,6 +1,6 @@
 import type { ControllerManager, ExplainFacts, Holder } from '../csr/explain/facts.ts'
-import type { ApiObject } from './api-client.ts'
 import type { Cluster } from './cluster.ts'
+import type { ApiObject } from './malformed.ts'
 import type { ObjectsApi } from './objects.ts'
 import type { Resource } from './resource.ts'
 
@@ -105,7 +105,7 @@ function gives(
     (apiGroups ?? []).includes('certificates.k8s.io') &&
     (resources ?? []).includes('signers') &&
     (verbs ?? []).some((one) => one === verb || one === '*') &&
-    ((resourceNames ?? []).length === 0 || resourceNames!.some((name) => names.includes(name)))
+    (!resourceNames?.length || resourceNames.some((name) => names.includes(name)))
   )
 }
 

@@ -2,10 +2,9 @@ import type { ErrorCode } from '../errors/codes.ts'
 import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
-import type { ApiCall, ApiObject } from './api-client.ts'
 import type { Access, Credentials, UserDescription } from './credentials.ts'
 import { commandForRight } from './forbidden.ts'
-import { MalformedAnswer, objectIn } from './malformed.ts'
+import { type ApiObject, MalformedAnswer, objectIn } from './malformed.ts'
 import type { Answer, Unanswered } from './transport.ts'
 import { describeUntrusted } from './untrusted.ts'
 
@@ -46,7 +45,8 @@ interface Origin {
 }
 
 interface Circumstances {
-  readonly call: ApiCall
+  /** With what it is for, in a message. */
+  readonly call: { readonly purpose: string }
   readonly access: Access
 }
 
@@ -124,7 +124,7 @@ export class Failures {
   #kindOf(
     status: number,
     { reason, message = '' }: Said,
-    { purpose }: ApiCall,
+    { purpose }: Circumstances['call'],
   ): { code: ErrorCode; what: string; next: string } {
     const { files } = this.#origin
     const kubectl = embed(this.#origin.kubectl)

@@ -12,7 +12,7 @@ test.each<[message: string, command: string | undefined]>([
   ],
   [
     'certificatesigningrequests.certificates.k8s.io "a" is forbidden: user not permitted to sign requests with signerName "example.com/serving"',
-    'echo \'{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"sign-example.com:serving"},"rules":[{"apiGroups":["certificates.k8s.io"],"resources":["signers"],"verbs":["sign"],"resourceNames":["example.com/serving"]}]}\' | kubectl apply -f - && kubectl create clusterrolebinding sign-example.com:serving --clusterrole=sign-example.com:serving --user=USER',
+    'echo \'{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"sign-example.com:serving"},"rules":[{"apiGroups":["certificates.k8s.io"],"resources":["signers"],"verbs":["sign"],"resourceNames":["example.com/serving"]}]}\' | kubectl create -f - && kubectl create clusterrolebinding sign-example.com:serving --clusterrole=sign-example.com:serving --user=USER',
   ],
   ['admission webhook "x" denied the request: no', undefined],
 ])('%s', (message, command) => {

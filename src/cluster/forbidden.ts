@@ -34,5 +34,5 @@ export function commandForRight(message: string): CommandLine | undefined {
       },
     ],
   }
-  return commandLine`echo ${JSON.stringify(clusterRole)} | kubectl apply -f - && kubectl create clusterrolebinding ${name} --clusterrole=${name} --user=USER`
+  return commandLine`echo ${JSON.stringify(clusterRole)} | kubectl create -f - && kubectl create clusterrolebinding ${name} --clusterrole=${name} --user=USER`
 }

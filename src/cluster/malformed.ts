@@ -1,7 +1,9 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import type { ApiObject } from './api-client.ts'
 
 // What an API server sends is JSON of a known shape and size. What it says instead is never quoted: it may be a Secret.
+
+/** JSON of the API server. */
+export type ApiObject = Readonly<Record<string, unknown>>
 
 /** Lists and watches that are larger than any cluster end: the largest that Kubernetes supports has 150,000 Pods. */
 export const mostObjects = 500_000

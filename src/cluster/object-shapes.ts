@@ -1,5 +1,5 @@
 import { fitted, metadataFields, pairs, type Shape, texts } from '../csr/json-shape.ts'
-import type { ApiObject } from './api-client.ts'
+import type { ApiObject } from './malformed.ts'
 
 // The fields that kcert reads of an API server's objects, of the kinds where it reads them as typed. What is checked here once is taken
 // for granted by all that follows.
@@ -53,6 +53,11 @@ const workload = spec({
   }),
 })
 
+const signerConditions = each(
+  { type: 'text', status: 'text', reason: 'text', message: 'text', lastTransitionTime: 'text' },
+  ['type', 'status'],
+)
+
 const shapes: Readonly<Record<string, Shape>> = {
   apiservices: fieldsOf({ spec: fieldsOf(clientConfig), status: fieldsOf({ conditions }) }),
   clustertrustbundles: spec({ signerName: 'text', trustBundle: 'text' }),
@@ -77,6 +82,26 @@ const shapes: Readonly<Record<string, Shape>> = {
       nodeInfo: fieldsOf({ kubeletVersion: 'text' }),
     }),
   }),
+  podcertificaterequests: fieldsOf(
+    {
+      spec: fieldsOf(
+        {
+          signerName: 'text',
+          podName: 'text',
+          serviceAccountName: 'text',
+          nodeName: 'text',
+          maxExpirationSeconds: 'number',
+        },
+        ['signerName', 'podName', 'serviceAccountName', 'nodeName'],
+      ),
+      status: fieldsOf({
+        conditions: signerConditions,
+        certificateChain: 'text',
+        beginRefreshAt: 'text',
+      }),
+    },
+    ['spec'],
+  ),
   pods: fieldsOf({
     spec: fieldsOf({
       nodeName: 'text',

@@ -1,8 +1,10 @@
-import type { ApiCall, ApiClient, ApiObject, Pause } from './api-client.ts'
+import type { ApiCall, ApiClient, Pause } from './api-client.ts'
 import { StatusError } from './failures.ts'
+import type { ApiObject } from './malformed.ts'
 import { isObject, MalformedAnswer, mostObjects } from './malformed.ts'
 import { shaped } from './object-shapes.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
+import { servedVersion } from './served-version.ts'
 
 /** What narrows a list or a watch; the API server does the narrowing. */
 export interface Selection {
@@ -79,13 +81,15 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
     },
 
     async *list(resource, selection = {}) {
-      const [older, ...oldest] = resource.olderVersions ?? []
       try {
         for await (const { items } of pagesOf(client, pause, resource, selection)) yield* items
       } catch (error) {
-        const isUnserved = error instanceof StatusError && error.status === 404
-        if (!isUnserved || older === undefined) throw error
-        yield* this.list({ ...resource, version: older, olderVersions: oldest }, selection)
+        const isUncertain = error instanceof StatusError && (error.status === 404 || error.status === 403)
+        if (resource.olderVersions === undefined || !isUncertain) throw error
+        const version = await servedVersion(client, resource)
+        if (version === resource.version) throw error
+        for await (const { items } of pagesOf(client, pause, { ...resource, version }, selection))
+          yield* items
       }
     },
 

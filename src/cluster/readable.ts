@@ -1,5 +1,5 @@
-import type { ApiObject } from './api-client.ts'
 import { StatusError } from './failures.ts'
+import type { ApiObject } from './malformed.ts'
 import type { ObjectsApi, Selection } from './objects.ts'
 import type { Resource } from './resource.ts'
 

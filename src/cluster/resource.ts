@@ -3,7 +3,7 @@ export interface Resource {
   /** Empty for the core group. */
   readonly group: string
   readonly version: string
-  /** Tried in turn where a list finds that the API server does not serve `version`: releases differ in what they serve. */
+  /** Served by older releases: where a list in `version` is refused, discovery says which of them the API server serves. */
   readonly olderVersions?: readonly string[]
   /** The plural, "certificatesigningrequests". */
   readonly resource: string

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { fakeCluster } from '../../test/cluster/fake-cluster.ts'
 import { codeOf } from '../../test/contract/errors.ts'
 import type { FaultKind } from '../../test/fakes/api-server-faults.ts'
-import type { ApiObject } from './api-client.ts'
+import type { ApiObject } from './malformed.ts'
 import type { Resource } from './resource.ts'
 
 // What is asked again after a failure, and what is not: a write that may have happened never is, unless it can only conflict.

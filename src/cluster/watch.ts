@@ -1,6 +1,7 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import type { ApiClient, ApiObject, Pause } from './api-client.ts'
+import type { ApiClient, Pause } from './api-client.ts'
 import { StatusError } from './failures.ts'
+import type { ApiObject } from './malformed.ts'
 import { isObject, MalformedAnswer, mostObjects, objectIn } from './malformed.ts'
 import {
   checkedObject,

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args'
+import type { Shell } from '../app/completion/completion.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import type { Shell } from '../cli/completion.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 
 export default class Completion extends KcertCommand {
@@ -19,21 +19,13 @@ kubectl_complete-kcert.`
     [exitCodes.usage]: 'wrong usage, or another shell',
   }
 
-  static override examples = [
-    { description: 'bash, in ~/.bashrc', command: 'source <(<%= config.bin %> completion bash)' },
-    {
-      description: 'zsh, in ~/.zshrc behind compinit',
-      command: 'source <(<%= config.bin %> completion zsh)',
-    },
-    {
-      description: 'fish',
-      command: '<%= config.bin %> completion fish > ~/.config/fish/completions/kcert.fish',
-    },
-    {
-      description: 'For all users of a machine, in bash',
-      command: '<%= config.bin %> completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'bash, in ~/.bashrc': 'source <(<%= config.bin %> completion bash)',
+    'zsh, in ~/.zshrc behind compinit': 'source <(<%= config.bin %> completion zsh)',
+    fish: '<%= config.bin %> completion fish > ~/.config/fish/completions/kcert.fish',
+    'For all users of a machine, in bash':
+      '<%= config.bin %> completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
+  })
 
   static override args = {
     shell: Args.string({
@@ -46,7 +38,7 @@ kubectl_complete-kcert.`
 
   protected override async perform(): Promise<ExitCode> {
     const [asked, ...line] = this.argv
-    const { completionForKubectl, completionScript } = await import('../cli/completion.ts')
+    const { completionForKubectl, completionScript } = await import('../app/completion/completion.ts')
     // Of bin/kubectl_complete-kcert.js. What follows is no command line of kcert's but one that is being typed.
     if (asked === 'kubectl') {
       await this.answer(completionForKubectl(line))

@@ -1,8 +1,7 @@
 import * as Args from '@oclif/core/args'
+import { readErrorText } from '../app/explain-error/error-text.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { readErrorText } from '../cli/error-text.ts'
-import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
-import { stdoutView } from '../cli/view.ts'
+import { reportFormatFlag } from '../cli/report-format.ts'
 import { explainError } from '../diagnosis/explain.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { renderErrorExplanation } from '../output/error-explanation.ts'
@@ -37,25 +36,13 @@ words and these facts: no token, key or password that was pasted along.`
       'kcert knows none of the words; it says whether they speak of certificates, TLS or identity at all, and how to go on',
   }
 
-  static override examples = [
-    { description: 'Paste it, then Ctrl-D', command: '<%= config.bin %> explain-error -' },
-    {
-      description: 'What a command says',
-      command: 'kubectl get nodes 2>&1 | <%= config.bin %> explain-error -',
-    },
-    {
-      description: 'A log of this node',
-      command: 'journalctl -u kubelet --since -1h | <%= config.bin %> explain-error -',
-    },
-    {
-      description: 'As an argument',
-      command: '<%= config.bin %> explain-error "remote error: tls: internal error"',
-    },
-    {
-      description: 'The commands to go on with',
-      command: `<%= config.bin %> explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'Paste it, then Ctrl-D': '<%= config.bin %> explain-error -',
+    'What a command says': 'kubectl get nodes 2>&1 | <%= config.bin %> explain-error -',
+    'A log of this node': 'journalctl -u kubelet --since -1h | <%= config.bin %> explain-error -',
+    'As an argument': '<%= config.bin %> explain-error "remote error: tls: internal error"',
+    'The commands to go on with': `<%= config.bin %> explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
+  })
 
   static override args = {
     text: Args.string({
@@ -72,10 +59,7 @@ words and these facts: no token, key or password that was pasted along.`
     const { flags, operands } = await this.parse(ExplainError)
     const { text, source } = await readErrorText(operands, this.context, (line) => this.notice(line))
     const explanation = explainError(text, source)
-    const view = await stdoutView(this.context)
-    await this.answer(
-      renderReport(flags.output, explanation, () => renderErrorExplanation(explanation, view)),
-    )
+    await this.show(flags.output, explanation, renderErrorExplanation)
     return explanation.errors.length > 0 ? exitCodes.done : exitCodes.no
   }
 }

@@ -1,20 +1,21 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
-import { KcertCommand } from '../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../cli/cluster-flags.ts'
-import { checkFiles } from '../cli/command-files.ts'
-import { readPassword } from '../cli/input.ts'
 import {
   type InspectFormat,
   type InspectJob,
   inspectFormats,
   inspectTargets,
   renderInspected,
-} from '../cli/inspect.ts'
+} from '../app/inspect/inspect.ts'
+import { KcertCommand } from '../cli/base-command.ts'
+import { clusterExits, clusterFlags } from '../cli/cluster-flags.ts'
+import { checkFiles } from '../cli/command-files.ts'
+import { readPassword } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
 import { tellLine } from '../cli/tell-line.ts'
+import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -27,8 +28,8 @@ import {
 } from '../inspection/thresholds.ts'
 import { formatError } from '../output/error.ts'
 import { nagiosUnknown } from '../output/inspection/nagios.ts'
-import type { View } from '../output/inspection/view.ts'
 import { createPaint } from '../output/paint.ts'
+import type { View } from '../output/view.ts'
 import { writeFileAtomically } from '../system/atomic-file.ts'
 
 const passingCodes: ReadonlySet<string> = new Set([
@@ -52,7 +53,7 @@ Without a target: what there is of $KUBECONFIG, ~/.kube/config, /etc/kubernetes 
 
 No cluster is asked and no plugin of a kubeconfig is run, but with --cluster. A socket is opened only to a server that is named as host:port.
 
-With --cluster also what a cluster holds, page by page: the kubeconfig in use, the chains of its API servers, Secrets, ConfigMaps (cluster-info, kube-root-ca.crt, which is shown once where all namespaces have the same, extension-apiserver-authentication), webhooks, APIServices, CRDs, CertificateSigningRequests and ClusterTrustBundles. Sources are named as kubectl takes them: "secret shop/web-tls". What may not be listed is SOURCE_UNREADABLE, and the rest is read. Of a private key its public half is kept, to tell whether it belongs to its certificate.
+With --cluster also what a cluster holds, page by page: the kubeconfig in use, the chains of its API servers, Secrets, ConfigMaps (cluster-info, kube-root-ca.crt, which is shown once where all namespaces have the same, extension-apiserver-authentication), webhooks, APIServices, CRDs, CertificateSigningRequests, PodCertificateRequests and ClusterTrustBundles. Sources are named as kubectl takes them: "secret shop/web-tls". What may not be listed is SOURCE_UNREADABLE, and the rest is read. Of a private key its public half is kept, to tell whether it belongs to its certificate.
 
 A problem is info, warning or critical. By default little time is left below the lesser of 30 days and 20 % of the lifetime (warning), and of 7 days and 5 % (critical).
 
@@ -74,49 +75,23 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'This machine, by itself',
-      command: '<%= config.bin %> inspect',
-    },
-    {
-      description: 'A kubeconfig: every cluster, user and context',
-      command: '<%= config.bin %> inspect ~/.kube/config',
-    },
-    {
-      description: 'A control-plane node, only what needs attention',
-      command: 'sudo <%= config.bin %> inspect /etc/kubernetes /var/lib/kubelet/pki --only expired,expiring',
-    },
-    {
-      description: 'The chain that an API server presents',
-      command: '<%= config.bin %> inspect 192.0.2.10:6443',
-    },
-    {
-      description: 'Everything that a cluster holds, only what needs attention',
-      command: '<%= config.bin %> inspect --cluster --only expired,expiring',
-    },
-    {
-      description: 'The TLS Secrets of one namespace',
-      command: 'kubectl get secrets -n shop -o json | <%= config.bin %> inspect -',
-    },
-    {
-      description: 'What will have expired at the end of next quarter',
-      command: '<%= config.bin %> inspect /etc/kubernetes --at +90d --only expired',
-    },
-    {
-      description: 'For node_exporter, written so that it never reads half a file',
-      command:
-        '<%= config.bin %> inspect /etc/kubernetes -o prometheus --output-file /var/lib/node_exporter/textfile/kcert.prom',
-    },
-    {
-      description: 'As a Nagios plugin',
-      command: '<%= config.bin %> inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
-    },
-    {
-      description: 'A page for a colleague, or for the file',
-      command: '<%= config.bin %> inspect --cluster -o html --output-file certificates.html',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'This machine, by itself': '<%= config.bin %> inspect',
+    'A kubeconfig: every cluster, user and context': '<%= config.bin %> inspect ~/.kube/config',
+    'A control-plane node, only what needs attention':
+      'sudo <%= config.bin %> inspect /etc/kubernetes /var/lib/kubelet/pki --only expired,expiring',
+    'The chain that an API server presents': '<%= config.bin %> inspect 192.0.2.10:6443',
+    'Everything that a cluster holds, only what needs attention':
+      '<%= config.bin %> inspect --cluster --only expired,expiring',
+    'The TLS Secrets of one namespace': 'kubectl get secrets -n shop -o json | <%= config.bin %> inspect -',
+    'What will have expired at the end of next quarter':
+      '<%= config.bin %> inspect /etc/kubernetes --at +90d --only expired',
+    'For node_exporter, written so that it never reads half a file':
+      '<%= config.bin %> inspect /etc/kubernetes -o prometheus --output-file /var/lib/node_exporter/textfile/kcert.prom',
+    'As a Nagios plugin': '<%= config.bin %> inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
+    'A page for a colleague, or for the file':
+      '<%= config.bin %> inspect --cluster -o html --output-file certificates.html',
+  })
 
   static override args = {
     target: Args.string({
@@ -134,36 +109,26 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
       options: [...inspectFormats],
       default: 'text',
     }),
-    'output-file': Flags.string({
-      description:
-        'write it to this file, whole or not at all (mode 0644; a file that is there keeps its own)',
-      helpValue: 'FILE',
-    }),
-    only: Flags.string({
-      description: `show only these, and their problems; several with commas: ${selectors.join(', ')}`,
-      helpValue: 'WHICH',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
+    'output-file': valueFlag(
+      'FILE',
+      'write it to this file, whole or not at all (mode 0644; a file that is there keeps its own)',
+    ),
+    only: repeatedFlag(
+      'WHICH',
+      `show only these, and their problems; several with commas: ${selectors.join(', ')}`,
+    ),
     sort: Flags.string({
       description: 'the order of the certificates',
       options: [...sortings],
       default: 'expiry',
     }),
-    warn: Flags.string({
-      description:
-        'warn when less is left: a duration, a share of the lifetime, or both, of which the lesser counts',
-      helpValue: '30d,20%',
-    }),
-    crit: Flags.string({ description: 'critical when less is left, as with --warn', helpValue: '7d,5%' }),
-    at: Flags.string({
-      description: 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d',
-      helpValue: 'TIME',
-    }),
-    'password-file': Flags.string({
-      description: 'file whose first line opens PKCS#12 keystores and encrypted keys',
-      helpValue: 'FILE',
-    }),
+    warn: valueFlag(
+      '30d,20%',
+      'warn when less is left: a duration, a share of the lifetime, or both, of which the lesser counts',
+    ),
+    crit: valueFlag('7d,5%', 'critical when less is left, as with --warn'),
+    at: valueFlag('TIME', 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
+    'password-file': valueFlag('FILE', 'file whose first line opens PKCS#12 keystores and encrypted keys'),
     timeout: Flags.string({
       description: 'how long to wait for a server',
       helpValue: 'DURATION',
@@ -172,11 +137,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     cluster: Flags.boolean({ description: 'read what the cluster of the kubeconfig holds' }),
     ...clusterFlags,
     watch: Flags.boolean({ description: 'inspect again and again until Ctrl-C', char: 'w' }),
-    every: Flags.string({
-      description: 'how often, with --watch; 10s if nothing is said',
-      helpValue: '10s',
-      dependsOn: ['watch'],
-    }),
+    every: valueFlag('10s', 'how often, with --watch; 10s if nothing is said', { dependsOn: ['watch'] }),
   }
 
   /** With --watch: a name that nothing was ever found under was mistyped. */
@@ -205,7 +166,11 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     }
     const inspectNow = (): InspectJob => ({ ...job, now: this.timeOf(flags.at) })
     if (!flags.watch) return this.inspect(inspectNow(), showing)
-    if (operands.includes('-')) throw standardInputOnce()
+    if (operands.includes('-'))
+      throw new KcertError('KCERT_USAGE', '--watch cannot read standard input again and again', {
+        why: 'what was read from it once is gone',
+        next: 'name a file, or leave out --watch',
+      })
     const every = flags.every ?? '10s'
     const exit = await repeatUntilInterrupted(
       parseDuration(every, '--every'),
@@ -306,12 +271,5 @@ function asksForNagios(argv: readonly string[]): boolean {
     const value =
       word === '-o' || word === '--output' ? argv[i + 1] : /^(?:-o=?|--output=)(.+)$/.exec(word)?.[1]
     return value === 'nagios'
-  })
-}
-
-function standardInputOnce(): KcertError {
-  return new KcertError('KCERT_USAGE', '--watch cannot read standard input again and again', {
-    why: 'what was read from it once is gone',
-    next: 'name a file, or leave out --watch',
   })
 }

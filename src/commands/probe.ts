@@ -1,13 +1,14 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { type ProbeJob, type ProbeSection, probe, probeSections } from '../app/probe/probe.ts'
 import { KcertCommand } from '../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../cli/cluster-flags.ts'
-import { checkFiles } from '../cli/command-files.ts'
+import { checkFiles, flagFiles } from '../cli/command-files.ts'
 import { parseDuration } from '../cli/instant.ts'
-import { type ProbeJob, type ProbeSection, probe, probeSections } from '../cli/probe.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
+import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
 import { stdoutView } from '../cli/view.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -52,30 +53,16 @@ is NOT REACHED, and -i dials from a control plane.`
     [exitCodes.refused]: 'other users can change the inventory',
   }
 
-  static override examples = [
-    {
-      description: 'One server, held against a CA, under the name that clients use',
-      command:
-        '<%= config.bin %> probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
-    },
-    {
-      description: 'Every API server and kubelet of the cluster',
-      command: '<%= config.bin %> probe --api-servers --nodes',
-    },
-    {
-      description: 'After a renewal: is there a component that still serves its old certificate?',
-      command: `<%= config.bin %> probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
-    },
-    {
-      description: 'Does etcd take this client certificate, with TLS 1.2 as well?',
-      command:
-        '<%= config.bin %> probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
-    },
-    {
-      description: 'Watch the kubelets while their serving certificates are approved',
-      command: '<%= config.bin %> probe --nodes --watch --every 5s',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'One server, held against a CA, under the name that clients use':
+      '<%= config.bin %> probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
+    'Every API server and kubelet of the cluster': '<%= config.bin %> probe --api-servers --nodes',
+    'After a renewal: is there a component that still serves its old certificate?': `<%= config.bin %> probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
+    'Does etcd take this client certificate, with TLS 1.2 as well?':
+      '<%= config.bin %> probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
+    'Watch the kubelets while their serving certificates are approved':
+      '<%= config.bin %> probe --nodes --watch --every 5s',
+  })
 
   static override args = {
     endpoint: Args.string({
@@ -96,49 +83,39 @@ is NOT REACHED, and -i dials from a control plane.`
       description: 'all of these; with -i also controller managers and schedulers',
       exclusive: [...probeSections],
     }),
-    inventory: Flags.string({
+    inventory: valueFlag('FILE', 'how nodes are reached: connections begin there, and files are read there', {
       char: 'i',
-      description: 'how nodes are reached: connections begin there, and files are read there',
-      helpValue: 'FILE',
     }),
-    ca: Flags.string({
-      description: 'hold chains against these CAs; if not said: the cluster CA, and none for HOST:PORT',
-      helpValue: 'FILE',
-      helpGroup: 'TRUST',
-    }),
-    'kubelet-certificate-authority': Flags.string({
-      description: 'by which API servers verify kubelets; if not said: as their flag says',
-      helpValue: 'FILE',
-      helpGroup: 'TRUST',
-    }),
-    'etcd-ca': Flags.string({
-      description: "hold etcd's chains against these; if not said: as --etcd-cafile says, with -i",
-      helpValue: 'FILE',
-      helpGroup: 'TRUST',
-    }),
-    name: Flags.string({
-      description: 'a name that clients use for HOST:PORT, instead of HOST; the first goes into SNI',
-      helpValue: 'NAME',
-      multiple: true,
-      multipleNonGreedy: true,
-      helpGroup: 'TRUST',
-    }),
-    'client-certificate': Flags.string({
-      description: 'show this one to servers that ask for a client certificate',
-      helpValue: 'FILE',
+    ca: valueFlag(
+      'FILE',
+      'hold chains against these CAs; if not said: the cluster CA, and none for HOST:PORT',
+      { helpGroup: 'TRUST' },
+    ),
+    'kubelet-certificate-authority': valueFlag(
+      'FILE',
+      'by which API servers verify kubelets; if not said: as their flag says',
+      { helpGroup: 'TRUST' },
+    ),
+    'etcd-ca': valueFlag(
+      'FILE',
+      "hold etcd's chains against these; if not said: as --etcd-cafile says, with -i",
+      { helpGroup: 'TRUST' },
+    ),
+    name: repeatedFlag(
+      'NAME',
+      'a name that clients use for HOST:PORT, instead of HOST; the first goes into SNI',
+      { helpGroup: 'TRUST' },
+    ),
+    'client-certificate': valueFlag('FILE', 'show this one to servers that ask for a client certificate', {
       helpGroup: 'CLIENT',
     }),
-    'client-key': Flags.string({
-      description: 'its private key, where it is not in the same file',
-      helpValue: 'FILE',
+    'client-key': valueFlag('FILE', 'its private key, where it is not in the same file', {
+      helpGroup: 'CLIENT',
       dependsOn: ['client-certificate'],
-      helpGroup: 'CLIENT',
     }),
-    'password-file': Flags.string({
-      description: 'file whose first line opens an encrypted key',
-      helpValue: 'FILE',
-      dependsOn: ['client-certificate'],
+    'password-file': valueFlag('FILE', 'file whose first line opens an encrypted key', {
       helpGroup: 'CLIENT',
+      dependsOn: ['client-certificate'],
     }),
     tls: Flags.option({ options: ['1.2', '1.3'] as const, description: 'this version and no other' })(),
     timeout: Flags.string({
@@ -147,11 +124,7 @@ is NOT REACHED, and -i dials from a control plane.`
       default: '5s',
     }),
     watch: Flags.boolean({ description: 'probe again and again until Ctrl-C', char: 'w' }),
-    every: Flags.string({
-      description: 'how often, with --watch; 10s if nothing is said',
-      helpValue: '10s',
-      dependsOn: ['watch'],
-    }),
+    every: valueFlag('10s', 'how often, with --watch; 10s if nothing is said', { dependsOn: ['watch'] }),
     ...clusterFlags,
     output: reportFormatFlag({ description: 'how to show it' }),
   }
@@ -162,15 +135,16 @@ is NOT REACHED, and -i dials from a control plane.`
     const sections = sectionsOf(flags)
     checkWanted(endpoints, sections, flags)
     checkFiles({
-      inputs: [
-        { by: '--inventory', path: inventory },
-        { by: '--ca', path: ca },
-        { by: '--kubelet-certificate-authority', path: flags['kubelet-certificate-authority'] },
-        { by: '--etcd-ca', path: flags['etcd-ca'] },
-        { by: '--client-certificate', path: flags['client-certificate'] },
-        { by: '--client-key', path: flags['client-key'] },
-        { by: '--password-file', path: flags['password-file'] },
-      ],
+      inputs: flagFiles(
+        flags,
+        'inventory',
+        'ca',
+        'kubelet-certificate-authority',
+        'etcd-ca',
+        'client-certificate',
+        'client-key',
+        'password-file',
+      ),
       outputs: [],
       replace: false,
     })

@@ -1,13 +1,14 @@
 import * as Flags from '@oclif/core/flags'
+import { lifetimeFlags, lifetimeMs } from '../app/ca/lifetime.ts'
+import { renewCertificates } from '../app/renew/renew.ts'
+import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { renewableNames } from '../ca/renewal.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { lifetimeFlags, lifetimeMs } from '../cli/lifetime.ts'
-import { renewCertificates } from '../cli/renew-certificates.ts'
-import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
-import { rotationConsentFlags } from '../cli/rotation-flags.ts'
-import { stdoutView } from '../cli/view.ts'
+import { reportFormatFlag } from '../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { renderRenewal } from '../output/renewal.ts'
 
 const { yes, 'dry-run': dryRun } = rotationConsentFlags
 
@@ -38,25 +39,14 @@ Names: ${renewableNames.join(', ')}.`
     [exitCodes.refused]: 'a CA has expired, a file changed meanwhile, or nobody there to say yes',
   }
 
-  static override examples = [
-    { description: 'What is due on this control plane', command: 'sudo <%= config.bin %> renew' },
-    {
-      description: 'Renew it, restart what must be, see it served',
-      command: 'sudo <%= config.bin %> renew --all',
-    },
-    {
-      description: 'On every node of kcert.yaml; look first',
-      command: '<%= config.bin %> renew --all --inventory kcert.yaml --dry-run',
-    },
-    {
-      description: 'One certificate, before its time',
-      command: 'sudo <%= config.bin %> renew apiserver --yes',
-    },
-    {
-      description: 'From a timer: everything that ends within 60 days',
-      command: `<%= config.bin %> renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'What is due on this control plane': 'sudo <%= config.bin %> renew',
+    'Renew it, restart what must be, see it served': 'sudo <%= config.bin %> renew --all',
+    'On every node of kcert.yaml; look first':
+      '<%= config.bin %> renew --all --inventory kcert.yaml --dry-run',
+    'One certificate, before its time': 'sudo <%= config.bin %> renew apiserver --yes',
+    'From a timer: everything that ends within 60 days': `<%= config.bin %> renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
+  })
 
   static override strict = false
 
@@ -64,22 +54,12 @@ Names: ${renewableNames.join(', ')}.`
 
   static override flags = {
     all: Flags.boolean({ description: 'renew every certificate that is due' }),
-    within: Flags.string({
-      description:
-        "what counts as due: so much time left, or such a share of its life, as 60d or 20%; without it 30d or 20 %, whichever is less, and for a kubelet's own 10 %",
-      helpValue: 'TIME',
-    }),
-    inventory: Flags.string({
-      char: 'i',
-      description: 'how nodes are reached; default: this machine alone',
-      helpValue: 'FILE',
-    }),
-    node: Flags.string({
-      description: 'on this node alone; may be repeated',
-      helpValue: 'NAME',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
+    within: valueFlag(
+      'TIME',
+      "what counts as due: so much time left, or such a share of its life, as 60d or 20%; without it 30d or 20 %, whichever is less, and for a kubelet's own 10 %",
+    ),
+    inventory: valueFlag('FILE', 'how nodes are reached; default: this machine alone', { char: 'i' }),
+    node: repeatedFlag('NAME', 'on this node alone; may be repeated'),
     'keep-keys': Flags.boolean({
       description: 'new certificates for the keys that are there: one file of each pair changes',
     }),
@@ -100,9 +80,7 @@ Names: ${renewableNames.join(', ')}.`
       ...{ names, all: flags.all, within: flags.within, inventory: flags.inventory, node: flags.node ?? [] },
       ...{ keepKeys: flags['keep-keys'], ttlMs: lifetimeMs(flags), yes: flags.yes, dryRun: flags['dry-run'] },
     })
-    const { renderRenewal } = await import('../output/renewal.ts')
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, report, () => renderRenewal(report, view)))
+    await this.show(flags.output, report, renderRenewal)
     return exit
   }
 }

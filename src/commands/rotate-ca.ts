@@ -1,10 +1,12 @@
 import * as Flags from '@oclif/core/flags'
+import { RotationCommand } from '../app/rotate-ca/command.ts'
+import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../app/rotate-ca/flags.ts'
 import { clusterExits } from '../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
-import { RotationCommand } from '../cli/rotation-command.ts'
-import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../cli/rotation-flags.ts'
+import { reportFormatFlag } from '../cli/report-format.ts'
+import { valueFlag } from '../cli/value-flag.ts'
 import { stdoutView } from '../cli/view.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
+import { phaseTable } from '../rotation/phase-table.ts'
 
 // soak and trust-reloading-clients have a value also where nobody names them.
 const phaseFlags = [
@@ -45,58 +47,38 @@ are yours to look after.`
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'Where it stands, and what comes next', command: '<%= config.bin %> rotate-ca' },
-    {
-      description: 'What phase 2 would do, and nothing else',
-      command: '<%= config.bin %> rotate-ca --phase 2 --dry-run',
-    },
-    {
-      description: 'One phase after its plan was agreed to',
-      command: '<%= config.bin %> rotate-ca --phase 2',
-    },
-    {
-      description: 'Everything that has a way back, from a script',
-      command: '<%= config.bin %> rotate-ca --through 11 --yes',
-    },
-    {
-      description: 'Phases 5 to 9, and a question before each node',
-      command: '<%= config.bin %> rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
-    },
-    {
-      description: 'The cluster CA alone, with a CA of your own',
-      command: '<%= config.bin %> rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
-    },
-    {
-      description: "After the end: which nodes still have the old CA's key",
-      command: '<%= config.bin %> rotate-ca --destroy-old-key --dry-run',
-    },
-    {
-      description: 'Away from the nodes with it, into a folder of this machine',
-      command: '<%= config.bin %> rotate-ca --archive-old-key /media/vault/old-ca',
-    },
-  ]
+  static override examples = RotationCommand.examplesOf({
+    'Where it stands, and what comes next': '<%= config.bin %> rotate-ca',
+    'What phase 2 would do, and nothing else': '<%= config.bin %> rotate-ca --phase 2 --dry-run',
+    'One phase after its plan was agreed to': '<%= config.bin %> rotate-ca --phase 2',
+    'Everything that has a way back, from a script': '<%= config.bin %> rotate-ca --through 11 --yes',
+    'Phases 5 to 9, and a question before each node':
+      '<%= config.bin %> rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
+    'The cluster CA alone, with a CA of your own':
+      '<%= config.bin %> rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
+    "After the end: which nodes still have the old CA's key":
+      '<%= config.bin %> rotate-ca --destroy-old-key --dry-run',
+    'Away from the nodes with it, into a folder of this machine':
+      '<%= config.bin %> rotate-ca --archive-old-key /media/vault/old-ca',
+  })
 
   static override flags = {
-    phase: Flags.string({
-      description: 'the phase to run, or the phases, such as 3 or 2-6',
-      helpValue: 'N|N-M',
+    phase: valueFlag('N|N-M', 'the phase to run, or the phases, such as 3 or 2-6', {
       exclusive: ['through', 'all'],
     }),
     through: Flags.integer({
       description: 'all phases up to this one',
       helpValue: 'N',
       min: 1,
-      max: 12,
+      max: phaseTable.length,
       exclusive: ['phase', 'all'],
     }),
     all: Flags.boolean({ description: 'all twelve phases', exclusive: ['phase', 'through'] }),
-    'archive-old-key': Flags.string({
-      description:
-        "after phase 12: write the old CA's key into this folder of this machine (0600, beside its certificate), read it back, and remove it from the nodes",
-      helpValue: 'DIR',
-      exclusive: [...phaseFlags, 'destroy-old-key'],
-    }),
+    'archive-old-key': valueFlag(
+      'DIR',
+      "after phase 12: write the old CA's key into this folder of this machine (0600, beside its certificate), read it back, and remove it from the nodes",
+      { exclusive: [...phaseFlags, 'destroy-old-key'] },
+    ),
     'destroy-old-key': Flags.boolean({
       description: "after phase 12: overwrite and remove the old CA's key on every node",
       exclusive: [...phaseFlags, 'archive-old-key'],
@@ -112,7 +94,7 @@ are yours to look after.`
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateCa)
-    const { phasesOf } = await import('../cli/rotation-wish.ts')
+    const { phasesOf } = await import('../app/rotate-ca/wish.ts')
     const { 'archive-old-key': folder, 'destroy-old-key': destroys } = flags
     if (folder !== undefined || destroys) return this.retireOldKeys(flags, folder)
     const phases = phasesOf(flags)
@@ -127,31 +109,28 @@ are yours to look after.`
     const { renderOldKeys } = await import('../output/rotation/old-keys.ts')
     const view = await stdoutView(this.context)
     const { report, exit } = await this.retireKeys(flags, folder, (plan) => renderOldKeys(plan, view))
-    await this.answer(renderReport(flags.output, report, () => renderOldKeys(report, view)))
+    await this.show(flags.output, report, renderOldKeys)
     return exit
   }
 
   private async standing(flags: Parsed): Promise<ExitCode> {
     const { renderStanding } = await import('../output/rotation/status.ts')
     const status = await this.withSession(flags, 'reads', (session) => session.status())
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, status, () => renderStanding(status, view)))
+    await this.show(flags.output, status, renderStanding)
     return exitCodes.done
   }
 
   private async dryRun(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
     const { renderPlan } = await import('../output/rotation/plan.ts')
     const plan = await this.withSession(flags, 'reads', (session) => session.dryRun(phases))
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, plan, () => renderPlan(plan, view)))
+    await this.show(flags.output, plan, renderPlan)
     return exitCodes.done
   }
 
   private async runPhases(flags: Parsed, phases: readonly number[]): Promise<ExitCode> {
     const { renderRun } = await import('../output/rotation/run.ts')
     const { report, exit } = await this.withSession(flags, 'acts', (session) => session.run(phases))
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, report, () => renderRun(report, view)))
+    await this.show(flags.output, report, renderRun)
     return exit
   }
 }

@@ -3,14 +3,15 @@ import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../cli/base-command.ts'
 import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
+import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
-import type { View } from '../output/inspection/view.ts'
 import { renderJson } from '../output/json.ts'
 import { createPaint } from '../output/paint.ts'
 import { renderVerification } from '../output/verification.ts'
+import type { View } from '../output/view.ts'
 import { renderYaml } from '../output/yaml.ts'
 import { isMuch, prepareForMuch } from '../system/engine.ts'
 import { readFile } from '../system/files.ts'
@@ -47,35 +48,20 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     [exitCodes.unreachable]: 'a server was not reached',
   }
 
-  static override examples = [
-    {
-      description: "Would clients accept the API server's certificate under this name?",
-      command:
-        '<%= config.bin %> verify /etc/kubernetes/pki/apiserver.crt --roots /etc/kubernetes/pki/ca.crt --name 10.96.0.1',
-    },
-    {
-      description:
-        "Would the API server accept the client certificate of a kubeconfig, by that file's own CA?",
-      command: '<%= config.bin %> verify ~/.kube/config --context production',
-    },
-    {
-      description: 'Would an API server accept this client certificate, and as whom?',
-      command: '<%= config.bin %> verify admin.crt --roots /etc/kubernetes/pki/ca.crt --purpose client',
-    },
-    {
-      description: 'Will it still be accepted in 90 days?',
-      command: '<%= config.bin %> verify apiserver.crt --roots ca.crt --at +90d',
-    },
-    {
-      description: 'The chain that a server presents, against the CA of a kubeconfig',
-      command: '<%= config.bin %> verify 192.0.2.10:6443 --roots ~/.kube/config --name 192.0.2.10',
-    },
-    {
-      description: 'A Secret, with intermediates in a file of their own, for a script',
-      command:
-        'kubectl get secret web-tls -o yaml | <%= config.bin %> verify - --roots root.pem --intermediates ca-chain.pem --name web.example.com -o json',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    "Would clients accept the API server's certificate under this name?":
+      '<%= config.bin %> verify /etc/kubernetes/pki/apiserver.crt --roots /etc/kubernetes/pki/ca.crt --name 10.96.0.1',
+    "Would the API server accept the client certificate of a kubeconfig, by that file's own CA?":
+      '<%= config.bin %> verify ~/.kube/config --context production',
+    'Would an API server accept this client certificate, and as whom?':
+      '<%= config.bin %> verify admin.crt --roots /etc/kubernetes/pki/ca.crt --purpose client',
+    'Will it still be accepted in 90 days?':
+      '<%= config.bin %> verify apiserver.crt --roots ca.crt --at +90d',
+    'The chain that a server presents, against the CA of a kubeconfig':
+      '<%= config.bin %> verify 192.0.2.10:6443 --roots ~/.kube/config --name 192.0.2.10',
+    'A Secret, with intermediates in a file of their own, for a script':
+      'kubectl get secret web-tls -o yaml | <%= config.bin %> verify - --roots root.pem --intermediates ca-chain.pem --name web.example.com -o json',
+  })
 
   static override args = {
     leaf: Args.string({
@@ -86,34 +72,21 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
   }
 
   static override flags = {
-    roots: Flags.string({
-      description: 'file with trusted CAs: a bundle, or a kubeconfig; needed unless LEAF is a kubeconfig',
-      helpValue: 'FILE',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
-    intermediates: Flags.string({
-      description: 'file with CAs that are not trusted by themselves, but may stand between leaf and root',
-      helpValue: 'FILE',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
-    context: Flags.string({
-      description: 'which context of a kubeconfig is meant; if not said: its current-context',
-      helpValue: 'NAME',
-    }),
-    at: Flags.string({
-      description: 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d',
-      helpValue: 'TIME',
-    }),
+    roots: repeatedFlag(
+      'FILE',
+      'file with trusted CAs: a bundle, or a kubeconfig; needed unless LEAF is a kubeconfig',
+    ),
+    intermediates: repeatedFlag(
+      'FILE',
+      'file with CAs that are not trusted by themselves, but may stand between leaf and root',
+    ),
+    context: valueFlag('NAME', 'which context of a kubeconfig is meant; if not said: its current-context'),
+    at: valueFlag('TIME', 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
     purpose: Flags.string({
       description: 'what the leaf is used for; by default server, and client for the leaf of a kubeconfig',
       options: [...purposes],
     }),
-    name: Flags.string({
-      description: 'host name or IP address that the leaf must be valid for',
-      helpValue: 'HOST-OR-IP',
-    }),
+    name: valueFlag('HOST-OR-IP', 'host name or IP address that the leaf must be valid for'),
     output: Flags.string({
       char: 'o',
       description: 'how to show it',
@@ -146,7 +119,15 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     const intermediates = await this.readAll(intermediateFiles, 'intermediates', context)
 
     const isOneKubeconfig = [leaf, ...roots, ...intermediates].some(({ isKubeconfig }) => isKubeconfig)
-    if (context !== undefined && !isOneKubeconfig) throw noKubeconfig(context)
+    if (context !== undefined && !isOneKubeconfig)
+      throw new KcertError(
+        'KCERT_USAGE',
+        `--context ${JSON.stringify(context)} is given, and no kubeconfig`,
+        {
+          why: 'only a kubeconfig has contexts',
+          next: 'name the kubeconfig as LEAF or with --roots, or leave --context out',
+        },
+      )
 
     const purpose = (flags.purpose as Purpose | undefined) ?? (leaf.isKubeconfig ? 'client' : 'server')
     const report = verify({ leaf, roots, intermediates }, { now, at, purpose, name: flags.name })
@@ -206,13 +187,6 @@ function noRoots(leaf: string): KcertError {
   return new KcertError('KCERT_USAGE', 'which roots are trusted? --roots is missing', {
     why: 'a chain is judged against the CAs of a cluster, never against those of this machine',
     next: commandLine`kcert verify ${leaf} --roots /etc/kubernetes/pki/ca.crt`,
-  })
-}
-
-function noKubeconfig(context: string): KcertError {
-  return new KcertError('KCERT_USAGE', `--context ${JSON.stringify(context)} is given, and no kubeconfig`, {
-    why: 'only a kubeconfig has contexts',
-    next: 'name the kubeconfig as LEAF or with --roots, or leave --context out',
   })
 }
 

@@ -42,11 +42,11 @@ export function kubectlAnswers({ words, also }: Answers): string {
 }
 
 function commandOf(line: readonly string[], tree: readonly CompletedCommand[]): CompletedCommand {
-  for (let count = Math.min(line.length, 3); count > 0; count--) {
+  for (let count = Math.min(line.length, 3); count >= 0; count--) {
     const found = tree.find(({ path }) => path === line.slice(0, count).join(' '))
     if (found !== undefined) return found
   }
-  return tree.find(({ path }) => path === '')!
+  throw new TypeError('the commands have no root')
 }
 
 /** "--output=js" is a flag and the beginning of its value. */

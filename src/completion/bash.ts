@@ -1,4 +1,4 @@
-import { shellWord } from '../errors/shell-word.ts'
+import { shellWord } from '../errors/command-line.ts'
 import { type CompletedCommand, placesByWish } from './tree.ts'
 
 /** Returns the completion for bash, 3.2 of macOS included: everything is in it, so that no kcert is started by a Tab. */

@@ -67,7 +67,7 @@ export function completionTree(
       .filter((other) => other.split(' ').length === depth + 1)
       .sort()
       .map((other): [string, string] => [
-        other.split(' ').at(-1)!,
+        other.slice(other.lastIndexOf(' ') + 1),
         commands[other.replaceAll(' ', ':')]?.summary ?? topics[other]?.description ?? '',
       ])
     const [operand] = Object.values(command?.args ?? {})

@@ -1,4 +1,4 @@
-import { shellWord } from '../errors/shell-word.ts'
+import { shellWord } from '../errors/command-line.ts'
 import { type CompletedCommand, placesByWish } from './tree.ts'
 
 /** Returns the completion for zsh, with what every word does beside it. */

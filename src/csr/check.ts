@@ -4,7 +4,7 @@ import { adviceOn } from './advice.ts'
 import { decide, dutyOutcome } from './approval/decide.ts'
 import type { ApprovalFacts } from './approval/facts.ts'
 import type { Policy } from './approval/policy.ts'
-import { requestFindings } from './approval/request-rules.ts'
+import { approvalRule, requestFindings } from './approval/request-rules.ts'
 import type { CheckReport } from './check-report.ts'
 import { quoted } from './quoting.ts'
 import { requestFields } from './request-fields.ts'
@@ -82,22 +82,14 @@ function requesterOpen({ username }: SigningRequest): Finding[] {
       ? 'who asks is not known'
       : `no policy says whether ${quoted(username)} is who the request says`
   return [
-    {
-      id: 'requester',
-      question: 'approval',
-      duty: 'identity',
-      outcome: 'unknown',
-      detail: who,
-      next: 'ask whoever is named in the request, by another way than the request',
-    },
-    {
-      id: 'permission',
-      question: 'approval',
-      duty: 'entitlement',
-      outcome: 'unknown',
-      detail: 'no policy says who may ask for this',
-      next: 'decide, or write a rule: docs/policy.md',
-    },
+    approvalRule('requester', 'identity').unknown(
+      who,
+      'ask whoever is named in the request, by another way than the request',
+    ),
+    approvalRule('permission', 'entitlement').unknown(
+      'no policy says who may ask for this',
+      'decide, or write a rule: docs/policy.md',
+    ),
   ]
 }
 

@@ -1,6 +1,7 @@
 import { rfc3339 } from '../pki/rfc3339.ts'
 import { collectionOf, conditionText, issuedCertificate, requestStates, stateOf } from './life.ts'
 import { requestFields } from './request-fields.ts'
+import { countedByState, inOrderOfAttention } from './request-order.ts'
 import type { ClusterRequest, RequestList } from './request-report.ts'
 import { readRequestContent, type SigningRequest } from './signing-request.ts'
 
@@ -35,23 +36,11 @@ export function clusterRequest(object: SigningRequest, now: Date): ClusterReques
 
 /** Returns the list of requests: those that want attention first, and of these the oldest. */
 export function requestList(requests: readonly ClusterRequest[], now: Date): RequestList {
-  const rank = new Map<string, number>(requestStates.map((state, index) => [state, index]))
-  const summary = Object.fromEntries(requestStates.map((state) => [state, 0])) as RequestList['summary']
-  for (const { state } of requests) summary[state]++
   return {
     apiVersion: 'kcert/v1',
     kind: 'RequestList',
     generatedAt: rfc3339(now),
-    requests: requests.toSorted(
-      (one, other) =>
-        rank.get(one.state)! - rank.get(other.state)! ||
-        compare(one.creationTimestamp ?? '', other.creationTimestamp ?? '') ||
-        compare(one.name, other.name),
-    ),
-    summary,
+    requests: inOrderOfAttention(requests, requestStates),
+    summary: countedByState(requests, requestStates),
   }
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0
 }

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { errorSchema } from '../errors/json-fields.ts'
+import { errorSchema } from '../errors/error-schema.ts'
 import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert csr fetch` and `kcert csr request`. docs/schemas/FetchedCertificate.json and FetchedCertificates.json

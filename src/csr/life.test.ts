@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { servingRequest } from '../../test/csr/made-requests.ts'
 import { issueCertificate } from '../x509/issuing.ts'
 import { writePem } from '../x509/pem.ts'
-import { collectionOf, conditionText, stateOf } from './life.ts'
+import { collectionOf, conditionText, issuedCertificate, stateOf } from './life.ts'
 import type { RequestCondition, SigningRequest } from './signing-request.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -33,6 +33,14 @@ function made(fields: Partial<SigningRequest>): SigningRequest {
   return servingRequest({ creationTimestamp: '2026-11-21T09:00:00Z', ...fields })
 }
 
+test('the certificate behind a damaged one is not taken for the one that was issued', () => {
+  const text = Buffer.from(nextYear).toString()
+  const issued = (pem: string) => issuedCertificate(made({ certificate: Buffer.from(pem) }))
+  expect(issued(text + text)?.notAfter).toEqual(new Date('2027-11-21T00:00:00Z'))
+  for (const damaged of [text.replace(/M/g, '!'), text.slice(1), text.replace('TE-----\n', 'TE----\n')])
+    expect(issued(damaged + text)).toBeUndefined()
+})
+
 const table = [
   ['pending', {}, 'Pending', '2026-11-22T09:00:00.000Z'],
   ['approved', { conditions: [condition('Approved')] }, 'Approved', '2026-11-22T09:30:00.000Z'],
@@ -60,6 +68,13 @@ test.each(table)(
     expect(collectionOf(object)?.after.toISOString()).toBe(after)
   },
 )
+
+test('of an approved object that nobody signs, the releases that keep it are named', () => {
+  const object = made({ conditions: [condition('Approved')] })
+  expect(collectionOf(object)?.reason).toBe(
+    'a day after the approval, when nobody signs (Kubernetes 1.35 and later; until 1.34 it stays)',
+  )
+})
 
 test('a certificate that expires within the hour takes its object with it', () => {
   const object = made({

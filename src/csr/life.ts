@@ -1,5 +1,4 @@
-import { type Certificate, certificateOfBlock } from '../x509/certificate.ts'
-import { isCertificateLabel, readPem } from '../x509/pem.ts'
+import { type Certificate, certificateBlocks, certificateOfBlock } from '../x509/certificate.ts'
 import { hasCondition, type SigningRequest } from './signing-request.ts'
 
 // Where a CertificateSigningRequest stands between its making and the day when kube-controller-manager removes it.
@@ -43,7 +42,8 @@ const hourMs = 3_600_000
 
 /**
  * Returns when an object is removed, or undefined when its conditions have no time to go by (k8s.io/kubernetes
- * pkg/controller/certificates/cleaner). Older releases leave what is approved and never signed.
+ * pkg/controller/certificates/cleaner). All releases from 1.32 on do alike, but that 1.34 and older ones leave what is approved and
+ * never signed (isApprovedUnissuedPastDeadline is new in 1.35): the reason says it.
  */
 export function collectionOf(
   object: SigningRequest,
@@ -55,7 +55,11 @@ export function collectionOf(
   return earliest([
     isIssued
       ? [approval, hourMs, 'an hour after the approval, once issued']
-      : [approval, 24 * hourMs, 'a day after the approval, when nobody signs'],
+      : [
+          approval,
+          24 * hourMs,
+          'a day after the approval, when nobody signs (Kubernetes 1.35 and later; until 1.34 it stays)',
+        ],
     [timeOf(object, 'Denied'), hourMs, 'an hour after the denial'],
     [timeOf(object, 'Failed'), hourMs, 'an hour after it failed'],
     [
@@ -81,11 +85,12 @@ function timeOf({ conditions }: SigningRequest, type: string): string | undefine
 }
 
 /** Returns the certificate that was issued, the first where there are several; undefined when there is none or it cannot be read. */
-export function issuedCertificate({ certificate }: SigningRequest): Certificate | undefined {
-  const block = certificate && readPem(certificate).blocks.find(({ label }) => isCertificateLabel(label))
-  if (block === undefined) return undefined
+export function issuedCertificate({
+  certificate,
+}: Pick<SigningRequest, 'certificate'>): Certificate | undefined {
   try {
-    return certificateOfBlock(block)
+    const block = certificate && certificateBlocks(certificate)[0]
+    return block && certificateOfBlock(block)
   } catch {
     // Signers may upload what parses in Go alone; whoever shows it says so.
     return undefined

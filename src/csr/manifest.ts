@@ -31,7 +31,11 @@ export function manifestOf(spec: RequestSpec, der: Uint8Array): Manifest {
   const request = CertificateRequest.parse(der)
   const pem = Buffer.from(writePem('CERTIFICATE REQUEST', der))
   const { signerName, objectName: name, expirationSeconds } = spec
-  if (signerName === undefined) throw withoutSigner(name)
+  if (signerName === undefined)
+    throw new KcertError('KCERT_USAGE', `no signer is named for the object ${quoted(name)}`, {
+      why: 'Kubernetes has signers for users and for kubelets; for servers in the cluster it is one of your own',
+      next: 'add --signer example.com/serving',
+    })
   const usages = usagesOf(spec, signerName, request)
   refuseHopeless(name, signerName, [
     ...admissionFindings({
@@ -110,11 +114,4 @@ export function refuseHopeless(name: string, signerName: string, findings: reado
           : (fault.next ?? 'change the request'),
     },
   )
-}
-
-function withoutSigner(name: string): KcertError {
-  return new KcertError('KCERT_USAGE', `no signer is named for the object ${quoted(name)}`, {
-    why: 'Kubernetes has signers for users and for kubelets; for servers in the cluster it is one of your own',
-    next: 'add --signer example.com/serving',
-  })
 }

@@ -8,6 +8,13 @@ export function requestNameOf(word: string): string {
   return word.replace(kind, '')
 }
 
+const podKind = /^podcertificaterequests?(?:\.(?:v1(?:beta1)?\.)?certificates\.k8s\.io)?\//i
+
+/** Returns the name of a PodCertificateRequest, whose kind is before it as kubectl writes it; undefined for another object. */
+export function podRequestNameOf(word: string): string | undefined {
+  return podKind.test(word) ? word.replace(podKind, '') : undefined
+}
+
 /** Returns why the API server takes no object of this name, or undefined (k8s.io/apimachinery pkg/api/validation/path). */
 export function objectNameDefect(name: string): string | undefined {
   if (name === '.' || name === '..') return `${quoted(name)} is a step in a path, and no name`
@@ -18,6 +25,10 @@ export function objectNameDefect(name: string): string | undefined {
 /** Returns the name of an object as `kubectl get -o name` prints it. */
 export function resourceNameOf(name: string): string {
   return `certificatesigningrequest.certificates.k8s.io/${name}`
+}
+
+export function podResourceNameOf(name: string): string {
+  return `podcertificaterequest.certificates.k8s.io/${name}`
 }
 
 /** Returns the name as an operand of a command; one that begins as a flag does gets its kind in front. */

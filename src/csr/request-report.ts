@@ -13,6 +13,7 @@ const conditionSchema = v.object({
   reason: v.optional(v.string()),
   message: v.optional(v.string()),
   lastUpdateTime: v.optional(v.string()),
+  lastTransitionTime: v.optional(v.pipe(v.string(), v.description('of PodCertificateRequests'))),
 })
 
 /** One CertificateSigningRequest of a cluster. */
@@ -39,7 +40,9 @@ export const clusterRequestSchema = v.object({
   collected: v.optional(
     v.pipe(
       v.object({ after: time, reason: v.string() }),
-      v.description('when kube-controller-manager removes the object; it looks once an hour'),
+      v.description(
+        'when kube-controller-manager removes the object; it looks once an hour. Until Kubernetes 1.34 an approved object that is never signed stays',
+      ),
     ),
   ),
 })

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { grantedSeconds, signerAnswer } from '../../test/fakes/kubernetes-signer.ts'
 import type { CertificateRequest } from '../x509/request.ts'
-import {
-  defaultSigningDuration,
-  findSigner,
-  grantedSeconds,
-  nodeNameOf,
-  signerAnswer,
-  usagesForSigner,
-} from './signers.ts'
+import { defaultSigningDuration, findSigner, nodeNameOf, usagesForSigner } from './signers.ts'
 
 // Which rule each signer of kube-controller-manager breaks off at, and in which words.
 

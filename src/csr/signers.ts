@@ -2,7 +2,6 @@ import { commandLine } from '../errors/command-line.ts'
 import { type Usage, usagesFor } from '../pki/usages.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { listed, quoted } from './quoting.ts'
-import { isKubernetesDomain } from './signer-name.ts'
 
 // What each signer of kube-controller-manager (1.36) signs, as data (k8s.io/kubernetes pkg/controller/certificates/signer,
 // pkg/apis/certificates/helpers.go). A request that breaks a rule after its approval gets the condition Failed, for good.
@@ -172,47 +171,6 @@ export function usagesForSigner(signerName: string, keyAlgorithm: string): reado
 /** Returns the common name's node; undefined when it names none. Upstream lets an empty one through: it is returned as ''. */
 export function nodeNameOf(commonName: string | undefined): string | undefined {
   return commonName?.startsWith(nodePrefix) ? commonName.slice(nodePrefix.length) : undefined
-}
-
-export type SignerAnswer =
-  /** kube-controller-manager issues a certificate. */
-  | 'signs'
-  /** It puts the condition Failed on the object. */
-  | 'fails'
-  /** The object is not approved, or has failed already. */
-  | 'waits'
-  /** A name below kubernetes.io that no signer of Kubernetes has: nobody ever signs it. */
-  | 'nobody'
-  /** A signer of somebody else, whose rules kcert does not know. */
-  | 'another'
-
-export interface ConditionsOfSigning {
-  readonly approved: boolean
-  readonly failed: boolean
-}
-
-/** Returns what kube-controller-manager does with an object as it is now. */
-export function signerAnswer(
-  signerName: string,
-  input: SignerInput,
-  { approved, failed }: ConditionsOfSigning,
-): SignerAnswer {
-  const signer = findSigner(signerName)
-  if (signer === undefined) return isKubernetesDomain(signerName) ? 'nobody' : 'another'
-  if (!approved || failed) return 'waits'
-  return signer.rules.every((rule) => rule.fault(input) === undefined) ? 'signs' : 'fails'
-}
-
-/** kube-controller-manager never issues for less: twice the five minutes by which it sets notBefore back. */
-const shortestSeconds = 600
-
-/**
- * Returns for how long kube-controller-manager issues, in seconds: what is asked, at least ten minutes, at most its
- * --cluster-signing-duration, which also stands when nothing is asked. The CA's own end comes on top of this.
- */
-export function grantedSeconds(requested: number | undefined, signingDuration: number): number {
-  if (requested === undefined || requested > signingDuration) return signingDuration
-  return Math.max(requested, shortestSeconds)
 }
 
 /** kube-controller-manager's --cluster-signing-duration when it is not set: a year of 365 days. */

@@ -32,7 +32,15 @@ export async function waitForCertificate(
       if (type === 'DELETED') throw removed(name)
       last = signingRequestOfObject(object)
       owner ??= last.uid
-      if (last.uid !== owner) throw replaced(name)
+      if (last.uid !== owner)
+        throw new KcertError(
+          'KCERT_API_CONFLICT',
+          `the CertificateSigningRequest ${quoted(name)} is another than the one that was submitted`,
+          {
+            why: 'it was deleted and made anew, maybe for another key',
+            next: commandLine`look at it: kcert csr describe ${requestWord(name)}`,
+          },
+        )
       onChange?.(last)
       const state = stateOf(last)
       if (state !== 'pending' && state !== 'approved') return last
@@ -50,17 +58,6 @@ function removed(name: string): KcertError {
     {
       why: 'somebody deleted it, or kube-controller-manager did, as it does with old ones',
       next: 'submit the request again: the key and the request are where they were',
-    },
-  )
-}
-
-function replaced(name: string): KcertError {
-  return new KcertError(
-    'KCERT_API_CONFLICT',
-    `the CertificateSigningRequest ${quoted(name)} is another than the one that was submitted`,
-    {
-      why: 'it was deleted and made anew, maybe for another key',
-      next: commandLine`look at it: kcert csr describe ${requestWord(name)}`,
     },
   )
 }

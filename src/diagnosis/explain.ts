@@ -1,6 +1,6 @@
-import { completedBy, type Found, findFacts } from './found.ts'
+import { completedBy, findFacts } from './found.ts'
 import { placesOf, type Span, squeeze, withoutOverlaps } from './matching.ts'
-import type { ErrorExplanation } from './report.ts'
+import type { ErrorExplanation, Found } from './report.ts'
 import type { CauseRow, Rule } from './rule.ts'
 import { rules } from './rules.ts'
 import { isAboutCertificates, otherSubject, unknownError } from './unknown.ts'
@@ -120,13 +120,8 @@ function explained(group: readonly Match[], text: string): ExplainedError {
     words: shownWords(text.slice(start, end)),
     line: text.slice(0, start).split('\n').length,
     times: occurrences(group, text),
-    means: worded(rule.means, found),
-    found: {
-      ...found,
-      endpoints: [...endpoints],
-      certificateNames: [...found.certificateNames],
-      files: [...found.files],
-    },
+    means: rule.means(found),
+    found,
     causes: likeliestFirst(rule.causes, found),
   }
 }
@@ -161,20 +156,16 @@ function likeliestFirst(rows: readonly CauseRow[], found: Found): ExplainedError
   const causes = rows
     .filter(({ holds }) => holds?.(found) ?? true)
     .map(({ id, detail, evidence, checks }) => {
-      const speaks = evidence?.(found)
+      const speaks = evidence(found)
       return {
         id,
-        detail: worded(detail, found),
+        detail: detail(found),
         ...(speaks === undefined ? {} : { evidence: speaks }),
-        checks: checks(found).map((one) => ({ ...one })),
+        checks: checks(found),
       }
     })
   return [
     ...causes.filter(({ evidence }) => evidence !== undefined),
     ...causes.filter(({ evidence }) => evidence === undefined),
   ]
-}
-
-function worded(words: string | ((found: Found) => string), found: Found): string {
-  return typeof words === 'string' ? words : words(found)
 }

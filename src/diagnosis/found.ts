@@ -1,53 +1,8 @@
+import type { Found } from './report.ts'
 import { isSecretLike } from './secrets.ts'
 
 // What an error text says beside its words: servers, names, times, files. Each is taken by a strict grammar only, because it
 // goes into commands that are pasted and onto screens that others see.
-
-/** What a program calls; the last six are none of Kubernetes' own servers. */
-export type Peer =
-  | 'api-server'
-  | 'kubelet'
-  | 'etcd'
-  | 'mesh'
-  | 'registry'
-  | 'repository'
-  | 'identity-provider'
-  | 'acme'
-  | 'elsewhere'
-
-/** Components whose kubeconfig is known. */
-export type Author = 'kubelet' | 'kube-controller-manager' | 'kube-scheduler'
-
-/** What stands around the words of an error. */
-export interface Found {
-  /** HOST:PORT of servers, in their order. */
-  readonly endpoints: readonly string[]
-  /** The name or address that the client wanted, where the text says it. */
-  readonly wantedName?: string
-  /** What the certificate is valid for. */
-  readonly certificateNames: readonly string[]
-  /** RFC 3339: the clock of whoever refused, and the end (or beginning) of the certificate. */
-  readonly currentTime?: string
-  readonly notAfter?: string
-  readonly notBefore?: string
-  /** The CA of the same name that was tried and did not fit. */
-  readonly candidate?: string
-  readonly webhook?: string
-  /** Who wrote it, or asks for a certificate in it, where the words around tell. */
-  readonly by?: Author
-  /** The credential plugin of a kubeconfig is there, and failed by itself. */
-  readonly isPluginFailed?: true
-  /** What was called, where the words around tell and not its port. */
-  readonly peer?: Peer
-  /** An aggregated API: "metrics.k8s.io". */
-  readonly apiGroup?: string
-  readonly node?: string
-  readonly user?: string
-  readonly tokenId?: string
-  readonly files: readonly string[]
-  /** Who wrote it: a program that connected, one that was connected to, or unknown. */
-  readonly side: 'client' | 'server' | 'unknown'
-}
 
 const hostPattern = String.raw`\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?`
 const certificateName = String.raw`(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._:-]{0,252}[A-Za-z0-9])?`
@@ -98,7 +53,7 @@ const tokenId = /token ID \\?"([a-z0-9]{6})\\?"/
 const file =
   /(?:^|[\s"'=(:\\])((?:\/(?:etc|var|root|home|opt|srv|run|usr|tmp|mnt)|~|\.{1,2})(?:\/[A-Za-z0-9._@+-]{1,120}){1,12}\.(?:pem|crt|cer|key|p12|pfx|jks|conf|kubeconfig|yaml|yml)|\/[A-Za-z0-9._/-]{1,120}\/\.kube\/config)\b/g
 
-const authorWords: readonly (readonly [Author, RegExp])[] = [
+const authorWords: readonly (readonly [NonNullable<Found['by']>, RegExp])[] = [
   [
     'kubelet',
     /kubelet\[\d|pkg\/kubelet\/|failed to run Kubelet|kubernetes\.io\/(?:kubelet-serving|kube-apiserver-client-kubelet)|Unable to register node|kubelet_node_status|cannot create certificate signing request|ensure lease exists/,
@@ -108,7 +63,7 @@ const authorWords: readonly (readonly [Author, RegExp])[] = [
 ]
 
 // The first that fits: who pulls from a registry often logs the name of the mesh, too.
-const peerWords: readonly (readonly [Peer, RegExp])[] = [
+const peerWords: readonly (readonly [NonNullable<Found['peer']>, RegExp])[] = [
   ['kubelet', /error dialing backend|Failed to scrape node|unable to upgrade connection|\( ?pods\/log/],
   [
     'api-server',
@@ -190,7 +145,7 @@ const manuals = new Set([
   'urllib3.readthedocs.io',
 ])
 
-function peerIn(text: string): Peer | undefined {
+function peerIn(text: string): Found['peer'] {
   if (etcdHidden.test(text)) return 'etcd'
   const named = peerWords.find(([, words]) => words.test(text))?.[0]
   if (named !== undefined) return named

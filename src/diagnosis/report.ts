@@ -52,6 +52,9 @@ const foundSchema = v.object({
   ),
 })
 
+/** What stands around the words of an error. */
+export type Found = v.InferOutput<typeof foundSchema>
+
 const causeSchema = v.object({
   id: v.string(),
   detail: v.string(),

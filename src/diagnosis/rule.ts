@@ -1,4 +1,4 @@
-import type { Found } from './found.ts'
+import type { Found } from './report.ts'
 
 /** A command that tells a cause from the others, and what it shows when this is the one. */
 export interface Check {
@@ -12,9 +12,9 @@ export interface CauseRow {
   /** Left out where this does not hold. */
   readonly holds?: (found: Found) => boolean
   /** What in the text speaks for it; such a cause goes to the front. */
-  readonly evidence?: (found: Found) => string | undefined
-  readonly detail: string | ((found: Found) => string)
-  readonly checks: (found: Found) => readonly Check[]
+  readonly evidence: (found: Found) => string | undefined
+  readonly detail: (found: Found) => string
+  readonly checks: (found: Found) => Check[]
 }
 
 /** One row of the tables of errors: by which words it is known, what it means, and its causes, the likeliest first. */
@@ -25,12 +25,7 @@ export interface Rule {
   /** Where several rules have the same words, the first that holds is taken. */
   readonly holds?: (found: Found) => boolean
   /** The words say little, and count only where nothing else in the text says more. */
-  readonly isGeneric?: true
-  readonly means: string | ((found: Found) => string)
+  readonly isGeneric: boolean
+  readonly means: (found: Found) => string
   readonly causes: readonly CauseRow[]
-}
-
-/** A check as a row of a table. */
-export function check(command: string, shows: string): Check {
-  return { command, shows }
 }

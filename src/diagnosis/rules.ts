@@ -1,33 +1,35 @@
-import type { Rule } from './rule.ts'
-import { alertRules } from './rules/alerts.ts'
-import { credentialRules } from './rules/credentials.ts'
-import { fileRules } from './rules/files.ts'
-import { handshakeRules } from './rules/handshake.ts'
-import { joiningRules } from './rules/joining.ts'
-import { kubeconfigRules } from './rules/kubeconfigs.ts'
-import { nameRules } from './rules/names.ts'
-import { protocolRules } from './rules/protocol.ts'
-import { requestRules } from './rules/requests.ts'
-import { rightsRules } from './rules/rights.ts'
-import { signatureRules } from './rules/signatures.ts'
-import { timeRules } from './rules/time.ts'
-import { tokenRules } from './rules/tokens.ts'
-import { trustRules } from './rules/trust.ts'
+import { alerts } from './rules/alerts.ts'
+import { credentials } from './rules/credentials.ts'
+import { files } from './rules/files.ts'
+import { handshakes } from './rules/handshake.ts'
+import { joining } from './rules/joining.ts'
+import { kubeconfigs } from './rules/kubeconfigs.ts'
+import { names } from './rules/names.ts'
+import { protocol } from './rules/protocol.ts'
+import { requests } from './rules/requests.ts'
+import { rights } from './rules/rights.ts'
+import { signatures } from './rules/signatures.ts'
+import { time } from './rules/time.ts'
+import { tokens } from './rules/tokens.ts'
+import { trust } from './rules/trust.ts'
+import { readTable } from './table.ts'
+
+const tables = [
+  trust,
+  time,
+  names,
+  alerts,
+  tokens,
+  kubeconfigs,
+  rights,
+  credentials,
+  files,
+  signatures,
+  joining,
+  requests,
+  protocol,
+  handshakes,
+]
 
 /** Every error that kcert explains. Where two rules have the same words, the earlier is asked first. */
-export const rules: readonly Rule[] = [
-  ...trustRules,
-  ...timeRules,
-  ...nameRules,
-  ...alertRules,
-  ...tokenRules,
-  ...kubeconfigRules,
-  ...rightsRules,
-  ...credentialRules,
-  ...fileRules,
-  ...signatureRules,
-  ...joiningRules,
-  ...requestRules,
-  ...protocolRules,
-  ...handshakeRules,
-]
+export const rules = readTable(tables.join(''))

@@ -1,4 +1,4 @@
-import { shellWord } from './shell-word.ts'
+import { hiddenCharacters } from './hidden-text.ts'
 
 // Names in messages come from files, API answers and other people. An operator pastes the command of a message as root.
 
@@ -22,14 +22,21 @@ type Value =
  * ${name === undefined ? undefined : embed(commandLine`--name ${name}`)}: a value without words takes the space before it along.
  */
 export function commandLine(texts: TemplateStringsArray, ...values: readonly Value[]): CommandLine {
-  let line = texts[0]!
+  let [line = ''] = texts
   for (const [index, value] of values.entries()) {
     const part = partOf(value, line)
-    const after = texts[index + 1]!
+    const after = texts[index + 1] ?? ''
     const isGone = part === '' && /^(?![^ ;,:)])/.test(after)
     line = (isGone ? line.replace(/ $/, '') : line + part) + after
   }
-  return line as CommandLine
+  return withGivenFlags(line, given) as CommandLine
+}
+
+let given: GivenFlags = {}
+
+/** Makes every command line that is built from now on say which cluster and nodes are meant, as the command line of this process did. */
+export function repeatInAdvice(flags: GivenFlags): void {
+  given = flags
 }
 
 /** Returns a built command line as a part of another: its quotes stay as they are. */
@@ -60,4 +67,71 @@ function partOf(value: Value, before: string): string {
 // "-" alone is standard input.
 function operand(word: string): string {
   return word.startsWith('-') && word !== '-' ? `./${word}` : word
+}
+
+/** Returns a word as a shell takes it, so that a command of a message can be pasted whatever its names are. */
+export function shellWord(word: string): string {
+  if (/^[\w.,:=/@%+-]+$/.test(word)) return word
+  return hidden().test(word) ? ansiQuoted(word) : `'${word.replaceAll("'", "'\\''")}'`
+}
+
+// Every character that the terminal output escapes (src/output/terminal.ts), which are marks in some places too: a command that
+// is escaped after it was quoted names another file.
+function hidden(): RegExp {
+  return new RegExp(`\\p{M}|${hiddenCharacters().source}`, 'gu')
+}
+
+/** POSIX.1-2024 $'...', the one form of quotes that shows a control character. Octal, since \x has no fixed length. */
+function ansiQuoted(word: string): string {
+  const octal = (character: string) =>
+    Array.from(Buffer.from(character), (byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
+  return `$'${word.replace(/['\\]/g, '\\$&').replace(hidden(), octal)}'`
+}
+
+/** The flags of the command line that say which cluster and which nodes are meant, each with its value. */
+export type GivenFlags = Readonly<Partial<Record<'kubeconfig' | 'context' | 'inventory', string>>>
+
+const ofCluster = ['kubeconfig', 'context'] as const
+/** Commands as advice has them, and which of the flags each takes. Others mean something else by a flag, or take it with another one alone. */
+const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
+  // Not `create`: whoever gives a right does it as somebody else.
+  [
+    /^kubectl(?= -| (?:annotate|apply|auth|delete|describe|edit|exec|get|label|logs|patch|rollout) )/,
+    ofCluster,
+  ],
+  [
+    /^kcert (?:csr (?:approve|deny|describe|explain|fetch|list|request|submit)|token (?:check|create|delete|list)|cluster-info (?:show|update)|bootstrap check|kubelet manage|rotate-ca discover)(?![\w-])/,
+    ofCluster,
+  ],
+  [/^kcert (?:inspect|probe|csr check)(?= .*--cluster\b)/s, ofCluster],
+  [/^kcert (?:rotate-ca recover|renew|kubelet doctor)(?![\w-])/, ['inventory']],
+  [
+    /^kcert (?:rotate-ca(?: (?:plan|rollback|runbook|status|verify))?|kubelet forecast)(?![\w-])/,
+    ['inventory', ...ofCluster],
+  ],
+]
+
+const quoted = String.raw`\\.|\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'|"(?:[^"\\]|\\.)*"`
+
+/** Returns advice with the flags that were given, in each command that takes them and has them not: else it is for another cluster. */
+export function withGivenFlags(text: string, given: GivenFlags): string {
+  const program = new RegExp(String.raw`${quoted}|(?<![\w./-])(?:kcert|kubectl)(?= )`, 'gs')
+  const whole = new RegExp(String.raw`(?:${quoted}|[^;&|()\n])*`, 'sy')
+  let done = ''
+  let from = 0
+  for (const { 0: word, index } of text.matchAll(program)) {
+    if (word !== 'kcert' && word !== 'kubectl') continue
+    whole.lastIndex = index
+    const [command = ''] = whole.exec(text) ?? []
+    const [taker, flags = []] = takers.find(([one]) => one.test(command)) ?? []
+    const missing = flags.filter((flag) => !new RegExp(String.raw` --${flag}(?![\w-])`).test(command))
+    const at = index + (taker?.exec(command)?.[0].length ?? 0)
+    const more = missing.flatMap((flag) => {
+      const value = given[flag]
+      return value === undefined ? [] : [` --${flag} ${shellWord(value)}`]
+    })
+    done += text.slice(from, at) + more.join('')
+    from = at
+  }
+  return done + text.slice(from)
 }

@@ -2,8 +2,7 @@ import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import type { KubeadmKubeconfig, KubeadmLeaf, KubeadmRow } from '../pki/kubeadm.ts'
 import { kubeadmFolders, kubeadmKubeconfigs } from '../pki/kubeadm.ts'
 import { kubeletRotationWindow } from '../pki/kubelet.ts'
-import type { CertificateEntry } from './entries.ts'
-import type { Role } from './roles.ts'
+import type { CertificateEntry, Role } from './entries.ts'
 import { timeText } from './spans.ts'
 
 // What to do about a certificate that runs out, by what it is. Names that others wrote into a certificate never get into a

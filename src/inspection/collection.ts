@@ -65,7 +65,7 @@ export class Collection {
       entry,
       certificate,
       group,
-      position: group.certificates.length,
+      position: group.certificates.length + (group.leafFault === undefined ? 0 : 1),
       role: undefined,
       status: undefined,
     }

@@ -1,11 +1,12 @@
+import type { KubeadmRow, Usage } from '../pki/kubeadm.ts'
 import type { TreePlace } from '../pki/kubeadm-tree.ts'
+import type { KubeletFile } from '../pki/kubelet.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { UnseenText } from '../x509/pem.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Place } from './problems.ts'
-import type { CertificateStatus } from './report.ts'
-import type { Role } from './roles.ts'
+import type { CertificateStatus, Problem } from './report.ts'
 import type { FileFacts } from './source.ts'
 
 // What was collected from the sources, before it is linked, checked and reported.
@@ -44,6 +45,13 @@ export interface Group extends Place {
   readonly owner: Owner
   certificates: readonly CertificateEntry[]
   keys: readonly KeyEntry[]
+  /** What is wrong with the first certificate where it cannot be read: none of `certificates` is the leaf then. */
+  leafFault?: Problem | undefined
+}
+
+/** Returns the certificate that a server or client with these shows as its own. */
+export function leafOf({ certificates, leafFault }: Group): CertificateEntry | undefined {
+  return leafFault === undefined ? certificates[0] : undefined
 }
 
 export interface CertificateEntry extends Place {
@@ -111,3 +119,21 @@ export interface KubeconfigEntry extends Place {
 
 /** What keeps Go, and with it Kubernetes, from reading something as PEM that kcert reads. */
 export type UnseenForm = UnseenText | 'base64' | 'DER' | 'PKCS#7' | 'PKCS#12' | 'encrypted'
+
+/** What a certificate is for, as far as its place and, for kubelets' certificates, its subject say. */
+export interface Role {
+  /** For the report; undefined when nothing is known. */
+  readonly name: string | undefined
+  /** Its row in kubeadm's table. */
+  readonly row?: Exclude<KubeadmRow, { kind: 'service-account-key' }>
+  /** What the place demands of it. */
+  readonly usages: readonly Usage[]
+  /** True where the place holds CAs that somebody trusts. */
+  readonly isTrusted: boolean
+  /** The kubelet will ask for its successor by itself. */
+  readonly kubelet?: KubeletFile['role']
+  /** It is kept but no longer, or not by anybody here, in use: a dated file of the kubelet, a copy in a request object. */
+  readonly isRecord: boolean
+  /** Of records only the kubelet's dated file. */
+  readonly isReplaced?: true
+}

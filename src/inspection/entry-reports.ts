@@ -3,7 +3,7 @@ import type { GeneralSubtrees, SubjectAltNames } from '../x509/general-names.ts'
 import type { Name } from '../x509/name.ts'
 import { nameOfOid } from '../x509/oids.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
-import type { CertificateEntry, KeyEntry, KubeconfigEntry, RequestEntry } from './entries.ts'
+import type { CertificateEntry, KeyEntry, KubeconfigEntry, RequestEntry, Role } from './entries.ts'
 import type { Links } from './links.ts'
 import type { Place } from './problems.ts'
 import type {
@@ -14,7 +14,7 @@ import type {
   NameReport,
   RequestReport,
 } from './report.ts'
-import { type Role, roleOfKey } from './roles.ts'
+import { roleOfKey } from './roles.ts'
 import { timeText } from './spans.ts'
 
 /** What the reports of an inspection share. */

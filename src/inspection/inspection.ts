@@ -120,8 +120,13 @@ export class Inspection {
   }
 
   /** What was found so far, each with its place in its source; nothing of it is linked or checked yet. */
-  get found(): readonly Pick<CertificateEntry, 'entry' | 'certificate' | 'group'>[] {
+  get found(): readonly Pick<CertificateEntry, 'entry' | 'certificate'>[] {
     return this.collection.certificates
+  }
+
+  /** As `found`, with what stands together and what keeps a leaf from being read. */
+  get groups(): readonly Group[] {
+    return this.collection.groups
   }
 
   /** Notes what the cluster does not allow to be read. */

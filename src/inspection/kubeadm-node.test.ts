@@ -338,13 +338,13 @@ describe("the kubelet's links", () => {
       {
         name: link,
         reason: 'dangling-link',
-        detail: target,
+        detail: `points to ${target}, which does not exist`,
         root: folder,
         file: { path: link, linkTarget: target },
       },
     ])
     expect(troubles(outcome)).toEqual([`KUBELET_CURRENT_DANGLES ${link}`])
-    expect(outcome.report.problems[0]!.message).toBe(`leads to ${target}, which is not there`)
+    expect(outcome.report.problems[0]!.message).toBe(`points to ${target}, which does not exist`)
   })
 
   test('a copied link whose file lies beside it is no problem', async () => {

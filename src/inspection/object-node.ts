@@ -7,6 +7,7 @@ const parts: Readonly<Record<string, readonly (readonly string[])[]>> = {
   Secret: [['type'], ['data']],
   ConfigMap: [['data'], ['binaryData']],
   CertificateSigningRequest: [['spec'], ['status']],
+  PodCertificateRequest: [['spec', 'signerName'], ['status']],
   ValidatingWebhookConfiguration: [['webhooks']],
   MutatingWebhookConfiguration: [['webhooks']],
   APIService: [['spec']],

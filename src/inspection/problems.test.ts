@@ -3,6 +3,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { craft, extension, extensions, spkiOf } from '../../test/fixtures/certificates.ts'
+import { longRsaKey } from '../../test/fixtures/long-rsa.ts'
 import { mlDsaCertificate, mlDsaKeys, mlDsaLeafOfEcdsaCa, mlDsaRequest } from '../../test/fixtures/ml-dsa.ts'
 import { inspect, inspectNode, named, readerOf, sourcesOf, troubles } from '../../test/pki/inspected.ts'
 import {
@@ -391,6 +392,23 @@ describe('what belongs together', () => {
     )
   })
 
+  test('the certificate behind a damaged leaf is not taken for the leaf', async () => {
+    const issuer = testCa('issuer', testKey('issuer'), notBefore)
+    const stranger = testCa('stranger', testKey('stranger'), notBefore)
+    const chain = base64(pem({}, issuer).replace(/M/g, '!') + certificatePem(issuer.certificate))
+    const secret = `kind: Secret\nmetadata: {name: s}\ntype: kubernetes.io/tls\ndata:\n  tls.crt: ${chain}\n  tls.key: ${base64(keyPem(key))}\n  ca.crt: ${base64(certificatePem(stranger.certificate))}\n`
+    const user = `users:\n- name: u\n  user: {client-certificate-data: ${chain}, client-key-data: ${base64(keyPem(key))}}\nclusters:\n- name: k\n  cluster: {server: "https://h", certificate-authority-data: ${base64(certificatePem(stranger.certificate))}}\ncontexts:\n- name: c\n  context: {cluster: k, user: u}\n`
+    for (const [text, entry] of [
+      [secret, 'Secret s data[tls.crt]'],
+      [user, 'user u: client-certificate-data'],
+    ] as const) {
+      const problems = await problemsOf(named('f', text))
+      expect(problems.filter(({ severity }) => severity !== 'info')).toMatchObject([
+        { code: 'PEM_BLOCK_BAD', entry: expect.stringContaining(entry) },
+      ])
+    }
+  })
+
   const kubeconfig = (signer: TestCa, user: string) =>
     `clusters:\n- name: k\n  cluster: {server: "https://10.0.0.11:6443", certificate-authority-data: ${base64(certificatePem(signer.certificate))}}\nusers:\n- name: u\n  user: {client-certificate-data: ${base64(user)}, client-key-data: ${base64(keyPem(key))}}\ncontexts:\n- name: c\n  context: {cluster: k, user: u}\n`
 
@@ -538,6 +556,13 @@ describe('what is in it', () => {
       'RSA key of 768 bits, which Kubernetes refuses since 1.33 (Go 1.24); 2048 is the least',
     )
     expect(await message(p224)).toContain('P-224')
+    const long = longRsaKey()
+    const words =
+      'RSA key of 8676 bits, which TLS in Go, and so Kubernetes, refuses: 8192 bits is the maximum'
+    expect(await message(long)).toBe(words)
+    const root = testCa('long', long, notBefore)
+    const rootPem = certificatePem(root.certificate)
+    expect(await problemsOf(named('ca.crt', rootPem))).toEqual([])
     expect(await problemsOf(named('f', pem({ key: rsa(2048) })))).toEqual([])
   })
 

@@ -47,6 +47,8 @@ export async function collectManifest(
       return reader.values(kind)
     case 'CertificateSigningRequest':
       return reader.signingRequest()
+    case 'PodCertificateRequest':
+      return reader.podCertificateRequest()
     case 'ValidatingWebhookConfiguration':
     case 'MutatingWebhookConfiguration':
       return reader.webhooks()
@@ -69,7 +71,7 @@ export const passedOverTypes: ReadonlySet<string> = new Set([
   'kubernetes.io/ssh-auth',
 ])
 
-const tlsType = 'kubernetes.io/tls'
+export const tlsType = 'kubernetes.io/tls'
 
 /** What the two values of a TLS Secret are there for. The API server asks for both keys, and for nothing in them. */
 const tlsFields: Readonly<Record<string, { readonly of: 'certificates' | 'keys'; readonly name: string }>> = {
@@ -176,6 +178,15 @@ class ManifestReader {
     const bytes = issued && this.decoded('status.certificate', issued)
     if (bytes !== undefined)
       context.readPem(this.spot('status.certificate', { kind: 'issued', request, signerName }), bytes)
+  }
+
+  /** The stub of its request is left out: the API server verifies it, and nothing is in it but the key. */
+  podCertificateRequest(): void {
+    const chain = textOf(valueAt(this.node, 'status', 'certificateChain'))
+    if (chain === undefined) return
+    const signerName = textOf(valueAt(this.node, 'spec', 'signerName'))
+    const owner: Owner = { kind: 'issued', request: undefined, signerName }
+    this.context.readPem(this.spot('status.certificateChain', owner), Buffer.from(chain, 'utf8'))
   }
 
   webhooks(): void {

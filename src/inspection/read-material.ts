@@ -15,14 +15,17 @@ import { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, KeyEntry, UnseenForm } from './entries.ts'
 import type { ProblemCode } from './problems.ts'
-import type { Severity } from './report.ts'
 
 // Certificates, requests and keys in PEM, DER, PKCS#7 and PKCS#12.
 
 // Nobody reads more, and an error with its stack takes as long as reading a certificate.
 const mostFaults = 1000
 
-type Thing =
+/** What a block of PEM, or a part of DER, holds, or what keeps it from being read. */
+export type Thing = {
+  /** What keeps Kubernetes from reading it. */
+  readonly form?: UnseenForm | undefined
+} & (
   | { readonly kind: 'certificate'; readonly certificate: Certificate }
   | { readonly kind: 'request'; readonly request: CertificateRequest }
   | {
@@ -40,12 +43,13 @@ type Thing =
   | {
       readonly kind: 'bad-block'
       readonly of: 'certificate' | 'request' | 'key' | 'block'
+      readonly label?: string
       readonly reason: string
       readonly where: string
       readonly isLayout?: boolean
-      readonly severity?: Severity
     }
   | { readonly kind: 'locked'; readonly error: KcertError }
+)
 
 /** What the caller wants of the material besides the entries. */
 export interface MaterialOptions {
@@ -69,7 +73,10 @@ export function readPemMaterial(
   bytes: Uint8Array,
   options: MaterialOptions,
 ): Group | undefined {
-  return addPlainCertificate(collection, spot, bytes, options) ?? addPem(collection, spot, bytes, options)
+  return (
+    addPlainCertificate(collection, spot, bytes, options) ??
+    addThings(collection, spot, thingsOfPem(bytes, options, mostFaults), options)
+  )
 }
 
 /** The short way for a text that is one sound certificate; undefined, and nothing added, for any other. */
@@ -97,37 +104,29 @@ function soundCertificate(der: Uint8Array): Certificate | undefined {
   }
 }
 
-function addPem(
-  collection: Collection,
-  spot: Spot,
+/** Returns what a PEM text holds, damaged blocks included, in order; reading ends, with a note, at the `most`th damaged one. */
+export function thingsOfPem(
   bytes: Uint8Array,
-  options: MaterialOptions,
-): Group | undefined {
+  options: Pick<MaterialOptions, 'password' | 'kdf' | 'form'> = {},
+  most = Number.POSITIVE_INFINITY,
+): Thing[] {
   const { blocks, defects } = readPem(bytes)
   const things: Thing[] = []
-  const forms = new Map<Thing, UnseenForm>()
   let faults = 0
   for (const part of inOrder(blocks, defects)) {
-    if ('reason' in part) things.push(thingOfDefect(part))
-    else {
-      const from = things.length
-      addThingsOfBlock(part, options, things)
-      const form = options.form ?? formOf(part, bytes)
-      if (form !== undefined) for (const thing of things.slice(from)) forms.set(thing, form)
+    const found = 'reason' in part ? [thingOfDefect(part)] : thingsOfBlock(part, options)
+    const unseen = 'reason' in part ? undefined : unseenByGo(bytes, part)
+    for (const thing of found) {
+      const form = 'reason' in part ? undefined : (options.form ?? thing.form ?? unseen)
+      things.push(form === undefined ? thing : { ...thing, form })
     }
     const last = things.at(-1)
-    if (last === undefined || isReadable(last) || ++faults < mostFaults) continue
-    const reason = `${mostFaults} damaged blocks up to here; what follows is not read`
+    if (last === undefined || isReadable(last) || ++faults < most) continue
+    const reason = `${most} damaged blocks up to here; what follows is not read`
     things.push({ kind: 'bad-block', of: 'block', reason, where: `line ${part.line}` })
     break
   }
-  return addThings(collection, spot, things, options, forms)
-}
-
-function formOf(block: PemBlock, text: Uint8Array): UnseenForm | undefined {
-  const { label } = block
-  if (label === 'PKCS7' || label === 'CMS') return 'PKCS#7'
-  return unseenByGo(text, block)
+  return things
 }
 
 /** Reads DER: one or several certificates, a request, a key, PKCS#7 or PKCS#12. */
@@ -137,9 +136,11 @@ export async function readDerMaterial(
   bytes: Uint8Array,
   options: MaterialOptions,
 ): Promise<Group | undefined> {
-  const { things, form } = await thingsOfDer(bytes, options)
-  const forms = new Map(things.map((thing) => [thing, options.form ?? form] as const))
-  return addThings(collection, spot, things, options, forms)
+  const things = (await thingsOfDer(bytes, options)).map((thing) => ({
+    ...thing,
+    form: options.form ?? thing.form ?? 'DER',
+  }))
+  return addThings(collection, spot, things, options)
 }
 
 function inOrder(
@@ -157,39 +158,32 @@ function thingOfDefect({ label, line, reason, isLayout }: PemDefect): Thing {
       : isRequestLabel(label)
         ? 'request'
         : 'block'
-  return {
-    kind: 'bad-block',
-    of,
-    reason: label === '' ? reason : `${label}: ${reason}`,
-    where: `line ${line}`,
-    isLayout,
-  }
+  return { kind: 'bad-block', of, label, reason, where: `line ${line}`, isLayout }
 }
 
 function isRequestLabel(label: string): boolean {
   return label === 'CERTIFICATE REQUEST' || label === 'NEW CERTIFICATE REQUEST'
 }
 
-function addThingsOfBlock(block: PemBlock, unlocking: Unlocking, things: Thing[]): void {
+function thingsOfBlock(block: PemBlock, unlocking: Unlocking): Thing[] {
   const { label, line } = block
   const where = `line ${line}`
   if (isCertificateLabel(label)) {
-    things.push(
-      attempt('certificate', where, () => ({ kind: 'certificate', certificate: certificateOfBlock(block) })),
-    )
+    const thing = attempt('certificate', where, () => ({
+      kind: 'certificate',
+      certificate: certificateOfBlock(block),
+    }))
     const reason = passedOverReason(block)
-    if (reason !== undefined) things.push({ kind: 'bad-block', of: 'block', reason, where })
-  } else if (isPrivateKeyLabel(label)) {
-    things.push(attempt('key', where, () => privateKey(block, unlocking)))
-  } else if (isPublicKeyLabel(label)) {
-    things.push(attempt('key', where, () => publicKey(block)))
-  } else if (isRequestLabel(label)) {
-    things.push(
-      attempt('request', where, () => ({ kind: 'request', request: CertificateRequest.parse(block.der) })),
-    )
-  } else if (label === 'PKCS7' || label === 'CMS') {
-    addPkcs7(block.der, where, things)
+    return reason === undefined ? [thing] : [thing, { kind: 'bad-block', of: 'block', reason, where }]
   }
+  if (isPrivateKeyLabel(label)) return [attempt('key', where, () => privateKey(block, unlocking))]
+  if (isPublicKeyLabel(label)) return [attempt('key', where, () => publicKey(block))]
+  if (isRequestLabel(label)) return [attempt('request', where, () => signingRequest(block.der))]
+  return label === 'PKCS7' || label === 'CMS' ? thingsOfPkcs7(block.der, where) : []
+}
+
+function signingRequest(der: Uint8Array): Thing {
+  return { kind: 'request', request: CertificateRequest.parse(der) }
 }
 
 /** Why client-go's ParseCertsPEM does not see a certificate that others see. */
@@ -235,49 +229,39 @@ function publicKey(input: PemBlock | Uint8Array): Thing {
   return { kind: 'key', key: { kind: 'public', format, encrypted: false, publicKey: readPublicKey(input) } }
 }
 
-function addPkcs7(bytes: Uint8Array, where: string, things: Thing[]): void {
+/** Returns the certificates of a PKCS#7 bundle, or what is wrong with it. */
+export function thingsOfPkcs7(bytes: Uint8Array, where: string): Thing[] {
+  const form = 'PKCS#7'
   try {
-    for (const der of readPkcs7(bytes)) {
-      things.push(
-        attempt('certificate', where, () => ({ kind: 'certificate', certificate: Certificate.parse(der) })),
-      )
-    }
+    return readPkcs7(bytes).map((der) => ({
+      ...attempt('certificate', where, () => ({ kind: 'certificate', certificate: Certificate.parse(der) })),
+      form,
+    }))
   } catch (error) {
-    things.push({ kind: 'failed', of: 'certificate', error, where })
+    return [{ kind: 'failed', of: 'certificate', error, where, form }]
   }
 }
 
 const [tagInteger, tagBitString, tagOid, tagSequence] = [0x02, 0x03, 0x06, 0x30]
 
 /** The first two tags within the outer SEQUENCE tell what it is. */
-async function thingsOfDer(
-  bytes: Uint8Array,
-  unlocking: Unlocking,
-): Promise<{ things: Thing[]; form: UnseenForm }> {
+async function thingsOfDer(bytes: Uint8Array, unlocking: Unlocking): Promise<Thing[]> {
   const where = 'offset 0'
   const inner = contentOffset(bytes, 0)
-  const things: Thing[] = []
   if (bytes[inner] === tagInteger) {
     const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
-    if (looksLikePkcs12(bytes)) return { things: await thingsOfPkcs12(bytes, unlocking), form: 'PKCS#12' }
-    things.push(attempt('key', where, () => privateKey(bytes, unlocking)))
-  } else if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) {
-    addPkcs7(bytes, where, things)
-    return { things, form: 'PKCS#7' }
-  } else {
-    const first = contentOffset(bytes, inner)
-    if (bytes[first] === tagOid) {
-      const isPublic = bytes[endOffset(bytes, inner)] === tagBitString
-      things.push(attempt('key', where, () => (isPublic ? publicKey(bytes) : privateKey(bytes, unlocking))))
-    } else if (isRequest(bytes, first)) {
-      things.push(
-        attempt('request', where, () => ({ kind: 'request', request: CertificateRequest.parse(bytes) })),
-      )
-    } else {
-      addCertificatesOfDer(bytes, things)
-    }
+    if (looksLikePkcs12(bytes)) return thingsOfPkcs12(bytes, unlocking)
+    return [attempt('key', where, () => privateKey(bytes, unlocking))]
   }
-  return { things, form: 'DER' }
+  if (bytes[inner] === tagOid || looksLikePkcs7(bytes)) return thingsOfPkcs7(bytes, where)
+  const first = contentOffset(bytes, inner)
+  if (bytes[first] === tagOid) {
+    const isPublic = bytes[endOffset(bytes, inner)] === tagBitString
+    const read = () => (isPublic ? publicKey(bytes) : privateKey(bytes, unlocking))
+    return [attempt('key', where, read)]
+  }
+  if (isRequest(bytes, first)) return [attempt('request', where, () => signingRequest(bytes))]
+  return certificatesOfDer(bytes)
 }
 
 /** Version 0 and then a Name: a certificate has its serial number and an AlgorithmIdentifier there, which holds an OID at once. */
@@ -286,18 +270,21 @@ function isRequest(bytes: Uint8Array, at: number): boolean {
   return bytes[at + 3] === tagSequence && bytes[contentOffset(bytes, at + 3)] !== tagOid
 }
 
-function addCertificatesOfDer(bytes: Uint8Array, things: Thing[]): void {
+/** Returns the certificates of a DER text, one behind the other; the last may be damaged. */
+export function certificatesOfDer(bytes: Uint8Array): Thing[] {
+  const things: Thing[] = []
   for (let at = 0; at < bytes.length; ) {
     try {
       const { certificate, size } = Certificate.parseFirst(at === 0 ? bytes : bytes.subarray(at))
-      things.push({ kind: 'certificate', certificate })
+      things.push({ kind: 'certificate', certificate, form: 'DER' })
       at += size
     } catch (error) {
       // Offsets in the error count from where this certificate begins.
-      things.push({ kind: 'failed', of: 'certificate', error, where: `offset ${at}` })
-      return
+      things.push({ kind: 'failed', of: 'certificate', error, where: `offset ${at}`, form: 'DER' })
+      break
     }
   }
+  return things
 }
 
 async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): Promise<Thing[]> {
@@ -323,7 +310,7 @@ async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): 
       isLocked ? { kind: 'locked', error } : { kind: 'failed', of: 'certificate', error, where: 'keystore' },
     )
   }
-  return things
+  return things.map((thing) => ({ ...thing, form: 'PKCS#12' }))
 }
 
 /** Where the content of the element at `at` begins. */
@@ -354,12 +341,11 @@ function addThings(
   spot: Spot,
   things: readonly Thing[],
   options: MaterialOptions,
-  forms: ReadonlyMap<Thing, UnseenForm>,
 ): Group | undefined {
   if (options.wanted !== undefined) {
     const unwanted = options.wanted === 'key' ? 'certificate' : 'key'
     const wanted = things.filter((thing) => kindOf(thing) !== unwanted)
-    if (wanted.length < things.length) return addThings(collection, spot, wanted, options, forms)
+    if (wanted.length < things.length) return addThings(collection, spot, wanted, options)
   }
   if (things.length === 0) return undefined
   if (options.isGuess && !things.some((thing) => isReadable(thing) || thing.kind === 'locked'))
@@ -372,8 +358,7 @@ function addThings(
     switch (thing.kind) {
       case 'certificate': {
         const added = collection.addCertificate(group, entry, thing.certificate)
-        const form = forms.size === 0 ? undefined : forms.get(thing)
-        if (form !== undefined) collection.unseen.set(added, form)
+        if (thing.form !== undefined) collection.unseen.set(added, thing.form)
         break
       }
       case 'key': {
@@ -383,7 +368,7 @@ function addThings(
             message: 'the password of --password-file does not open the private key',
             next: ownPassword,
           })
-        const form = forms.get(thing) ?? (thing.key.encrypted ? 'encrypted' : undefined)
+        const form = thing.form ?? (thing.key.encrypted ? 'encrypted' : undefined)
         if (form !== undefined) collection.unseen.set(added, form)
         break
       }
@@ -403,9 +388,8 @@ function addThings(
       }
       case 'bad-block':
         collection.addProblem(place, 'PEM_BLOCK_BAD', {
-          message: `${thing.where}: ${thing.reason}`,
+          message: `${thing.where}: ${thing.label ? `${thing.label}: ` : ''}${thing.reason}`,
           next: nextForBadBlock(thing.isLayout),
-          ...(thing.severity && { severity: thing.severity }),
         })
         break
       default: {
@@ -418,6 +402,8 @@ function addThings(
         )
       }
     }
+    if (thing.kind !== 'certificate' && isOfCertificate(thing) && group.certificates.length === 0)
+      group.leafFault ??= collection.problems.at(-1)
   }
   return group
 }
@@ -460,6 +446,13 @@ function isReadable({ kind }: Thing): boolean {
   return kind === 'certificate' || kind === 'request' || kind === 'key'
 }
 
+/** True for a certificate, and for what stands where one should be. */
+export function isOfCertificate(
+  thing: Thing,
+): thing is Exclude<Thing, { readonly kind: 'request' | 'key' | 'locked' }> {
+  return kindOf(thing) === 'certificate'
+}
+
 type ThingKind = 'certificate' | 'request' | 'key' | 'block'
 
 function kindOf(thing: Thing): ThingKind {
@@ -468,7 +461,7 @@ function kindOf(thing: Thing): ThingKind {
 }
 
 /** Names places: "certificate 2" in a file, "data[tls.crt] #2" within something; nothing more where there is just one. */
-function labeller(prefix: string, things: readonly Thing[]): (thing: Thing) => string {
+export function labeller(prefix: string, things: readonly Thing[]): (thing: Thing) => string {
   if (things.length === 1) return () => prefix
   const totals: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }
   for (const thing of things) totals[kindOf(thing)]++

@@ -1,26 +1,8 @@
 import type { KubeadmRow, Usage } from '../pki/kubeadm.ts'
 import type { TreePlace } from '../pki/kubeadm-tree.ts'
 import { isNodeIdentity, type KubeletFile } from '../pki/kubelet.ts'
-import type { CertificateEntry, Group, KeyEntry } from './entries.ts'
+import type { CertificateEntry, Group, KeyEntry, Role } from './entries.ts'
 import { nameText } from './problems.ts'
-
-/** What a certificate is for, as far as its place and, for kubelets' certificates, its subject say. */
-export interface Role {
-  /** For the report; undefined when nothing is known. */
-  readonly name: string | undefined
-  /** Its row in kubeadm's table. */
-  readonly row?: Exclude<KubeadmRow, { kind: 'service-account-key' }>
-  /** What the place demands of it. */
-  readonly usages: readonly Usage[]
-  /** True where the place holds CAs that somebody trusts. */
-  readonly isTrusted: boolean
-  /** The kubelet will ask for its successor by itself. */
-  readonly kubelet?: KubeletFile['role']
-  /** It is kept but no longer, or not by anybody here, in use: a dated file of the kubelet, a copy in a request object. */
-  readonly isRecord: boolean
-  /** Of records only the kubelet's dated file. */
-  readonly isReplaced?: true
-}
 
 const nothing: Role = { name: undefined, usages: [], isTrusted: false, isRecord: false }
 const server: readonly Usage[] = ['serverAuth']

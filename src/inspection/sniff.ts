@@ -88,6 +88,7 @@ const words = [
   'Secret',
   'ConfigMap',
   'CertificateSigningRequest',
+  'PodCertificateRequest',
   'WebhookConfiguration',
   'APIService',
   'CustomResourceDefinition',

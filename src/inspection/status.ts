@@ -1,6 +1,6 @@
 import type { Certificate } from '../x509/certificate.ts'
+import type { Role } from './entries.ts'
 import type { CertificateStatus } from './report.ts'
-import type { Role } from './roles.ts'
 import { type Thresholds, thresholdMs } from './thresholds.ts'
 
 /** Of the lifetime: a kubelet that has not renewed by then is late. */

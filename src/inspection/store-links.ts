@@ -1,6 +1,6 @@
 import { currentLinkName, type KubeletFile, kubeletFile } from '../pki/kubelet.ts'
 import type { Collection } from './collection.ts'
-import type { Group } from './entries.ts'
+import { type Group, leafOf } from './entries.ts'
 import { linkDestination } from './references.ts'
 import type { UnreadableSource } from './source.ts'
 
@@ -50,8 +50,8 @@ export class StoreLinks {
   }
 
   /** True for a dated file that another has taken the place of. A copy of the one in use is none. */
-  isReplaced({ origin, certificates }: Group): boolean {
-    const { treePlace } = origin
+  isReplaced(group: Group): boolean {
+    const { treePlace } = group.origin
     if (treePlace === undefined || !('file' in treePlace) || treePlace.file.part !== 'pair') return false
     const { name, tree, file } = treePlace
     const key = slot(tree.folder, file.role)
@@ -60,10 +60,10 @@ export class StoreLinks {
     // cp -L makes a file of the link, beside the one that it led to.
     const current = `${tree.folder}/${currentLinkName(file.role)}`
     const inCurrent = this.collection.groups.find(
-      (group) => group.owner.kind === 'file' && group.origin.file?.path === current,
+      ({ owner, origin }) => owner.kind === 'file' && origin.file?.path === current,
     )
-    const [leaf] = certificates
-    return leaf === undefined || inCurrent?.certificates[0]?.certificate !== leaf.certificate
+    const leaf = leafOf(group)
+    return leaf === undefined || (inCurrent && leafOf(inCurrent))?.certificate !== leaf.certificate
   }
 
   /** True for a link of a copied folder whose file lies beside it, though the path that it names does not exist. */

@@ -17,7 +17,7 @@ export function unreadableProblem(
   place: TreePlace | undefined,
   isTargetHere: boolean,
 ): Problem | undefined {
-  const { name, reason, detail, isFolder, file, root } = unreadable
+  const { name, reason, detail, isFolder, root } = unreadable
   if (reason === 'seen-before') return undefined
   const where = { source: name, entry: '' }
   if (reason === 'dangling-link' && place !== undefined && 'file' in place && place.file.part === 'current') {
@@ -25,9 +25,7 @@ export function unreadableProblem(
     if (isTargetHere) return undefined
     const { isInPlace, folder } = place.tree
     return problemAt(where, 'KUBELET_CURRENT_DANGLES', {
-      message: detail.includes('circle')
-        ? detail
-        : `leads to ${file?.linkTarget ?? 'a file'}, which is not there`,
+      message: detail,
       next: commandLine`point it at the newest dated file of ${folder} (ln -sfn), or move all of that role to another folder and restart the kubelet, which then asks for a new certificate`,
       severity: isInPlace ? 'critical' : 'warning',
     })

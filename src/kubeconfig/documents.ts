@@ -69,7 +69,7 @@ export async function readAnyYaml(text: string): Promise<Documents> {
       continue
     }
     if (document.contents === null) continue
-    const outcome = new Converter(yaml, document).convert()
+    const outcome = converted(yaml, document)
     if (typeof outcome === 'string') defects.push({ reason: outcome })
     else if (outcome !== undefined) documents.push(outcome)
   }
@@ -113,59 +113,41 @@ interface Converted {
 
 class Refusal extends Error {}
 
-/** Turns the library's nodes into ours. An alias shares the node of its anchor, and counts as a copy of it. */
-class Converter {
-  private readonly yaml: typeof Yaml
-  private readonly document: Yaml.Document.Parsed
-  private readonly anchors = new Map<string, Converted>()
-  private readonly open = new Set<string>()
+/**
+ * Turns the library's nodes into ours: the node, undefined for an empty document, or why it is refused. An alias shares the node
+ * of its anchor, and counts as a copy of it.
+ */
+function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | string | undefined {
+  const anchors = new Map<string, Converted>()
+  const open = new Set<string>()
 
-  constructor(yaml: typeof Yaml, document: Yaml.Document.Parsed) {
-    this.yaml = yaml
-    this.document = document
-  }
-
-  /** The node, undefined for an empty document, or why it is refused. */
-  convert(): Node | string | undefined {
-    try {
-      const { node } = this.node(this.document.contents, 1)
-      return node.kind === 'scalar' && node.type === 'null' ? undefined : node
-    } catch (error) {
-      if (error instanceof Refusal) return error.message
-      throw error
-    }
-  }
-
-  private node(node: unknown, depth: number): Converted {
-    const { yaml } = this
-    if (yaml.isAlias(node)) return this.alias(node)
+  const convert = (node: unknown, depth: number): Converted => {
+    if (yaml.isAlias(node)) return alias(node)
     const anchor = yaml.isNode(node) && 'anchor' in node ? (node.anchor as string | undefined) : undefined
-    if (anchor !== undefined) this.open.add(anchor)
-    const converted = this.content(node, depth)
-    if (converted.nodes > mostNodes || converted.characters > mostCharacters) {
+    if (anchor !== undefined) open.add(anchor)
+    const outcome = content(node, depth)
+    if (outcome.nodes > mostNodes || outcome.characters > mostCharacters) {
       throw new Refusal('its aliases make it grow beyond all measure')
     }
     if (anchor !== undefined) {
-      this.open.delete(anchor)
-      this.anchors.set(anchor, converted)
+      open.delete(anchor)
+      anchors.set(anchor, outcome)
     }
-    return converted
+    return outcome
   }
 
-  private alias(node: Yaml.Alias): Converted {
-    if (this.open.has(node.source))
-      throw new Refusal(`alias *${node.source} stands within what it stands for`)
-    const target = this.anchors.get(node.source)
-    if (target === undefined) throw new Refusal(`alias *${node.source} has no anchor before it`)
+  const alias = ({ source }: Yaml.Alias): Converted => {
+    if (open.has(source)) throw new Refusal(`alias *${source} stands within what it stands for`)
+    const target = anchors.get(source)
+    if (target === undefined) throw new Refusal(`alias *${source} has no anchor before it`)
     return target
   }
 
-  private content(node: unknown, depth: number): Converted {
-    const { yaml } = this
+  const content = (node: unknown, depth: number): Converted => {
     if (depth > deepestNode) throw new Refusal(`more than ${deepestNode} levels deep`)
-    if (yaml.isMap(node)) return this.map(node, depth)
+    if (yaml.isMap(node)) return map(node, depth)
     if (yaml.isSeq(node)) {
-      const items = node.items.map((item) => this.node(item, depth + 1))
+      const items = node.items.map((item) => convert(item, depth + 1))
       return {
         node: { kind: 'list', items: items.map((item) => item.node), range: rangeOf(node) },
         ...sum(items),
@@ -175,12 +157,12 @@ class Converter {
     return { node: { kind: 'scalar', type: 'null', text: '', range: [0, 0] }, nodes: 1, characters: 0 }
   }
 
-  private map(node: Yaml.YAMLMap, depth: number): Converted {
+  const map = (node: Yaml.YAMLMap, depth: number): Converted => {
     const entries = new Map<string, Entry>()
     const parts: Converted[] = []
     for (const pair of node.items) {
-      const key = this.node(pair.key, depth + 1)
-      const value = this.node(pair.value, depth + 1)
+      const key = convert(pair.key, depth + 1)
+      const value = convert(pair.value, depth + 1)
       parts.push(key, value)
       if (key.node.kind !== 'scalar') throw new Refusal('a key that is no text')
       if (!isMergeKey(pair.key)) entries.set(key.node.text, { key: key.node.range, value: value.node })
@@ -188,6 +170,14 @@ class Converter {
       else throw new Refusal('what "<<" merges is not a map')
     }
     return { node: { kind: 'map', entries, range: rangeOf(node) }, ...sum(parts) }
+  }
+
+  try {
+    const { node } = convert(document.contents, 1)
+    return node.kind === 'scalar' && node.type === 'null' ? undefined : node
+  } catch (error) {
+    if (error instanceof Refusal) return error.message
+    throw error
   }
 }
 

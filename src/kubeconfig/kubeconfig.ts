@@ -1,6 +1,6 @@
 import { decodeBase64 } from './base64.ts'
 import { fieldFaults } from './fields.ts'
-import { entriesOf, isTrue, itemsOf, type Node, type Range, textOf, valueAt } from './node.ts'
+import { isTrue, itemsOf, type Node, textOf, valueAt } from './node.ts'
 import { clusterFaults, type UsabilityFault, userFaults } from './usability.ts'
 
 /** Inline data or a file, as client-go takes them: where both are given the data counts. */
@@ -20,18 +20,8 @@ export type Credential =
   | { readonly kind: 'tokenFile'; readonly file: string }
   | { readonly kind: 'basic' }
 
-/** Where a field stands in the text, for editing in place. */
-export interface FieldPlace {
-  readonly key: Range
-  readonly value: Range
-}
-
 interface Named {
   readonly name: string
-  /** Of the whole list item. */
-  readonly range: Range
-  /** Fields of the inner object ("cluster", "user", "context"). */
-  readonly fields: ReadonlyMap<string, FieldPlace>
 }
 
 export interface KubeconfigCluster extends Named {
@@ -93,7 +83,7 @@ export function readKubeconfig(root: Node): Kubeconfig {
   return {
     clusters: reader.named(root, 'clusters', 'cluster', (named, node) => reader.cluster(named, node)),
     users: reader.named(root, 'users', 'user', (named, node) => reader.user(named, node)),
-    contexts: reader.named(root, 'contexts', 'context', (named, node) => context(named, node)),
+    contexts: reader.named(root, 'contexts', 'context', context),
     currentContext: filled(root, 'current-context'),
     defects: reader.defects,
   }
@@ -146,7 +136,7 @@ class KubeconfigReader {
       const name = textOf(valueAt(item, 'name')) ?? ''
       const path = `${part}[${name === '' ? index : name}]`
       const node = valueAt(item, inner)
-      return read({ name, path, range: item.range, fields: placesOf(node) }, node)
+      return read({ name, path }, node)
     })
   }
 
@@ -235,11 +225,4 @@ function credentialsOf(node: Node | undefined): Credential[] {
 /** The text of a field, numbers and booleans as they are written; undefined for an empty one. */
 function filled(node: Node | undefined, name: string): string | undefined {
   return textOf(valueAt(node, name)) || undefined
-}
-
-function placesOf(node: Node | undefined): ReadonlyMap<string, FieldPlace> {
-  if (node?.kind !== 'map') return new Map()
-  return new Map(
-    entriesOf(node).map(([name, value]) => [name, { key: node.entries.get(name)!.key, value: value.range }]),
-  )
 }

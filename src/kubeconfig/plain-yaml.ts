@@ -101,7 +101,9 @@ class PlainReader {
         if (this.indent >= 0) throw notPlain
       }
       if (this.at >= this.length) return documents
-      this.documentMark()
+      // "---" at the beginning of a line, with nothing but a comment behind it.
+      this.at += 3
+      this.endOfLine()
     }
   }
 
@@ -113,12 +115,6 @@ class PlainReader {
       return node
     }
     return this.block(1)
-  }
-
-  /** Passes over "---" at the beginning of a line, with nothing but a comment behind it. */
-  private documentMark(): void {
-    this.at += 3
-    this.endOfLine()
   }
 
   private isDocumentMark(): boolean {
@@ -426,41 +422,46 @@ class PlainReader {
   }
 
   private flowMap(depth: number, mayBreak: boolean): MapNode {
-    const start = this.at++
+    const start = this.at
     const entries = new Map<string, Entry>()
-    this.flowSpace(mayBreak)
-    if (!this.flowEnd(codes.closeMap)) {
-      do {
-        this.flowSpace(mayBreak)
-        const keyStart = this.at
-        const isQuoted = this.text.charCodeAt(this.at) === codes.quote
-        const key = this.flow(deepestNode, false)
-        if (key.kind !== 'scalar' || (!isQuoted && key.type !== 'string')) throw notPlain
-        const keyRange: Range = [keyStart, this.at]
-        if (isQuoted) this.flowSpace(mayBreak)
-        if (this.text.charCodeAt(this.at) !== codes.colon) throw notPlain
-        this.at++
-        if (!isQuoted && this.text.charCodeAt(this.at) !== space) throw notPlain
-        this.flowSpace(mayBreak)
-        entries.set(key.text, { key: keyRange, value: this.flow(depth + 1, mayBreak) })
-        this.flowSpace(mayBreak)
-      } while (this.flowComma(codes.closeMap))
-    }
+    this.flowParts(codes.closeMap, mayBreak, () => {
+      const keyStart = this.at
+      const isQuoted = this.text.charCodeAt(this.at) === codes.quote
+      const key = this.flow(deepestNode, false)
+      if (key.kind !== 'scalar' || (!isQuoted && key.type !== 'string')) throw notPlain
+      const keyRange: Range = [keyStart, this.at]
+      if (isQuoted) this.flowSpace(mayBreak)
+      if (this.text.charCodeAt(this.at) !== codes.colon) throw notPlain
+      this.at++
+      if (!isQuoted && this.text.charCodeAt(this.at) !== space) throw notPlain
+      this.flowSpace(mayBreak)
+      entries.set(key.text, { key: keyRange, value: this.flow(depth + 1, mayBreak) })
+    })
     return { kind: 'map', entries, range: [start, this.at] }
   }
 
   private flowList(depth: number, mayBreak: boolean): ListNode {
-    const start = this.at++
+    const start = this.at
     const items: Node[] = []
-    this.flowSpace(mayBreak)
-    if (!this.flowEnd(codes.closeList)) {
-      do {
-        this.flowSpace(mayBreak)
-        items.push(this.flow(depth + 1, mayBreak))
-        this.flowSpace(mayBreak)
-      } while (this.flowComma(codes.closeList))
-    }
+    this.flowParts(codes.closeList, mayBreak, () => {
+      items.push(this.flow(depth + 1, mayBreak))
+    })
     return { kind: 'list', items, range: [start, this.at] }
+  }
+
+  /** Reads the parts between the bracket here and the one that closes it. */
+  private flowParts(close: number, mayBreak: boolean, read: () => void): void {
+    this.at++
+    this.flowSpace(mayBreak)
+    if (this.text.charCodeAt(this.at) === close) {
+      this.at++
+      return
+    }
+    do {
+      this.flowSpace(mayBreak)
+      read()
+      this.flowSpace(mayBreak)
+    } while (this.flowComma(close))
   }
 
   private flowSpace(mayBreak: boolean): void {
@@ -470,12 +471,6 @@ class PlainReader {
       else if (code !== space && !(mayBreak && (code === carriageReturn || code === tab))) return
       this.at++
     }
-  }
-
-  private flowEnd(close: number): boolean {
-    if (this.text.charCodeAt(this.at) !== close) return false
-    this.at++
-    return true
   }
 
   /** True at a comma; false at the closing bracket, which is passed over. */

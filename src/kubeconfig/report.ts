@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { errorSchema } from '../errors/json-fields.ts'
+import { errorSchema } from '../errors/error-schema.ts'
 
 // The JSON contract of `kcert kubeconfig`. A kubeconfig's keys and tokens are in none of it.
 

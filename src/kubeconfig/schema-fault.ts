@@ -30,7 +30,7 @@ export async function schemaFault(
   const [issue] = safeParse(schema, value).issues ?? []
   if (issue === undefined) return undefined
   const path = [...at, ...(issue.path ?? []).map(({ key }) => key as string | number)]
-  return { place: placeOf(file, path), why: issueText(issue, path, schema) }
+  return { place: locationOf(file, path), why: issueText(issue, path, schema) }
 }
 
 function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema): string {
@@ -61,7 +61,7 @@ function nearest(word: string, known: readonly string[]): string | undefined {
 }
 
 /** Returns where a field stands: "policy.yaml line 7: rules[1].cidrs[0]". */
-export function placeOf({ document, text, source }: WrittenDocument, path: FieldPath): string {
+export function locationOf({ document, text, source }: WrittenDocument, path: FieldPath): string {
   let node: Node | undefined = document
   let found = document
   for (const key of path) {

@@ -173,6 +173,16 @@ test.each([
   expect(findingsOf(facts)).toEqual(findings)
 })
 
+test.each([
+  ['of its node', 'system:node:w1', []],
+  ['of another node', 'system:node:w2', ['serving-common-name']],
+  ['that it signed itself', 'w1@1795298400', ['serving-common-name']],
+  ['without a common name', '', ['serving-common-name']],
+])('a serving certificate %s', (_, commonName, findings) => {
+  expect(findingsOf(kubelet([seen(), { ...serving, commonName }]))).toEqual(findings)
+  expect(findingsOf(kubelet([seen({ commonName }), serving]))).toEqual([])
+})
+
 test('that something else answers is said with the place, the name and the next command', () => {
   const findings = (configuration: KubeletFacts['configuration']) =>
     forecastOf([kubelet([stranger()], { configuration })], [year], now).findings

@@ -1,7 +1,14 @@
 import { commandLine } from '../errors/command-line.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { formatDuration, parseDuration } from '../pki/duration.ts'
-import { kubeletRotationWindow, type Stranger, strangerText } from '../pki/kubelet.ts'
+import {
+  hasServingName,
+  kubeletRotationWindow,
+  type Stranger,
+  servingNameRemedy,
+  servingNameText,
+  strangerText,
+} from '../pki/kubelet.ts'
 import { rfc3339 } from '../pki/rfc3339.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { ForecastCertificate, ForecastFinding, ForecastNode, ForecastReport } from './forecast-report.ts'
@@ -31,6 +38,8 @@ export interface SeenCertificate {
   readonly notBeforeMs: number | undefined
   readonly notAfterMs: number
   readonly subject?: string
+  /** Empty where it has none; absent where only its end is known. */
+  readonly commonName?: string
   readonly isSelfSigned: boolean
   /** Of what answered at the node's address and shows no name of its kubelet. */
   readonly stranger?: Stranger
@@ -63,7 +72,8 @@ export function seenCertificate(
   const { notBeforeMs, notAfterMs, subject, issuer, isSelfIssued } = certificate
   // The kubelet's own CA for one certificate: "w1-ca@1795298400".
   const isSelfSigned = isSelfIssued || /-ca@\d+$/.test(issuer.commonName ?? '')
-  return { ...seen, notBeforeMs, notAfterMs, subject: subject.text, isSelfSigned }
+  const { text, commonName = '' } = subject
+  return { ...seen, notBeforeMs, notAfterMs, subject: text, commonName, isSelfSigned }
 }
 
 /** Returns when each certificate will be renewed, and what stands against it. */
@@ -92,6 +102,7 @@ export function forecastOf(
         return [
           ...nodeFindings(node, now, stranger),
           ...(stranger === undefined ? [] : [strangerFinding(node, stranger)]),
+          ...servingNameFindings(sorted[index]!),
         ]
       }),
       ...kubelets.flatMap(({ name, unread }) =>
@@ -148,6 +159,21 @@ function strangerFinding(
     detail: `${strangerText(stranger, place)}: ${conclusion}`,
     next: commandLine`compare the certificate on node ${name} with the served one: kcert inspect ${place}`,
   }
+}
+
+function servingNameFindings(facts: KubeletFacts): ForecastFinding[] {
+  const isNamed = ({ usage, commonName }: SeenCertificate): boolean =>
+    usage !== 'serving' || commonName === undefined || hasServingName(commonName, facts.name)
+  if (ownCertificates(facts).every(isNamed)) return []
+  return [
+    {
+      id: 'serving-common-name',
+      node: facts.name,
+      isProblem: false,
+      detail: `its serving certificate has another common name: ${servingNameText}`,
+      next: servingNameRemedy,
+    },
+  ]
 }
 
 function nodeOf(facts: KubeletFacts, lifeMs: number, now: Date): ForecastNode {

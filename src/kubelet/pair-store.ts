@@ -106,8 +106,8 @@ export class PairStore {
    * finds the old pair or the new one, whole. Throws KCERT_PAIR_UNFIT before anything is written, KCERT_PAIR_STORE and KCERT_FILE_NOT_WRITTEN.
    */
   update(chainPem: Uint8Array | string, keyPem: string, now: Date): StoredPair {
-    const text = pairText(chainPem, keyPem)
-    const pair = readPair(text, 'what was issued')
+    const pair = readPair(`${Buffer.from(chainPem).toString()}\n${keyPem}`, 'what was issued')
+    const text = pairText(pair, keyPem)
     this.check()
     const path = this.write(text, now)
     this.files.pointLink(this.currentPath, path, this.updatedPath)

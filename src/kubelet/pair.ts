@@ -1,8 +1,8 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import { type Certificate, certificateBlocks, certificateOfBlock } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, type PrivateKeyInfo, readPrivateKey } from '../x509/keys.ts'
-import { isCertificateLabel, type PemBlock, readPem, writePem } from '../x509/pem.ts'
+import { type PemBlock, readPem, writePem } from '../x509/pem.ts'
 import type { HeldCertificate } from './template.ts'
 
 /** A certificate, leaf first, and its private key. */
@@ -16,13 +16,9 @@ export interface Pair {
  * tls.X509KeyPair takes them. Throws KCERT_PAIR_UNFIT when one is missing, damaged, or does not belong to the other.
  */
 export function readPair(pem: Uint8Array | string, place: string): Pair {
-  const { blocks } = readPem(pem)
-  const chain = blocks
-    .filter(({ label }) => isCertificateLabel(label))
-    .map((block) => readBlock(block, place))
-  const [leaf, ...issuers] = chain
+  const [leaf, ...issuers] = readChain(pem, place)
   if (leaf === undefined) throw unfit(place, 'it holds no certificate')
-  const keyBlock = blocks.find(({ label }) => isPrivateKeyLabel(label))
+  const keyBlock = readPem(pem).blocks.find(({ label }) => isPrivateKeyLabel(label))
   if (keyBlock === undefined) throw unfit(place, 'it holds no private key')
   const key = readKey(keyBlock, place)
   if (key.publicKey?.sha256 !== leaf.publicKey.sha256)
@@ -31,10 +27,8 @@ export function readPair(pem: Uint8Array | string, place: string): Pair {
 }
 
 /** Returns the pair as the kubelet writes it into one file: certificates, leaf first, then the key as it came. */
-export function pairText(chainPem: Uint8Array | string, keyPem: string): string {
-  const { blocks } = readPem(chainPem)
-  const certificates = blocks.filter(({ label }) => isCertificateLabel(label))
-  return `${certificates.map(({ der }) => writePem('CERTIFICATE', der)).join('')}${keyPem.trimEnd()}\n`
+export function pairText({ chain }: Pair, keyPem: string): string {
+  return `${chain.map(({ der }) => writePem('CERTIFICATE', der)).join('')}${keyPem.trimEnd()}\n`
 }
 
 /** Returns what decides when a pair is renewed. */
@@ -50,9 +44,9 @@ export function heldCertificateOf({ chain: [leaf] }: Pair): HeldCertificate {
   }
 }
 
-function readBlock(block: PemBlock, place: string): Certificate {
+function readChain(pem: Uint8Array | string, place: string): Certificate[] {
   try {
-    return certificateOfBlock(block)
+    return certificateBlocks(pem).map(certificateOfBlock)
   } catch (error) {
     throw unfit(place, `a certificate in it cannot be read: ${(error as Error).message}`, error)
   }

@@ -47,7 +47,23 @@ kc_block() { echo "$1"; kc_encode; echo .; }
 
 # Ends the request: what failed, and what was said of it.
 kc_fail() { printf '%s' "$2" | kc_block "fail $1"; exit 9; }
-kc_try() { w=$1; shift; m=$("$@" 2>&1) || kc_fail "$w" "$m"; }
+kc_try() { w=$1; shift; m=$("$@" 2>&1) || { kc_barred "$@" && w=refused; kc_fail $w "$m"; }; }
+
+# COMMAND ARGUMENT...: true where it fails for want of rights. What fails for root does not: a file may be immutable.
+kc_barred() {
+  [ "$(id -u)" != 0 ] || return 1
+  case $1 in chown) return 0 ;; mv) kc_locked "$3" && return 0 ;; esac
+  for p; do :; done
+  kc_locked "$p"
+}
+
+# PATH: true where this user may not make, replace or remove it, by the folder above it that is there.
+kc_locked() {
+  p=/\${1#/}
+  while p=\${p%/*}; [ "$p" ] && [ ! -d "$p" ]; do :; done
+  set -- "$1" "\${p:-/}"
+  [ ! -w "$2" ] || [ ! -x "$2" ] || { [ -k "$2" ] && [ -e "$1" ] && [ ! -O "$1" ] && [ ! -O "$2" ]; }
+}
 
 # A tool that knows no file operand makes everything durable.
 kc_sync() { sync "$1" 2>/dev/null || sync; }
@@ -192,6 +208,9 @@ kc_sweep() {
 
 kc_changed() { kc_fail changed "$([ "$1" = absent ] && echo absent || echo "sum:$1")"; }
 
+# With noclobber the shell makes the file or fails; by the umask it is 0600 until all is in it.
+kc_create() { set -C; : >"$1"; }
+
 # PATH NONCE EXPECTED SHA256 MODE|'' UID:GID|'' FROM|''
 kc_write() {
   f=$1 nonce=$2 want=$3 new=$4 mode=$5 own=$6 from=$7 om= ou= cur=absent
@@ -199,7 +218,7 @@ kc_write() {
   if [ -L "$f" ]; then f=$(readlink -f "$f"); [ "$f" ] || kc_fail dangling "$1"; fi
   kc_split "$f" "$nonce"
   if [ -f "$f" ]; then
-    [ -r "$f" ] || kc_fail unreadable "$f"
+    [ -r "$f" ] || kc_fail refused 'this user may not read it'
     cur=$(kc_sum <"$f")
     set -- $(stat -c '%a %u:%g' "$f"); om=$1 ou=$2
   elif [ -e "$f" ]; then kc_fail not-a-file "$f"; fi
@@ -215,12 +234,12 @@ kc_write() {
   kc_sweep "$d"
   trap 'rm -f "$t"' EXIT
   trap 'exit 9' HUP INT TERM
-  # With noclobber the shell makes the file or fails; by the umask it is 0600 until all is in it.
-  m=$( (set -C; : >"$t") 2>&1 ) || kc_fail create "$m"
+  kc_try create kc_create "$t"
   mine=$(stat -c %u:%g "$t"); own=\${own:-\${ou:-$mine}}
   [ $own = $mine ] || kc_try chown chown $own "$t"
   if [ -e /sys/fs/selinux/enforce ] && [ "$om" ]; then chcon --reference="$f" "$t" 2>/dev/null; fi
-  if [ "$from" ]; then m=$(cat "$from" 2>&1 >"$t"); else m=$(kc_input 2>&1 >"$t"); fi || kc_fail content "$m"
+  if [ "$from" ]; then m=$(cat "$from" 2>&1 >"$t"); else m=$(kc_input 2>&1 >"$t"); fi ||
+    { [ -r "\${from:-/}" ] && w=content || w=refused; kc_fail $w "$m"; }
   kc_try chmod chmod \${mode:-\${om:-600}} "$t"
   kc_sync "$t"
   got=$(kc_sum <"$t")
@@ -249,11 +268,11 @@ kc_link() {
   kc_split "$1" "$2"
   [ -d "$1" ] && [ ! -L "$1" ] && kc_fail not-a-file "$1"
   kc_holds "$1" "$4"
-  if [ "$4" = absent ]; then kc_try link ln -s "$3" "$1"
+  if [ "$4" = absent ]; then kc_try link ln -s -- "$3" "$1"
   else
     trap 'rm -f "$t"' EXIT
     trap 'exit 9' HUP INT TERM
-    kc_try link ln -s "$3" "$t"
+    kc_try link ln -s -- "$3" "$t"
     kc_try rename mv -fT "$t" "$1"
     trap - EXIT
   fi

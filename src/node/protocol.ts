@@ -109,8 +109,7 @@ export class AnswerReader {
 /** Returns the records of an answer's lines. Throws BrokenAnswer when a block has anything but base64 in its own line width. */
 export function readRecords(lines: readonly string[]): AnswerRecord[] {
   const records: AnswerRecord[] = []
-  for (let at = 0; at < lines.length; at++) {
-    const line = lines[at]!
+  for (let at = 0, line = lines[at]; line !== undefined; line = lines[++at]) {
     const space = line.indexOf(' ')
     const name = space === -1 ? line : line.slice(0, space)
     const rest = space === -1 ? '' : line.slice(space + 1)

@@ -14,12 +14,12 @@ export function writeFailure(node: string, path: string, step: string, said: str
       },
     )
   }
-  if (step === 'unreadable' || /Permission denied|Operation not permitted/.test(said)) {
+  if (step === 'refused') {
     return new KcertError(
       'KCERT_NODE_REFUSED',
       `${where} may not be changed by the user that kcert is there`,
       {
-        why: said === '' ? step : said,
+        why: said,
         next: 'log in as root, or set become: sudo for the node',
       },
     )

@@ -1,10 +1,10 @@
 import type { Decided, DecisionReport } from '../csr/approval/decision-report.ts'
-import type { View } from './inspection/view.ts'
 import { altNameList } from './names.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
 import { tableLines } from './table.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
 // What `kcert csr approve` and `kcert csr deny` did or would do: a line for each request, the rules of those that need a look,

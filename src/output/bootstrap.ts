@@ -1,9 +1,9 @@
 import type { BootstrapKubeconfig, BootstrapProgress, BootstrapStep } from '../bootstrap/progress-report.ts'
 import { markedLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 
 const markOf = { done: 'ok', stopped: 'NO', unknown: '?', later: '-' } as const
 

@@ -93,11 +93,6 @@ export function renderBundle({ members, leftOut, file }: BundleReport): string {
   return `${table}\n\n${facts([['bundle', file ?? '']])}`
 }
 
-/** Returns notices as lines for standard error. */
-export function renderNotices(notices: readonly string[]): string {
-  return notices.map((notice) => `note: ${printable(notice)}\n`).join('')
-}
-
 function lifetime({ notBefore, notAfter }: CertificateFacts): string {
   return `${minuteOf(notBefore)} to ${minuteOf(notAfter)} UTC`
 }

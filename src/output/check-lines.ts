@@ -1,6 +1,6 @@
-import type { View } from './inspection/view.ts'
 import type { Paint } from './paint.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
 export type Mark = 'ok' | 'NO' | '?' | '-'

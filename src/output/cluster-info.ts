@@ -8,11 +8,11 @@ import type {
 } from '../bootstrap/cluster-info-report.ts'
 import { checkLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { tableLines } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf } from './time.ts'
+import type { View } from './view.ts'
 
 /** Returns what cluster-info says: the server, its CAs with their pins, the signatures, and what is wrong. */
 export function renderClusterInfo(report: ClusterInfoReport, view: View): string {

@@ -1,11 +1,11 @@
 import type { CheckReport } from '../csr/check-report.ts'
 import { markedLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { altNameList, keyText } from './names.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { wrapped } from './width.ts'
 
 type Question = CheckReport['rules'][number]['question']

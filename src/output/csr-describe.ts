@@ -3,11 +3,11 @@ import type { CertificateReport, InspectionReport } from '../inspection/report.t
 import { removalText, strokeOf } from './csr-list.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { certificateCard } from './inspection/card.ts'
-import type { View } from './inspection/view.ts'
 import { altNameList, keyText } from './names.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
 import { secondOf, timeLeft } from './time.ts'
+import type { View } from './view.ts'
 
 /** What is shown of a request besides what every list has. */
 export interface DescribedRequest extends ClusterRequest {
@@ -69,18 +69,22 @@ export function requestLines(
   return [view.paint.heading(printable(name)), ...indented]
 }
 
-function conditionWords({
+export function conditionWords({
   status,
   reason,
   message,
-  lastUpdateTime,
+  lastTransitionTime,
+  lastUpdateTime = lastTransitionTime,
 }: ClusterRequest['conditions'][number]): string {
   const words = [reason, message].filter((word) => word !== undefined && word !== '').join(': ')
   const when = lastUpdateTime === undefined ? '' : ` at ${secondOf(lastUpdateTime)}`
   return `${status === 'True' ? '' : `(${status}) `}${words || 'without a reason'}${when}`
 }
 
-function madeText({ creationTimestamp, ageSeconds }: ClusterRequest): string | undefined {
+export function madeText({
+  creationTimestamp,
+  ageSeconds,
+}: Pick<ClusterRequest, 'creationTimestamp' | 'ageSeconds'>): string | undefined {
   if (creationTimestamp === undefined) return undefined
   const age = ageSeconds === undefined ? '' : ` (${timeLeft(Math.max(0, ageSeconds))} ago)`
   return `${secondOf(creationTimestamp)}${age}`
@@ -91,11 +95,12 @@ function requesterText({ username, groups }: ClusterRequest): string | undefined
   return groups.length === 0 ? username : `${username} (${groups.join(', ')})`
 }
 
-function removedText(
+export function removedText(
   { after, reason }: NonNullable<ClusterRequest['collected']>,
   generatedAt: string,
+  interval?: string,
 ): string {
-  return `${reason}: ${secondOf(after)} (${removalText(after, Date.parse(generatedAt))})`
+  return `${reason}: ${secondOf(after)} (${removalText(after, Date.parse(generatedAt), interval)})`
 }
 
 function pairs(values: Readonly<Record<string, string>>): string {

@@ -1,8 +1,8 @@
 import type { Explanation } from '../csr/explain/report.ts'
 import { requestLines } from './csr-describe.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { wrapped } from './width.ts'
 
 const verdictText: Readonly<Record<Explanation['verdict'], string>> = {
@@ -15,14 +15,24 @@ const verdictText: Readonly<Record<Explanation['verdict'], string>> = {
 
 /** Returns the request, why it is where it is, and the commands to go on with. */
 export function renderExplanation(explanation: Explanation, generatedAt: string, view: View): string {
-  const { request, verdict, causes, open, decidedBy } = explanation
-  const stroke = { issued: view.paint.status.ok, waiting: view.paint.status.warning }[verdict as 'issued']
+  const { request, decidedBy } = explanation
   return joinSections([
     requestLines({ ...request, decidedBy }, generatedAt, view),
+    ...verdictLines(explanation, view),
+  ])
+}
+
+/** Returns why a request of any kind is where it is, section by section. */
+export function verdictLines(
+  { verdict, causes, open }: Pick<Explanation, 'verdict' | 'causes' | 'open'>,
+  view: View,
+): string[][] {
+  const stroke = { issued: view.paint.status.ok, waiting: view.paint.status.warning }[verdict as 'issued']
+  return [
     [(stroke ?? view.paint.severity.critical)(verdictText[verdict])],
     ...causes.map((cause) => causeLines(cause, view)),
     openLines(open, view),
-  ])
+  ]
 }
 
 function causeLines(

@@ -1,10 +1,10 @@
 import type { FetchedMany, FetchedOne } from '../csr/fetch-report.ts'
-import type { View } from './inspection/view.ts'
 import { issuedColumns } from './issued-columns.ts'
 import { shortName } from './names.ts'
 import { joinSections } from './sections.ts'
 import { tableLines } from './table.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 
 const outcomeText: Readonly<Record<FetchedOne['outcome'], string>> = {
   fetched: 'fetched',

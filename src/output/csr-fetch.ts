@@ -1,8 +1,8 @@
 import type { FetchReport } from '../csr/fetch-report.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { altNameList } from './names.ts'
 import { secondOf } from './time.ts'
+import type { View } from './view.ts'
 
 /** Returns where a certificate went, what is in it, and what it was held against. Never a private key: the report has none. */
 export function renderFetched(report: FetchReport, view: View): string {

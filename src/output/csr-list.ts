@@ -1,9 +1,9 @@
 import type { ClusterRequest, RequestList } from '../csr/request-report.ts'
-import type { View } from './inspection/view.ts'
 import { altNameList, shortName } from './names.ts'
 import type { Paint } from './paint.ts'
 import { type Column, tableLines } from './table.ts'
 import { timeLeft } from './time.ts'
+import type { View } from './view.ts'
 
 /** Returns the requests as a table, and a line that counts them. */
 export function renderRequestList(list: RequestList, { width, paint }: View): string {
@@ -42,15 +42,15 @@ function namesCell({ request }: ClusterRequest): string {
 }
 
 /** A clock that runs behind the server's makes no request younger than new. */
-function ageText(seconds: number): string {
+export function ageText(seconds: number): string {
   return timeLeft(Math.max(0, seconds))
 }
 
-/** When kube-controller-manager removes the object; what is over happens at its next look, within an hour. */
-export function removalText(after: string | undefined, now: number): string {
+/** When kube-controller-manager removes the object; what is over happens at its next look, which is `interval` away at most. */
+export function removalText(after: string | undefined, now: number, interval = '1h'): string {
   if (after === undefined) return ''
   const seconds = (Date.parse(after) - now) / 1000
-  return seconds <= 0 ? 'within 1h' : timeLeft(seconds)
+  return seconds <= 0 ? `within ${interval}` : timeLeft(seconds)
 }
 
 /** Returns how a state is coloured. */
@@ -62,7 +62,14 @@ export function strokeOf(
   return state === 'pending' || state === 'approved' ? status.warning : severity.critical
 }
 
-function summaryText({ requests, summary }: RequestList): string {
+/** Returns the line that counts requests by state. */
+export function summaryText({
+  requests,
+  summary,
+}: {
+  readonly requests: readonly unknown[]
+  readonly summary: Partial<RequestList['summary']>
+}): string {
   const words = {
     pending: 'pending',
     approved: 'approved and unsigned',
@@ -71,7 +78,7 @@ function summaryText({ requests, summary }: RequestList): string {
     issued: 'issued',
   }
   const counts = Object.entries(words)
-    .map(([state, text]) => [summary[state as keyof typeof words], text] as const)
+    .map(([state, text]) => [summary[state as keyof typeof words] ?? 0, text] as const)
     .filter(([count]) => count > 0)
     .map(([count, text]) => `${count} ${text}`)
   return `${requests.length} ${requests.length === 1 ? 'request' : 'requests'}: ${counts.join(', ')}`

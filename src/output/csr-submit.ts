@@ -1,10 +1,10 @@
 import type { SubmissionItem, SubmissionReport } from '../csr/submission-report.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { altNameList } from './names.ts'
 import { joinSections } from './sections.ts'
 import { type Column, tableLines } from './table.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 
 const outcomeText: Readonly<Record<SubmissionItem['outcome'], string>> = {
   created: 'created',

@@ -1,9 +1,9 @@
 import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import { fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { type Column, tableLines } from './table.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { renderYaml } from './yaml.ts'
 
 /** Returns kcert.yaml as discover writes it: a word to whoever completes it, then the inventory. */

@@ -1,7 +1,7 @@
 import type { ErrorExplanation } from '../diagnosis/report.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { wrapped } from './width.ts'
 
 type ExplainedError = ErrorExplanation['errors'][number]

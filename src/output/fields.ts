@@ -1,5 +1,5 @@
-import type { View } from './inspection/view.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
 /** A label and what stands beside it; what is undefined or empty is left out. */

@@ -1,10 +1,10 @@
 import type { ContextReport, CreatedKubeconfig, KubeconfigEdit } from '../kubeconfig/report.ts'
 import { markedLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
 import { secondOf } from './time.ts'
+import type { View } from './view.ts'
 
 /** Returns what was edited, and which contexts work now. */
 export function renderEdit(report: KubeconfigEdit, view: View): string {

@@ -1,8 +1,8 @@
 import type { KubeletDiagnosis } from '../kubelet/doctor/report.ts'
 import { fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 
 type NodeReport = KubeletDiagnosis['nodes'][number]
 

@@ -1,9 +1,9 @@
 import type { ForecastCertificate, ForecastFinding, ForecastReport } from '../kubelet/forecast-report.ts'
-import type { View } from './inspection/view.ts'
 import type { Paint } from './paint.ts'
 import { tableLines } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
+import type { View } from './view.ts'
 
 interface Row {
   readonly node: string

@@ -1,8 +1,8 @@
 import type { ManagedCertificate } from '../kubelet/manage-report.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { altNameList } from './names.ts'
 import { minuteOf } from './time.ts'
+import type { View } from './view.ts'
 
 /** Returns what is held, what would be asked for, and when. */
 export function renderManaged(report: ManagedCertificate, view: View): string {

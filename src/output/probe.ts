@@ -1,13 +1,13 @@
 import { hostPort } from '../errors/host-port.ts'
 import type { ClientVerdict, EndpointReport, ProbeReport } from '../probe/report.ts'
 import { fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { shortName } from './names.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
 import { type Column, tableLines } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
+import type { View } from './view.ts'
 
 /** Returns a table of the endpoints, then what is wrong with each and what to do next; of a single one everything that was seen. */
 export function renderProbe(report: ProbeReport, view: View): string {

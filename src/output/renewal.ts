@@ -1,9 +1,9 @@
 import type { CertificateRenewal } from '../ca/renewal-report.ts'
 import { fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { type Column, tableLines } from './table.ts'
 import { minuteOf, timeLeft } from './time.ts'
+import type { View } from './view.ts'
 
 type Row = CertificateRenewal['certificates'][number]
 

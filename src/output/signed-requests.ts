@@ -1,9 +1,9 @@
 import type { SignedRequest, SignedRequestsReport } from '../ca/cluster-report.ts'
-import type { View } from './inspection/view.ts'
 import { issuedColumns } from './issued-columns.ts'
 import { joinSections } from './sections.ts'
 import { tableLines } from './table.ts'
 import { printable } from './terminal.ts'
+import type { View } from './view.ts'
 
 const outcomeText: Readonly<Record<SignedRequest['outcome'], string>> = {
   signed: 'signed',

@@ -7,11 +7,11 @@ import type {
 } from '../bootstrap/token-report.ts'
 import { checkLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
-import type { View } from './inspection/view.ts'
 import { joinSections } from './sections.ts'
 import { type Column, tableLines } from './table.ts'
 import { printable } from './terminal.ts'
 import { secondOf, timeLeft } from './time.ts'
+import type { View } from './view.ts'
 
 /** Returns the tokens as a table, without their second halves. */
 export function renderTokenList({ tokens, generatedAt }: TokenList, { width, paint }: View): string {

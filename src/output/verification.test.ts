@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { VerificationReport, VerifiedCertificate } from '../verification/report.ts'
-import type { View } from './inspection/view.ts'
 import { createPaint, noPaint } from './paint.ts'
 import { renderVerification } from './verification.ts'
+import type { View } from './view.ts'
 
 const wide: View = { width: Number.POSITIVE_INFINITY, paint: noPaint }
 

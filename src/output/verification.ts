@@ -1,11 +1,11 @@
 import type { VerificationReport, VerificationWarning, VerifiedCertificate } from '../verification/report.ts'
-import type { View } from './inspection/view.ts'
 import { shortName } from './names.ts'
 import { placeText } from './places.ts'
 import { joinSections } from './sections.ts'
 import { type Column, tableLines } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, secondOf } from './time.ts'
+import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
 type Field = readonly [label: string, value: string | undefined]

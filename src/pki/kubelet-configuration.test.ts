@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { editKubeletConfiguration, readKubeletConfiguration } from './kubelet-configuration.ts'
+import { readKubeletConfiguration } from './kubelet-configuration.ts'
 
 const kubeadms = `apiVersion: kubelet.config.k8s.io/v1beta1
 authentication:
@@ -23,17 +23,6 @@ test("kubeadm's file says where the client CA is and that certificates are rotat
     staticPodPath: '/etc/kubernetes/manifests',
     featureGates: {},
   })
-})
-
-test('fields are changed in place, and added where they are missing', async () => {
-  const changes = { clientCaFile: '/etc/kubernetes/pki/bundle.crt', serverTlsBootstrap: true }
-  expect(await editKubeletConfiguration(kubeadms, changes)).toBe(
-    `${kubeadms.replace('ca.crt', 'bundle.crt')}serverTLSBootstrap: true\n`,
-  )
-  expect(await editKubeletConfiguration('kind: KubeletConfiguration\n', { clientCaFile: '/ca' })).toBe(
-    'kind: KubeletConfiguration\nauthentication:\n  x509:\n    clientCAFile: /ca\n',
-  )
-  expect(await editKubeletConfiguration(kubeadms, { rotateCertificates: true })).toBe(kubeadms)
 })
 
 test('another kind is refused, and so is what is no YAML', async () => {

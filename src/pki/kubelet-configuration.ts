@@ -1,59 +1,45 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from '../kubeconfig/documents.ts'
-import { editYaml, type YamlEdit } from '../kubeconfig/edit-yaml.ts'
 import { entriesOf, isTrue, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 
 /** A kubelet's configuration file (kubelet.config.k8s.io/v1beta1), as far as certificates go. Absent: not set, the kubelet's default. */
 export interface KubeletConfiguration {
   /** authentication.x509.clientCAFile: who may talk to the kubelet. */
-  readonly clientCaFile?: string
+  readonly clientCaFile?: string | undefined
   /** The kubelet asks for a new client certificate before the old one ends. */
-  readonly rotateCertificates?: boolean
+  readonly rotateCertificates?: boolean | undefined
   /** The kubelet asks the cluster for its serving certificate, which somebody has to approve. */
-  readonly serverTlsBootstrap?: boolean
-  readonly tlsCertFile?: string
-  readonly tlsPrivateKeyFile?: string
-  readonly staticPodPath?: string
+  readonly serverTlsBootstrap?: boolean | undefined
+  readonly tlsCertFile?: string | undefined
+  readonly tlsPrivateKeyFile?: string | undefined
+  readonly staticPodPath?: string | undefined
   /** Where it serves: an address of the node, or all of them; port 10250 unless set. */
-  readonly address?: string
-  readonly port?: number
+  readonly address?: string | undefined
+  readonly port?: number | undefined
   /** Where it says that it is well, without TLS: 127.0.0.1 and 10248 unless set. */
-  readonly healthzBindAddress?: string
-  readonly healthzPort?: number
+  readonly healthzBindAddress?: string | undefined
+  readonly healthzPort?: number | undefined
   readonly featureGates: Readonly<Record<string, boolean>>
 }
 
-/** What changes; of what is absent nothing does. */
-export interface KubeletConfigurationChanges {
-  readonly clientCaFile?: string
-  readonly rotateCertificates?: boolean
-  readonly serverTlsBootstrap?: boolean
-}
-
 const kind = 'KubeletConfiguration'
-
-const places = {
-  clientCaFile: ['authentication', 'x509', 'clientCAFile'],
-  rotateCertificates: ['rotateCertificates'],
-  serverTlsBootstrap: ['serverTLSBootstrap'],
-} as const
 
 /** Returns what a kubelet's configuration file says. Throws KCERT_MANIFEST_MALFORMED when it is none. */
 export async function readKubeletConfiguration(text: string): Promise<KubeletConfiguration> {
   const root = await configurationOf(text)
   const file = (...path: string[]): string | undefined => textOf(valueAt(root, ...path))
-  const flag = (...path: string[]): boolean | undefined => {
-    const value = valueAt(root, ...path)
+  const flag = (name: string): boolean | undefined => {
+    const value = valueAt(root, name)
     return value?.kind === 'scalar' && value.type === 'boolean' ? isTrue(value) : undefined
   }
-  const number = (...path: string[]): number | undefined => {
-    const text = file(...path)
+  const number = (name: string): number | undefined => {
+    const text = file(name)
     return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
   }
-  return defined({
-    clientCaFile: file(...places.clientCaFile),
-    rotateCertificates: flag(...places.rotateCertificates),
-    serverTlsBootstrap: flag(...places.serverTlsBootstrap),
+  return {
+    clientCaFile: file('authentication', 'x509', 'clientCAFile'),
+    rotateCertificates: flag('rotateCertificates'),
+    serverTlsBootstrap: flag('serverTLSBootstrap'),
     tlsCertFile: file('tlsCertFile'),
     tlsPrivateKeyFile: file('tlsPrivateKeyFile'),
     staticPodPath: file('staticPodPath'),
@@ -64,21 +50,7 @@ export async function readKubeletConfiguration(text: string): Promise<KubeletCon
     featureGates: Object.fromEntries(
       entriesOf(valueAt(root, 'featureGates')).map(([name, value]) => [name, isTrue(value)]),
     ),
-  })
-}
-
-/** Returns the file's text with these fields changed in place. Throws like readKubeletConfiguration, and KCERT_EDIT_REFUSED. */
-export async function editKubeletConfiguration(
-  text: string,
-  changes: KubeletConfigurationChanges,
-): Promise<string> {
-  const now = await readKubeletConfiguration(text)
-  const edits = Object.entries(places).flatMap(([name, path]): YamlEdit[] => {
-    const field = name as keyof KubeletConfigurationChanges
-    const value = changes[field]
-    return value === undefined || value === now[field] ? [] : [{ do: 'set', path, value }]
-  })
-  return editYaml(text, edits)
+  }
 }
 
 async function configurationOf(text: string): Promise<Node> {
@@ -90,14 +62,4 @@ async function configurationOf(text: string): Promise<Node> {
     why: defect === undefined ? `its kind is not ${kind}` : `line ${defect.line ?? 1}: ${defect.reason}`,
     next: 'the flag --config of the kubelet names it; kubeadm has it in /var/lib/kubelet/config.yaml',
   })
-}
-
-type Optional<T> = { [K in keyof T]?: T[K] | undefined }
-
-function defined(
-  fields: Optional<KubeletConfiguration> & Pick<KubeletConfiguration, 'featureGates'>,
-): KubeletConfiguration {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as unknown as KubeletConfiguration
 }

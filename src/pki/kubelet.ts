@@ -49,6 +49,24 @@ export function isNodeIdentity(commonName: string | undefined, organization: rea
   return (commonName?.startsWith(nodeUserPrefix) ?? false) && organization.includes(nodeGroup)
 }
 
+/** False for a serving certificate that KEP-4872 lets API servers refuse. Without the name of the node, any node's name will do. */
+export function hasServingName(commonName: string | undefined, node: string | undefined): boolean {
+  return node === undefined
+    ? (commonName?.startsWith(nodeUserPrefix) ?? false)
+    : commonName === nodeUserPrefix + node
+}
+
+/**
+ * What KEP-4872 makes of another common name. Kubernetes 1.37.2 and apiserver 0.38.0-alpha.2 have neither the flag nor its gate
+ * (KubeletCertCNValidation).
+ */
+export const servingNameText =
+  'it is not for CN=system:node:NAME, and an API server with --enable-kubelet-cert-cn-validation will refuse it, so that logs and exec fail; that flag (KEP-4872) is off by default, planned for Kubernetes 1.38, and in no release up to 1.37'
+
+/** What gives a kubelet a serving certificate with that name. */
+export const servingNameRemedy =
+  'before you set that flag: set serverTLSBootstrap: true with an approver, or issue the tlsCertFile with that common name'
+
 /** The subject that something showed at the address of a node's kubelet, and that is none of this kubelet's. */
 export interface Stranger {
   readonly shown: string

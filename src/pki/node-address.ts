@@ -1,4 +1,5 @@
 import { parseIp } from '../x509/ip.ts'
+import { isNumericName } from '../x509/plain-names.ts'
 
 // A kubelet writes the addresses of its Node, and the API server does not check their format. Who holds the credentials of one
 // node so chooses texts that reach commands and connections on the machine of an operator.
@@ -25,8 +26,9 @@ export function nodeAddresses(
   return types.flatMap((wanted) =>
     (addresses ?? []).flatMap(({ type, address }) => {
       if (type !== wanted || typeof address !== 'string') return []
-      const isName = nameTypes.includes(wanted) && isHostName(address)
-      return isName || parseIp(address) !== undefined ? [address] : []
+      // Resolvers read `127.1` and `0x7f000001` as addresses.
+      const isHostName = nameTypes.includes(wanted) && isName(address) && !isNumericName(address)
+      return isHostName || parseIp(address) !== undefined ? [address] : []
     }),
   )
 }
@@ -39,11 +41,6 @@ export function nodeHost(addresses: readonly NodeAddress[] | undefined): string 
 /** True for an IP address or a host name: what may stand in an argument vector in the place of {node} or {address}. */
 export function isHost(text: string): boolean {
   return parseIp(text) !== undefined || isName(text)
-}
-
-/** Resolvers read `127.1` and `0x7f000001` as addresses. */
-function isHostName(text: string): boolean {
-  return isName(text) && !/(?:^|\.)(?:\d+|0x[\da-f]*)$/i.test(text)
 }
 
 function isName(text: string): boolean {

@@ -92,11 +92,6 @@ describe("kubeadm's own manifests", () => {
         'leader-elect': 'true',
       },
     })
-    expect(pod.hostPaths).toContainEqual({
-      name: 'k8s-certs',
-      path: '/etc/kubernetes/pki',
-      type: 'DirectoryOrCreate',
-    })
   })
 
   test('phase 2 changes three lines of the controller-manager and no other', async () => {
@@ -140,23 +135,6 @@ describe("kubeadm's own manifests", () => {
     })
     expect(edited).toContain('\n  annotations:\n    ca-rotation: "1"\n')
     expect((await readStaticPod(edited)).annotations).toEqual({ 'ca-rotation': '1' })
-  })
-
-  test('a folder of the node is mounted once', async () => {
-    const hostPaths = [
-      { path: '/etc/kcert', type: 'DirectoryOrCreate', readOnly: true, name: 'kcert' },
-      { path: '/etc/kubernetes/pki', type: 'DirectoryOrCreate', readOnly: true, name: 'other' },
-    ] as const
-    const edited = await editStaticPod(controllerManager, 'kube-controller-manager', { hostPaths })
-    const pod = await readStaticPod(edited)
-    expect(pod.hostPaths.filter(({ path }) => path === '/etc/kcert')).toHaveLength(1)
-    expect(pod.containers[0]!.mounts).toContainEqual({
-      name: 'kcert',
-      mountPath: '/etc/kcert',
-      readOnly: true,
-    })
-    expect(pod.hostPaths.filter(({ path }) => path === '/etc/kubernetes/pki')).toHaveLength(1)
-    expect(await editStaticPod(edited, 'kube-controller-manager', { hostPaths })).toBe(edited)
   })
 
   test('a program that no container runs is refused, and so is one behind a shell', async () => {

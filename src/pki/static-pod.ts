@@ -10,7 +10,6 @@ export interface StaticPod {
   readonly name: string
   readonly annotations: Readonly<Record<string, string>>
   readonly containers: readonly PodContainer[]
-  readonly hostPaths: readonly { readonly name: string; readonly path: string; readonly type?: string }[]
 }
 
 export interface PodContainer {
@@ -21,11 +20,6 @@ export interface PodContainer {
   /** command, then args. */
   readonly argv: readonly string[]
   readonly flags: Flags
-  readonly mounts: readonly {
-    readonly name: string
-    readonly mountPath: string
-    readonly readOnly: boolean
-  }[]
 }
 
 /** What changes in the definition of a component; of what is absent nothing does. */
@@ -33,16 +27,6 @@ export interface DefinitionChanges {
   readonly flags?: FlagChanges
   /** Of the pod; null takes one out. */
   readonly annotations?: Readonly<Record<string, string | null>>
-  /** Folders or files of the node that the container shall see at the same path. Those it sees already are passed over. */
-  readonly hostPaths?: readonly HostPath[]
-}
-
-export interface HostPath {
-  readonly path: string
-  readonly type: 'DirectoryOrCreate' | 'Directory' | 'File' | 'FileOrCreate'
-  readonly readOnly: boolean
-  /** Of the volume. */
-  readonly name: string
 }
 
 /** Returns what a static pod's manifest says. Throws KCERT_MANIFEST_MALFORMED when it is none. */
@@ -54,24 +38,18 @@ export async function readStaticPod(text: string): Promise<StaticPod> {
       entriesOf(valueAt(root, 'metadata', 'annotations')).map(([key, value]) => [key, textOf(value) ?? '']),
     ),
     containers: itemsOf(valueAt(root, 'spec', 'containers')).map(readContainer),
-    hostPaths: itemsOf(valueAt(root, 'spec', 'volumes')).flatMap((volume) => {
-      const path = textOf(valueAt(volume, 'hostPath', 'path'))
-      const type = textOf(valueAt(volume, 'hostPath', 'type'))
-      const name = textOf(valueAt(volume, 'name')) ?? ''
-      return path === undefined ? [] : [{ name, path, ...(type && { type }) }]
-    }),
   }
 }
 
 /**
- * Returns the manifest with a component's flags, the pod's annotations and its mounts changed in place; every other octet stays.
+ * Returns the manifest with a component's flags and the pod's annotations changed in place; every other octet stays.
  * What holds already changes nothing. Throws KCERT_EDIT_REFUSED when no container runs that program itself (a shell around it
  * has no flags to edit), KCERT_MANIFEST_MALFORMED when it is no pod.
  */
 export async function editStaticPod(
   text: string,
   program: string,
-  { flags = {}, annotations = {}, hostPaths = [] }: DefinitionChanges,
+  { flags = {}, annotations = {} }: DefinitionChanges,
 ): Promise<string> {
   const root = await podOf(text)
   const containers = itemsOf(valueAt(root, 'spec', 'containers'))
@@ -79,11 +57,7 @@ export async function editStaticPod(
   const container = containers[index]
   if (container === undefined) throw runsNot(program, containers.map(readContainer))
   const path: YamlPath = ['spec', 'containers', index]
-  return editYaml(text, [
-    ...flagEdits(container, path, flags),
-    ...annotationEdits(root, annotations),
-    ...hostPaths.flatMap((hostPath) => hostPathEdits(root, container, path, hostPath)),
-  ])
+  return editYaml(text, [...flagEdits(container, path, flags), ...annotationEdits(root, annotations)])
 }
 
 function readContainer(node: Node): PodContainer {
@@ -94,11 +68,6 @@ function readContainer(node: Node): PodContainer {
     image: textOf(valueAt(node, 'image')) ?? '',
     argv,
     flags: flagsOf(argv),
-    mounts: itemsOf(valueAt(node, 'volumeMounts')).map((mount) => ({
-      name: textOf(valueAt(mount, 'name')) ?? '',
-      mountPath: textOf(valueAt(mount, 'mountPath')) ?? '',
-      readOnly: textOf(valueAt(mount, 'readOnly')) === 'true',
-    })),
   }
 }
 
@@ -138,27 +107,6 @@ function annotationEdits(root: Node, changes: Readonly<Record<string, string | n
   if (left.size === 0 && edits.length > 0) return [{ do: 'remove', path }]
   return edits
 }
-
-function hostPathEdits(root: Node, container: Node, path: YamlPath, hostPath: HostPath): YamlEdit[] {
-  const volumes = itemsOf(valueAt(root, 'spec', 'volumes'))
-  const mounts = readContainer(container).mounts
-  const known = volumes.find((volume) => textOf(valueAt(volume, 'hostPath', 'path')) === hostPath.path)
-  const name = textOf(valueAt(known, 'name')) ?? hostPath.name
-  if (known !== undefined && mounts.some((mount) => mount.name === name && mount.mountPath === hostPath.path))
-    return []
-  const mount = { mountPath: hostPath.path, name, ...(hostPath.readOnly && { readOnly: true }) }
-  const volume = { hostPath: { path: hostPath.path, type: hostPath.type }, name }
-  return [
-    added(valueAt(container, 'volumeMounts'), [...path, 'volumeMounts'], mount),
-    ...(known === undefined ? [added(valueAt(root, 'spec', 'volumes'), ['spec', 'volumes'], volume)] : []),
-  ]
-}
-
-function added(list: Node | undefined, path: YamlPath, item: YamlItem): YamlEdit {
-  return list?.kind === 'list' ? { do: 'append', path, value: item } : { do: 'set', path, value: [item] }
-}
-
-type YamlItem = { readonly [key: string]: string | boolean | { readonly [key: string]: string } }
 
 async function podOf(text: string): Promise<Node> {
   const { documents, defects } = await readDocuments(text)

@@ -1,14 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { flagsOf } from './component-flags.ts'
-import {
-  editEnvironment,
-  editUnit,
-  environmentFiles,
-  readEnvironment,
-  type UnitFile,
-  unitCommands,
-} from './systemd-unit.ts'
+import { editUnit, environmentFiles, readEnvironment, type UnitFile, unitCommands } from './systemd-unit.ts'
 import { systemdWord, systemdWords } from './systemd-words.ts'
 import '../../test/seeded.ts'
 
@@ -55,8 +48,8 @@ RestartSec=10s
 describe('what a unit starts', () => {
   test("kubeadm's kubelet has the flags of its drop-in, its environment and its environment file", () => {
     expect(environmentFiles([kubelet, dropIn])).toEqual([
-      { path: '/var/lib/kubelet/kubeadm-flags.env', mayBeAbsent: true },
-      { path: '/etc/default/kubelet', mayBeAbsent: true },
+      '/var/lib/kubelet/kubeadm-flags.env',
+      '/etc/default/kubelet',
     ])
     const environment = new Map([['/var/lib/kubelet/kubeadm-flags.env', kubeadmFlags]])
     const commands = unitCommands([kubelet, dropIn], environment)
@@ -178,15 +171,5 @@ describe('an environment file', () => {
       ['D', 'a b'],
       ['E', ''],
     ])
-  })
-
-  test("kubeadm's flags are edited in place", () => {
-    const edit = (flags: Record<string, string | null>): string =>
-      editEnvironment(kubeadmFlags, 'KUBELET_KUBEADM_ARGS', flags)
-    expect(edit({ 'node-ip': '10.0.0.2' })).toBe(kubeadmFlags.replace('10.0.0.1', '10.0.0.2'))
-    expect(edit({ 'node-ip': null })).toBe(kubeadmFlags.replace(' --node-ip=10.0.0.1', ''))
-    expect(edit({ v: '4' })).toBe(kubeadmFlags.replace('10.0.0.1', '10.0.0.1 --v=4'))
-    expect(editEnvironment('A=""\n', 'A', { v: '4' })).toBe('A="--v=4"\n')
-    expect(() => editEnvironment(kubeadmFlags, 'OTHER', { v: '4' })).toThrow('cannot be edited')
   })
 })

@@ -1,7 +1,7 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type FlagChanges, programOf, wordEdits } from './component-flags.ts'
-import { type PlacedWord, quotedWord, systemdWord, systemdWords } from './systemd-words.ts'
+import { type PlacedWord, systemdWord, systemdWords } from './systemd-words.ts'
 
 /** A file of a unit: the unit itself, or a drop-in. */
 export interface UnitFile {
@@ -15,15 +15,6 @@ export interface UnitCommand {
   readonly path: string
   /** Program and arguments, with what the environment puts in. */
   readonly argv: readonly string[]
-  /** As written, before variables: "$KUBELET_KUBEADM_ARGS". */
-  readonly written: readonly string[]
-}
-
-/** An EnvironmentFile= of a unit. */
-export interface EnvironmentFile {
-  readonly path: string
-  /** A dash in front: the unit starts without it. */
-  readonly mayBeAbsent: boolean
 }
 
 interface Directive {
@@ -34,14 +25,12 @@ interface Directive {
   readonly end: number
 }
 
-/** Returns the environment files that a unit names, in their order. Patterns among them are given as they are. */
-export function environmentFiles(files: readonly UnitFile[]): EnvironmentFile[] {
-  return effective(files, 'EnvironmentFile').map(({ file, directive }) => {
-    const value = valueText(file.text, directive)
-    return value.startsWith('-')
-      ? { path: value.slice(1), mayBeAbsent: true }
-      : { path: value, mayBeAbsent: false }
-  })
+/** Returns the paths of the environment files that a unit names, in their order. Patterns among them are given as they are. */
+export function environmentFiles(files: readonly UnitFile[]): string[] {
+  // A dash in front: the unit starts without it.
+  return effective(files, 'EnvironmentFile').map(({ file, directive }) =>
+    valueText(file.text, directive).replace(/^-/, ''),
+  )
 }
 
 /**
@@ -59,12 +48,12 @@ export function unitCommands(
       if (equals > 0) variables.set(text.slice(0, equals), text.slice(equals + 1))
     }
   }
-  for (const { path } of environmentFiles(files)) {
+  for (const path of environmentFiles(files)) {
     for (const { name, value } of readEnvironment(environment.get(path) ?? '')) variables.set(name, value)
   }
   return effective(files, 'ExecStart').map(({ file, directive }) => {
     const written = systemdWords(file.text, directive.start, directive.end).map(({ text }) => text)
-    return { path: file.path, argv: expanded(written, variables), written }
+    return { path: file.path, argv: expanded(written, variables) }
   })
 }
 
@@ -85,16 +74,13 @@ export function editUnit(text: string, program: string, flags: FlagChanges): str
       next: commandLine`systemctl cat ${program}`,
     })
   }
-  return editWords(text, systemdWords(text, directive.start, directive.end), flags, systemdWord)
+  return editWords(text, systemdWords(text, directive.start, directive.end), flags)
 }
 
 /** A variable of an environment file. */
 export interface Variable {
   readonly name: string
   readonly value: string
-  /** Of the value in the text, quotes included. */
-  readonly start: number
-  readonly end: number
 }
 
 /** Returns the variables of an environment file (systemd.exec(5)), in their order. Comments and other lines are passed over. */
@@ -102,38 +88,9 @@ export function readEnvironment(text: string): Variable[] {
   return logicalLines(text).flatMap(({ start, end }) => {
     const match = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=[ \t]*/.exec(text.slice(start, end))
     if (match === null) return []
-    const from = start + match[0].length
-    const value = text.slice(from, end).trimEnd()
-    return [{ name: match[1]!, value: unquoted(value), start: from, end: from + value.length }]
+    const value = text.slice(start + match[0].length, end).trimEnd()
+    return [{ name: match[1]!, value: unquoted(value) }]
   })
-}
-
-/**
- * Returns the text of an environment file with the flags in the value of a variable changed, as in kubeadm-flags.env. Every
- * other octet stays. Throws KCERT_EDIT_REFUSED when it has no such variable, or one whose value is written with escapes.
- */
-export function editEnvironment(text: string, name: string, flags: FlagChanges): string {
-  const variable = readEnvironment(text).findLast((found) => found.name === name)
-  const quote = variable === undefined ? '' : (/^["']/.exec(text.slice(variable.start))?.[0] ?? '')
-  if (
-    variable === undefined ||
-    text.slice(variable.start, variable.end) !== `${quote}${variable.value}${quote}`
-  ) {
-    throw new KcertError('KCERT_EDIT_REFUSED', `the flags in ${name} cannot be edited in place`, {
-      why:
-        variable === undefined
-          ? 'there is no such variable'
-          : 'its value is written with escapes or over several lines',
-      next: commandLine`write it as ${name}="--flag=value …" on one line`,
-    })
-  }
-  const from = variable.start + quote.length
-  const to = variable.end - quote.length
-  const words = systemdWords(text, from, to)
-  // In an unquoted value a space would end it for a shell that reads the same file.
-  const edited = editWords(text, [{ text: '', start: from, end: from }, ...words], flags, quotedWord)
-  if (words.length === 0) return edited.slice(0, from) + edited.slice(from).replace(/^ /, '')
-  return edited
 }
 
 /** The value of a variable with quotes, escapes and continued lines undone. */
@@ -226,12 +183,7 @@ function expanded(written: readonly string[], variables: ReadonlyMap<string, str
 }
 
 /** The text with the flags among the words behind the first one changed. */
-function editWords(
-  text: string,
-  placed: readonly PlacedWord[],
-  flags: FlagChanges,
-  write: (word: string) => string,
-): string {
+function editWords(text: string, placed: readonly PlacedWord[], flags: FlagChanges): string {
   const words = placed.slice(1)
   const last = placed.at(-1)!
   const edits = wordEdits(
@@ -239,9 +191,9 @@ function editWords(
     flags,
   )
   const splices = edits.map((edit): readonly [from: number, to: number, put: string] => {
-    if (edit.do === 'add') return [last.end, last.end, gapBefore(text, placed) + write(edit.word)]
+    if (edit.do === 'add') return [last.end, last.end, gapBefore(text, placed) + systemdWord(edit.word)]
     const { start, end } = words[edit.at]!
-    if (edit.do === 'replace') return [start, end, write(edit.word)]
+    if (edit.do === 'replace') return [start, end, systemdWord(edit.word)]
     return removal(text, placed[edit.at]!.end, start, end)
   })
   let cut = text.length

@@ -58,13 +58,8 @@ export function systemdWords(text: string, from: number, to: number): PlacedWord
 /** Returns a word as it must be written in ExecStart= to be taken for exactly this text: no variable, no specifier. */
 export function systemdWord(text: string): string {
   const safe = text.replaceAll('%', '%%').replaceAll('$', '$$$$')
-  return quotedWord(safe)
-}
-
-/** The same for the value of a variable, where % and $ mean nothing. */
-export function quotedWord(text: string): string {
-  if (text !== '' && !/[\s"'\\;#]/.test(text)) return text
-  return `"${text.replace(/[\\"\n\t]/g, (code) => ({ '\\': '\\\\', '"': '\\"', '\n': '\\n', '\t': '\\t' })[code]!)}"`
+  if (safe !== '' && !/[\s"'\\;#]/.test(safe)) return safe
+  return `"${safe.replace(/[\\"\n\t]/g, (code) => ({ '\\': '\\\\', '"': '\\"', '\n': '\\n', '\t': '\\t' })[code]!)}"`
 }
 
 function afterSpace(text: string, start: number, to: number, from: number): number {

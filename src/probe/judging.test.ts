@@ -83,19 +83,26 @@ test('where nobody verifies a server, what the CAs and names say is told and not
   expect([report.status, report.problems]).toEqual(['ok', []])
 })
 
+const cnNote = 'an API server with --enable-kubelet-cert-cn-validation will refuse it'
+
 test.each([
   ['asked of the cluster', { commonName: 'system:node:w1', organization: ['system:nodes'] }, []],
-  ['signed by itself', { commonName: 'w1@1795298400' }, []],
-  ['of a file, or of something else', { commonName: 'printer' }, ['which is no certificate that a kubelet']],
+  ['signed by itself', { commonName: 'w1@1795298400' }, [cnNote]],
+  [
+    'of a file, or of something else',
+    { commonName: 'printer' },
+    ['which is no certificate that a kubelet', cnNote],
+  ],
   ['of another node', { commonName: 'system:node:w2' }, ["which is of another node's kubelet"]],
-  ['without a common name', { organization: ['Example'] }, ['shows O=Example, which']],
+  ['without a common name', { organization: ['Example'] }, ['shows O=Example, which', cnNote]],
 ])('whose certificate a kubelet shows: %s', (_, subject, said) => {
   const of = serving({ subject })
   const report = judged({ node: 'w1' }, { chain: [of.der] })
   expect(report.status).toBe('ok')
   expect(report.notes).toEqual(said.map((words) => expect.stringContaining(words)))
   const given = { source: 'w1:/etc/tls.crt', certificate: Certificate.parse(of.der) }
-  expect(judged({ node: 'w1', given }, { chain: [of.der] }).notes).toEqual([])
+  const ofGiven = judged({ node: 'w1', given }, { chain: [of.der] }).notes
+  expect(ofGiven).toEqual(said.length === 0 ? [] : [expect.stringContaining(cnNote)])
   expect(judged({ kind: 'server' }, { chain: [of.der] }).notes).toEqual([])
 })
 
@@ -107,6 +114,7 @@ test('what is not the kubelet has no old certificate of the kubelet', () => {
   expect([report.given?.state, codesOf(report)]).toEqual(['other', ['OTHER_CERTIFICATE_SERVED']])
   expect(report.notes).toEqual([
     'what answers at 192.0.2.7:10250 shows CN=printer, which is no certificate that a kubelet makes or asks for: if --tls-cert-file is not set there, something else answers, and nothing here is of the kubelet of w1; on that node kcert kubelet doctor shows what its kubelet has',
+    expect.stringContaining(cnNote),
   ])
 })
 

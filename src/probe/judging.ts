@@ -1,7 +1,13 @@
 import { type CommandLine, commandLine, embed, fixed } from '../errors/command-line.ts'
 import { hostPort } from '../errors/host-port.ts'
 import { timeText } from '../inspection/spans.ts'
-import { strangerOf, strangerText } from '../pki/kubelet.ts'
+import {
+  hasServingName,
+  servingNameRemedy,
+  servingNameText,
+  strangerOf,
+  strangerText,
+} from '../pki/kubelet.ts'
 import type { LocatedCertificate } from '../verification/input.ts'
 import { verify } from '../verification/verification.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -44,7 +50,7 @@ export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointRe
   ]
   return {
     ...place,
-    notes: [...target.notes, ...strangerNotes(target, served)],
+    notes: [...target.notes, ...strangerNotes(target, served), ...servingNameNotes(target, served)],
     ...timesOf(seen),
     chain: chain.certificates.map(({ certificate }) => servedReport(certificate)),
     names,
@@ -253,6 +259,14 @@ function strangerNotes(target: Target, served: Certificate): string[] {
   return [
     `${strangerText(stranger, place)}: ${unless}something else answers, and nothing here is of the kubelet of ${node}; on that node kcert kubelet doctor shows what its kubelet has`,
   ]
+}
+
+/** Of the kubelet alone: that another node's answers is said already. */
+function servingNameNotes(target: Target, served: Certificate): string[] {
+  const { kind, node } = target
+  if (kind !== 'kubelet' || strangerAt(target, served)?.isOfAnotherNode) return []
+  if (hasServingName(served.subject.commonName, node)) return []
+  return [`its serving certificate has another common name: ${servingNameText}; ${servingNameRemedy}`]
 }
 
 function givenReport(

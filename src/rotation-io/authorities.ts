@@ -5,15 +5,16 @@ import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca
 import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
 import { copyPath, folderBeside, keyBeside, materialPaths } from '../rotation/material.ts'
+import { rowNumbered } from '../rotation/phase-table.ts'
 import { type CaName, caNames, plannedDigest } from '../rotation/target.ts'
 import { nextName } from '../rotation/target-reading.ts'
+import type { ApiServer, ControlPlanes } from '../site/control-planes.ts'
+import type { Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { type Certificate, readCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
-import type { ApiServer, ControlPlanes } from './control-planes.ts'
 import { readIndex } from './copies.ts'
-import type { Site } from './site.ts'
 
 export type Generation = 'old' | 'new'
 
@@ -104,7 +105,9 @@ export class Authorities {
   private async findCopy(ca: CaName): Promise<SigningPair | undefined> {
     for (const { node, own } of await this.places(ca)) {
       const index = await readIndex(this.planes.node(node))
-      const copies = index.copies.filter(({ phase, digest }) => phase === 1 && digest !== undefined)
+      const copies = index.copies.filter(
+        ({ phase, digest }) => rowNumbered(phase)?.begins && digest !== undefined,
+      )
       const pathOf = (path: string | undefined): string | undefined => {
         const copy = copies.find(({ of }) => 'path' in of && of.path === path)
         return copy?.digest === undefined ? undefined : copyPath(copy.digest)

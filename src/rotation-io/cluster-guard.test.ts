@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { ApiObject } from '../cluster/api-client.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { journalLine } from '../rotation/journal.ts'

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { ApiObject } from '../cluster/api-client.ts'
+import { leaseSeconds, longestLeaseSeconds } from '../cluster/lease.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -20,8 +21,6 @@ const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases'
 const configMaps = { group: '', version: 'v1', resource: 'configmaps', namespace } as const
 
 const durationSeconds = 30
-// Any holder may write up to 2^31 - 1 s, which is 68 years.
-const longestWaitSeconds = 300
 // A single API server that is restarted is away for some 40 s.
 const patienceMs = 60_000
 const renewMs = 10_000
@@ -144,9 +143,8 @@ export class ClusterGuard implements JournalMirror {
     let seen: string | undefined
     for (;;) {
       const object = await objects.get({ ...leases, name })
-      const { holderIdentity = '', leaseDurationSeconds = durationSeconds } = specOf(object)
-      // client-go takes a Lease of 0 s or less at once. The API server stores none, so such a value says nothing.
-      const waitSeconds = leaseDurationSeconds >= 1 ? leaseDurationSeconds : durationSeconds
+      const { holderIdentity = '', leaseDurationSeconds } = specOf(object)
+      const waitSeconds = leaseSeconds(leaseDurationSeconds, durationSeconds)
       const version = String(metadataOf(object ?? {}).resourceVersion)
       const isFree = holderIdentity === '' || holderIdentity.startsWith(this.place)
       seen ??= version
@@ -154,7 +152,7 @@ export class ClusterGuard implements JournalMirror {
       if (isFree || isOver) {
         if (await this.write(object)) return
       } else if (seen !== version) throw held(holderIdentity)
-      else if (waitSeconds > longestWaitSeconds) throw heldTooLong(holderIdentity, waitSeconds)
+      else if (waitSeconds > longestLeaseSeconds) throw heldTooLong(holderIdentity, waitSeconds)
       await this.sleep(1_000)
     }
   }
@@ -260,7 +258,7 @@ function held(holder: string): KcertError {
 
 function heldTooLong(holder: string, seconds: number): KcertError {
   return new KcertError('KCERT_LOCKED', 'another rotation of this cluster is under way', {
-    why: `the Lease ${namespace}/${name} is held by ${holder} for ${seconds} s; kcert waits ${longestWaitSeconds} s at most`,
+    why: `the Lease ${namespace}/${name} is held by ${holder} for ${seconds} s; kcert waits ${longestLeaseSeconds} s at most`,
     next: commandLine`if its holder is gone: kubectl -n ${namespace} delete lease ${name}`,
   })
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ApiObject } from '../cluster/api-client.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, NodeAccess, Sha256 } from '../pki/node-access.ts'

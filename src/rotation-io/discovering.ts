@@ -10,14 +10,14 @@ import type { DiscoveredNode, Discovery, NodeProof } from '../rotation/discovery
 import type { Access, Inventory } from '../rotation/inventory.ts'
 import { accessOf } from '../rotation/inventory.ts'
 import { copiesFolder } from '../rotation/material.ts'
-import { phaseNumbered } from '../rotation/playbook.ts'
+import { distribute } from '../rotation/phases/01-distribute.ts'
 import { preflight } from '../rotation/refusals.ts'
 import { defaultWish, targetOf, targetSections } from '../rotation/target-reading.ts'
+import { listAll, type NodeObject, resources } from '../site/api-objects.ts'
+import { isControlPlane, layoutOf } from '../site/node-objects.ts'
+import { openSite, type Site, type SiteOptions } from '../site/site.ts'
 import { machineId } from '../system/process-identity.ts'
-import { listAll, type NodeObject, resources } from './api-objects.ts'
-import { isControlPlane, layoutOf } from './node-objects.ts'
 import { SiteObserver } from './observer.ts'
-import { openSite, type Site, type SiteOptions } from './site.ts'
 
 const nodesAtOnce = 24
 const call = { timeoutMs: 20_000 }
@@ -217,7 +217,7 @@ async function assess(
       'kubeadm',
     ])
     const target = targetOf(seen, defaultWish)
-    const refusals = preflight(seen, target, phaseNumbered(1))
+    const refusals = preflight(seen, target, distribute)
     return {
       apiVersion: 'kcert/v1',
       kind: 'Discovery',

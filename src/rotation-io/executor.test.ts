@@ -25,7 +25,7 @@ const { made, did, fake } = vi.hoisted(() => {
   return { made, did, fake }
 })
 
-vi.mock('./control-planes.ts', () => fake('ControlPlanes', 'node'))
+vi.mock('../site/control-planes.ts', () => fake('ControlPlanes', 'node'))
 vi.mock('./copies.ts', () => fake('Copies'))
 vi.mock('./authorities.ts', () => fake('Authorities'))
 vi.mock('./own-identity.ts', () => fake('OwnIdentity'))

@@ -1,8 +1,9 @@
 import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from '../rotation/action.ts'
 import type { Executor, ProbeAnswer } from '../rotation/ports.ts'
+import { ControlPlanes } from '../site/control-planes.ts'
+import type { Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { Authorities, type GivenAuthorities } from './authorities.ts'
-import { ControlPlanes } from './control-planes.ts'
 import { Copies } from './copies.ts'
 import { FileWriting } from './file-writing.ts'
 import { KubeletRequests } from './kubelet-requests.ts'
@@ -11,7 +12,6 @@ import { OwnIdentity } from './own-identity.ts'
 import { Probing } from './probing.ts'
 import { Restarting, type UnreadLogs } from './restarting.ts'
 import { Rolling } from './rolling.ts'
-import type { Site } from './site.ts'
 
 export interface ExecutorOptions {
   readonly site: Site

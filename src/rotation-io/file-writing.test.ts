@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { certificatePem, keyPem, signedBy, testCa, testKey } from '../../test/pki/kubeadm-tree.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
+import { Certificates } from '../site/certificates.ts'
+import { FileReading } from '../site/file-reading.ts'
 import { Certificate, readCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { verifySignature } from '../x509/signature.ts'
-import { Certificates } from './certificates.ts'
-import { FileReading } from './file-reading.ts'
 import { FileWriting } from './file-writing.ts'
 
 // Nothing is written to a disk here: the node keeps its files in memory and tells which calls it got.

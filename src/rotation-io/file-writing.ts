@@ -12,17 +12,16 @@ import { editUnit, unitCommands } from '../pki/systemd-unit.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
 import type { Digest } from '../rotation/certificate-record.ts'
 import { copyPath } from '../rotation/material.ts'
+import type { ControlPlanes } from '../site/control-planes.ts'
+import type { Site } from '../site/site.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import { readCertificates } from '../x509/certificate.ts'
+import { readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike, writePrivateKey } from '../x509/new-key.ts'
-import { writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { Authorities } from './authorities.ts'
-import type { ControlPlanes } from './control-planes.ts'
 import type { Copies } from './copies.ts'
 import type { KubeletRequests } from './kubelet-requests.ts'
-import type { Site } from './site.ts'
 
 type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
 
@@ -131,7 +130,7 @@ export class FileWriting {
   private async bundle(digests: readonly Digest[]): Promise<string> {
     const certificates = []
     for (const digest of digests) certificates.push(await this.authorities.certificate(digest))
-    return pemOf(certificates)
+    return writeCertificates(certificates)
   }
 
   private async reissued({ ca, chain, leaf: replaced, newKey }: ContentOf<'reissued'>): Promise<Prepared> {
@@ -139,7 +138,7 @@ export class FileWriting {
     const authority = await this.authorities.authority(ca, 'new')
     const key = newKey === undefined ? undefined : generatePrivateKey(keyTypeLike(leaf.publicKey))
     const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
-    const text = `${pemOf([reissued])}${await this.bundle(chain)}`
+    const text = `${writeCertificates([reissued])}${await this.bundle(chain)}`
     if (key === undefined) return { text }
     return { text, besides: [{ path: newKey!, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
   }
@@ -166,7 +165,7 @@ export class FileWriting {
     const leaf = await this.authorities.certificate(reissue)
     const authority = await this.authorities.authority('cluster', 'new')
     const key = newKey ? generatePrivateKey(keyTypeLike(leaf.publicKey)) : undefined
-    const reissued = pemOf([reissueLeaf(leaf, authority, this.authorities.issuing(), key)])
+    const reissued = writeCertificates([reissueLeaf(leaf, authority, this.authorities.issuing(), key)])
     const keyText = key === undefined ? undefined : writePrivateKey(key, 'kubernetes')
     const keyFile = user.clientKey?.file
     const besides = [
@@ -284,10 +283,6 @@ function present(action: WriteFile, file: FileContent): ReadFile {
 
 function textOf(file: ReadFile): string {
   return Buffer.from(file.content).toString('utf8')
-}
-
-export function pemOf(certificates: readonly Certificate[]): string {
-  return certificates.map(({ der }) => writePem('CERTIFICATE', der)).join('')
 }
 
 function keySpki(file: ReadFile): string | undefined {

@@ -2,7 +2,17 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { withJournal } from './journal-file.ts'
+import type { JournalFile } from '../rotation/ports.ts'
+import { type JournalMirror, openJournal } from './journal-file.ts'
+
+async function withJournal<Result>(
+  path: string,
+  act: (journal: JournalFile) => Promise<Result>,
+  mirror?: JournalMirror,
+): Promise<Result> {
+  using journal = await openJournal(path, mirror)
+  return await act(journal)
+}
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-journal-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -1,6 +1,6 @@
 import type { JournalFile } from '../rotation/ports.ts'
 import { AppendFile } from '../system/append-file.ts'
-import { withLock } from '../system/lock.ts'
+import { acquireLock } from '../system/lock.ts'
 
 /** What follows what is written to a journal. */
 export interface JournalMirror {
@@ -11,25 +11,23 @@ export interface JournalMirror {
 }
 
 /**
- * Returns what `act` returns, done with the journal of that path, which no other kcert of this machine uses meanwhile. Each line
- * is on the disk when `append` comes back. Where the file is not there, what was mirrored in the cluster is taken up.
+ * Returns the journal of that path, which no other kcert of this machine uses until it is disposed of. Each line is on the disk when
+ * `append` comes back. Where the file is not there, what was mirrored in the cluster is taken up.
  * Throws KCERT_LOCKED, KCERT_FILE_UNREADABLE and KCERT_FILE_NOT_WRITTEN.
  */
-export function withJournal<Result>(
-  path: string,
-  act: (journal: JournalFile) => Promise<Result>,
-  mirror?: JournalMirror,
-): Promise<Result> {
-  return withLock(path, () => act(new LocalJournal(path, mirror)), 0)
+export async function openJournal(path: string, mirror?: JournalMirror): Promise<JournalFile & Disposable> {
+  return new LocalJournal(path, mirror, await acquireLock(path, 0))
 }
 
-class LocalJournal implements JournalFile {
+class LocalJournal implements JournalFile, Disposable {
   private readonly file: AppendFile
+  private readonly lock: Disposable
   private readonly mirror: JournalMirror | undefined
   private text = ''
   private isOpen = false
 
-  constructor(path: string, mirror: JournalMirror | undefined) {
+  constructor(path: string, mirror: JournalMirror | undefined, lock: Disposable) {
+    this.lock = lock
     this.file = new AppendFile(path)
     this.mirror = mirror
   }
@@ -44,6 +42,10 @@ class LocalJournal implements JournalFile {
     this.file.append(Buffer.from(line))
     this.text += line
     this.mirror?.follow(this.text)
+  }
+
+  [Symbol.dispose](): void {
+    this.lock[Symbol.dispose]()
   }
 
   private async open(): Promise<void> {

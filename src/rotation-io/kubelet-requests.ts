@@ -12,14 +12,14 @@ import { kubeletClient, kubeletServing, usagesForSigner } from '../csr/signers.t
 import { KcertError } from '../errors/kcert-error.ts'
 import { nodeGroup, nodeUserPrefix } from '../pki/kubelet.ts'
 import type { Content } from '../rotation/action.ts'
-import { type Certificate, readCertificates } from '../x509/certificate.ts'
+import type { Site } from '../site/site.ts'
+import { type Certificate, readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { createRequest } from '../x509/issuing.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { Authorities } from './authorities.ts'
 import type { OwnIdentity } from './own-identity.ts'
-import type { Site } from './site.ts'
 
 type Requested = Extract<Content, { readonly kind: 'requested' }>
 
@@ -67,7 +67,7 @@ export class KubeletRequests {
         throw unfit(name, 'the certificate is of another key')
       if (!verifySignature(certificate, newCa.certificate.publicKey).ok)
         throw unfit(name, 'it is signed by another CA than the new one')
-      const text = chain.map((one) => writePem('CERTIFICATE', one.der)).join('')
+      const text = writeCertificates(chain)
       return `${text}${writePrivateKey(key, 'kubernetes')}`
     } finally {
       await this.site.objects

@@ -15,7 +15,7 @@ import type {
 } from '../rotation/picture.ts'
 import { caNames } from '../rotation/target.ts'
 import { versioned } from '../rotation/tested-versions.ts'
-import { componentVersion } from './component-version.ts'
+import { componentVersion } from '../site/component-version.ts'
 import {
   componentNames,
   type Definition,
@@ -25,11 +25,11 @@ import {
   staticPodDefinitions,
   textsOf,
   unitDefinition,
-} from './definitions.ts'
-import { isHealthy } from './health.ts'
-import type { ListeningConfiguration } from './listening.ts'
-import { absolute, type NodeFile, NodeFiles } from './node-files.ts'
-import type { Site } from './site.ts'
+} from '../site/definitions.ts'
+import { isHealthy } from '../site/health.ts'
+import type { ListeningConfiguration } from '../site/listening.ts'
+import { absolute, type NodeFile, NodeFiles } from '../site/node-files.ts'
+import type { Site } from '../site/site.ts'
 
 /** What is seen on one node. */
 export interface NodeLook {

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { PatchObject } from '../rotation/action.ts'
-import { extraArgsOf } from './definitions.ts'
+import { extraArgsOf } from '../site/definitions.ts'
+import { contentVersion } from '../site/object-content.ts'
 import { withExtraArgs } from './extra-args.ts'
-import { contentVersion } from './object-content.ts'
 import { ObjectPatching, withField } from './object-patching.ts'
 
 const own = `apiServer: {}

@@ -1,4 +1,4 @@
-import type { ApiObject } from '../cluster/api-client.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
 import { commandLine } from '../errors/command-line.ts'
@@ -7,12 +7,12 @@ import { editKubeconfig } from '../kubeconfig/edit.ts'
 import { usableKubeconfig } from '../kubeconfig/open.ts'
 import type { ObjectChange, PatchObject } from '../rotation/action.ts'
 import type { ObjectReference } from '../rotation/picture.ts'
+import type { ControlPlanes } from '../site/control-planes.ts'
+import { contentVersion } from '../site/object-content.ts'
+import { writeCertificates } from '../x509/certificate.ts'
 import type { Authorities } from './authorities.ts'
-import type { ControlPlanes } from './control-planes.ts'
 import type { Copies } from './copies.ts'
 import { withExtraArgs } from './extra-args.ts'
-import { pemOf } from './file-writing.ts'
-import { contentVersion } from './object-content.ts'
 import { restored } from './object-restoring.ts'
 
 const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resource'>>> = {
@@ -129,7 +129,7 @@ export class ObjectPatching {
   private async pem(digests: readonly string[]): Promise<string> {
     const certificates = []
     for (const digest of digests) certificates.push(await this.authorities.certificate(digest))
-    return pemOf(certificates)
+    return writeCertificates(certificates)
   }
 }
 

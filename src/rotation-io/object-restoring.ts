@@ -1,7 +1,7 @@
-import type { ApiObject } from '../cluster/api-client.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { movedFlags } from '../rotation/touched-files.ts'
-import { extraArgsOf } from './definitions.ts'
+import { extraArgsOf } from '../site/definitions.ts'
 import { withExtraArgs } from './extra-args.ts'
 
 // What a rotation changed in an object is brought back, and nothing else: what somebody wrote into it since then is theirs.

@@ -7,13 +7,16 @@ import { inventoryNode } from '../rotation/inventory.ts'
 import type { HandshakePicture, NodePicture, SectionName, Sections, Seen } from '../rotation/picture.ts'
 import { fileKey } from '../rotation/picture.ts'
 import type { Observer } from '../rotation/ports.ts'
-import { listAll, type NodeObject, resources } from './api-objects.ts'
-import { ControlPlanes } from './control-planes.ts'
+import { listAll, type NodeObject, resources } from '../site/api-objects.ts'
+import { ControlPlanes } from '../site/control-planes.ts'
+import { processHandshake, serviceHandshakes } from '../site/handshakes.ts'
+import { isControlPlane, layoutOf } from '../site/node-objects.ts'
+import { PodWatch } from '../site/pods.ts'
+import type { Site } from '../site/site.ts'
+import { caBundles, workloads } from '../site/workloads.ts'
+import { backends } from './backends.ts'
 import { readIndex } from './copies.ts'
-import { processHandshake, serviceHandshakes } from './handshakes.ts'
-import { isControlPlane, layoutOf } from './node-objects.ts'
 import { type NodeLook, NodeWatch } from './node-watch.ts'
-import { PodWatch } from './pods.ts'
 import {
   clusterInfo,
   extensionAuthentication,
@@ -21,9 +24,7 @@ import {
   leases,
   publishedTrust,
 } from './published.ts'
-import type { Site } from './site.ts'
 import { authoritiesIn, StoredWatch } from './stored.ts'
-import { caBundles, workloads } from './workloads.ts'
 
 const nodesAtOnce = 24
 
@@ -160,6 +161,10 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
       published,
       (names, look) => this.onEach(names, look),
     )
+  }
+
+  backends(): Promise<Sections['backends']> {
+    return backends(this.site)
   }
 
   async workloads(): Promise<Sections['workloads']> {

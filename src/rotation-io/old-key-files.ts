@@ -2,10 +2,10 @@ import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../rotation/old-keys.ts'
+import type { Certificates } from '../site/certificates.ts'
+import type { FileReading } from '../site/file-reading.ts'
 import { holdsEncryptedKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePem } from '../x509/pem.ts'
-import type { Certificates } from './certificates.ts'
-import type { FileReading } from './file-reading.ts'
 
 // Keys in kcert's own folders on the nodes, and encrypted ones beside CAs, of which only the place is told. A file is overwritten
 // where it lies before its name goes: a rename alone would leave its bytes on the disk. What disks and file systems keep beside it

@@ -1,18 +1,19 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
-import type { ApiCall, ApiObject } from '../cluster/api-client.ts'
+import type { ApiCall } from '../cluster/api-client.ts'
 import { StatusError } from '../cluster/failures.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { MalformedAnswer, objectIn } from '../cluster/malformed.ts'
 import { type ObjectsApi, objectsOf, type Selection } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
 import type { ErrorCode } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { folderBeside, materialPaths } from '../rotation/material.ts'
+import { ControlPlanes } from '../site/control-planes.ts'
+import type { Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { Authorities } from './authorities.ts'
-import { ControlPlanes } from './control-planes.ts'
 import { messageIn } from './kubelet-requests.ts'
 import { OwnIdentity } from './own-identity.ts'
-import type { Site } from './site.ts'
 
 // The operator's kubeconfig is one of those that a rotation is about: in phase 12 its certificate is refused, and its CA data
 // knows no server any more. From then on kcert goes by certificates of its own, through the nodes.

@@ -1,16 +1,15 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { CaName } from '../rotation/target.ts'
-import { Certificate } from '../x509/certificate.ts'
+import type { ControlPlanes } from '../site/control-planes.ts'
+import { callHttps, type HttpsAnswer } from '../site/http-call.ts'
+import { listeningOf } from '../site/listening.ts'
+import type { Site } from '../site/site.ts'
+import { Certificate, writeCertificates } from '../x509/certificate.ts'
 import { issueCertificate } from '../x509/issuing.ts'
 import type { NameInput } from '../x509/name-encoding.ts'
 import { generatePrivateKey, writePrivateKey } from '../x509/new-key.ts'
 import type { Authorities, Generation } from './authorities.ts'
-import type { ControlPlanes } from './control-planes.ts'
-import { pemOf } from './file-writing.ts'
-import { callHttps, type HttpsAnswer } from './https-call.ts'
-import { listeningOf } from './listening.ts'
-import type { Site } from './site.ts'
 
 /** A client certificate with its key, in PEM; the key is in this process's memory alone. */
 export interface ClientPair {
@@ -82,7 +81,10 @@ export class OwnIdentity {
       },
       authority.key,
     )
-    const pair = { certificate: pemOf([Certificate.parse(der)]), key: writePrivateKey(key, 'pkcs8') }
+    const pair = {
+      certificate: writeCertificates([Certificate.parse(der)]),
+      key: writePrivateKey(key, 'pkcs8'),
+    }
     this.pairs.set(name, { pair, untilMs: now + keptMs })
     return pair
   }
@@ -120,7 +122,7 @@ export class OwnIdentity {
       this.authorities.authority('cluster', 'old'),
       this.authorities.authority('cluster', 'new'),
     ])
-    return pemOf([old.certificate, next.certificate])
+    return writeCertificates([old.certificate, next.certificate])
   }
 
   private async callAs(

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ApiObject } from '../cluster/api-client.ts'
 import { hostOf } from '../cluster/cluster-addresses.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { commandLine } from '../errors/command-line.ts'
@@ -13,19 +13,19 @@ import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProcessId } from '../rotation/picture.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
-import { readCertificates } from '../x509/certificate.ts'
+import type { ControlPlanes } from '../site/control-planes.ts'
+import { callHttps, type HttpsAnswer } from '../site/http-call.ts'
+import { configurationOf, listeningOf } from '../site/listening.ts'
+import type { Site } from '../site/site.ts'
+import { readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { createRequest } from '../x509/issuing.ts'
 import { generatePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
 import type { Authorities } from './authorities.ts'
-import type { ControlPlanes } from './control-planes.ts'
 import type { Copies } from './copies.ts'
-import { beside, pemOf } from './file-writing.ts'
-import { callHttps, type HttpsAnswer } from './https-call.ts'
-import { configurationOf, listeningOf } from './listening.ts'
+import { beside } from './file-writing.ts'
 import { type OwnIdentity, probeName } from './own-identity.ts'
-import type { Site } from './site.ts'
 import { WatchingHandshakes } from './watching-handshakes.ts'
 
 const pollMs = 250
@@ -109,7 +109,7 @@ export class Probing {
     const running = await this.running(at)
     const { certificate } = await this.authorities.authority('cluster', 'old')
     try {
-      const trust = { ca: pemOf([certificate]) }
+      const trust = { ca: writeCertificates([certificate]) }
       const { status } = await this.dial(nodeOf(at), running, { path: '/healthz', trust })
       return {
         ok: false,

@@ -1,7 +1,8 @@
 import { readClusterInfo, signatureStates } from '../bootstrap/cluster-info.ts'
 import { signingTokens, tokenSecretType } from '../bootstrap/token-secret.ts'
-import type { ApiObject } from '../cluster/api-client.ts'
 import { StatusError } from '../cluster/failures.ts'
+import { leaseSeconds, longestLeaseSeconds } from '../cluster/lease.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
 import type { ProcessId, PublishedTrust, Sections, Trust } from '../rotation/picture.ts'
 import {
@@ -15,11 +16,11 @@ import {
   type Named,
   resources,
   type Secret,
-} from './api-objects.ts'
-import type { ControlPlanes } from './control-planes.ts'
-import { extraArgsOf, kubernetesVersionOf } from './definitions.ts'
-import { contentVersion } from './object-content.ts'
-import type { Site } from './site.ts'
+} from '../site/api-objects.ts'
+import type { ControlPlanes } from '../site/control-planes.ts'
+import { extraArgsOf, kubernetesVersionOf } from '../site/definitions.ts'
+import { contentVersion } from '../site/object-content.ts'
+import type { Site } from '../site/site.ts'
 
 // What the cluster itself says of its CAs, in ConfigMaps, Secrets and bundles.
 
@@ -218,9 +219,10 @@ export async function leases({ objects, clock }: Site, nodes: readonly Named[]):
   const now = clock().getTime()
   return found.flatMap((lease) => {
     if (lease === undefined) return []
-    const { holderIdentity = '', leaseDurationSeconds = 15, renewTime } = lease.spec ?? {}
+    const { holderIdentity = '', leaseDurationSeconds, renewTime } = lease.spec ?? {}
+    const seconds = Math.min(leaseSeconds(leaseDurationSeconds, 15), longestLeaseSeconds)
     const renewedAtMs = Date.parse(renewTime ?? '') || 0
-    const isHeld = holderIdentity !== '' && now < renewedAtMs + leaseDurationSeconds * 1000
+    const isHeld = holderIdentity !== '' && now < renewedAtMs + seconds * 1000
     const holder = nodeOfHolder(holderIdentity, nodes)
     return [{ name: lease.metadata.name, ...(isHeld ? { holder } : {}), renewedAtMs }]
   })

@@ -5,13 +5,13 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { Inventory } from '../rotation/inventory.ts'
 import type { Picture } from '../rotation/picture.ts'
+import { certificatePatterns, folderOf, readCertificateFiles } from '../site/certificate-files.ts'
+import { restartKubelet, restartStaticPod, staticPodsIn } from '../site/node-restarts.ts'
+import type { Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
-import { certificatePatterns, folderOf, readCertificateFiles } from './certificate-files.ts'
 import { Copies } from './copies.ts'
 import { SiteExecutor } from './executor.ts'
-import { restartKubelet, restartStaticPod, staticPodsIn } from './node-restarts.ts'
 import { SiteObserver } from './observer.ts'
-import type { Site } from './site.ts'
 
 // A cluster whose CA has expired: nobody believes anybody, so everything is done through the nodes and nothing through the API.
 

@@ -5,10 +5,10 @@ import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
-import { printedLog } from './component-log.ts'
-import type { ControlPlanes } from './control-planes.ts'
-import { healthStatus } from './health.ts'
-import type { Site } from './site.ts'
+import { printedLog } from '../site/component-log.ts'
+import type { ControlPlanes } from '../site/control-planes.ts'
+import { healthStatus } from '../site/health.ts'
+import type { Site } from '../site/site.ts'
 
 const pollMs = 200
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ApiObject } from '../cluster/api-client.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
 import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
 import { commandLine } from '../errors/command-line.ts'

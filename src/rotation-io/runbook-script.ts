@@ -1,3 +1,4 @@
+import { shellWord as shownWord } from '../errors/command-line.ts'
 import { fileFunctions } from '../node/node-script.ts'
 import { shellWord } from '../node/protocol.ts'
 import type { Expected } from '../pki/node-access.ts'
@@ -59,7 +60,7 @@ export function nodeRunbook(facts: ScriptFacts, changes: readonly ScriptedChange
   const privates = contents.filter(({ isPrivate }) => isPrivate).map(({ name }) => name)
   const text = [
     '#!/bin/sh',
-    `# kcert rotate-ca, phase ${facts.phase} on ${facts.node}: ${facts.title}`,
+    `# kcert rotate-ca, phase ${facts.phase} on ${shownWord(facts.node)}: ${facts.title}`,
     '# As root, on that node: sh run.sh. It may be stopped and run again. What a file was is compared before anything is',
     '# written; nothing is written where one is different. Files here that hold keys are removed once they are in place.',
     '# KCERT_ROOT=/mnt: on a tree that is mounted there.',

@@ -2,10 +2,10 @@ import type { NodeAccess } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
 import type { NodeScript, PreparedScript, Runbook, RunbookPhase } from '../rotation/runbook.ts'
+import type { Site } from '../site/site.ts'
 import { type ExecutorOptions, SiteExecutor } from './executor.ts'
 import { type RecordingNode, recordingNode } from './recording-node.ts'
 import { nodeRunbook, type ScriptedChange, type ScriptedRestart } from './runbook-script.ts'
-import type { Site } from './site.ts'
 
 /**
  * Returns the scripts of a runbook, in its groups. Nodes are read and not changed; certificates that the cluster signs for kubelets

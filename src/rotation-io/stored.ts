@@ -1,13 +1,13 @@
 import { StatusError } from '../cluster/failures.ts'
 import type { CertificateRecord, Digest } from '../rotation/certificate-record.ts'
 import type { FileHolds, Sections, StoredKey, StoredPicture } from '../rotation/picture.ts'
+import { type Metadata, type Named, resources, type Secret } from '../site/api-objects.ts'
+import type { Site } from '../site/site.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readPublicKey } from '../x509/keys.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
 import { verifySignature } from '../x509/signature.ts'
-import { type Metadata, type Named, resources, type Secret } from './api-objects.ts'
 import type { NodeLook } from './node-watch.ts'
-import type { Site } from './site.ts'
 
 // What others keep of the cluster's CAs in ConfigMaps and Secrets. Lists are read page by page with the reader of `kcert inspect --cluster`;
 // of an object that holds none of these CAs nothing stays, and of the others their name and which CAs they are.

@@ -11,12 +11,12 @@ import {
 } from '../rotation/handshake-errors.ts'
 import type { ProcessId } from '../rotation/picture.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
-import { printedLog } from './component-log.ts'
-import type { ControlPlanes } from './control-planes.ts'
+import { printedLog } from '../site/component-log.ts'
+import type { ControlPlanes } from '../site/control-planes.ts'
+import type { Site } from '../site/site.ts'
 import type { OwnIdentity } from './own-identity.ts'
-import type { Site } from './site.ts'
 
-const counter = 'apiserver_tls_handshake_errors_total'
+export const handshakeErrors = 'apiserver_tls_handshake_errors_total'
 const pollMs = 2_000
 
 /** klog's verbosity at which an API server names the clients whose handshakes fail. */
@@ -58,7 +58,7 @@ export class WatchingHandshakes {
             detail: `${at}: ${errors} TLS handshake errors ${time}`,
             rate: { errors, overMs },
           }
-        detail = `${at} was restarted while its ${counter} was watched`
+        detail = `${at} was restarted while its ${handshakeErrors} was watched`
       } catch (error) {
         detail = wordsOf(error)
         await sleep(pollMs)
@@ -73,7 +73,10 @@ export class WatchingHandshakes {
     const { at } = subject
     const watch = new HandshakeWatch(subject)
     const begunMs = this.now()
-    let answer: ProbeAnswer = { ok: false, detail: `${counter} of ${at} was not watched for its whole time` }
+    let answer: ProbeAnswer = {
+      ok: false,
+      detail: `${handshakeErrors} of ${at} was not watched for its whole time`,
+    }
     /** Why the log was not made to name clients; '' where it was, undefined where nothing was to be named. */
     let refusal: string | undefined
     try {
@@ -110,11 +113,11 @@ export class WatchingHandshakes {
       timeoutMs: 20_000,
     })
     if (status !== 200) throw new Error(`${at} answers ${status} for ${path}`)
-    const value = new RegExp(`^${counter}(?:\\{[^}\\n]*\\})? (\\S+)`, 'm').exec(body)?.[1]
+    const value = new RegExp(`^${handshakeErrors}(?:\\{[^}\\n]*\\})? (\\S+)`, 'm').exec(body)?.[1]
     const count = Number(value)
-    if (value === undefined) throw new Error(`${at} has no ${counter} among its metrics`)
+    if (value === undefined) throw new Error(`${at} has no ${handshakeErrors} among its metrics`)
     if (!Number.isFinite(count) || count < 0)
-      throw new Error(`${counter} of ${at} is no number: ${value.slice(0, 40)}`)
+      throw new Error(`${handshakeErrors} of ${at} is no number: ${value.slice(0, 40)}`)
     return count
   }
 
@@ -160,11 +163,11 @@ export class WatchingHandshakes {
 
 /** Where the log does not show all that was counted, the answer says why. */
 function withReasons(
-  { ok, detail, accepted, isLogIncomplete }: HandshakeVerdict,
+  { isLogIncomplete, detail, ...answer }: HandshakeVerdict,
   reasons: readonly (string | undefined)[],
 ): ProbeAnswer {
   const told = isLogIncomplete ? reasons.filter((reason) => reason !== undefined && reason !== '') : []
-  return { ok, detail: [detail, ...told].join('; '), accepted }
+  return { ...answer, detail: [detail, ...told].join('; ') }
 }
 
 function nodeOf(at: ProcessId): string {

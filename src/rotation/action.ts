@@ -1,6 +1,5 @@
 import type { Digest } from './certificate-record.ts'
-import type { HandshakeRate } from './handshake-errors.ts'
-import type { ObjectReference, ProcessId, Trust } from './picture.ts'
+import type { HandshakeRate, ObjectReference, ProcessId, Trust } from './picture.ts'
 import type { CaName } from './target.ts'
 
 // Everything that kcert ever does to a cluster. Values only: what is secret in a file is named here and resolved by the
@@ -107,7 +106,7 @@ export interface RollWorkload {
 
 /** What is waited for. Each is judged on a picture (conditions.ts), so that waiting is observing. */
 export type Condition =
-  | { readonly kind: 'published'; readonly holds: Trust; readonly lacks: Trust }
+  | { readonly kind: 'published'; readonly holds: Trust; readonly lacks: Trust; readonly bundles: boolean }
   | { readonly kind: 'volumes'; readonly holds: Trust; readonly lacks: Trust }
   | { readonly kind: 'pods-converged'; readonly workload?: string; readonly holds: Trust }
   | { readonly kind: 'pods-started'; readonly workload: string; readonly sinceMs: number }
@@ -129,6 +128,8 @@ export type Condition =
   | { readonly kind: 'leader'; readonly lease: string }
   | { readonly kind: 'available'; readonly bundle: string }
   | { readonly kind: 'node-ready'; readonly node: string }
+  /** No pod of the node is not Ready that was so until then. */
+  | { readonly kind: 'backends-ready'; readonly node: string; readonly sinceMs: number }
   | { readonly kind: 'instant'; readonly atMs: number }
 
 export interface WaitUntil {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { whyReadsOnce } from './capabilities.ts'
+import { capabilities, hasByDefault, whyReadsOnce } from './capabilities.ts'
 
 // Build info as Go writes it: `go version -m` shows the same lines.
 
@@ -66,4 +66,14 @@ test.for<[string, boolean]>([
   ['{"featureGates":{"ClientsAllowCARotation":false}}', true],
 ])('with %s the gate is turned off: %s', ([setting, isOff]) => {
   expect(why([dep('v0.36.3')], [setting])).toBe(isOff ? 'ClientsAllowCARotation is turned off' : undefined)
+})
+
+test.each([
+  ['v1.35.4', true],
+  ['v1.34.4-vendor.1', false],
+  ['v1.100.0', true],
+  ['not-said', false],
+  [undefined, false],
+])('a kubelet of %s keeps its pods Ready: %s', (version, expected) => {
+  expect(hasByDefault(capabilities.kubeletKeepsPodsReady, version)).toBe(expected)
 })

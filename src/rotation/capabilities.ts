@@ -1,65 +1,30 @@
-// What differs between the releases of Kubernetes that a rotation meets. During an upgrade they run side by side, so each process is
-// asked for its own: by what it shows at run time, and by its version only where it shows nothing.
+import { minorOf } from './tested-versions.ts'
 
-/** Something that a process can do from a release on. */
-export interface Capability {
-  readonly what: string
-  /** Minor version of Kubernetes 1.x from which it is so by default; undefined: in none yet. */
-  readonly firstMinor: number | undefined
-  /** The feature gate that turns it off, or on. */
-  readonly gate?: string
-  /** What shows it at run time. */
-  readonly seenBy: string
+// What differs between the releases of Kubernetes, as far as a phase decides by it: docs/decisions/0012-capabilities.md says what kcert
+// does not ask. During an upgrade releases run side by side, so each process is asked for its own.
+
+/** Something that a process can do from a minor version of Kubernetes 1.x on, by a feature gate's default. */
+interface Capability {
+  readonly firstMinor: number
+  readonly gate: string
 }
 
 export const capabilities = {
-  kubeletVerifiesByNewFile: {
-    what: 'a kubelet verifies clients by the new content of clientCAFile without a restart',
-    firstMinor: 0,
-    seenBy: 'a client certificate of the new CA is not answered with 401',
-  },
-  kubeletAdvertisesNewCas: {
-    what: 'a kubelet names the new CA to TLS clients without a restart',
-    firstMinor: 36,
-    gate: 'ReloadKubeletClientCAFile',
-    seenBy: 'the list of CAs in its CertificateRequest',
-  },
-  kubeletReloadsServingFile: {
-    what: 'a kubelet serves the new tlsCertFile to clients without SNI, API servers among them',
-    firstMinor: 36,
-    gate: 'ReloadKubeletServerCertificateFile',
-    seenBy: 'the leaf that it serves when it is dialled by IP address',
-  },
-  clientRereadsCaFile: {
-    what: 'client-go reads a CA file again, at most every 5 minutes',
-    firstMinor: 36,
-    gate: 'ClientsAllowCARotation',
-    seenBy: 'the build info of the program, its environment and its --feature-gates',
-  },
-  apiServerRereadsKubeletCa: {
-    what: 'an API server reads --kubelet-certificate-authority again, on a request to a kubelet',
-    firstMinor: 36,
-    gate: 'ClientsAllowCARotation',
-    seenBy: 'rest_client_transport_ca_reload_total after a request for logs',
-  },
-  trustBundlesServed: {
-    what: 'an API server serves ClusterTrustBundles, and kube-controller-manager publishes one for them',
-    firstMinor: 37,
-    gate: 'ClusterTrustBundle',
-    seenBy: 'a list at each API server',
-  },
-  managerReleasesLease: {
-    what: 'kube-controller-manager releases its Lease when it ends',
-    firstMinor: undefined,
-    gate: 'ControllerManagerReleaseLeaderElectionLockOnExit',
-    seenBy: 'the holder of the Lease after its end',
-  },
-  kubeletClientWithoutGroup: {
-    what: 'kubeadm issues apiserver-kubelet-client without an organization',
-    firstMinor: 37,
-    seenBy: 'the subject of the certificate',
-  },
+  /** client-go reads a CA file again, at most every 5 minutes. Seen in the program's build info and settings. */
+  clientRereadsCaFile: { firstMinor: 36, gate: 'ClientsAllowCARotation' },
+  /**
+   * A kubelet that was restarted leaves running containers Ready. One before reports them not Ready until their probes succeed again. The
+   * gate brings that back; kcert does not read a kubelet's gates.
+   */
+  kubeletKeepsPodsReady: { firstMinor: 35, gate: 'ChangeContainerStatusOnKubeletRestart' },
+  /** kube-controller-manager publishes the CAs of API servers in a ClusterTrustBundle, and keeps it up to date while it leads. */
+  managerPublishesTrustBundle: { firstMinor: 37, gate: 'ClusterTrustBundle' },
 } as const satisfies Record<string, Capability>
+
+/** Returns whether a release has a capability by default; one whose version is not known has not. */
+export function hasByDefault({ firstMinor }: Capability, version: string | undefined): boolean {
+  return Number(minorOf(version)?.slice('1.'.length)) >= firstMinor
+}
 
 /** What a process shows of its program. */
 export interface ProgramFacts {
@@ -81,7 +46,7 @@ export function whyReadsOnce(
   if (isTurnedOff(gate, settings.join('\n'))) return `${gate} is turned off`
   const versions = clientGoVersions(build)
   if (versions.length === 0) return 'its program has no client-go'
-  const old = versions.find((version) => (minorOf(version) ?? minor ?? 0) < firstMinor)
+  const old = versions.find((version) => (clientGoMinor(version) ?? minor ?? 0) < firstMinor)
   if (old === undefined) return undefined
   return /^v[\w.+-]{1,60}$/.test(old)
     ? `its client-go is ${old}`
@@ -110,7 +75,7 @@ function clientGoVersions(build: readonly string[]): string[] {
 }
 
 /** Undefined for what Kubernetes' own repository is built from; 0 for a version that says nothing. */
-function minorOf(version: string): number | undefined {
+function clientGoMinor(version: string): number | undefined {
   if (version === 'v0.0.0' || version === '(devel)') return undefined
   const [, minor, patch, preview] = /^v0\.(\d{1,4})\.(\d{1,4})(-.+)?$/.exec(version) ?? []
   // Before its first release a minor version may lack what that brings.

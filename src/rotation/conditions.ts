@@ -1,7 +1,7 @@
 import type { Condition } from './action.ts'
-import { podPlace } from './convergence.ts'
+import { isBundle, podPlace } from './convergence.ts'
 import type { Gap } from './phase.ts'
-import type { Picture, SectionName, Seen, Trust } from './picture.ts'
+import { onNode, type Picture, type SectionName, type Seen, type Trust } from './picture.ts'
 
 // What a wait is for, judged on a picture: what is still missing, by name, so that progress can be shown and a deadline explained.
 
@@ -21,6 +21,7 @@ const sections = {
   leader: ['leases'],
   available: ['caBundles'],
   'node-ready': ['nodes'],
+  'backends-ready': ['backends'],
   instant: [],
 } as const satisfies Record<Condition['kind'], readonly SectionName[]>
 
@@ -31,7 +32,9 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
       return [
         ...nonePublished(seen),
         ...seen.published
-          .filter(({ isActive, trust }) => isActive && !isTrust(trust, condition))
+          .filter(
+            (one) => one.isActive && !isTrust(one.trust, condition) && (condition.bundles || !isBundle(one)),
+          )
           .map(({ kind, name, trust, unread }) =>
             gap(`${kind} ${name}`, trust === undefined ? (unread ?? 'not there') : 'as before'),
           ),
@@ -101,6 +104,10 @@ export function missingFor(condition: Condition, seen: Picture): readonly Gap[] 
       const node = seen.nodes.find(({ name }) => name === condition.node)
       return node?.isReady === true ? [] : [gap(condition.node, 'not Ready')]
     }
+    case 'backends-ready':
+      return onNode(seen.backends, condition.node)
+        .filter(({ isReady, changedAtMs }) => !isReady && changedAtMs >= condition.sinceMs)
+        .map(({ pod, services }) => gap(`Pod ${pod}`, `not Ready, of Service ${services.join(', ')}`))
     case 'instant':
       return seen.atMs >= condition.atMs
         ? []

@@ -1,3 +1,4 @@
+import { capabilities, hasByDefault } from './capabilities.ts'
 import { byNode, type PodPicture, type PublishedTrust, type Seen } from './picture.ts'
 import type { CaChange, Target } from './target.ts'
 
@@ -79,6 +80,22 @@ export function publishedFor(
   const found =
     byNode(published, ({ kind, name }) => (kind === clusterTrustBundle ? kind : name)).get(key) ?? []
   return trustBundle?.name === undefined ? found : found.filter(({ name }) => name === trustBundle.name)
+}
+
+/** True for a ClusterTrustBundle whose content is known. */
+export function isBundle({ kind, trust }: PublishedTrust): boolean {
+  return kind === clusterTrustBundle && trust !== undefined
+}
+
+/**
+ * True where ClusterTrustBundles must follow: pods mount them, or whichever kube-controller-manager leads keeps them up to date. In an
+ * upgrade one that does not may lead; what nobody mounts then waits for the next leader.
+ */
+export function awaitsBundles(seen: Seen<'components' | 'pods'>, target: Target): boolean {
+  const isMounted = seen.pods.some((pod) => pod.trustBundle !== undefined && !isWaived(pod, target))
+  const managers = seen.components.filter(({ name }) => name === 'kube-controller-manager')
+  const { managerPublishesTrustBundle } = capabilities
+  return isMounted || managers.every(({ version }) => hasByDefault(managerPublishesTrustBundle, version))
 }
 
 /** True for a pod that mounts a ClusterTrustBundle by a name that no object has any more: started again, it would get no CA. */

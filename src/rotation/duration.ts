@@ -24,6 +24,7 @@ const waits = {
   leader: 2,
   available: 1,
   'node-ready': 2,
+  'backends-ready': 10,
   instant: 0,
 } as const
 

@@ -1,17 +1,12 @@
+import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { evidenceKey, type ProbeSubject } from './action.ts'
 import { isWaived } from './convergence.ts'
-import type { Seen } from './picture.ts'
+import type { HandshakeRate, PodPicture, Seen } from './picture.ts'
 import type { Target } from './target.ts'
 
 // Whether the TLS handshakes that fail at an API server are those that every cluster has (TCP checks of load balancers, scanners,
 // clients that hang up), or clients that do not trust its new certificate. The counter apiserver_tls_handshake_errors_total
 // counts both; the log names address and reason, at verbosity 5 alone (secure_serving.go, tlsHandshakeErrorWriter).
-
-/** How many handshakes failed in a time. */
-export interface HandshakeRate {
-  readonly errors: number
-  readonly overMs: number
-}
 
 /** A line "http: TLS handshake error from ADDRESS: REASON" of the log, on kcert's clock. */
 export interface HandshakeFailure {
@@ -34,6 +29,8 @@ export interface HandshakeVerdict {
   readonly detail: string
   /** Clients that failed, and for which the operator accepts the risk: address, reason and count. */
   readonly accepted: readonly string[]
+  /** Addresses of clients that refuse the certificate, or whose own is refused. */
+  readonly refusing?: readonly string[]
   /** True when errors were counted that the log does not show. */
   readonly isLogIncomplete: boolean
 }
@@ -129,7 +126,7 @@ function verdictOf(begin: HandshakeReading, now: HandshakeReading, terms: Handsh
     const named = countsOf(refusing)
     const [first] = refusing
     const detail = `${at}: clients that do not accept its certificate, or whose own it does not accept, ${time}: ${listOf(named)}; to accept the risk for one: --waive ${first!.address}`
-    return { ok: false, detail, ...common }
+    return { ok: false, detail, refusing: [...new Set(refusing.map(({ address }) => address))], ...common }
   }
   if (others > allowed) {
     const named = own.length === 0 ? '' : `: ${listOf(countsOf(own))}`
@@ -212,4 +209,35 @@ export function handshakeSubject(
     .filter((id) => id === at || isAddress.test(id))
     .toSorted()
   return { kind: 'handshake-errors', at, forMs, waived, ...(before === undefined ? {} : { before }) }
+}
+
+/**
+ * Returns what helps clients at these addresses that refuse an API server's certificate: which pods they are, and the command that starts
+ * those with an owner again, so that they read both CAs.
+ */
+export function helpFor(
+  addresses: readonly string[],
+  pods: readonly PodPicture[],
+  phase: number,
+): { readonly why: string; readonly next: CommandLine } {
+  const its = pods.filter(({ address }) => address !== undefined && addresses.includes(address))
+  const why = its
+    .map(({ id, address, workload }) => `; ${address} is Pod ${id}${workload ? ` of ${workload}` : ''}`)
+    .join('')
+  const again = commandLine`kcert rotate-ca --phase ${phase}`
+  const restarts = [...new Set(its.flatMap(({ workload }) => workload ?? []))].flatMap((workload) => {
+    const [, kind, namespace, name] =
+      /^(Deployment|StatefulSet|DaemonSet) ([^/]+)\/(.+)$/.exec(workload) ?? []
+    return kind === undefined
+      ? []
+      : [commandLine`kubectl rollout restart --namespace ${namespace} ${`${kind.toLowerCase()}/${name}`}`]
+  })
+  const next =
+    restarts.length === 0
+      ? commandLine`correct it and run the same command again: ${embed(again)}`
+      : undefined
+  return {
+    why,
+    next: next ?? restarts.reduceRight((rest, one) => commandLine`${embed(one)} && ${embed(rest)}`, again),
+  }
 }

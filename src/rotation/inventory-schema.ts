@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { isHost } from '../pki/node-address.ts'
+import { phaseTable } from './phase-table.ts'
 import { caNames } from './target.ts'
 
 // kcert.yaml, as operators complete it. docs/schemas/Inventory.json is generated from this; inventory.ts loads it when there is
@@ -88,7 +89,7 @@ export const hookSchema = v.strictObject({
   name: optional(text, 'shown while it runs'),
   when: v.picklist(['before-node', 'after-node', 'before-phase', 'after-phase']),
   phases: optional(
-    v.array(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(12))),
+    v.array(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))),
     'otherwise in every phase',
   ),
   nodes: optional(v.array(text), 'otherwise for every node'),

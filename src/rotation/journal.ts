@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Action, evidenceKey } from './action.ts'
 import type { CertificateRecord, Digest } from './certificate-record.ts'
-import type { HandshakeRate } from './handshake-errors.ts'
-import type { EvidencePicture, IntentPicture } from './picture.ts'
+import { rowNumbered } from './phase-table.ts'
+import type { EvidencePicture, HandshakeRate, IntentPicture } from './picture.ts'
 import type { Wish } from './target-reading.ts'
 
 // The journal: JSON lines, each with the digest of the one before, so that a line that is lost, changed or put in is noticed. It
@@ -133,7 +133,7 @@ export function sinceTakenBack(entries: readonly JournalEntry[]): readonly Journ
 /** True when the journal is of a rotation that came to its end. */
 export function isOfFinished(entries: readonly JournalEntry[]): boolean {
   const last = entries.findLast((entry) => entry.kind === 'phase')
-  return last?.kind === 'phase' && last.phase === 12 && last.event === 'held'
+  return last?.kind === 'phase' && last.event === 'held' && rowNumbered(last.phase)?.dropsOld === true
 }
 
 /** Returns what probes said last, by key. */
@@ -162,7 +162,7 @@ export function intentsIn(entries: readonly JournalEntry[]): readonly IntentPict
     intents.set(entry.phase, {
       phase: entry.phase,
       atMs: Date.parse(entry.time),
-      drops: entry.phase === 12,
+      drops: rowNumbered(entry.phase)?.dropsOld === true,
     })
   }
   return [...intents.values()]
@@ -196,7 +196,7 @@ function rotationIn(entries: readonly JournalEntry[]): RotationEntry | undefined
 
 /** Then the new CA's key is gone from every node, and the next rotation makes another. */
 function isTakenBack({ phase, event }: PhaseEntry): boolean {
-  return phase === 1 && event === 'undone'
+  return event === 'undone' && rowNumbered(phase)?.begins === true
 }
 
 /** What is written beside the beginning of an undo. */

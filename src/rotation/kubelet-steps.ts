@@ -1,9 +1,10 @@
 import { datedFileName } from '../pki/kubelet.ts'
-import type { Action, RestartComponent } from './action.ts'
+import type { Action, RestartComponent, Step } from './action.ts'
+import { capabilities, hasByDefault } from './capabilities.ts'
 import { type Digest, isSignedByCa } from './certificate-record.ts'
 import { rewritingKubeconfig } from './kubeconfig-files.ts'
 import { isOfOldCa, leafIn, reissuingFile } from './leaves.ts'
-import type { Gap } from './phase.ts'
+import { clusterPart, type Gap, type Part } from './phase.ts'
 import {
   byNode,
   clientPathOf,
@@ -15,8 +16,9 @@ import {
   servingPathOf,
 } from './picture.ts'
 import { isProven, probe } from './proof.ts'
+import { firstAlone } from './restart.ts'
 import type { CaChange, Target } from './target.ts'
-import { minorOf } from './tested-versions.ts'
+import { shortList } from './tested-versions.ts'
 
 // A kubelet reads the CA data of its kubeconfig at its start, and both of its certificates: none of them is renewed because a
 // CA changed. So all three are laid out, and one restart takes them together.
@@ -25,8 +27,16 @@ type Sees = 'kubelets' | 'files' | 'nodes' | 'evidence'
 
 type CaDataOf = (trust: readonly Digest[], change: CaChange) => readonly Digest[]
 
+/** Returns the part of a phase that gives kubelets their certificates and this CA data. */
+export function kubeletPart(phase: number, caDataOf: CaDataOf): Part<Sees> {
+  return clusterPart((seen, target, change) => ({
+    gaps: seen.kubelets.flatMap((kubelet) => kubeletGaps(seen, kubelet, change, caDataOf)),
+    steps: kubeletPass(seen, phase, change, target, caDataOf),
+  }))
+}
+
 /** Returns what a kubelet lacks: new certificates, the CA data, a start since, logs that come through. */
-export function kubeletGaps(
+function kubeletGaps(
   seen: Seen<Sees>,
   kubelet: KubeletPicture,
   change: CaChange,
@@ -51,8 +61,8 @@ export function kubeletGaps(
     : [gap('logs not proven to come through every API server')]
 }
 
-/** Returns the steps of one node, ending with the proof that its logs come through each API server; none when nothing is open. */
-export function kubeletSteps(
+/** Returns the steps of one node; none when nothing is open. */
+function kubeletSteps(
   seen: Seen<Sees>,
   phase: number,
   kubelet: KubeletPicture,
@@ -84,7 +94,14 @@ export function kubeletSteps(
             deadlineMs: 60_000,
           },
         ]
-  return [...writes, ...restarts, awaitReady(phase, node), ...waits, provingLogs(phase, node)]
+  return [
+    ...writes,
+    ...restarts,
+    awaitReady(phase, node),
+    ...waits,
+    provingLogs(phase, node),
+    ...awaitBackends(seen, phase, node, target),
+  ]
 }
 
 /** Laid out by hand, it is nobody's to ask for: signed anew here, where the CA is. */
@@ -106,7 +123,7 @@ function isOfEither(seen: Seen<'files'>, file: FilePicture | undefined, { oldCa,
 }
 
 function isReady({ nodes }: Seen<'nodes'>, node: string): boolean {
-  return byNode(nodes, ({ name }) => name).get(node)?.[0]?.isReady === true
+  return nodeNamed(nodes, node)?.isReady === true
 }
 
 export function awaitReady(phase: number, node: string): Action {
@@ -125,14 +142,78 @@ export function provingLogs(phase: number, node: string): Action {
 }
 
 /**
- * How many kubelets are restarted at the same time. One before 1.35 reports the pods of its node as not Ready until their probes
- * succeed again (ChangeContainerStatusOnKubeletRestart, on until then): together they could take every replica of a Service away.
+ * Returns the steps of all kubelets. First those whose restart leaves pods Ready: one alone, then so many at once. The others one at a time,
+ * each once the pods of the one before are Ready again: together they could take every replica of a Service away.
  */
-export function kubeletsAtOnce({ nodes }: Seen<'nodes'>, { atOnce }: Pick<Target, 'atOnce'>): number {
-  const keepsPodsReady = nodes.every(
-    ({ kubeletVersion }) => Number(minorOf(kubeletVersion)?.slice('1.'.length)) >= 35,
+function kubeletPass(
+  seen: Seen<Sees>,
+  phase: number,
+  change: CaChange,
+  target: Target,
+  caDataOf: CaDataOf,
+): readonly Step[] {
+  const lanes = seen.kubelets.map((kubelet) => ({
+    name: kubelet.node,
+    steps: kubeletSteps(seen, phase, kubelet, change, target, caDataOf),
+  }))
+  const keeps = ({ name }: { readonly name: string }): boolean => keepsPodsReady(seen, name)
+  return [
+    ...firstAlone(target.atOnce, lanes.filter(keeps)),
+    ...lanes.filter((lane) => !keeps(lane)).flatMap(({ steps }) => steps),
+  ]
+}
+
+function keepsPodsReady({ nodes }: Seen<'nodes'>, node: string): boolean {
+  return hasByDefault(capabilities.kubeletKeepsPodsReady, nodeNamed(nodes, node)?.kubeletVersion)
+}
+
+/** Behind the proof of its logs: by then a kubelet has reported its pods. From the plan on, as clocks may be apart. */
+export function awaitBackends(
+  seen: Seen<'nodes'>,
+  phase: number,
+  node: string,
+  { mostClockSkewMs }: Target,
+): readonly Action[] {
+  if (keepsPodsReady(seen, node)) return []
+  return [
+    {
+      kind: 'wait',
+      phase,
+      until: { kind: 'backends-ready', node, sinceMs: seen.atMs - mostClockSkewMs },
+      because: `pods on ${node} that Services lead to are Ready again`,
+      deadlineMs: 300_000,
+    },
+  ]
+}
+
+/** Returns which Services have no Ready pod for a moment, in words: those whose only ones are on a node with such a kubelet. */
+export function interruptions(
+  seen: Seen<Sees | 'backends'>,
+  change: CaChange | undefined,
+  caDataOf: CaDataOf,
+): readonly string[] {
+  if (change === undefined) return []
+  const nodesOf = new Map<string, Set<string>>()
+  for (const { services, node } of seen.backends.filter(({ isReady }) => isReady))
+    for (const service of services) nodesOf.set(service, (nodesOf.get(service) ?? new Set()).add(node))
+  const alone = Map.groupBy(
+    [...nodesOf].filter(([, nodes]) => nodes.size === 1),
+    ([, [node]]) => node,
   )
-  return keepsPodsReady ? atOnce : 1
+  return seen.kubelets.flatMap((kubelet) => {
+    const { node } = kubelet
+    if (keepsPodsReady(seen, node)) return []
+    const only = (alone.get(node) ?? []).map(([service]) => service)
+    if (only.length === 0 || kubeletGaps(seen, kubelet, change, caDataOf).length === 0) return []
+    const version = nodeNamed(seen.nodes, node)?.kubeletVersion || 'unknown version'
+    return [
+      `expected interruption of some seconds: the kubelet of ${node} (${version}) reports pods not Ready when it is restarted, and only there are pods of Service ${shortList(only)}`,
+    ]
+  })
+}
+
+function nodeNamed(nodes: Seen<'nodes'>['nodes'], node: string) {
+  return byNode(nodes, ({ name }) => name).get(node)?.[0]
 }
 
 export function kubeletRestart(phase: number, { id, process: running }: KubeletPicture): RestartComponent {

@@ -1,10 +1,7 @@
 import type { Step } from './action.ts'
+import { type PhaseId, type PhaseRow, phaseRow } from './phase-table.ts'
 import type { CopyPicture, SectionName, Seen } from './picture.ts'
-import type { Target } from './target.ts'
-
-/** What running a phase can cost: nothing, files and objects, processes, or the way back. Decides how it is confirmed. */
-export const risks = ['reads', 'writes', 'restarts', 'no-return'] as const
-export type Risk = (typeof risks)[number]
+import { type CaChange, changeOf, type Target } from './target.ts'
 
 /** One thing that separates the picture from the phase being done. */
 export interface Gap {
@@ -35,15 +32,7 @@ export interface Before {
  * A step of the playbook as a value. It reads nothing, writes nothing and prints nothing: it turns what was seen into gaps and
  * actions. Same input, same output.
  */
-export interface Phase<Section extends SectionName = SectionName> {
-  readonly id: string
-  readonly number: number
-  readonly title: string
-  /** The step of the page that it serves. */
-  readonly source: string
-  /** Numbers of the phases that must hold before. */
-  readonly after: readonly number[]
-  readonly risk: Risk
+export interface Phase<Section extends SectionName = SectionName> extends PhaseRow {
   /** What the observer must fetch, and nothing else. */
   readonly sees: readonly Section[]
   /** What separates the cluster from "at least this far"; empty when the phase holds. No later phase opens a gap again. */
@@ -58,7 +47,36 @@ export interface Phase<Section extends SectionName = SectionName> {
   remarks?(seen: Seen<Section>, target: Target): readonly string[]
 }
 
-/** Returns the phase with its sections inferred, as one that can be given a whole picture. */
-export function definePhase<const Section extends SectionName>(phase: Phase<Section>): Phase {
-  return phase
+/** Returns the phase of that row with its sections inferred, as one that can be given a whole picture. */
+export function definePhase<const Section extends SectionName>(
+  id: PhaseId,
+  phase: Omit<Phase<Section>, keyof PhaseRow>,
+): Phase {
+  return { ...phaseRow(id), ...phase }
+}
+
+/** A part of a phase: what is open in it, and the steps that close that. */
+export type Part<Section extends SectionName = SectionName> = (
+  seen: Seen<Section>,
+  target: Target,
+) => { readonly gaps: readonly Gap[]; readonly steps: readonly Step[] }
+
+/** Returns a part that has nothing to do unless the cluster's CA is rotated. */
+export function clusterPart<Section extends SectionName>(
+  part: (seen: Seen<Section>, target: Target, change: CaChange) => ReturnType<Part>,
+): Part<Section> {
+  return (seen, target) => {
+    const change = changeOf(target, 'cluster')
+    return change === undefined ? { gaps: [], steps: [] } : part(seen, target, change)
+  }
+}
+
+/** Returns the gaps and the plan of a phase that consists of these parts, in this order. */
+export function inParts<Section extends SectionName>(
+  parts: readonly Part<Section>[],
+): Pick<Phase<Section>, 'gaps' | 'plan'> {
+  return {
+    gaps: (seen, target) => parts.flatMap((part) => part(seen, target).gaps),
+    plan: (seen, target) => parts.flatMap((part) => part(seen, target).steps),
+  }
 }

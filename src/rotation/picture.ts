@@ -1,5 +1,4 @@
 import type { CertificateTable, Digest } from './certificate-record.ts'
-import type { HandshakeRate } from './handshake-errors.ts'
 
 // What an observer saw of a cluster, section by section. A phase names the sections that it sees, and only these are fetched.
 // Plain values: certificates stand in one table and are named by digest; of private keys there is only the digest of their
@@ -158,6 +157,18 @@ export interface PodPicture {
   readonly readsOnce?: string
 }
 
+/** A running pod that Services lead to, as its kubelet reports it. */
+export interface BackendPicture {
+  /** "default/web-5d9f" */
+  readonly pod: string
+  readonly node: string
+  readonly isReady: boolean
+  /** When it became Ready or not Ready, on its node's clock; infinite where it does not say. */
+  readonly changedAtMs: number
+  /** "default/web" */
+  readonly services: readonly string[]
+}
+
 export interface WorkloadPicture {
   /** "Deployment default/web" */
   readonly id: string
@@ -260,6 +271,12 @@ export interface HandshakePicture {
   readonly atMs: number
 }
 
+/** How many handshakes failed in a time. */
+export interface HandshakeRate {
+  readonly errors: number
+  readonly overMs: number
+}
+
 /** What a probe said last; a picture holds one for each key. */
 export interface EvidencePicture {
   readonly key: string
@@ -306,6 +323,7 @@ export interface Sections {
   readonly kubeconfigs: readonly KubeconfigPicture[]
   readonly published: readonly PublishedTrust[]
   readonly pods: readonly PodPicture[]
+  readonly backends: readonly BackendPicture[]
   readonly workloads: readonly WorkloadPicture[]
   readonly caBundles: readonly CaBundlePicture[]
   /** Without what `published`, `clusterInfo` and `extensionAuthentication` tell of. */
@@ -339,6 +357,7 @@ export const sectionNames = [
   'kubeconfigs',
   'published',
   'pods',
+  'backends',
   'workloads',
   'caBundles',
   'stored',

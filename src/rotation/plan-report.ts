@@ -175,6 +175,7 @@ function placeOfWait({ until }: Extract<Action, { kind: 'wait' }>): string {
     case 'serves':
       return until.presenter
     case 'node-ready':
+    case 'backends-ready':
       return until.node
     case 'pods-started':
       return until.workload
@@ -206,7 +207,7 @@ export function nodeOf(action: Action): string | undefined {
           ? place
           : undefined
     case 'wait':
-      return action.until.kind === 'node-ready' ? place : undefined
+      return 'node' in action.until ? place : undefined
     default:
       return undefined
   }

@@ -1,7 +1,6 @@
 import type { PatchObject, Probe, RestartComponent, RollWorkload, WriteFile } from './action.ts'
 import type { CertificateRecord } from './certificate-record.ts'
-import type { HandshakeRate } from './handshake-errors.ts'
-import type { SectionName, Seen } from './picture.ts'
+import type { HandshakeRate, SectionName, Seen } from './picture.ts'
 
 // What the rotation needs of the world. src/rotation-io/ and test/fakes/simulated-cluster* implement it; one contract suite holds for both.
 
@@ -43,6 +42,8 @@ export interface ProbeAnswer {
   readonly rate?: HandshakeRate
   /** Of `handshake-errors`: clients that failed and are waived, with reason and count. */
   readonly accepted?: readonly string[]
+  /** Of `handshake-errors`: addresses of clients that refuse the certificate, or whose own is refused. */
+  readonly refusing?: readonly string[]
 }
 
 /** The journal's file. `append` comes back when the line is on the disk; when it throws, the act does not happen. */

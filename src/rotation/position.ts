@@ -1,6 +1,8 @@
+import { commandLine } from '../errors/command-line.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
 import type { Refusal } from './phase.ts'
+import { phaseRow, rowNumbered } from './phase-table.ts'
 import type { Seen } from './picture.ts'
 import { changeOf, type Target } from './target.ts'
 import type { TargetSections } from './target-reading.ts'
@@ -45,12 +47,12 @@ export function earliestPhase(
   target: Target,
   number: number,
 ): readonly Refusal[] {
-  if (positionOf(seen, target) !== 'dropping' || number === 12) return []
+  if (positionOf(seen, target) !== 'dropping' || rowNumbered(number)?.dropsOld) return []
   return [
     {
       what: `phase ${number} is over: the old CA is being dropped`,
       why: 'to do it now would make somebody trust the old CA again',
-      next: 'kcert rotate-ca --phase 12',
+      next: commandLine`kcert rotate-ca --phase ${phaseRow('drop-old').number}`,
     },
   ]
 }

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { timeSchema as time } from '../x509/json-fields.ts'
+import { phaseTable } from './phase-table.ts'
 
 // The JSON contracts of `kcert rotate-ca`. docs/schemas/ is generated from these; the program itself only imports their types.
 
@@ -10,7 +11,7 @@ const header = <Kind extends string>(kind: Kind) => ({
   kind: v.literal(kind),
   generatedAt: time,
 })
-const phaseNumber = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(12))
+const phaseNumber = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(phaseTable.length))
 const seconds = v.pipe(v.number(), v.minValue(0))
 const risk = v.pipe(
   v.picklist(['reads', 'writes', 'restarts', 'no-return']),

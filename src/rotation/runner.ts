@@ -2,6 +2,7 @@ import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Action, type Condition, evidenceKey, type Step, type WaitUntil } from './action.ts'
 import { missingFor, sectionsOf } from './conditions.ts'
+import { helpFor } from './handshake-errors.ts'
 import {
   actionDigest,
   changesIn,
@@ -18,7 +19,7 @@ import {
 import { JournalWriter } from './journal-writer.ts'
 import { isOfCluster } from './kubeconfig-files.ts'
 import { checkPlan, modelSections, refusalOf } from './model/check.ts'
-import type { Gap, Phase, Refusal, Risk, Undo } from './phase.ts'
+import type { Gap, Phase, Refusal, Undo } from './phase.ts'
 import { fileAt, type Picture, type SectionName, sectionNames } from './picture.ts'
 import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
@@ -36,14 +37,19 @@ import { downgradesIn } from './upgrades.ts'
 export type RotationEvent =
   | { readonly kind: 'phase-begun'; readonly phase: number; readonly title: string; readonly gaps: number }
   | { readonly kind: 'action-begun' | 'action-done'; readonly action: Action; readonly what: string }
-  | { readonly kind: 'waiting'; readonly what: string; readonly missing: readonly Gap[] }
+  | {
+      readonly kind: 'waiting'
+      readonly action: Action
+      readonly what: string
+      readonly missing: readonly Gap[]
+    }
   | { readonly kind: 'phase-held'; readonly phase: number; readonly remarks: readonly string[] }
   | { readonly kind: 'phase-stopped'; readonly phase: number; readonly error: KcertError }
 
 export interface PlannedPhase {
   readonly number: number
   readonly title: string
-  readonly risk: Risk
+  readonly risk: Phase['risk']
   readonly gaps: readonly Gap[]
   readonly steps: readonly Step[]
   readonly remarks: readonly string[]
@@ -95,7 +101,7 @@ export class Rotation {
   /** Observes and plans; nothing is written, not even to the journal. Throws KCERT_ROTATION_REFUSED. */
   async plan(number: number): Promise<PlannedPhase> {
     const phase = phaseNumbered(number)
-    const { seen, target } = await this.look(phase, [...phase.sees, ...modelSections])
+    const { seen, target } = await this.look([...phase.sees, ...modelSections])
     return this.planOf(phase, seen, target)
   }
 
@@ -122,7 +128,7 @@ export class Rotation {
   /** Observes and plans how to bring back what a phase changed; nothing is written. Throws KCERT_ROTATION_REFUSED. */
   async planUndo(number: number): Promise<{ plan: PlannedPhase; on: { seen: Picture; target: Target } }> {
     const phase = phaseNumbered(number)
-    const { seen, target } = await this.look(phase, sectionNames)
+    const { seen, target } = await this.look(sectionNames)
     const undo: Undo = phase.undo(
       { phase: number, copies: seen.copies.filter((copy) => copy.phase === number) },
       seen,
@@ -149,10 +155,7 @@ export class Rotation {
   }
 
   /** Returns a picture of these sections, with what the journal remembers. */
-  async look(
-    phase: Phase,
-    sections: readonly SectionName[] = phase.sees,
-  ): Promise<{ seen: Picture; target: Target }> {
+  async look(sections: readonly SectionName[]): Promise<{ seen: Picture; target: Target }> {
     const wanted = [...new Set([...sections, ...targetSections])]
     const remembered = changesIn(this.history).flatMap(({ oldCa, newCa }) => [oldCa, newCa])
     const observed = (await this.around.observer.observe(wanted, remembered)) as Picture
@@ -171,7 +174,7 @@ export class Rotation {
   private async carryOut(phase: Phase): Promise<PhaseOutcome> {
     const { number, title } = phase
     for (let round = 1; ; round++) {
-      const { seen, target } = await this.look(phase)
+      const { seen, target } = await this.look(phase.sees)
       const gaps = phase.gaps(seen, target)
       if (gaps.length === 0) return this.held(phase, seen, target)
       // The model wants to see everybody; a phase that holds is spared that.
@@ -245,7 +248,7 @@ export class Rotation {
     const { pace } = this.around
     const deadline = pace.now() + settleMs
     for (;;) {
-      const on = await this.look(phase)
+      const on = await this.look(phase.sees)
       const { seen, target } = on
       const open = phase.gaps(seen, target)
       // What a plan can close is the next round's.
@@ -323,7 +326,8 @@ export class Rotation {
     }
   }
 
-  private async wait({ until, because, deadlineMs }: WaitUntil): Promise<void> {
+  private async wait(action: WaitUntil): Promise<void> {
+    const { until, because, deadlineMs } = action
     const { pace, emit } = this.around
     const deadline = pace.now() + deadlineMs
     let told = ''
@@ -331,7 +335,7 @@ export class Rotation {
       const missing = await this.missing(until)
       if (missing.length === 0) return
       const news = JSON.stringify(missing)
-      if (news !== told) emit({ kind: 'waiting', what: because, missing })
+      if (news !== told) emit({ kind: 'waiting', action, what: because, missing })
       told = news
       if (pace.now() >= deadline) throw overdue(because, missing, deadlineMs)
       await pace.sleep(pollMs)
@@ -339,16 +343,19 @@ export class Rotation {
   }
 
   private async probe(action: Extract<Action, { kind: 'probe' }>): Promise<void> {
-    const { executor, pace } = this.around
-    const { ok, detail, rate } = await executor.probe(action)
+    const { executor, observer, pace } = this.around
+    const { ok, detail, rate, refusing = [] } = await executor.probe(action)
     const key = evidenceKey(action.subject)
     const said = { ok, atMs: pace.now(), detail, ...(rate === undefined ? {} : { rate }) }
     await this.journal.record({ kind: 'evidence', phase: action.phase, key, ...said })
     if (ok) return
-    throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, {
-      why: detail,
-      next: commandLine`correct it and run the same command again: kcert rotate-ca --phase ${action.phase}`,
-    })
+    // The names of pods are a help: that they cannot be read does not stand in the place of what failed.
+    const { pods } =
+      refusing.length === 0
+        ? { pods: [] }
+        : await observer.observe(['published', 'pods']).catch(() => ({ pods: [] }))
+    const { why, next } = helpFor(refusing, pods, action.phase)
+    throw new KcertError('KCERT_ROTATION_GATE', `not proven: ${key}`, { why: detail + why, next })
   }
 
   private async ask(id: string, question: string): Promise<void> {

@@ -89,9 +89,9 @@ function needed(numbers: readonly number[]): readonly number[] {
   return [...found].sort((a, b) => a - b)
 }
 
-/** Once the old CA is being dropped, only phase 12 is run. */
-function isPast({ number }: Phase, { isDropping }: Target): boolean {
-  return isDropping && number !== 12
+/** Once the old CA is being dropped, only the phase that drops it is run. */
+export function isPast({ dropsOld }: Phase, { isDropping }: Target): boolean {
+  return isDropping && dropsOld !== true
 }
 
 function stateOf({ isDropping, changes }: Target, next: Phase | undefined): Standing['state'] {

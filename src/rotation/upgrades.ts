@@ -1,7 +1,9 @@
+import { commandLine, embed } from '../errors/command-line.ts'
 import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
 import type { Step } from './action.ts'
 import { isOfOldCa, type LeafRole, leafFile, leafFlags } from './leaves.ts'
 import type { Refusal } from './phase.ts'
+import { type PhaseId, phaseRow } from './phase-table.ts'
 import {
   certificatesIn,
   type FilePicture,
@@ -21,36 +23,28 @@ import { shortList, versioned } from './tested-versions.ts'
 
 /** Returns why a rotation is not begun now: an upgrade of the control plane that is under way. */
 export function upgradeUnderWay(
-  { components, kubeadm }: Seen<'components'> & Partial<Pick<Picture, 'kubeadm'>>,
-  { changes }: Target,
+  seen: Seen<'components'> & Partial<Pick<Picture, 'kubeadm'>>,
+  { changes, waivers }: Target,
 ): readonly Refusal[] {
   // Later, going on is safer than standing still.
   if (!changes.every(({ newCa }) => newCa.digest.startsWith('planned:'))) return []
-  const mixed = versioned.flatMap((name) => {
-    const its = components.filter((one) => one.name === name && one.version !== undefined)
-    const byPatch = Map.groupBy(its, ({ version }) => patchOf(version))
-    if (byPatch.size < 2) return []
-    const each = [...byPatch].map(
-      ([patch, found]) => `${patch} (${found.map(({ node }) => node).join(', ')})`,
-    )
-    return [`${name} ${each.join(' and ')}`]
-  })
-  const next = 'finish the upgrade on every control-plane node first: kubeadm upgrade node'
-  if (mixed.length > 0) {
+  const mix = versionMix(seen)
+  if (mix !== undefined && !waivers.has(mix.id)) {
+    const accept = commandLine`kcert rotate-ca plan --waive ${mix.id}`
     return [
       {
-        what: `control-plane nodes run different versions: ${mixed.join('; ')}`,
+        what: `control-plane nodes run different versions: ${mix.words}`,
         why: 'an upgrade in the middle of a rotation issues certificates from the old CA',
-        next,
+        next: commandLine`finish the upgrade on every control-plane node first (kubeadm upgrade node); if these versions stay: ${embed(accept)}`,
       },
     ]
   }
+  const { kubeadm } = seen
   if (kubeadm === undefined) return []
   const wanted = patchOf(kubeadm.kubernetesVersion)
-  const others = components.filter(
-    ({ name, version }) => name === 'kube-apiserver' && version !== undefined && patchOf(version) !== wanted,
-  )
-  if (others.length === 0) return []
+  const others = componentsNamed(seen, 'kube-apiserver').filter(({ version }) => version !== undefined)
+  // Of an accepted mix it names one.
+  if (others.length === 0 || others.some(({ version }) => patchOf(version) === wanted)) return []
   const said = wanted === 'unknown' ? 'no Kubernetes version' : wanted
   return [
     {
@@ -59,6 +53,22 @@ export function upgradeUnderWay(
       next: 'finish the upgrade, or correct kubernetesVersion: kubectl -n kube-system edit configmap kubeadm-config',
     },
   ]
+}
+
+/** Returns the versions that the control plane runs, where they differ: in words, and as they are accepted by --waive. */
+export function versionMix(seen: Seen<'components'>): { words: string; id: string } | undefined {
+  const patches = new Set<string>()
+  const words = versioned.flatMap((name) => {
+    const known = componentsNamed(seen, name).filter(({ version }) => version !== undefined)
+    const byPatch = Map.groupBy(known, ({ version }) => patchOf(version))
+    for (const patch of byPatch.keys()) patches.add(patch)
+    if (byPatch.size < 2) return []
+    const each = [...byPatch].map(
+      ([patch, found]) => `${patch} (${found.map(({ node }) => node).join(', ')})`,
+    )
+    return [`${name} ${each.join(' and ')}`]
+  })
+  return words.length === 0 ? undefined : { words: words.join('; '), id: [...patches].sort().join('+') }
 }
 
 /** What is read of a rotation that is under way. */
@@ -82,7 +92,7 @@ export function takenBack(seen: Seen<Sees>, target: Target): ReadonlyMap<number,
   return new Map(
     [...Map.groupBy(found, ({ phase }) => phase)].map(([phase, its]) => {
       const files = shortList([...new Set(its.map(({ file }) => fileKey(file.node, file.path)))])
-      const what = phase === 2 ? 'written without the flags of this phase' : 'written with the old CA'
+      const { what } = its[0]!
       return [phase, [`${what} after the phase was begun, as kubeadm does: ${files}${cause}`]]
     }),
   )
@@ -91,6 +101,8 @@ export function takenBack(seen: Seen<Sees>, target: Target): ReadonlyMap<number,
 interface Written {
   readonly phase: number
   readonly file: FilePicture
+  /** What is wrong with it, in words; the same for all of a phase. */
+  readonly what: string
 }
 
 function withoutFlags(seen: Seen<Sees>, target: Target): Written[] {
@@ -98,7 +110,15 @@ function withoutFlags(seen: Seen<Sees>, target: Target): Written[] {
   return componentsNamed(seen, 'kube-controller-manager')
     .filter((one) => signingGeneration(seen, one) === undefined)
     .flatMap(({ node, definition }) => fileAt(seen, node, definition) ?? [])
-    .map((file) => ({ phase: 2, file }))
+    .map((file) => ({
+      phase: phaseRow('publish-both').number,
+      file,
+      what: 'written without the flags of this phase',
+    }))
+}
+
+function withOld(id: PhaseId, file: FilePicture): Written {
+  return { phase: phaseRow(id).number, file, what: 'written with the old CA' }
 }
 
 function withOldCa(seen: Seen<Sees>, target: Target): Written[] {
@@ -107,7 +127,7 @@ function withOldCa(seen: Seen<Sees>, target: Target): Written[] {
     const file = at && fileAt(seen, at.node, at.path)
     if (file === undefined || change === undefined) return []
     const isBack = !certificatesIn(file).includes(change.newCa.digest) || isOfOldCa(seen, file, change)
-    return isBack ? [{ phase: 7, file }] : []
+    return isBack ? [withOld('kubeconfigs', file)] : []
   })
 }
 
@@ -117,7 +137,7 @@ function oldLeaves(seen: Seen<Sees>, target: Target): Written[] {
       const change = changeOf(target, leafFlags[role].ca)
       const file = leafFile(seen, api, role)
       return file !== undefined && change !== undefined && isOfOldCa(seen, file, change)
-        ? [{ phase: 9, file }]
+        ? [withOld('present-new', file)]
         : []
     }),
   )

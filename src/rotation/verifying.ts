@@ -1,6 +1,6 @@
 import type { Action, Probe, ProbeSubject } from './action.ts'
 import type { Digest } from './certificate-record.ts'
-import { type ComponentPicture, fileAt, type Seen } from './picture.ts'
+import { type ComponentPicture, type ExtensionAuthenticationPicture, fileAt, type Seen } from './picture.ts'
 import { isProven, probe } from './proof.ts'
 import { type CaName, changeOf, type Target } from './target.ts'
 import type { TrustFile } from './trust-files.ts'
@@ -87,4 +87,18 @@ export function awaitExtension(
     because: 'API servers publish their client CAs in extension-apiserver-authentication',
     deadlineMs: 120_000,
   }
+}
+
+/** True when API servers publish one of these CAs there. */
+export function publishes(
+  { client, requestheader }: ExtensionAuthenticationPicture,
+  digests: readonly Digest[],
+): boolean {
+  return [...client, ...requestheader].some((digest) => digests.includes(digest))
+}
+
+/** extension-apiserver-authentication only ever grows: deleted, it is made anew of what API servers hold now. */
+export function forgetting(phase: number, version: string): Action {
+  const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
+  return { kind: 'patch-object', phase, object, version, change: { kind: 'delete' } }
 }

@@ -32,8 +32,7 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
         // What lies there was read by the other name: that is all there is to know of this one, and it is not empty.
         if (visit === 'repeated' && entry.kind === 'linked folder') yield seenBefore(entry, root)
         if (visit !== 'first') continue
-        const children = childrenOf(entry)
-        for (let i = children.length - 1; i >= 0; i--) pending.push(children[i]!)
+        for (const child of childrenOf(entry).toReversed()) pending.push(child)
         continue
       }
       const read = readUnlessForeign(entry.kind === 'link' ? linkAt(entry.path) : entry)

@@ -67,8 +67,8 @@ export function finishKeyPair(certificatePath: string): 'finished' | 'forgotten'
   if (text === undefined) return undefined
   const note = readNote(text)
   const key = note && contentOf(note.keyPath)
-  const isFinished = key !== undefined && sha256(key) === note!.keySha256
-  if (isFinished) writeFileAtomically(certificatePath, note!.certificate, { mode: note!.mode })
+  const isFinished = note !== undefined && key !== undefined && sha256(key) === note.keySha256
+  if (isFinished) writeFileAtomically(certificatePath, note.certificate, { mode: note.mode })
   fs.unlinkSync(path)
   return isFinished ? 'finished' : 'forgotten'
 }

@@ -37,15 +37,21 @@ const retryMs = 25
 /** How often those who see the same dead holder at once may get in each other's way before it counts as waiting. */
 const mostWithdrawals = 200
 
-/**
- * Returns what `act` returns, done while no other kcert works on the file. A lock whose process has died is taken over.
- * Throws KCERT_LOCKED when it is not free in time, KCERT_FILE_NOT_WRITTEN when the folder takes no lock file.
- */
+/** Returns what `act` returns, done while no other kcert works on the file. Throws as `acquireLock` does. */
 export async function withLock<Result>(
   path: string,
   act: () => Promise<Result> | Result,
   waitMs = 30_000,
 ): Promise<Result> {
+  using _lock = await acquireLock(path, waitMs)
+  return await act()
+}
+
+/**
+ * Returns a lock on the file, held against every other kcert until it is disposed of. One whose process has died is taken over.
+ * Throws KCERT_LOCKED when it is not free in time, KCERT_FILE_NOT_WRITTEN when the folder takes no lock file.
+ */
+export async function acquireLock(path: string, waitMs: number): Promise<Disposable> {
   const lock = lockPath(path)
   const mine = JSON.stringify(thisProcess())
   let withdrawals = 0
@@ -61,11 +67,11 @@ export async function withLock<Result>(
     await pause(retryMs)
     waited += retryMs
   }
-  try {
-    return await act()
-  } finally {
-    // What was done is done: where the lock cannot be taken away, it is that of a dead process soon.
-    if (contentOf(lock) === mine) removeQuietly(lock)
+  return {
+    [Symbol.dispose]() {
+      // What was done is done: where the lock cannot be taken away, it is that of a dead process soon.
+      if (contentOf(lock) === mine) removeQuietly(lock)
+    },
   }
 }
 

@@ -120,7 +120,7 @@ function withSyncedFolders(
     const folder = dirname(path)
     if (!lost.has(folder)) lost.set(folder, syncFailure(path, folder))
   }
-  return failures.map((failure, index) => failure ?? lost.get(dirname(files[index]!.path)))
+  return files.map(({ path }, index) => failures[index] ?? lost.get(dirname(path)))
 }
 
 function syncFailure(path: string, folder: string): KcertError | undefined {

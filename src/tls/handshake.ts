@@ -8,7 +8,7 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls'
-import { type ServerFlight, serverFlight } from './server-flight.ts'
+import { type ServerFlight, serverFlight, tls13Suites } from './server-flight.ts'
 
 // A handshake's answer is a few KiB; a server that talks more is no server to listen to.
 const mostBytesKept = 1024 * 1024
@@ -90,7 +90,7 @@ export function handshake(connection: Duplex, options: HandshakeOptions): Promis
     })
     let finished = false
     let secret: Buffer | undefined
-    const timer = setTimeout(() => finish({ fault: timedOut() }), timeoutMs)
+    const timer = setTimeout(() => finish({ fault: connectionError('ETIMEDOUT', 'timed out') }), timeoutMs)
 
     tls.on('keylog', (line: Buffer) => {
       secret ??= handshakeSecret(line)
@@ -117,7 +117,7 @@ export function handshake(connection: Duplex, options: HandshakeOptions): Promis
     tls.on('session', () => sendRequest())
     const fail = (fault: Error): void => finish({ fault })
     tls.on('error', fail)
-    tls.on('close', () => fail(closed()))
+    tls.on('close', () => fail(connectionError('ECONNRESET', 'the connection was closed')))
     connection.on('error', fail)
 
     function finish({ fault, answer }: { fault?: Error; answer?: NonNullable<Handshake['answer']> }): void {
@@ -166,16 +166,10 @@ function contextOf(version: TlsVersion | undefined, client: HandshakeOptions['cl
   return made
 }
 
-// RFC 8446, B.4: where the handshake does not come to an end OpenSSL does not name the suite.
-const tls13Suites: ReadonlyMap<number, string> = new Map([
-  [0x1301, 'TLS_AES_128_GCM_SHA256'],
-  [0x1302, 'TLS_AES_256_GCM_SHA384'],
-  [0x1303, 'TLS_CHACHA20_POLY1305_SHA256'],
-])
-
 function cipherOf({ suite }: ServerFlight, tls: TLSSocket): string {
+  // Where the handshake does not come to an end OpenSSL does not name the suite.
   const known = tls13Suites.get(suite)
-  if (known !== undefined) return known
+  if (known !== undefined) return known.name
   const { standardName } = (tls.getCipher() ?? {}) as { standardName?: string }
   return standardName ?? `0x${suite.toString(16).padStart(4, '0')}`
 }
@@ -258,17 +252,13 @@ function handshakeSecret(line: Buffer): Buffer | undefined {
 function orderedChain(tls: TLSSocket): Buffer[] {
   const chain: Buffer[] = []
   let certificate: DetailedPeerCertificate | undefined = tls.getPeerCertificate(true)
-  while (certificate?.raw && !chain.some((der) => der.equals(certificate!.raw))) {
-    chain.push(certificate.raw)
-    certificate = certificate.issuerCertificate
+  for (let der = certificate?.raw; der && !chain.some((one) => one.equals(der)); der = certificate?.raw) {
+    chain.push(der)
+    certificate = certificate?.issuerCertificate
   }
   return chain
 }
 
-function timedOut(): Error {
-  return Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' })
-}
-
-function closed(): Error {
-  return Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' })
+function connectionError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
 }

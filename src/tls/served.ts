@@ -1,5 +1,6 @@
 import { connect as connectTcp } from 'node:net'
 import { commandLine } from '../errors/command-line.ts'
+import { hostPort } from '../errors/host-port.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
 import { Certificate } from '../x509/certificate.ts'
@@ -87,8 +88,4 @@ export function nextAfter(
   if (code.startsWith('ERR_SSL'))
     return commandLine`is it the right port? on the server: ss -ltnp | grep :${port}`
   return commandLine`nc -vz ${host} ${port}`
-}
-
-function hostPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

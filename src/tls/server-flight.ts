@@ -19,16 +19,20 @@ const tagBytes = 16
 const helloRetryRandom = 'cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c'
 
 interface Suite {
+  readonly name: string
   readonly cipher: 'aes-128-gcm' | 'aes-256-gcm' | 'chacha20-poly1305'
   readonly hash: 'sha256' | 'sha384'
   readonly keyBytes: number
 }
 
-// RFC 8446, B.4
-const suites: ReadonlyMap<number, Suite> = new Map([
-  [0x1301, { cipher: 'aes-128-gcm', hash: 'sha256', keyBytes: 16 }],
-  [0x1302, { cipher: 'aes-256-gcm', hash: 'sha384', keyBytes: 32 }],
-  [0x1303, { cipher: 'chacha20-poly1305', hash: 'sha256', keyBytes: 32 }],
+/** RFC 8446, B.4 */
+export const tls13Suites: ReadonlyMap<number, Suite> = new Map([
+  [0x1301, { name: 'TLS_AES_128_GCM_SHA256', cipher: 'aes-128-gcm', hash: 'sha256', keyBytes: 16 }],
+  [0x1302, { name: 'TLS_AES_256_GCM_SHA384', cipher: 'aes-256-gcm', hash: 'sha384', keyBytes: 32 }],
+  [
+    0x1303,
+    { name: 'TLS_CHACHA20_POLY1305_SHA256', cipher: 'chacha20-poly1305', hash: 'sha256', keyBytes: 32 },
+  ],
 ])
 
 /** Bytes that end before the field does, or that the secret does not open: a connection cut short, or no TLS. */
@@ -84,7 +88,8 @@ function readFlight(
       messages = messages.subarray(4 + body.length)
       if (type === messageType.serverHello) {
         Object.assign(flight, readServerHello(body))
-        if (flight.isTls13) open = opener(suites.get(flight.suite!), handshakeSecret)
+        if (flight.isTls13 && flight.suite !== undefined)
+          open = opener(tls13Suites.get(flight.suite), handshakeSecret)
         continue
       }
       if (flight.isTls13 === undefined) continue
@@ -110,7 +115,7 @@ function* records(received: Buffer): Generator<TlsRecord> {
   const reader = new Reader(received)
   while (reader.left >= 5) {
     const header = reader.bytes(5)
-    yield { header, type: header[0]!, fragment: reader.bytes(header.readUInt16BE(3)) }
+    yield { header, type: header.readUInt8(), fragment: reader.bytes(header.readUInt16BE(3)) }
   }
 }
 
@@ -130,7 +135,7 @@ function firstMessage(messages: Buffer): { type: number; body: Buffer } | undefi
   const length = messages.readUIntBE(1, 3)
   return messages.length < 4 + length
     ? undefined
-    : { type: messages[0]!, body: messages.subarray(4, 4 + length) }
+    : { type: messages.readUInt8(), body: messages.subarray(4, 4 + length) }
 }
 
 function readServerHello(body: Buffer): { suite: number; isTls13: boolean } | undefined {

@@ -142,6 +142,64 @@ describe('certificates are read', () => {
     expect((await read(web)).found).toEqual(['Secret d/web data[ca.crt]: kubernetes'])
   })
 
+  test.each([
+    [
+      'a damaged block',
+      admin.pem.replace(/M/g, '!'),
+      /^in: Secret x data\[tls\.crt\] #1: line 1: CERTIFICATE: /,
+    ],
+    [
+      'a block without a certificate',
+      writePem('CERTIFICATE', sequence()),
+      /^in: Secret x data\[tls\.crt\] #1: /,
+    ],
+    [
+      'a dash too few before BEGIN',
+      admin.pem.slice(1),
+      /^in: Secret x data\[tls\.crt\] #1: line \d+: CERTIFICATE: /,
+    ],
+    [
+      'a dash too few behind BEGIN',
+      admin.pem.replace('TE-----\n', 'TE----\n'),
+      /data\[tls\.crt\] #1: line 1: CERTIFICATE: /,
+    ],
+  ])(
+    'no leaf from a TLS Secret whose first certificate is %s, whatever follows',
+    async (_, damaged, message) => {
+      const chain = damaged + ca.pem
+      const type = 'kubernetes.io/tls'
+      const values = {
+        'tls.crt': base64(chain),
+        'tls.key': base64(admin.keyPem),
+        'other.pem': base64(ca.pem),
+      }
+      const single = { ...JSON.parse(secret(values)), type }
+      const list = {
+        apiVersion: 'v1',
+        kind: 'List',
+        items: [single, JSON.parse(secret({ a: base64(admin.pem) }))],
+      }
+      for (const object of [single, list])
+        expect(await refusal(JSON.stringify(object), 'leaf')).toMatchObject({
+          code: 'KCERT_X509_MALFORMED',
+          message: expect.stringMatching(message),
+        })
+      const user = `client-certificate-data: ${base64(chain)}`
+      for (const content of [chain, kubeconfig(user, '')])
+        expect(await refusal(content, 'leaf')).toMatchObject({ code: 'KCERT_X509_MALFORMED' })
+      // Bundles have no leaf: the other members count.
+      expect((await read(JSON.stringify(single))).found).toContain('Secret x data[tls.crt] #2: kubernetes')
+    },
+  )
+
+  test('no leaf from another value of a TLS Secret without one in tls.crt', async () => {
+    const object = {
+      ...JSON.parse(secret({ 'tls.crt': '', 'other.pem': base64(ca.pem) })),
+      type: 'kubernetes.io/tls',
+    }
+    expect(await refusal(JSON.stringify(object), 'leaf')).toMatchObject({ code: 'KCERT_USAGE' })
+  })
+
   test('from a TLS Secret that is named ca.crt: its name does not make the chain a CA', async () => {
     const named = secret({ 'tls.crt': base64(admin.pem) }, { name: 'ca.crt' })
     expect((await read(named, 'leaf')).found).toEqual(['Secret ca.crt data[tls.crt]: admin'])

@@ -1,15 +1,23 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { UnseenForm } from '../inspection/entries.ts'
+import type { Group, UnseenForm } from '../inspection/entries.ts'
+import {
+  certificatesOfDer,
+  isOfCertificate,
+  labeller,
+  type Thing,
+  thingsOfPem,
+  thingsOfPkcs7,
+} from '../inspection/read-material.ts'
 import { mapReference } from '../inspection/references.ts'
+import type { Problem } from '../inspection/report.ts'
 import { shapeOf } from '../inspection/sniff.ts'
 import type { ReadReferencedFile, Source } from '../inspection/source.ts'
 import type { Kubeconfig, KubeconfigContext, Material } from '../kubeconfig/kubeconfig.ts'
 import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
-import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
+import type { Certificate } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
-import { isCertificateLabel, readPem, unseenByGo } from '../x509/pem.ts'
-import { looksLikePkcs7, readPkcs7 } from '../x509/pkcs7.ts'
+import { looksLikePkcs7 } from '../x509/pkcs7.ts'
 
 /** What certificates are read for: it decides which of a kubeconfig or a Secret are meant. */
 export type InputRole = 'leaf' | 'roots' | 'intermediates'
@@ -51,10 +59,6 @@ export interface CertificateInput {
   readonly isNoFile?: true
 }
 
-type Member =
-  | Pick<LocatedCertificate, 'certificate' | 'form'>
-  | Omit<UnreadableCertificate, 'source' | 'entry'>
-
 /**
  * Returns the certificates of a source for one role: PEM, DER, PKCS#7, a Secret or other manifest, or a kubeconfig, of which
  * the context's client certificate is the leaf and its cluster's CA the root. Throws KCERT_USAGE when there is none,
@@ -77,9 +81,9 @@ async function readByShape(
   const { name, bytes } = source
   switch (shapeOf(bytes)) {
     case 'pem':
-      return located(name, '', membersOfPem(bytes), role)
+      return located(name, '', thingsOfPem(bytes), role)
     case 'der':
-      return located(name, '', await membersOfDer(name, bytes), role)
+      return located(name, '', await thingsOfDer(name, bytes), role)
     case 'base64': {
       const input = await readByShape({ ...source, bytes: fromBase64(bytes) }, role, options)
       return { ...input, certificates: input.certificates.map((one) => ({ ...one, form: 'base64' })) }
@@ -95,81 +99,42 @@ function fromBase64(bytes: Uint8Array): Uint8Array {
   return Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
 }
 
-function membersOfPem(bytes: Uint8Array): Member[] {
-  const { blocks, defects } = readPem(bytes)
-  const members: { index: number; members: Member[] }[] = []
-  for (const { label, line, index, reason } of defects) {
-    if (isCertificateLabel(label))
-      members.push({ index, members: [{ reason: `line ${line}: ${reason}`, isUnseen: true }] })
-  }
-  for (const block of blocks) {
-    const { label, line, index, der } = block
-    if (isCertificateLabel(label)) {
-      const form = unseenByGo(bytes, block)
-      members.push({ index, members: [attempt(() => certificateOfBlock(block), `line ${line}: `, form)] })
-    } else if (label === 'PKCS7' || label === 'CMS') members.push({ index, members: membersOfPkcs7(der) })
-  }
-  return members.toSorted((a, b) => a.index - b.index).flatMap((part) => part.members)
-}
-
-async function membersOfDer(source: string, bytes: Uint8Array): Promise<Member[]> {
-  if (looksLikePkcs7(bytes)) return membersOfPkcs7(bytes)
+async function thingsOfDer(source: string, bytes: Uint8Array): Promise<Thing[]> {
+  if (looksLikePkcs7(bytes)) return thingsOfPkcs7(bytes, '')
   const { looksLikePkcs12 } = await import('../x509/pkcs12.ts')
   if (looksLikePkcs12(bytes)) throw keystore(source)
-  const members: Member[] = []
-  for (let at = 0; at < bytes.length; ) {
-    try {
-      const { certificate, size } = Certificate.parseFirst(bytes.subarray(at))
-      members.push({ certificate, form: 'DER' })
-      at += size
-    } catch (error) {
-      members.push(unreadable(error))
-      break
-    }
-  }
-  return members
-}
-
-function membersOfPkcs7(der: Uint8Array): Member[] {
-  try {
-    return readPkcs7(der).map((certificate) => attempt(() => Certificate.parse(certificate), '', 'PKCS#7'))
-  } catch (error) {
-    return [unreadable(error)]
-  }
-}
-
-function attempt(parse: () => Certificate, where: string, form?: UnseenForm): Member {
-  try {
-    return { certificate: parse(), form }
-  } catch (error) {
-    return unreadable(error, where)
-  }
-}
-
-function unreadable(error: unknown, where = ''): Member {
-  if (!(error instanceof KcertError)) throw error
-  return { reason: where + error.message, isUnseen: false, next: error.next }
+  return certificatesOfDer(bytes)
 }
 
 function located(
   source: string,
   prefix: string,
-  members: readonly Member[],
+  things: readonly Thing[],
   role: InputRole,
 ): CertificateInput {
+  const members = things.filter(isOfCertificate)
   if (members.length === 0) throw noCertificate(source, 'there is no CERTIFICATE block in it')
   const certificates: LocatedCertificate[] = []
   const unreadable: UnreadableCertificate[] = []
-  for (const [i, member] of members.entries()) {
-    const number = prefix === '' ? `certificate ${i + 1}` : `${prefix} #${i + 1}`
-    const place = { source, entry: members.length === 1 ? prefix : number }
-    if ('certificate' in member) certificates.push({ ...place, ...member })
-    else unreadable.push({ ...place, ...member })
+  const entryOf = labeller(prefix, members)
+  for (const member of members) {
+    const place = { source, entry: entryOf(member) }
+    const { kind, form } = member
+    if (kind === 'certificate') certificates.push({ ...place, certificate: member.certificate, form })
+    else if (kind === 'bad-block')
+      unreadable.push({ ...place, reason: `${member.where}: ${member.reason}`, isUnseen: true })
+    else {
+      const { error, where } = member
+      if (!(error instanceof KcertError)) throw error
+      // Errors in DER and PKCS#7 name the offset themselves.
+      const at = form === 'DER' || form === 'PKCS#7' ? '' : `${where}: `
+      unreadable.push({ ...place, reason: at + error.message, isUnseen: false, next: error.next })
+    }
   }
   // The leaf is the first of its file, whatever follows; a bundle may have other members.
   // Go passes over intermediates that it cannot parse, and the leaf may hang under a root; roots of nothing trust nothing.
   const isUseless =
-    role === 'leaf' ? !('certificate' in members[0]!) : role === 'roots' && certificates.length === 0
+    role === 'leaf' ? members[0]?.kind !== 'certificate' : role === 'roots' && certificates.length === 0
   if (isUseless) throw malformed(unreadable[0]!)
   return { certificates, unreadable, isKubeconfig: false }
 }
@@ -209,7 +174,7 @@ async function readDocument(
   if (opened.refusal !== undefined) throw unusableKubeconfig(source.name, opened.refusal)
   const { entry, material, key } = materialOf(opened.kubeconfig, source.name, role, options)
   const pem = material.data ?? readReference(source, material.file!, readReferencedFile)
-  const input = located(source.name, `${entry}: ${material.field}`, membersOfPem(pem), role)
+  const input = located(source.name, `${entry}: ${material.field}`, thingsOfPem(pem), role)
   if (key !== undefined) checkKey(key, input.certificates[0]!, source, readReferencedFile)
   return { ...input, isKubeconfig: true }
 }
@@ -327,36 +292,44 @@ function readReference(source: Source, file: string, readReferencedFile: ReadRef
   })
 }
 
+function unreadableIn({ name }: Source, { entry, message, code, next }: Problem): UnreadableCertificate {
+  const isUnseen = code === 'PEM_BLOCK_BAD'
+  return { source: name, entry, reason: message, isUnseen, ...(!isUnseen && { next }) }
+}
+
 /** Secrets, ConfigMaps and CSRs: an inspection finds what is in them. */
 async function readManifest(
   source: Source,
   role: InputRole,
   readReferencedFile: ReadReferencedFile,
 ): Promise<CertificateInput> {
-  const [{ Inspection }, { defaultThresholds }] = await Promise.all([
+  const [{ Inspection }, { tlsType }, { defaultThresholds }] = await Promise.all([
     import('../inspection/inspection.ts'),
+    import('../inspection/read-manifest.ts'),
     import('../inspection/thresholds.ts'),
   ])
   const inspection = new Inspection({ now: new Date(0), thresholds: defaultThresholds, readReferencedFile })
   await inspection.add(source)
   const { report } = inspection.finish()
-  const all = inspection.found.map(({ entry, certificate, group }) => ({
-    source: source.name,
-    entry,
-    certificate,
-    key: group.owner.kind === 'value' ? group.owner.key : '',
-  }))
   const unreadable = report.problems
     .filter(({ code }) => code === 'CERT_UNREADABLE' || code === 'PEM_BLOCK_BAD')
-    .map(({ entry, message, code, next }) => {
-      const isUnseen = code === 'PEM_BLOCK_BAD'
-      return { source: source.name, entry, reason: message, isUnseen, ...(!isUnseen && { next }) }
-    })
+    .map((problem) => unreadableIn(source, problem))
   // A TLS Secret has the chain in tls.crt and, where cert-manager wrote it, the CA in ca.crt.
-  const areCas = all.filter(({ key }) => /\bca\.crt\b/.test(key))
-  const others = all.filter((one) => !areCas.includes(one))
-  const meant = role === 'leaf' ? others : areCas.length > 0 ? areCas : all
-  if (meant.length > 0) return { certificates: meant, unreadable, isKubeconfig: false }
+  const isCa = ({ owner }: Group): boolean => owner.kind === 'value' && /\bca\.crt\b/.test(owner.key)
+  const mayBeLeaf = (group: Group): boolean => {
+    const { owner } = group
+    const isBeside = owner.kind === 'value' && owner.object.type === tlsType && owner.key !== 'tls.crt'
+    return !isBeside && !isCa(group)
+  }
+  const all = inspection.groups.filter((one) => one.certificates.length > 0 || one.leafFault !== undefined)
+  const areCas = all.filter(isCa)
+  const meant = role === 'leaf' ? all.filter(mayBeLeaf) : areCas.length > 0 ? areCas : all
+  const fault = role === 'leaf' ? meant[0]?.leafFault : undefined
+  if (fault !== undefined) throw malformed(unreadableIn(source, fault))
+  const certificates = meant
+    .flatMap((group) => group.certificates)
+    .map(({ entry, certificate }) => ({ source: source.name, entry, certificate }))
+  if (certificates.length > 0) return { certificates, unreadable, isKubeconfig: false }
   if (unreadable[0] !== undefined) {
     if (role === 'intermediates') return { certificates: [], unreadable, isKubeconfig: false }
     throw malformed(unreadable[0])

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Certificate } from '../x509/certificate.ts'
-import type { ChainQuestion, Refusal, RefusalCode } from '../x509/chain.ts'
+import type { ChainQuestion } from '../x509/chain.ts'
 import { parseName } from '../x509/name.ts'
 import { encodeName } from '../x509/name-encoding.ts'
+import type { Refusal, RefusalCode } from '../x509/refusal.ts'
 import { refusalWords } from './refusal-words.ts'
 
 const parsed = (commonName: string) => parseName(encodeName({ commonName }))
@@ -247,7 +248,7 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
     'unsupported key',
     { code: 'ISSUER_KEY_UNSUPPORTED', at: ca },
     'Go does not use the key of the CA "ca": RSA 512, which Kubernetes refuses since 1.33 (Go 1.24)',
-    'replace the CA by one with ECDSA P-256 or with RSA of at least 2048 bits',
+    'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
   ],
   [
     'unsupported key without a size',
@@ -256,7 +257,7 @@ test.for<[name: string, given: Case, reason: string, next: string]>([
       at: certificate('d', { publicKey: { algorithm: 'DSA' } }),
     },
     'Go does not use the key of the CA "d": DSA',
-    'replace the CA by one with ECDSA P-256 or with RSA of at least 2048 bits',
+    'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
   ],
   [
     'issuer without basic constraints',

@@ -2,13 +2,15 @@ import { commandLine, fixed } from '../errors/command-line.ts'
 import { spanText, timeText } from '../inspection/spans.ts'
 import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
 import type { Certificate } from '../x509/certificate.ts'
-import type { ChainQuestion, Refusal, RefusalCode } from '../x509/chain.ts'
+import type { ChainQuestion } from '../x509/chain.ts'
 import { minorsOfKey, unknownBefore138 } from '../x509/go-keys.ts'
 import { hostAddress } from '../x509/hostname.ts'
 import { isMlDsa } from '../x509/ml-dsa.ts'
+import { userUidFault } from '../x509/name.ts'
 import { nameOfOid } from '../x509/oids.ts'
 import { areSameName } from '../x509/openssl-name.ts'
 import type { PublicKeyInfo } from '../x509/public-key.ts'
+import type { Refusal, RefusalCode } from '../x509/refusal.ts'
 
 // What is said of a refused chain: the reason, with the names and values that decide, and what to do next.
 
@@ -90,11 +92,11 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
   }),
   ISSUER_KEY_UNSUPPORTED: ({ certificate }) => ({
     reason: `Go does not use the key of the CA ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
-    next: 'replace the CA by one with ECDSA P-256 or with RSA of at least 2048 bits',
+    next: 'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
   }),
   LEAF_KEY_UNSUPPORTED: ({ certificate }) => ({
     reason: `the chain is valid, but TLS in Go does not use the key of the leaf ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
-    next: 'issue it again with a key of ECDSA P-256 or of RSA with at least 2048 bits',
+    next: 'issue it again with a key of ECDSA P-256 or of RSA with 2048 to 8192 bits',
   }),
   ISSUER_NOT_CA: ({ certificate, other }, { sourceOf }) => ({
     reason: `${name(certificate)} signed ${name(other!)}, but it is no CA: ${certificate.basicConstraints === undefined ? 'basic constraints are missing' : 'its basic constraints say so'}`,
@@ -118,17 +120,10 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     reason: 'among certificates of the same names no chain was found with 100 tries, where Go stops',
     next: 'leave out certificates that do not belong to the chain',
   }),
-  USER_UID_INVALID: ({ certificate }) => {
-    const uids = certificate.subject.userUids!
-    const what =
-      uids.length > 1
-        ? `${uids.length} user UIDs: ${uids.map((uid) => JSON.stringify(uid)).join(', ')}`
-        : 'an empty user UID'
-    return {
-      reason: `the chain is valid, but the subject of the leaf ${name(certificate)} has ${what} (OID 1.3.6.1.4.1.57683.2), and an API server answers 401`,
-      next: 'issue it again with one user UID, or with none',
-    }
-  },
+  USER_UID_INVALID: ({ certificate }) => ({
+    reason: `the chain is valid, but the subject of the leaf ${name(certificate)} has ${userUidFault(certificate.subject)} (OID 1.3.6.1.4.1.57683.2), and an API server answers 401`,
+    next: 'issue it again with one user UID, or with none',
+  }),
 }
 
 /** "RSA 512, which Kubernetes refuses since 1.33 (Go 1.24)" */

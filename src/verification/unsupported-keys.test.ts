@@ -1,6 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { keys, selfSigned, spkiOf } from '../../test/fixtures/certificates.ts'
+import { longRsaKey, rsaSpki } from '../../test/fixtures/long-rsa.ts'
 import { mlDsaCertificate, mlDsaKeys } from '../../test/fixtures/ml-dsa.ts'
 import { Certificate } from '../x509/certificate.ts'
 import type { Purpose } from '../x509/chain.ts'
@@ -118,6 +119,68 @@ test.each<[name: string, der: Uint8Array, root: Uint8Array, code: string, reason
 
 test('accepts an RSA leaf of 1024 bits, as Go does', () => {
   expect(reportOf(leafWith(shortRsa), ecdsaCa)).toMatchObject({ trusted: true })
+})
+
+describe('RSA above 8192 bits', () => {
+  const long = longRsaKey()
+  const longLeaf = leafWith(long)
+  const longCa = selfSigned({ ...asCa, publicKey: long }, long)
+  const middle = selfSigned({ ...asCa, subject: { commonName: 'middle' }, publicKey: long }, keys.p256)
+  const belowMiddle = selfSigned({ ...leaf, issuer: { commonName: 'middle' }, publicKey: keys.p384 }, long)
+  const belowLongCa = selfSigned({ ...leaf, publicKey: keys.p384 }, long)
+  const words = 'RSA 8676, which TLS in Go, and so Kubernetes, refuses: 8192 bits is the maximum'
+  const question = (leafDer: Uint8Array, root: Uint8Array, ...between: Uint8Array[]) => ({
+    leaf: input('leaf.crt', leafDer),
+    roots: [input('ca.crt', root)],
+    intermediates: between.map((der) => input('middle.crt', der)),
+  })
+
+  test.each([
+    ['a leaf', 'LEAF_KEY_UNSUPPORTED', question(leafWith(long), ecdsaCa), `${ofLeaf} ${words}`],
+    [
+      'a leaf that is itself a root',
+      'LEAF_KEY_UNSUPPORTED',
+      question(longLeaf, longLeaf),
+      `${ofLeaf} ${words}`,
+    ],
+    [
+      'an intermediate, which is sent',
+      'ISSUER_KEY_UNSUPPORTED',
+      question(belowMiddle, ecdsaCa, middle),
+      `Go does not use the key of the CA "middle": ${words}`,
+    ],
+  ])('is refused in %s', (_, code, asked, reason) => {
+    for (const purpose of ['server', 'client'] as const)
+      expect(verify(asked, { now, at: now, purpose })).toMatchObject({
+        trusted: false,
+        code,
+        reason,
+        goError: `tls: ${purpose} sent certificate containing RSA key larger than 8192 bits`,
+        chains: [],
+      })
+    expect(verify(asked, { now, at: now, purpose: 'any' })).toMatchObject({ trusted: true })
+  })
+
+  test('is accepted in a root, which is not sent, and up to 8192 bits', () => {
+    expect(reportOf(belowLongCa, longCa)).toMatchObject({ trusted: true })
+    expect(reportOf(leafWith(rsaSpki(8192)), ecdsaCa)).toMatchObject({ trusted: true })
+    expect(reportOf(leafWith(rsaSpki(8200)), ecdsaCa)).toMatchObject({ trusted: false })
+  })
+
+  test('is accepted where another chain goes without it', () => {
+    const other = selfSigned(
+      {
+        subject: { commonName: 'middle' },
+        issuer: { commonName: 'middle' },
+        basicConstraints: { ca: true },
+        publicKey: long,
+      },
+      long,
+    )
+    const asked = question(belowMiddle, ecdsaCa, middle)
+    const roots = [...asked.roots, input('other.crt', other)]
+    expect(verify({ ...asked, roots }, { now, at: now, purpose: 'server' })).toMatchObject({ trusted: true })
+  })
 })
 
 test('answers as crypto/x509 where the purpose is no use in TLS', () => {

@@ -3,17 +3,12 @@ import type { UnseenForm } from '../inspection/entries.ts'
 import { timeText } from '../inspection/spans.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { CertificatePool } from '../x509/certificate-pool.ts'
-import {
-  type Chain,
-  type ChainQuestion,
-  type ChainVerdict,
-  type Purpose,
-  verifyChain,
-} from '../x509/chain.ts'
-import { isUsedByGo } from '../x509/go-keys.ts'
+import { type ChainQuestion, type ChainVerdict, type Purpose, verifyChain } from '../x509/chain.ts'
+import { isTooLongForTls, isUsedByGo } from '../x509/go-keys.ts'
 import { goError } from '../x509/go-words.ts'
-import { nameFields } from '../x509/name.ts'
+import { nameFields, userUidFault } from '../x509/name.ts'
 import { askOtherVerifiers, type OtherVerdict } from '../x509/other-verifiers.ts'
+import type { Chain, Refusal } from '../x509/refusal.ts'
 import type { CertificateInput, LocatedCertificate } from './input.ts'
 import { refusalWords } from './refusal-words.ts'
 import type { VerificationReport, VerificationWarning, VerifiedCertificate } from './report.ts'
@@ -38,7 +33,7 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
   const places = new Places(inputs)
   const asked = { leaf: inputs.leaf.certificates[0]!.certificate, at, purpose, name: host }
   const question: ChainQuestion = { ...asked, ...poolsOf(inputs, isSeenByGo) }
-  const verdict = withUser(withLeafKey(verifyChain(question), question), question)
+  const verdict = withUser(withTlsKeys(verifyChain(question), question), question)
   const hidden = verdict.trusted ? undefined : hiddenIn(inputs, asked)
   const others = othersOn({ ...asked, ...poolsOf(inputs, isSeenByOpenssl) }, verdict, hidden)
   const chains = verdict.trusted ? verdict.chains : []
@@ -166,25 +161,33 @@ function endOf(chains: readonly Chain[]): Date {
   return new Date(Math.max(...ends))
 }
 
-/** What TLS makes of a leaf whose chain is valid: crypto/x509 does not ask whether anybody can use the key in it. */
-function withLeafKey(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): ChainVerdict {
-  if (!verdict.trusted || purpose === 'any' || isUsedByGo(leaf.publicKey)) return verdict
-  const [chain] = verdict.chains
-  const refusal = {
-    code: 'LEAF_KEY_UNSUPPORTED',
-    certificate: leaf,
-    chain: chain!,
-    go: { kind: 'leaf-key', certificate: leaf },
-  } as const
+/** What TLS makes of the keys in a valid chain: crypto/x509 does not ask whether anybody can use them. */
+function withTlsKeys(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): ChainVerdict {
+  if (!verdict.trusted || purpose === 'any') return verdict
+  const chain = verdict.chains[0]!
+  const ofLeaf = { code: 'LEAF_KEY_UNSUPPORTED', certificate: leaf, chain } as const
+  if (!isUsedByGo(leaf.publicKey))
+    return { trusted: false, refusal: { ...ofLeaf, go: { kind: 'leaf-key', certificate: leaf } } }
+  // All but the root of a chain is sent; a leaf that is itself a root is sent too.
+  const tooLong = verdict.chains.map((sent) =>
+    sent.find(
+      ({ publicKey }, index) => isTooLongForTls(publicKey) && (index === 0 || index < sent.length - 1),
+    ),
+  )
+  const [certificate] = tooLong
+  if (certificate === undefined || tooLong.includes(undefined)) return verdict
+  const go = { kind: 'rsa-too-long', purpose } as const
+  const refusal: Refusal =
+    certificate === leaf ? { ...ofLeaf, go } : { code: 'ISSUER_KEY_UNSUPPORTED', certificate, chain, go }
   return { trusted: false, refusal }
 }
 
 /** What an API server makes of a client whose chain is valid: it refuses two user UIDs, and an empty one. */
 function withUser(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): ChainVerdict {
-  const { commonName, userUids: uids } = leaf.subject
+  const { commonName, userUids: uids = [] } = leaf.subject
   // Without a name there is no user, whatever its UID.
-  if (!verdict.trusted || purpose !== 'client' || !commonName || uids === undefined) return verdict
-  if (uids.length === 1 && uids[0] !== '') return verdict
+  if (!verdict.trusted || purpose !== 'client' || !commonName) return verdict
+  if (userUidFault(leaf.subject) === undefined) return verdict
   const [chain] = verdict.chains
   const refusal = {
     code: 'USER_UID_INVALID',

@@ -1,5 +1,4 @@
 import type { Certificate } from './certificate.ts'
-import { asBuffer } from './der.ts'
 
 /** Certificates that may issue others, found by their subject: a set of roots, or what a server sends along. Immutable. */
 export class CertificatePool {
@@ -14,7 +13,7 @@ export class CertificatePool {
       if (this.fingerprints.has(certificate.fingerprintSha256)) continue
       this.fingerprints.add(certificate.fingerprintSha256)
       distinct.push(certificate)
-      const subject = octetsOf(certificate.subject.der)
+      const subject = certificate.subject.key
       const sameName = this.bySubject.get(subject)
       if (sameName === undefined) this.bySubject.set(subject, [certificate])
       else sameName.push(certificate)
@@ -31,7 +30,7 @@ export class CertificatePool {
    * is the one asked for, then those where one side has none, then those where they differ. Go tries all of them.
    */
   issuersOf(certificate: Certificate): readonly Certificate[] {
-    const named = this.bySubject.get(octetsOf(certificate.issuer.der))
+    const named = this.bySubject.get(certificate.issuer.key)
     if (named === undefined || named.length < 2) return named ?? []
     const asked = certificate.authorityKeyId ?? ''
     const likelihood = ({ subjectKeyId = '' }: Certificate): number => {
@@ -40,8 +39,4 @@ export class CertificatePool {
     }
     return named.toSorted((a, b) => likelihood(a) - likelihood(b))
   }
-}
-
-function octetsOf(der: Uint8Array): string {
-  return asBuffer(der).toString('latin1')
 }

@@ -14,17 +14,14 @@ import {
   type BasicConstraints,
   DecodedExtensions,
   decodeExtension,
-  type Extension,
+  Extension,
   type KeyUsage,
-  type PolicyMapping,
-  ReadHead,
-  readExtension,
 } from './extensions.ts'
 import type { NameConstraints, SubjectAltNames } from './general-names.ts'
-import { SeenTexts, settled } from './lists.ts'
+import { settled } from './lists.ts'
 import { type Name, readName, readRepeatedName } from './name.ts'
 import { nameOfOid } from './oids.ts'
-import { isCertificateLabel, looksLikePem, readPem } from './pem.ts'
+import { isCertificateLabel, looksLikePem, type PemBlock, readPem, writePem } from './pem.ts'
 import { type PublicKeyInfo, readSubjectPublicKeyInfo } from './public-key.ts'
 import { sha256Hex } from './sha256.ts'
 import { verifySignature } from './signature.ts'
@@ -162,11 +159,6 @@ export class Certificate {
     this.shiftedSignature = unused === 0 ? undefined : reader.rightAligned(unused)
     this.signatureStart = reader.start
     this.signatureStop = reader.stop
-    this.cachedNotBefore = undefined
-    this.cachedNotAfter = undefined
-    this.cachedExtensions = undefined
-    this.cachedDecoded = undefined
-    this.cachedFingerprint = undefined
     reader.leave(outer)
   }
 
@@ -186,15 +178,13 @@ export class Certificate {
   }
 
   get extensions(): readonly Extension[] {
-    this.cachedExtensions ??= this.listExtensions()
+    if (this.cachedExtensions === undefined) {
+      const reader = this.readerOfExtensions()
+      const extensions: Extension[] = []
+      while (!reader.atEnd) extensions.push(new Extension(reader))
+      this.cachedExtensions = settled(extensions)
+    }
     return this.cachedExtensions
-  }
-
-  private listExtensions(): readonly Extension[] {
-    const reader = this.readerOfExtensions()
-    const extensions: Extension[] = []
-    while (!reader.atEnd) extensions.push(readExtension(reader))
-    return settled(extensions)
   }
 
   private readerOfExtensions(): DerReader {
@@ -204,7 +194,8 @@ export class Certificate {
     return reader
   }
 
-  private get decoded(): DecodedExtensions {
+  /** All extensions that kcert knows. */
+  get decoded(): DecodedExtensions {
     if (this.cachedDecoded === undefined) {
       this.cachedDecoded = new DecodedExtensions()
       readExtensions(this.readerOfExtensions(), this.cachedDecoded)
@@ -274,22 +265,6 @@ export class Certificate {
     return this.decoded.policies
   }
 
-  get policyMappings(): readonly PolicyMapping[] {
-    return this.decoded.policyMappings
-  }
-
-  get requireExplicitPolicy(): number | undefined {
-    return this.decoded.requireExplicitPolicy
-  }
-
-  get inhibitPolicyMapping(): number | undefined {
-    return this.decoded.inhibitPolicyMapping
-  }
-
-  get inhibitAnyPolicy(): number | undefined {
-    return this.decoded.inhibitAnyPolicy
-  }
-
   /** SHA-256 of the whole certificate in hexadecimal. */
   get fingerprintSha256(): string {
     this.cachedFingerprint ??= sha256Hex(this.der)
@@ -346,20 +321,20 @@ function readAlgorithm(reader: DerReader): string {
 
 /** Decodes the extensions that the reader is in; returns the critical ones that Go does not handle. */
 function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly string[] {
-  const seen = new SeenTexts()
-  const extension = new ReadHead()
+  const seen = new Set<string>()
   let unhandled: string[] | undefined
   while (!reader.atEnd) {
     const at = reader.offset
-    extension.read(reader)
+    const extension = new Extension(reader)
     const { oid } = extension
-    if (!seen.add(oid))
+    if (seen.has(oid))
       reader.fail(
         nameOfOid(oid) ?? oid,
         'extension for the second time',
         at,
         'reissue it with each extension once: Go, and so Kubernetes, takes no other',
       )
+    seen.add(oid)
     if (decodeExtension(reader, extension, decoded) || !extension.critical) continue
     if (unhandled === undefined) unhandled = [oid]
     else unhandled.push(oid)
@@ -379,7 +354,12 @@ export function readCertificates(input: Uint8Array | string): Certificate[] {
 }
 
 function certificatesOfPem(bytes: Uint8Array): Certificate[] {
-  const { blocks, defects } = readPem(bytes)
+  return certificateBlocks(bytes).map(certificateOfBlock)
+}
+
+/** Returns the blocks of certificates in a PEM text. Throws KCERT_X509_MALFORMED when one is damaged: behind it the next one would be the leaf. */
+export function certificateBlocks(text: Uint8Array | string): PemBlock[] {
+  const { blocks, defects } = readPem(text)
   const defect = defects.find(({ label }) => isCertificateLabel(label))
   if (defect !== undefined) {
     throw new KcertError(
@@ -387,7 +367,12 @@ function certificatesOfPem(bytes: Uint8Array): Certificate[] {
       `PEM block ${defect.label} at line ${defect.line}: ${defect.reason}`,
     )
   }
-  return blocks.filter(({ label }) => isCertificateLabel(label)).map(certificateOfBlock)
+  return blocks.filter(({ label }) => isCertificateLabel(label))
+}
+
+/** Returns the certificates in PEM, one after the other. */
+export function writeCertificates(certificates: Iterable<Pick<Certificate, 'der'>>): string {
+  return Array.from(certificates, ({ der }) => writePem('CERTIFICATE', der)).join('')
 }
 
 /** The certificate of a PEM block. What OpenSSL appends in a TRUSTED CERTIFICATE, its trust settings, is passed over. */

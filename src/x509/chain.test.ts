@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { authority, type Issued, issued, sessionTime } from '../../test/scripts/small-pki.ts'
 import { Certificate } from './certificate.ts'
 import { CertificatePool } from './certificate-pool.ts'
-import { type ChainQuestion, type RefusalCode, verifyChain } from './chain.ts'
+import { type ChainQuestion, verifyChain } from './chain.ts'
 import { element, nullElement, sequence } from './der-writer.ts'
 import { goError } from './go-words.ts'
 import { type CertificateDescription, issueCertificate } from './issuing.ts'
+import type { RefusalCode } from './refusal.ts'
 
 type Asked = Partial<CertificateDescription>
 

@@ -2,7 +2,6 @@
 // is not on its curve makes Go refuse the certificate; everything secret is node:crypto's.
 
 interface Curve {
-  readonly name: string
   /** Octets of one coordinate. */
   readonly size: number
   readonly p: bigint
@@ -11,25 +10,21 @@ interface Curve {
 
 const curves = {
   'P-224': {
-    name: 'P-224',
     size: 28,
     p: 2n ** 224n - 2n ** 96n + 1n,
     b: 0xb4050a850c04b3abf54132565044b0b7d7bfd8ba270b39432355ffb4n,
   },
   'P-256': {
-    name: 'P-256',
     size: 32,
     p: 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n,
     b: 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604bn,
   },
   'P-384': {
-    name: 'P-384',
     size: 48,
     p: 2n ** 384n - 2n ** 128n - 2n ** 96n + 2n ** 32n - 1n,
     b: 0xb3312fa7e23ee7e4988e056be3f82d19181d9c6efe8141120314088f5013875ac656398d8a2ed19d2a85c8edd3ec2aefn,
   },
   'P-521': {
-    name: 'P-521',
     size: 66,
     p: 2n ** 521n - 1n,
     b: 0x51953eb9618e1c9a1f929a21a0b68540eea2da725b99b315f3b8b489918ef109e156193951ec7e937b1652c0bd3bb1bf073573df883d2c34f1ef451fd46b503f00n,

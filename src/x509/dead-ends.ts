@@ -1,6 +1,6 @@
 import type { Certificate } from './certificate.ts'
-import type { Refusal, RefusalCode } from './chain.ts'
 import type { BuiltPaths, DeadEnd, OwnDefect } from './path.ts'
+import type { Refusal, RefusalCode } from './refusal.ts'
 import { verifySignature } from './signature.ts'
 
 // When no chain reaches a root, Go says "unknown authority" and little else. The search knows more: which candidates it

@@ -1,5 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { knownOid } from './oids.ts'
+import { knownOid, nameOfOid } from './oids.ts'
 
 // Strict DER (ITU-T X.690) for X.509: one cursor over one array, no tree. What Go's cryptobyte refuses is refused here,
 // so that kcert's verdict on a file is the one of the components that will read it.
@@ -61,6 +61,12 @@ export function sameOctets(
   if (aStop - aStart !== bStop - bStart) return false
   for (let i = aStart, j = bStart; i < aStop; i++, j++) if (a[i] !== b[j]) return false
   return true
+}
+
+/** Where the content of the DER or BER element at this place begins, in octets that nobody has checked. */
+export function contentAt(bytes: Uint8Array, at: number): number {
+  const length = bytes[at + 1] ?? 0
+  return at + 2 + (length > 0x80 ? length & 0x7f : 0)
 }
 
 /** Content octets of an INTEGER that is not negative: in hex pairs without leading 00, "00" for zero. */
@@ -189,6 +195,32 @@ export class DerReader {
     this.depth--
   }
 
+  /** Reads one element of this tag; returns what `read` makes of its content. For what is read seldom: `enter` needs no closure. */
+  within<Value>(tag: number, field: string, read: () => Value): Value {
+    const outer = this.enter(tag, field)
+    const value = read()
+    this.leave(outer)
+    return value
+  }
+
+  /** Reads one element of this tag, and every element in it with `read`. */
+  each(tag: number, field: string, read: () => void): void {
+    this.within(tag, field, () => {
+      while (!this.atEnd) read()
+    })
+  }
+
+  /** Goes to what stands between two offsets, and comes back to where it was; returns what `read` makes of it. */
+  between<Value>(start: number, stop: number, read: () => Value): Value {
+    const { offset, end } = this
+    this.offset = start
+    this.end = stop
+    const value = read()
+    this.offset = offset
+    this.end = end
+    return value
+  }
+
   /** Refuses content that was not read. */
   finish(field: string): void {
     if (this.offset < this.end) this.fail(field, `${this.end - this.offset} bytes too many`)
@@ -282,6 +314,12 @@ export class DerReader {
     return this.oidOfLast(field, false)
   }
 
+  /** Reads an OBJECT IDENTIFIER: its name in the RFC that defines it, or dotted. */
+  oidName(field: string): string {
+    const oid = this.oid(field)
+    return nameOfOid(oid) ?? oid
+  }
+
   /** Reads an OBJECT IDENTIFIER with arcs of any size, dotted. */
   oidOfAnySize(field: string): string {
     this.read(tags.oid, field)
@@ -328,27 +366,10 @@ function base128(bytes: Uint8Array, start: number, end: number): number | bigint
     for (let at = start; at <= end; at++) value = value * 128 + (bytes[at]! & 0x7f)
     return value
   }
-  let hex = '0x'
-  for (const digit of groupsOf4Bits(bytes, start, end)) hex += digit.toString(16)
-  return BigInt(hex)
-}
-
-// Seven-bit groups regrouped into hex digits: linear, where shifting a bigint by seven for each octet is quadratic.
-function groupsOf4Bits(bytes: Uint8Array, start: number, end: number): number[] {
-  const digits: number[] = []
-  let pending = 0
-  let bits = 0
-  for (let at = end; at >= start; at--) {
-    pending |= (bytes[at]! & 0x7f) << bits
-    bits += 7
-    while (bits >= 4) {
-      digits.push(pending & 0xf)
-      pending >>= 4
-      bits -= 4
-    }
-  }
-  digits.push(pending)
-  return digits.reverse()
+  // An identifier has 256 octets at most, so that shifting all of it for each of them takes no time.
+  let value = 0n
+  for (let at = start; at <= end; at++) value = (value << 7n) | BigInt(bytes[at]! & 0x7f)
+  return value
 }
 
 function firstTwoArcs(packed: number | bigint): [string, string] {

@@ -41,13 +41,8 @@ export interface AltNamesDescription {
   readonly uri?: readonly string[]
 }
 
-export interface SubtreesDescription {
-  readonly dns?: readonly string[]
-  /** "10.0.0.0/8" or "fd00::/8" */
-  readonly ip?: readonly string[]
-  readonly email?: readonly string[]
-  readonly uri?: readonly string[]
-}
+/** Of name constraints: the same, with "10.0.0.0/8" or "fd00::/8" for `ip`. */
+export type SubtreesDescription = AltNamesDescription
 
 export interface RawExtension {
   readonly oid: string
@@ -61,22 +56,34 @@ export function encodeExtensions(description: ExtensionsDescription, subjectIsEm
   const raw = description.extensions ?? []
   const replaced = new Set(raw.map(({ oid }) => oid))
   const described: RawExtension[] = []
-  const add = (name: OidName, critical: boolean, value: Uint8Array | undefined): void => {
-    if (value !== undefined && !replaced.has(oidOf(name)))
-      described.push({ oid: oidOf(name), critical, value })
+  const add = <Value>(
+    name: OidName,
+    critical: boolean,
+    value: Value | undefined,
+    encode: (value: Value) => Uint8Array | undefined,
+  ): void => {
+    const encoded = value === undefined ? undefined : encode(value)
+    if (encoded !== undefined && !replaced.has(oidOf(name)))
+      described.push({ oid: oidOf(name), critical, value: encoded })
   }
-  add('keyUsage', true, encodeKeyUsage(description.keyUsage))
-  add('extKeyUsage', false, encodeExtendedKeyUsage(description.extendedKeyUsage))
-  add('basicConstraints', true, encodeBasicConstraints(description.basicConstraints))
-  add('subjectKeyIdentifier', false, encodeSubjectKeyId(description.subjectKeyId))
-  add('authorityKeyIdentifier', false, encodeAuthorityKeyId(description.authorityKeyId))
-  add('authorityInfoAccess', false, encodeAuthorityInfoAccess(description.authorityInfoAccess))
-  // RFC 5280 section 4.2.1.6: critical where the subject is empty and the names stand alone.
-  add('subjectAltName', subjectIsEmpty, encodeAltNames(description.subjectAltNames))
-  add('certificatePolicies', false, encodePolicies(description.policies))
   const { nameConstraints } = description
-  add('nameConstraints', nameConstraints?.critical ?? true, encodeNameConstraints(nameConstraints))
-  add('cRLDistributionPoints', false, encodeCrlDistributionPoints(description.crlDistributionPoints))
+  add('keyUsage', true, description.keyUsage, encodeKeyUsage)
+  add('extKeyUsage', false, description.extendedKeyUsage, encodeExtendedKeyUsage)
+  add('basicConstraints', true, description.basicConstraints, encodeBasicConstraints)
+  add('subjectKeyIdentifier', false, description.subjectKeyId, (hex) => octetString(Buffer.from(hex, 'hex')))
+  add('authorityKeyIdentifier', false, description.authorityKeyId, (hex) =>
+    sequence(element(contextTag(0), Buffer.from(hex, 'hex'))),
+  )
+  add('authorityInfoAccess', false, description.authorityInfoAccess, encodeAuthorityInfoAccess)
+  // RFC 5280 section 4.2.1.6: critical where the subject is empty and the names stand alone.
+  add('subjectAltName', subjectIsEmpty, description.subjectAltNames, encodeAltNames)
+  add('certificatePolicies', false, description.policies, (policies) =>
+    sequenceOf(policies.map((policy) => sequence(oid(policy)))),
+  )
+  add('nameConstraints', nameConstraints?.critical ?? true, nameConstraints, encodeNameConstraints)
+  add('cRLDistributionPoints', false, description.crlDistributionPoints, (uris) =>
+    sequenceOf(uris.map((uri) => sequence(explicit(0, explicit(0, generalName(6, uri)))))),
+  )
   return [...described, ...raw].map(encodeExtension)
 }
 
@@ -85,8 +92,7 @@ function encodeExtension({ oid: dotted, critical = false, value }: RawExtension)
 }
 
 /** Named bits without trailing zeros (X.690 section 11.2.2). */
-function encodeKeyUsage(usages: readonly KeyUsage[] | undefined): Uint8Array | undefined {
-  if (usages === undefined) return undefined
+function encodeKeyUsage(usages: readonly KeyUsage[]): Uint8Array {
   const bits = usages.map((usage) => keyUsages.indexOf(usage))
   const last = Math.max(-1, ...bits)
   const octets = new Uint8Array((last >> 3) + 1)
@@ -94,67 +100,53 @@ function encodeKeyUsage(usages: readonly KeyUsage[] | undefined): Uint8Array | u
   return bitString(octets, last < 0 ? 0 : 7 - (last & 7))
 }
 
-function encodeExtendedKeyUsage(usages: readonly string[] | undefined): Uint8Array | undefined {
-  if (usages === undefined || usages.length === 0) return undefined
-  return sequence(...usages.map((usage) => oid(/^\d/.test(usage) ? usage : oidOf(usage as OidName))))
+/** Undefined for none: an empty extension is not written. */
+function sequenceOf(parts: readonly Uint8Array[]): Uint8Array | undefined {
+  return parts.length === 0 ? undefined : sequence(...parts)
 }
 
-function encodeBasicConstraints(
-  constraints: ExtensionsDescription['basicConstraints'],
-): Uint8Array | undefined {
-  if (constraints === undefined) return undefined
-  const { ca, pathLength } = constraints
+function encodeExtendedKeyUsage(usages: readonly string[]): Uint8Array | undefined {
+  return sequenceOf(usages.map((usage) => oid(/^\d/.test(usage) ? usage : oidOf(usage as OidName))))
+}
+
+function encodeBasicConstraints({
+  ca,
+  pathLength,
+}: NonNullable<ExtensionsDescription['basicConstraints']>): Uint8Array {
   return sequence(...(ca ? [boolean(true)] : []), ...(pathLength === undefined ? [] : [integer(pathLength)]))
 }
 
-function encodeSubjectKeyId(hex: string | undefined): Uint8Array | undefined {
-  return hex === undefined ? undefined : octetString(Buffer.from(hex, 'hex'))
-}
-
-function encodeAuthorityKeyId(hex: string | undefined): Uint8Array | undefined {
-  return hex === undefined ? undefined : sequence(element(contextTag(0), Buffer.from(hex, 'hex')))
-}
-
-function encodeAuthorityInfoAccess(
-  access: ExtensionsDescription['authorityInfoAccess'],
-): Uint8Array | undefined {
-  const { ocsp = [], caIssuers = [] } = access ?? {}
+function encodeAuthorityInfoAccess({
+  ocsp = [],
+  caIssuers = [],
+}: NonNullable<ExtensionsDescription['authorityInfoAccess']>): Uint8Array | undefined {
   const describe = (method: OidName) => (uri: string) => sequence(oid(oidOf(method)), generalName(6, uri))
-  const descriptions = [...ocsp.map(describe('ocsp')), ...caIssuers.map(describe('caIssuers'))]
-  return descriptions.length === 0 ? undefined : sequence(...descriptions)
+  return sequenceOf([...ocsp.map(describe('ocsp')), ...caIssuers.map(describe('caIssuers'))])
 }
 
-function encodeCrlDistributionPoints(uris: readonly string[] | undefined): Uint8Array | undefined {
-  if (uris === undefined || uris.length === 0) return undefined
-  return sequence(...uris.map((uri) => sequence(explicit(0, explicit(0, generalName(6, uri))))))
-}
-
-function encodePolicies(policies: readonly string[] | undefined): Uint8Array | undefined {
-  if (policies === undefined || policies.length === 0) return undefined
-  return sequence(...policies.map((policy) => sequence(oid(policy))))
-}
-
-function encodeAltNames(names: AltNamesDescription | undefined): Uint8Array | undefined {
-  const { dns = [], ip = [], email = [], uri = [] } = names ?? {}
-  const encoded = [
+function encodeAltNames({
+  dns = [],
+  ip = [],
+  email = [],
+  uri = [],
+}: AltNamesDescription): Uint8Array | undefined {
+  return sequenceOf([
     ...dns.map((name) => generalName(2, name)),
     ...email.map((name) => generalName(1, name)),
     ...ip.map((address) => element(contextTag(7), addressOctets(address))),
     ...uri.map(uriName),
-  ]
-  return encoded.length === 0 ? undefined : sequence(...encoded)
+  ])
 }
 
 function encodeNameConstraints(
-  constraints: ExtensionsDescription['nameConstraints'],
+  constraints: NonNullable<ExtensionsDescription['nameConstraints']>,
 ): Uint8Array | undefined {
-  const permitted = encodeSubtrees(constraints?.permitted)
-  const excluded = encodeSubtrees(constraints?.excluded)
-  if (permitted.length + excluded.length === 0) return undefined
-  return sequence(
+  const permitted = encodeSubtrees(constraints.permitted)
+  const excluded = encodeSubtrees(constraints.excluded)
+  return sequenceOf([
     ...(permitted.length > 0 ? [explicit(0, ...permitted)] : []),
     ...(excluded.length > 0 ? [explicit(1, ...excluded)] : []),
-  )
+  ])
 }
 
 function encodeSubtrees({ dns = [], ip = [], email = [], uri = [] }: SubtreesDescription = {}): Uint8Array[] {

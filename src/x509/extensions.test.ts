@@ -226,24 +226,26 @@ describe('policies', () => {
 
   test('mappings, constraints and inhibitAnyPolicy are read', () => {
     const mappings = sequence(sequence(oid('1.2.3'), oid('1.2.4')))
-    expect(withExtension('policyMappings', mappings).policyMappings).toEqual([
+    expect(withExtension('policyMappings', mappings).decoded.policyMappings).toEqual([
       { issuerDomainPolicy: '1.2.3', subjectDomainPolicy: '1.2.4' },
     ])
     const constraints = sequence(
       element(contextTag(0), Uint8Array.of(1)),
       element(contextTag(1), Uint8Array.of(2)),
     )
-    expect(withExtension('policyConstraints', constraints)).toMatchObject({
+    expect(withExtension('policyConstraints', constraints).decoded).toMatchObject({
       requireExplicitPolicy: 1,
       inhibitPolicyMapping: 2,
     })
-    expect(withExtension('inhibitAnyPolicy', integer(3)).inhibitAnyPolicy).toBe(3)
+    expect(withExtension('inhibitAnyPolicy', integer(3)).decoded.inhibitAnyPolicy).toBe(3)
     expect(refusalOf('inhibitAnyPolicy', sequence())).toContain('inhibitAnyPolicy.SkipCerts')
   })
 
   test('mappings of identifiers that are malformed stand, as in Go', () => {
     const mappings = sequence(sequence(element(tags.oid, Uint8Array.of(0x80)), oid('1.2.4')))
-    expect(withExtension('policyMappings', mappings).policyMappings[0]?.issuerDomainPolicy).toBe('#80')
+    expect(withExtension('policyMappings', mappings).decoded.policyMappings[0]?.issuerDomainPolicy).toBe(
+      '#80',
+    )
   })
 })
 

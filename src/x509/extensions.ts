@@ -8,7 +8,7 @@ import {
   type SubjectAltNames,
 } from './general-names.ts'
 import { settled } from './lists.ts'
-import { extendedKeyUsageName, nameOfOid } from './oids.ts'
+import { extendedKeyUsageName, nameOfOid, type OidName, oidOf } from './oids.ts'
 import { Repeated } from './repeated.ts'
 import { latin1 } from './strings.ts'
 
@@ -27,26 +27,24 @@ export const keyUsages = [
 
 export type KeyUsage = (typeof keyUsages)[number]
 
-/** Which extension it is, without its value. */
-interface ExtensionHead {
-  readonly oid: string
-  readonly critical: boolean
-}
-
 /** One extension as it is encoded. */
-export class Extension implements ExtensionHead {
+export class Extension {
   readonly oid: string
   readonly critical: boolean
   private readonly bytes: Buffer
   private readonly start: number
   private readonly stop: number
 
-  constructor(oid: string, critical: boolean, bytes: Buffer, start: number, stop: number) {
-    this.oid = oid
-    this.critical = critical
-    this.bytes = bytes
-    this.start = start
-    this.stop = stop
+  /** Reads one Extension (RFC 5280 section 4.2); its value is left in the reader's start…stop. */
+  constructor(reader: DerReader) {
+    const outer = reader.enter(tags.sequence, 'extension')
+    this.oid = reader.oid('extnID')
+    this.critical = reader.peek(tags.boolean) ? reader.boolean('critical') : false
+    reader.read(tags.octetString, 'extnValue')
+    reader.leave(outer)
+    this.bytes = reader.bytes
+    this.start = reader.start
+    this.stop = reader.stop
   }
 
   /** Name in its RFC, or the object identifier. */
@@ -105,35 +103,13 @@ const noAccess: AuthorityInfoAccess = Object.freeze({ ocsp: none, caIssuers: non
 const noAltNames: SubjectAltNames = emptyAltNames()
 for (const list of Object.values(noAltNames)) Object.freeze(list)
 
-/** Reads one Extension (RFC 5280 section 4.2), header only; its value is left in the reader's start…stop. */
-export function readExtension(reader: DerReader): Extension {
-  const head = new ReadHead()
-  head.read(reader)
-  return new Extension(head.oid, head.critical, reader.bytes, reader.start, reader.stop)
-}
-
-/** The head of the extension that was read last: one object for all extensions of a certificate. */
-export class ReadHead implements ExtensionHead {
-  oid = ''
-  critical = false
-
-  /** Reads one Extension; its value is left in the reader's start…stop. */
-  read(reader: DerReader): void {
-    const outer = reader.enter(tags.sequence, 'extension')
-    this.oid = reader.oid('extnID')
-    this.critical = reader.peek(tags.boolean) ? reader.boolean('critical') : false
-    reader.read(tags.octetString, 'extnValue')
-    reader.leave(outer)
-  }
-}
-
 /**
  * Decodes the extension whose value the reader's start…stop bound, into `decoded`. Returns false for one that Go does not
  * handle, which makes a chain invalid when it is critical.
  */
 export function decodeExtension(
   reader: DerReader,
-  extension: ExtensionHead,
+  extension: Extension,
   decoded: DecodedExtensions,
 ): boolean {
   const known = handled.get(extension.oid)
@@ -141,76 +117,163 @@ export function decodeExtension(
   const { path, offset } = reader
   reader.path = known.path
   const outer = reader.enterLast('')
-  const isHandled = known.decode(reader, extension, decoded)
+  // RFC 5280 says of three extensions that CAs mark them non-critical; Go refuses certificates where one is not.
+  if (extension.critical && known.isNeverCritical)
+    reader.fail('critical', 'marked critical, which RFC 5280 forbids')
+  const isHandled = known.decode(reader, decoded) ?? true
   reader.leave(outer)
   reader.offset = offset
   reader.path = path
   return isHandled
 }
 
-type Decoder = (reader: DerReader, extension: ExtensionHead, decoded: DecodedExtensions) => boolean
+/** False where the extension holds something that Go does not handle. */
+type Decoder = (reader: DerReader, decoded: DecodedExtensions) => boolean | undefined
 
-const decoders: readonly (readonly [oid: string, decode: Decoder])[] = [
-  ['2.5.29.14', decodeSubjectKeyId],
-  ['2.5.29.15', decodeKeyUsage],
-  ['2.5.29.17', decodeSubjectAltName],
-  ['2.5.29.19', decodeBasicConstraints],
-  ['2.5.29.30', decodeNameConstraints],
-  ['2.5.29.31', decodeCrlDistributionPoints],
-  ['2.5.29.32', decodePolicies],
-  ['2.5.29.33', decodePolicyMappings],
-  ['2.5.29.35', decodeAuthorityKeyId],
-  ['2.5.29.36', decodePolicyConstraints],
-  ['2.5.29.37', decodeExtendedKeyUsage],
-  ['2.5.29.54', decodeInhibitAnyPolicy],
-  ['1.3.6.1.5.5.7.1.1', decodeAuthorityInfoAccess],
-]
+/** By the sections of RFC 5280. */
+const decoders: Partial<Record<OidName, Decoder>> = {
+  /** 4.2.1.1; issuer and serial number are passed over. */
+  authorityKeyIdentifier(reader, decoded) {
+    decoded.authorityKeyId = authorityKeyIds.of(reader)
+  },
+
+  /** 4.2.1.2 */
+  subjectKeyIdentifier(reader, decoded) {
+    reader.read(tags.octetString, 'keyIdentifier')
+    if (decoded.hasTexts) decoded.subjectKeyId = reader.bytes.toString('hex', reader.start, reader.stop)
+  },
+
+  /** 4.2.1.3 */
+  keyUsage(reader, decoded) {
+    decoded.keyUsage = keyUsageLists.of(reader)
+  },
+
+  /** 4.2.1.4; qualifiers are passed over. */
+  certificatePolicies(reader, decoded) {
+    const policies = new Set<string>()
+    reader.each(tags.sequence, 'CertificatePolicies', () => {
+      const policy = reader.within(tags.sequence, 'PolicyInformation', () => {
+        const identifier = reader.oidOfAnySize('policyIdentifier')
+        if (policies.has(identifier))
+          reader.fail('policyIdentifier', `${identifier} for the second time`, reader.start)
+        return identifier
+      })
+      policies.add(policy)
+    })
+    decoded.policies = [...policies]
+  },
+
+  /** 4.2.1.5 */
+  policyMappings(reader, decoded) {
+    const mappings: PolicyMapping[] = []
+    reader.each(tags.sequence, 'PolicyMappings', () => {
+      const mapping = reader.within(tags.sequence, 'PolicyMapping', () => ({
+        issuerDomainPolicy: readPolicyOctets(reader, 'issuerDomainPolicy'),
+        subjectDomainPolicy: readPolicyOctets(reader, 'subjectDomainPolicy'),
+      }))
+      mappings.push(mapping)
+    })
+    decoded.policyMappings = mappings
+  },
+
+  /** 4.2.1.6 */
+  subjectAltName(reader, decoded) {
+    if (!decoded.hasTexts) {
+      const kinds = checkAltNames(reader)
+      decoded.hasHostNames = kinds.hasHostNames
+      return kinds.hasHandled
+    }
+    const names = readAltNames(reader)
+    decoded.subjectAltNames = names
+    decoded.hasHostNames = names.dns.length + names.ip.length > 0
+    return decoded.hasHostNames || names.email.length + names.uri.length > 0
+  },
+
+  /** 4.2.1.9 */
+  basicConstraints(reader, decoded) {
+    decoded.basicConstraints = basicConstraints.of(reader)
+  },
+
+  /** 4.2.1.10 */
+  nameConstraints(reader, decoded) {
+    const constraints = readNameConstraints(reader)
+    decoded.nameConstraints = constraints
+    return constraints.permitted.other.length + constraints.excluded.other.length === 0
+  },
+
+  /** 4.2.1.11 */
+  policyConstraints(reader, decoded) {
+    reader.within(tags.sequence, 'PolicyConstraints', () => {
+      if (reader.peek(contextTag(0)))
+        decoded.requireExplicitPolicy = reader.int64('requireExplicitPolicy', contextTag(0))
+      if (reader.peek(contextTag(1)))
+        decoded.inhibitPolicyMapping = reader.int64('inhibitPolicyMapping', contextTag(1))
+    })
+  },
+
+  /** 4.2.1.12 */
+  extKeyUsage(reader, decoded) {
+    decoded.extendedKeyUsage = extendedKeyUsageLists.of(reader)
+  },
+
+  /** 4.2.1.13: the URIs that stand first in a fullName. */
+  cRLDistributionPoints(reader, decoded) {
+    const uris: string[] = []
+    reader.each(tags.sequence, 'CRLDistributionPoints', () => {
+      reader.within(tags.sequence, 'DistributionPoint', () => {
+        if (!reader.peek(constructedTag(0))) return
+        reader.within(constructedTag(0), 'distributionPoint', () => {
+          reader.within(constructedTag(0), 'fullName', () => {
+            while (reader.readOptional(contextTag(6), 'uniformResourceIdentifier'))
+              uris.push(latin1(reader.bytes, reader.start, reader.stop))
+          })
+        })
+      })
+    })
+    decoded.crlDistributionPoints = settled(uris)
+  },
+
+  /** 4.2.1.14 */
+  inhibitAnyPolicy(reader, decoded) {
+    decoded.inhibitAnyPolicy = reader.int64('SkipCerts')
+  },
+
+  /** 4.2.2.1 */
+  authorityInfoAccess(reader, decoded) {
+    const ocsp: string[] = []
+    const caIssuers: string[] = []
+    reader.each(tags.sequence, 'AuthorityInfoAccess', () => {
+      reader.within(tags.sequence, 'AccessDescription', () => {
+        const method = reader.oidName('accessMethod')
+        if (!reader.readOptional(contextTag(6), 'accessLocation')) return
+        const uri = latin1(reader.bytes, reader.start, reader.stop)
+        if (method === 'ocsp') ocsp.push(uri)
+        if (method === 'caIssuers') caIssuers.push(uri)
+      })
+    })
+    decoded.authorityInfoAccess = { ocsp: settled(ocsp), caIssuers: settled(caIssuers) }
+  },
+}
+
+const neverCritical: ReadonlySet<string> = new Set([
+  'subjectKeyIdentifier',
+  'authorityKeyIdentifier',
+  'authorityInfoAccess',
+])
 
 const handled = new Map(
-  decoders.map(([oid, decode]) => [oid, { decode, path: `${nameOfOid(oid) ?? oid}.` }] as const),
+  (Object.entries(decoders) as [OidName, Decoder][]).map(([name, decode]) => [
+    oidOf(name),
+    { decode, path: `${name}.`, isNeverCritical: neverCritical.has(name) },
+  ]),
 )
 
-// RFC 5280 says of three extensions that CAs mark them non-critical; Go refuses certificates where one is not.
-function refuseCritical(reader: DerReader, extension: ExtensionHead): void {
-  if (extension.critical) reader.fail('critical', 'marked critical, which RFC 5280 forbids')
-}
-
-/** RFC 5280 section 4.2.1.2. */
-function decodeSubjectKeyId(
-  reader: DerReader,
-  extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  refuseCritical(reader, extension)
-  reader.read(tags.octetString, 'keyIdentifier')
-  if (decoded.hasTexts) decoded.subjectKeyId = reader.bytes.toString('hex', reader.start, reader.stop)
-  return true
-}
-
-/** RFC 5280 section 4.2.1.1; issuer and serial number are passed over. */
-function decodeAuthorityKeyId(
-  reader: DerReader,
-  extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  refuseCritical(reader, extension)
-  decoded.authorityKeyId = authorityKeyIds.of(reader)
-  return true
-}
-
-const authorityKeyIds = new Repeated((reader): string | undefined => {
-  const outer = reader.enter(tags.sequence, 'AuthorityKeyIdentifier')
-  const isThere = reader.readOptional(contextTag(0), 'keyIdentifier')
-  const keyId = isThere ? reader.bytes.toString('hex', reader.start, reader.stop) : undefined
-  reader.leave(outer)
-  return keyId
-})
-
-/** RFC 5280 section 4.2.1.3. */
-function decodeKeyUsage(reader: DerReader, _extension: ExtensionHead, decoded: DecodedExtensions): boolean {
-  decoded.keyUsage = keyUsageLists.of(reader)
-  return true
-}
+const authorityKeyIds = new Repeated((reader) =>
+  reader.within(tags.sequence, 'AuthorityKeyIdentifier', (): string | undefined => {
+    const isThere = reader.readOptional(contextTag(0), 'keyIdentifier')
+    return isThere ? reader.bytes.toString('hex', reader.start, reader.stop) : undefined
+  }),
+)
 
 const keyUsageLists = new Repeated((reader): readonly KeyUsage[] => {
   reader.bitString('KeyUsage')
@@ -222,139 +285,23 @@ const keyUsageLists = new Repeated((reader): readonly KeyUsage[] => {
   return settled(usages)
 })
 
-/** RFC 5280 section 4.2.1.6. */
-function decodeSubjectAltName(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  if (!decoded.hasTexts) {
-    const kinds = checkAltNames(reader)
-    decoded.hasHostNames = kinds.hasHostNames
-    return kinds.hasHandled
-  }
-  const names = readAltNames(reader)
-  decoded.subjectAltNames = names
-  decoded.hasHostNames = names.dns.length + names.ip.length > 0
-  return decoded.hasHostNames || names.email.length + names.uri.length > 0
-}
+const basicConstraints = new Repeated((reader) =>
+  reader.within(tags.sequence, 'BasicConstraints', (): BasicConstraints => {
+    const ca = reader.peek(tags.boolean) ? reader.boolean('cA') : false
+    if (!reader.peek(tags.integer)) return { ca }
+    const pathLength = reader.int64('pathLenConstraint')
+    if (pathLength < 0) reader.fail('pathLenConstraint', 'negative', reader.start)
+    return { ca, pathLength }
+  }),
+)
 
-/** RFC 5280 section 4.2.1.9. */
-function decodeBasicConstraints(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  decoded.basicConstraints = basicConstraints.of(reader)
-  return true
-}
-
-const basicConstraints = new Repeated((reader): BasicConstraints => {
-  const outer = reader.enter(tags.sequence, 'BasicConstraints')
-  const ca = reader.peek(tags.boolean) ? reader.boolean('cA') : false
-  const pathLength = reader.peek(tags.integer) ? reader.int64('pathLenConstraint') : undefined
-  if (pathLength !== undefined && pathLength < 0) reader.fail('pathLenConstraint', 'negative', reader.start)
-  reader.leave(outer)
-  return pathLength === undefined ? { ca } : { ca, pathLength }
+const extendedKeyUsageLists = new Repeated((reader): readonly string[] => {
+  const usages: string[] = []
+  reader.each(tags.sequence, 'ExtKeyUsageSyntax', () => {
+    usages.push(extendedKeyUsageName(reader.oid('KeyPurposeId')))
+  })
+  return settled(usages)
 })
-
-/** RFC 5280 section 4.2.1.10. */
-function decodeNameConstraints(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  const constraints = readNameConstraints(reader)
-  decoded.nameConstraints = constraints
-  return constraints.permitted.other.length + constraints.excluded.other.length === 0
-}
-
-/** RFC 5280 section 4.2.1.13: the URIs that stand first in a fullName. */
-function decodeCrlDistributionPoints(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  const uris: string[] = []
-  const outer = reader.enter(tags.sequence, 'CRLDistributionPoints')
-  while (!reader.atEnd) {
-    const point = reader.enter(tags.sequence, 'DistributionPoint')
-    if (reader.readOptional(constructedTag(0), 'distributionPoint')) {
-      const name = reader.enterLast('distributionPoint')
-      const fullName = reader.enter(constructedTag(0), 'fullName')
-      while (reader.readOptional(contextTag(6), 'uniformResourceIdentifier')) {
-        uris.push(latin1(reader.bytes, reader.start, reader.stop))
-      }
-      reader.leave(fullName)
-      reader.leave(name)
-    }
-    reader.leave(point)
-  }
-  reader.leave(outer)
-  decoded.crlDistributionPoints = settled(uris)
-  return true
-}
-
-/** RFC 5280 section 4.2.2.1. */
-function decodeAuthorityInfoAccess(
-  reader: DerReader,
-  extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  refuseCritical(reader, extension)
-  const ocsp: string[] = []
-  const caIssuers: string[] = []
-  const outer = reader.enter(tags.sequence, 'AuthorityInfoAccess')
-  while (!reader.atEnd) {
-    const description = reader.enter(tags.sequence, 'AccessDescription')
-    const method = nameOfOid(reader.oid('accessMethod'))
-    if (reader.readOptional(contextTag(6), 'accessLocation')) {
-      const uri = latin1(reader.bytes, reader.start, reader.stop)
-      if (method === 'ocsp') ocsp.push(uri)
-      if (method === 'caIssuers') caIssuers.push(uri)
-    }
-    reader.leave(description)
-  }
-  reader.leave(outer)
-  decoded.authorityInfoAccess = { ocsp: settled(ocsp), caIssuers: settled(caIssuers) }
-  return true
-}
-
-/** RFC 5280 section 4.2.1.4; qualifiers are passed over. */
-function decodePolicies(reader: DerReader, _extension: ExtensionHead, decoded: DecodedExtensions): boolean {
-  const policies = new Set<string>()
-  const outer = reader.enter(tags.sequence, 'CertificatePolicies')
-  while (!reader.atEnd) {
-    const information = reader.enter(tags.sequence, 'PolicyInformation')
-    const policy = reader.oidOfAnySize('policyIdentifier')
-    if (policies.has(policy)) reader.fail('policyIdentifier', `${policy} for the second time`, reader.start)
-    policies.add(policy)
-    reader.leave(information)
-  }
-  reader.leave(outer)
-  decoded.policies = [...policies]
-  return true
-}
-
-/** RFC 5280 section 4.2.1.5. */
-function decodePolicyMappings(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  const mappings: PolicyMapping[] = []
-  const outer = reader.enter(tags.sequence, 'PolicyMappings')
-  while (!reader.atEnd) {
-    const mapping = reader.enter(tags.sequence, 'PolicyMapping')
-    const issuerDomainPolicy = readPolicyOctets(reader, 'issuerDomainPolicy')
-    const subjectDomainPolicy = readPolicyOctets(reader, 'subjectDomainPolicy')
-    mappings.push({ issuerDomainPolicy, subjectDomainPolicy })
-    reader.leave(mapping)
-  }
-  reader.leave(outer)
-  decoded.policyMappings = mappings
-  return true
-}
 
 /** Go does not look into the identifiers of a mapping: one that is malformed is kept as "#" and its octets. */
 function readPolicyOctets(reader: DerReader, field: string): string {
@@ -365,46 +312,3 @@ function readPolicyOctets(reader: DerReader, field: string): string {
     return `#${reader.bytes.toString('hex', reader.start, reader.stop)}`
   }
 }
-
-/** RFC 5280 section 4.2.1.11. */
-function decodePolicyConstraints(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  const outer = reader.enter(tags.sequence, 'PolicyConstraints')
-  if (reader.peek(contextTag(0)))
-    decoded.requireExplicitPolicy = reader.int64('requireExplicitPolicy', contextTag(0))
-  if (reader.peek(contextTag(1)))
-    decoded.inhibitPolicyMapping = reader.int64('inhibitPolicyMapping', contextTag(1))
-  reader.leave(outer)
-  return true
-}
-
-/** RFC 5280 section 4.2.1.14. */
-function decodeInhibitAnyPolicy(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  decoded.inhibitAnyPolicy = reader.int64('SkipCerts')
-  return true
-}
-
-/** RFC 5280 section 4.2.1.12. */
-function decodeExtendedKeyUsage(
-  reader: DerReader,
-  _extension: ExtensionHead,
-  decoded: DecodedExtensions,
-): boolean {
-  decoded.extendedKeyUsage = extendedKeyUsageLists.of(reader)
-  return true
-}
-
-const extendedKeyUsageLists = new Repeated((reader): readonly string[] => {
-  const usages: string[] = []
-  const outer = reader.enter(tags.sequence, 'ExtKeyUsageSyntax')
-  while (!reader.atEnd) usages.push(extendedKeyUsageName(reader.oid('KeyPurposeId')))
-  reader.leave(outer)
-  return settled(usages)
-})

@@ -1,6 +1,5 @@
 import { constructedTag, contextTag, type DerReader, tagName, tags } from './der.ts'
 import { formatIp, parseIp, prefixLength } from './ip.ts'
-import { settled } from './lists.ts'
 import { readName } from './name.ts'
 import { isIa5, latin1, quoted } from './strings.ts'
 import { isValidDomain, parseMailbox, uriDefect } from './syntax.ts'
@@ -28,50 +27,11 @@ export function emptyAltNames(): SubjectAltNames {
   return { dns: [], ip: [], ipBytes: [], email: [], uri: [], other: [] }
 }
 
-const noNames: string[] = []
-const noBounds: number[] = []
-Object.freeze(noNames)
-Object.freeze(noBounds)
-
-/** Most certificates have names of one or two kinds: the lists of the others are one and the same. */
-function settledNames(names: string[]): string[] {
-  return names.length === 0 ? noNames : settled(names)
-}
-
-/** Alternative names as they were read; the octets of addresses are cut out when they are asked for. */
-class ReadAltNames implements SubjectAltNames {
-  readonly dns: string[]
-  readonly ip: string[]
-  readonly email: string[]
-  readonly uri: string[]
-  readonly other: string[]
-  private readonly bytes: Buffer
-  /** Start and stop of each address, in turn. */
-  private readonly ipBounds: readonly number[]
-
-  constructor(bytes: Buffer, names: Omit<SubjectAltNames, 'ipBytes'>, ipBounds: number[]) {
-    this.bytes = bytes
-    this.dns = settledNames(names.dns)
-    this.ip = settledNames(names.ip)
-    this.email = settledNames(names.email)
-    this.uri = settledNames(names.uri)
-    this.other = settledNames(names.other)
-    this.ipBounds = ipBounds.length === 0 ? noBounds : settled(ipBounds)
-  }
-
-  get ipBytes(): Uint8Array[] {
-    return this.ip.map((_, i) => this.bytes.subarray(this.ipBounds[2 * i], this.ipBounds[2 * i + 1]))
-  }
-}
-
 /** Reads GeneralNames as Go reads a subject alternative name. */
 export function readAltNames(reader: DerReader): SubjectAltNames {
   const names = emptyAltNames()
-  const ipBounds: number[] = []
-  const outer = reader.enter(tags.sequence, 'names')
-  while (!reader.atEnd) readAltName(reader, names, ipBounds)
-  reader.leave(outer)
-  return new ReadAltNames(reader.bytes, names, ipBounds)
+  reader.each(tags.sequence, 'names', () => readAltName(reader, names))
+  return names
 }
 
 /** Which kinds of names there are. */
@@ -99,14 +59,14 @@ export function checkAltNames(reader: DerReader): AltNameKinds {
   return kinds
 }
 
-function readAltName(reader: DerReader, names: SubjectAltNames, ipBounds: number[]): void {
+function readAltName(reader: DerReader, names: SubjectAltNames): void {
   switch (checkAltName(reader)) {
     case tagDns:
       names.dns.push(textOfLast(reader))
       return
     case tagIp:
       names.ip.push(formatIp(reader.lastContent))
-      ipBounds.push(reader.start, reader.stop)
+      names.ipBytes.push(reader.lastContent)
       return
     case tagEmail:
       names.email.push(textOfLast(reader))
@@ -228,21 +188,16 @@ export function readNameConstraints(reader: DerReader): NameConstraints {
   const start = reader.offset
   const constraints = { permitted: emptySubtrees(), excluded: emptySubtrees() }
   let isEmpty = true
-  const outer = reader.enter(tags.sequence, 'NameConstraints')
-  for (const [number, field] of [
-    [0, 'permitted'],
-    [1, 'excluded'],
-  ] as const) {
-    if (!reader.readOptional(constructedTag(number), field)) continue
-    const subtrees = reader.enterLast(field)
-    while (!reader.atEnd) {
-      isEmpty = false
-      readSubtree(reader, constraints[field], field)
+  reader.within(tags.sequence, 'NameConstraints', () => {
+    for (const [number, field] of (['permitted', 'excluded'] as const).entries()) {
+      if (!reader.peek(constructedTag(number))) continue
+      reader.each(constructedTag(number), field, () => {
+        isEmpty = false
+        readSubtree(reader, constraints[field], field)
+      })
     }
-    reader.leave(subtrees)
-  }
-  reader.finish('NameConstraints')
-  reader.leave(outer)
+    reader.finish('NameConstraints')
+  })
   reader.finish('NameConstraints')
   if (isEmpty) reader.fail('NameConstraints', 'empty', start)
   return constraints

@@ -12,12 +12,22 @@ export function isUsedByGo({ algorithm, bits = 0, rsaExponent = 0 }: KeyFacts): 
   return bits >= 1024 && rsaExponent >= 2 && rsaExponent % 2 === 1 && rsaExponent < 2 ** 31
 }
 
+/**
+ * True for RSA keys above 8192 bits. crypto/x509 verifies their signatures, and crypto/tls refuses every certificate with one that
+ * the other side sends (handshake_client.go, checkKeySize).
+ */
+export function isTooLongForTls({ algorithm, bits = 0 }: KeyFacts): boolean {
+  return algorithm === 'RSA' && bits > 8192
+}
+
 /** crypto/x509 and crypto/tls have ML-DSA since Go 1.27. To go behind "which". */
 export const unknownBefore138 =
   'Kubernetes up to 1.37 (Go 1.26) does not know; Kubernetes 1.38 (Go 1.27) is the first that does, in TLS 1.3'
 
 /** Returns from which minor on Kubernetes takes such a key, or no longer does, to go behind a comma; undefined where no minor does. */
-export function minorsOfKey({ algorithm, bits, defect }: KeyFacts): string | undefined {
+export function minorsOfKey(key: KeyFacts): string | undefined {
+  const { algorithm, bits, defect } = key
+  if (isTooLongForTls(key)) return 'which TLS in Go, and so Kubernetes, refuses: 8192 bits is the maximum'
   if (defect !== undefined) return `which no program can use: ${defect}`
   if (isMlDsa(algorithm)) return `which ${unknownBefore138}`
   // Kubernetes 1.32 is built with Go 1.24 and "godebug default=go1.23", which leaves rsa1024min off.

@@ -1,10 +1,11 @@
 import type { Certificate } from './certificate.ts'
-import type { ChainQuestion, Refusal } from './chain.ts'
+import type { ChainQuestion } from './chain.ts'
 import { hostAddress, isNamedByCommonNameOnly, withoutBrackets } from './hostname.ts'
 import type { ConstraintViolation } from './name-constraints.ts'
 import { nameOfOid } from './oids.ts'
 import type { DeadEnd, Unfitness } from './path.ts'
-import { uriHost } from './uri-host.ts'
+import type { Refusal } from './refusal.ts'
+import { uriHost } from './syntax.ts'
 
 // The error that a program in Go logs for a refused chain, word for word: it is what an operator has in front of them and
 // searches for. A test holds every one of these against Go itself.
@@ -22,6 +23,8 @@ export function goError({ go }: Refusal, { at }: ChainQuestion): string {
       return 'x509: certificate specifies an incompatible key usage'
     case 'leaf-key':
       return leafKeyError(go.certificate)
+    case 'rsa-too-long':
+      return `tls: ${go.purpose} sent certificate containing RSA key larger than 8192 bits`
     case 'user':
       return go.uids.length > 1
         ? `expected 1 UID, but found multiple: [${go.uids.join(' ')}]`

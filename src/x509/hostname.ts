@@ -37,7 +37,7 @@ export function withoutBrackets(host: string): string {
   return host.length >= 3 && host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
 }
 
-function withoutFinalDot(host: string): string {
+export function withoutFinalDot(host: string): string {
   return host.endsWith('.') ? host.slice(0, -1) : host
 }
 

@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, type KeyObject, type PrivateKeyInput } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { DerReader, tags } from './der.ts'
 import { bitString, nullElement, oid, sequence } from './der-writer.ts'
@@ -114,13 +114,13 @@ export function holdsEncryptedKey(bytes: Uint8Array): boolean {
 function isEncryptedPkcs8(der: Uint8Array): boolean {
   try {
     const reader = new DerReader(der, 'encrypted private key')
-    const outer = reader.enter(tags.sequence, '')
-    const algorithm = reader.enter(tags.sequence, 'encryptionAlgorithm')
-    reader.oid('encryptionAlgorithm')
-    if (!reader.atEnd) reader.next('parameters')
-    reader.leave(algorithm)
-    reader.read(tags.octetString, 'encryptedData')
-    reader.leave(outer)
+    reader.within(tags.sequence, '', () => {
+      reader.within(tags.sequence, 'encryptionAlgorithm', () => {
+        reader.oid('encryptionAlgorithm')
+        if (!reader.atEnd) reader.next('parameters')
+      })
+      reader.read(tags.octetString, 'encryptedData')
+    })
     reader.finish('after the key')
     return true
   } catch {
@@ -173,11 +173,11 @@ function readEncryptedPkcs8(
   run: RunKdfBudget | undefined,
 ): PrivateKeyInfo {
   const reader = new DerReader(der, 'encrypted private key')
-  const outer = reader.enter(tags.sequence, '')
-  const scheme = readEncryptionScheme(reader)
-  reader.read(tags.octetString, 'encryptedData')
-  const ciphertext = reader.lastContent
-  reader.leave(outer)
+  const { scheme, ciphertext } = reader.within(tags.sequence, '', () => {
+    const scheme = readEncryptionScheme(reader)
+    reader.read(tags.octetString, 'encryptedData')
+    return { scheme, ciphertext: reader.lastContent }
+  })
   reader.finish('after the key')
   const format = 'encrypted PKCS#8'
   if (password === undefined) return { format, encrypted: true }
@@ -203,9 +203,14 @@ function decryptPkcs8(
   }
   if (!openSslSchemes.has(scheme.name)) throw unsupported(`encryption ${scheme.name}`)
   budget.spend(scheme.iterations * 0.4, `${scheme.iterations} iterations`)
+  return openedKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8', passphrase: password })
+}
+
+/** A key that OpenSSL decrypts. */
+function openedKey(input: PrivateKeyInput): KeyObject {
   let opened: KeyObject
   try {
-    opened = createPrivateKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8', passphrase: password })
+    opened = createPrivateKey(input)
   } catch (cause) {
     return wrongPassword(cause)
   }
@@ -252,13 +257,7 @@ function readLegacyEncrypted(
   if (password === undefined) return { format, encrypted: true }
   const headers = `Proc-Type: 4,ENCRYPTED\nDEK-Info: ${cipher},${iv}\n\n`
   const text = writePem(block.label, block.der).replace('\n', `\n${headers}`)
-  let opened: KeyObject
-  try {
-    opened = createPrivateKey({ key: text, format: 'pem', passphrase: password })
-  } catch (cause) {
-    return wrongPassword(cause)
-  }
-  return keyInfo(format, keyOfPlain(opened.export({ format: 'der', type: 'pkcs8' })))
+  return keyInfo(format, openedKey({ key: text, format: 'pem', passphrase: password }))
 }
 
 /** Reads a public key: SubjectPublicKeyInfo (PEM label PUBLIC KEY) or RSAPublicKey (RSA PUBLIC KEY). */

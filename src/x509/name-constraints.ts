@@ -2,8 +2,7 @@ import type { Certificate } from './certificate.ts'
 import type { GeneralSubtrees } from './general-names.ts'
 import { formatIp, parseIp } from './ip.ts'
 import { AddressSubtrees, DomainSubtrees, MailboxSubtrees } from './subtrees.ts'
-import { isValidDomain, parseMailbox } from './syntax.ts'
-import { uriHost } from './uri-host.ts'
+import { isValidDomain, parseMailbox, uriHost } from './syntax.ts'
 
 // RFC 5280 section 4.2.1.10 as Go 1.26 applies it: DNS names, addresses, mailboxes and URIs of every certificate below the
 // one that constrains, whether self-issued or not. Directory names are not compared: a critical constraint of theirs makes

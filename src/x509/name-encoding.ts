@@ -4,15 +4,11 @@ import { type OidName, oidOf } from './oids.ts'
 
 /** A subject by the names of its attributes. */
 export interface NameDescription {
-  readonly country?: readonly string[]
   /** Kubernetes' groups. */
   readonly organization?: readonly string[]
   readonly organizationalUnit?: readonly string[]
-  readonly locality?: readonly string[]
-  readonly province?: readonly string[]
   /** Kubernetes' user. */
   readonly commonName?: string
-  readonly serialNumber?: string
 }
 
 export interface AttributeDescription {
@@ -39,15 +35,10 @@ function isRdns(
 
 /** The order, and several values of one type in one relative name, are those of Go's pkix.Name. */
 function rdnsOf(name: NameDescription): AttributeDescription[][] {
-  const single = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
   const attributes: readonly (readonly [type: string, values: readonly string[] | undefined])[] = [
-    ['C', name.country],
-    ['ST', name.province],
-    ['L', name.locality],
     ['O', name.organization],
     ['OU', name.organizationalUnit],
-    ['CN', single(name.commonName)],
-    ['serialNumber', single(name.serialNumber)],
+    ['CN', name.commonName === undefined ? [] : [name.commonName]],
   ]
   return attributes
     .map(([type, values = []]) => values.map((value) => ({ type, value })))

@@ -45,9 +45,6 @@ export class Name {
     while (!reader.atEnd) checkRdn(reader, anyValue, kubernetes)
     this.commonName = kubernetes.user
     this.organization = kubernetes.groups
-    this.cachedRdns = undefined
-    this.cachedText = undefined
-    this.cachedKey = undefined
   }
 
   get der(): Uint8Array {
@@ -130,13 +127,7 @@ export function nameFields({ text, commonName, organization, userUids }: Name): 
  * `anyValue` also takes other types, as it does in requests.
  */
 export function readName(reader: DerReader, field: string, anyValue = false): Name {
-  const outer = reader.enter(tags.sequence, field)
-  const path = reader.path
-  reader.path = `${path}${field}.`
-  const name = new Name(reader, anyValue)
-  reader.path = path
-  reader.leave(outer)
-  return name
+  return inName(reader, field, () => new Name(reader, anyValue))
 }
 
 /** Returns a name that stands alone, as servers send those of their clients' CAs. Throws KCERT_X509_MALFORMED. */
@@ -148,10 +139,15 @@ const repeatedNames = new Repeated((reader) => new Name(reader, false))
 
 /** The same for a name that many certificates have: their issuer's. All with the same octets share one Name. */
 export function readRepeatedName(reader: DerReader, field: string): Name {
+  return inName(reader, field, () => repeatedNames.of(reader))
+}
+
+/** Reads the SEQUENCE of a name; errors in it name the field. */
+function inName(reader: DerReader, field: string, read: () => Name): Name {
   const outer = reader.enter(tags.sequence, field)
-  const path = reader.path
+  const { path } = reader
   reader.path = `${path}${field}.`
-  const name = repeatedNames.of(reader)
+  const name = read()
   reader.path = path
   reader.leave(outer)
   return name
@@ -239,16 +235,13 @@ function readAttribute(reader: DerReader): NameAttribute {
 
 /** Values that are no strings are allowed in requests, but must be what their types say: Go decodes them and shows nothing. */
 function checkValue(reader: DerReader, tag: number, header: number, stop: number, field: string): void {
-  const { offset, end } = reader
-  reader.offset = header
-  reader.end = stop
-  if (tag === tags.boolean) reader.boolean(field)
-  else if (tag === tags.integer) reader.int64(field)
-  else if (tag === tags.bitString) reader.bitString(field)
-  else if (tag === tags.oid) reader.oid(field)
-  else if (tag === tags.utcTime || tag === tags.generalizedTime) readTime(reader, field)
-  reader.offset = offset
-  reader.end = end
+  reader.between(header, stop, () => {
+    if (tag === tags.boolean) reader.boolean(field)
+    else if (tag === tags.integer) reader.int64(field)
+    else if (tag === tags.bitString) reader.bitString(field)
+    else if (tag === tags.oid) reader.oid(field)
+    else if (tag === tags.utcTime || tag === tags.generalizedTime) readTime(reader, field)
+  })
 }
 
 function attributeText({ type, oid, value, derHex }: NameAttribute): string {
@@ -267,4 +260,10 @@ function escapeValue(value: string): string {
     .replaceAll('\0', '\\00')
     .replace(/^[ #]/, (c) => `\\${c}`)
     .replace(/(?<!^\\) $/, '\\ ')
+}
+
+/** Returns what API servers since Kubernetes 1.33 answer with 401 in the user UIDs of a client certificate; undefined where nothing is wrong. */
+export function userUidFault({ userUids: uids = [] }: Pick<Name, 'userUids'>): string | undefined {
+  if (uids.length > 1) return `${uids.length} user UIDs: ${uids.map((uid) => JSON.stringify(uid)).join(', ')}`
+  return uids[0] === '' ? 'an empty user UID' : undefined
 }

@@ -76,7 +76,11 @@ export function generatePrivateKey(type: KeyType): KeyObject {
 export function writePrivateKey(key: KeyObject, format: KeyFormat, password?: string): string {
   const chosen = formatOfKey(key, format)
   if (password !== undefined) {
-    if (format !== 'pkcs8') throw notEncryptable(format)
+    if (format !== 'pkcs8')
+      throw new KcertError('KCERT_USAGE', `a key in format ${format} cannot be encrypted`, {
+        why: 'only PKCS#8 has an encryption that is still considered safe',
+        next: 'take pkcs8, or leave the password out',
+      })
     const plain = key.export({ format: 'der', type: 'pkcs8' })
     const pem = writePem('ENCRYPTED PRIVATE KEY', encryptPkcs8(plain, password))
     plain.fill(0)
@@ -112,13 +116,6 @@ function encryptPkcs8(plain: Uint8Array, password: string): Uint8Array {
   const kdf = sequence(oid(oidOf('PBKDF2')), sequence(octetString(salt), integer(iterations), prf))
   const scheme = sequence(oid(oidOf('AES-256-CBC')), octetString(iv))
   return sequence(sequence(oid(oidOf('PBES2')), sequence(kdf, scheme)), octetString(encrypted))
-}
-
-function notEncryptable(format: KeyFormat): KcertError {
-  return new KcertError('KCERT_USAGE', `a key in format ${format} cannot be encrypted`, {
-    why: 'only PKCS#8 has an encryption that is still considered safe',
-    next: 'take pkcs8, or leave the password out',
-  })
 }
 
 function unfitFormat(format: string, key: KeyObject): KcertError {

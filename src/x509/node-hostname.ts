@@ -1,5 +1,6 @@
 import { domainToASCII } from 'node:url'
 import type { Certificate } from './certificate.ts'
+import { withoutFinalDot } from './hostname.ts'
 import { parseIp } from './ip.ts'
 
 /**
@@ -22,10 +23,6 @@ function commonNamesOf({ subject }: Certificate): string[] {
     .flat()
     .filter(({ type }) => type === 'CN')
     .map(({ value }) => value)
-}
-
-function withoutFinalDot(host: string): string {
-  return host.endsWith('.') ? host.slice(0, -1) : host
 }
 
 function labelsOf(host: string): string[] {

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { Certificate } from './certificate.ts'
 import { asBuffer, DerReader, tags } from './der.ts'
-import { areSameName, type CanonicalName, canonicalName, canonicalRdns } from './openssl-name.ts'
+import { areSameName, type CanonicalName, canonicalName, canonicalRdns, isWithin } from './openssl-name.ts'
 
 // A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself is asked there: whether it reads the
 // certificate at all, whether a signature holds. The rest it does not tell, and it is derived here as OpenSSL derives it.
@@ -41,23 +41,15 @@ const understood = new Set<string>([
 export class RawName {
   readonly type: number
   readonly content: Buffer
-  private cachedText: string | undefined
-  private cachedLowerText: string | undefined
+  readonly text: string
+  readonly lowerText: string
   private cachedRdns: CanonicalName | undefined
 
   constructor(type: number, content: Uint8Array) {
     this.type = type
     this.content = asBuffer(content)
-  }
-
-  get text(): string {
-    this.cachedText ??= this.content.toString('latin1')
-    return this.cachedText
-  }
-
-  get lowerText(): string {
-    this.cachedLowerText ??= this.text.toLowerCase()
-    return this.cachedLowerText
+    this.text = this.content.toString('latin1')
+    this.lowerText = this.text.toLowerCase()
   }
 
   /** Of a directory name. */
@@ -133,7 +125,7 @@ function deriveFacts(certificate: Certificate): OpensslFacts {
     hasUnknownCritical: certificate.extensions.some(({ oid, critical }) => critical && !understood.has(oid)),
     isProxy: value(oids.proxyCertInfo) !== undefined,
     nsCertType: readNsCertType(value(oids.nsCertType)),
-    altNames: readNames(value(oids.subjectAltName)),
+    altNames: reading(value(oids.subjectAltName), (reader) => readNames(reader, tags.sequence)),
     permitted: constraints?.permitted ?? [],
     excluded: constraints?.excluded ?? [],
     hasConstraints: constraints !== undefined,
@@ -167,7 +159,7 @@ function matchesAuthority(issuer: Certificate, asked: AuthorityKeyId | undefined
   if (serialNumber !== undefined && serialNumber !== issuer.serialNumber) return false
   if (issuerOfIssuer === undefined) return true
   const own = canonicalName(issuer.issuer)
-  return own.length === issuerOfIssuer.length && own.every((rdn, i) => rdn === issuerOfIssuer[i])
+  return own.length === issuerOfIssuer.length && isWithin(own, issuerOfIssuer)
 }
 
 function signatureFitsKey({ publicKey }: Certificate, { signatureAlgorithm }: Certificate): boolean {
@@ -195,7 +187,9 @@ function readAuthorityKeyId(value: Uint8Array | undefined): AuthorityKeyId | und
   return reading(value, (reader) => {
     reader.enter(tags.sequence, '')
     const keyId = reader.readOptional(0x80, '') ? hexOf(reader) : undefined
-    const issuer = reader.readOptional(0xa1, '') ? directoryNameIn(reader) : undefined
+    const issuer = reader.peek(0xa1)
+      ? readNames(reader, 0xa1).find(({ type }) => type === 4)?.rdns
+      : undefined
     const serialNumber = reader.readOptional(0x82, '') ? reader.unsignedHex() : undefined
     return { keyId, issuer, serialNumber }
   })
@@ -205,27 +199,17 @@ function hexOf(reader: DerReader): string {
   return Buffer.from(reader.lastContent).toString('hex')
 }
 
-/** The first directory name of the GeneralNames that were just read. */
-function directoryNameIn(reader: DerReader): CanonicalName | undefined {
-  return elementsOf(reader).find(({ type }) => type === 4)?.rdns
-}
-
-function elementsOf(reader: DerReader): RawName[] {
+function readNames(reader: DerReader, tag: number): RawName[] {
   const names: RawName[] = []
-  const outer = reader.enterLast('')
-  while (!reader.atEnd) {
-    const type = reader.next('') & 0x1f
-    names.push(new RawName(type, reader.lastContent))
-  }
-  reader.leave(outer)
+  reader.each(tag, '', () => {
+    names.push(readRawName(reader))
+  })
   return names
 }
 
-function readNames(value: Uint8Array | undefined): RawName[] | undefined {
-  return reading(value, (reader) => {
-    reader.read(tags.sequence, '')
-    return elementsOf(reader)
-  })
+function readRawName(reader: DerReader): RawName {
+  const type = reader.next('') & 0x1f
+  return new RawName(type, reader.lastContent)
 }
 
 function readConstraints(
@@ -233,24 +217,20 @@ function readConstraints(
 ): { permitted: RawSubtree[]; excluded: RawSubtree[] } | undefined {
   return reading(value, (reader) => {
     reader.enter(tags.sequence, '')
-    const permitted = reader.readOptional(0xa0, '') ? readSubtrees(reader) : []
-    const excluded = reader.readOptional(0xa1, '') ? readSubtrees(reader) : []
-    return { permitted, excluded }
+    return { permitted: readSubtrees(reader, 0xa0), excluded: readSubtrees(reader, 0xa1) }
   })
 }
 
-function readSubtrees(reader: DerReader): RawSubtree[] {
+function readSubtrees(reader: DerReader, tag: number): RawSubtree[] {
   const subtrees: RawSubtree[] = []
-  const list = reader.enterLast('')
-  while (!reader.atEnd) {
-    const subtree = reader.enter(tags.sequence, '')
-    const type = reader.next('') & 0x1f
-    const base = new RawName(type, reader.lastContent)
-    const minimum = reader.readOptional(0x80, '') ? hexOf(reader) : '00'
-    subtrees.push({ base, hasNoBounds: minimum === '00' && reader.atEnd })
-    reader.leave(subtree)
-  }
-  reader.leave(list)
+  if (!reader.peek(tag)) return subtrees
+  reader.each(tag, '', () => {
+    reader.within(tags.sequence, '', () => {
+      const base = readRawName(reader)
+      const minimum = reader.readOptional(0x80, '') ? hexOf(reader) : '00'
+      subtrees.push({ base, hasNoBounds: minimum === '00' && reader.atEnd })
+    })
+  })
   return subtrees
 }
 

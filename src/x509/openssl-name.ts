@@ -31,25 +31,24 @@ export function isWithin(base: CanonicalName, name: CanonicalName): boolean {
 export function canonicalRdns(der: Uint8Array): CanonicalName {
   const reader = new DerReader(der, 'name')
   const rdns: string[] = []
-  reader.enter(tags.sequence, '')
-  while (!reader.atEnd) {
-    const outer = reader.enter(tags.set, '')
+  reader.each(tags.sequence, '', () => {
     const attributes: string[] = []
-    while (!reader.atEnd) attributes.push(canonicalAttribute(reader))
-    reader.leave(outer)
+    reader.each(tags.set, '', () => {
+      attributes.push(canonicalAttribute(reader))
+    })
     rdns.push(attributes.sort().join('\0'))
-  }
+  })
   return rdns
 }
 
 function canonicalAttribute(reader: DerReader): string {
-  const outer = reader.enter(tags.sequence, '')
-  const type = reader.oidOfAnySize('')
-  reader.next('')
-  const text = textOfLast(reader)
-  const value = text === undefined ? `#${Buffer.from(reader.lastElement).toString('hex')}` : folded(text)
-  reader.leave(outer)
-  return `${type}=${value}`
+  return reader.within(tags.sequence, '', () => {
+    const type = reader.oidOfAnySize('')
+    reader.next('')
+    const text = textOfLast(reader)
+    const value = text === undefined ? `#${Buffer.from(reader.lastElement).toString('hex')}` : folded(text)
+    return `${type}=${value}`
+  })
 }
 
 function textOfLast({ tag, bytes, start, stop }: DerReader): string | undefined {

@@ -50,16 +50,21 @@ export function findOpensslError(
     const [code, text] = opensslErrors[name]
     return { code, text, depth, certificate }
   }
-  if (securityBitsOfKey(leaf.certificate) < leastBits(settings)) return fail('leaf-key-too-weak', 0, leaf)
+  const least = bitsOfLevel[settings.authLevel]
+  if (securityBitsOfKey(leaf.certificate) < least) return fail('leaf-key-too-weak', 0, leaf)
   const built = buildChain(leaf, question, settings)
   const { chain } = built
   if (built.error !== undefined) return fail(built.error, chain.length - 1, chain.at(-1)!)
-  for (const check of [extensionsError, authLevelError, nameError, signatureOrTimeError, constraintsError]) {
-    const found = check(chain, question, settings)
-    if (found !== undefined) return fail(found.name, found.depth, chain[found.depth]!)
-  }
-  return undefined
+  const found =
+    findExtensionsError(chain, question.purpose, settings.isStrict) ??
+    authLevelError(chain, least) ??
+    (question.nameError && { name: question.nameError, depth: 0 }) ??
+    signatureOrTimeError(chain, question.at) ??
+    constraintsError(chain)
+  return found && fail(found.name, found.depth, chain[found.depth]!)
 }
+
+const bitsOfLevel = { 0: 0, 1: 80, 2: 112 } as const
 
 interface BuiltChain {
   readonly chain: OpensslChain
@@ -152,26 +157,7 @@ function timeError({ certificate }: OpensslFacts, at: Date): 'not-yet-valid' | '
   return certificate.notAfter.getTime() / 1000 <= now ? 'expired' : undefined
 }
 
-function extensionsError(
-  chain: OpensslChain,
-  { purpose }: OpensslQuestion,
-  { isStrict }: OpensslSettings,
-): FoundError | undefined {
-  return findExtensionsError(chain, purpose, isStrict)
-}
-
-const bitsOfLevel = { 0: 0, 1: 80, 2: 112 } as const
-
-function leastBits({ authLevel }: OpensslSettings): number {
-  return bitsOfLevel[authLevel]
-}
-
-function authLevelError(
-  chain: OpensslChain,
-  _question: OpensslQuestion,
-  settings: OpensslSettings,
-): FoundError | undefined {
-  const least = leastBits(settings)
+function authLevelError(chain: OpensslChain, least: number): FoundError | undefined {
   for (const [depth, { certificate }] of chain.entries()) {
     if (depth > 0 && securityBitsOfKey(certificate) < least) return { name: 'ca-key-too-weak', depth }
     const isAnchor = depth === chain.length - 1
@@ -180,12 +166,8 @@ function authLevelError(
   return undefined
 }
 
-function nameError(_chain: OpensslChain, question: OpensslQuestion): FoundError | undefined {
-  return question.nameError && { name: question.nameError, depth: 0 }
-}
-
 /** From the root down: each signature, then each time. The root's own signature is not asked for. */
-function signatureOrTimeError(chain: OpensslChain, { at }: OpensslQuestion): FoundError | undefined {
+function signatureOrTimeError(chain: OpensslChain, at: Date): FoundError | undefined {
   for (let depth = chain.length - 1; depth >= 0; depth--) {
     const issued = chain[depth]!
     const issuer = chain[depth + 1]

@@ -1,15 +1,10 @@
-import {
-  type ChainQuestion,
-  type ChainVerdict,
-  type Refusal,
-  type RefusalCode,
-  verifyChain,
-} from './chain.ts'
+import { type ChainQuestion, type ChainVerdict, verifyChain } from './chain.ts'
 import { hostAddress, withoutBrackets } from './hostname.ts'
 import { isMlDsa } from './ml-dsa.ts'
 import { isValidForHostInNode } from './node-hostname.ts'
 import { opensslFacts } from './openssl-facts.ts'
 import { findOpensslError, type OpensslError, type OpensslSettings } from './openssl-path.ts'
+import type { Refusal, RefusalCode } from './refusal.ts'
 
 // Clusters are not spoken to by Go alone. These answer otherwise at times, and then a certificate works with kubectl and
 // fails in a script, or the other way round.

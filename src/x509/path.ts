@@ -48,31 +48,19 @@ export interface PathQuestion {
   readonly at: Date
 }
 
-/** Returns every chain from the leaf to a root, and where the others ended. The leaf itself is not judged here. */
-export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPaths {
-  const search = new Search(question)
-  const { chains, refusal } = search.extend([leaf])
-  const { deadEnds, orphans } = search
-  return refusal === undefined ? { chains, deadEnds, orphans } : { chains, refusal, deadEnds, orphans }
-}
-
 interface Extended {
   readonly chains: (readonly Certificate[])[]
   readonly refusal?: GoRefusal
 }
 
-class Search {
-  readonly deadEnds: DeadEnd[] = []
-  readonly orphans: (readonly Certificate[])[] = []
-  private readonly question: PathQuestion
-  private tried = 0
-
-  constructor(question: PathQuestion) {
-    this.question = question
-  }
+/** Returns every chain from the leaf to a root, and where the others ended. The leaf itself is not judged here. */
+export function buildPaths(leaf: Certificate, question: PathQuestion): BuiltPaths {
+  const deadEnds: DeadEnd[] = []
+  const orphans: (readonly Certificate[])[] = []
+  let tried = 0
 
   /** The chains that begin with these certificates. Its refusal is the one of the last candidate that came far enough to have one. */
-  extend(below: readonly Certificate[]): Extended {
+  const extend = (below: readonly Certificate[]): Extended => {
     const issued = below.at(-1)!
     const chains: (readonly Certificate[])[] = []
     let refusal: GoRefusal | undefined
@@ -80,18 +68,18 @@ class Search {
     let isOrphan = true
 
     for (const among of ['roots', 'intermediates'] as const) {
-      for (const candidate of this.question[among].issuersOf(issued)) {
-        if (++this.tried > maxCandidates) return withoutRefusalOf(chains, { kind: 'limit' })
+      for (const candidate of question[among].issuersOf(issued)) {
+        if (++tried > maxCandidates) return withoutRefusalOf(chains, { kind: 'limit' })
         if (isAlreadyIn(below, candidate)) continue
         isOrphan = false
         // Go passes over such a candidate without a hint in its error.
         if (!hasUsableKey(candidate)) {
-          this.deadEnds.push({ below, candidate, among, reason: 'key-unsupported' })
+          deadEnds.push({ below, candidate, among, reason: 'key-unsupported' })
           continue
         }
         const giveUp = (reason: DeadEnd['reason']): void => {
           const deadEnd = { below, candidate, among, reason }
-          this.deadEnds.push(deadEnd)
+          deadEnds.push(deadEnd)
           hint ??= deadEnd
         }
 
@@ -100,7 +88,7 @@ class Search {
           giveUp(unsigned)
           continue
         }
-        const unfit = candidateDefect(candidate, below, among, this.question.at)
+        const unfit = candidateDefect(candidate, below, among, question.at)
         refusal = unfit && { kind: 'unfit', certificate: candidate, reason: unfit }
         if (unfit !== undefined) {
           giveUp(unfit)
@@ -109,18 +97,20 @@ class Search {
         const chain = [...below, candidate]
         if (among === 'roots') chains.push(chain)
         else {
-          const further = this.extend(chain)
+          const further = extend(chain)
           chains.push(...further.chains)
           refusal = further.refusal
           if (refusal?.kind === 'limit') return withoutRefusalOf(chains, refusal)
         }
       }
     }
-    if (isOrphan) this.orphans.push(below)
+    if (isOrphan) orphans.push(below)
     const unknown: GoRefusal =
       hint === undefined ? { kind: 'unknown-authority' } : { kind: 'unknown-authority', hint }
     return withoutRefusalOf(chains, refusal ?? unknown)
   }
+
+  return { ...extend([leaf]), deadEnds, orphans }
 }
 
 function withoutRefusalOf(chains: Extended['chains'], refusal: GoRefusal): Extended {

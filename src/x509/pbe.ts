@@ -1,7 +1,6 @@
 import { createDecipheriv, hash, pbkdf2Sync, scryptSync } from 'node:crypto'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type DerReader, tags } from './der.ts'
-import { nameOfOid } from './oids.ts'
 
 // Password-based encryption: PKCS#5 (RFC 8018) and PKCS#12 (RFC 7292 appendices B and C). The parameters are read first, so that a file
 // cannot make kcert compute for hours.
@@ -99,14 +98,12 @@ const maxScryptBytes = 128 * 1024 * 1024
 
 /** Reads the AlgorithmIdentifier of an encryption. Throws KCERT_KEY_UNSUPPORTED for one that neither OpenSSL nor kcert opens. */
 export function readEncryptionScheme(reader: DerReader): EncryptionScheme {
-  const outer = reader.enter(tags.sequence, 'encryptionAlgorithm')
-  const oid = reader.oid('encryptionAlgorithm')
-  const name = nameOfOid(oid) ?? oid
-  const parameters = reader.enter(tags.sequence, 'parameters')
-  const scheme = name === 'PBES2' ? readPbes2(reader) : readPbes1(reader, name)
-  reader.leave(parameters)
-  reader.leave(outer)
-  return scheme
+  return reader.within(tags.sequence, 'encryptionAlgorithm', () => {
+    const name = reader.oidName('encryptionAlgorithm')
+    return reader.within(tags.sequence, 'parameters', () =>
+      name === 'PBES2' ? readPbes2(reader) : readPbes1(reader, name),
+    )
+  })
 }
 
 function readPbes1(reader: DerReader, name: string): EncryptionScheme {
@@ -118,16 +115,15 @@ function readPbes1(reader: DerReader, name: string): EncryptionScheme {
 
 function readPbes2(reader: DerReader): EncryptionScheme {
   const kdf = readKdf(reader)
-  const outer = reader.enter(tags.sequence, 'encryptionScheme')
-  const oid = reader.oid('encryptionScheme')
-  const cipher = (nameOfOid(oid) ?? oid).toLowerCase()
-  if (!isCipherName(cipher)) throw unsupported(`cipher ${cipher}`)
-  reader.read(tags.octetString, 'iv')
-  const iv = reader.lastContent
-  if (iv.length !== (cipher === 'des-ede3-cbc' ? 8 : 16))
-    reader.fail('iv', `${iv.length} octets`, reader.start)
-  reader.leave(outer)
-  return { kind: 'PBES2', kdf, cipher, iv }
+  return reader.within(tags.sequence, 'encryptionScheme', () => {
+    const cipher = reader.oidName('encryptionScheme').toLowerCase()
+    if (!isCipherName(cipher)) throw unsupported(`cipher ${cipher}`)
+    reader.read(tags.octetString, 'iv')
+    const iv = reader.lastContent
+    if (iv.length !== (cipher === 'des-ede3-cbc' ? 8 : 16))
+      reader.fail('iv', `${iv.length} octets`, reader.start)
+    return { kind: 'PBES2', kdf, cipher, iv }
+  })
 }
 
 function isCipherName(name: string): name is CipherName {
@@ -136,15 +132,14 @@ function isCipherName(name: string): name is CipherName {
 
 /** Reads the AlgorithmIdentifier of a key derivation function. */
 export function readKdf(reader: DerReader): Kdf {
-  const outer = reader.enter(tags.sequence, 'keyDerivationFunc')
-  const oid = reader.oid('keyDerivationFunc')
-  const name = nameOfOid(oid) ?? oid
-  const parameters = reader.enter(tags.sequence, 'keyDerivationFunc.parameters')
-  const kdf = name === 'PBKDF2' ? readPbkdf2(reader) : name === 'scrypt' ? readScrypt(reader) : undefined
-  if (kdf === undefined) throw unsupported(`key derivation ${name}`)
-  reader.leave(parameters)
-  reader.leave(outer)
-  return kdf
+  return reader.within(tags.sequence, 'keyDerivationFunc', () => {
+    const name = reader.oidName('keyDerivationFunc')
+    return reader.within(tags.sequence, 'keyDerivationFunc.parameters', () => {
+      if (name === 'PBKDF2') return readPbkdf2(reader)
+      if (name === 'scrypt') return readScrypt(reader)
+      throw unsupported(`key derivation ${name}`)
+    })
+  })
 }
 
 /** RFC 8018 appendix A.2. */
@@ -166,10 +161,7 @@ function readKeyLength(reader: DerReader): number | undefined {
 
 /** Reads the AlgorithmIdentifier of an HMAC; returns its hash. */
 export function readPrf(reader: DerReader): HashName {
-  const outer = reader.enter(tags.sequence, 'prf')
-  const oid = reader.oid('prf')
-  const name = nameOfOid(oid) ?? oid
-  reader.leave(outer)
+  const name = reader.within(tags.sequence, 'prf', () => reader.oidName('prf'))
   const hashName = name.replace('hmacWith', '').toLowerCase()
   if (!isHashName(hashName)) throw unsupported(`message authentication ${name}`)
   return hashName

@@ -134,6 +134,16 @@ describe('a damaged block among good ones', () => {
     expect(reasonOf(input)).toContain(reason)
   })
 
+  test.each([
+    ['a dash before BEGIN', block.slice(1), 'no BEGIN line before the END line'],
+    ['the BEGIN line', block.slice(block.indexOf('\n') + 1), 'no BEGIN line before the END line'],
+    ['a dash behind BEGIN', block.replace('TE-----\n', 'TE----\n'), 'the BEGIN line does not end in "-----"'],
+  ])('one that lost %s is still known for a certificate before the next one', (_, damaged, reason) => {
+    const { blocks, defects } = readPem(damaged + block)
+    expect(defects).toMatchObject([{ label: 'CERTIFICATE', index: 0, reason }])
+    expect(blocks.map(({ index }) => index)).toEqual([1])
+  })
+
   test('BEGIN after BEGIN gives up the first and reads the second', () => {
     const { blocks, defects } = readPem(`-----BEGIN CERTIFICATE-----\nAAAA\n${block}`)
     expect(defects[0]).toMatchObject({ line: 1, reason: 'no END line before the next BEGIN' })

@@ -117,11 +117,8 @@ function decodeColumns(bytes: Buffer, start: number, stop: number): Buffer | und
   const size = (characters / 4) * 3 - paddings
   const text = bytes.toString('latin1', start, stop)
   if (text.includes('-') || text.includes('_')) return undefined
-  const room = roomFor(size + paddings)
-  const from = room === page ? pageUsed : 0
-  return room.write(text, from, size + paddings, 'base64') === size
-    ? taken(room, from, from + size)
-    : undefined
+  const content = Buffer.from(text, 'base64')
+  return content.length === size ? content : undefined
 }
 
 function isTextAt(bytes: Uint8Array, at: number, text: string): boolean {
@@ -143,7 +140,12 @@ class PemScanner {
 
   scan(): { blocks: PemBlock[]; defects: PemDefect[] } {
     let at = this.nextBegin(0)
-    while (at >= 0 && this.index < mostBlocks) at = this.nextBegin(this.readBlock(at))
+    while (at >= 0 && this.index < mostBlocks) {
+      const before = this.defects.length
+      const next = this.readBlock(at)
+      // What is left of a damaged block may well be its END line.
+      at = this.nextBegin(next, this.defects.length > before)
+    }
     if (at >= 0)
       this.defects.splice(maxDefects - 1, 1, {
         label: '',
@@ -156,9 +158,29 @@ class PemScanner {
     return { blocks: this.blocks, defects: this.defects }
   }
 
-  private nextBegin(from: number): number {
-    if (from + begin.length > this.bytes.length) return -1
-    return this.textAt(from, begin) ? from : this.bytes.indexOf(begin, from, 'latin1')
+  private nextBegin(from: number, isAfterDefect = false): number {
+    if (from + end.length > this.bytes.length) return -1
+    if (this.textAt(from, begin)) return from
+    const at = this.bytes.indexOf(begin, from, 'latin1')
+    if (!isAfterDefect) this.noteLostBegin(from, at < 0 ? this.bytes.length : at)
+    return at
+  }
+
+  /** An END line without its BEGIN line: readers skip the block, and take the next one for it. */
+  private noteLostBegin(from: number, to: number): void {
+    const offset = this.bytes.subarray(from, to).indexOf(end, 0, 'latin1') + from
+    if (offset < from || !this.startsLine(offset) || this.defects.length >= maxDefects) return
+    const label = this.labelAt(offset + end.length)
+    if (label === undefined) return
+    const [index, line] = [this.index++, this.lineAt(offset)]
+    this.defects.push({
+      label,
+      index,
+      offset,
+      line,
+      reason: 'no BEGIN line before the END line',
+      isLayout: false,
+    })
   }
 
   /** Reads what follows one "-----BEGIN "; returns where to look for the next. */
@@ -202,7 +224,10 @@ class PemScanner {
     if (this.startsLine(offset) && this.defects.length < maxDefects) {
       const [index, line] = [this.index++, this.lineAt(offset)]
       const reason = 'the BEGIN line does not end in "-----"'
-      this.defects.push({ label: '', index, offset, line, reason, isLayout: false })
+      const from = offset + begin.length
+      const words = this.bytes.toString('latin1', from, from + maxLabelLength)
+      const [, label = ''] = /^([A-Z0-9 ]+)-*\s/.exec(words) ?? []
+      this.defects.push({ label, index, offset, line, reason, isLayout: false })
     }
     return offset + begin.length
   }
@@ -291,78 +316,26 @@ class PemScanner {
   }
 }
 
-const [skip, invalid, padding] = [64, 65, 66]
-const sextets = new Uint8Array(256).fill(invalid)
-for (const [i, c] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].entries()) {
-  sextets[c.charCodeAt(0)] = i
-}
-for (const c of [lf, cr, space, tab]) sextets[c] = skip
-sextets['='.charCodeAt(0)] = padding
-
-// Blocks are decoded into a page that they share: an allocation of its own takes as long as decoding a certificate.
-const pageBytes = 64 * 1024
-let page = Buffer.allocUnsafeSlow(pageBytes)
-let pageUsed = 0
-
-function roomFor(size: number): Buffer {
-  if (size > pageBytes) return Buffer.allocUnsafeSlow(size)
-  if (pageUsed + size > pageBytes) {
-    page = Buffer.allocUnsafeSlow(pageBytes)
-    pageUsed = 0
-  }
-  return page
-}
-
-function taken(room: Buffer, from: number, to: number): Buffer {
-  if (room === page) pageUsed = to
-  return room.subarray(from, to)
-}
+const [digit, skip] = [1, 2]
+const kinds = new Uint8Array(256)
+for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
+  kinds[c.charCodeAt(0)] = digit
+for (const c of [lf, cr, space, tab]) kinds[c] = skip
 
 /** The octets of start…stop, or the place of the first character that does not belong; `stop` when some are missing. */
 function decodeBase64(bytes: Buffer, start: number, stop: number): Buffer | number {
-  const room = roomFor(Math.ceil(((stop - start) * 3) / 4))
-  const from = room === page ? pageUsed : 0
-  let to = from
-  let group = 0
-  let count = 0
+  let digits = 0
   let at = start
-  while (at < stop) {
-    // Four characters at once, as long as a line lasts.
-    while (count === 0 && at + 4 <= stop) {
-      const a = sextets[bytes[at]!]!
-      const b = sextets[bytes[at + 1]!]!
-      const c = sextets[bytes[at + 2]!]!
-      const d = sextets[bytes[at + 3]!]!
-      if ((a | b | c | d) > 63) break
-      room[to] = (a << 2) | (b >> 4)
-      room[to + 1] = (b << 4) | (c >> 2)
-      room[to + 2] = (c << 6) | d
-      to += 3
-      at += 4
-    }
-    if (at >= stop) break
-    const value = sextets[bytes[at]!]!
-    if (value < 64) {
-      group = (group << 6) | value
-      if (++count === 4) {
-        room[to++] = group >> 16
-        room[to++] = group >> 8
-        room[to++] = group
-        group = 0
-        count = 0
-      }
-    } else if (value === padding) {
-      const misplaced = misplacedPadding(bytes, at, stop, count)
-      if (misplaced >= 0) return misplaced
-      if (count === 3) {
-        room[to++] = group >> 10
-        room[to++] = group >> 2
-      } else room[to++] = group >> 4
-      return taken(room, from, to)
-    } else if (value === invalid) return at
-    at++
+  for (; at < stop; at++) {
+    const kind = kinds[bytes[at]!]!
+    if (kind === digit) digits++
+    else if (kind !== skip) break
   }
-  return count === 0 ? taken(room, from, to) : stop
+  if (at < stop) {
+    const misplaced = bytes[at] === equals ? misplacedPadding(bytes, at, stop, digits % 4) : at
+    if (misplaced >= 0) return misplaced
+  } else if (digits % 4 !== 0) return stop
+  return Buffer.from(bytes.toString('latin1', start, at), 'base64')
 }
 
 /** −1 when the padding that begins at `at` completes the last group and nothing follows. */
@@ -370,9 +343,8 @@ function misplacedPadding(bytes: Buffer, at: number, stop: number, count: number
   if (count < 2) return at
   let missing = 4 - count
   for (let i = at; i < stop; i++) {
-    const value = sextets[bytes[i]!]!
-    if (value === padding && missing > 0) missing--
-    else if (value !== skip) return i
+    if (bytes[i] === equals && missing > 0) missing--
+    else if (kinds[bytes[i]!] !== skip) return i
   }
   return missing === 0 ? -1 : stop
 }

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { derFromBer } from './ber.ts'
 import { constructedTag, DerReader, derLimits, tags } from './der.ts'
-import { nameOfOid } from './oids.ts'
 import {
   deriveKey,
   derivePkcs12,
@@ -60,38 +59,35 @@ export function readPfx(bytes: Uint8Array): Pfx {
   reader.enter(tags.sequence, 'PFX')
   const version = reader.int64('version')
   if (version !== 3) reader.fail('version', `unknown version ${version}`, reader.start)
-  const authSafe = reader.enter(tags.sequence, 'authSafe')
-  const oid = reader.oid('authSafe.contentType')
-  const type = nameOfOid(oid) ?? oid
-  if (type === 'signedData')
-    throw unsupported('a PKCS#12 keystore that is signed instead of protected by a password')
-  if (type !== 'data') reader.fail('authSafe.contentType', type, reader.start)
-  const content = readExplicitOctets(reader, 'authSafe.content')
-  reader.leave(authSafe)
+  const content = reader.within(tags.sequence, 'authSafe', () => {
+    const type = reader.oidName('authSafe.contentType')
+    if (type === 'signedData')
+      throw unsupported('a PKCS#12 keystore that is signed instead of protected by a password')
+    if (type !== 'data') reader.fail('authSafe.contentType', type, reader.start)
+    return readExplicitOctets(reader, 'authSafe.content')
+  })
   return { content, mac: reader.atEnd ? undefined : readMac(reader) }
 }
 
 /** Content of an EXPLICIT [0] OCTET STRING. */
 export function readExplicitOctets(reader: DerReader, field: string): Uint8Array {
-  const outer = reader.enter(constructedTag(0), field)
-  reader.read(tags.octetString, field)
-  const content = reader.lastContent
-  reader.leave(outer)
-  return content
+  return reader.within(constructedTag(0), field, () => {
+    reader.read(tags.octetString, field)
+    return reader.lastContent
+  })
 }
 
 function readMac(reader: DerReader): Mac {
   reader.path = 'macData.'
   reader.enter(tags.sequence, '')
-  const digestInfo = reader.enter(tags.sequence, 'mac')
-  const algorithm = reader.enter(tags.sequence, 'digestAlgorithm')
-  const oid = reader.oid('digestAlgorithm')
-  const name = nameOfOid(oid) ?? oid
-  const pbmac = name === 'PBMAC1' ? readPbmac1(reader) : undefined
-  reader.leave(algorithm)
-  reader.read(tags.octetString, 'digest')
-  const digest = reader.lastContent
-  reader.leave(digestInfo)
+  const { name, pbmac, digest } = reader.within(tags.sequence, 'mac', () => {
+    const algorithm = reader.within(tags.sequence, 'digestAlgorithm', () => {
+      const name = reader.oidName('digestAlgorithm')
+      return { name, pbmac: name === 'PBMAC1' ? readPbmac1(reader) : undefined }
+    })
+    reader.read(tags.octetString, 'digest')
+    return { ...algorithm, digest: reader.lastContent }
+  })
   if (pbmac !== undefined) return { kind: 'PBMAC1', digest, ...pbmac }
   if (!isHashName(name)) throw unsupported(`PKCS#12 MAC with ${name}`)
   reader.read(tags.octetString, 'macSalt')
@@ -101,11 +97,10 @@ function readMac(reader: DerReader): Mac {
 }
 
 function readPbmac1(reader: DerReader): { kdf: Kdf; hash: HashName } {
-  const outer = reader.enter(tags.sequence, 'PBMAC1-params')
-  const kdf = readKdf(reader)
-  const hash = readPrf(reader)
-  reader.leave(outer)
-  return { kdf, hash }
+  return reader.within(tags.sequence, 'PBMAC1-params', () => ({
+    kdf: readKdf(reader),
+    hash: readPrf(reader),
+  }))
 }
 
 /** True when the password gives the MAC, or when there is none and opening the bags must show it. */

@@ -1,7 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { derFromBer } from './ber.ts'
-import { constructedTag, contextTag, DerReader, derLimits, tags } from './der.ts'
-import { nameOfOid } from './oids.ts'
+import { constructedTag, contentAt, contextTag, DerReader, derLimits, tags } from './der.ts'
 import {
   decryptCbc,
   decryptPbes2,
@@ -54,16 +53,13 @@ export async function readPkcs12(
   const budget = new KdfBudget(run)
   const secret = passwordsOf(password).find((candidate) => isMacOf(pfx, candidate, budget))
   if (secret === undefined) throw notOpened(password)
-  const store = new Store(secret, password, pfx.mac !== undefined, budget)
-  await store.readAuthenticatedSafe(pfx.content)
-  return { certificates: store.certificates, keys: store.keys }
+  return readAuthenticatedSafe(pfx.content, secret, password, pfx.mac !== undefined, budget)
 }
 
 /** True when the octets look like a PFX: a SEQUENCE that begins with version 3 and a ContentInfo. */
 export function looksLikePkcs12(bytes: Uint8Array): boolean {
   if (bytes[0] !== tags.sequence || bytes.length < 8) return false
-  const first = bytes[1]!
-  const at = first <= 0x80 ? 2 : 2 + (first & 0x7f)
+  const at = contentAt(bytes, 0)
   return (
     bytes[at] === tags.integer &&
     bytes[at + 1] === 1 &&
@@ -81,124 +77,101 @@ function notOpened(password: string | undefined): KcertError {
   return new KcertError('KCERT_PASSWORD_WRONG', 'the password does not open the PKCS#12 keystore')
 }
 
-class Store {
-  readonly certificates: Pkcs12Certificate[] = []
-  readonly keys: Pkcs12Key[] = []
-  private readonly password: Password
-  private readonly given: string | undefined
-  private readonly isVerified: boolean
-  private readonly budget: KdfBudget
-  private bags = 0
+/** Opens the AuthenticatedSafe. `given`: the password as the caller gave it; `isVerified`: the MAC says that it is right. */
+async function readAuthenticatedSafe(
+  authenticatedSafe: Uint8Array,
+  password: Password,
+  given: string | undefined,
+  isVerified: boolean,
+  budget: KdfBudget,
+): Promise<Pkcs12Contents> {
+  const certificates: Pkcs12Certificate[] = []
+  const keys: Pkcs12Key[] = []
+  const hasPassword = password.text !== ''
+  let bags = 0
 
-  constructor(password: Password, given: string | undefined, isVerified: boolean, budget: KdfBudget) {
-    this.password = password
-    this.given = given
-    this.isVerified = isVerified
-    this.budget = budget
-  }
-
-  private get hasPassword(): boolean {
-    return this.password.text !== ''
-  }
-
-  async readAuthenticatedSafe(content: Uint8Array): Promise<void> {
-    const reader = new DerReader(
-      derFromBer(content, 'PKCS#12 AuthenticatedSafe'),
-      'PKCS#12 AuthenticatedSafe',
-      derLimits.containerBytes,
-    )
-    reader.enter(tags.sequence, '')
-    while (!reader.atEnd) {
-      const outer = reader.enter(tags.sequence, 'ContentInfo')
-      const oid = reader.oid('contentType')
-      const type = nameOfOid(oid) ?? oid
-      if (type === 'data') await this.readSafeContents(readExplicitOctets(reader, 'content'), 0, false)
-      else if (type === 'encryptedData')
-        await this.readSafeContents(await this.decryptContent(reader), 0, this.hasPassword)
-      else throw unsupported(`PKCS#12 content of type ${type}`)
-      reader.leave(outer)
-    }
-  }
-
-  /** EncryptedData (RFC 2315 section 13). */
-  private async decryptContent(reader: DerReader): Promise<Uint8Array> {
-    const outer = reader.enter(constructedTag(0), 'content')
-    const data = reader.enter(tags.sequence, 'EncryptedData')
-    reader.integer('version')
-    const info = reader.enter(tags.sequence, 'encryptedContentInfo')
-    reader.oid('contentType')
-    const scheme = readEncryptionScheme(reader)
-    const ciphertext = readImplicitOctets(reader)
-    reader.leave(info)
-    reader.leave(data)
-    reader.leave(outer)
-    return this.decrypt(scheme, ciphertext)
-  }
-
-  private async readSafeContents(content: Uint8Array, depth: number, isEncrypted: boolean): Promise<void> {
-    const reader = new DerReader(
-      derFromBer(content, 'PKCS#12 SafeContents'),
-      'PKCS#12 SafeContents',
-      derLimits.containerBytes,
-    )
-    if (depth > derLimits.depth) reader.fail('', `nested deeper than ${derLimits.depth}`)
-    reader.enter(tags.sequence, '')
-    while (!reader.atEnd) {
-      const outer = reader.enter(tags.sequence, 'SafeBag')
-      if (++this.bags > maxBags) reader.fail('SafeBag', `more than ${maxBags}`)
-      const type = nameOfOid(reader.oid('bagId'))
-      const value = reader.enter(constructedTag(0), 'bagValue')
-      const bag = reader.bytes.subarray(reader.offset, reader.end)
-      reader.leave(value)
-      await this.readBag(type, bag, readAttributes(reader), { depth, isEncrypted })
-      reader.leave(outer)
-    }
-  }
-
-  private async readBag(
-    type: string | undefined,
-    bag: Uint8Array,
-    attributes: BagAttributes,
-    { depth, isEncrypted }: { readonly depth: number; readonly isEncrypted: boolean },
-  ): Promise<void> {
-    switch (type) {
-      case 'keyBag':
-        this.keys.push({ der: bag, encrypted: isEncrypted, ...attributes })
-        return
-      case 'pkcs8ShroudedKeyBag':
-        this.keys.push({ der: await this.decryptKey(bag), encrypted: this.hasPassword, ...attributes })
-        return
-      case 'certBag': {
-        const der = readCertBag(bag)
-        if (der !== undefined) this.certificates.push({ der, ...attributes })
-        return
-      }
-      case 'safeContentsBag':
-        await this.readSafeContents(bag, depth + 1, isEncrypted)
-        return
-      // Revocation lists and secrets are none of kcert's.
-      default:
-    }
-  }
-
-  private async decryptKey(bag: Uint8Array): Promise<Uint8Array> {
-    const reader = new DerReader(bag, 'PKCS#12 key bag', derLimits.containerBytes)
-    reader.enter(tags.sequence, '')
-    const scheme = readEncryptionScheme(reader)
-    reader.read(tags.octetString, 'encryptedData')
-    return this.decrypt(scheme, reader.lastContent)
-  }
-
-  private async decrypt(scheme: EncryptionScheme, ciphertext: Uint8Array): Promise<Uint8Array> {
-    const { password, budget } = this
+  const decrypt = async (scheme: EncryptionScheme, ciphertext: Uint8Array): Promise<Uint8Array> => {
     const plain =
       scheme.kind === 'PBES2'
         ? decryptPbes2(scheme, ciphertext, password.text, budget)
         : await decryptPkcs12(scheme, ciphertext, password.bmp, budget)
     // Without a MAC, noise is the sign of a wrong password.
-    if (plain === undefined || !(this.isVerified || isBer(plain))) throw notOpened(this.given)
+    if (plain === undefined || !(isVerified || isBer(plain))) throw notOpened(given)
     return plain
   }
+
+  const readSafeContents = async (
+    content: Uint8Array,
+    depth: number,
+    isEncrypted: boolean,
+  ): Promise<void> => {
+    const reader = berReader(content, 'PKCS#12 SafeContents')
+    if (depth > derLimits.depth) reader.fail('', `nested deeper than ${derLimits.depth}`)
+    reader.enter(tags.sequence, '')
+    while (!reader.atEnd) {
+      const outer = reader.enter(tags.sequence, 'SafeBag')
+      if (++bags > maxBags) reader.fail('SafeBag', `more than ${maxBags}`)
+      const type = reader.oidName('bagId')
+      reader.read(constructedTag(0), 'bagValue')
+      const bag = reader.lastContent
+      const attributes = readAttributes(reader)
+      // Revocation lists and secrets are none of kcert's.
+      if (type === 'keyBag') keys.push({ der: bag, encrypted: isEncrypted, ...attributes })
+      else if (type === 'pkcs8ShroudedKeyBag') {
+        const { scheme, ciphertext } = readKeyBag(bag)
+        keys.push({ der: await decrypt(scheme, ciphertext), encrypted: hasPassword, ...attributes })
+      } else if (type === 'certBag') {
+        const der = readCertBag(bag)
+        if (der !== undefined) certificates.push({ der, ...attributes })
+      } else if (type === 'safeContentsBag') await readSafeContents(bag, depth + 1, isEncrypted)
+      reader.leave(outer)
+    }
+  }
+
+  const reader = berReader(authenticatedSafe, 'PKCS#12 AuthenticatedSafe')
+  reader.enter(tags.sequence, '')
+  while (!reader.atEnd) {
+    const outer = reader.enter(tags.sequence, 'ContentInfo')
+    const type = reader.oidName('contentType')
+    if (type === 'data') await readSafeContents(readExplicitOctets(reader, 'content'), 0, false)
+    else if (type === 'encryptedData') {
+      const { scheme, ciphertext } = readEncryptedData(reader)
+      await readSafeContents(await decrypt(scheme, ciphertext), 0, hasPassword)
+    } else throw unsupported(`PKCS#12 content of type ${type}`)
+    reader.leave(outer)
+  }
+  return { certificates, keys }
+}
+
+interface Encrypted {
+  readonly scheme: EncryptionScheme
+  readonly ciphertext: Uint8Array
+}
+
+/** EncryptedData (RFC 2315 section 13). */
+function readEncryptedData(reader: DerReader): Encrypted {
+  return reader.within(constructedTag(0), 'content', () =>
+    reader.within(tags.sequence, 'EncryptedData', () => {
+      reader.integer('version')
+      return reader.within(tags.sequence, 'encryptedContentInfo', () => {
+        reader.oid('contentType')
+        return { scheme: readEncryptionScheme(reader), ciphertext: readImplicitOctets(reader) }
+      })
+    }),
+  )
+}
+
+function readKeyBag(bag: Uint8Array): Encrypted {
+  const reader = new DerReader(bag, 'PKCS#12 key bag', derLimits.containerBytes)
+  reader.enter(tags.sequence, '')
+  const scheme = readEncryptionScheme(reader)
+  reader.read(tags.octetString, 'encryptedData')
+  return { scheme, ciphertext: reader.lastContent }
+}
+
+/** A reader of what may be BER. */
+function berReader(content: Uint8Array, document: string): DerReader {
+  return new DerReader(derFromBer(content, document), document, derLimits.containerBytes)
 }
 
 function isBer(octets: Uint8Array): boolean {
@@ -212,13 +185,11 @@ function isBer(octets: Uint8Array): boolean {
 /** [0] IMPLICIT OCTET STRING, which BER may hold in pieces. */
 function readImplicitOctets(reader: DerReader): Uint8Array {
   if (reader.readOptional(contextTag(0), 'encryptedContent')) return reader.lastContent
-  const outer = reader.enter(constructedTag(0), 'encryptedContent')
   const pieces: Uint8Array[] = []
-  while (!reader.atEnd) {
+  reader.each(constructedTag(0), 'encryptedContent', () => {
     reader.read(tags.octetString, 'encryptedContent')
     pieces.push(reader.lastContent)
-  }
-  reader.leave(outer)
+  })
   return Buffer.concat(pieces)
 }
 
@@ -226,7 +197,7 @@ function readImplicitOctets(reader: DerReader): Uint8Array {
 function readCertBag(bag: Uint8Array): Uint8Array | undefined {
   const reader = new DerReader(bag, 'PKCS#12 certificate bag', derLimits.containerBytes)
   reader.enter(tags.sequence, '')
-  if (nameOfOid(reader.oid('certId')) !== 'x509Certificate') return undefined
+  if (reader.oidName('certId') !== 'x509Certificate') return undefined
   return readExplicitOctets(reader, 'certValue')
 }
 
@@ -239,25 +210,21 @@ interface BagAttributes {
 }
 
 function readAttributes(reader: DerReader): BagAttributes {
-  if (!reader.readOptional(tags.set, 'bagAttributes')) return {}
-  const outer = reader.enterLast('bagAttributes')
   let attributes: BagAttributes = {}
-  while (!reader.atEnd) {
-    const attribute = reader.enter(tags.sequence, 'attribute')
-    const type = nameOfOid(reader.oid('attrId'))
-    const values = reader.enter(tags.set, 'attrValues')
-    const tag = reader.atEnd ? tags.null : reader.next('attrValue')
-    const { bytes, start, stop } = reader
-    if (type === 'friendlyName' && tag === tags.bmpString) {
-      attributes = { ...attributes, friendlyName: readString(bytes, tag, start, stop) ?? '' }
-    }
-    if (type === 'localKeyID' && tag === tags.octetString) {
-      attributes = { ...attributes, localKeyId: bytes.toString('hex', start, stop) }
-    }
-    reader.leave(values)
-    reader.leave(attribute)
-  }
-  reader.leave(outer)
+  if (!reader.peek(tags.set)) return attributes
+  reader.each(tags.set, 'bagAttributes', () => {
+    reader.within(tags.sequence, 'attribute', () => {
+      const type = reader.oidName('attrId')
+      const tag = reader.within(tags.set, 'attrValues', () =>
+        reader.atEnd ? tags.null : reader.next('attrValue'),
+      )
+      const { bytes, start, stop } = reader
+      if (type === 'friendlyName' && tag === tags.bmpString)
+        attributes = { ...attributes, friendlyName: readString(bytes, tag, start, stop) ?? '' }
+      if (type === 'localKeyID' && tag === tags.octetString)
+        attributes = { ...attributes, localKeyId: bytes.toString('hex', start, stop) }
+    })
+  })
   return attributes
 }
 

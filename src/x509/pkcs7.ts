@@ -1,6 +1,5 @@
 import { derFromBer } from './ber.ts'
-import { constructedTag, DerReader, derLimits, tags } from './der.ts'
-import { nameOfOid } from './oids.ts'
+import { constructedTag, contentAt, DerReader, derLimits, tags } from './der.ts'
 
 // The largest public collections have some thousands.
 const maxCertificates = 50_000
@@ -23,46 +22,37 @@ export function readPkcs7(bytes: Uint8Array): Uint8Array[] {
 /** True when the octets look like a PKCS#7 ContentInfo: a SEQUENCE that begins with one of PKCS#7's object identifiers. */
 export function looksLikePkcs7(bytes: Uint8Array): boolean {
   try {
-    const reader = new DerReader(derPrefix(bytes), 'PKCS#7', bytes.length)
-    return (nameOfOid(reader.oid('contentType')) ?? '').endsWith('Data')
+    // The length of the outer SEQUENCE may be indefinite.
+    const reader = new DerReader(bytes.subarray(contentAt(bytes, 0)), 'PKCS#7', bytes.length)
+    return bytes[0] === tags.sequence && reader.oidName('contentType').endsWith('Data')
   } catch {
     return false
   }
 }
 
-/** What follows the header of the outer SEQUENCE, whose length may be indefinite. */
-function derPrefix(bytes: Uint8Array): Uint8Array {
-  if (bytes[0] !== tags.sequence || bytes.length < 2) return bytes.subarray(0, 0)
-  const first = bytes[1]!
-  return bytes.subarray(first <= 0x80 ? 2 : 2 + (first & 0x7f))
-}
-
 function certificatesOf(der: Uint8Array): Uint8Array[] {
   const reader = new DerReader(der, 'PKCS#7', derLimits.containerBytes)
-  const outer = reader.enter(tags.sequence, 'ContentInfo')
-  const oid = reader.oid('contentType')
-  const type = nameOfOid(oid) ?? oid
-  if (type !== 'signedData')
-    reader.fail('contentType', `${type}, where signedData holds certificates`, reader.start)
-  const content = reader.enter(constructedTag(0), 'content')
-  const signedData = reader.enter(tags.sequence, 'SignedData')
-  reader.integer('version')
-  reader.read(tags.set, 'digestAlgorithms')
-  reader.read(tags.sequence, 'contentInfo')
   const certificates: Uint8Array[] = []
-  if (reader.readOptional(constructedTag(0), 'certificates')) {
-    const list = reader.enterLast('certificates')
-    while (!reader.atEnd) {
-      // Attribute certificates have context tags; they are no X.509 certificates of anybody's TLS.
-      if (reader.next('certificate') !== tags.sequence) continue
-      certificates.push(reader.lastElement)
-      if (certificates.length > maxCertificates) reader.fail('certificates', `more than ${maxCertificates}`)
-    }
-    reader.leave(list)
-  }
-  reader.leave(signedData)
-  reader.leave(content)
-  reader.leave(outer)
+  reader.within(tags.sequence, 'ContentInfo', () => {
+    const type = reader.oidName('contentType')
+    if (type !== 'signedData')
+      reader.fail('contentType', `${type}, where signedData holds certificates`, reader.start)
+    reader.within(constructedTag(0), 'content', () => {
+      reader.within(tags.sequence, 'SignedData', () => {
+        reader.integer('version')
+        reader.read(tags.set, 'digestAlgorithms')
+        reader.read(tags.sequence, 'contentInfo')
+        if (!reader.peek(constructedTag(0))) return
+        reader.each(constructedTag(0), 'certificates', () => {
+          // Attribute certificates have context tags; they are no X.509 certificates of anybody's TLS.
+          if (reader.next('certificate') !== tags.sequence) return
+          certificates.push(reader.lastElement)
+          if (certificates.length > maxCertificates)
+            reader.fail('certificates', `more than ${maxCertificates}`)
+        })
+      })
+    })
+  })
   reader.finish('after the bundle')
   return certificates
 }

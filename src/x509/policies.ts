@@ -1,4 +1,5 @@
 import type { Certificate } from './certificate.ts'
+import type { PolicyMapping } from './extensions.ts'
 
 // Certificate policies: RFC 5280 section 6.1 with the policy graph of RFC 9618, which stays small where the old tree grew
 // without bound. Every policy is acceptable at the start, so a chain fails only where a certificate in it demands an explicit
@@ -43,7 +44,7 @@ class PolicyGraph {
   }
 
   /** Section 6.1.4 (b). False when a mapping names anyPolicy, which makes the chain invalid. */
-  map(mappings: Certificate['policyMappings'], isAllowed: boolean): boolean {
+  map(mappings: readonly PolicyMapping[], isAllowed: boolean): boolean {
     const subjectPolicies = new Map<string, string[]>()
     for (const { issuerDomainPolicy, subjectDomainPolicy } of mappings) {
       if (!isAllowed) this.removeLeaf(issuerDomainPolicy)
@@ -137,7 +138,8 @@ export function policiesAllow(chain: readonly Certificate[]): boolean {
   for (let depth = below - 1; depth >= 0; depth--) {
     const certificate = chain[depth]!
     const isLeaf = depth === 0
-    const { policies, policyMappings, isSelfIssued } = certificate
+    const { decoded, isSelfIssued } = certificate
+    const { policies, policyMappings } = decoded
     if (policies.length === 0) graph = undefined
     if (explicitPolicy === 0 && graph === undefined) return false
     graph?.grow(policies, inhibitAnyPolicy > 0 || (!isLeaf && isSelfIssued))
@@ -148,12 +150,12 @@ export function policiesAllow(chain: readonly Certificate[]): boolean {
       policyMapping = Math.max(0, policyMapping - 1)
       inhibitAnyPolicy = Math.max(0, inhibitAnyPolicy - 1)
     }
-    explicitPolicy = lowered(explicitPolicy, certificate.requireExplicitPolicy)
-    policyMapping = lowered(policyMapping, certificate.inhibitPolicyMapping)
-    inhibitAnyPolicy = lowered(inhibitAnyPolicy, certificate.inhibitAnyPolicy)
+    explicitPolicy = lowered(explicitPolicy, decoded.requireExplicitPolicy)
+    policyMapping = lowered(policyMapping, decoded.inhibitPolicyMapping)
+    inhibitAnyPolicy = lowered(inhibitAnyPolicy, decoded.inhibitAnyPolicy)
   }
 
-  const isDemanded = explicitPolicy <= 1 || chain[0]!.requireExplicitPolicy === 0
+  const isDemanded = explicitPolicy <= 1 || chain[0]!.decoded.requireExplicitPolicy === 0
   return !isDemanded || graph?.holdsPolicy === true
 }
 

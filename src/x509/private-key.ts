@@ -12,13 +12,18 @@ import { nameOfOid } from './oids.ts'
 /** The key of an RSAPrivateKey (RFC 8017 appendix A.1.2). Its numbers must belong together: else it signs what nobody can verify. */
 export function rsaKey(reader: DerReader): KeyObject {
   const der = reader.bytes.subarray(reader.offset, reader.end)
-  const outer = reader.enter(tags.sequence, '')
-  if (reader.int64('version') !== 0) throw unsupported('RSA key with more than two primes')
-  const [n, e, d, p, q] = ['modulus', 'publicExponent', 'privateExponent', 'prime1', 'prime2'].map((field) =>
-    positive(reader, field),
-  ) as [bigint, bigint, bigint, bigint, bigint]
-  for (const field of ['exponent1', 'exponent2', 'coefficient']) positive(reader, field)
-  reader.leave(outer)
+  const { n, e, d, p, q } = reader.within(tags.sequence, '', () => {
+    if (reader.int64('version') !== 0) throw unsupported('RSA key with more than two primes')
+    const numbers = {
+      n: positive(reader, 'modulus'),
+      e: positive(reader, 'publicExponent'),
+      d: positive(reader, 'privateExponent'),
+      p: positive(reader, 'prime1'),
+      q: positive(reader, 'prime2'),
+    }
+    for (const field of ['exponent1', 'exponent2', 'coefficient']) positive(reader, field)
+    return numbers
+  })
   reader.finish('after the key')
   const isConsistent =
     p > 1n && q > 1n && p * q === n && (d * e) % (p - 1n) === 1n && (d * e) % (q - 1n) === 1n

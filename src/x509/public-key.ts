@@ -48,8 +48,6 @@ export class PublicKeyInfo {
     this.curve = facts.curve
     this.rsaExponent = facts.rsaExponent
     this.defect = facts.defect
-    this.cachedSha256 = undefined
-    this.cachedKey = undefined
   }
 
   /** DER of the whole structure. */
@@ -162,26 +160,20 @@ function readRsaKey(reader: DerReader, parametersAt: number, parametersEnd: numb
     reader.bytes[parametersAt] === tags.null &&
     reader.bytes[parametersAt + 1] === 0
   if (!isNull) reader.fail('algorithm.parameters', 'NULL is missing for RSA', parametersAt)
-  const bits = reader.enterLast('subjectPublicKey')
+  const key = reader.enterLast('subjectPublicKey')
   const sequence = reader.enter(tags.sequence, 'subjectPublicKey')
-  const facts = readRsaNumbers(reader)
-  reader.leave(sequence)
-  reader.leave(bits)
-  return facts
-}
-
-/** Modulus and exponent of an RSAPublicKey whose SEQUENCE the reader is in. */
-export function readRsaNumbers(reader: DerReader): { algorithm: 'RSA'; bits: number; rsaExponent: number } {
   const bits = positiveBits(reader, 'modulus')
   const rsaExponent = reader.int64('publicExponent')
   if (rsaExponent <= 0) reader.fail('publicExponent', 'not positive', reader.start)
+  reader.leave(sequence)
+  reader.leave(key)
   return { algorithm: 'RSA', bits, rsaExponent }
 }
 
 /** RFC 5480 section 2.1.1: named curves only, uncompressed points only. */
 function readEcKey(reader: DerReader, parametersAt: number, parametersEnd: number): KeyFacts {
   const { bytes, start, stop } = reader
-  const curve = readNamedCurve(reader, parametersAt, parametersEnd)
+  const curve = reader.between(parametersAt, parametersEnd, () => reader.oidName('algorithm.parameters'))
   if (!isCurveName(curve))
     reader.fail(
       'algorithm.parameters',
@@ -194,32 +186,17 @@ function readEcKey(reader: DerReader, parametersAt: number, parametersEnd: numbe
   return { algorithm: 'ECDSA', curve }
 }
 
-function readNamedCurve(reader: DerReader, parametersAt: number, parametersEnd: number): string {
-  const { offset, end } = reader
-  reader.offset = parametersAt
-  reader.end = parametersEnd
-  const oid = reader.oid('algorithm.parameters')
-  reader.offset = offset
-  reader.end = end
-  return nameOfOid(oid) ?? oid
-}
-
 /** RFC 3279 section 2.3.2. */
 function readDsaKey(reader: DerReader, parametersAt: number, parametersEnd: number): KeyFacts {
   const bits = reader.enterLast('subjectPublicKey')
   positiveBits(reader, 'subjectPublicKey')
   reader.leave(bits)
-  const { offset, end } = reader
-  reader.offset = parametersAt
-  reader.end = parametersEnd
-  const parameters = reader.enter(tags.sequence, 'algorithm.parameters')
-  const primeBits = positiveBits(reader, 'p')
-  positiveBits(reader, 'q')
-  positiveBits(reader, 'g')
-  reader.leave(parameters)
-  reader.offset = offset
-  reader.end = end
-  return { algorithm: 'DSA', bits: primeBits }
+  return reader.between(parametersAt, parametersEnd, () =>
+    reader.within(tags.sequence, 'algorithm.parameters', () => {
+      const [primeBits] = ['p', 'q', 'g'].map((field) => positiveBits(reader, field))
+      return { algorithm: 'DSA', bits: primeBits! }
+    }),
+  )
 }
 
 /** Reads an INTEGER above zero; returns how many bits it has. */

@@ -3,9 +3,8 @@ import {
   type BasicConstraints,
   DecodedExtensions,
   decodeExtension,
-  type Extension,
+  Extension,
   type KeyUsage,
-  readExtension,
 } from './extensions.ts'
 import type { SubjectAltNames } from './general-names.ts'
 import { type Name, readName } from './name.ts'
@@ -130,7 +129,7 @@ class RequestedExtensions {
     reader.enter(tags.sequence, 'extensionRequest')
     while (!reader.atEnd) {
       const at = reader.offset
-      const extension = readExtension(reader)
+      const extension = new Extension(reader)
       if (this.list.some(({ oid }) => oid === extension.oid)) {
         reader.fail(extension.name, 'extension requested for the second time', at)
       }

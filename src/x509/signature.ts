@@ -139,25 +139,19 @@ function pssAlgorithm(der: Uint8Array): Algorithm | undefined {
     const reader = new DerReader(der, 'RSASSA-PSS-params')
     reader.oid('algorithm')
     reader.enter(tags.sequence, 'parameters')
-    const hashOuter = reader.enter(constructedTag(0), 'hashAlgorithm')
-    const hash = readHash(reader)
-    reader.leave(hashOuter)
-    const mgfOuter = reader.enter(constructedTag(1), 'maskGenAlgorithm')
-    const mgf = reader.enter(tags.sequence, 'maskGenAlgorithm')
-    const isMgf1 = nameOfOid(reader.oid('maskGenAlgorithm')) === 'id-mgf1'
-    const mgfHash = readHash(reader)
-    reader.leave(mgf)
-    reader.leave(mgfOuter)
-    const saltOuter = reader.enter(constructedTag(2), 'saltLength')
-    const saltLength = reader.int64('saltLength')
-    reader.leave(saltOuter)
-    if (reader.readOptional(constructedTag(3), 'trailerField')) {
-      const trailer = reader.enterLast('trailerField')
-      if (reader.int64('trailerField') !== 1) return undefined
-      reader.leave(trailer)
-    }
-    if (hash === undefined || hash !== mgfHash || !isMgf1 || saltLengths[hash] !== saltLength)
-      return undefined
+    const hash = reader.within(constructedTag(0), 'hashAlgorithm', () => readHash(reader))
+    const mgf = reader.within(constructedTag(1), 'maskGenAlgorithm', () =>
+      reader.within(tags.sequence, 'maskGenAlgorithm', () => [
+        reader.oidName('maskGenAlgorithm'),
+        readHash(reader),
+      ]),
+    )
+    const saltLength = reader.within(constructedTag(2), 'saltLength', () => reader.int64('saltLength'))
+    const trailer = reader.peek(constructedTag(3))
+      ? reader.within(constructedTag(3), 'trailerField', () => reader.int64('trailerField'))
+      : 1
+    if (hash === undefined || mgf[0] !== 'id-mgf1' || mgf[1] !== hash) return undefined
+    if (saltLengths[hash] !== saltLength || trailer !== 1) return undefined
     return { key: 'RSA', hash: hash as 'sha256' | 'sha384' | 'sha512', isPss: true }
   } catch {
     return undefined
@@ -166,11 +160,10 @@ function pssAlgorithm(der: Uint8Array): Algorithm | undefined {
 
 /** Name of a hash AlgorithmIdentifier with NULL or no parameters. */
 function readHash(reader: DerReader): string | undefined {
-  const outer = reader.enter(tags.sequence, 'hashAlgorithm')
-  const name = nameOfOid(reader.oid('algorithm'))
-  const hasParameters = !reader.atEnd
-  if (hasParameters) reader.read(tags.null, 'parameters')
-  const isEmpty = !hasParameters || reader.start === reader.stop
-  reader.leave(outer)
-  return isEmpty ? name : undefined
+  return reader.within(tags.sequence, 'hashAlgorithm', () => {
+    const name = reader.oidName('algorithm')
+    if (reader.atEnd) return name
+    reader.read(tags.null, 'parameters')
+    return reader.start === reader.stop ? name : undefined
+  })
 }

@@ -1,5 +1,5 @@
 import type { IpRange } from './general-names.ts'
-import { formatIp, prefixLength } from './ip.ts'
+import { formatIp, isMappedIpv4, prefixLength } from './ip.ts'
 import { parseMailbox } from './syntax.ts'
 
 // Subtrees of name constraints (RFC 5280 section 4.2.1.10) by kind. Each answers with the constraint that holds a name.
@@ -155,8 +155,5 @@ function rangeText({ address, mask }: IpRange): string {
 }
 
 function asIpv4(address: Uint8Array): Uint8Array {
-  if (address.length === 4) return address
-  const isMapped =
-    address.subarray(0, 10).every((octet) => octet === 0) && address[10] === 0xff && address[11] === 0xff
-  return isMapped ? address.subarray(12) : address
+  return isMappedIpv4(address) ? address.subarray(12) : address
 }

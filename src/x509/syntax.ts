@@ -39,11 +39,27 @@ function referenceDefect(reference: string): string | undefined {
     if (scheme !== '') return undefined
     return cut(rest, '/')[0].includes(':') ? 'colon in the first path segment' : escapesDefect(rest)
   }
-  const hasAuthority = rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'))
-  if (!hasAuthority) return escapesDefect(rest)
-  const slash = rest.indexOf('/', 2)
-  const authority = slash < 0 ? rest.slice(2) : rest.slice(2, slash)
-  return authorityDefect(scheme.toLowerCase(), authority) ?? escapesDefect(slash < 0 ? '' : rest.slice(slash))
+  if (!hasAuthority(rest, scheme)) return escapesDefect(rest)
+  const [authority, path] = cut(rest.slice(2), '/')
+  return authorityDefect(scheme.toLowerCase(), authority) ?? escapesDefect(path)
+}
+
+// Without a scheme, three slashes are a path.
+function hasAuthority(rest: string, scheme: string): boolean {
+  return rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'))
+}
+
+/**
+ * Returns host and port of a URI (RFC 3986 section 3.2) as Go's net/url hands them on: escapes undone, brackets kept, no user.
+ * Empty where there is no authority, as in "urn:x" and "mailto:a@b". The text has passed `uriDefect`.
+ */
+export function uriHost(text: string): string {
+  const [reference] = cut(text, '#')
+  const scheme = schemeOf(reference) ?? ''
+  const [rest] = cut(scheme === '' ? reference : reference.slice(scheme.length + 1), '?')
+  if (!hasAuthority(rest, scheme)) return ''
+  const [authority] = cut(rest.slice(2), '/')
+  return unescapePercent(authority.slice(authority.lastIndexOf('@') + 1))
 }
 
 /** The scheme; empty when there is none, undefined when the text begins with its colon. */

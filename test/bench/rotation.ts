@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { RotationSession } from '../../src/cli/rotation-session.ts'
+import { RotationSession } from '../../src/app/rotate-ca/session.ts'
 import { commandLine } from '../../src/errors/command-line.ts'
 import { renderJson } from '../../src/output/json.ts'
 import { noPaint } from '../../src/output/paint.ts'

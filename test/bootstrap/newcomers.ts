@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { clusterInfoResource, tokenSecrets } from '../../src/app/bootstrap/objects.ts'
 import { signatureKeyPrefix, signKubeconfig } from '../../src/bootstrap/signature.ts'
 import { type BootstrapToken, newToken } from '../../src/bootstrap/token.ts'
 import { kubeadmJoiners, secretOfToken, type TokenWish } from '../../src/bootstrap/token-secret.ts'
-import { clusterInfoResource, tokenSecrets } from '../../src/cli/bootstrap-objects.ts'
 import type { FakeApiServer } from '../fakes/api-server.ts'
 
 // What newcomers of a fake cluster meet: cluster-info with a comment of somebody's, and tokens that kube-controller-manager has signed it for.

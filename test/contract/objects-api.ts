@@ -1,7 +1,7 @@
 import pMap from 'p-map'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ApiObject } from '../../src/cluster/api-client.ts'
 import type { Cluster } from '../../src/cluster/cluster.ts'
+import type { ApiObject } from '../../src/cluster/malformed.ts'
 import type { ObjectChange } from '../../src/cluster/objects.ts'
 import type { Resource } from '../../src/cluster/resource.ts'
 import { codeOf } from './errors.ts'
@@ -108,6 +108,20 @@ export function objectsApiContract(open: () => Promise<Stage>): void {
       const unknown: Resource = { group: 'nothing.example.com', version: 'v1', resource: 'things' }
       expect(await codeOf(gather(cluster.objects.list(unknown)))).toBe('KCERT_API_NOT_FOUND')
       expect(await codeOf(cluster.objects.get({ ...unknown, name: 'one' }))).toBe('KCERT_API_NOT_FOUND')
+    })
+
+    test('whether a kind is served is found out also by one who may not list it', async () => {
+      const kinds: Resource = {
+        group: 'certificates.k8s.io',
+        version: 'v1',
+        olderVersions: ['v1beta1'],
+        resource: 'podcertificaterequests',
+      }
+      const known = await codeOf(gather(cluster.objects.list(kinds)))
+      expect(known).toBeOneOf([undefined, 'KCERT_API_NOT_FOUND'])
+      const erin = await openAs(stage, { username: 'erin' })
+      expect(await codeOf(gather(erin.objects.list(kinds)))).toBe(known ?? 'KCERT_API_FORBIDDEN')
+      erin.close()
     })
 
     test('a name of dots and slashes reaches no other object', async () => {

@@ -6,13 +6,13 @@ import { drawSerialNumber } from '../../src/ca/serial.ts'
 import { admissionFindings } from '../../src/csr/admission.ts'
 import { signingRequestOfObject } from '../../src/csr/request-object.ts'
 import type { ObjectCondition, RequestObject } from '../../src/csr/requests-api.ts'
-import { grantedSeconds, signerAnswer } from '../../src/csr/signers.ts'
 import { readRequestContent } from '../../src/csr/signing-request.ts'
 import type { Usage } from '../../src/pki/usages.ts'
 import { Certificate } from '../../src/x509/certificate.ts'
 import { readPem, writePem } from '../../src/x509/pem.ts'
 import type { FakeUser } from './api-server-access.ts'
 import { type Json, Refused, type Stored, seconds } from './api-server-store.ts'
+import { grantedSeconds, signerAnswer } from './kubernetes-signer.ts'
 
 // What the API server and kube-controller-manager do with CertificateSigningRequests (k8s.io/kubernetes
 // pkg/registry/certificates, pkg/apis/certificates/validation, pkg/controller/certificates/signer), as far as kcert meets it.

@@ -256,7 +256,7 @@ function fieldTests(text: string, { resource }: Key): ((object: Stored) => boole
   return parts.map((part) => {
     const [, field = '', operator, value = ''] = /^([^=!]+)(==?|!=)(.*)$/.exec(part) ?? []
     const known = ['metadata.name', 'metadata.namespace']
-    if (resource === 'certificatesigningrequests') known.push('spec.signerName')
+    if (/^(certificatesigning|podcertificate)requests$/.test(resource)) known.push('spec.signerName')
     if (resource === 'secrets') known.push('type')
     if (!known.includes(field)) throw new Refused(400, 'BadRequest', `field label not supported: ${field}`)
     return (object) => {

@@ -38,6 +38,8 @@ export interface FakeOptions {
   readonly bookmarkMs?: number
   /** Kinds ("servicecidrs") that this server does not have, as older ones. */
   readonly without?: readonly string[]
+  /** Kinds of certificates.k8s.io besides requests, and the version that serves each; none, as Kubernetes up to 1.36. */
+  readonly certificateKinds?: Readonly<Record<string, string>>
   /** Names and addresses in the serving certificate. */
   readonly servingNames?: { readonly dns?: readonly string[]; readonly ip?: readonly string[] }
   /** End of the serving certificate. */
@@ -261,7 +263,9 @@ export class FakeApiServer {
     const route = routeOf(request.method ?? 'GET', url)
     const user = impersonated(this.#userOf(request), request)
     if (user === undefined) return send(response, statusOf(new Refused(401, 'Unauthorized', 'Unauthorized')))
-    if (route === undefined || this.#isUnknown(route)) return send(response, this.#plain(url.pathname))
+    // RBAC comes first: who may not list a kind gets 403 where it is not served, too.
+    const isHidden = route !== undefined && this.#isUnknown(route) && isAllowed(this.rules, user, route)
+    if (route === undefined || isHidden) return send(response, this.#plain(url.pathname))
     const fault = rehearsal.isOn ? undefined : this.faults.next(route)
     if (!rehearsal.isOn)
       this.calls.push({ ...attributesOf(route), username: user.username, fault: fault?.kind })
@@ -282,14 +286,40 @@ export class FakeApiServer {
     }
   }
 
-  #isUnknown({ group, resource }: Route): boolean {
-    return !groups.has(group) || this.#options.without?.includes(resource) === true
+  #isUnknown({ group, resource, key }: Route): boolean {
+    if (!groups.has(group) || this.#options.without?.includes(resource) === true) return true
+    return group === 'certificates.k8s.io' && this.#certificateKinds(key.version)[resource] === undefined
+  }
+
+  /** What certificates.k8s.io serves in a version; of `signers` there are rights and no objects. */
+  #certificateKinds(version: string): Readonly<Record<string, string>> {
+    const all = { certificatesigningrequests: 'v1', signers: 'v1', ...this.#options.certificateKinds }
+    return Object.fromEntries(Object.entries(all).filter(([, served]) => served === version))
+  }
+
+  #discovered(path: string): object | undefined {
+    const [, group, version] = /^\/apis\/(certificates\.k8s\.io)(?:\/([^/]+))?$/.exec(path) ?? []
+    if (group === undefined) return discovery[path]
+    const versions = [...new Set(['v1', ...Object.values(this.#options.certificateKinds ?? {})])]
+    if (version === undefined)
+      return {
+        kind: 'APIGroup',
+        name: group,
+        versions: versions.map((one) => ({ groupVersion: `${group}/${one}`, version: one })),
+      }
+    if (!versions.includes(version)) return undefined
+    const names = Object.keys(this.#certificateKinds(version)).filter((name) => name !== 'signers')
+    return {
+      kind: 'APIResourceList',
+      groupVersion: `${group}/${version}`,
+      resources: names.map((name) => ({ name })),
+    }
   }
 
   #plain(path: string): { status: number; body: unknown } {
     if (path === '/version') return { status: 200, body: { major: '1', minor: '36', gitVersion: 'v1.36.3' } }
     if (path === '/readyz' || path === '/livez' || path === '/healthz') return { status: 200, body: 'ok' }
-    const known = discovery[path]
+    const known = this.#discovered(path)
     return known === undefined ? { status: 404, body: '404 page not found\n' } : { status: 200, body: known }
   }
 

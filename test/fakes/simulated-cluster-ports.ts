@@ -76,7 +76,7 @@ export class SimulatedObserver implements Observer {
       isControlPlane,
       ...(isUnreachable ? { unreachable: 'connection timed out' } : { clockSkewMs }),
       isReady: this.isReady(name),
-      kubeletVersion: 'v1.36.3',
+      kubeletVersion: this.cluster.kubeletVersions.get(name) ?? 'v1.36.3',
       layout: this.cluster.isPlain ? 'plain' : 'kubeadm',
     }))
   }
@@ -176,17 +176,35 @@ export class SimulatedObserver implements Observer {
 
   pods(): Sections['pods'] {
     return [...this.cluster.pods.values()].map(
-      ({ id, uid, node, workload, startedAtMs, volume, rereads, trustBundle }) => ({
+      ({ id, uid, node, workload, startedAtMs, address, volume, rereads, trustBundle }) => ({
         id,
         uid,
         node,
         ...(workload === undefined ? {} : { workload }),
         startedAtMs,
+        ...(address === undefined ? {} : { address }),
         ...(this.cluster.nodes.get(node)?.isUnreachable ? {} : { volume }),
         rereads,
         ...(trustBundle && { trustBundle }),
       }),
     )
+  }
+
+  backends(): Sections['backends'] {
+    return [...this.cluster.pods.values()].flatMap(({ id, node, workload, startedAtMs }) => {
+      if (workload === undefined) return []
+      const changedAtMs = this.cluster.unready.get(id)
+      const services = [workload.split(' ')[1]!]
+      return [
+        {
+          pod: id,
+          node,
+          isReady: changedAtMs === undefined,
+          changedAtMs: changedAtMs ?? startedAtMs,
+          services,
+        },
+      ]
+    })
   }
 
   workloads(): Sections['workloads'] {

@@ -75,6 +75,7 @@ export interface SimulatedPod {
   readonly node: string
   readonly workload?: string
   readonly startedAtMs: number
+  address?: string
   volume: { trust: readonly Digest[]; changedAtMs: number }
   /** What its process has in memory. */
   trust: readonly Digest[]
@@ -178,6 +179,14 @@ export class SimulatedCluster {
   oldFrontProxyCa: CertificateRecord
   readonly isPlain: boolean
   readonly isByHand: boolean
+  /** By node; v1.36.3 where it is absent. */
+  readonly kubeletVersions = new Map<string, string>()
+  /** When a pod was reported not Ready, by id. */
+  readonly unready = new Map<string, number>()
+  /** How long pods stay not Ready after a kubelet's restart. */
+  unreadyMs = 20_000
+  /** The most nodes that had pods not Ready at one time. */
+  mostUnreadyNodes = 0
   private readonly nodeNames: string[] = []
   /** As kubeadm writes them by default, by process. */
   private readonly ownFlags = new Map<string, Record<string, string>>()
@@ -518,6 +527,17 @@ export class SimulatedCluster {
       for (const key of [...this.pooled.keys()]) if (key.endsWith(`>${id}`)) this.pooled.delete(key)
       // A kubelet that starts writes every volume anew.
       for (const pod of this.pods.values()) if (pod.node === node) this.refreshVolume(pod)
+      if (/^v1\.(?:[0-2]\d|3[0-4])\./.test(this.kubeletVersions.get(node) ?? '')) this.makeUnready(node)
+    })
+  }
+
+  private makeUnready(node: string): void {
+    const its = [...this.pods.values()].filter((pod) => pod.node === node)
+    for (const { id } of its) this.unready.set(id, this.time.nowMs)
+    const nodes = [...this.pods.values()].filter(({ id }) => this.unready.has(id)).map((pod) => pod.node)
+    this.mostUnreadyNodes = Math.max(this.mostUnreadyNodes, new Set(nodes).size)
+    this.time.after(this.unreadyMs, () => {
+      for (const { id } of its) this.unready.delete(id)
     })
   }
 

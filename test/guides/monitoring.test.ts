@@ -278,6 +278,7 @@ describe('the CronJob', () => {
     server = await startApiServer({
       signer: 'controller',
       tokens: { monitor: { username: 'kcert-monitor', groups: [] } },
+      certificateKinds: { clustertrustbundles: 'v1', podcertificaterequests: 'v1' },
     })
   })
   afterAll(() => server.close())

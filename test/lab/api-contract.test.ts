@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
-import { approvalFactsOf } from '../../src/cli/approval-facts.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { approvalFactsOf } from '../../src/app/csr/approval-facts.ts'
 import type { NodeFacts } from '../../src/csr/approval/facts.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { approvalFactsContract } from '../contract/approval-facts.ts'
@@ -10,14 +10,17 @@ import { objectsApiContract } from '../contract/objects-api.ts'
 import { requestsApiContract } from '../contract/requests-api.ts'
 import { openWith, type Stage } from '../contract/stage.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
+import { lackingNeeds } from './needs.ts'
 import { grantByRbac } from './rbac.ts'
+import { onAllNodes } from './spec.ts'
+import { minorOfDay } from './today.ts'
 
 // What the fake API server promises (test/contract/fake-api-server.test.ts), held against the real one.
 
 describeOnCluster('contracts of the API server', () => {
   let lab: Cluster & { close(): Promise<void> }
   beforeAll(async () => {
-    lab = await openCluster({ controlPlanes: 1, workers: 1 })
+    lab = await openCluster({ controlPlanes: 1, workers: 1, kubernetes: onAllNodes(minorOfDay()) })
   })
   afterAll(async () => {
     await lab?.close()
@@ -38,6 +41,10 @@ describeOnCluster('contracts of the API server', () => {
       },
     }
   }
+
+  test('it serves every kind, verb, ClusterRole and metric that kcert asks for', async () => {
+    expect(await lackingNeeds(lab)).toEqual([])
+  })
 
   requestsApiContract(stage)
   objectsApiContract(stage)

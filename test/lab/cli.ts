@@ -16,7 +16,7 @@ import { upgrade } from './upgrade.ts'
 
 const usage = `npm run lab -- COMMAND   a kubeadm cluster on this machine; test/lab/README.md tells the rest
 
-  up [--control-planes 1] [--workers 0] [--kubernetes 1.36 | --kubernetes cp=1.37,worker=1.34] [--addons]
+  up [--control-planes 1] [--workers 0] [--kubernetes 1.37 | --kubernetes cp=1.37,worker=1.34] [--addons]
      [--keys RSA-2048|ECDSA-P256] [--all-flags] [--flavour kubeadm|plain]
   down                      ends the cluster and removes it; saves are kept
   status                    nodes, their addresses and states, and what is saved

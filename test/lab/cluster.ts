@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Binaries, buildBinaries } from './binaries.ts'
 import { cgroupsFound, removeCommonCgroup } from './cgroups.ts'
 import { buildImageStore } from './images.ts'
-import { kubeadmInit, kubeadmJoin, kubeadmReset, retried } from './kubeadm.ts'
+import { type JoinSecrets, kubeadmInit, kubeadmJoin, kubeadmReset, retried } from './kubeadm.ts'
 import { kubectl, patientKubectl } from './kubectl.ts'
 import { LabError } from './lab-error.ts'
 import { changeBackends, isBalancing, startLoadBalancer, stopLoadBalancer } from './load-balancer.ts'
@@ -204,18 +204,16 @@ async function remakeNode(
   await writeSshClient(all)
 }
 
-export interface JoinOptions {
+export interface JoinOptions extends JoinSecrets {
   /** Somebody else approves the node's request for its serving certificate. */
   readonly isApprovedElsewhere?: boolean
-  /** The pin that the node is given; if not said, that of the CA on the first control plane. */
-  readonly pin?: string
 }
 
 /** Adds a node to the running cluster. */
 export async function joinNode(
   name: string,
   steps: Steps,
-  { isApprovedElsewhere = false, pin }: JoinOptions = {},
+  { isApprovedElsewhere = false, ...secrets }: JoinOptions = {},
 ): Promise<void> {
   const node = nodeIdentity(name)
   const { spec, minors } = existing()
@@ -236,7 +234,7 @@ export async function joinNode(
     writeRecord({ ...joined, phase: 'starting' })
     await steps.step(`boot ${name}`, () => remakeNode(node, all, material))
     await steps.step(`kubeadm join on ${name}`, () =>
-      retried(3, () => kubeadmJoin(node, first, pin), remadeForJoin(node, all, material, steps)),
+      retried(3, () => kubeadmJoin(node, first, secrets), remadeForJoin(node, all, material, steps)),
     )
     if (node.role === 'control-plane') await changeBackends(all)
     const approve = isApprovedElsewhere ? async () => undefined : undefined

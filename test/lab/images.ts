@@ -81,6 +81,8 @@ export async function* archivesOf(minor: Minor, binaries: string, work: string):
 const ownImages: readonly Image[] = [
   program('metrics-server', 'lab.local/metrics-server:1'),
   program('client', 'lab.local/client-go:1'),
+  program('client-0.33', 'lab.local/client-go-0.33:1'),
+  program('plain-client', 'lab.local/plain-client:1'),
   program('webhook', 'lab.local/webhook:1'),
   script('client-node.mjs', '/usr/bin/node', putNode),
   script('client-python.py', '/usr/bin/python3', putPython),

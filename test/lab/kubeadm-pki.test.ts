@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CertificateReport, InspectionReport } from '../../src/inspection/report.ts'
 import { buildBinaries } from './binaries.ts'
 import { whyNotHere } from './machine.ts'
-import { defaultMinor } from './spec.ts'
+import { defaultMinor, releases } from './spec.ts'
 import { stepsOn } from './steps.ts'
 
 // A PKI that the real kubeadm made, read by kubeadm, by openssl and by kcert: all three say the same of every field.
@@ -137,7 +137,7 @@ nodeRegistration: {name: cp1}
 ---
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
-kubernetesVersion: v1.36.3
+kubernetesVersion: ${releases[defaultMinor].kubernetes}
 certificatesDir: ${join(folder, 'k/pki')}
 encryptionAlgorithm: ${algorithm}
 controlPlaneEndpoint: api.example.test:6443

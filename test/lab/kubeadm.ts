@@ -28,14 +28,28 @@ export async function kubeadmInit(node: NodeIdentity, spec: ClusterSpec): Promis
   await kubeadm(node, ['init', '--skip-phases=preflight'], 300_000)
 }
 
+/** What a node joins with; if not said, a token of kubeadm's and the pin of the CA on the first control plane. */
+export interface JoinSecrets {
+  readonly pin?: string
+  readonly token?: string
+}
+
 /** Joins a node to the cluster that `first` is a control plane of. */
-export async function kubeadmJoin(node: NodeIdentity, first: string, pin = caPin(first)): Promise<void> {
-  const token = (await onNode(first, ['kubeadm', 'token', 'create', '--ttl', '15m'])).stdout.trim()
-  const discovery = { bootstrapToken: { apiServerEndpoint: endpoint, token, caCertHashes: [pin] } }
+export async function kubeadmJoin(
+  node: NodeIdentity,
+  first: string,
+  { pin = caPin(first), token }: JoinSecrets = {},
+): Promise<void> {
+  const create = ['kubeadm', 'token', 'create', '--ttl', '15m']
+  const bootstrapToken = {
+    apiServerEndpoint: endpoint,
+    token: token ?? (await onNode(first, create)).stdout.trim(),
+    caCertHashes: [pin],
+  }
   const join = {
     apiVersion: api,
     kind: 'JoinConfiguration',
-    discovery,
+    discovery: { bootstrapToken },
     nodeRegistration: registration(node),
     patches: { directory: '/root/patches' },
   }

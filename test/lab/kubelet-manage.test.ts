@@ -5,8 +5,8 @@ import { dirname, join, resolve } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Cluster as Connection } from '../../src/cluster/cluster.ts'
+import { editYaml } from '../../src/kubeconfig/edit-yaml.ts'
 import type { ForecastReport } from '../../src/kubelet/forecast-report.ts'
-import { editKubeletConfiguration } from '../../src/pki/kubelet-configuration.ts'
 import { editStaticPod } from '../../src/pki/static-pod.ts'
 import { openWith } from '../contract/stage.ts'
 import { violations } from '../scripts/schemas.ts'
@@ -114,9 +114,9 @@ describeOnCluster('kubelet manage and forecast', () => {
     const daemon = startDaemon([...line, '--kubeconfig', '/etc/kubernetes/kubelet.conf'])
     await until('there is a pair', 300_000, async () => daemon.renewals() >= 1)
     // Where the kubelet asks the cluster itself, its own pair comes first.
-    const text = await editKubeletConfiguration(readFileSync(cluster.hostPath('w1', configuration), 'utf8'), {
-      serverTlsBootstrap: false,
-    })
+    const text = await editYaml(readFileSync(cluster.hostPath('w1', configuration), 'utf8'), [
+      { do: 'set', path: ['serverTLSBootstrap'], value: false },
+    ])
     await putFile(
       'w1',
       configuration,

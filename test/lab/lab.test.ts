@@ -7,6 +7,7 @@ import { run, sleep, until } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster, withCluster } from './fixture.ts'
 import { list, type Pod } from './kubectl.ts'
 import { namespacesFound } from './network.ts'
+import { specName } from './spec.ts'
 import { folders, paths, readRecord } from './state.ts'
 import { silentSteps } from './steps.ts'
 
@@ -40,7 +41,7 @@ describeOnCluster('a cluster of three control planes, a worker and add-ons', () 
 
   test('pods reach the API over fresh connections, in Go, Node and Python, under every owner', async () => {
     const pods = await cluster.countingPods()
-    expect(pods).toHaveLength(14)
+    expect(pods).toHaveLength(15)
     for (const { name, url } of pods) {
       const look = async () => {
         const answer = await fetch(url, { signal: AbortSignal.timeout(30_000) })
@@ -193,8 +194,8 @@ describeOnCluster('a cluster of one control plane and a worker without kubeadm',
       const unit = await cluster.onNode('w1', ['systemctl', 'cat', 'kubelet'])
       expect(unit.stdout).toContain('--kubeconfig=/etc/kubernetes/kubelet.kubeconfig')
       await cluster.kubectl(['-n', 'lab', 'logs', 'client-sts-0'])
-      await cluster.restore('base-plain-1-1-rsa-2048-addons')
-      await cluster.kubectl(['-n', 'lab', 'exec', 'client-sts-0', '--', '/client', 'ok'])
+      await cluster.restore(`base-${specName(cluster.spec)}`)
+      await cluster.kubectl(['-n', 'lab', 'exec', 'client-sts-0', '--', '/plain-client', 'ok'])
     })
   })
 })

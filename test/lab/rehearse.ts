@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ageCertificates, failPower } from './aging.ts'
 import { readersOnNodes, runPhaseByHand } from './by-hand.ts'
+import { tryEveryCommand } from './every-command.ts'
 import { type Cluster, withCluster } from './fixture.ts'
-import { describeError } from './lab-error.ts'
+import { describeError, LabError } from './lab-error.ts'
+import { appendRow, currentCommit, isDone, readRows, rowOf, tableOf } from './matrix.ts'
 import { issueAdministrator } from './prober.ts'
 import { answersToOldCertificate, holdersOf, nodeFiles, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch, type Step } from './rotation-evidence.ts'
@@ -15,15 +17,16 @@ import {
   waiversOfProber,
   waiversOfUnreadLogs,
 } from './rotation-operator.ts'
-import { type ClusterRequest, minors, minorsByRole } from './spec.ts'
+import { type ClusterRequest, type Minor, minors, minorsByRole, onAllNodes, releases } from './spec.ts'
 import { folders } from './state.ts'
 import type { Expectation } from './verdict.ts'
 
-const usage = `npm run rehearse -- [--full | --only NAME | --matrix] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
+const usage = `npm run rehearse -- [--full | --only NAME | --matrix [--again]] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
 
 Rotations of the lab's cluster, watched, with their evidence. Without flags: three control planes and a worker with all add-ons,
 RSA, by one command. --full: the variants too, one after the other, some two hours on two cores; --only runs the one of that name.
---matrix: the first on each minor version, and on mixes. kcert refuses a version that is not in src/rotation/tested-versions.ts:
+--matrix: the first on each minor version, and on mixes, one of them of control planes, each after every other command; prints a table.
+What was good on the same commit is not run again, unless --again says so. kcert refuses a version that is not in src/rotation/tested-versions.ts:
 add it there first, and keep it when its rehearsal succeeds. Exit code 3 when a rehearsal was not as it must be.
 `
 
@@ -81,9 +84,10 @@ const rehearsals: readonly Rehearsal[] = [
   { name: 'recover', request: large, run: recovered },
   ...[2, 5, 7, 9].map((phase) => ({
     name: `upgrade-after-${phase}`,
-    request: large,
+    request: { ...large, kubernetes: onAllNodes('1.36') },
     run: (cluster: Cluster, operator: RotationOperator) => upgradedBetween(cluster, operator, phase),
   })),
+  { name: 'mixed-control-planes', request: { ...large, kubernetes: onAllNodes('1.36') }, run: mixed },
 ]
 
 /** The whole rotation, beside prober and watcher; then what is left of the old CA, and nodes that join. */
@@ -119,10 +123,23 @@ async function watched(
   return report
 }
 
+function nextMinor({ spec }: Cluster): Minor {
+  const to = minors[minors.indexOf(spec.kubernetes['control-plane']) + 1]
+  if (to === undefined) throw new TypeError('the lab has no newer minor')
+  return to
+}
+
+/** The whole rotation where one control plane runs the next minor, and stays so. Nodes of the older one cannot join then. */
+async function mixed(cluster: Cluster, operator: RotationOperator): Promise<string> {
+  const to = nextMinor(cluster)
+  const versions = [cluster.spec.kubernetes['control-plane'], to].map((minor) => releases[minor].kubernetes)
+  await cluster.upgrade(to, 'cp1')
+  return watched(cluster, operator, [[...all, '--waive', versions.join('+')]])
+}
+
 /** Somebody upgrades one control plane to the next minor in the middle of a rotation, which then goes on. */
 async function upgradedBetween(cluster: Cluster, operator: RotationOperator, phase: number): Promise<string> {
-  const to = minors[minors.indexOf(cluster.spec.kubernetes['control-plane']) + 1]
-  if (to === undefined) throw new TypeError('the lab has no newer minor')
+  const to = nextMinor(cluster)
   const oldCa = oldCaOf(cluster)
   const upgrade = async (): Promise<readonly Expectation[]> => {
     const from = new Date().toISOString()
@@ -139,7 +156,9 @@ async function upgradedBetween(cluster: Cluster, operator: RotationOperator, pha
     upgrade,
     all,
   )
-  const holders = await holdersOf(cluster, oldCa)
+  // kubeadm upgrade keeps what it replaced, etcd's data among it, in a folder that nothing reads.
+  const backup = /^cp1:\/etc\/kubernetes\/tmp\/kubeadm-backup-/
+  const holders = (await holdersOf(cluster, oldCa)).filter((holder) => !backup.test(holder))
   const report = `${describeEvidence(evidence)}who holds the old CA       ${named(holders)}\n`
   if (evidence.verdict.unexpected.length + holders.length > 0) throw new Error(report)
   return report
@@ -237,6 +256,23 @@ function seconds(began: number): string {
   return `${((performance.now() - began) / 1000).toFixed(0)} s`
 }
 
+/** A rehearsal of the matrix: every other command on the same cluster first. The rotated cluster is kept as `rotated-rsa-1.34`. */
+function afterEveryCommand(rehearsal: Rehearsal): Rehearsal {
+  const run = async (cluster: Cluster, operator: RotationOperator): Promise<string> => {
+    const [commands] = await Promise.allSettled([tryEveryCommand(cluster)])
+    const [rotation] = await Promise.allSettled([rehearsal.run(cluster, operator)])
+    const kept =
+      rotation.status === 'fulfilled' ? [cluster.save(`rotated-${rehearsal.name}`).then(() => '')] : []
+    const ended = [rotation, commands, ...(await Promise.allSettled(kept))]
+    const text = ended
+      .map((one) => (one.status === 'fulfilled' ? one.value : `${describeError(one.reason)}\n`))
+      .join('')
+    if (ended.some(({ status }) => status === 'rejected')) throw new LabError(text)
+    return text
+  }
+  return { ...rehearsal, run }
+}
+
 /** One rehearsal on each minor version, and on kubelets that are older than their API servers. */
 function onVersions(rehearsal: Rehearsal, versions: readonly string[]): Rehearsal[] {
   return versions.map((version) => {
@@ -255,6 +291,7 @@ const { values } = parseArgs({
     full: { type: 'boolean' },
     only: { type: 'string' },
     matrix: { type: 'boolean' },
+    again: { type: 'boolean' },
     kubernetes: { type: 'string' },
     help: { type: 'boolean' },
   },
@@ -269,14 +306,26 @@ else {
     : values.kubernetes === undefined
       ? []
       : [values.kubernetes]
-  const chosen = versions.length === 0 ? wanted : wanted.flatMap((one) => onVersions(one, versions))
+  const chosen = [
+    ...(versions.length === 0 ? wanted : wanted.flatMap((one) => onVersions(one, versions))),
+    ...(values.matrix ? rehearsals.filter(({ run }) => run === mixed) : []),
+  ]
   if (chosen.length === 0) process.stdout.write(usage)
   const folder = join(folders.state, 'rehearsals')
   mkdirSync(folder, { recursive: true })
-  for (const { name, request, reach, run } of chosen) {
+  const file = join(folder, 'matrix.jsonl')
+  const commit = await currentCommit()
+  for (const rehearsal of chosen) {
+    const { name, request, reach, run } = values.matrix ? afterEveryCommand(rehearsal) : rehearsal
     process.stdout.write(`== ${name}\n`)
+    if (values.matrix && !values.again && isDone(readRows(file, commit).get(name))) {
+      process.stdout.write('good on this commit already\n')
+      continue
+    }
+    let text = ''
+    let isGood = false
     try {
-      const text = await withCluster(request, async (cluster) => {
+      text = await withCluster(request, async (cluster) => {
         const operator = await RotationOperator.open(cluster, undefined, await reach?.(cluster))
         try {
           return await run(cluster, operator)
@@ -284,11 +333,14 @@ else {
           operator.close()
         }
       })
+      isGood = true
       writeFileSync(join(folder, `${name}.txt`), text)
-      process.stdout.write(text)
     } catch (error) {
       process.exitCode = 3
-      process.stdout.write(`NOT AS IT MUST BE\n${describeError(error)}\n`)
+      text = `NOT AS IT MUST BE\n${describeError(error)}\n`
     }
+    process.stdout.write(text)
+    if (values.matrix) appendRow(file, rowOf({ commit, name, isGood }, text))
   }
+  if (values.matrix) process.stdout.write(tableOf(readRows(file, commit).values()))
 }

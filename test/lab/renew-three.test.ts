@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CertificateRenewal } from '../../src/ca/renewal-report.ts'
 import { ageCertificates, failPower } from './aging.ts'
 import { type CommandResult, run, sleep } from './command.ts'
@@ -11,13 +11,9 @@ import { labInventory } from './rotation-site.ts'
 
 // Three control planes whose every leaf has ended, and one command; then, all well, etcd's certificates again without a loss of its quorum.
 
-const suite = process.env.KCERT_LAB_LONG === '1' ? describeOnCluster : describe.skip
-if (process.env.KCERT_LAB_LONG !== '1')
-  process.stderr.write('renew-three left out: it takes about ten minutes; KCERT_LAB_LONG=1 runs it\n')
-
 const program = [process.execPath, resolve('bin/run.js')]
 
-suite('renew with three control planes', () => {
+describeOnCluster('renew with three control planes', () => {
   let cluster: Cluster & { close(): Promise<void> }
   let folder: string
   const kcert = (...args: string[]): Promise<CommandResult> =>

@@ -14,9 +14,9 @@ import { preflight } from '../../src/rotation/refusals.ts'
 import { defaultWish, targetOf } from '../../src/rotation/target-reading.ts'
 import { discover } from '../../src/rotation-io/discovering.ts'
 import { SiteExecutor } from '../../src/rotation-io/executor.ts'
-import { contentVersion } from '../../src/rotation-io/object-content.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
-import type { Site } from '../../src/rotation-io/site.ts'
+import { contentVersion } from '../../src/site/object-content.ts'
+import type { Site } from '../../src/site/site.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { systemRandom } from '../../src/system/random.ts'
 import { certificatePem, testCa, testKey } from '../pki/kubeadm-tree.ts'
@@ -24,7 +24,7 @@ import { tracesOf } from '../scripts/secret-traces.ts'
 import { endProcess, isRunning, startDetached, until } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { labInventory, labSite } from './rotation-site.ts'
-import { type ClusterRequest, network } from './spec.ts'
+import { type ClusterRequest, defaultMinor, network, releases } from './spec.ts'
 
 // What the observer says of a real cluster, held against what kubectl, OpenSSL and the files say.
 
@@ -89,9 +89,10 @@ const pki = '/etc/kubernetes/pki'
 observes('the observer on 1+1', { controlPlanes: 1, workers: 1 }, (scene) => {
   test('nodes are as the API says, and their clocks are those of this machine', () => {
     const { picture } = scene()
+    const kubeletVersion = releases[defaultMinor].kubernetes
     expect(picture.nodes).toMatchObject([
-      { name: 'cp1', isControlPlane: true, isReady: true, kubeletVersion: 'v1.36.3', layout: 'kubeadm' },
-      { name: 'w1', isControlPlane: false, isReady: true, kubeletVersion: 'v1.36.3', layout: 'kubeadm' },
+      { name: 'cp1', isControlPlane: true, isReady: true, kubeletVersion, layout: 'kubeadm' },
+      { name: 'w1', isControlPlane: false, isReady: true, kubeletVersion, layout: 'kubeadm' },
     ])
     for (const { clockSkewMs } of picture.nodes) expect(Math.abs(clockSkewMs!)).toBeLessThan(1_000)
   })

@@ -1,6 +1,6 @@
 import type { Cluster as ApiCluster } from '../../src/cluster/cluster.ts'
 import type { Inventory } from '../../src/rotation/inventory.ts'
-import { openSite, type Site } from '../../src/rotation-io/site.ts'
+import { openSite, type Site } from '../../src/site/site.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { openWith } from '../contract/stage.ts'
 import type { Cluster } from './fixture.ts'

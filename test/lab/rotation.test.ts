@@ -4,13 +4,16 @@ import { issueAdministrator } from './prober.ts'
 import { answersToOldCertificate, holdersOf, oldCaOf, staticPods } from './rotation-aftermath.ts'
 import { describeEvidence, rotateUnderWatch } from './rotation-evidence.ts'
 import { RotationOperator, waiversOfLab } from './rotation-operator.ts'
+import { onAllNodes } from './spec.ts'
+import { minorOfDay } from './today.ts'
 
 // What the whole of kcert rotate-ca is for: both CAs of a real cluster with three control planes are replaced by one command, and
 // nobody notices who follows the rules. The prober opens a fresh connection every 500 ms for each trust and each credential.
 
 describeOnCluster('kcert rotate-ca --all', () => {
   test('no client that follows the rules fails, and the old CA is gone', async () => {
-    const request = { controlPlanes: 3, workers: 1, addons: true }
+    const kubernetes = onAllNodes(minorOfDay())
+    const request = { controlPlanes: 3, workers: 1, addons: true, kubernetes }
     await withCluster(request, async (cluster) => {
       const definitions = staticPods(cluster)
       const oldCa = oldCaOf(cluster)

@@ -16,7 +16,8 @@ export const releases = {
 
 export type Minor = keyof typeof releases
 export const minors = Object.keys(releases) as Minor[]
-export const defaultMinor: Minor = '1.36'
+/** The newest, or the one that `KCERT_LAB_MINOR` names: what a cluster is made of where nothing else is said. */
+export const defaultMinor: Minor = readMinor(process.env.KCERT_LAB_MINOR ?? minors.at(-1)!)
 
 /** What a cluster of the lab looks like; every field has a default. */
 export interface ClusterSpec {
@@ -43,7 +44,12 @@ export const defaultSpec: ClusterSpec = {
   keys: 'RSA-2048',
   allFlags: false,
   addons: false,
-  kubernetes: { 'control-plane': defaultMinor, worker: defaultMinor },
+  kubernetes: onAllNodes(defaultMinor),
+}
+
+/** One minor for both roles. */
+export function onAllNodes(minor: Minor): ClusterSpec['kubernetes'] {
+  return { 'control-plane': minor, worker: minor }
 }
 
 /** The whole specification behind a request. */
@@ -54,19 +60,25 @@ export function completeSpec(request: ClusterRequest): ClusterSpec {
 /** Reads `1.34` for all nodes, or `cp=1.37,worker=1.34`; undefined for another form or a minor that the lab does not have. */
 export function minorsByRole(text: string): ClusterSpec['kubernetes'] | undefined {
   const [, controlPlane = text, worker = text] = /^cp=([^,]+),worker=(.+)$/.exec(text) ?? []
-  const isKnown = (minor: string): minor is Minor => Object.hasOwn(releases, minor)
-  return isKnown(controlPlane) && isKnown(worker) ? { 'control-plane': controlPlane, worker } : undefined
+  return isMinor(controlPlane) && isMinor(worker) ? { 'control-plane': controlPlane, worker } : undefined
 }
 
-/** A short name that tells specifications apart, for saves and messages: `kubeadm-3-1-rsa-2048-addons`. */
+function isMinor(text: string): text is Minor {
+  return Object.hasOwn(releases, text)
+}
+
+function readMinor(text: string): Minor {
+  if (isMinor(text)) return text
+  throw new TypeError(`the lab has ${minors.join(', ')}, not ${text}`)
+}
+
+/** A short name that tells specifications apart, for saves and messages: `kubeadm-3-1-rsa-2048-addons-1.37`. */
 export function specName(spec: ClusterSpec): string {
   const parts = [spec.flavour, spec.controlPlanes, spec.workers, spec.keys.toLowerCase()]
   if (spec.allFlags) parts.push('all-flags')
   if (spec.addons) parts.push('addons')
   const { 'control-plane': controlPlane, worker } = spec.kubernetes
-  if (controlPlane !== defaultMinor || worker !== defaultMinor)
-    parts.push(controlPlane, ...(worker === controlPlane ? [] : [worker]))
-  return parts.join('-')
+  return [...parts, controlPlane, ...(worker === controlPlane ? [] : [worker])].join('-')
 }
 
 export type Role = 'control-plane' | 'worker'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { identityOf } from './command.ts'
-import { completeSpec, nodeIdentity, nodesOf, specName } from './spec.ts'
+import { completeSpec, defaultMinor, minorsByRole, nodeIdentity, nodesOf, specName } from './spec.ts'
 import { withLock } from './state.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kcert-lab-state-'))
@@ -54,8 +54,10 @@ test('a node is known by its name alone', () => {
 test('what a request leaves out has a default, and the name tells kinds apart', () => {
   const spec = completeSpec({ controlPlanes: 3, workers: 1, addons: true })
   expect(nodesOf(spec).map(({ name }) => name)).toEqual(['cp1', 'cp2', 'cp3', 'w1'])
-  expect(specName(spec)).toBe('kubeadm-3-1-rsa-2048-addons')
+  expect(specName(spec)).toBe(`kubeadm-3-1-rsa-2048-addons-${defaultMinor}`)
   expect(specName(completeSpec({ keys: 'ECDSA-P256', allFlags: true }))).toBe(
-    'kubeadm-1-0-ecdsa-p256-all-flags',
+    `kubeadm-1-0-ecdsa-p256-all-flags-${defaultMinor}`,
   )
+  const kubernetes = minorsByRole('cp=1.37,worker=1.34')!
+  expect(specName(completeSpec({ kubernetes }))).toBe('kubeadm-1-0-rsa-2048-1.37-1.34')
 })

@@ -1,25 +1,98 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { alternating, leftOutOn } from './today.ts'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { defaultMinor, minors } from './spec.ts'
+import { leftOutOn, minorOfDay, turns } from './today.ts'
 
-const days = ['2026-11-22T23:59:59Z', '2026-11-23T00:00:00Z', '2026-11-24T00:00:00Z'].map(
-  (time) => new Date(time),
+const ci = { CI: 'true' }
+const checkout = resolve(import.meta.dirname, '../..')
+const suites = turns.flat()
+/** From one day of the newest minor until every minor and every turn was there. */
+const days = Array.from(
+  { length: 8 },
+  (_, day) => new Date(Date.parse('2026-11-27T00:00:00Z') + day * 86_400_000),
 )
+const nothing = (): string[] => []
+const namesOn = (day: Date, changed: () => readonly string[] | undefined = nothing): string[] => {
+  const leftOut = leftOutOn(day, ci, changed).map(({ name }) => name)
+  return suites.map(({ name }) => name).filter((name) => !leftOut.includes(name))
+}
 
-test('each suite that takes turns runs on one of three days, and exists', () => {
-  const names = alternating.flat()
-  for (const name of names) {
-    expect(
-      days.filter((day) => !leftOutOn(day, { CI: 'true' }).includes(name)),
-      name,
-    ).toHaveLength(1)
-    expect(existsSync(join(import.meta.dirname, `${name}.test.ts`)), name).toBe(true)
-  }
-  expect(new Set(names).size).toBe(names.length)
+describe('suites that CI may leave out', () => {
+  test('are all that open a cluster, but for the rotation and the API contract, and prove what exists', () => {
+    const opening = globSync('*.test.ts', {
+      cwd: import.meta.dirname,
+      exclude: [basename(import.meta.filename)],
+    })
+      .filter((file) => readFileSync(join(import.meta.dirname, file), 'utf8').includes("from './fixture.ts'"))
+      .map((file) => basename(file, '.test.ts'))
+    expect([...suites.map(({ name }) => name), 'api-contract', 'rotation'].sort()).toEqual(opening.sort())
+    for (const path of suites.flatMap(({ proves }) => proves))
+      expect(existsSync(join(checkout, path)), path).toBe(true)
+  })
+
+  test('each run within eight days of what they prove being changed again and again, and where nothing changes', () => {
+    const often = ['src/ca/new-ca.ts', 'src/csr/approval/acting.ts', 'src/pki/kubeadm.ts']
+    for (const changed of [nothing, () => undefined, () => often]) {
+      const run = new Set(days.flatMap((day) => namesOn(day, changed)))
+      const due = suites.filter(
+        ({ proves }) =>
+          changed()?.length !== often.length ||
+          proves.some((path) => often.some((file) => file.startsWith(`${path}/`))),
+      )
+      expect(due.map(({ name }) => name).filter((name) => !run.has(name))).toEqual([])
+    }
+  })
+
+  test('leave an hour for everything: one build or two of them, the unit tests and the rotation', () => {
+    for (const day of days) {
+      const minutes = suites.filter(({ name }) => namesOn(day).includes(name)).map((suite) => suite.minutes)
+      const builds = minorOfDay(day, ci) === minors.at(-1) ? 1 : 2
+      const total = minutes.reduce((sum, one) => sum + one, 1 + 12 + 1 + 12 + 2 + builds * 14)
+      expect(total, day.toISOString()).toBeLessThanOrEqual(60)
+    }
+  })
+
+  test('run first where a file changed that they prove, and their own file is one', () => {
+    const [newest, older] = days as [Date, Date]
+    const changes = ['src/csr/approval/acting.ts', 'src/kubelets.ts']
+    expect(namesOn(newest)).toEqual(['rotation-resume', 'guides'])
+    expect(namesOn(newest, () => changes)).toEqual(
+      expect.arrayContaining(['approval', 'csr-life', 'csr-faults']),
+    )
+    expect(namesOn(newest, () => changes)).not.toContain('rotation-resume')
+    expect(namesOn(older, () => ['test/lab/kubelet-manage.test.ts'])).toEqual(['kubelet-manage'])
+    // Without a history all of it may have changed: the turn alone decides.
+    expect(namesOn(newest, () => undefined)).toEqual(['rotation-resume', 'guides'])
+  })
+
+  test('are named with the reason', () => {
+    const why = (changed: readonly string[]) =>
+      leftOutOn(days[1], ci, () => changed).find(({ name }) => name === 'renew-three')?.why
+    expect(why([])).toBe(
+      "what it proves did not change since yesterday, and its 10 minutes do not fit into today's 60",
+    )
+    expect(why(['src/ca/plan.ts'])).toBe("its 10 minutes do not fit into today's 60")
+  })
+
+  test('are none outside CI, and none with --whole', () => {
+    for (const environment of [{}, { ...ci, KCERT_WHOLE: '1' }])
+      expect(days.flatMap((day) => leftOutOn(day, environment, nothing))).toEqual([])
+  })
 })
 
-test('nothing is left out outside CI, and nothing with --whole', () => {
-  expect(days.flatMap((day) => leftOutOn(day, {}))).toEqual([])
-  expect(days.flatMap((day) => leftOutOn(day, { CI: 'true', KCERT_WHOLE: '1' }))).toEqual([])
+test('the minor of the day is the newest every other day, and each older one in turn; outside CI the newest', () => {
+  const [newest] = minors.slice(-1)
+  const older = minors.slice(0, -1)
+  expect(days.map((day) => minorOfDay(day, ci)).filter((_, day) => day % 2 === 0)).toEqual(
+    older.map(() => newest),
+  )
+  expect(
+    days
+      .map((day) => minorOfDay(day, ci))
+      .filter((_, day) => day % 2 === 1)
+      .sort(),
+  ).toEqual(older)
+  expect(new Set(days.map((day) => minorOfDay(day, {})))).toEqual(new Set([defaultMinor]))
+  expect(minorOfDay(days[1], { ...ci, KCERT_LAB_MINOR: defaultMinor })).toBe(defaultMinor)
 })

@@ -19,7 +19,7 @@ export const targets: readonly Target[] = [
     tests: ['test/rotation/runner.test.ts'],
   },
   // On snapshots: a whole rotation for each mutant takes too long.
-  { sources: ['src/rotation/phases/*.ts'], tests: ['test/rotation/{phases,gates}.test.ts'] },
+  { sources: ['src/rotation/phases/**/*.ts'], tests: ['test/rotation/{phases,gates}.test.ts'] },
   ...[
     'executor',
     'file-writing',
@@ -29,8 +29,8 @@ export const targets: readonly Target[] = [
     'watching-handshakes',
     'cluster-guard',
   ].map((name) => ({
-    sources: [`src/rotation-io/${name}.ts`],
-    tests: [`{src,test}/rotation-io/${name}.test.ts`],
+    sources: [`src/{rotation-io,site}/${name}.ts`],
+    tests: [`{src,test}/{rotation-io,site}/${name}.test.ts`],
   })),
   {
     sources: [
@@ -53,7 +53,7 @@ export const targets: readonly Target[] = [
   },
   { sources: ['src/node/{node-script,tunnel}.ts'], tests: ['test/node/*.test.ts', 'src/node/*.test.ts'] },
   {
-    sources: ['src/cli/{operands,consent,decision-flags,decide-requests,prompts}.ts'],
-    tests: ['src/cli/*.test.ts'],
+    sources: ['src/cli/{operands,consent,prompts}.ts', 'src/app/csr/approve.ts'],
+    tests: ['src/{cli,app/csr}/*.test.ts'],
   },
 ]

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -294,6 +295,53 @@ describe('a node that cannot be used', () => {
     })
     await node.close()
     expect(existsSync(join(folder, 'new'))).toBe(false)
+  })
+
+  describe.skipIf(!isRoot)('a change that fails is refused for want of rights by what the rights are', () => {
+    // Says what another tool, another language or another cause may say.
+    const saying = (words: string, by: readonly string[] = []) => {
+      const bin = mkdtempSync(join(folder, 'saying-'))
+      chmodSync(bin, 0o755)
+      chmodSync(folder, 0o755)
+      for (const tool of ['mv', 'rm'])
+        writeFileSync(join(bin, tool), `#!/bin/sh\necho '${words}' >&2; exit 1\n`, { mode: 0o755 })
+      return nodeBy(commandTransport([...by, 'sh', '-c', `PATH=${bin}:$PATH; exec "$@"`, 'sh']))
+    }
+    const folderWith = (mode: number, owner: number) => {
+      const here = mkdtempSync(join(folder, 'rights-'))
+      writeFileSync(join(here, 'f'), 'old', { mode: 0o644 })
+      chmodSync(here, mode)
+      chownSync(here, owner, owner)
+      return join(here, 'f')
+    }
+
+    test.each([
+      ['not to root, who meets an immutable file', 'Operation not permitted', [], 0o755, 0, false],
+      ['not in a folder of its own', 'Permission denied', nobody, 0o755, 65534, false],
+      ["to another user in root's folder", 'verboten', nobody, 0o755, 0, true],
+      ['to another user in a sticky folder', 'verboten', nobody, 0o1777, 0, true],
+    ])('%s', async (_, words, by, mode, owner, isRefused) => {
+      const node = saying(words, by)
+      const path = folderWith(mode, owner)
+      const code = isRefused ? 'KCERT_NODE_REFUSED' : 'KCERT_NODE_FILE_NOT_WRITTEN'
+      await expect(node.removeFile(path, { holds: replaces })).rejects.toMatchObject({ code, why: words })
+      await expect(node.moveFile(path, `${path}.old`, { holds: replaces, replaces })).rejects.toMatchObject({
+        code,
+        why: words,
+      })
+      await node.close()
+      expect(readFileSync(path, 'utf8')).toBe('old')
+    })
+
+    test('a file whose owner another user may not give away is refused', async () => {
+      const path = folderWith(0o777, 65534)
+      const node = nodeBy(commandTransport(nobody))
+      await expect(node.writeFile(path, 'new', { replaces })).rejects.toMatchObject({
+        code: 'KCERT_NODE_REFUSED',
+      })
+      await node.close()
+      expect(readFileSync(path, 'utf8')).toBe('old')
+    })
   })
 
   test.skipIf(!isRoot || !existsSync('/usr/bin/sudo'))('who may not use sudo is refused', async () => {

@@ -1,6 +1,11 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type KubeadmLeaf, kubeadmCas, kubeadmKubeconfigs, kubeadmLeaves } from '../../src/pki/kubeadm.ts'
-import { type ExtensionsDescription, issueCertificate, keyIdentifierOf } from '../../src/x509/issuing.ts'
+import {
+  type CertificateDescription,
+  type ExtensionsDescription,
+  issueCertificate,
+  keyIdentifierOf,
+} from '../../src/x509/issuing.ts'
 import { writePem } from '../../src/x509/pem.ts'
 
 // The files of a node as kubeadm and the kubelet leave them, made by kubeadm's own table. Nothing is written here: a test
@@ -70,6 +75,8 @@ let serial = 0x1000
 export interface LeafOptions extends ExtensionsDescription {
   readonly commonName: string
   readonly organization?: readonly string[]
+  /** Instead of these two. */
+  readonly subject?: CertificateDescription['subject']
   readonly key: KeyObject
   readonly notBefore: Date
   readonly notAfter: Date

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BootstrapToken } from '../../src/bootstrap/token.ts'
 import { commandConfig } from '../../src/cli/oclif-config.ts'
-import { withJournal } from '../../src/rotation-io/journal-file.ts'
+import { openJournal } from '../../src/rotation-io/journal-file.ts'
 import { newFolder, writeInto } from '../../src/system/new-folder.ts'
 import { putClusterInfo, putToken, someToken } from '../bootstrap/newcomers.ts'
 import { type FakeApiServer, startApiServer } from '../fakes/api-server.ts'
@@ -375,9 +375,10 @@ const rotationWriters: readonly WritingCommand[] = [
     files: ['rotation.jsonl'],
     over,
     run: (folder: string) =>
-      exitOf(() =>
-        withJournal(join(folder, 'rotation.jsonl'), (journal) => journal.append(`{"over":${over}}\n`)),
-      ),
+      exitOf(async () => {
+        using journal = await openJournal(join(folder, 'rotation.jsonl'))
+        await journal.append(`{"over":${over}}\n`)
+      }),
   })),
 ]
 

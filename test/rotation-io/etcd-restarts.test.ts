@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type EtcdMembers, restartMembers } from '../../src/rotation-io/etcd-restarts.ts'
+import { type EtcdMembers, restartMembers } from '../../src/renewal-io/etcd-restarts.ts'
 
 // Members of etcd that count their quorum: one is well when it runs with a certificate in date and most of all are so.
 

@@ -22,7 +22,7 @@ import { localTransport } from '../../src/node/local.ts'
 import { rootedNode } from '../../src/node/rooted-node.ts'
 import { shellNode } from '../../src/node/shell-node.ts'
 import type { NodeAccess } from '../../src/pki/node-access.ts'
-import { readKubelet, treatKubelet } from '../../src/rotation-io/kubelet-doctor.ts'
+import { readKubelet, treatKubelet } from '../../src/renewal-io/kubelet-doctor.ts'
 import {
   certificatePem,
   keyPem,
@@ -65,8 +65,12 @@ beforeEach(() => {
 })
 
 const places = { nodeName: 'w1' }
-const found = async (): Promise<readonly Finding[]> => diagnose(await readKubelet(node, places), now)
-const ids = (findings: readonly Finding[]): string[] => findings.map(({ id }) => id)
+// That of the tree is signed by the kubelet itself, as kubeadm leaves it.
+const withoutName = (findings: readonly Finding[]): Finding[] =>
+  findings.filter(({ id }) => id !== 'SERVING_NAME')
+const found = async (): Promise<readonly Finding[]> =>
+  withoutName(await diagnose(await readKubelet(node, places), now))
+const ids = (findings: readonly Finding[]): string[] => withoutName(findings).map(({ id }) => id)
 
 /** Mends, and expects that nothing is left and the link leads to what is given. */
 async function expectMended(...mended: string[]): Promise<void> {
@@ -79,11 +83,24 @@ async function expectMended(...mended: string[]): Promise<void> {
   expect([ids(fixed), ids(left)]).toEqual([mended, []])
 }
 
-function pair(options: { from: Date; to: Date; key?: string; commonName?: string; ca?: string }): string {
-  const { from, to, key = 'kubelet', commonName = 'system:node:w1', ca } = options
+function pair(options: {
+  from: Date
+  to: Date
+  key?: string
+  commonName?: string
+  ca?: string
+  uids?: readonly string[]
+}): string {
+  const { from, to, key = 'kubelet', commonName = 'system:node:w1', ca, uids = [] } = options
+  const attributes: [type: string, value: string][] = [
+    ['2.5.4.10', 'system:nodes'],
+    ['2.5.4.3', commonName],
+    ...uids.map((uid): [string, string] => ['1.3.6.1.4.1.57683.2', uid]),
+  ]
   const signer = ca === undefined ? tree.cas.get('ca')! : testCa('kubernetes', testKey(ca), madeAt)
   const certificate = signedBy(signer, {
     ...{ commonName, organization: ['system:nodes'], key: testKey('kubelet'), notBefore: from, notAfter: to },
+    ...(uids.length > 0 && { subject: attributes.map(([type, value]) => [{ type, value }]) }),
     extendedKeyUsage: ['clientAuth'],
   })
   return certificatePem(certificate) + keyPem(testKey(key))
@@ -99,6 +116,11 @@ function lead(text: string): void {
 }
 
 test('a healthy kubelet has no findings', async () => {
+  expect(await found()).toEqual([])
+})
+
+test('one user UID in the certificate of a kubelet is in order', async () => {
+  lead(pair({ ...lately, uids: ['a'] }))
   expect(await found()).toEqual([])
 })
 
@@ -151,6 +173,12 @@ test.each([
     'and this node is w1',
     pair.bind(undefined, { ...lately, commonName: 'system:node:w2' }),
   ],
+  [
+    'WRONG_IDENTITY',
+    'its subject has 2 user UIDs: "a", "b"',
+    pair.bind(undefined, { ...lately, uids: ['a', 'b'] }),
+  ],
+  ['WRONG_IDENTITY', 'an empty user UID', pair.bind(undefined, { ...lately, uids: [''] })],
   ['WRONG_IDENTITY', 'it is for', pair.bind(undefined, { ...lately, commonName: 'admin' })],
 ])('%s (%s): the link goes back to the pair that can be used', async (id, what, make) => {
   lead(make())
@@ -214,6 +242,41 @@ test("a serving pair of the kubelet's own that is none goes, so that it makes an
   writeFileSync(`${root}${pki}/kubelet.key`, keyPem(testKey('another')), { mode: 0o600 })
   await expectMended('SELF_SIGNED_UNUSABLE')
   expect(statSync(`${root}${pki}/kubelet.crt`, { throwIfNoEntry: false })).toBeUndefined()
+})
+
+const selfSigned = { path: `${pki}/kubelet.crt`, why: /--enable-kubelet-cert-cn-validation will refuse it/ }
+
+/** Findings of its serving certificate alone, with another configuration of the kubelet. */
+async function servingFindings(configuration: string): Promise<Finding[]> {
+  const kind = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'
+  writeFileSync(`${root}/var/lib/kubelet/config.yaml`, kind + configuration)
+  const findings = await diagnose(await readKubelet(node, places), now)
+  return findings.filter(({ path }) => !path.includes('client') && !path.includes('/etc/kubernetes'))
+}
+
+test('a serving certificate with another common name than that of the node is told', async () => {
+  const [finding, ...more] = await servingFindings('')
+  expect(more).toEqual([])
+  expect(finding).toMatchObject({ id: 'SERVING_NAME', severity: 'info', path: selfSigned.path })
+  expect(finding!.why).toMatch(selfSigned.why)
+})
+
+test.each([
+  ['system:node:w1', []],
+  ['system:node:w2', ['SERVING_NAME']],
+  ['w1.example.com', ['SERVING_NAME']],
+])('a tlsCertFile for %s', async (commonName, expected) => {
+  writeFileSync(`${root}${pki}/own.crt`, pair({ ...lately, commonName }))
+  const findings = await servingFindings('tlsCertFile: pki/own.crt\n')
+  expect(findings.map(({ id, path }) => `${id} ${path}`)).toEqual(
+    expected.map((id) => `${id} ${pki}/own.crt`),
+  )
+})
+
+test.each(['pki/absent.crt', 'config.yaml'])('a tlsCertFile without a certificate: %s', async (file) => {
+  expect(await servingFindings(`tlsCertFile: ${file}\n`)).toMatchObject([
+    { id: 'UNREADABLE', severity: 'critical', path: `/var/lib/kubelet/${file}` },
+  ])
 })
 
 test('a serving certificate that was asked for and never came is told, and left to an approver', async () => {

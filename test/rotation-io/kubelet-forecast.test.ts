@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { forecastOf } from '../../src/kubelet/forecast.ts'
 import type { ForecastReport } from '../../src/kubelet/forecast-report.ts'
-import { readForecast } from '../../src/rotation-io/kubelet-forecast.ts'
+import { readForecast } from '../../src/renewal-io/kubelet-forecast.ts'
 import { controlPlaneTree, type TreeOptions, workerTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode, now } from './memory-node.ts'
 

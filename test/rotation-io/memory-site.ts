@@ -1,8 +1,8 @@
 import { readInventory } from '../../src/rotation/inventory.ts'
-import { Certificates } from '../../src/rotation-io/certificates.ts'
-import { FileReading } from '../../src/rotation-io/file-reading.ts'
 import { inventoryObjects } from '../../src/rotation-io/recovering.ts'
-import type { Site } from '../../src/rotation-io/site.ts'
+import { Certificates } from '../../src/site/certificates.ts'
+import { FileReading } from '../../src/site/file-reading.ts'
+import type { Site } from '../../src/site/site.ts'
 import { type MemoryNode, now } from './memory-node.ts'
 
 /** Returns what opens a site of nodes in memory, each time as a process of its own: cp1… are control planes, and nobody can be dialled. */

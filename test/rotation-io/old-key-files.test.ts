@@ -16,9 +16,9 @@ import { localTransport } from '../../src/node/local.ts'
 import { shellNode } from '../../src/node/shell-node.ts'
 import type { NodeAccess } from '../../src/pki/node-access.ts'
 import type { KeyFile } from '../../src/rotation/old-keys.ts'
-import { Certificates } from '../../src/rotation-io/certificates.ts'
-import { FileReading } from '../../src/rotation-io/file-reading.ts'
 import { SiteOldKeyFiles } from '../../src/rotation-io/old-key-files.ts'
+import { Certificates } from '../../src/site/certificates.ts'
+import { FileReading } from '../../src/site/file-reading.ts'
 import { readPrivateKeyFile } from '../../src/x509/keys.ts'
 
 // Keys in a folder of this machine, through the shell that every node has.

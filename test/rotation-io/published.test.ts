@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
-import type { ApiObject } from '../../src/cluster/api-client.ts'
 import { StatusError } from '../../src/cluster/failures.ts'
+import type { ApiObject } from '../../src/cluster/malformed.ts'
 import type { ObjectsApi } from '../../src/cluster/objects.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import type { ProcessFacts } from '../../src/pki/node-access.ts'
 import { SiteObserver } from '../../src/rotation-io/observer.ts'
-import type { Site } from '../../src/rotation-io/site.ts'
-import { MemoryNode } from './memory-node.ts'
+import { leases } from '../../src/rotation-io/published.ts'
+import type { Site } from '../../src/site/site.ts'
+import { MemoryNode, now } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'
 
 // ClusterTrustBundles where API servers of several releases stand behind one address.
@@ -89,4 +90,30 @@ test('a single API server is not asked again', async () => {
 test('a bundle that was edited changed then, and not when it was made', async () => {
   const { all } = await publishedBy([bundle], { cp1: 'unserved' })
   expect(all[0]!.changedAtMs).toBe(Date.parse('2026-11-21T11:00:00Z'))
+})
+
+test.each([
+  [undefined, 14, 'cp1'],
+  [undefined, 16, undefined],
+  [0, 14, 'cp1'],
+  [-1, 16, undefined],
+  [60, 59, 'cp1'],
+  [1_000_000_000, 299, 'cp1'],
+  [1_000_000_000, 301, undefined],
+  ['1e9', 301, undefined],
+  ['hello', 16, undefined],
+])('a Lease of %j s, renewed %i s ago, is held by %s', async (leaseDurationSeconds, ageSeconds, holder) => {
+  const renewTime = new Date(now.getTime() - ageSeconds * 1000).toISOString()
+  const spec = { holderIdentity: 'cp1_0123', leaseDurationSeconds, renewTime }
+  const objects = {
+    get: async ({ name = '' }) =>
+      name === 'kube-scheduler' ? { metadata: { name }, spec: spec as Record<string, unknown> } : undefined,
+  } as Pick<ObjectsApi, 'get'> as ObjectsApi
+  const site: Site = {
+    ...(await sitesOf(new Map([['cp1', new MemoryNode('cp1', { files: new Map() } as never)]])))(),
+    objects,
+  }
+  const [found] = await leases(site, [{ metadata: { name: 'cp1' } }] as never)
+  expect(found).toMatchObject({ name: 'kube-scheduler' })
+  expect(found?.holder).toBe(holder)
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { proveLeaves } from '../../src/rotation-io/renewal-proofs.ts'
-import { surveySite } from '../../src/rotation-io/renewing.ts'
+import { proveLeaves } from '../../src/renewal-io/renewal-proofs.ts'
+import { surveySite } from '../../src/renewal-io/renewing.ts'
 import { controlPlaneTree } from '../pki/kubeadm-tree.ts'
 import { MemoryNode } from './memory-node.ts'
 import { sitesOf } from './memory-site.ts'

@@ -2,15 +2,15 @@ import { expect, test } from 'vitest'
 import { openFile } from '../../src/ca/cluster-files.ts'
 import type { SurveyedLeaf } from '../../src/ca/renewal.ts'
 import type { ProcessFacts } from '../../src/pki/node-access.ts'
-import { awaitKubelet } from '../../src/rotation-io/node-restarts.ts'
 import {
   neededRestarts,
   type RenewalChoice,
   type SiteSurvey,
   surveySite,
   writeRenewals,
-} from '../../src/rotation-io/renewing.ts'
-import type { Site } from '../../src/rotation-io/site.ts'
+} from '../../src/renewal-io/renewing.ts'
+import { awaitKubelet } from '../../src/site/node-restarts.ts'
+import type { Site } from '../../src/site/site.ts'
 import {
   certificatePem,
   controlPlaneTree,

@@ -256,3 +256,62 @@ echo '${pid} (kubelet) S 1 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 ${(100_000 
     expect(readFileSync(asked, 'utf8').match(/restart -- kubelet.service/g)).toHaveLength(2)
   },
 )
+
+const hostile = [
+  'a b',
+  "it's",
+  '"q"',
+  '$(touch INJ)',
+  '`touch INJ`',
+  '; touch INJ #',
+  'a\ntouch INJ',
+  '&& touch INJ',
+  '* ?',
+  '-rf',
+]
+
+test.each(shells)('%s: no name in a change or a fact is run, whatever is in it', (...shell) => {
+  const root = join(folder, `root${++count}`)
+  const changes = hostile.flatMap((name): ScriptedChange[] => {
+    const at = `/etc/${name}`
+    const content = Buffer.from(name)
+    return [
+      { kind: 'make-folder', path: at, mode: 0o755 },
+      {
+        kind: 'write',
+        path: `${at}/${name}`,
+        replaces: 'absent',
+        sha256: digest(content),
+        mode: 0o600,
+        content,
+      },
+      { kind: 'link', path: `${at}/link`, to: name, replaces: 'absent' },
+    ]
+  })
+  mkdirSync(join(root, 'etc'), { recursive: true })
+  // All names in one script of changes, and each in the facts of a script of none.
+  for (const [word, its] of [['w1', changes] as const, ...hostile.map((one) => [one, []] as const)]) {
+    const script = join(folder, `script${++count}`)
+    mkdirSync(script, { mode: 0o700 })
+    const said = { ...facts, node: word, hostname: word, next: word }
+    for (const { name, content } of nodeRunbook(said, its)) writeFileSync(join(script, name), content)
+    const [program = '', ...words] = shell
+    expect(spawnSync(program, [...words, '-n', join(script, 'run.sh')], { encoding: 'utf8' })).toMatchObject({
+      status: 0,
+      stderr: '',
+    })
+    const env = { PATH: process.env.PATH, KCERT_ROOT: root }
+    const { status, stdout, stderr } = spawnSync(program, [...words, join(script, 'run.sh')], {
+      encoding: 'utf8',
+      cwd: script,
+      env,
+    })
+    expect([status, stderr]).toEqual([0, ''])
+    expect(stdout).toContain(`from the machine with kcert.yaml: ${word}`)
+    expect(readdirSync(script).filter((name) => name.includes('INJ'))).toEqual([])
+  }
+  for (const name of hostile) {
+    expect(readFileSync(join(root, 'etc', name, name), 'utf8')).toBe(name)
+    expect(readlinkSync(join(root, 'etc', name, 'link'))).toBe(name)
+  }
+})

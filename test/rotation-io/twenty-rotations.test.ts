@@ -14,13 +14,12 @@ import { fakeCluster } from '../cluster/fake-cluster.ts'
 const atOnce = 20
 const leaseSeconds = 30
 
-const holding = `import { withJournal } from ${JSON.stringify(resolve('src/rotation-io/journal-file.ts'))}
+const holding = `import { openJournal } from ${JSON.stringify(resolve('src/rotation-io/journal-file.ts'))}
 try {
-  await withJournal(process.argv[1], async (journal) => {
-    await journal.append('{}\\n')
-    console.log('owner')
-    await new Promise((done) => setTimeout(done, 600_000))
-  })
+  using journal = await openJournal(process.argv[1])
+  await journal.append('{}\\n')
+  console.log('owner')
+  await new Promise((done) => setTimeout(done, 600_000))
 } catch (error) {
   console.log(error.code)
 }`

@@ -111,7 +111,7 @@ async function verdictOf(seed: number): Promise<'refused' | 'empty' | 'done' | '
   if (wish.withBridge === false) scene.clients.expectsBridge = false
   const told: string[] = []
   const outcome = await scene.asProcess(async (rotation) => {
-    const { seen, target } = await rotation.look(phaseNumbered(phase), sectionNames)
+    const { seen, target } = await rotation.look(sectionNames)
     const planned = phaseNumbered(phase).plan(seen, target)
     const apart = dice.roll(2) === 0 ? planned : flat(planned)
     const steps = spoilers[dice.roll(spoilers.length)]!([...apart], dice)

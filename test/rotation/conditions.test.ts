@@ -20,6 +20,7 @@ const empty: Sections = {
   kubeconfigs: [],
   published: [],
   pods: [],
+  backends: [],
   workloads: [],
   caBundles: [],
   stored: { lookedAt: 0, objects: [], unread: [] },
@@ -62,7 +63,7 @@ describe('published', () => {
     ['both CAs, where the old one must be gone', ['old', 'new'], newAlone, [`${at}: as before`]],
   ])('%s', (_, trust, wanted, expected) => {
     const published = [{ ...object, ...(trust && { trust }) }]
-    expect(missing({ kind: 'published', ...wanted }, { published })).toEqual(expected)
+    expect(missing({ kind: 'published', bundles: true, ...wanted }, { published })).toEqual(expected)
   })
 
   test.each([
@@ -70,7 +71,7 @@ describe('published', () => {
     ['a terminating namespace alone', [{ ...object, isActive: false, trust: ['old', 'new'] }]],
   ])('%s: nothing is known of what is published', (_, published) => {
     const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
-    expect(missing({ kind: 'published', ...both }, { published })).toEqual([nowhere])
+    expect(missing({ kind: 'published', bundles: true, ...both }, { published })).toEqual([nowhere])
   })
 
   test('a terminating namespace is not waited for', () => {
@@ -78,7 +79,7 @@ describe('published', () => {
       { ...object, isActive: false, trust: [] },
       { ...object, trust: ['old', 'new'] },
     ]
-    expect(missing({ kind: 'published', ...both }, { published })).toEqual([])
+    expect(missing({ kind: 'published', bundles: true, ...both }, { published })).toEqual([])
   })
 })
 
@@ -251,6 +252,24 @@ test.each<[string, Condition, Partial<Picture>, string[]]>([
     ['a: no leader'],
   ],
   ['no Lease', { kind: 'leader', lease: 'a' }, {}, ['a: no leader']],
+  [
+    'pods behind Services that are not Ready since before, or on another node',
+    { kind: 'backends-ready', node: 'w1', sinceMs: 500 },
+    {
+      backends: [
+        { pod: 'a', node: 'w1', isReady: false, changedAtMs: 499, services: ['s'] },
+        { pod: 'b', node: 'w1', isReady: true, changedAtMs: 900, services: ['s'] },
+        { pod: 'c', node: 'w2', isReady: false, changedAtMs: 900, services: ['s'] },
+      ],
+    },
+    [],
+  ],
+  [
+    'a pod behind Services that is not Ready since then',
+    { kind: 'backends-ready', node: 'w1', sinceMs: 500 },
+    { backends: [{ pod: 'a', node: 'w1', isReady: false, changedAtMs: 500, services: ['s', 't'] }] },
+    ['Pod a: not Ready, of Service s, t'],
+  ],
   [
     'a ready node',
     { kind: 'node-ready', node: 'w1' },

@@ -3,7 +3,6 @@ import type { Step } from '../../src/rotation/action.ts'
 import { describeAction } from '../../src/rotation/journal.ts'
 import { forecast } from '../../src/rotation/model/forecast.ts'
 import { sectionNames } from '../../src/rotation/picture.ts'
-import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import type { Wish } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
 import { Scene } from './scene.ts'
@@ -50,9 +49,7 @@ test.for(variants)(
   async ({ shape, wish }) => {
     const scene = new Scene(shape, wish)
     scene.clients.expectsBridge = wish?.withBridge !== false && wish?.reason !== 'compromise'
-    const { seen, target } = await scene.asProcess((rotation) =>
-      rotation.look(phaseNumbered(1), sectionNames),
-    )
+    const { seen, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
     const phases = [...forecast(seen, target)]
     for (const { phase, broken, open } of phases)
       expect([phase.number, broken, open]).toEqual([phase.number, undefined, []])

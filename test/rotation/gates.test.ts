@@ -20,7 +20,7 @@ function after(phase: number): Promise<{ seen: Picture; target: Target }> {
     (async () => {
       const scene = new Scene()
       await scene.runAll(1, phase)
-      return scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+      return scene.asProcess((rotation) => rotation.look(sectionNames))
     })()
   scenes.set(phase, made)
   return made
@@ -73,7 +73,10 @@ test('phase 3 and its wait: where no namespace is seen nothing is published', as
   const nowhere = 'ConfigMap kube-root-ca.crt: seen in no namespace'
   expect(await gapsOf(3, () => ({ published: [] }))).toEqual([nowhere])
   const { seen } = await after(3)
-  const missing = missingFor({ kind: 'published', holds: [], lacks: [] }, { ...seen, published: [] })
+  const missing = missingFor(
+    { kind: 'published', bundles: true, holds: [], lacks: [] },
+    { ...seen, published: [] },
+  )
   expect(missing.map(({ at, what }) => `${at}: ${what}`)).toEqual([nowhere])
 })
 
@@ -203,5 +206,11 @@ test('phase 4 says which pods are assumed to read their CA file once, and why', 
   const early =
     'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once'
   expect(said([holding([oldCa.digest])])).toEqual([early])
-  expect(said([{ ...holding([oldCa.digest]), rereads: true }])).toEqual([])
+  const again = { ...holding(both), startedAtMs: 0, rereads: true }
+  const its = (name: string) => ({ ...again, id: `lab/${name}`, workload: `Deployment lab/${name}` })
+  expect(said(['a', 'b', 'c', 'd', 'e', 'f', 'a'].map(its))).toEqual([
+    'not restarted, for they read the CA file again: Deployment lab/a, Deployment lab/b, Deployment lab/c, Deployment lab/d, Deployment lab/e and 1 more; to restart them too: --no-trust-reloading-clients',
+  ])
+  const { workload: _, ...bare } = its('bare')
+  expect(said([bare])[0]).toContain('again: Pod lab/bare;')
 })

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
-import { handshakeSubject } from '../../src/rotation/handshake-errors.ts'
+import { handshakeSubject, helpFor } from '../../src/rotation/handshake-errors.ts'
 import { journalLine, readJournal } from '../../src/rotation/journal.ts'
 import { sectionNames } from '../../src/rotation/picture.ts'
-import { playbook } from '../../src/rotation/playbook.ts'
 import { verificationReport } from '../../src/rotation/verification-report.ts'
 import { SimulatedExecutor } from '../fakes/simulated-cluster-ports.ts'
 import { Scene } from './scene.ts'
@@ -170,7 +169,7 @@ test('a client that trusts the old CA alone stops phase 12 at the first API serv
 
 test('a waived pod is waived by its address too, and no other pod', async () => {
   const scene = begunScene()
-  const { seen, target } = await scene.asProcess((rotation) => rotation.look(playbook[0]!, sectionNames))
+  const { seen, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
   const [pod, ...others] = seen.pods
   const pods = [
     { ...pod!, address: '10.244.1.7' },
@@ -182,6 +181,55 @@ test('a waived pod is waived by its address too, and no other pod', async () => 
   expect(waivedBy(pod!.id)).toEqual(['10.244.1.7'])
   expect(waivedBy(pod!.id, '10.0.0.66')).toEqual(['10.0.0.66', '10.244.1.7'])
   expect(waivedBy('nobody/else')).toEqual([])
+})
+
+test('clients in pods are named, and the advised command starts their workloads again, whatever their names are', async () => {
+  const { seen } = await begunScene().asProcess((rotation) => rotation.look(sectionNames))
+  const [pod, other, bare] = seen.pods
+  const pods = [
+    { ...pod!, id: 'lab/plain-1', workload: 'Deployment lab/plain; touch x', address: '10.244.1.7' },
+    { ...other!, id: 'lab/sts-0', workload: 'StatefulSet lab/sts', address: '10.244.1.8' },
+    { ...bare!, id: 'lab/bare', workload: undefined, address: '10.244.1.9' },
+  ] as typeof seen.pods
+  expect(helpFor(['10.244.1.7', '10.244.1.8', '10.0.0.9'], pods, 12)).toEqual({
+    why: '; 10.244.1.7 is Pod lab/plain-1 of Deployment lab/plain; touch x; 10.244.1.8 is Pod lab/sts-0 of StatefulSet lab/sts',
+    next: "kubectl rollout restart --namespace lab 'deployment/plain; touch x' && kubectl rollout restart --namespace lab statefulset/sts && kcert rotate-ca --phase 12",
+  })
+  expect(helpFor(['10.244.1.9'], pods, 11)).toEqual({
+    why: '; 10.244.1.9 is Pod lab/bare',
+    next: 'correct it and run the same command again: kcert rotate-ca --phase 11',
+  })
+})
+
+test('a gate that a pod holds up says which pod, and how it is started again', async () => {
+  const scene = begunScene(checks)
+  await scene.runAll(1, 10)
+  scene.clients.failing.push(oldOnly)
+  const [pod] = scene.cluster.pods.values()
+  pod!.address = oldOnly.address
+  await expect(scene.run(11)).rejects.toMatchObject({
+    why: expect.stringContaining(`; 10.0.0.66 is Pod ${pod!.id}`),
+  })
+})
+
+test('that pods cannot be read does not stand in the place of what the gate says', async () => {
+  const scene = begunScene(checks)
+  await scene.runAll(1, 10)
+  scene.clients.failing.push(oldOnly)
+  const observe = scene.observer.observe.bind(scene.observer)
+  let asked = 0
+  scene.observer.observe = (sections, ...remembered) => {
+    if (sections.join() !== 'published,pods') return observe(sections, ...remembered)
+    asked++
+    return Promise.reject(new Error('no API server answers'))
+  }
+  await expect(scene.run(11)).rejects.toMatchObject({
+    code: 'KCERT_ROTATION_GATE',
+    why: expect.stringContaining('10.0.0.66 (remote error'),
+    next: 'correct it and run the same command again: kcert rotate-ca --phase 11',
+  })
+  // Once for each API server: they are watched side by side.
+  expect(asked).toBe(3)
 })
 
 /** Makes the journal that of a kcert which did not measure. */
@@ -199,7 +247,7 @@ function forgetRates(scene: Scene): void {
 /** As `kcert rotate-ca verify` asks. */
 async function verified(scene: Scene) {
   const report = await scene.asProcess(async (rotation) => {
-    const { seen, target } = await rotation.look(playbook[0]!, sectionNames)
+    const { seen, target } = await rotation.look(sectionNames)
     const executor = new SimulatedExecutor(scene.cluster, scene.clients)
     const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
     const counted = await Promise.all(

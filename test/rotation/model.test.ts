@@ -12,8 +12,8 @@ import { Scene } from './scene.ts'
 
 const small = { controlPlanes: 2, workers: 1 } as const
 
-async function lookAt(scene: Scene, phase = 1): Promise<{ seen: Picture; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(phaseNumbered(phase), sectionNames))
+async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
+  return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
 /** The edge that breaks when the plan of a phase, changed by somebody, is done now. */
@@ -22,7 +22,7 @@ async function edgeOf(
   phase: number,
   change: (steps: readonly Step[]) => readonly Step[] = (steps) => steps,
 ): Promise<BrokenEdge | undefined> {
-  const { seen, target } = await lookAt(scene, phase)
+  const { seen, target } = await lookAt(scene)
   return checkPlan(seen, target, change(phaseNumbered(phase).plan(seen, target)))
 }
 
@@ -55,7 +55,7 @@ test('kube-root-ca.crt that jumps from the old CA to the new one fails whoever s
 test('a new CA of the same name without key identifiers is refused as OpenSSL would refuse it', async () => {
   const scene = new Scene({ ...small, sameName: true })
   await scene.runAll(1, 6)
-  const { seen, target } = await lookAt(scene, 7)
+  const { seen, target } = await lookAt(scene)
   const steps = phaseNumbered(7).plan(seen, target)
   expect(checkPlan(seen, target, steps)).toBeUndefined()
   const { oldCa } = target.changes[0]!

@@ -1,4 +1,4 @@
-import { RotationSession, type SessionOptions } from '../../src/cli/rotation-session.ts'
+import { RotationSession, type SessionOptions } from '../../src/app/rotate-ca/session.ts'
 import { commandLine } from '../../src/errors/command-line.ts'
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'

@@ -2,7 +2,6 @@ import type { Step } from '../../src/rotation/action.ts'
 import type { CertificateRecord } from '../../src/rotation/certificate-record.ts'
 import type { Phase, Undo } from '../../src/rotation/phase.ts'
 import { type Picture, type SectionName, sectionNames } from '../../src/rotation/picture.ts'
-import { phaseNumbered } from '../../src/rotation/playbook.ts'
 import type { Target } from '../../src/rotation/target.ts'
 import type { Wish } from '../../src/rotation/target-reading.ts'
 import type { ClusterShape } from '../fakes/simulated-cluster.ts'
@@ -42,7 +41,7 @@ async function run(name: string): Promise<readonly State[]> {
   const scene = new Scene(shape, wish)
   scene.clients.expectsBridge = wish.reason !== 'compromise'
   const look = async (): Promise<State> => {
-    const state = await scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+    const state = await scene.asProcess((rotation) => rotation.look(sectionNames))
     return structuredClone(state)
   }
   const states = [await look()]

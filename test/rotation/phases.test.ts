@@ -38,7 +38,7 @@ const everything = sectionNames.join(' ')
 const facts: Readonly<Record<number, readonly string[]>> = {
   1: ['distribute', '', 'writes', 'nodes components kubelets kubeconfigs files copies evidence kubeadm'],
   2: ['publish-both', '1', 'restarts', 'components files leases kubeadm published pods evidence'],
-  3: ['await-published', '2', 'reads', 'published'],
+  3: ['await-published', '2', 'reads', 'published components pods'],
   4: ['restart-pods', '3', 'restarts', 'published pods workloads'],
   5: [
     'trust-both',
@@ -53,7 +53,7 @@ const facts: Readonly<Record<number, readonly string[]>> = {
     'present-new',
     '4,5,6,7,8',
     'restarts',
-    'nodes components kubelets files published pods workloads caBundles extensionAuthentication handshakes evidence',
+    'nodes components kubelets files published pods backends workloads caBundles extensionAuthentication handshakes evidence',
   ],
   10: ['cluster-info', '9', 'writes', 'clusterInfo'],
   11: ['verify', '9,10', 'reads', 'components kubelets files published pods stored handshakes evidence'],

@@ -13,7 +13,7 @@ import { Scene } from './scene.ts'
 const small = { controlPlanes: 2, workers: 1 } as const
 
 async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+  return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
 async function refusedFor(
@@ -169,19 +169,22 @@ test('what is waited for is judged on a picture, and what is missing is named', 
     missingFor(until, { ...seen, ...change })
   const both = { holds: [oldCa.digest, newCa.digest], lacks: [] }
   const old = { holds: [oldCa.digest], lacks: [] }
-  expect(missing({ kind: 'published', ...old })).toEqual([])
-  expect(missing({ kind: 'published', ...both })).toContainEqual({
+  expect(missing({ kind: 'published', bundles: true, ...old })).toEqual([])
+  expect(missing({ kind: 'published', bundles: true, ...both })).toContainEqual({
     at: 'ConfigMap default/kube-root-ca.crt',
     what: 'as before',
   })
   const [first, ...others] = seen.published
   const { trust: _, ...absent } = first!
-  expect(missing({ kind: 'published', ...old }, { published: [absent, ...others] })).toEqual([
+  expect(missing({ kind: 'published', bundles: true, ...old }, { published: [absent, ...others] })).toEqual([
     { at: `${first!.kind} ${first!.name}`, what: 'not there' },
   ])
   // Nobody writes in a namespace that terminates.
   expect(
-    missing({ kind: 'published', ...old }, { published: [{ ...absent, isActive: false }, ...others] }),
+    missing(
+      { kind: 'published', bundles: true, ...old },
+      { published: [{ ...absent, isActive: false }, ...others] },
+    ),
   ).toEqual([])
   expect(missing({ kind: 'volumes', ...old })).toEqual([])
   expect(missing({ kind: 'volumes', ...both })).toHaveLength(seen.pods.length)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Hook, hookRunner } from '../../src/cli/rotation-hooks.ts'
+import { type Hook, hookRunner } from '../../src/app/rotate-ca/hooks.ts'
 import { exitCodes } from '../../src/errors/codes.ts'
 import { KcertError } from '../../src/errors/kcert-error.ts'
 import { renderStatusHtml } from '../../src/output/rotation/html.ts'

@@ -32,7 +32,7 @@ async function refusal(scene: Scene): Promise<{ message: string; why?: string; n
 }
 
 async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(phaseNumbered(12), sectionNames))
+  return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
 function waiving(...ids: readonly string[]) {

@@ -14,7 +14,7 @@ const verifier = 'Deployment default/verifier'
 const named = 'Deployment default/named'
 
 async function lookAt(scene: Scene): Promise<{ seen: Picture; target: Target }> {
-  return scene.asProcess((rotation) => rotation.look(phaseNumbered(1), sectionNames))
+  return scene.asProcess((rotation) => rotation.look(sectionNames))
 }
 
 function bundlesIn(scene: Scene): string[] {
@@ -156,11 +156,53 @@ test('an API server that cannot be asked for bundles keeps phase 3 and its wait 
   const missing = [{ at: 'ClusterTrustBundle cp2/kube-apiserver', what: 'no answer within 5 s' }]
   expect(phaseNumbered(3).gaps(seen, target)).toEqual([])
   expect(phaseNumbered(3).gaps({ ...seen, published }, target)).toEqual(missing)
-  const until = { kind: 'published', holds: [], lacks: [] } as const
+  const until = { kind: 'published', holds: [], lacks: [], bundles: true } as const
   expect(missingFor(until, { ...seen, published })).toEqual(missing)
   expect(forecast({ ...seen, published }, target).find(({ phase }) => phase.number === 3)?.open).toEqual(
     missing,
   )
   const pod = seen.pods.find(({ trustBundle }) => trustBundle !== undefined)!
   expect(blindInstant({ ...seen, published }, pod)).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('in an upgrade a bundle that no pod mounts is not waited for, and named', async () => {
+  const scene = new Scene(small)
+  await scene.runAll(1, 11)
+  const { seen, target: given } = await lookAt(scene)
+  const target = { ...given, isDropping: true }
+  const managed = (version: string) =>
+    seen.components.map((one) => (one.name === 'kube-controller-manager' ? { ...one, version } : one))
+  const free = seen.pods.filter(({ trustBundle }) => trustBundle === undefined)
+  expect(free.length).toBeLessThan(seen.pods.length)
+  const asked = (version: string, pods: Picture['pods']) => {
+    const picture = { ...seen, pods, components: managed(version) }
+    const phase = phaseNumbered(12)
+    const waits = phase
+      .plan(picture, target)
+      .flatMap((step) => (step.kind === 'wait' && step.until.kind === 'published' ? [step.until] : []))
+    return {
+      gaps: phase.gaps(picture, target).filter(({ at }) => at.startsWith('ClusterTrustBundle ')).length,
+      missing: waits.flatMap((until) =>
+        missingFor(until, picture).filter(({ at }) => at.startsWith('ClusterTrustBundle ')),
+      ).length,
+      waits: waits.length,
+      told: phase.remarks!(picture, target).filter((one) => one.startsWith('ClusterTrustBundle ')).length,
+    }
+  }
+  expect(asked('v1.36.3', free)).toEqual({ gaps: 0, missing: 0, waits: 1, told: 1 })
+  expect(asked('v1.37.2', free)).toEqual({ gaps: 1, missing: 1, waits: 1, told: 0 })
+  expect(asked('v1.36.3', seen.pods)).toEqual({ gaps: 1, missing: 1, waits: 1, told: 0 })
+  // What cannot be read may be a bundle that pods mount.
+  const unread = {
+    kind: 'ClusterTrustBundle',
+    name: 'cp1/kube-apiserver',
+    isActive: true,
+    unread: 'x',
+    changedAtMs: 0,
+  } as const
+  const third = phaseNumbered(3).gaps(
+    { ...seen, pods: free, components: managed('v1.36.3'), published: [...seen.published, unread] },
+    given,
+  )
+  expect(third).toEqual([{ at: 'ClusterTrustBundle cp1/kube-apiserver', what: 'x' }])
 })

@@ -32,6 +32,7 @@ test('no rotation begins while control-plane nodes run different versions', asyn
     'control-plane nodes run different versions: kube-apiserver v1.37.2 (cp1) and v1.36.3 (cp2); kube-controller-manager v1.37.2 (cp1) and',
   )
   expect(next).toContain('kubeadm upgrade node')
+  expect(next).toMatch(/: kcert rotate-ca plan --waive v1\.36\.3\+v1\.37\.2$/)
   expect(scene.files()).not.toHaveProperty(['cp1:/etc/kubernetes/pki/kcert/new/ca.crt'])
   scene.cluster.upgradeNode('cp2', 'v1.37.2')
   await settle(scene)
@@ -52,6 +53,37 @@ test.each([
     expect((await refusalOf(scene.run(1))).message).toContain(message)
   },
 )
+
+test('versions that stay different are accepted by their names, and plan and status name them', async () => {
+  const mixed = async (waiver: string) => {
+    const scene = new Scene(small, { waivers: new Set([waiver]) })
+    scene.cluster.upgradeNode('cp1', 'v1.37.2')
+    await settle(scene)
+    return scene
+  }
+  expect((await refusalOf((await mixed('v1.36.3+v1.38.0')).run(1))).code).toBe('KCERT_ROTATION_REFUSED')
+  const scene = await mixed('v1.36.3+v1.37.2')
+  const operator = new SimulatedOperator(scene)
+  const options = { wish: { waivers: new Set(['v1.36.3+v1.37.2']) } }
+  const plan = await operator.command((session) => session.plan(), options)
+  expect(plan.blockers).toEqual([])
+  const named =
+    'versions that stay different: kube-apiserver v1.37.2 (cp1) and v1.36.3 (cp2); kube-controller-manager'
+  expect(plan.phases[0]!.remarks.join()).toContain(named)
+  const { blockers, phases } = await operator.command((session) => session.status(), options)
+  expect([blockers, phases[0]!.remarks.join()]).toEqual([[], expect.stringContaining(named)])
+  await scene.runAll()
+  expect(scene.clients.failures).toEqual([])
+  expect(scene.remainsOfOldCa()).toEqual([])
+})
+
+test('an accepted mix does not excuse a kubeadm-config that names a version of no API server', async () => {
+  const scene = new Scene(small, { waivers: new Set(['v1.36.3+v1.37.2']) })
+  scene.cluster.upgradeNode('cp1', 'v1.37.2')
+  scene.cluster.put('ConfigMap kube-system/kubeadm-config', { extraArgs: {}, kubernetesVersion: 'v1.38.0' })
+  await settle(scene)
+  expect((await refusalOf(scene.run(1))).message).toContain('kubeadm-config names v1.38.0')
+})
 
 test('builds of one version are one version', async () => {
   const scene = new Scene(small)

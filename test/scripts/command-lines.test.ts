@@ -95,3 +95,14 @@ function unknownToOpenssl([command, ...words]: readonly string[]): string[] {
   const flags = new Set(Array.from(stderr.matchAll(/^ (-[\w-]+)/gm), ([, flag]) => flag))
   return words.filter((word) => word.startsWith('-') && !flags.has(word))
 }
+
+// By systemctl(1) and journalctl(1) of Debian 13, and the help of crictl 1.36.
+test.each([
+  ['systemctl', /^(?:cat|restart|status) \S+$/],
+  ['journalctl', /^(?:(?:-u \S+|-n \d+)(?: |$))+$/],
+  ['crictl', /^(?:ps(?: -[aq]+)*(?: --name \S+)?|logs (?:\S+|\$\(crictl ps -aq --name \S+ \| head -n 1\)))$/],
+])('%s in a message has a subcommand and flags that it knows', (program, known) => {
+  const commands = printedCommands(program).filter(({ words }) => words[0] !== 'VALUE')
+  expect(commands.length).toBeGreaterThan(2)
+  expect(commands.filter(({ words }) => !known.test(words.join(' ')))).toEqual([])
+})

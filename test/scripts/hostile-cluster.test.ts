@@ -69,7 +69,7 @@ test.each([
   expect(stderr).toContain(
     'KCERT_CSR_WAIT_OVER: the CertificateSigningRequest "csr-1" still waits for its approval',
   )
-  expect(stderr).toContain('next: kcert csr explain csr-1')
+  expect(stderr).toMatch(/^next: kcert csr explain --kubeconfig \S+ csr-1$/m)
 })
 
 test('refuses a FIFO that a kubeconfig names as CA at once', async () => {

@@ -136,7 +136,13 @@ test('where kubelets cannot be asked, that is said node by node, and the request
     },
   ])
   expect(new Set(report.findings.map(({ id }) => id))).toEqual(
-    new Set(['controller-manager-not-seen', 'request-waits', 'not-read', 'not-the-kubelet']),
+    new Set([
+      'controller-manager-not-seen',
+      'request-waits',
+      'not-read',
+      'not-the-kubelet',
+      'serving-common-name',
+    ]),
   )
   expect(exit).toBe(0)
 })

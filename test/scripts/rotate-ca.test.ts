@@ -108,7 +108,9 @@ test.each([
     })
     expect(exit).not.toBe(0)
     expect(stderr).toContain(`${code}:`)
-    expect(stderr.includes('kcert rotate-ca recover --dry-run')).toBe(code !== 'KCERT_API_UNTRUSTED')
+    expect(stderr.includes(`kcert rotate-ca recover --inventory ${name}.yaml --dry-run`)).toBe(
+      code !== 'KCERT_API_UNTRUSTED',
+    )
   } finally {
     await server.close()
   }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { mastersFinding } from '../../src/csr/admission.ts'
-import { grantedSeconds, type SignerAnswer, signerAnswer } from '../../src/csr/signers.ts'
 import { readRequestContent } from '../../src/csr/signing-request.ts'
 import { certificateUsages } from '../../src/pki/usages.ts'
+import { grantedSeconds, type SignerAnswer, signerAnswer } from '../fakes/kubernetes-signer.ts'
 import { recorded } from './recorded.ts'
 
 interface SignerCase {

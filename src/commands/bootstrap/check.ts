@@ -1,12 +1,13 @@
 import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
+import { checkBootstrap } from '../../app/bootstrap/check.ts'
+import { tokenIdOf } from '../../app/token/input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { tokenIdOf } from '../../cli/token-input.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderProgress } from '../../output/bootstrap.ts'
 
 export default class BootstrapCheck extends KcertCommand {
   static override summary = 'Say how far a node came on its way into the cluster, and why it stopped.'
@@ -18,7 +19,8 @@ its request comes (7), is approved (8), signed (9), and the certificate stands o
 its kubeconfig (12), and registers: Node, Lease, CSINode (13); later it renews (14), and that is approved and signed (15).
 
 A later sign proves the steps before it. What only the node itself shows (1 to 4) is unknown until then; each step that is open names
-the next command. Requests are kept for an hour after they were issued or denied, the rest for a day.`
+the next command. Requests are kept for an hour after they were issued or denied, the rest for a day (those
+that are approved and never signed stay, until Kubernetes 1.34).`
 
   static override exitCodes = {
     [exitCodes.done]: 'it has arrived: registered and alive',
@@ -28,31 +30,20 @@ the next command. Requests are kept for an hour after they were issued or denied
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'A node that does not come', command: '<%= config.bin %> bootstrap check node-7' },
-    {
-      description: 'The token that it was given is known',
-      command: '<%= config.bin %> bootstrap check node-7 --token-id abcdef',
-    },
-    {
-      description: 'Where it stopped, for a script',
-      command: "<%= config.bin %> bootstrap check node-7 -o json | jq -r '.stoppedAt'",
-    },
-    {
-      description: 'Wait for it, in a provisioning script',
-      command: 'until <%= config.bin %> bootstrap check node-7; do sleep 10; done',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A node that does not come': '<%= config.bin %> bootstrap check node-7',
+    'The token that it was given is known': '<%= config.bin %> bootstrap check node-7 --token-id abcdef',
+    'Where it stopped, for a script': "<%= config.bin %> bootstrap check node-7 -o json | jq -r '.stoppedAt'",
+    'Wait for it, in a provisioning script':
+      'until <%= config.bin %> bootstrap check node-7; do sleep 10; done',
+  })
 
   static override args = {
     node: Args.string({ description: 'the name of the Node', required: true, ignoreStdin: true }),
   }
 
   static override flags = {
-    'token-id': Flags.string({
-      description: 'the token that the node was given: its first six characters',
-      helpValue: 'ID',
-    }),
+    'token-id': valueFlag('ID', 'the token that the node was given: its first six characters'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -63,15 +54,10 @@ the next command. Requests are kept for an hour after they were issued or denied
     const id = flags['token-id']
     const tokenId = id === undefined ? undefined : tokenIdOf(id)
     const node = args.node.replace(/^nodes?\//, '')
-    const [{ checkBootstrap }, { renderProgress }] = await Promise.all([
-      import('../../cli/check-bootstrap.ts'),
-      import('../../output/bootstrap.ts'),
-    ])
     const report = await withCluster(context, flags, (cluster) =>
       checkBootstrap(cluster, { node, tokenId }, context.clock),
     )
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderProgress(report, view)))
+    await this.show(flags.output, report, renderProgress)
     return report.verdict === 'arrived' ? exitCodes.done : exitCodes.no
   }
 }

@@ -1,20 +1,26 @@
 import * as Flags from '@oclif/core/flags'
+import { discoverAt, discoverBy } from '../../app/bootstrap/kubeconfig.ts'
+import { readTokenFile } from '../../app/token/input.ts'
 import { authorityFacts } from '../../bootstrap/cluster-info-report.ts'
 import { parsePin, pinOf } from '../../bootstrap/pin.ts'
 import type { BootstrapKubeconfig as Report } from '../../bootstrap/progress-report.ts'
 import { formatToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { connectionOptions } from '../../cli/cluster.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { checkFiles } from '../../cli/command-files.ts'
+import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
 import { inFile, readInput } from '../../cli/input.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { readTokenFile } from '../../cli/token-input.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { readCertificates } from '../../x509/certificate.ts'
+import { kubeconfigDocument } from '../../kubeconfig/format.ts'
+import { renderBootstrapKubeconfig } from '../../output/bootstrap.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { writeKeyFile } from '../../system/output-file.ts'
+import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 
 export default class BootstrapKubeconfig extends KcertCommand {
   static override summary = 'Make the kubeconfig with which a kubelet asks for its first certificate.'
@@ -36,22 +42,14 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'Where the cluster can be reached',
-      command: '<%= config.bin %> bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
-    },
-    {
-      description: 'On the new node, which knows nothing but a token and a pin',
-      command:
-        '<%= config.bin %> bootstrap kubeconfig --server api.example.com:6443 --pin sha256:… --token-file token --out /etc/kubernetes/bootstrap-kubelet.conf',
-    },
-    {
-      description: 'With the CA instead of its pin, and a token that lies in no file',
-      command:
-        '<%= config.bin %> token create -o token | <%= config.bin %> bootstrap kubeconfig --token-file - --ca ca.crt --out bootstrap-kubelet.conf',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'Where the cluster can be reached':
+      '<%= config.bin %> bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
+    'On the new node, which knows nothing but a token and a pin':
+      '<%= config.bin %> bootstrap kubeconfig --server api.example.com:6443 --pin sha256:… --token-file token --out /etc/kubernetes/bootstrap-kubelet.conf',
+    'With the CA instead of its pin, and a token that lies in no file':
+      '<%= config.bin %> token create -o token | <%= config.bin %> bootstrap kubeconfig --token-file - --ca ca.crt --out bootstrap-kubelet.conf',
+  })
 
   static override flags = {
     'token-file': Flags.string({
@@ -60,19 +58,9 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
       required: true,
     }),
     out: Flags.string({ description: 'where the kubeconfig goes', helpValue: 'FILE', required: true }),
-    pin: Flags.string({
-      description: 'discovery hash that a CA of cluster-info must have: sha256:…; may be repeated',
-      helpValue: 'PIN',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
-    ca: Flags.string({
-      description: 'CA certificates, one of which must be in cluster-info',
-      helpValue: 'FILE',
-    }),
-    server: Flags.string({
-      description: 'read cluster-info from here, without a kubeconfig',
-      helpValue: 'HOST:PORT',
+    pin: repeatedFlag('PIN', 'discovery hash that a CA of cluster-info must have: sha256:…; may be repeated'),
+    ca: valueFlag('FILE', 'CA certificates, one of which must be in cluster-info'),
+    server: valueFlag('HOST:PORT', 'read cluster-info from here, without a kubeconfig', {
       exclusive: ['kubeconfig', 'context'],
     }),
     force: Flags.boolean({ description: 'replace the file when it is there' }),
@@ -87,10 +75,7 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
     const { out, ca, server, force } = flags
     if (out === '-') throw wouldBePrinted('a kubeconfig with a token', '--out FILE')
     checkFiles({
-      inputs: [
-        { by: '--token-file', path: flags['token-file'] },
-        { by: '--ca', path: ca },
-      ],
+      inputs: flagFiles(flags, 'token-file', 'ca'),
       outputs: [{ by: '--out', path: out, holds: 'key' }],
       replace: force || flags['dry-run'],
     })
@@ -99,25 +84,12 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
       const bytes = await readInput(ca, context)
       pins.push(...inFile(ca, () => readCertificates(bytes)).map(pinOf))
     }
-    if (server !== undefined && pins.length === 0) throw nothingPinned()
+    if (server !== undefined && pins.length === 0)
+      throw new KcertError('KCERT_USAGE', 'neither a pin nor a CA is given with --server', {
+        why: 'whoever answers there could have signed with a token that somebody else has lost',
+        next: '--ca FILE',
+      })
     const token = await readTokenFile(flags['token-file'], context)
-    const [
-      { discoverAt, discoverBy },
-      { connectionOptions },
-      { kubeconfigDocument },
-      { renderYaml },
-      { writePem },
-      { writeKeyFile },
-      { renderBootstrapKubeconfig },
-    ] = await Promise.all([
-      import('../../cli/discover-cluster.ts'),
-      import('../../cli/cluster.ts'),
-      import('../../kubeconfig/format.ts'),
-      import('../../output/yaml.ts'),
-      import('../../x509/pem.ts'),
-      import('../../system/output-file.ts'),
-      import('../../output/bootstrap.ts'),
-    ])
     const wish = { token, pins }
     const found =
       server === undefined
@@ -128,7 +100,7 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
       {
         name: 'kubernetes',
         server: found.server,
-        certificateAuthority: authorities.map(({ der }) => writePem('CERTIFICATE', der)).join(''),
+        certificateAuthority: writeCertificates(authorities),
       },
       { name: 'tls-bootstrap-token-user', token: formatToken(token) },
     )
@@ -143,15 +115,7 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
       authorities: authorities.map(authorityFacts).map(({ subject, pin }) => ({ subject, pin })),
       proof: found.proof,
     }
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderBootstrapKubeconfig(report, view)))
+    await this.show(flags.output, report, renderBootstrapKubeconfig)
     return exitCodes.done
   }
-}
-
-function nothingPinned(): KcertError {
-  return new KcertError('KCERT_USAGE', 'neither a pin nor a CA is given with --server', {
-    why: 'whoever answers there could have signed with a token that somebody else has lost',
-    next: '--ca FILE',
-  })
 }

@@ -19,17 +19,12 @@ cluster of kubeadm's mends what is missing. For another group they are names of 
     [exitCodes.usage]: 'wrong usage, or a group that tokens cannot have',
   }
 
-  static override examples = [
-    {
-      description: 'Mend a cluster',
-      command: '<%= config.bin %> bootstrap rbac -o yaml | kubectl apply -f -',
-    },
-    { description: 'What would change', command: '<%= config.bin %> bootstrap rbac | kubectl diff -f -' },
-    {
-      description: 'For tokens with a group of your own',
-      command: '<%= config.bin %> bootstrap rbac --group system:bootstrappers:edge | kubectl apply -f -',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'Mend a cluster': '<%= config.bin %> bootstrap rbac -o yaml | kubectl apply -f -',
+    'What would change': '<%= config.bin %> bootstrap rbac | kubectl diff -f -',
+    'For tokens with a group of your own':
+      '<%= config.bin %> bootstrap rbac --group system:bootstrappers:edge | kubectl apply -f -',
+  })
 
   static override flags = {
     group: Flags.string({

@@ -1,17 +1,17 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { readBundle } from '../../app/ca/bundle.ts'
 import { bundleMemberFacts } from '../../ca/facts.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import type { BundleReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { readBundle } from '../../cli/ca-bundle.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { renderBundle, renderNotices } from '../../output/ca.ts'
+import { renderBundle } from '../../output/ca.ts'
 import { writePublicFile } from '../../system/output-file.ts'
-import { writePem } from '../../x509/pem.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class CaBundle extends KcertCommand {
   static override summary = 'Put the CA certificates of several files into one bundle.'
@@ -29,21 +29,14 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
     [exitCodes.refused]: 'the file is there already',
   }
 
-  static override examples = [
-    {
-      description: 'The old and the new CA, for the time of a rotation',
-      command: '<%= config.bin %> ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
-    },
-    {
-      description: 'Take a bundle again, without what has expired since',
-      command: '<%= config.bin %> ca bundle ca-bundle.crt --out ca-bundle.crt --force',
-    },
-    {
-      description: 'Into a ConfigMap',
-      command:
-        '<%= config.bin %> ca bundle ca.pem partner-ca.pem | kubectl create configmap example-serving-ca --from-file ca.crt=/dev/stdin',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'The old and the new CA, for the time of a rotation':
+      '<%= config.bin %> ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
+    'Take a bundle again, without what has expired since':
+      '<%= config.bin %> ca bundle ca-bundle.crt --out ca-bundle.crt --force',
+    'Into a ConfigMap':
+      '<%= config.bin %> ca bundle ca.pem partner-ca.pem | kubectl create configmap example-serving-ca --from-file ca.crt=/dev/stdin',
+  })
 
   static override args = {
     file: Args.string({
@@ -66,18 +59,20 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(CaBundle)
-    if (operands.length === 0) throw nothingNamed()
+    if (operands.length === 0)
+      throw new KcertError('KCERT_USAGE', 'no file is named', {
+        next: 'kcert ca bundle FILE FILE --out ca.crt',
+      })
     const { out, force, output } = flags
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
     // A bundle may go where one of its files is: all that was in it is in the bundle.
     checkFiles({ inputs: [], outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
 
     const made = await readBundle(operands, this.context, { allowNonCa: flags['allow-non-ca'] ?? false })
-    const pem = made.members.map(({ certificate }) => writePem('CERTIFICATE', certificate.der)).join('')
+    const pem = writeCertificates(made.members.map(({ certificate }) => certificate))
     const notices = noticesOfBundle(made)
     if (out !== '-') writePublicFile(out, pem, { replace: force })
 
-    if (output === 'text') this.notice(renderNotices(notices))
     const report: BundleReport = {
       apiVersion: 'kcert/v1',
       kind: 'CaBundle',
@@ -87,13 +82,7 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
       pem,
       notices,
     }
-    await this.answer(renderReport(output, report, () => (out === '-' ? pem : renderBundle(report))))
+    await this.show(output, report, () => (out === '-' ? pem : renderBundle(report)), notices)
     return exitCodes.done
   }
-}
-
-function nothingNamed(): KcertError {
-  return new KcertError('KCERT_USAGE', 'no file is named', {
-    next: 'kcert ca bundle FILE FILE --out ca.crt',
-  })
 }

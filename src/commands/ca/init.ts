@@ -1,21 +1,22 @@
 import type { KeyObject } from 'node:crypto'
 import * as Flags from '@oclif/core/flags'
+import { finishInterruptedPair, ledgerPath, withLedger } from '../../app/ca/authority-files.ts'
+import { lifetimeFlags, lifetimeMs } from '../../app/ca/lifetime.ts'
 import { certificateFacts } from '../../ca/facts.ts'
 import type { AuthorityReport } from '../../ca/report.ts'
 import { issueRoot, kubeadmCaTtlMs, type RootDescription } from '../../ca/root.ts'
 import { rootOfCfssl } from '../../ca/root-of-cfssl.ts'
 import { drawSerialNumber } from '../../ca/serial.ts'
-import { finishInterruptedPair, ledgerPath, withLedger } from '../../cli/authority-files.ts'
-import { KcertCommand } from '../../cli/base-command.ts'
-import { checkFiles } from '../../cli/command-files.ts'
+import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
+import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { keyBesideReport } from '../../cli/exposed-key.ts'
 import { readInput, readPassword } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import { lifetimeFlags, lifetimeMs } from '../../cli/lifetime.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { renderAuthority, renderNotices } from '../../output/ca.ts'
+import { renderAuthority } from '../../output/ca.ts'
 import { readCfsslRequest } from '../../pki/cfssl-request.ts'
 import { writeKeyPair } from '../../system/key-pair-files.ts'
 import { withLock } from '../../system/lock.ts'
@@ -54,47 +55,24 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     [exitCodes.refused]: 'a file is there already',
   }
 
-  static override examples = [
-    {
-      description: 'From flags',
-      command: '<%= config.bin %> ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
-    },
-    {
-      description: 'From a file for cfssl, unchanged',
-      command: '<%= config.bin %> ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
-    },
-    {
-      description: 'RSA as kubeadm makes it, with an encrypted key',
-      command:
-        '<%= config.bin %> ca init --cn example-ca --key-type RSA-2048 --password-file pw.txt --out ca.crt --key-out ca.key',
-    },
-    {
-      description: 'With a key that is there, for two years, and no further CA below it',
-      command:
-        '<%= config.bin %> ca init --cn signer --key ca-key.pem --days 730 --path-length 0 --out ca.pem',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'From flags': '<%= config.bin %> ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
+    'From a file for cfssl, unchanged':
+      '<%= config.bin %> ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
+    'RSA as kubeadm makes it, with an encrypted key':
+      '<%= config.bin %> ca init --cn example-ca --key-type RSA-2048 --password-file pw.txt --out ca.crt --key-out ca.key',
+    'With a key that is there, for two years, and no further CA below it':
+      '<%= config.bin %> ca init --cn signer --key ca-key.pem --days 730 --path-length 0 --out ca.pem',
+  })
 
   static override flags = {
-    cfssl: Flags.string({ description: 'cfssl\'s JSON; "-" for standard input', helpValue: 'FILE' }),
-    cn: Flags.string({ description: 'common name', helpValue: 'NAME', exclusive: ['cfssl'] }),
-    org: Flags.string({
-      description: 'organization',
-      helpValue: 'NAME',
-      multiple: true,
-      multipleNonGreedy: true,
-      exclusive: ['cfssl'],
-    }),
-    'key-type': Flags.string({
-      description: `${keyTypeNames.join(', ')}; without it ECDSA-P256`,
-      helpValue: 'TYPE',
+    cfssl: valueFlag('FILE', 'cfssl\'s JSON; "-" for standard input'),
+    cn: valueFlag('NAME', 'common name', { exclusive: ['cfssl'] }),
+    org: repeatedFlag('NAME', 'organization', { exclusive: ['cfssl'] }),
+    'key-type': valueFlag('TYPE', `${keyTypeNames.join(', ')}; without it ECDSA-P256`, {
       exclusive: ['cfssl', 'key'],
     }),
-    key: Flags.string({
-      description: 'take this private key instead of making one',
-      helpValue: 'FILE',
-      exclusive: ['key-out'],
-    }),
+    key: valueFlag('FILE', 'take this private key instead of making one', { exclusive: ['key-out'] }),
     ...lifetimeFlags('ten years; with --cfssl its ca.expiry, or five years'),
     'path-length': Flags.integer({
       description: 'how many CAs may stand below it; without it, any number',
@@ -107,15 +85,15 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
       helpValue: 'FILE',
       required: true,
     }),
-    'key-out': Flags.string({ description: 'where the private key goes; "-" prints it', helpValue: 'FILE' }),
+    'key-out': valueFlag('FILE', 'where the private key goes; "-" prints it'),
     'key-format': Flags.option({ options: keyFormats, default: 'pkcs8' as const })({
       description: 'how the key is written: see kcert key generate --help',
     }),
-    'password-file': Flags.string({
-      description: 'encrypt the key with the first line of this file, or open the one of --key with it',
-      helpValue: 'FILE',
-    }),
-    ledger: Flags.string({ description: 'the ledger, if not beside the certificate', helpValue: 'FILE' }),
+    'password-file': valueFlag(
+      'FILE',
+      'encrypt the key with the first line of this file, or open the one of --key with it',
+    ),
+    ledger: valueFlag('FILE', 'the ledger, if not beside the certificate'),
     force: Flags.boolean({ description: 'replace files that are there' }),
     output: reportFormatFlag(),
   }
@@ -126,11 +104,7 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     if (files.certificate !== undefined) await finishInterruptedPair(files.certificate)
     // Before anything is made: a ledger must not tell of a CA that was never written.
     checkFiles({
-      inputs: [
-        { by: '--cfssl', path: flags.cfssl },
-        { by: '--key', path: flags.key },
-        { by: '--password-file', path: flags['password-file'] },
-      ],
+      inputs: flagFiles(flags, 'cfssl', 'key', 'password-file'),
       outputs: [
         { by: '--key-out', path: flags['key-out'], holds: 'key' },
         { by: '--out', path: flags.out, holds: 'public' },
@@ -152,7 +126,6 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
 
     const pem = writePem('CERTIFICATE', certificate.der)
     await this.deliver(keyPem, pem, files, flags.force)
-    if (flags.output === 'text') this.notice(renderNotices(wish.notices))
     const report: AuthorityReport = {
       apiVersion: 'kcert/v1',
       kind: 'CertificateAuthority',
@@ -165,11 +138,11 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     }
     const printed = flags['key-out'] === '-' ? (keyPem ?? '') : ''
     const text = () => (flags.out === '-' ? printed + pem : printed || renderAuthority(report))
-    await this.answer(renderReport(flags.output, report, text))
+    await this.show(flags.output, report, text, wish.notices)
     return exitCodes.done
   }
 
-  private async wish(flags: WishFlags): Promise<Wish> {
+  private async wish(flags: InitFlags): Promise<Wish> {
     const asked = lifetimeMs(flags)
     const pathLength = flags['path-length']
     const limit = pathLength === undefined ? {} : { pathLength }
@@ -183,7 +156,11 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
         notices,
       }
     }
-    if (!flags.cn) throw nameless()
+    if (!flags.cn)
+      throw new KcertError('KCERT_USAGE', 'the CA has no name', {
+        why: 'certificates name the CA that signed them',
+        next: '--cn NAME',
+      })
     const subject = { commonName: flags.cn, organization: flags.org ?? [] }
     return {
       root: { subject, ...limit, ttlMs: asked ?? kubeadmCaTtlMs },
@@ -231,23 +208,7 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
   }
 }
 
-interface WishFlags {
-  readonly cfssl: string | undefined
-  readonly cn: string | undefined
-  readonly org: string[] | undefined
-  readonly 'key-type': string | undefined
-  readonly 'path-length': number | undefined
-  readonly expiry: string | undefined
-  readonly days: number | undefined
-}
-
-interface FileFlags {
-  readonly out: string
-  readonly key: string | undefined
-  readonly 'key-out': string | undefined
-  readonly ledger: string | undefined
-  readonly output: string
-}
+type InitFlags = FlagsOf<typeof CaInit.flags>
 
 /** Absent: standard output, or no such file. */
 interface Files {
@@ -256,7 +217,7 @@ interface Files {
   readonly ledger?: string
 }
 
-function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Files {
+function filesOf({ out, key, 'key-out': keyOut, ledger, output }: InitFlags): Files {
   if (key === undefined && keyOut === undefined) {
     throw new KcertError('KCERT_USAGE', 'no word about the private key', {
       next: '--key-out FILE',
@@ -271,11 +232,4 @@ function filesOf({ out, key, 'key-out': keyOut, ledger, output }: FileFlags): Fi
     ...(keyOut === undefined || keyOut === '-' ? {} : { key: keyOut }),
     ...(ledgerFile === undefined ? {} : { ledger: ledgerFile }),
   }
-}
-
-function nameless(): KcertError {
-  return new KcertError('KCERT_USAGE', 'the CA has no name', {
-    why: 'certificates name the CA that signed them',
-    next: '--cn NAME',
-  })
 }

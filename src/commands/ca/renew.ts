@@ -1,21 +1,22 @@
 import * as Flags from '@oclif/core/flags'
-import { certificateFacts } from '../../ca/facts.ts'
-import { noticesOfRenewal } from '../../ca/notices.ts'
-import type { AuthorityReport } from '../../ca/report.ts'
-import { renewRoot } from '../../ca/root.ts'
 import {
   authorityFlags,
   authorityInputs,
   ledgerOf,
   openAuthorityFiles,
   withLedger,
-} from '../../cli/authority-files.ts'
-import { KcertCommand } from '../../cli/base-command.ts'
+} from '../../app/ca/authority-files.ts'
+import { lifetimeFlags, lifetimeMs } from '../../app/ca/lifetime.ts'
+import { certificateFacts } from '../../ca/facts.ts'
+import { noticesOfRenewal } from '../../ca/notices.ts'
+import type { AuthorityReport } from '../../ca/report.ts'
+import { renewRoot } from '../../ca/root.ts'
+import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { type CommandFiles, checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { lifetimeFlags, lifetimeMs } from '../../cli/lifetime.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { renderAuthority, renderNotices } from '../../output/ca.ts'
+import { renderAuthority } from '../../output/ca.ts'
 import { replaceKeepingBackup, writePublicFile } from '../../system/output-file.ts'
 import { writePem } from '../../x509/pem.ts'
 
@@ -37,29 +38,18 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
     [exitCodes.refused]: 'the file of --out is there already, or the ledger is damaged',
   }
 
-  static override examples = [
-    {
-      description: 'In place, for as long again as it lived',
-      command: '<%= config.bin %> ca renew --ca ca.pem --ca-key ca-key.pem',
-    },
-    {
-      description: "A cluster's CA, for ten years, beside the old one",
-      command:
-        'sudo <%= config.bin %> ca renew --ca /etc/kubernetes/pki/ca.crt --ca-key /etc/kubernetes/pki/ca.key --expiry 87600h --out ca-new.crt',
-    },
-    {
-      description: 'With an encrypted key',
-      command: '<%= config.bin %> ca renew --ca ca.pem --ca-key ca-key.pem --ca-password-file pw.txt',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'In place, for as long again as it lived': '<%= config.bin %> ca renew --ca ca.pem --ca-key ca-key.pem',
+    "A cluster's CA, for ten years, beside the old one":
+      'sudo <%= config.bin %> ca renew --ca /etc/kubernetes/pki/ca.crt --ca-key /etc/kubernetes/pki/ca.key --expiry 87600h --out ca-new.crt',
+    'With an encrypted key':
+      '<%= config.bin %> ca renew --ca ca.pem --ca-key ca-key.pem --ca-password-file pw.txt',
+  })
 
   static override flags = {
     ...authorityFlags,
     ...lifetimeFlags('as long as the old one'),
-    out: Flags.string({
-      description: 'where the new certificate goes instead of the file of --ca; "-" prints it',
-      helpValue: 'FILE',
-    }),
+    out: valueFlag('FILE', 'where the new certificate goes instead of the file of --ca; "-" prints it'),
     force: Flags.boolean({ description: 'replace the file of --out; it is kept as a backup, too' }),
     output: reportFormatFlag(),
   }
@@ -84,7 +74,6 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
     const pem = writePem('CERTIFICATE', certificate.der)
     const notices = noticesOfRenewal(authority, certificate, now)
     const backup = this.replace(out, pem, now, flags)
-    if (flags.output === 'text') this.notice(renderNotices(notices))
     const report: AuthorityReport = {
       apiVersion: 'kcert/v1',
       kind: 'CertificateAuthority',
@@ -100,12 +89,12 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
       notices,
     }
     const text = () => (out === '-' ? pem : renderAuthority(report))
-    await this.answer(renderReport(flags.output, report, text))
+    await this.show(flags.output, report, text, notices)
     return exitCodes.done
   }
 
   /** Returns where the certificate that was there before is kept. */
-  private replace(out: string, pem: string, now: Date, flags: { out: string | undefined; force: boolean }) {
+  private replace(out: string, pem: string, now: Date, flags: FlagsOf<typeof CaRenew.flags>) {
     if (out === '-') return undefined
     if (flags.out === undefined || flags.force) return replaceKeepingBackup(out, pem, now)
     writePublicFile(out, pem, { replace: false })
@@ -113,15 +102,7 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
   }
 }
 
-interface RenewFlags {
-  readonly ca: string
-  readonly 'ca-key': string
-  readonly 'ca-password-file': string | undefined
-  readonly out: string | undefined
-  readonly force: boolean
-}
-
-function filesOf(flags: RenewFlags, ledger: string): CommandFiles {
+function filesOf(flags: FlagsOf<typeof CaRenew.flags>, ledger: string): CommandFiles {
   const { ca, out } = flags
   const isInPlace = out === undefined
   return {

@@ -1,26 +1,27 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
-import { builtInProfileNames } from '../../ca/profile.ts'
-import type { SigningReport } from '../../ca/report.ts'
-import { requestsOf } from '../../ca/request-file.ts'
-import { checkRequests, placeOf, signAll, signedCertificate } from '../../ca/signing.ts'
 import {
   authorityFlags,
   authorityInputs,
   ledgerOf,
   openAuthorityFiles,
   withLedger,
-} from '../../cli/authority-files.ts'
+} from '../../app/ca/authority-files.ts'
+import { termsOf } from '../../app/ca/signing-profile.ts'
+import { entriesToSign } from '../../app/csr/request-input.ts'
+import { builtInProfileNames } from '../../ca/profile.ts'
+import type { SigningReport } from '../../ca/report.ts'
+import { requestsOf } from '../../ca/request-file.ts'
+import { checkRequests, locationOf, signAll, signedCertificate } from '../../ca/signing.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { readInput } from '../../cli/input.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { entriesToSign } from '../../cli/request-input.ts'
-import { termsOf } from '../../cli/signing-profile.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { renderNotices, renderSigning } from '../../output/ca.ts'
+import { renderSigning } from '../../output/ca.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { writePublicFile } from '../../system/output-file.ts'
 import { looksLikePem } from '../../x509/pem.ts'
@@ -62,38 +63,20 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'A serving certificate',
-      command:
-        '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
-    },
-    {
-      description: "A request from cfssl's JSON with names, by cfssl's configuration",
-      command:
-        '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --config ca-config.json --profile kubernetes --allow-subject-attributes C,ST,L,OU --out server.crt',
-    },
-    {
-      description: 'A request of the cluster, as its signer, with the configuration of cfssl unchanged',
-      command:
-        '<%= config.bin %> ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json',
-    },
-    {
-      description: 'All that wait, approved, for a signer of your own',
-      command:
-        '<%= config.bin %> ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
-    },
-    {
-      description: 'A short-lived client certificate',
-      command:
-        '<%= config.bin %> ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
-    },
-    {
-      description: 'Many at once',
-      command:
-        '<%= config.bin %> ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A serving certificate':
+      '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
+    "A request from cfssl's JSON with names, by cfssl's configuration":
+      '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --config ca-config.json --profile kubernetes --allow-subject-attributes C,ST,L,OU --out server.crt',
+    'A request of the cluster, as its signer, with the configuration of cfssl unchanged':
+      '<%= config.bin %> ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json',
+    'All that wait, approved, for a signer of your own':
+      '<%= config.bin %> ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
+    'A short-lived client certificate':
+      '<%= config.bin %> ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
+    'Many at once':
+      '<%= config.bin %> ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
+  })
 
   static override args = {
     request: Args.string({
@@ -105,20 +88,13 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
 
   static override flags = {
     ...authorityFlags,
-    usage: Flags.string({
-      description:
-        'what the certificate is for, as spec.usages says it: "server auth"; with commas for several',
-      helpValue: 'USAGE',
-      multiple: true,
-      multipleNonGreedy: true,
-      delimiter: ',',
-      exclusive: ['profile', 'config'],
-    }),
-    profile: Flags.string({ description: 'usages and lifetime by name', helpValue: 'NAME' }),
-    config: Flags.string({
-      description: 'file of profiles; without --profile its default',
-      helpValue: 'FILE',
-    }),
+    usage: repeatedFlag(
+      'USAGE',
+      'what the certificate is for, as spec.usages says it: "server auth"; with commas for several',
+      { exclusive: ['profile', 'config'], delimiter: ',' },
+    ),
+    profile: valueFlag('NAME', 'usages and lifetime by name'),
+    config: valueFlag('FILE', 'file of profiles; without --profile its default'),
     duration: Flags.string({
       description:
         "how long it is valid (also --expiry), as 8h or 365d, at least 10m; a profile is not exceeded. Without it 8760h, or the profile's",
@@ -126,35 +102,24 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       // As ca init, ca renew and renew call it.
       aliases: ['expiry'],
     }),
-    'allow-subject-attributes': Flags.string({
-      description: 'attributes of the subject to sign besides CN and O: C,ST,L,OU',
-      helpValue: 'TYPE',
-      multiple: true,
-      multipleNonGreedy: true,
-      delimiter: ',',
-    }),
-    out: Flags.string({
-      description:
-        'where the certificates go, in the order of the requests; "-" prints them. Not needed for requests of a cluster',
-      helpValue: 'FILE',
-    }),
+    'allow-subject-attributes': repeatedFlag(
+      'TYPE',
+      'attributes of the subject to sign besides CN and O: C,ST,L,OU',
+      { delimiter: ',' },
+    ),
+    out: valueFlag(
+      'FILE',
+      'where the certificates go, in the order of the requests; "-" prints them. Not needed for requests of a cluster',
+    ),
     force: Flags.boolean({ description: 'replace a file that is there' }),
-    csr: Flags.string({
-      description: 'a request of the cluster; with commas for several',
-      helpValue: 'NAME',
+    csr: repeatedFlag('NAME', 'a request of the cluster; with commas for several', {
       helpGroup: 'CLUSTER',
-      multiple: true,
-      multipleNonGreedy: true,
       delimiter: ',',
     }),
-    'csr-signer': Flags.string({
-      description: 'all requests of the cluster that wait for this signer',
-      helpValue: 'NAME',
+    'csr-signer': valueFlag('NAME', 'all requests of the cluster that wait for this signer', {
       helpGroup: 'CLUSTER',
     }),
-    'csr-selector': Flags.string({
-      description: 'all requests of the cluster that wait and have these labels',
-      helpValue: 'LABELS',
+    'csr-selector': valueFlag('LABELS', 'all requests of the cluster that wait and have these labels', {
       helpGroup: 'CLUSTER',
     }),
     'kubernetes-signers': Flags.boolean({
@@ -177,14 +142,26 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     const { flags, operands } = await this.parse(CaSign)
     const { force, output } = flags
     if (flags.csr !== undefined || flags['csr-signer'] !== undefined || flags['csr-selector'] !== undefined) {
-      if (operands.length > 0) throw eitherOr()
-      const { signOnCluster } = await import('../../cli/sign-on-cluster.ts')
-      const { report, text, notes, exit } = await signOnCluster(flags, this.context)
-      if (output === 'text') this.notice(renderNotices(notes))
-      await this.answer(renderReport(output, report, () => text))
+      if (operands.length > 0)
+        throw new KcertError(
+          'KCERT_USAGE',
+          'requests of files and of the cluster are not signed in one run',
+          {
+            next: 'leave out the files, or --csr',
+          },
+        )
+      const [{ signOnCluster }, { renderSignedRequests }] = await Promise.all([
+        import('../../app/ca/sign-on-cluster.ts'),
+        import('../../output/signed-requests.ts'),
+      ])
+      const { report, notes, exit } = await signOnCluster(flags, this.context)
+      await this.show(output, report, renderSignedRequests, notes)
       return exit
     }
-    if (operands.length === 0) throw nothingToSign()
+    if (operands.length === 0)
+      throw new KcertError('KCERT_USAGE', 'no request is named', {
+        next: 'kcert ca sign FILE --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
+      })
     const out = flags.out ?? missingOut()
     const ledger = ledgerOf(flags)
     checkFiles({
@@ -216,13 +193,9 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     const certificates = signed.map(signedCertificate)
     const pem = certificates.map((certificate) => certificate.pem).join('')
     if (out !== '-') writePublicFile(out, pem, { replace: force })
-    if (output === 'text') {
-      this.notice(renderNotices(notices))
-      for (const certificate of certificates) {
-        const place = placeOf(certificate)
-        this.notice(renderNotices(certificate.notices.map((notice) => `${place}: ${notice}`)))
-      }
-    }
+    const notes = certificates.flatMap((certificate) =>
+      certificate.notices.map((notice) => `${locationOf(certificate)}: ${notice}`),
+    )
     const { subject, notAfter, fingerprintSha256 } = authority.certificate
     const report: SigningReport = {
       apiVersion: 'kcert/v1',
@@ -234,23 +207,11 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       files: { ...(out === '-' ? {} : { certificates: out }), ledger },
       notices: [...notices],
     }
-    await this.answer(renderReport(output, report, () => (out === '-' ? pem : renderSigning(report))))
+    await this.show(output, report, () => (out === '-' ? pem : renderSigning(report)), [...notices, ...notes])
     return exitCodes.done
   }
 }
 
 function missingOut(): never {
   throw new KcertError('KCERT_USAGE', 'Missing required flag out', { next: '--out -' })
-}
-
-function eitherOr(): KcertError {
-  return new KcertError('KCERT_USAGE', 'requests of files and of the cluster are not signed in one run', {
-    next: 'leave out the files, or --csr',
-  })
-}
-
-function nothingToSign(): KcertError {
-  return new KcertError('KCERT_USAGE', 'no request is named', {
-    next: 'kcert ca sign FILE --ca ca.pem --ca-key ca-key.pem --profile server --out server.crt',
-  })
 }

@@ -1,15 +1,15 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { clusterInfoOf, clusterInfoPlace } from '../../app/bootstrap/objects.ts'
 import { authorityFacts, type CaPins } from '../../bootstrap/cluster-info-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { inFile, readInput } from '../../cli/input.ts'
-import { renderReport } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { renderPins } from '../../output/cluster-info.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 
 export default class ClusterInfoPin extends KcertCommand {
@@ -28,18 +28,12 @@ With files no cluster is asked.`
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'Of the CAs in cluster-info', command: '<%= config.bin %> cluster-info pin' },
-    {
-      description: 'Of a file, on a control-plane node',
-      command: '<%= config.bin %> cluster-info pin /etc/kubernetes/pki/ca.crt',
-    },
-    {
-      description: 'As kubeadm join takes them',
-      command:
-        'kubeadm join 192.0.2.1:6443 --token "$(cat token)" $(<%= config.bin %> cluster-info pin -o args)',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'Of the CAs in cluster-info': '<%= config.bin %> cluster-info pin',
+    'Of a file, on a control-plane node': '<%= config.bin %> cluster-info pin /etc/kubernetes/pki/ca.crt',
+    'As kubeadm join takes them':
+      'kubeadm join 192.0.2.1:6443 --token "$(cat token)" $(<%= config.bin %> cluster-info pin -o args)',
+  })
 
   static override args = {
     file: Args.string({
@@ -63,7 +57,6 @@ With files no cluster is asked.`
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(ClusterInfoPin)
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
-    const { context } = this
     const { source, certificates } =
       operands.length > 0 ? await this.ofFiles(operands) : await this.ofCluster(flags)
     const report: CaPins = {
@@ -78,9 +71,7 @@ With files no cluster is asked.`
     else if (output === 'args')
       await this.answer(`${pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`).join(' ')}\n`)
     else {
-      const { renderPins } = await import('../../output/cluster-info.ts')
-      const view = await stdoutView(context)
-      await this.answer(renderReport(output, report, () => renderPins(report, view)))
+      await this.show(output, report, renderPins)
     }
     return exitCodes.done
   }
@@ -95,7 +86,6 @@ With files no cluster is asked.`
   }
 
   private async ofCluster(flags: Parameters<typeof withCluster>[1]) {
-    const { clusterInfoOf, clusterInfoPlace } = await import('../../cli/bootstrap-objects.ts')
     const { info } = await withCluster(this.context, flags, clusterInfoOf)
     if (info.authorities.length > 0) return { source: clusterInfoPlace, certificates: info.authorities }
     const [fault] = info.faults

@@ -1,11 +1,12 @@
+import { clusterInfoOf, tokensOf } from '../../app/bootstrap/objects.ts'
 import { clusterInfoReport } from '../../bootstrap/cluster-info-report.ts'
 import { signatureFacts } from '../../bootstrap/signature-facts.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderClusterInfo } from '../../output/cluster-info.ts'
 
 export default class ClusterInfoShow extends KcertCommand {
   static override summary = 'Show whom a cluster tells newcomers to trust: server, CAs, pins, signatures.'
@@ -22,33 +23,22 @@ export default class ClusterInfoShow extends KcertCommand {
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'What newcomers are told', command: '<%= config.bin %> cluster-info show' },
-    {
-      description: 'Of another cluster',
-      command: '<%= config.bin %> cluster-info show --context staging',
-    },
-    {
-      description: 'The server, for a script',
-      command: "<%= config.bin %> cluster-info show -o json | jq -r '.server'",
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'What newcomers are told': '<%= config.bin %> cluster-info show',
+    'Of another cluster': '<%= config.bin %> cluster-info show --context staging',
+    'The server, for a script': "<%= config.bin %> cluster-info show -o json | jq -r '.server'",
+  })
 
   static override flags = { ...clusterFlags, output: reportFormatFlag() }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(ClusterInfoShow)
-    const [{ clusterInfoOf, tokensOf }, { renderClusterInfo }] = await Promise.all([
-      import('../../cli/bootstrap-objects.ts'),
-      import('../../output/cluster-info.ts'),
-    ])
     const report = await withCluster(this.context, flags, async (cluster) => {
       const { info, version } = await clusterInfoOf(cluster)
       const tokens = await tokensOf(cluster, this.context.clock())
       return clusterInfoReport(info, version, signatureFacts(info, tokens?.signing))
     })
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, report, () => renderClusterInfo(report, view)))
+    await this.show(flags.output, report, renderClusterInfo)
     return exitCodes.done
   }
 }

@@ -1,15 +1,17 @@
 import * as Flags from '@oclif/core/flags'
+import { readBundle } from '../../app/ca/bundle.ts'
+import { updateClusterInfo } from '../../app/cluster-info/update.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { readBundle } from '../../cli/ca-bundle.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderUpdate } from '../../output/cluster-info.ts'
 import { fileStamp } from '../../system/output-file.ts'
 
 export default class ClusterInfoUpdate extends KcertCommand {
@@ -36,20 +38,13 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'What would change',
-      command: '<%= config.bin %> cluster-info update --ca ca-old.crt --ca ca-new.crt --dry-run',
-    },
-    {
-      description: 'The old CA and the new one, for the time of a rotation',
-      command: '<%= config.bin %> cluster-info update --ca ca-new.crt --ca ca-old.crt --yes',
-    },
-    {
-      description: 'The new one alone, when nothing is served by the old one any more',
-      command: '<%= config.bin %> cluster-info update --ca /etc/kubernetes/pki/ca.crt',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'What would change': '<%= config.bin %> cluster-info update --ca ca-old.crt --ca ca-new.crt --dry-run',
+    'The old CA and the new one, for the time of a rotation':
+      '<%= config.bin %> cluster-info update --ca ca-new.crt --ca ca-old.crt --yes',
+    'The new one alone, when nothing is served by the old one any more':
+      '<%= config.bin %> cluster-info update --ca /etc/kubernetes/pki/ca.crt',
+  })
 
   static override flags = {
     ca: Flags.string({
@@ -62,11 +57,10 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
     'dry-run': Flags.boolean({ description: 'show the change and write nothing' }),
     yes: Flags.boolean({ char: 'y', description: 'do not ask; without a terminal it is refused otherwise' }),
     force: Flags.boolean({ description: 'write it although what is served now would not be trusted' }),
-    backup: Flags.string({
-      description:
-        'where the object as it was goes; if not said: cluster-info.TIME.yaml here; "none" for nowhere',
-      helpValue: 'FILE',
-    }),
+    backup: valueFlag(
+      'FILE',
+      'where the object as it was goes; if not said: cluster-info.TIME.yaml here; "none" for nowhere',
+    ),
     wait: Flags.string({
       description: 'wait so long until every signature stands',
       helpValue: 'DURATION',
@@ -93,11 +87,6 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
     const waitMs = parseDuration(flags.wait, '--wait')
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const made = await readBundle(flags.ca, context)
-    const [{ updateClusterInfo }, { renderUpdate }, { renderNotices }] = await Promise.all([
-      import('../../cli/update-cluster-info.ts'),
-      import('../../output/cluster-info.ts'),
-      import('../../output/ca.ts'),
-    ])
     const wish = {
       authorities: made.members.map(({ certificate }) => certificate),
       dryRun: flags['dry-run'],
@@ -111,10 +100,8 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
       withCluster(context, flags, (cluster) => updateClusterInfo(cluster, wish, context)),
     )
     const notices = [...noticesOfBundle(made), ...report.notices]
-    if (flags.output === 'text') this.notice(renderNotices(notices))
     const whole = { ...report, notices }
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, whole, () => renderUpdate(whole, view)))
+    await this.show(flags.output, whole, renderUpdate, notices)
     return exit
   }
 }

@@ -1,13 +1,16 @@
 import * as Flags from '@oclif/core/flags'
+import { verifyClusterInfoOn } from '../../app/cluster-info/verify.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderVerification } from '../../output/cluster-info.ts'
+import { readCertificates } from '../../x509/certificate.ts'
 
 export default class ClusterInfoVerify extends KcertCommand {
   static override summary =
@@ -27,26 +30,16 @@ and is no reason to fail.`
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'With what the cluster itself says', command: '<%= config.bin %> cluster-info verify' },
-    {
-      description: 'On a control-plane node, against its own file',
-      command: '<%= config.bin %> cluster-info verify --ca /etc/kubernetes/pki/ca.crt',
-    },
-    {
-      description: 'What is wrong, for a script',
-      command:
-        '<%= config.bin %> cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "no") | .detail\'',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'With what the cluster itself says': '<%= config.bin %> cluster-info verify',
+    'On a control-plane node, against its own file':
+      '<%= config.bin %> cluster-info verify --ca /etc/kubernetes/pki/ca.crt',
+    'What is wrong, for a script':
+      '<%= config.bin %> cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "no") | .detail\'',
+  })
 
   static override flags = {
-    ca: Flags.string({
-      description: 'CA certificates that it must hold, no more and no fewer; may be repeated',
-      helpValue: 'FILE',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
+    ca: repeatedFlag('FILE', 'CA certificates that it must hold, no more and no fewer; may be repeated'),
     timeout: Flags.string({
       description: 'wait so long for each server to show its certificate',
       helpValue: 'DURATION',
@@ -62,11 +55,6 @@ and is no reason to fail.`
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const files = flags.ca ?? []
     checkStandardInput(files.map((path) => ({ by: '--ca', path })))
-    const [{ verifyClusterInfoOn }, { renderVerification }, { readCertificates }] = await Promise.all([
-      import('../../cli/verify-cluster-info.ts'),
-      import('../../output/cluster-info.ts'),
-      import('../../x509/certificate.ts'),
-    ])
     const certificates = []
     for (const file of files) {
       const bytes = await readInput(file, context)
@@ -76,8 +64,7 @@ and is no reason to fail.`
     const report = await withCluster(context, flags, (cluster) =>
       verifyClusterInfoOn(cluster, { published, timeoutMs }, context.clock),
     )
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderVerification(report, view)))
+    await this.show(flags.output, report, renderVerification)
     return report.verdict === 'no' ? exitCodes.no : exitCodes.done
   }
 }

@@ -1,8 +1,7 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { DecisionCommand } from '../../cli/decision-command.ts'
-import { decisionFlags } from '../../cli/decision-flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrApprove extends DecisionCommand {
@@ -29,27 +28,16 @@ the approval for that version alone. On a terminal the command asks first; witho
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'One request', command: '<%= config.bin %> csr approve csr-7x2lq' },
-    {
-      description:
-        "All that wait, as the built-in policies for kubelets' certificates decide; first to look at",
-      command: '<%= config.bin %> csr approve --policy builtin --dry-run',
-    },
-    {
-      description: 'From a timer, by a policy of your own',
-      command: '<%= config.bin %> csr approve --policy /etc/kcert/policy.yaml -o json',
-    },
-    {
-      description: 'What was reviewed as a file, and nothing else under that name',
-      command:
-        '<%= config.bin %> csr approve -f reviewed.yaml --reason Ticket4711 --message "reviewed by ann"',
-    },
-    {
-      description: 'A batch by its label',
-      command: '<%= config.bin %> csr approve -l batch=7 --signer example.com/serving --yes',
-    },
-  ]
+  static override examples = DecisionCommand.examplesOf({
+    'One request': '<%= config.bin %> csr approve csr-7x2lq',
+    "All that wait, as the built-in policies for kubelets' certificates decide; first to look at":
+      '<%= config.bin %> csr approve --policy builtin --dry-run',
+    'From a timer, by a policy of your own':
+      '<%= config.bin %> csr approve --policy /etc/kcert/policy.yaml -o json',
+    'What was reviewed as a file, and nothing else under that name':
+      '<%= config.bin %> csr approve -f reviewed.yaml --reason Ticket4711 --message "reviewed by ann"',
+    'A batch by its label': '<%= config.bin %> csr approve -l batch=7 --signer example.com/serving --yes',
+  })
 
   static override args = {
     name: Args.string({ description: 'name of a request, or of many', multiple: true, ignoreStdin: true }),

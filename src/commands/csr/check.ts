@@ -1,12 +1,12 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { checkInput, neither } from '../../app/csr/check.ts'
+import { readSigningRequest } from '../../app/csr/request-input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { checkInput, neither } from '../../cli/check-input.ts'
 import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { readInput, readTrustedText } from '../../cli/input.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { readSigningRequest } from '../../cli/request-input.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ApprovalFacts, noFacts } from '../../csr/approval/facts.ts'
 import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
@@ -44,35 +44,19 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     [exitCodes.refused]: 'other users can change the policy file',
   }
 
-  static override examples = [
-    {
-      description: 'A request for a user, before it is sent',
-      command:
-        '<%= config.bin %> csr check ann.csr --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
-    },
-    {
-      description: 'A manifest',
-      command: '<%= config.bin %> csr check csr.yaml',
-    },
-    {
-      description: "A kubelet's request that waits on the cluster, held against the Nodes",
-      command:
-        'kubectl get nodes -o json > nodes.json; kubectl get csr csr-7x2lq -o yaml | <%= config.bin %> csr check - --nodes nodes.json',
-    },
-    {
-      description: 'What waits on the cluster, with all that can be found out there',
-      command: '<%= config.bin %> csr check csr-7x2lq',
-    },
-    {
-      description: 'What a policy of your own would do',
-      command:
-        '<%= config.bin %> csr check csr.yaml --policy policy.yaml --requester system:serviceaccount:shop:web',
-    },
-    {
-      description: 'The rules that are broken, for a script',
-      command: "<%= config.bin %> csr check csr.yaml -o json | jq -r '.rules[] | select(.ok | not) | .id'",
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A request for a user, before it is sent':
+      '<%= config.bin %> csr check ann.csr --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
+    'A manifest': '<%= config.bin %> csr check csr.yaml',
+    "A kubelet's request that waits on the cluster, held against the Nodes":
+      'kubectl get nodes -o json > nodes.json; kubectl get csr csr-7x2lq -o yaml | <%= config.bin %> csr check - --nodes nodes.json',
+    'What waits on the cluster, with all that can be found out there':
+      '<%= config.bin %> csr check csr-7x2lq',
+    'What a policy of your own would do':
+      '<%= config.bin %> csr check csr.yaml --policy policy.yaml --requester system:serviceaccount:shop:web',
+    'The rules that are broken, for a script':
+      "<%= config.bin %> csr check csr.yaml -o json | jq -r '.rules[] | select(.ok | not) | .id'",
+  })
 
   static override args = {
     request: Args.string({
@@ -84,30 +68,14 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
   }
 
   static override flags = {
-    signer: Flags.string({ description: 'spec.signerName', helpValue: 'NAME' }),
-    usage: Flags.string({
-      description: 'one of spec.usages, such as "client auth"; with commas for several',
-      helpValue: 'USAGE',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
+    signer: valueFlag('NAME', 'spec.signerName'),
+    usage: repeatedFlag('USAGE', 'one of spec.usages, such as "client auth"; with commas for several'),
     'expiration-seconds': Flags.integer({ description: 'spec.expirationSeconds', helpValue: 'SECONDS' }),
-    requester: Flags.string({ description: 'spec.username: who asks', helpValue: 'USER' }),
-    'requester-group': Flags.string({
-      description: 'one of spec.groups; with commas for several',
-      helpValue: 'GROUP',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
-    name: Flags.string({ description: 'which object, where the file holds several', helpValue: 'NAME' }),
-    policy: Flags.string({
-      description: 'approve by this policy (docs/policy.md) instead of the built-in ones',
-      helpValue: 'FILE',
-    }),
-    nodes: Flags.string({
-      description: 'all Nodes, as kubectl get nodes -o json writes them',
-      helpValue: 'FILE',
-    }),
+    requester: valueFlag('USER', 'spec.username: who asks'),
+    'requester-group': repeatedFlag('GROUP', 'one of spec.groups; with commas for several'),
+    name: valueFlag('NAME', 'which object, where the file holds several'),
+    policy: valueFlag('FILE', 'approve by this policy (docs/policy.md) instead of the built-in ones'),
+    nodes: valueFlag('FILE', 'all Nodes, as kubectl get nodes -o json writes them'),
     cluster: Flags.boolean({
       description: 'the operand is the name of an object, also where a file is called so',
       helpGroup: 'CLUSTER',
@@ -120,7 +88,9 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     const { args, flags } = await this.parse(CsrCheck)
     const source = args.request
     if ([source, flags.policy, flags.nodes].filter((file) => file === '-').length > 1)
-      throw oneStandardInput()
+      throw new KcertError('KCERT_USAGE', 'only one file can be standard input', {
+        next: 'name a file for the others',
+      })
     const policies =
       flags.policy === undefined
         ? builtinPolicies
@@ -142,8 +112,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
             facts: facts ?? noFacts,
           })
         : await this.checkOnCluster(input, { policies, facts }, flags)
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, report, () => renderCheck(report, view)))
+    await this.show(flags.output, report, renderCheck)
     const isFine =
       report.rules.every(({ ok }) => ok) && (!report.isSubmitted || report.decision === 'approve')
     return isFine ? exitCodes.done : exitCodes.no
@@ -159,7 +128,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     flags: ClusterFlags,
   ): Promise<CheckReport> {
     const { clock } = this.context
-    const { checkOnCluster } = await import('../../cli/check-on-cluster.ts')
+    const { checkOnCluster } = await import('../../app/csr/check-on-cluster.ts')
     try {
       return await withCluster(this.context, flags, (cluster) =>
         checkOnCluster(cluster, name, { policies, facts, clock }),
@@ -169,10 +138,4 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
       throw neither(noFile, error)
     }
   }
-}
-
-function oneStandardInput(): KcertError {
-  return new KcertError('KCERT_USAGE', 'only one file can be standard input', {
-    next: 'name a file for the others',
-  })
 }

@@ -1,12 +1,6 @@
-import type { Interfaces } from '@oclif/core'
-import { finishInterruptedPair } from '../../cli/authority-files.ts'
-import { KcertCommand } from '../../cli/base-command.ts'
-import { checkFiles } from '../../cli/command-files.ts'
-import { inFile, readInput, readPassword } from '../../cli/input.ts'
-import { readKeyFile } from '../../cli/key-file.ts'
-import { writeKubeadmRequests } from '../../cli/kubeadm-request-files.ts'
-import { canAsk, DeclinedError, terminalAsker } from '../../cli/prompts.ts'
-import { requestFlags } from '../../cli/request-flags.ts'
+import { finishInterruptedPair } from '../../app/ca/authority-files.ts'
+import { writeKubeadmRequests } from '../../app/csr/kubeadm-files.ts'
+import { requestFlags } from '../../app/csr/request-flags.ts'
 import {
   checkOutputs,
   deliverRequest,
@@ -14,8 +8,8 @@ import {
   isFile,
   isKeyInside,
   isReport,
-} from '../../cli/request-outputs.ts'
-import { askForRequest } from '../../cli/request-questions.ts'
+} from '../../app/csr/request-outputs.ts'
+import { askForRequest } from '../../app/csr/request-questions.ts'
 import {
   checkEffect,
   checkTogether,
@@ -23,7 +17,12 @@ import {
   kubeadmSettingsOf,
   saysWhat,
   wishOf,
-} from '../../cli/request-wish.ts'
+} from '../../app/csr/request-wish.ts'
+import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
+import { checkFiles } from '../../cli/command-files.ts'
+import { inFile, readInput, readPassword } from '../../cli/input.ts'
+import { readKeyFile } from '../../cli/key-file.ts'
+import { canAsk, DeclinedError, terminalAsker } from '../../cli/prompts.ts'
 import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
 import { createdRequest, keyNotices } from '../../csr/created-request.ts'
 import { kubeadmRequests } from '../../csr/kubeadm-requests.ts'
@@ -32,13 +31,11 @@ import { makeRequest, type RequestSpec } from '../../csr/request-spec.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { renderNotices } from '../../output/ca.ts'
 import { renderCreated } from '../../output/csr-create.ts'
 import { renderJson } from '../../output/json.ts'
 import { renderYaml } from '../../output/yaml.ts'
-import { readCertificates } from '../../x509/certificate.ts'
+import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
-import { writePem } from '../../x509/pem.ts'
 
 export default class CsrCreate extends KcertCommand {
   static override summary = 'Make a certificate request, and a private key where there is none yet.'
@@ -64,41 +61,22 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     [exitCodes.refused]: 'a file is there already, or a private key would be printed',
   }
 
-  static override examples = [
-    {
-      description: 'A user, and what kubectl apply needs',
-      command:
-        '<%= config.bin %> csr create --user ann --org dev --key-out ann-key.pem -o manifest | kubectl apply -f -',
-    },
-    {
-      description: 'A server in the cluster, for a signer of your own',
-      command:
-        '<%= config.bin %> csr create --service my-svc.my-namespace --ip 192.0.2.24 --signer example.com/serving --key-out server-key.pem -o manifest --out csr.yaml',
-    },
-    {
-      description: 'The input of cfssl genkey, and its two files',
-      command: '<%= config.bin %> csr create --cfssl server.json --key-out server-key.pem --out server.csr',
-    },
-    {
-      description: 'In the place of cfssl genkey in a pipeline',
-      command:
-        '<%= config.bin %> csr create --cfssl - -o cfssl --key-out - < server.json | cfssljson -bare server',
-    },
-    {
-      description: "A kubelet's serving certificate",
-      command:
-        '<%= config.bin %> csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
-    },
-    {
-      description: 'A control plane whose CA is elsewhere: all keys, requests and kubeconfigs',
-      command:
-        '<%= config.bin %> csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
-    },
-    {
-      description: 'A new request with a key that is there',
-      command: '<%= config.bin %> csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A user, and what kubectl apply needs':
+      '<%= config.bin %> csr create --user ann --org dev --key-out ann-key.pem -o manifest | kubectl apply -f -',
+    'A server in the cluster, for a signer of your own':
+      '<%= config.bin %> csr create --service my-svc.my-namespace --ip 192.0.2.24 --signer example.com/serving --key-out server-key.pem -o manifest --out csr.yaml',
+    'The input of cfssl genkey, and its two files':
+      '<%= config.bin %> csr create --cfssl server.json --key-out server-key.pem --out server.csr',
+    'In the place of cfssl genkey in a pipeline':
+      '<%= config.bin %> csr create --cfssl - -o cfssl --key-out - < server.json | cfssljson -bare server',
+    "A kubelet's serving certificate":
+      '<%= config.bin %> csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
+    'A control plane whose CA is elsewhere: all keys, requests and kubeconfigs':
+      '<%= config.bin %> csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
+    'A new request with a key that is there':
+      '<%= config.bin %> csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
+  })
 
   static override flags = requestFlags
 
@@ -112,7 +90,11 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
   }
 
   private async ask(): Promise<ExitCode> {
-    if (!canAsk(this.context)) throw nothingSaid()
+    if (!canAsk(this.context))
+      throw new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
+        why: 'a request has a subject or names; on a terminal, kcert asks for them',
+        next: 'for another kind of certificate see kcert csr create --help; for a user: kcert csr create --user NAME --key-out FILE',
+      })
     try {
       const words = await askForRequest(await terminalAsker(this.context))
       this.notice(
@@ -169,10 +151,25 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
 
   private async makeKubeadmFiles(row: string, flags: CreateFlags): Promise<ExitCode> {
     if (flags.output !== 'pem' && !isReport(flags.output)) throw unfitFormat(flags.output)
-    if (flags.out !== undefined || flags['key-out'] !== undefined) throw notOneFile(row)
+    if (flags.out !== undefined || flags['key-out'] !== undefined)
+      throw new KcertError('KCERT_USAGE', `--kubeadm ${row} makes several files`, {
+        why: '--out and --key-out name one request and one key',
+        next: '--cert-dir DIR --kubeconfig-dir DIR',
+      })
     checkEffect(flags)
-    if (flags.key !== undefined) throw ownKey(row)
-    if (flags['password-file'] !== undefined || flags['key-format'] !== undefined) throw unfitKey()
+    if (flags.key !== undefined)
+      throw new KcertError('KCERT_USAGE', `--key does not go with the folders of --kubeadm ${row}`, {
+        why: 'every certificate of a control plane has a key of its own, which is made',
+        next: 'leave --key out, or --kubeadm ROW --key FILE --out FILE for one of them',
+      })
+    if (flags['password-file'] !== undefined || flags['key-format'] !== undefined)
+      throw new KcertError(
+        'KCERT_USAGE',
+        "the components of a control plane read keys in Kubernetes' own format alone",
+        {
+          next: 'leave --password-file and --key-format out',
+        },
+      )
     const settings = await kubeadmSettingsOf(flags, this.context)
     const requests = kubeadmRequests(row, settings)
     const created = await writeKubeadmRequests(
@@ -201,7 +198,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     const certificates = inFile(file, () => readCertificates(bytes))
     const leaf = certificates.find(({ isCa }) => !isCa)
     if (leaf !== undefined) throw noCa(file, leaf.subject.text)
-    return certificates.map(({ der }) => writePem('CERTIFICATE', der)).join('')
+    return writeCertificates(certificates)
   }
 
   private async tell(
@@ -217,12 +214,12 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     }
     if (output === 'json') return this.answer(renderJson(report))
     if (output === 'yaml') return this.answer(renderYaml(report))
-    this.notice(renderNotices(notices))
+    this.note(notices)
     if (isFile(out)) await this.answer(renderCreated(report))
   }
 }
 
-type CreateFlags = Interfaces.InferredFlags<typeof requestFlags>
+type CreateFlags = FlagsOf<typeof requestFlags>
 
 // One certificate row of kubeadm's table may go to two files, as any other request.
 function asksForOneFile({ kubeadm, 'cert-dir': certDir, key, 'key-out': keyOut }: CreateFlags): boolean {
@@ -252,40 +249,9 @@ function noCa(file: string, subject: string): KcertError {
   )
 }
 
-function nothingSaid(): KcertError {
-  return new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
-    why: 'a request has a subject or names; on a terminal, kcert asks for them',
-    next: 'for another kind of certificate see kcert csr create --help; for a user: kcert csr create --user NAME --key-out FILE',
-  })
-}
-
 function unfitFormat(format: string): KcertError {
   return new KcertError('KCERT_USAGE', `-o ${format} does not go with the folders of --kubeadm`, {
     why: 'an external CA signs the requests themselves',
     next: 'leave -o out, or -o json for a report',
   })
-}
-
-function notOneFile(row: string): KcertError {
-  return new KcertError('KCERT_USAGE', `--kubeadm ${row} makes several files`, {
-    why: '--out and --key-out name one request and one key',
-    next: '--cert-dir DIR --kubeconfig-dir DIR',
-  })
-}
-
-function ownKey(row: string): KcertError {
-  return new KcertError('KCERT_USAGE', `--key does not go with the folders of --kubeadm ${row}`, {
-    why: 'every certificate of a control plane has a key of its own, which is made',
-    next: 'leave --key out, or --kubeadm ROW --key FILE --out FILE for one of them',
-  })
-}
-
-function unfitKey(): KcertError {
-  return new KcertError(
-    'KCERT_USAGE',
-    "the components of a control plane read keys in Kubernetes' own format alone",
-    {
-      next: 'leave --password-file and --key-format out',
-    },
-  )
 }

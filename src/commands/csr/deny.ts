@@ -1,7 +1,6 @@
 import * as Args from '@oclif/core/args'
+import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { DecisionCommand } from '../../cli/decision-command.ts'
-import { decisionFlags } from '../../cli/decision-flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrDeny extends DecisionCommand {
@@ -24,20 +23,14 @@ without one, a selection needs --yes.`
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'One request, with a word to its owner',
-      command: '<%= config.bin %> csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
-    },
-    {
-      description: 'What the rules of a policy deny; first to look at',
-      command: '<%= config.bin %> csr deny --policy policy.yaml --dry-run',
-    },
-    {
-      description: 'All that wait for a signer that is no more',
-      command: '<%= config.bin %> csr deny --signer old.example.com/serving --yes',
-    },
-  ]
+  static override examples = DecisionCommand.examplesOf({
+    'One request, with a word to its owner':
+      '<%= config.bin %> csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
+    'What the rules of a policy deny; first to look at':
+      '<%= config.bin %> csr deny --policy policy.yaml --dry-run',
+    'All that wait for a signer that is no more':
+      '<%= config.bin %> csr deny --signer old.example.com/serving --yes',
+  })
 
   static override args = {
     name: Args.string({ description: 'name of a request, or of many', multiple: true, ignoreStdin: true }),

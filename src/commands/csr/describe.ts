@@ -1,11 +1,12 @@
 import * as Args from '@oclif/core/args'
+import { describeRequests } from '../../app/csr/describe.ts'
+import { namesOf } from '../../app/csr/request-names.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { namesOf } from '../../cli/request-names.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderDescriptions } from '../../output/csr-describe.ts'
 
 export default class CsrDescribe extends KcertCommand {
   static override summary =
@@ -23,17 +24,11 @@ issued certificate as kcert inspect shows it.`
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'One request', command: '<%= config.bin %> csr describe ann' },
-    {
-      description: 'All that wait',
-      command: '<%= config.bin %> csr list --pending -o name | xargs <%= config.bin %> csr describe',
-    },
-    {
-      description: 'When the issued certificate expires',
-      command: `<%= config.bin %> csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'One request': '<%= config.bin %> csr describe ann',
+    'All that wait': '<%= config.bin %> csr list --pending -o name | xargs <%= config.bin %> csr describe',
+    'When the issued certificate expires': `<%= config.bin %> csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
+  })
 
   static override args = {
     name: Args.string({
@@ -48,19 +43,13 @@ issued certificate as kcert inspect shows it.`
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(CsrDescribe)
     const names = namesOf(operands, 'csr describe NAME')
-    const [{ describeRequests }, { renderDescriptions }] = await Promise.all([
-      import('../../cli/describe-requests.ts'),
-      import('../../output/csr-describe.ts'),
-    ])
     const { context } = this
     const report = await withCluster(context, flags, (cluster) =>
       describeRequests(cluster.requests, names, context.clock()),
     )
-    const { requests, missing, generatedAt } = report
-    const view = await stdoutView(context)
-    await this.answer(
-      renderReport(flags.output, report, () => renderDescriptions(requests, missing, generatedAt, view)),
+    await this.show(flags.output, report, ({ requests, missing, generatedAt }, view) =>
+      renderDescriptions(requests, missing, generatedAt, view),
     )
-    return missing.length === 0 ? exitCodes.done : exitCodes.no
+    return report.missing.length === 0 ? exitCodes.done : exitCodes.no
   }
 }

@@ -1,11 +1,17 @@
 import * as Args from '@oclif/core/args'
-import { KcertCommand } from '../../cli/base-command.ts'
+import { explainRequest } from '../../app/csr/explain.ts'
+import { explainPod } from '../../app/csr/pod-requests.ts'
+import { namesOf, noSuchPodRequest, noSuchRequest } from '../../app/csr/request-names.ts'
+import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { namesOf, noSuchRequest } from '../../cli/request-names.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
+import { podRequestNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderExplanation } from '../../output/csr-explain.ts'
+import { renderPodExplanation } from '../../output/csr-pods.ts'
+import { rfc3339 } from '../../pki/rfc3339.ts'
 
 export default class CsrExplain extends KcertCommand {
   static override summary = 'Say why a CertificateSigningRequest is stuck or has failed, and what to do.'
@@ -20,7 +26,9 @@ for the signer. Among what it tells apart:
   failed for good    the usages, names or subject are not what the signer wants; denied by whom and why
   too late           removed soon, expired, issued for another key
 
-What this user may not look up is named, because a cause may be missing then.`
+What this user may not look up is named, because a cause may be missing then.
+
+A PodCertificateRequest is named with its kind: podcertificaterequest/NAME.`
 
   static override exitCodes = {
     [exitCodes.done]: 'it is issued',
@@ -30,43 +38,60 @@ What this user may not look up is named, because a cause may be missing then.`
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'Why does it wait?', command: '<%= config.bin %> csr explain csr-7x2lq' },
-    {
-      description: 'Every request that waits',
-      command: '<%= config.bin %> csr list --pending -o name | xargs -n 1 <%= config.bin %> csr explain',
-    },
-    {
-      description: 'The commands to go on with',
-      command: `<%= config.bin %> csr explain ann -o json | jq -r '.causes[].commands[]'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'Why does it wait?': '<%= config.bin %> csr explain csr-7x2lq',
+    'Every request that waits':
+      '<%= config.bin %> csr list --pending -o name | xargs -n 1 <%= config.bin %> csr explain',
+    'Why does a pod wait for its certificate?':
+      '<%= config.bin %> csr list --pods --pending -n shop -o name | xargs -n 1 <%= config.bin %> csr explain -n shop',
+    'The commands to go on with': `<%= config.bin %> csr explain ann -o json | jq -r '.causes[].commands[]'`,
+  })
 
   static override args = {
     name: Args.string({
-      description: 'name of the object; csr/NAME as well',
+      description: 'name of the object; csr/NAME as well, and podcertificaterequest/NAME',
       required: true,
       ignoreStdin: true,
     }),
   }
 
-  static override flags = { ...clusterFlags, output: reportFormatFlag() }
+  static override flags = {
+    namespace: valueFlag('NAMESPACE', "namespace of a PodCertificateRequest (default: the context's)", {
+      char: 'n',
+    }),
+    ...clusterFlags,
+    output: reportFormatFlag(),
+  }
 
   protected override async perform(): Promise<ExitCode> {
     const { args, flags } = await this.parse(CsrExplain)
-    const [{ explainRequest }, { renderExplanation }, { rfc3339 }] = await Promise.all([
-      import('../../cli/explain-request.ts'),
-      import('../../output/csr-explain.ts'),
-      import('../../pki/rfc3339.ts'),
-    ])
-    const { context } = this
-    const now = context.clock()
-    const [name = ''] = namesOf([args.name], 'csr explain NAME')
-    const explanation = await withCluster(context, flags, (cluster) => explainRequest(cluster, name, now))
+    const podRequest = podRequestNameOf(args.name)
+    return podRequest === undefined
+      ? this.explainRequest(args.name, flags)
+      : this.explainPod(podRequest, flags)
+  }
+
+  private async explainPod(name: string, flags: FlagsOf<typeof CsrExplain.flags>): Promise<ExitCode> {
+    const now = this.context.clock()
+    const explanation = await withCluster(this.context, flags, (cluster) =>
+      explainPod(cluster, flags.namespace ?? cluster.namespace, name, now),
+    )
+    if (explanation === undefined) throw noSuchPodRequest(name)
+    await this.show(flags.output, explanation, (_, view) =>
+      renderPodExplanation(explanation, rfc3339(now), view),
+    )
+    return explanation.verdict === 'issued' ? exitCodes.done : exitCodes.no
+  }
+
+  private async explainRequest(word: string, flags: FlagsOf<typeof CsrExplain.flags>): Promise<ExitCode> {
+    const now = this.context.clock()
+    const [name = ''] = namesOf([word], 'csr explain NAME')
+    const explanation = await withCluster(this.context, flags, (cluster) =>
+      explainRequest(cluster, name, now),
+    )
     if (explanation === undefined) throw noSuchRequest(name)
-    const view = await stdoutView(context)
-    await this.answer(
-      renderReport(flags.output, explanation, () => renderExplanation(explanation, rfc3339(now), view)),
+    await this.show(flags.output, explanation, (_, view) =>
+      renderExplanation(explanation, rfc3339(now), view),
     )
     return explanation.verdict === 'issued' ? exitCodes.done : exitCodes.no
   }

@@ -1,17 +1,33 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
-import { KcertCommand } from '../../cli/base-command.ts'
-import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { type CommandFiles, checkFiles } from '../../cli/command-files.ts'
+import {
+  caPemOf,
+  certificateObjects,
+  connectionNotices,
+  fetchReport,
+  fitCertificate,
+  settledRequest,
+} from '../../app/csr/fetch.ts'
+import { fetchMany } from '../../app/csr/fetch-many.ts'
+import { kubeconfigOf, writeIssued } from '../../app/csr/issued-files.ts'
+import { namesOf } from '../../app/csr/request-names.ts'
+import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
+import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
+import { type CommandFiles, checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { printedOnlyByName, wouldBePrinted } from '../../cli/exposed-key.ts'
+import { readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { type ReportFormat, renderReport } from '../../cli/report-format.ts'
-import { namesOf } from '../../cli/request-names.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { readKeyFile } from '../../cli/key-file.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
+import { placeOf } from '../../csr/certificate-objects.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { renderFetched } from '../../output/csr-fetch.ts'
+import { renderFetchedMany } from '../../output/csr-fetch-many.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 
 export default class CsrFetch extends KcertCommand {
   static override summary =
@@ -40,30 +56,17 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'A certificate, held against its key',
-      command: '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --out server.crt',
-    },
-    {
-      description: 'Wait for it, and make a kubeconfig with the key in it',
-      command:
-        '<%= config.bin %> csr fetch ann --wait 20m --key ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
-    },
-    {
-      description: 'A TLS Secret for pods, and the CA for their clients',
-      command:
-        '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --ca ca.pem --secret server.my-namespace --configmap example-serving-ca.my-namespace -o manifest --print-key | kubectl apply -f -',
-    },
-    {
-      description: 'What is in it',
-      command: '<%= config.bin %> csr fetch ann | <%= config.bin %> inspect -',
-    },
-    {
-      description: 'All certificates of a signer, each into a file of its own',
-      command: '<%= config.bin %> csr fetch --signer example.com/serving --ca ca.pem --out-dir certs',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A certificate, held against its key':
+      '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --out server.crt',
+    'Wait for it, and make a kubeconfig with the key in it':
+      '<%= config.bin %> csr fetch ann --wait 20m --key ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
+    'A TLS Secret for pods, and the CA for their clients':
+      '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --ca ca.pem --secret server.my-namespace --configmap example-serving-ca.my-namespace -o manifest --print-key | kubectl apply -f -',
+    'What is in it': '<%= config.bin %> csr fetch ann | <%= config.bin %> inspect -',
+    'All certificates of a signer, each into a file of its own':
+      '<%= config.bin %> csr fetch --signer example.com/serving --ca ca.pem --out-dir certs',
+  })
 
   static override args = {
     name: Args.string({
@@ -74,36 +77,26 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
   }
 
   static override flags = {
-    key: Flags.string({ description: 'the private key that it should be for', helpValue: 'FILE' }),
-    'password-file': Flags.string({ description: 'file whose first line opens --key', helpValue: 'FILE' }),
-    ca: Flags.string({ description: 'the CA that should have signed it', helpValue: 'FILE' }),
+    key: valueFlag('FILE', 'the private key that it should be for'),
+    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
+    ca: valueFlag('FILE', 'the CA that should have signed it'),
     'accept-names': Flags.boolean({
       description: 'take it with another subject or other names than were asked for',
     }),
-    wait: Flags.string({
-      description: 'wait so long until it is issued, such as 30s or 20m',
-      helpValue: 'DURATION',
-    }),
-    out: Flags.string({
-      description: 'where the certificate goes, or with -o manifest the objects; "-" prints it',
-      helpValue: 'FILE',
-    }),
+    wait: valueFlag('DURATION', 'wait so long until it is issued, such as 30s or 20m'),
+    out: valueFlag('FILE', 'where the certificate goes, or with -o manifest the objects; "-" prints it'),
     force: Flags.boolean({ description: 'replace files that are there' }),
-    'out-dir': Flags.string({
-      description: 'folder for the certificates, NAME.crt each; it is made where it is not there',
-      helpValue: 'FOLDER',
-      helpGroup: 'MANY',
-    }),
-    signer: Flags.string({ description: 'all of this signer', helpValue: 'NAME', helpGroup: 'MANY' }),
-    selector: Flags.string({
+    'out-dir': valueFlag(
+      'FOLDER',
+      'folder for the certificates, NAME.crt each; it is made where it is not there',
+      { helpGroup: 'MANY' },
+    ),
+    signer: valueFlag('NAME', 'all of this signer', { helpGroup: 'MANY' }),
+    selector: valueFlag('LABELS', 'all with these labels, as kubectl takes them', {
       char: 'l',
-      description: 'all with these labels, as kubectl takes them',
-      helpValue: 'LABELS',
       helpGroup: 'MANY',
     }),
-    'kubeconfig-out': Flags.string({
-      description: 'a kubeconfig for the current cluster, with the key of --key in it',
-      helpValue: 'FILE',
+    'kubeconfig-out': valueFlag('FILE', 'a kubeconfig for the current cluster, with the key of --key in it', {
       helpGroup: 'KUBECONFIG',
       dependsOn: ['key'],
     }),
@@ -112,28 +105,23 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       helpGroup: 'KUBECONFIG',
       dependsOn: ['kubeconfig-out'],
     }),
-    user: Flags.string({
-      description: 'name of the user in the kubeconfig; if not said: the common name',
-      helpValue: 'NAME',
+    user: valueFlag('NAME', 'name of the user in the kubeconfig; if not said: the common name', {
       helpGroup: 'KUBECONFIG',
     }),
-    namespace: Flags.string({
+    namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', {
       char: 'n',
-      description: 'namespace of the context in the kubeconfig',
-      helpValue: 'NAME',
       helpGroup: 'KUBECONFIG',
     }),
-    secret: Flags.string({
-      description: 'with -o manifest: a Secret of type kubernetes.io/tls with certificate and key',
-      helpValue: 'NAME[.NAMESPACE]',
-      helpGroup: 'MANIFEST',
-    }),
-    configmap: Flags.string({
-      description:
-        'with -o manifest: a ConfigMap with the CA as ca.crt, of --ca or, where it signed, of the kubeconfig',
-      helpValue: 'NAME[.NAMESPACE]',
-      helpGroup: 'MANIFEST',
-    }),
+    secret: valueFlag(
+      'NAME[.NAMESPACE]',
+      'with -o manifest: a Secret of type kubernetes.io/tls with certificate and key',
+      { helpGroup: 'MANIFEST' },
+    ),
+    configmap: valueFlag(
+      'NAME[.NAMESPACE]',
+      'with -o manifest: a ConfigMap with the CA as ca.crt, of --ca or, where it signed, of the kubeconfig',
+      { helpGroup: 'MANIFEST' },
+    ),
     'print-key': Flags.boolean({
       description: 'print a Secret, which holds the private key, to standard output',
       helpGroup: 'MANIFEST',
@@ -150,12 +138,11 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(CsrFetch)
-    const { signer, selector, 'out-dir': folder } = flags
+    const { signer, selector } = flags
     const isSelection = signer !== undefined || selector !== undefined
     const names = isSelection && operands.length === 0 ? [] : namesOf(operands, 'csr fetch NAME')
-    if (isSelection || names.length > 1 || folder !== undefined) {
-      checkMany(flags)
-      return this.fetchMany(names, { ...flags, folder: folder! })
+    if (isSelection || names.length > 1 || flags['out-dir'] !== undefined) {
+      return this.fetchMany(names, flags)
     }
     const [name = ''] = names
     const { context } = this
@@ -164,27 +151,6 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     checkTogether(flags, isFile)
     checkFiles(filesOf(flags, isFile))
     const waitMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait')
-    const [
-      fetching,
-      files,
-      { readKeyFile },
-      { placeOf },
-      { readInput },
-      { readCertificates },
-      { renderFetched },
-      { renderYaml },
-      { renderNotices },
-    ] = await Promise.all([
-      import('../../cli/fetch-certificate.ts'),
-      import('../../cli/issued-files.ts'),
-      import('../../cli/key-file.ts'),
-      import('../../csr/certificate-objects.ts'),
-      import('../../cli/input.ts'),
-      import('../../x509/certificate.ts'),
-      import('../../output/csr-fetch.ts'),
-      import('../../output/yaml.ts'),
-      import('../../output/ca.ts'),
-    ])
     const key =
       flags.key === undefined
         ? undefined
@@ -199,20 +165,19 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     }
     return withCluster(context, flags, async (cluster) => {
       const wait = waitMs === undefined ? undefined : { durationMs: waitMs }
-      const object = await fetching.settledRequest(cluster.requests, name, wait)
-      const fetched = fetching.fitCertificate(object, {
+      const object = await settledRequest(cluster.requests, name, wait)
+      const fetched = fitCertificate(object, {
         key,
         ca,
         acceptsNames: flags['accept-names'],
         now: context.clock(),
       })
-      const pem = files.chainPem(fetched.chain)
+      const pem = writeCertificates(fetched.chain)
       const manifest =
         output === 'manifest'
-          ? fetching
-              .certificateObjects(objects, fetched, key, () =>
-                fetching.caPemOf(fetched, ca?.certificates, () => cluster.connection()),
-              )
+          ? certificateObjects(objects, fetched, key, () =>
+              caPemOf(fetched, ca?.certificates, () => cluster.connection()),
+            )
               .map(renderYaml)
               .join('---\n')
           : undefined
@@ -220,46 +185,38 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       const replace = flags.force
       if (isFile) {
         const isSecret = manifest !== undefined && objects.secret !== undefined
-        files.writeIssued(out, manifest ?? pem, { replace, isSecret })
+        writeIssued(out, manifest ?? pem, { replace, isSecret })
       }
       const kubeconfig = flags['kubeconfig-out']
       if (kubeconfig !== undefined && key !== undefined) {
         const connection = cluster.connection()
-        notices.push(...fetching.connectionNotices(connection))
+        notices.push(...connectionNotices(connection))
         const { 'key-by-path': keyByPath, user, namespace } = flags
-        const text = files.kubeconfigOf(
+        const text = kubeconfigOf(
           { connection, chain: fetched.chain, key, keyByPath, user, namespace },
           context,
         )
-        files.writeIssued(kubeconfig, text, { replace, isSecret: true })
+        writeIssued(kubeconfig, text, { replace, isSecret: true })
       }
       if (output === 'manifest') {
-        this.notice(renderNotices(notices))
+        this.note(notices)
         await this.answer(isFile ? '' : manifest!)
         return exitCodes.done
       }
-      const report = fetching.fetchReport(
+      const report = fetchReport(
         fetched,
         { ...(isFile ? { certificate: out } : {}), ...(kubeconfig === undefined ? {} : { kubeconfig }) },
         notices,
       )
-      if (output === 'text') this.notice(renderNotices(notices))
-      const view = await stdoutView(context)
-      const format: ReportFormat = output
-      await this.answer(renderReport(format, report, () => (isFile ? renderFetched(report, view) : pem)))
+      await this.show(output, report, (_, view) => (isFile ? renderFetched(report, view) : pem), notices)
       return exitCodes.done
     })
   }
 
-  private async fetchMany(names: readonly string[], flags: ManyFlags): Promise<ExitCode> {
-    const [{ fetchMany }, { readInput }, { readCertificates }, { renderFetchedMany }] = await Promise.all([
-      import('../../cli/fetch-many.ts'),
-      import('../../cli/input.ts'),
-      import('../../x509/certificate.ts'),
-      import('../../output/csr-fetch-many.ts'),
-    ])
+  private async fetchMany(names: readonly string[], flags: FetchFlags): Promise<ExitCode> {
     const { context } = this
-    const { ca, signer, selector, folder, force, 'accept-names': acceptsNames } = flags
+    const { folder, output } = manyOf(flags)
+    const { ca, signer, selector, force, 'accept-names': acceptsNames } = flags
     const wish = {
       ...{ names, signer, selector, folder, acceptsNames, replace: force },
       ca:
@@ -270,22 +227,12 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
       withCluster(context, flags, ({ requests }) => fetchMany(wish, requests, context)),
     )
-    const view = await stdoutView(context)
-    const format = flags.output as ReportFormat
-    await this.answer(renderReport(format, report, () => renderFetchedMany(report, view)))
+    await this.show(output, report, renderFetchedMany)
     return exit
   }
 }
 
-interface ManyFlags extends ClusterFlags {
-  readonly folder: string
-  readonly signer?: string | undefined
-  readonly selector?: string | undefined
-  readonly ca?: string | undefined
-  readonly force: boolean
-  readonly 'accept-names': boolean
-  readonly output: string
-}
+type FetchFlags = FlagsOf<typeof CsrFetch.flags>
 
 /** What is made of one certificate alone. */
 const ofOne = [
@@ -302,28 +249,26 @@ const ofOne = [
   'print-key',
 ] as const
 
-function checkMany(flags: Readonly<Record<string, unknown>>): void {
+/** Returns where many certificates go, and how that is shown. Throws KCERT_USAGE for what is of one alone. */
+function manyOf(flags: FetchFlags) {
   const single = ofOne.find((flag) => flags[flag] !== undefined && flags[flag] !== false)
-  if (single !== undefined || flags.output === 'manifest')
+  const { 'out-dir': folder, output } = flags
+  if (single !== undefined || output === 'manifest')
     throw new KcertError('KCERT_USAGE', `${single ? `--${single}` : '-o manifest'} is for one certificate`, {
       why: 'many are fetched, each into a file of its own',
       next: 'name one request, or leave it out: kcert csr fetch NAME… --out-dir FOLDER',
     })
-  if (flags['out-dir'] !== undefined && flags['out-dir'] !== '') return
+  if (folder) return { folder, output }
   throw new KcertError('KCERT_USAGE', 'it is not said where many certificates go', {
     next: '--out-dir FOLDER',
   })
 }
 
 // A file that is there and holds just what is fetched is left alone, so whether another may be replaced is seen when it is written.
-function filesOf(flags: FileFlags, isFile: boolean): CommandFiles {
-  const { key, ca, out, secret } = flags
+function filesOf(flags: FetchFlags, isFile: boolean): CommandFiles {
+  const { out, secret } = flags
   return {
-    inputs: [
-      { by: '--key', path: key },
-      { by: '--password-file', path: flags['password-file'] },
-      { by: '--ca', path: ca },
-    ],
+    inputs: flagFiles(flags, 'key', 'password-file', 'ca'),
     outputs: [
       { by: '--out', path: isFile ? out : undefined, holds: secret === undefined ? 'public' : 'key' },
       { by: '--kubeconfig-out', path: flags['kubeconfig-out'], holds: 'key' },
@@ -332,24 +277,7 @@ function filesOf(flags: FileFlags, isFile: boolean): CommandFiles {
   }
 }
 
-interface FileFlags {
-  readonly key?: string | undefined
-  readonly 'password-file'?: string | undefined
-  readonly ca?: string | undefined
-  readonly out?: string | undefined
-  readonly secret?: string | undefined
-  readonly 'kubeconfig-out'?: string | undefined
-}
-
-interface Together {
-  readonly output: string
-  readonly secret?: string | undefined
-  readonly configmap?: string | undefined
-  readonly 'print-key': boolean
-  readonly 'kubeconfig-out'?: string | undefined
-}
-
-function checkTogether(flags: Together, isFile: boolean): void {
+function checkTogether(flags: FetchFlags, isFile: boolean): void {
   const { output, secret, configmap, 'print-key': printsKey, 'kubeconfig-out': kubeconfig } = flags
   const isManifest = output === 'manifest'
   if (isManifest && secret === undefined && configmap === undefined)

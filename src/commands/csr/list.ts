@@ -1,11 +1,14 @@
 import * as Flags from '@oclif/core/flags'
+import { listRequests } from '../../app/csr/list.ts'
+import { listPodRequests } from '../../app/csr/pod-requests.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { type ReportFormat, renderReport } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
-import { resourceNameOf } from '../../csr/request-name.ts'
+import { podResourceNameOf, resourceNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderRequestList } from '../../output/csr-list.ts'
+import { renderPodRequestList } from '../../output/csr-pods.ts'
 import { printable } from '../../output/terminal.ts'
 
 const states = ['pending', 'approved', 'failed', 'denied', 'issued'] as const
@@ -17,7 +20,11 @@ export default class CsrList extends KcertCommand {
   static override description =
     `Subject and names are read from the request itself. Those that wait come first, the oldest before the others: pending, then approved
 and not signed, failed, denied, issued. REMOVED IN says when kube-controller-manager will remove the object, whatever is in it:
-an hour after it was issued, denied or failed, a day after that when nobody decides or signs.`
+an hour after it was issued, denied or failed, a day after it was created or approved when nobody decides or signs.
+Until Kubernetes 1.34 an object that is approved and never signed stays.
+
+With --pods the PodCertificateRequests that kubelets create for pods: Kubernetes 1.37 serves them, 1.35 and 1.36 where v1beta1 is turned on. Nobody
+approves them. kube-controller-manager removes each 15 minutes after it was created.`
 
   static override exitCodes = {
     [exitCodes.done]: 'the list is printed, also when it is empty',
@@ -27,34 +34,26 @@ an hour after it was issued, denied or failed, a day after that when nobody deci
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'All requests', command: '<%= config.bin %> csr list' },
-    {
-      description: "What kubelets' serving certificates wait for",
-      command: '<%= config.bin %> csr list --pending --signer kubernetes.io/kubelet-serving',
-    },
-    {
-      description: 'What one node has asked for',
-      command: '<%= config.bin %> csr list --requester system:node:node-1',
-    },
-    {
-      description: 'Remove what was denied or has failed',
-      command: '<%= config.bin %> csr list --denied --failed -o name | xargs -r kubectl delete',
-    },
-    {
-      description: 'Names and subjects that wait, for a script',
-      command: `<%= config.bin %> csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'All requests': '<%= config.bin %> csr list',
+    "What kubelets' serving certificates wait for":
+      '<%= config.bin %> csr list --pending --signer kubernetes.io/kubelet-serving',
+    'What one node has asked for': '<%= config.bin %> csr list --requester system:node:node-1',
+    'Remove what was denied or has failed':
+      '<%= config.bin %> csr list --denied --failed -o name | xargs -r kubectl delete',
+    'Pods that wait for a certificate': '<%= config.bin %> csr list --pods --pending',
+    'Names and subjects that wait, for a script': `<%= config.bin %> csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
+  })
 
   static override flags = {
-    signer: Flags.string({ description: 'only for this signer', helpValue: 'NAME' }),
-    selector: Flags.string({
-      char: 'l',
-      description: 'only with these labels, as kubectl takes them',
-      helpValue: 'LABELS',
+    signer: valueFlag('NAME', 'only for this signer'),
+    selector: valueFlag('LABELS', 'only with these labels, as kubectl takes them', { char: 'l' }),
+    requester: valueFlag('USER', 'only by this user', { exclusive: ['pods'] }),
+    pods: Flags.boolean({ description: 'list PodCertificateRequests instead', exclusive: ['approved'] }),
+    namespace: valueFlag('NAMESPACE', 'with --pods, only of this namespace', {
+      char: 'n',
+      dependsOn: ['pods'],
     }),
-    requester: Flags.string({ description: 'only by this user', helpValue: 'USER' }),
     pending: Flags.boolean({ description: 'nobody has decided' }),
     approved: Flags.boolean({ description: 'approved, and not signed yet' }),
     failed: Flags.boolean({ description: 'refused by the signer' }),
@@ -72,22 +71,27 @@ an hour after it was issued, denied or failed, a day after that when nobody deci
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(CsrList)
-    const [{ listRequests }, { renderRequestList }] = await Promise.all([
-      import('../../cli/list-requests.ts'),
-      import('../../output/csr-list.ts'),
-    ])
     const { context } = this
-    const wish = { ...flags, states: states.filter((state) => flags[state]) }
-    const list = await withCluster(context, flags, ({ requests }) =>
-      listRequests(requests, wish, context.clock()),
-    )
-    if (flags.output === 'name') {
-      await this.answer(list.requests.map(({ name }) => `${printable(resourceNameOf(name))}\n`).join(''))
+    const now = context.clock()
+    const wanted = states.filter((state) => flags[state])
+    if (flags.pods) {
+      const options = { ...flags, states: wanted.filter((state) => state !== 'approved') }
+      const list = await withCluster(context, flags, (cluster) => listPodRequests(cluster, options, now))
+      if (flags.output === 'name') await this.answer(namesIn(list, podResourceNameOf))
+      else await this.show(flags.output, list, renderPodRequestList)
       return exitCodes.done
     }
-    const view = await stdoutView(context)
-    const format: ReportFormat = flags.output
-    await this.answer(renderReport(format, list, () => renderRequestList(list, view)))
+    const options = { ...flags, states: wanted }
+    const list = await withCluster(context, flags, ({ requests }) => listRequests(requests, options, now))
+    if (flags.output === 'name') await this.answer(namesIn(list, resourceNameOf))
+    else await this.show(flags.output, list, renderRequestList)
     return exitCodes.done
   }
+}
+
+function namesIn(
+  { requests }: { readonly requests: readonly { readonly name: string }[] },
+  resourceName: (name: string) => string,
+): string {
+  return requests.map(({ name }) => `${printable(resourceName(name))}\n`).join('')
 }

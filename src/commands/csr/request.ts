@@ -1,16 +1,19 @@
 import * as Flags from '@oclif/core/flags'
+import { requestCertificate } from '../../app/csr/request.ts'
+import { requestFlags } from '../../app/csr/request-flags.ts'
+import { checkTogether, saysWhat, wishOf } from '../../app/csr/request-wish.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { requestFlags } from '../../cli/request-flags.ts'
-import { checkTogether, saysWhat, wishOf } from '../../cli/request-wish.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { tellLine } from '../../cli/tell-line.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { renderFetched } from '../../output/csr-fetch.ts'
 
 const { cn, org, ou, dns, ip, email, uri, cfssl, user, service, key, signer, usage, name } = requestFlags
 
@@ -36,28 +39,16 @@ issued; then both are replaced as one, so that a server which reads them never f
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'A user of the cluster, with a kubeconfig',
-      command:
-        '<%= config.bin %> csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
-    },
-    {
-      description: 'A server in the cluster, by a signer of your own',
-      command:
-        '<%= config.bin %> csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
-    },
-    {
-      description: 'For eight hours, with the key that is there',
-      command:
-        '<%= config.bin %> csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
-    },
-    {
-      description: "The certificate by which a node is a client, by the bootstrap token's kubeconfig",
-      command:
-        '<%= config.bin %> csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A user of the cluster, with a kubeconfig':
+      '<%= config.bin %> csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
+    'A server in the cluster, by a signer of your own':
+      '<%= config.bin %> csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
+    'For eight hours, with the key that is there':
+      '<%= config.bin %> csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
+    "The certificate by which a node is a client, by the bootstrap token's kubeconfig":
+      '<%= config.bin %> csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
+  })
 
   static override flags = {
     user,
@@ -73,31 +64,24 @@ issued; then both are replaced as one, so that a server which reads them never f
     uri,
     cfssl,
     key,
-    'key-out': Flags.string({
-      description: 'the private key: made here, or of an earlier run of this command',
-      helpValue: 'FILE',
-    }),
+    'key-out': valueFlag('FILE', 'the private key: made here, or of an earlier run of this command'),
     'key-type': requestFlags['key-type'],
     'key-format': requestFlags['key-format'],
-    'password-file': Flags.string({ description: 'file whose first line opens --key', helpValue: 'FILE' }),
-    'request-out': Flags.string({
-      description: 'the request; if not said: beside the certificate, with .csr at its end',
-      helpValue: 'FILE',
-    }),
+    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
+    'request-out': valueFlag(
+      'FILE',
+      'the request; if not said: beside the certificate, with .csr at its end',
+    ),
     out: Flags.string({ description: 'where the certificate goes', helpValue: 'FILE', required: true }),
-    'kubeconfig-out': Flags.string({
-      description: 'a kubeconfig for the current cluster, with certificate and key in it',
-      helpValue: 'FILE',
-    }),
+    'kubeconfig-out': valueFlag(
+      'FILE',
+      'a kubeconfig for the current cluster, with certificate and key in it',
+    ),
     'key-by-path': Flags.boolean({
       description: 'leave the key in its file, and name that in the kubeconfig',
       dependsOn: ['kubeconfig-out'],
     }),
-    namespace: Flags.string({
-      char: 'n',
-      description: 'namespace of the context in the kubeconfig',
-      helpValue: 'NAME',
-    }),
+    namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
     wait: Flags.string({
       description: 'wait so long until it is approved and signed, such as 30s or 20m',
       helpValue: 'DURATION',
@@ -117,9 +101,17 @@ issued; then both are replaced as one, so that a server which reads them never f
     const { flags } = await this.parse(CsrRequest)
     checkTogether(flags)
     const { key: ownKey, 'key-out': keyOut, out, output } = flags
-    if (!saysWhat(flags)) throw nothingSaid()
+    if (!saysWhat(flags))
+      throw new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
+        why: 'a request has a subject or names',
+        next: 'for another kind of certificate see kcert csr request --help; for a user: kcert csr request --user NAME --key-out FILE --out FILE',
+      })
     const keyFile = ownKey ?? keyOut
-    if (keyFile === undefined || keyFile === '-' || out === '-') throw withoutFiles()
+    if (keyFile === undefined || keyFile === '-' || out === '-')
+      throw new KcertError('KCERT_USAGE', 'it is not said in which files key and certificate lie', {
+        why: 'they are how the command goes on after it was stopped',
+        next: '--key-out FILE --out FILE',
+      })
     const requestFile = flags['request-out'] ?? besideCertificate(out)
     checkFiles({
       inputs: [
@@ -135,11 +127,6 @@ issued; then both are replaced as one, so that a server which reads them never f
       // What an earlier run has left is gone on with.
       replace: true,
     })
-    const [{ requestCertificate }, { renderFetched }, { renderNotices }] = await Promise.all([
-      import('../../cli/request-certificate.ts'),
-      import('../../output/csr-fetch.ts'),
-      import('../../output/ca.ts'),
-    ])
     const { context } = this
     const wish = {
       spec: await wishOf(flags, context),
@@ -164,13 +151,11 @@ issued; then both are replaced as one, so that a server which reads them never f
           cluster,
           context,
           wish,
-          tell: (text) => this.notice(renderNotices([text]).replace(/^note: /, '')),
+          tell: (text) => tellLine(context.stderr, text),
         }),
       ),
     )
-    if (output === 'text') this.notice(renderNotices(report.notices))
-    const view = await stdoutView(context)
-    await this.answer(renderReport(output, report, () => renderFetched(report, view)))
+    await this.show(output, report, renderFetched, report.notices)
     return exitCodes.done
   }
 }
@@ -178,18 +163,4 @@ issued; then both are replaced as one, so that a server which reads them never f
 /** ann.crt → ann.csr */
 function besideCertificate(out: string): string {
   return `${out.replace(/\.(?:crt|cer|cert|pem)$/i, '')}.csr`
-}
-
-function nothingSaid(): KcertError {
-  return new KcertError('KCERT_USAGE', 'it is not said what to ask for', {
-    why: 'a request has a subject or names',
-    next: 'for another kind of certificate see kcert csr request --help; for a user: kcert csr request --user NAME --key-out FILE --out FILE',
-  })
-}
-
-function withoutFiles(): KcertError {
-  return new KcertError('KCERT_USAGE', 'it is not said in which files key and certificate lie', {
-    why: 'they are how the command goes on after it was stopped',
-    next: '--key-out FILE --out FILE',
-  })
 }

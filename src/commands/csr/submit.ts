@@ -1,13 +1,15 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { readDrafts, submitDrafts } from '../../app/csr/submit.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import type { SubmissionReport } from '../../csr/submission-report.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { renderSubmissions } from '../../output/csr-submit.ts'
 
 export default class CsrSubmit extends KcertCommand {
   static override summary =
@@ -29,26 +31,15 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'A user: the usages are those that the signer wants',
-      command: '<%= config.bin %> csr submit ann.csr --signer kubernetes.io/kube-apiserver-client',
-    },
-    {
-      description: 'A server in the cluster, for a signer of your own',
-      command:
-        '<%= config.bin %> csr submit server.csr --name my-svc.my-namespace --signer example.com/serving --usage "digital signature,server auth"',
-    },
-    {
-      description: 'In the place of kubectl apply -f -',
-      command:
-        '<%= config.bin %> csr create --user ann --key-out ann-key.pem -o manifest | <%= config.bin %> csr submit -',
-    },
-    {
-      description: 'Would the API server take all of these?',
-      command: '<%= config.bin %> csr submit requests/*.yaml --dry-run',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A user: the usages are those that the signer wants':
+      '<%= config.bin %> csr submit ann.csr --signer kubernetes.io/kube-apiserver-client',
+    'A server in the cluster, for a signer of your own':
+      '<%= config.bin %> csr submit server.csr --name my-svc.my-namespace --signer example.com/serving --usage "digital signature,server auth"',
+    'In the place of kubectl apply -f -':
+      '<%= config.bin %> csr create --user ann --key-out ann-key.pem -o manifest | <%= config.bin %> csr submit -',
+    'Would the API server take all of these?': '<%= config.bin %> csr submit requests/*.yaml --dry-run',
+  })
 
   static override args = {
     request: Args.string({
@@ -62,19 +53,13 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
   static override dryRunBy = 'server' as const
 
   static override flags = {
-    signer: Flags.string({ description: 'spec.signerName', helpValue: 'NAME' }),
-    usage: Flags.string({
-      description:
-        'one of spec.usages, such as "client auth"; with commas for several. If not said: what the signer wants',
-      helpValue: 'USAGE',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
+    signer: valueFlag('NAME', 'spec.signerName'),
+    usage: repeatedFlag(
+      'USAGE',
+      'one of spec.usages, such as "client auth"; with commas for several. If not said: what the signer wants',
+    ),
     'expiration-seconds': Flags.integer({ description: 'spec.expirationSeconds', helpValue: 'SECONDS' }),
-    name: Flags.string({
-      description: 'name of the object; of a file with several: which one',
-      helpValue: 'NAME',
-    }),
+    name: valueFlag('NAME', 'name of the object; of a file with several: which one'),
     'dry-run': Flags.boolean({ description: 'ask the API server, and leave nothing behind' }),
     force: Flags.boolean({ description: 'send also what would be refused or fail' }),
     ...clusterFlags,
@@ -83,12 +68,10 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(CsrSubmit)
-    if (operands.length === 0) throw nothingToSubmit()
-    const [{ readDrafts, submitDrafts }, { renderSubmissions }, { renderNotices }] = await Promise.all([
-      import('../../cli/submit-requests.ts'),
-      import('../../output/csr-submit.ts'),
-      import('../../output/ca.ts'),
-    ])
+    if (operands.length === 0)
+      throw new KcertError('KCERT_USAGE', 'no request is named', {
+        next: 'name a file, or - for standard input: kcert csr submit FILE --signer kubernetes.io/kube-apiserver-client',
+      })
     const { context } = this
     const drafts = await readDrafts(operands, flags, context)
     const wish = { dryRun: flags['dry-run'], now: context.clock }
@@ -99,19 +82,12 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
     if (first !== undefined && items.length === 1 && flags.output === 'text') throw first
     const report: SubmissionReport = { apiVersion: 'kcert/v1', kind: 'SubmittedRequests', submissions: items }
     if (flags.output === 'text') {
-      for (const { notices } of items) this.notice(renderNotices(notices))
+      for (const { notices } of items) this.note(notices)
       for (const error of errors) await this.fail(error)
     }
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderSubmissions(report, view)))
+    await this.show(flags.output, report, renderSubmissions)
     if (first !== undefined) return worstExit(errors.map(({ exitCode }) => exitCode))
     const isOver = items.some(({ request }) => request?.state === 'denied' || request?.state === 'failed')
     return isOver ? exitCodes.no : exitCodes.done
   }
-}
-
-function nothingToSubmit(): KcertError {
-  return new KcertError('KCERT_USAGE', 'no request is named', {
-    next: 'name a file, or - for standard input: kcert csr submit FILE --signer kubernetes.io/kube-apiserver-client',
-  })
 }

@@ -6,9 +6,10 @@ import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { keyBesideReport } from '../../cli/exposed-key.ts'
 import { readPassword } from '../../cli/input.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { renderKey, renderNotices } from '../../output/ca.ts'
+import { renderKey } from '../../output/ca.ts'
 import { writeKeyFile } from '../../system/output-file.ts'
 import { readPublicKey } from '../../x509/keys.ts'
 import {
@@ -41,25 +42,15 @@ output, unless --out - asks for it.
     [exitCodes.refused]: 'something is there already, or is no file that a key may be written to',
   }
 
-  static override examples = [
-    {
-      description: 'ECDSA P-256, as the kubelet makes its own',
-      command: '<%= config.bin %> key generate --out server-key.pem',
-    },
-    {
-      description: 'RSA, in the format that kubeadm writes',
-      command: '<%= config.bin %> key generate --key-type RSA-2048 --format kubernetes --out sa.key',
-    },
-    {
-      description: 'Encrypted, the password on the first line of a file',
-      command:
-        '<%= config.bin %> key generate --key-type Ed25519 --password-file password.txt --out ca-key.pem',
-    },
-    {
-      description: 'Into another program, never onto a disk',
-      command: '<%= config.bin %> key generate --out - | vault kv put secret/server key=-',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'ECDSA P-256, as the kubelet makes its own': '<%= config.bin %> key generate --out server-key.pem',
+    'RSA, in the format that kubeadm writes':
+      '<%= config.bin %> key generate --key-type RSA-2048 --format kubernetes --out sa.key',
+    'Encrypted, the password on the first line of a file':
+      '<%= config.bin %> key generate --key-type Ed25519 --password-file password.txt --out ca-key.pem',
+    'Into another program, never onto a disk':
+      '<%= config.bin %> key generate --out - | vault kv put secret/server key=-',
+  })
 
   static override flags = {
     out: Flags.string({ description: 'where to write it; "-" prints it', helpValue: 'FILE', required: true }),
@@ -71,10 +62,7 @@ output, unless --out - asks for it.
     format: Flags.option({ options: keyFormats, default: 'pkcs8' as const })({
       description: 'how it is written',
     }),
-    'password-file': Flags.string({
-      description: 'encrypt it with the first line of this file; "-" for standard input',
-      helpValue: 'FILE',
-    }),
+    'password-file': valueFlag('FILE', 'encrypt it with the first line of this file; "-" for standard input'),
     force: Flags.boolean({ description: 'replace a file that is there' }),
     output: reportFormatFlag(),
   }
@@ -97,7 +85,7 @@ output, unless --out - asks for it.
     const pem = writePrivateKey(key, format, password)
     const notices = password === undefined ? [] : [encryptedNotice]
     if (toStandardOutput) {
-      this.notice(renderNotices(notices))
+      this.note(notices)
       await this.answer(pem)
       return exitCodes.done
     }
@@ -112,8 +100,7 @@ output, unless --out - asks for it.
       publicKey: publicKeyFacts(readPublicKey(createPublicKey(key).export({ format: 'der', type: 'spki' }))),
       notices,
     }
-    if (flags.output === 'text') this.notice(renderNotices(notices))
-    await this.answer(renderReport(flags.output, report, () => renderKey(report)))
+    await this.show(flags.output, report, renderKey, notices)
     return exitCodes.done
   }
 }

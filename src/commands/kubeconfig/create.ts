@@ -1,19 +1,26 @@
 import * as Flags from '@oclif/core/flags'
+import { fitCertificate, settledRequest } from '../../app/csr/fetch.ts'
+import { kubeconfigOf, tokenKubeconfig } from '../../app/csr/issued-files.ts'
+import { readClientPair } from '../../app/kubeconfig/client-pair.ts'
+import { exitOfContexts, verifyContexts } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { checkFiles } from '../../cli/command-files.ts'
+import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
 import { inFile, readInput, readSecretText } from '../../cli/input.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { readKeyFile } from '../../cli/key-file.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import type { Connection } from '../../cluster/connection.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { CreatedKubeconfig } from '../../kubeconfig/report.ts'
+import { renderCreated } from '../../output/kubeconfig.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
-import { readCertificates } from '../../x509/certificate.ts'
+import { writeKeyFile } from '../../system/output-file.ts'
+import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 
 export default class KubeconfigCreate extends KcertCommand {
   static override summary =
@@ -35,67 +42,41 @@ was made with, or a bearer token in a file. The pair is held against each other 
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'For a user who has a certificate and a key',
-      command:
-        '<%= config.bin %> kubeconfig create --user ann --cert ann.crt --key ann.key --out ann.conf --verify',
-    },
-    {
-      description: 'Of a request that is issued',
-      command: '<%= config.bin %> kubeconfig create --csr ann --key ann.key --out ann.conf',
-    },
-    {
-      description: 'For a service account, by its token',
-      command:
-        'kubectl create token deployer | <%= config.bin %> kubeconfig create --user deployer --token-file - --out deployer.conf',
-    },
-    {
-      description: 'Without a cluster at hand',
-      command:
-        '<%= config.bin %> kubeconfig create --server https://api.example.com:6443 --ca ca.crt --cert ann.crt --key ann.key --out ann.conf',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'For a user who has a certificate and a key':
+      '<%= config.bin %> kubeconfig create --user ann --cert ann.crt --key ann.key --out ann.conf --verify',
+    'Of a request that is issued':
+      '<%= config.bin %> kubeconfig create --csr ann --key ann.key --out ann.conf',
+    'For a service account, by its token':
+      'kubectl create token deployer | <%= config.bin %> kubeconfig create --user deployer --token-file - --out deployer.conf',
+    'Without a cluster at hand':
+      '<%= config.bin %> kubeconfig create --server https://api.example.com:6443 --ca ca.crt --cert ann.crt --key ann.key --out ann.conf',
+  })
 
   static override flags = {
     out: Flags.string({ description: 'where it goes', helpValue: 'FILE', required: true }),
-    user: Flags.string({
-      description: 'name of the user in it; if not said: the common name of the certificate',
-      helpValue: 'NAME',
-    }),
-    cert: Flags.string({
-      description: 'the client certificate, with what its signer sent along',
-      helpValue: 'FILE',
-      dependsOn: ['key'],
+    user: valueFlag('NAME', 'name of the user in it; if not said: the common name of the certificate'),
+    cert: valueFlag('FILE', 'the client certificate, with what its signer sent along', {
       exclusive: ['csr', 'token-file'],
-    }),
-    csr: Flags.string({
-      description: 'a request of the cluster that is issued',
-      helpValue: 'NAME',
       dependsOn: ['key'],
-      exclusive: ['token-file', 'server'],
     }),
-    key: Flags.string({ description: 'the private key of --cert or --csr', helpValue: 'FILE' }),
-    'password-file': Flags.string({ description: 'file whose first line opens --key', helpValue: 'FILE' }),
+    csr: valueFlag('NAME', 'a request of the cluster that is issued', {
+      exclusive: ['token-file', 'server'],
+      dependsOn: ['key'],
+    }),
+    key: valueFlag('FILE', 'the private key of --cert or --csr'),
+    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
     'key-by-path': Flags.boolean({ description: 'leave the key in its file, and name that' }),
-    'token-file': Flags.string({
-      description: 'file with a bearer token; "-" for standard input',
-      helpValue: 'FILE',
+    'token-file': valueFlag('FILE', 'file with a bearer token; "-" for standard input', {
       exclusive: ['key'],
       dependsOn: ['user'],
     }),
-    namespace: Flags.string({ char: 'n', description: 'namespace of the context', helpValue: 'NAME' }),
-    server: Flags.string({
-      description: 'URL of the API server, instead of that of the kubeconfig in use',
-      helpValue: 'URL',
-      dependsOn: ['ca'],
+    namespace: valueFlag('NAME', 'namespace of the context', { char: 'n' }),
+    server: valueFlag('URL', 'URL of the API server, instead of that of the kubeconfig in use', {
       exclusive: ['kubeconfig', 'context'],
+      dependsOn: ['ca'],
     }),
-    ca: Flags.string({
-      description: 'CA certificates of --server',
-      helpValue: 'FILE',
-      dependsOn: ['server'],
-    }),
+    ca: valueFlag('FILE', 'CA certificates of --server', { dependsOn: ['server'] }),
     'cluster-name': Flags.string({
       description: 'name of the cluster in it, with --server',
       helpValue: 'NAME',
@@ -113,34 +94,22 @@ was made with, or a bearer token in a file. The pair is held against each other 
     const { context } = this
     const { out, cert, csr, force, key: keyFile } = flags
     const tokenFile = flags['token-file']
-    if (cert === undefined && csr === undefined && tokenFile === undefined) throw nobody()
+    if (cert === undefined && csr === undefined && tokenFile === undefined)
+      throw new KcertError('KCERT_USAGE', 'it is not said who the kubeconfig is for', {
+        next: '--cert FILE --key FILE',
+      })
     if (out === '-') throw wouldBePrinted('a kubeconfig with a credential', '--out FILE')
     checkFiles({
-      inputs: [
-        { by: '--cert', path: cert },
-        { by: '--key', path: keyFile },
-        { by: '--password-file', path: flags['password-file'] },
-        { by: '--token-file', path: tokenFile },
-        { by: '--ca', path: flags.ca },
-      ],
+      inputs: flagFiles(flags, 'cert', 'key', 'password-file', 'token-file', 'ca'),
       outputs: [{ by: '--out', path: out, holds: 'key' }],
       replace: force || flags['dry-run'],
     })
-    const [files, { readClientPair }, { writeKeyFile }, editing, { renderCreated }, { renderNotices }] =
-      await Promise.all([
-        import('../../cli/issued-files.ts'),
-        import('../../cli/client-pair.ts'),
-        import('../../system/output-file.ts'),
-        import('../../cli/kubeconfig-file.ts'),
-        import('../../output/kubeconfig.ts'),
-        import('../../output/ca.ts'),
-      ])
     const { namespace, user } = flags
     const keyByPath = flags['key-by-path']
     const make = async (connection: Connection, csrChain?: Awaited<ReturnType<typeof this.ofRequest>>) => {
       if (tokenFile !== undefined) {
         const token = oneWord(await readSecretText(tokenFile, context), tokenFile)
-        return { text: files.tokenKubeconfig(connection, user!, token, namespace), name: user!, notices: [] }
+        return { text: tokenKubeconfig(connection, user!, token, namespace), name: user!, notices: [] }
       }
       const pair =
         csrChain ??
@@ -151,7 +120,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
       const { chain, key, notices } = pair
       const wish = { connection, chain, key, keyByPath, user, namespace }
       const name = user ?? (chain[0]?.subject.commonName || 'user')
-      return { text: files.kubeconfigOf(wish, context), name, notices, notAfter: chain[0]?.notAfter }
+      return { text: kubeconfigOf(wish, context), name, notices, notAfter: chain[0]?.notAfter }
     }
     const { connection, made } =
       flags.server === undefined
@@ -165,7 +134,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
             made: await make(connection),
           }))
     if (!flags['dry-run']) writeKeyFile(out, made.text, { replace: force })
-    const contexts = await editing.verifyContexts(out, flags, context)
+    const contexts = await verifyContexts(out, flags, context)
     const report: CreatedKubeconfig = {
       apiVersion: 'kcert/v1',
       kind: 'CreatedKubeconfig',
@@ -179,10 +148,8 @@ was made with, or a bearer token in a file. The pair is held against each other 
       ...(contexts && { contexts }),
       notices: made.notices,
     }
-    if (flags.output === 'text') this.notice(renderNotices(report.notices))
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderCreated(report, view)))
-    return editing.exitOfContexts(contexts, () => true)
+    await this.show(flags.output, report, renderCreated, report.notices)
+    return exitOfContexts(contexts, () => true)
   }
 
   /** The certificate of a request, held against the key. */
@@ -191,19 +158,15 @@ was made with, or a bearer token in a file. The pair is held against each other 
     name: string,
     flags: ClusterFlags & { key?: string | undefined; 'password-file'?: string | undefined },
   ) {
-    const [fetching, { readKeyFile }] = await Promise.all([
-      import('../../cli/fetch-certificate.ts'),
-      import('../../cli/key-file.ts'),
-    ])
     const { context } = this
     const key = await readKeyFile(
       flags.key!,
       { flag: '--password-file', file: flags['password-file'] },
       context,
     )
-    const object = await fetching.settledRequest(cluster.requests, name, undefined)
+    const object = await settledRequest(cluster.requests, name, undefined)
     const expected = { key, ca: undefined, acceptsNames: false, now: context.clock() }
-    return { chain: fetching.fitCertificate(object, expected).chain, key, notices: [] as string[] }
+    return { chain: fitCertificate(object, expected).chain, key, notices: [] as string[] }
   }
 
   private async placeOf(server: string, ca: string, clusterName: string): Promise<Connection> {
@@ -214,11 +177,10 @@ was made with, or a bearer token in a file. The pair is held against each other 
       })
     const bytes = await readInput(ca, this.context)
     const certificates = inFile(ca, () => readCertificates(bytes))
-    const { chainPem } = await import('../../cli/issued-files.ts')
     return {
       clusterName,
       server: server.replace(/\/$/, ''),
-      certificateAuthority: Buffer.from(chainPem(certificates)),
+      certificateAuthority: Buffer.from(writeCertificates(certificates)),
       tlsServerName: undefined,
       skipsTlsVerify: false,
       proxyUrl: undefined,
@@ -231,11 +193,5 @@ function oneWord(text: string, file: string): string {
   if (token !== '' && !/\s/.test(token)) return token
   throw new KcertError('KCERT_USAGE', `${file === '-' ? 'standard input' : file} holds no bearer token`, {
     why: token === '' ? 'it is empty' : 'a token is one word',
-  })
-}
-
-function nobody(): KcertError {
-  return new KcertError('KCERT_USAGE', 'it is not said who the kubeconfig is for', {
-    next: '--cert FILE --key FILE',
   })
 }

@@ -1,18 +1,26 @@
 import { isAbsolute, join } from 'node:path'
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { readBundle } from '../../app/ca/bundle.ts'
+import {
+  editFile,
+  exitOfContexts,
+  meantEntry,
+  readKubeconfigFile,
+  verifyContexts,
+} from '../../app/kubeconfig/kubeconfig-file.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { readBundle } from '../../cli/ca-bundle.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
-import { writePem } from '../../x509/pem.ts'
+import { renderEdit } from '../../output/kubeconfig.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class KubeconfigSetCa extends KcertCommand {
   static override summary = 'Put CAs into a kubeconfig, and leave everything else in it as it is.'
@@ -32,25 +40,16 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
     [exitCodes.refused]: 'the file is written in a way that cannot be edited in place, or changed meanwhile',
   }
 
-  static override examples = [
-    {
-      description: 'The old CA and the new one, for the time of a rotation',
-      command: '<%= config.bin %> kubeconfig set-ca ~/.kube/config --ca ca-new.crt --ca ca-old.crt',
-    },
-    {
-      description: 'What would change',
-      command: '<%= config.bin %> kubeconfig set-ca /etc/kubernetes/kubelet.conf --ca ca.crt --dry-run',
-    },
-    {
-      description: 'One of several clusters; and does it work?',
-      command: '<%= config.bin %> kubeconfig set-ca ~/.kube/config --cluster staging --ca ca.crt --verify',
-    },
-    {
-      description: 'The name of the file, not its content',
-      command:
-        '<%= config.bin %> kubeconfig set-ca bootstrap-kubelet.conf --ca /etc/kubernetes/pki/ca.crt --by-path',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'The old CA and the new one, for the time of a rotation':
+      '<%= config.bin %> kubeconfig set-ca ~/.kube/config --ca ca-new.crt --ca ca-old.crt',
+    'What would change':
+      '<%= config.bin %> kubeconfig set-ca /etc/kubernetes/kubelet.conf --ca ca.crt --dry-run',
+    'One of several clusters; and does it work?':
+      '<%= config.bin %> kubeconfig set-ca ~/.kube/config --cluster staging --ca ca.crt --verify',
+    'The name of the file, not its content':
+      '<%= config.bin %> kubeconfig set-ca bootstrap-kubelet.conf --ca /etc/kubernetes/pki/ca.crt --by-path',
+  })
 
   static override args = {
     file: Args.string({ description: 'the kubeconfig', required: true, ignoreStdin: true }),
@@ -64,11 +63,11 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
       multipleNonGreedy: true,
       required: true,
     }),
-    cluster: Flags.string({
-      description: "which cluster; if not said: that of the file's current-context, or the only one",
-      helpValue: 'NAME',
-      exclusive: ['all-clusters'],
-    }),
+    cluster: valueFlag(
+      'NAME',
+      "which cluster; if not said: that of the file's current-context, or the only one",
+      { exclusive: ['all-clusters'] },
+    ),
     'all-clusters': Flags.boolean({ description: 'every cluster of the file' }),
     'by-path': Flags.boolean({ description: 'name the file of --ca instead of taking its content in' }),
     'dry-run': Flags.boolean({ description: 'show the change and write nothing' }),
@@ -83,29 +82,22 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
     checkStandardInput(flags.ca.map((path) => ({ by: '--ca', path })))
     const isByPath = flags['by-path']
     if (isByPath && (flags.ca.length > 1 || flags.ca[0] === '-')) throw severalPaths(flags.ca)
-    const [editing, { renderEdit }, { renderNotices }] = await Promise.all([
-      import('../../cli/kubeconfig-file.ts'),
-      import('../../output/kubeconfig.ts'),
-      import('../../output/ca.ts'),
-    ])
-    const source = await editing.readKubeconfigFile(args.file, context)
+    const source = await readKubeconfigFile(args.file, context)
     const made = await readBundle(flags.ca, context)
-    const pem = made.members.map(({ certificate }) => writePem('CERTIFICATE', certificate.der)).join('')
+    const pem = writeCertificates(made.members.map(({ certificate }) => certificate))
     const path = flags.ca[0]!
     const certificateAuthority = isByPath
       ? { file: isAbsolute(path) ? path : join(context.workingFolder, path) }
       : { data: Buffer.from(pem) }
     const names = flags['all-clusters']
       ? source.kubeconfig.clusters.map(({ name }) => name)
-      : [editing.meantEntry(source, 'cluster', flags.cluster)]
+      : [meantEntry(source, 'cluster', flags.cluster)]
     const changes = { clusters: names.map((name) => ({ name, certificateAuthority })) }
-    const edit = await editing.editFile(source, changes, { dryRun: flags['dry-run'], context })
-    const contexts = await editing.verifyContexts(args.file, flags, context)
+    const edit = await editFile(source, changes, { dryRun: flags['dry-run'], context })
+    const contexts = await verifyContexts(args.file, flags, context)
     const report = { ...edit, ...(contexts && { contexts }), notices: noticesOfBundle(made) }
-    if (flags.output === 'text') this.notice(renderNotices(report.notices))
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderEdit(report, view)))
-    return editing.exitOfContexts(contexts, ({ cluster }) => names.includes(cluster))
+    await this.show(flags.output, report, renderEdit, report.notices)
+    return exitOfContexts(contexts, ({ cluster }) => names.includes(cluster))
   }
 }
 

@@ -1,13 +1,23 @@
 import { isAbsolute, join } from 'node:path'
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { readClientPair } from '../../app/kubeconfig/client-pair.ts'
+import {
+  editFile,
+  exitOfContexts,
+  meantEntry,
+  readKubeconfigFile,
+  verifyContexts,
+} from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterFlags } from '../../cli/cluster-flags.ts'
-import { checkStandardInput } from '../../cli/command-files.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { checkStandardInput, flagFiles } from '../../cli/command-files.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
+import { renderEdit } from '../../output/kubeconfig.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
 import { writePrivateKey } from '../../x509/new-key.ts'
 
 export default class KubeconfigSetClient extends KcertCommand {
@@ -29,21 +39,14 @@ and what it was is kept beside it as FILE.TIME.bak.
     [exitCodes.refused]: 'the file is written in a way that cannot be edited in place, or changed meanwhile',
   }
 
-  static override examples = [
-    {
-      description: 'A renewed pair, and does it work?',
-      command: '<%= config.bin %> kubeconfig set-client ~/.kube/config --cert ann.crt --key ann.key --verify',
-    },
-    {
-      description: 'What would change',
-      command: '<%= config.bin %> kubeconfig set-client admin.conf --cert a.crt --key a.key --dry-run',
-    },
-    {
-      description: 'As kubelets have it: the file that is renewed in place',
-      command:
-        '<%= config.bin %> kubeconfig set-client /etc/kubernetes/kubelet.conf --cert /var/lib/kubelet/pki/kubelet-client-current.pem --key /var/lib/kubelet/pki/kubelet-client-current.pem --by-path',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'A renewed pair, and does it work?':
+      '<%= config.bin %> kubeconfig set-client ~/.kube/config --cert ann.crt --key ann.key --verify',
+    'What would change':
+      '<%= config.bin %> kubeconfig set-client admin.conf --cert a.crt --key a.key --dry-run',
+    'As kubelets have it: the file that is renewed in place':
+      '<%= config.bin %> kubeconfig set-client /etc/kubernetes/kubelet.conf --cert /var/lib/kubelet/pki/kubelet-client-current.pem --key /var/lib/kubelet/pki/kubelet-client-current.pem --by-path',
+  })
 
   static override args = {
     file: Args.string({ description: 'the kubeconfig', required: true, ignoreStdin: true }),
@@ -56,11 +59,8 @@ and what it was is kept beside it as FILE.TIME.bak.
       required: true,
     }),
     key: Flags.string({ description: 'its private key', helpValue: 'FILE', required: true }),
-    'password-file': Flags.string({ description: 'file whose first line opens --key', helpValue: 'FILE' }),
-    user: Flags.string({
-      description: "which user; if not said: that of the file's current-context, or the only one",
-      helpValue: 'NAME',
-    }),
+    'password-file': valueFlag('FILE', 'file whose first line opens --key'),
+    user: valueFlag('NAME', "which user; if not said: that of the file's current-context, or the only one"),
     'by-path': Flags.boolean({ description: 'name the files instead of taking their content in' }),
     'dry-run': Flags.boolean({ description: 'show the change and write nothing' }),
     verify: Flags.boolean({ description: 'ask the API server of every context whether it works now' }),
@@ -71,28 +71,10 @@ and what it was is kept beside it as FILE.TIME.bak.
   protected override async perform(): Promise<ExitCode> {
     const { args, flags } = await this.parse(KubeconfigSetClient)
     const { context } = this
-    const inputs = [
-      { by: '--cert', path: flags.cert },
-      { by: '--key', path: flags.key },
-      { by: '--password-file', path: flags['password-file'] },
-    ]
+    const inputs = flagFiles(flags, 'cert', 'key', 'password-file')
     checkStandardInput(inputs)
-    const [
-      editing,
-      { readClientPair },
-      { chainPem },
-
-      { renderEdit },
-      { renderNotices },
-    ] = await Promise.all([
-      import('../../cli/kubeconfig-file.ts'),
-      import('../../cli/client-pair.ts'),
-      import('../../cli/issued-files.ts'),
-      import('../../output/kubeconfig.ts'),
-      import('../../output/ca.ts'),
-    ])
-    const source = await editing.readKubeconfigFile(args.file, context)
-    const name = editing.meantEntry(source, 'user', flags.user)
+    const source = await readKubeconfigFile(args.file, context)
+    const name = meantEntry(source, 'user', flags.user)
     const { chain, key, notices } = await readClientPair(
       { certificate: flags.cert, key: flags.key, passwordFile: flags['password-file'] },
       context,
@@ -101,21 +83,19 @@ and what it was is kept beside it as FILE.TIME.bak.
     const material = flags['by-path']
       ? { clientCertificate: { file: absolute(flags.cert) }, clientKey: { file: absolute(flags.key) } }
       : {
-          clientCertificate: { data: Buffer.from(chainPem(chain)) },
+          clientCertificate: { data: Buffer.from(writeCertificates(chain)) },
           clientKey: { data: Buffer.from(writePrivateKey(key.keyObject, 'kubernetes')) },
         }
     const changes = { users: [{ name, ...material }] }
-    const edit = await editing.editFile(source, changes, { dryRun: flags['dry-run'], context })
-    const contexts = await editing.verifyContexts(args.file, flags, context)
+    const edit = await editFile(source, changes, { dryRun: flags['dry-run'], context })
+    const contexts = await verifyContexts(args.file, flags, context)
     const others = source.kubeconfig.users.find((user) => user.name === name)?.credentials ?? []
     const all = [
       ...notices,
       ...others.map(({ kind }) => `user ${JSON.stringify(name)} has a credential beside it: ${kind}`),
     ]
     const report = { ...edit, ...(contexts && { contexts }), notices: all }
-    if (flags.output === 'text') this.notice(renderNotices(all))
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderEdit(report, view)))
-    return editing.exitOfContexts(contexts, ({ user }) => user === name)
+    await this.show(flags.output, report, renderEdit, all)
+    return exitOfContexts(contexts, ({ user }) => user === name)
   }
 }

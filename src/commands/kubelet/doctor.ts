@@ -1,9 +1,10 @@
 import * as Flags from '@oclif/core/flags'
+import { doctorKubelets } from '../../app/kubelet/doctor.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { doctorKubelets } from '../../cli/doctor-kubelet.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderDiagnosis } from '../../output/kubelet-doctor.ts'
 
 export default class KubeletDoctor extends KcertCommand {
   static override summary = "Say what is wrong with a kubelet's certificates, and mend what can be mended."
@@ -26,38 +27,25 @@ for. Where no usable pair is left, somebody with the CA's key has to sign: kcert
     [exitCodes.refused]: 'a file changed meanwhile, or nobody there to say yes',
   }
 
-  static override examples = [
-    { description: 'This machine', command: 'sudo <%= config.bin %> kubelet doctor' },
-    { description: 'Mend it', command: 'sudo <%= config.bin %> kubelet doctor --fix' },
-    {
-      description: 'Every node of kcert.yaml',
-      command: '<%= config.bin %> kubelet doctor --inventory kcert.yaml',
-    },
-    {
-      description: 'The disk of a machine that does not start, mounted here',
-      command: '<%= config.bin %> kubelet doctor --root /mnt/w1',
-    },
-    {
-      description: 'Nodes with something critical, for a script',
-      command: `<%= config.bin %> kubelet doctor -i kcert.yaml -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'This machine': 'sudo <%= config.bin %> kubelet doctor',
+    'Mend it': 'sudo <%= config.bin %> kubelet doctor --fix',
+    'Every node of kcert.yaml': '<%= config.bin %> kubelet doctor --inventory kcert.yaml',
+    'The disk of a machine that does not start, mounted here':
+      '<%= config.bin %> kubelet doctor --root /mnt/w1',
+    'Nodes with something critical, for a script': `<%= config.bin %> kubelet doctor -i kcert.yaml -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
+  })
 
   static override strict = false
 
   static override usage = 'kubelet doctor [NODE...]'
 
   static override flags = {
-    inventory: Flags.string({
+    inventory: valueFlag('FILE', 'how nodes are reached; default: this machine alone', {
       char: 'i',
-      description: 'how nodes are reached; default: this machine alone',
-      helpValue: 'FILE',
       exclusive: ['root'],
     }),
-    root: Flags.string({
-      description: 'a folder that holds the files of a node, by their paths there',
-      helpValue: 'DIR',
-    }),
+    root: valueFlag('DIR', 'a folder that holds the files of a node, by their paths there'),
     fix: Flags.boolean({ description: 'mend what can be mended with what lies there' }),
     restart: Flags.boolean({
       description: 'start the kubelet anew once it is mended; --no-restart leaves that to you',
@@ -77,9 +65,7 @@ for. Where no usable pair is left, somebody with the CA's key has to sign: kcert
     const { report, exit } = await doctorKubelets(this.context, {
       ...{ nodes, inventory, root, fix, restart, yes },
     })
-    const { renderDiagnosis } = await import('../../output/kubelet-doctor.ts')
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, report, () => renderDiagnosis(report, view)))
+    await this.show(flags.output, report, renderDiagnosis)
     return exit
   }
 }

@@ -3,11 +3,13 @@ import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { forecastOf } from '../../kubelet/forecast.ts'
+import { renderForecast } from '../../output/kubelet-forecast.ts'
 
 export default class KubeletForecast extends KcertCommand {
   static override summary =
@@ -35,33 +37,18 @@ configuration and flags, and the manifest of kube-controller-manager.`
     [exitCodes.refused]: 'other users can change the inventory',
   }
 
-  static override examples = [
-    {
-      description: 'All nodes of the cluster',
-      command: '<%= config.bin %> kubelet forecast',
-    },
-    {
-      description: 'Two nodes, as JSON',
-      command: '<%= config.bin %> kubelet forecast --node node-1 --node node-2 -o json',
-    },
-    {
-      description: 'On a node itself, without the API server',
-      command: '<%= config.bin %> kubelet forecast /var/lib/kubelet /etc/kubernetes/manifests',
-    },
-    {
-      description: 'Every node of kcert.yaml, with the API server down',
-      command: '<%= config.bin %> kubelet forecast --inventory kcert.yaml',
-    },
-    {
-      description: 'Copies of many nodes, each in a folder of its own, and the requests that wait',
-      command: 'kubectl get csr -o json > copies/csr.json; <%= config.bin %> kubelet forecast copies',
-    },
-    {
-      description: 'Nodes whose client certificate is overdue, for a script',
-      command:
-        '<%= config.bin %> kubelet forecast -o json | jq -r \'.findings[] | select(.id == "overdue") | .node\'',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'All nodes of the cluster': '<%= config.bin %> kubelet forecast',
+    'Two nodes, as JSON': '<%= config.bin %> kubelet forecast --node node-1 --node node-2 -o json',
+    'On a node itself, without the API server':
+      '<%= config.bin %> kubelet forecast /var/lib/kubelet /etc/kubernetes/manifests',
+    'Every node of kcert.yaml, with the API server down':
+      '<%= config.bin %> kubelet forecast --inventory kcert.yaml',
+    'Copies of many nodes, each in a folder of its own, and the requests that wait':
+      'kubectl get csr -o json > copies/csr.json; <%= config.bin %> kubelet forecast copies',
+    'Nodes whose client certificate is overdue, for a script':
+      '<%= config.bin %> kubelet forecast -o json | jq -r \'.findings[] | select(.id == "overdue") | .node\'',
+  })
 
   static override strict = false
 
@@ -73,18 +60,12 @@ configuration and flags, and the manifest of kube-controller-manager.`
   }
 
   static override flags = {
-    inventory: Flags.string({
-      char: 'i',
-      description: 'read the files on the nodes of this inventory, instead of asking the cluster',
-      helpValue: 'FILE',
-      exclusive: ['kubeconfig', 'context'],
-    }),
-    node: Flags.string({
-      description: 'this node alone; may be repeated',
-      helpValue: 'NAME',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
+    inventory: valueFlag(
+      'FILE',
+      'read the files on the nodes of this inventory, instead of asking the cluster',
+      { char: 'i', exclusive: ['kubeconfig', 'context'] },
+    ),
+    node: repeatedFlag('NAME', 'this node alone; may be repeated'),
     timeout: Flags.string({
       description: 'give up on one handshake with a kubelet after this long',
       helpValue: 'DURATION',
@@ -99,10 +80,6 @@ configuration and flags, and the manifest of kube-controller-manager.`
     const { context } = this
     const only = flags.node ?? []
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
-    const [{ forecastOf }, { renderForecast }] = await Promise.all([
-      import('../../kubelet/forecast.ts'),
-      import('../../output/kubelet-forecast.ts'),
-    ])
     if (flags.inventory !== undefined && targets.length > 0) throw twoSources(targets[0]!)
     const facts =
       targets.length > 0
@@ -111,14 +88,13 @@ configuration and flags, and the manifest of kube-controller-manager.`
           ? await this.live(flags, only, timeoutMs)
           : await this.fromNodes(flags.inventory, only)
     const report = forecastOf(facts.kubelets, facts.controllerManagers, context.clock())
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderForecast(report, view)))
+    await this.show(flags.output, report, renderForecast)
     if (facts.unreachable > 0) return exitCodes.unreachable
     return report.findings.some(({ isProblem }) => isProblem) ? exitCodes.no : exitCodes.done
   }
 
   private async fromFiles(targets: readonly string[], only: readonly string[]) {
-    const { factsInFiles } = await import('../../cli/forecast-files.ts')
+    const { factsInFiles } = await import('../../app/kubelet/forecast-files.ts')
     const facts = await factsInFiles(targets)
     const missing = only.find((name) => !facts.kubelets.some((kubelet) => kubelet.name === name))
     if (missing !== undefined)
@@ -135,13 +111,13 @@ configuration and flags, and the manifest of kube-controller-manager.`
   }
 
   private async fromNodes(inventory: string, only: readonly string[]) {
-    const { factsOnNodes } = await import('../../cli/forecast-nodes.ts')
+    const { factsOnNodes } = await import('../../app/kubelet/forecast-nodes.ts')
     return factsOnNodes(this.context, inventory, only)
   }
 
   private async live(flags: Parameters<typeof withCluster>[1], only: readonly string[], timeoutMs: number) {
     const { context } = this
-    const { liveFacts } = await import('../../cli/forecast-live.ts')
+    const { liveFacts } = await import('../../app/kubelet/forecast-live.ts')
     const facts = await withCluster(context, flags, (cluster) =>
       liveFacts(cluster, { clock: context.clock, timeoutMs, only }),
     )

@@ -1,16 +1,19 @@
 import * as Flags from '@oclif/core/flags'
-import { signalOf } from '../../cli/after-renewal.ts'
+import { requestFlags } from '../../app/csr/request-flags.ts'
+import { checkTogether } from '../../app/csr/request-wish.ts'
+import { signalOf } from '../../app/kubelet/after-renewal.ts'
+import { manageCertificate } from '../../app/kubelet/manage.ts'
+import { manageWishOf } from '../../app/kubelet/manage-wish.ts'
+import { metricsFile, metricsServer } from '../../app/kubelet/metrics-output.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { checkFiles } from '../../cli/command-files.ts'
-import { whileInterruptible } from '../../cli/interruption.ts'
-import { manageWishOf } from '../../cli/manage-wish.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { requestFlags } from '../../cli/request-flags.ts'
-import { checkTogether } from '../../cli/request-wish.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { checkFiles, flagFiles } from '../../cli/command-files.ts'
+import { interruptible } from '../../cli/interruption.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { renderManaged } from '../../output/kubelet-manage.ts'
 
 const { cn, org, ou, dns, ip, email, uri, user, service, signer, usage } = requestFlags
 
@@ -42,46 +45,28 @@ second owner: see kcert kubelet forecast.`
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description:
-        "What a kubelet serves, where it does not ask itself: tlsCertFile and tlsPrivateKeyFile name the pair's link",
-      command:
-        '<%= config.bin %> kubelet manage --kubelet-serving node-1 --pair-name kcert-server --kubeconfig /etc/kubernetes/kubelet.conf',
-    },
-    {
-      description:
-        'A server of your own, which reads its certificate again on SIGHUP; metrics for Prometheus',
-      command:
-        '<%= config.bin %> kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
-    },
-    {
-      description:
-        'A user, from a bootstrap token on: its kubeconfig names the link, and never changes again',
-      command:
-        '<%= config.bin %> kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
-    },
-    {
-      description: 'From a timer instead of as a service: renew it if it is time, and end',
-      command:
-        "<%= config.bin %> kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
-    },
-    {
-      description: 'What would be asked for, and when',
-      command: '<%= config.bin %> kubelet manage --kubelet-client node-1 --dry-run -o json',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    "What a kubelet serves, where it does not ask itself: tlsCertFile and tlsPrivateKeyFile name the pair's link":
+      '<%= config.bin %> kubelet manage --kubelet-serving node-1 --pair-name kcert-server --kubeconfig /etc/kubernetes/kubelet.conf',
+    'A server of your own, which reads its certificate again on SIGHUP; metrics for Prometheus':
+      '<%= config.bin %> kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
+    'A user, from a bootstrap token on: its kubeconfig names the link, and never changes again':
+      '<%= config.bin %> kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
+    'From a timer instead of as a service: renew it if it is time, and end':
+      "<%= config.bin %> kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
+    'What would be asked for, and when':
+      '<%= config.bin %> kubelet manage --kubelet-client node-1 --dry-run -o json',
+  })
 
   static override flags = {
     user,
     'kubelet-client': requestFlags['kubelet-client'],
     'kubelet-serving': requestFlags['kubelet-serving'],
     service,
-    template: Flags.string({
-      description:
-        'subject and names from this file, of kind CertificateTemplate, read again when it changes',
-      helpValue: 'FILE',
-    }),
+    template: valueFlag(
+      'FILE',
+      'subject and names from this file, of kind CertificateTemplate, read again when it changes',
+    ),
     cn,
     org,
     ou,
@@ -94,49 +79,39 @@ second owner: see kcert kubelet forecast.`
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
-    'cert-dir': Flags.string({
-      description: "folder of the pairs; a kubelet's: /var/lib/kubelet/pki",
-      helpValue: 'FOLDER',
+    'cert-dir': valueFlag('FOLDER', "folder of the pairs; a kubelet's: /var/lib/kubelet/pki", {
       helpGroup: 'PAIR',
     }),
-    'pair-name': Flags.string({
-      description: "what the pair's files begin with; a kubelet's: kubelet-client, kubelet-server",
-      helpValue: 'NAME',
-      helpGroup: 'PAIR',
-    }),
-    'bootstrap-kubeconfig': Flags.string({
-      description:
-        'ask by this until there is a certificate; --kubeconfig is written then, where it is not there',
-      helpValue: 'FILE',
-      dependsOn: ['kubeconfig'],
-      helpGroup: 'CLUSTER',
-    }),
-    exec: Flags.string({
-      description: 'run this in a shell after each renewal; KCERT_PAIR names the link',
-      helpValue: 'COMMAND',
+    'pair-name': valueFlag(
+      'NAME',
+      "what the pair's files begin with; a kubelet's: kubelet-client, kubelet-server",
+      { helpGroup: 'PAIR' },
+    ),
+    'bootstrap-kubeconfig': valueFlag(
+      'FILE',
+      'ask by this until there is a certificate; --kubeconfig is written then, where it is not there',
+      { helpGroup: 'CLUSTER', dependsOn: ['kubeconfig'] },
+    ),
+    exec: valueFlag('COMMAND', 'run this in a shell after each renewal; KCERT_PAIR names the link', {
       helpGroup: 'AFTER A RENEWAL',
     }),
-    signal: Flags.string({
-      description: 'send this signal to the process of --pid-file after each renewal',
-      helpValue: 'SIGNAL',
+    signal: valueFlag('SIGNAL', 'send this signal to the process of --pid-file after each renewal', {
+      helpGroup: 'AFTER A RENEWAL',
       dependsOn: ['pid-file'],
-      helpGroup: 'AFTER A RENEWAL',
     }),
-    'pid-file': Flags.string({
-      description: 'file that holds the process id',
-      helpValue: 'FILE',
+    'pid-file': valueFlag('FILE', 'file that holds the process id', {
+      helpGroup: 'AFTER A RENEWAL',
       dependsOn: ['signal'],
-      helpGroup: 'AFTER A RENEWAL',
     }),
-    'metrics-address': Flags.string({
-      description: 'answer http://ADDRESS/metrics for Prometheus; a loopback address, such as 127.0.0.1:9464',
-      helpValue: 'ADDRESS',
-      exclusive: ['metrics-file'],
-    }),
-    'metrics-file': Flags.string({
-      description: "write the metrics into this file, for node_exporter's textfile collector",
-      helpValue: 'FILE',
-    }),
+    'metrics-address': valueFlag(
+      'ADDRESS',
+      'answer http://ADDRESS/metrics for Prometheus; a loopback address, such as 127.0.0.1:9464',
+      { exclusive: ['metrics-file'] },
+    ),
+    'metrics-file': valueFlag(
+      'FILE',
+      "write the metrics into this file, for node_exporter's textfile collector",
+    ),
     once: Flags.boolean({
       description: 'end when there is a certificate that need not be renewed yet, or a try failed',
     }),
@@ -155,10 +130,7 @@ second owner: see kcert kubelet forecast.`
     if (flags.signal !== undefined) signalOf(flags.signal)
     const { 'metrics-file': file, 'metrics-address': address, 'bootstrap-kubeconfig': bootstrap } = flags
     checkFiles({
-      inputs: [
-        { by: '--template', path: flags.template },
-        { by: '--bootstrap-kubeconfig', path: bootstrap },
-      ],
+      inputs: flagFiles(flags, 'template', 'bootstrap-kubeconfig'),
       outputs: [
         { by: '--metrics-file', path: file, holds: 'public' },
         ...(bootstrap === undefined
@@ -168,48 +140,36 @@ second owner: see kcert kubelet forecast.`
       replace: true,
     })
     const wish = await manageWishOf(flags, context)
-    if (bootstrap !== undefined && !wish.spec.usages.includes('client auth')) throw bootstrapOfServer()
-    const [{ manageCertificate }, { metricsFile, metricsServer }, { renderManaged }, { renderNotices }] =
-      await Promise.all([
-        import('../../cli/manage-certificate.ts'),
-        import('../../cli/metrics-output.ts'),
-        import('../../output/kubelet-manage.ts'),
-        import('../../output/ca.ts'),
-      ])
-    this.notice(renderNotices(wish.notices))
+    if (bootstrap !== undefined && !wish.spec.usages.includes('client auth'))
+      throw new KcertError('KCERT_USAGE', '--bootstrap-kubeconfig is for client certificates', {
+        why: 'a serving certificate lets nobody ask for the next one',
+        next: 'name a kubeconfig that may ask: --kubeconfig FILE',
+      })
+    this.note(wish.notices)
     const note = (text: string): void =>
       this.notice(`${context.clock().toISOString().slice(0, 19)}Z ${text}\n`)
-    const report = await whileInterruptible((ended) =>
-      manageCertificate(
-        wish,
-        {
-          cluster: flags,
-          bootstrapKubeconfig: bootstrap,
-          dryRun: flags['dry-run'] ?? false,
-          once: flags.once ?? false,
-          forceRenewal: flags['force-renewal'] ?? false,
-          exec: flags.exec,
-          signal: flags.signal,
-          pidFile: flags['pid-file'],
-          metrics: async (text) => {
-            if (file !== undefined) return metricsFile(file, text, note)
-            return address === undefined ? undefined : metricsServer(address, text)
-          },
-          ended,
-          note,
+    using interruption = interruptible()
+    const report = await manageCertificate(
+      wish,
+      {
+        cluster: flags,
+        bootstrapKubeconfig: bootstrap,
+        dryRun: flags['dry-run'] ?? false,
+        once: flags.once ?? false,
+        forceRenewal: flags['force-renewal'] ?? false,
+        exec: flags.exec,
+        signal: flags.signal,
+        pidFile: flags['pid-file'],
+        metrics: async (text) => {
+          if (file !== undefined) return metricsFile(file, text, note)
+          return address === undefined ? undefined : metricsServer(address, text)
         },
-        context,
-      ),
+        ended: interruption.signal,
+        note,
+      },
+      context,
     )
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderManaged(report, view)))
+    await this.show(flags.output, report, renderManaged)
     return exitCodes.done
   }
-}
-
-function bootstrapOfServer(): KcertError {
-  return new KcertError('KCERT_USAGE', '--bootstrap-kubeconfig is for client certificates', {
-    why: 'a serving certificate lets nobody ask for the next one',
-    next: 'name a kubeconfig that may ask: --kubeconfig FILE',
-  })
 }

@@ -2,11 +2,12 @@ import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import { renderReport } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderDiscovery, renderInventory } from '../../output/discovery.ts'
 import { accessFor } from '../../rotation/discovery.ts'
+import { discover } from '../../rotation-io/discovering.ts'
 import { checkSshConfig } from '../../system/trusted-file.ts'
 
 export default class RotateCaDiscover extends KcertCommand {
@@ -32,29 +33,16 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'Nodes reached by ssh under their names',
-      command: '<%= config.bin %> rotate-ca discover',
-    },
-    {
-      description: 'By another user, who becomes root by sudo, through an ssh_config with a jump host',
-      command: '<%= config.bin %> rotate-ca discover --ssh-user ops --become sudo --ssh-config ./ssh_config',
-    },
-    {
-      description: 'Nodes that are containers',
-      command: "<%= config.bin %> rotate-ca discover --access 'command:docker exec -i {node}'",
-    },
-    {
-      description: 'Nodes that nobody may log in to, read through a pod on each',
-      command:
-        "<%= config.bin %> rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
-    },
-    {
-      description: 'Only look: which nodes could not be written',
-      command: `<%= config.bin %> rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'Nodes reached by ssh under their names': '<%= config.bin %> rotate-ca discover',
+    'By another user, who becomes root by sudo, through an ssh_config with a jump host':
+      '<%= config.bin %> rotate-ca discover --ssh-user ops --become sudo --ssh-config ./ssh_config',
+    'Nodes that are containers':
+      "<%= config.bin %> rotate-ca discover --access 'command:docker exec -i {node}'",
+    'Nodes that nobody may log in to, read through a pod on each':
+      "<%= config.bin %> rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
+    'Only look: which nodes could not be written': `<%= config.bin %> rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
+  })
 
   static override flags = {
     out: Flags.string({
@@ -74,23 +62,18 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       default: 'ssh',
       helpGroup: 'NODES',
     }),
-    'ssh-user': Flags.string({ description: 'who logs in', helpValue: 'USER', helpGroup: 'NODES' }),
-    'ssh-config': Flags.string({
-      description: 'instead of ~/.ssh/config',
-      helpValue: 'FILE',
-      helpGroup: 'NODES',
-    }),
+    'ssh-user': valueFlag('USER', 'who logs in', { helpGroup: 'NODES' }),
+    'ssh-config': valueFlag('FILE', 'instead of ~/.ssh/config', { helpGroup: 'NODES' }),
     become: Flags.option({
       options: ['sudo'] as const,
       description: 'become root by sudo, without a password',
       helpGroup: 'NODES',
     })(),
-    local: Flags.string({
-      description:
-        'the node that kcert runs on (default: the node with the name and machine-id of this machine)',
-      helpValue: 'NODE',
-      helpGroup: 'NODES',
-    }),
+    local: valueFlag(
+      'NODE',
+      'the node that kcert runs on (default: the node with the name and machine-id of this machine)',
+      { helpGroup: 'NODES' },
+    ),
     ...clusterFlags,
     output: Flags.option({
       char: 'o',
@@ -114,10 +97,6 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       const inputs = [{ by: '--kubeconfig', path: flags.kubeconfig }]
       checkFiles({ inputs, outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
     }
-    const [{ discover }, { renderDiscovery, renderInventory }] = await Promise.all([
-      import('../../rotation-io/discovering.ts'),
-      import('../../output/discovery.ts'),
-    ])
     const found = await withCluster(context, flags, ({ objects }) =>
       discover({
         objects,
@@ -134,8 +113,7 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       writePublicFile(out, renderInventory(found), { replace: force })
     }
     const report = writes ? { ...found, written: out } : found
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderDiscovery(report, view)))
+    await this.show(flags.output, report, renderDiscovery)
     return exitOf(report)
   }
 }

@@ -1,8 +1,7 @@
+import { RotationCommand } from '../../app/rotate-ca/command.ts'
+import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { RotationCommand } from '../../cli/rotation-command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class RotateCaPlan extends RotationCommand {
@@ -27,17 +26,11 @@ anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca
     [exitCodes.refused]: 'other users can change the inventory or the journal',
   }
 
-  static override examples = [
-    { description: 'Before a rotation', command: '<%= config.bin %> rotate-ca plan' },
-    {
-      description: 'For a review, as a document',
-      command: '<%= config.bin %> rotate-ca plan -o json > plan.json',
-    },
-    {
-      description: 'What a leaked key would need',
-      command: '<%= config.bin %> rotate-ca plan --reason compromise',
-    },
-  ]
+  static override examples = RotationCommand.examplesOf({
+    'Before a rotation': '<%= config.bin %> rotate-ca plan',
+    'For a review, as a document': '<%= config.bin %> rotate-ca plan -o json > plan.json',
+    'What a leaked key would need': '<%= config.bin %> rotate-ca plan --reason compromise',
+  })
 
   static override flags = {
     ...rotationPlaceFlags,
@@ -49,8 +42,7 @@ anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca
     const { flags } = await this.parse(RotateCaPlan)
     const { renderPlan } = await import('../../output/rotation/plan.ts')
     const plan = await this.withSession(flags, 'reads', (session) => session.plan())
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(flags.output, plan, () => renderPlan(plan, view)))
+    await this.show(flags.output, plan, renderPlan)
     return plan.blockers.length === 0 ? exitCodes.done : exitCodes.no
   }
 }

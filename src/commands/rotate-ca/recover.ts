@@ -1,8 +1,7 @@
+import { rotationConsentFlags, rotationPlaceFlags } from '../../app/rotate-ca/flags.ts'
+import { recoverCluster } from '../../app/rotate-ca/recover.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { recoverCluster } from '../../cli/recover-cluster.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { rotationConsentFlags, rotationPlaceFlags } from '../../cli/rotation-flags.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { inventory } = rotationPlaceFlags
@@ -31,17 +30,11 @@ Afterwards the cluster has the CA key that it had. kcert rotate-ca gives it anot
       'the key of an expired CA is on no control-plane node, drift, or nobody there to say yes',
   }
 
-  static override examples = [
-    {
-      description: 'What has expired, and what would be written',
-      command: '<%= config.bin %> rotate-ca recover --dry-run',
-    },
-    { description: 'Bring it back', command: '<%= config.bin %> rotate-ca recover' },
-    {
-      description: 'From a script, with the files that were written',
-      command: `<%= config.bin %> rotate-ca recover --yes -o json | jq -r '.files[] | "\\(.node) \\(.path)"'`,
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'What has expired, and what would be written': '<%= config.bin %> rotate-ca recover --dry-run',
+    'Bring it back': '<%= config.bin %> rotate-ca recover',
+    'From a script, with the files that were written': `<%= config.bin %> rotate-ca recover --yes -o json | jq -r '.files[] | "\\(.node) \\(.path)"'`,
+  })
 
   static override flags = {
     inventory,
@@ -53,9 +46,8 @@ Afterwards the cluster has the CA key that it had. kcert rotate-ca gives it anot
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateCaRecover)
     const { renderRecovery } = await import('../../output/rotation/recovery.ts')
-    const view = await stdoutView(this.context)
     const { report, exit } = await recoverCluster(this.context, flags)
-    await this.answer(renderReport(flags.output, report, () => renderRecovery(report, view)))
+    await this.show(flags.output, report, renderRecovery)
     return exit
   }
 }

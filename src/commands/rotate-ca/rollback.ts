@@ -1,9 +1,8 @@
 import * as Flags from '@oclif/core/flags'
+import { RotationCommand } from '../../app/rotate-ca/command.ts'
+import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { RotationCommand } from '../../cli/rotation-command.ts'
-import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { waive, 'max-unavailable': maxUnavailable, pace } = rotationWishFlags
@@ -31,11 +30,11 @@ to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-ke
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'The last phase', command: '<%= config.bin %> rotate-ca rollback' },
-    { description: 'What that would do', command: '<%= config.bin %> rotate-ca rollback --dry-run' },
-    { description: 'All of it, from a script', command: '<%= config.bin %> rotate-ca rollback --to 0 --yes' },
-  ]
+  static override examples = RotationCommand.examplesOf({
+    'The last phase': '<%= config.bin %> rotate-ca rollback',
+    'What that would do': '<%= config.bin %> rotate-ca rollback --dry-run',
+    'All of it, from a script': '<%= config.bin %> rotate-ca rollback --to 0 --yes',
+  })
 
   static override flags = {
     to: Flags.integer({
@@ -59,16 +58,15 @@ to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-ke
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateCaRollback)
     const { to, output } = flags
-    const view = await stdoutView(this.context)
     if (flags['dry-run']) {
       const { renderPlan } = await import('../../output/rotation/plan.ts')
       const plan = await this.withSession(flags, 'reads', (session) => session.dryRollback(to))
-      await this.answer(renderReport(output, plan, () => renderPlan(plan, view, true)))
+      await this.show(output, plan, (_, view) => renderPlan(plan, view, true))
       return exitCodes.done
     }
     const { renderRun } = await import('../../output/rotation/run.ts')
     const { report, exit } = await this.withSession(flags, 'acts', (session) => session.rollback(to))
-    await this.answer(renderReport(output, report, () => renderRun(report, view)))
+    await this.show(output, report, renderRun)
     return exit
   }
 }

@@ -1,11 +1,15 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { RotationCommand } from '../../app/rotate-ca/command.ts'
+import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { RotationCommand } from '../../cli/rotation-command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { noPaint } from '../../output/paint.ts'
+import { renderRunbook } from '../../output/rotation/runbook.ts'
+import { phaseTable } from '../../rotation/phase-table.ts'
+import { newFolder, writeInto } from '../../system/new-folder.ts'
 
 export default class RotateCaRunbook extends RotationCommand {
   static override summary =
@@ -38,24 +42,13 @@ node, and never on a command line. A script removes them beside itself once they
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'What phase 1 does on nodes',
-      command: '<%= config.bin %> rotate-ca runbook phase-1 --phase 1',
-    },
-    {
-      description: 'On the node, in the folder that was carried there',
-      command: '<%= config.bin %> rotate-ca runbook phase-2 --phase 2 && less phase-2/README.txt',
-    },
-    {
-      description: 'What takes phase 5 back',
-      command: '<%= config.bin %> rotate-ca runbook phase-5-back --phase 5 --undo',
-    },
-    {
-      description: 'Which nodes have a script, for whoever hands them out',
-      command: `<%= config.bin %> rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
-    },
-  ]
+  static override examples = RotationCommand.examplesOf({
+    'What phase 1 does on nodes': '<%= config.bin %> rotate-ca runbook phase-1 --phase 1',
+    'On the node, in the folder that was carried there':
+      '<%= config.bin %> rotate-ca runbook phase-2 --phase 2 && less phase-2/README.txt',
+    'What takes phase 5 back': '<%= config.bin %> rotate-ca runbook phase-5-back --phase 5 --undo',
+    'Which nodes have a script, for whoever hands them out': `<%= config.bin %> rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
+  })
 
   static override args = {
     DIR: Args.string({ description: 'the folder to make, or an empty one', required: true }),
@@ -66,7 +59,7 @@ node, and never on a command line. A script removes them beside itself once they
       description: 'the phase',
       helpValue: 'N',
       min: 1,
-      max: 12,
+      max: phaseTable.length,
       required: true,
     }),
     undo: Flags.boolean({ description: 'scripts that take the phase back' }),
@@ -77,27 +70,16 @@ node, and never on a command line. A script removes them beside itself once they
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, args } = await this.parse(RotateCaRunbook)
-    const [{ newFolder, writeInto }, { renderRunbook }] = await Promise.all([
-      import('../../system/new-folder.ts'),
-      import('../../output/rotation/runbook.ts'),
-    ])
     const folder = args.DIR
     newFolder(folder)
     const { report, files } = await this.withSession(flags, 'reads', (session) =>
       flags.undo ? session.runbookBack(flags.phase, folder) : session.runbook(flags.phase, folder),
     )
-    const view = await stdoutView(this.context)
-    const text = renderRunbook(report, view)
     if (files.length > 0) {
-      writeInto(folder, [
-        ...files,
-        {
-          path: 'README.txt',
-          content: renderRunbook(report, { ...view, paint: (await import('../../output/paint.ts')).noPaint }),
-        },
-      ])
+      const view = { ...(await stdoutView(this.context)), paint: noPaint }
+      writeInto(folder, [...files, { path: 'README.txt', content: renderRunbook(report, view) }])
     }
-    await this.answer(renderReport(flags.output, report, () => text))
+    await this.show(flags.output, report, renderRunbook)
     return exitCodes.done
   }
 }

@@ -1,9 +1,8 @@
 import * as Flags from '@oclif/core/flags'
+import { RotationCommand } from '../../app/rotate-ca/command.ts'
+import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormats } from '../../cli/report-format.ts'
-import { RotationCommand } from '../../cli/rotation-command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormats } from '../../cli/report-format.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { waive, ca } = rotationWishFlags
@@ -24,23 +23,14 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
     [exitCodes.refused]: 'other users can change the inventory or the journal',
   }
 
-  static override examples = [
-    { description: 'Everything', command: '<%= config.bin %> rotate-ca status' },
-    {
-      description: 'The phases with something open, for a script',
-      command:
-        '<%= config.bin %> rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
-    },
-    {
-      description: 'A page for the change ticket',
-      command: '<%= config.bin %> rotate-ca status -o html > rotation.html',
-    },
-    {
-      description: 'Of a rotation whose files are elsewhere',
-      command:
-        '<%= config.bin %> rotate-ca status --inventory lab/kcert.yaml --journal lab/kcert-rotation.jsonl',
-    },
-  ]
+  static override examples = RotationCommand.examplesOf({
+    Everything: '<%= config.bin %> rotate-ca status',
+    'The phases with something open, for a script':
+      '<%= config.bin %> rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
+    'A page for the change ticket': '<%= config.bin %> rotate-ca status -o html > rotation.html',
+    'Of a rotation whose files are elsewhere':
+      '<%= config.bin %> rotate-ca status --inventory lab/kcert.yaml --journal lab/kcert-rotation.jsonl',
+  })
 
   static override flags = {
     ca,
@@ -64,8 +54,7 @@ written and nothing is probed anew: kcert rotate-ca verify does that.`
       return exitCodes.done
     }
     const { output } = flags
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(output, status, () => renderStatus(status, view)))
+    await this.show(output, status, renderStatus)
     return exitCodes.done
   }
 }

@@ -1,10 +1,10 @@
 import * as Flags from '@oclif/core/flags'
+import { RotationCommand } from '../../app/rotate-ca/command.ts'
+import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
 import { clusterExits } from '../../cli/cluster-flags.ts'
-import { checkFiles } from '../../cli/command-files.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { RotationCommand } from '../../cli/rotation-command.ts'
-import { rotationPlaceFlags, rotationWishFlags } from '../../cli/rotation-flags.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { checkFiles, flagFiles } from '../../cli/command-files.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderJson } from '../../output/json.ts'
 import { writePublicFile } from '../../system/output-file.ts'
@@ -31,23 +31,16 @@ for phase 12 is accepted, and named.`
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'Before phase 12', command: '<%= config.bin %> rotate-ca verify' },
-    {
-      description: 'With a file for whoever asks how you know',
-      command: '<%= config.bin %> rotate-ca verify --soak 5m --evidence evidence.json',
-    },
-    {
-      description: 'A handler whose owner answers for it',
-      command: '<%= config.bin %> rotate-ca verify --waive service/default/legacy-hook',
-    },
-  ]
+  static override examples = RotationCommand.examplesOf({
+    'Before phase 12': '<%= config.bin %> rotate-ca verify',
+    'With a file for whoever asks how you know':
+      '<%= config.bin %> rotate-ca verify --soak 5m --evidence evidence.json',
+    'A handler whose owner answers for it':
+      '<%= config.bin %> rotate-ca verify --waive service/default/legacy-hook',
+  })
 
   static override flags = {
-    evidence: Flags.string({
-      description: 'write the report with every handshake and proof to this file too, as JSON',
-      helpValue: 'FILE',
-    }),
+    evidence: valueFlag('FILE', 'write the report with every handshake and proof to this file too, as JSON'),
     force: Flags.boolean({ description: 'replace the evidence file', dependsOn: ['evidence'] }),
     soak,
     ca,
@@ -59,19 +52,15 @@ for phase 12 is accepted, and named.`
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(RotateCaVerify)
     const { renderVerification } = await import('../../output/rotation/verification.ts')
-    const { evidence, force, output, inventory, journal } = flags
+    const { evidence, force, output } = flags
     checkFiles({
-      inputs: [
-        { by: '--inventory', path: inventory },
-        { by: '--journal', path: journal },
-      ],
+      inputs: flagFiles(flags, 'inventory', 'journal'),
       outputs: [{ by: '--evidence', path: evidence, holds: 'public' }],
       replace: force,
     })
     const report = await this.withSession(flags, 'reads', (session) => session.verify())
     if (evidence !== undefined) writePublicFile(evidence, renderJson(report), { replace: force })
-    const view = await stdoutView(this.context)
-    await this.answer(renderReport(output, report, () => renderVerification(report, view)))
+    await this.show(output, report, renderVerification)
     return report.holds ? exitCodes.done : exitCodes.no
   }
 }

@@ -1,14 +1,17 @@
 import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
+import { checkTokenOn } from '../../app/token/check.ts'
+import { readTokenFile } from '../../app/token/input.ts'
 import { isTokenId, parseToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { connectionOptions } from '../../cli/cluster.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { readTokenFile } from '../../cli/token-input.ts'
-import { stdoutView } from '../../cli/view.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { valueFlag } from '../../cli/value-flag.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
+import { openPlace } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { renderTokenCheck } from '../../output/tokens.ts'
 
 export default class TokenCheck extends KcertCommand {
   static override summary = 'Say whether a newcomer gets in with a token: validity, signature, rights.'
@@ -28,28 +31,20 @@ A whole token, best with --token-file, is held against the cluster's, without be
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'By its id', command: '<%= config.bin %> token check abcdef' },
-    {
-      description: 'The token that a node was given',
-      command: 'ssh node-7 cat /root/token | <%= config.bin %> token check --token-file -',
-    },
-    {
-      description: 'What is missing, for a script',
-      command:
-        '<%= config.bin %> token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "no") | .id\'',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'By its id': '<%= config.bin %> token check abcdef',
+    'The token that a node was given':
+      'ssh node-7 cat /root/token | <%= config.bin %> token check --token-file -',
+    'What is missing, for a script':
+      '<%= config.bin %> token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "no") | .id\'',
+  })
 
   static override args = {
     id: Args.string({ description: 'the id of a token: its first six characters', ignoreStdin: true }),
   }
 
   static override flags = {
-    'token-file': Flags.string({
-      description: 'file with the whole token; "-" for standard input',
-      helpValue: 'FILE',
-    }),
+    'token-file': valueFlag('FILE', 'file with the whole token; "-" for standard input'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -75,12 +70,6 @@ A whole token, best with --token-file, is held against the cluster's, without be
     if (given !== undefined && file === undefined)
       this.notice('note: the command line is seen by every user of this machine: rather --token-file FILE\n')
     const id = given?.id ?? args.id!
-    const [{ checkTokenOn }, { renderTokenCheck }, { connectionOptions }, { openPlace }] = await Promise.all([
-      import('../../cli/check-token.ts'),
-      import('../../output/tokens.ts'),
-      import('../../cli/cluster.ts'),
-      import('../../cluster/cluster.ts'),
-    ])
     const report = await withCluster(context, flags, (cluster) =>
       checkTokenOn(
         cluster,
@@ -92,8 +81,7 @@ A whole token, best with --token-file, is held against the cluster's, without be
         },
       ),
     )
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderTokenCheck(report, view)))
+    await this.show(flags.output, report, renderTokenCheck)
     return report.verdict === 'no' ? exitCodes.no : exitCodes.done
   }
 }

@@ -1,15 +1,17 @@
 import * as Flags from '@oclif/core/flags'
+import { createToken } from '../../app/token/create.ts'
+import { readTokenFile } from '../../app/token/input.ts'
 import { newToken } from '../../bootstrap/token.ts'
 import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { renderReport } from '../../cli/report-format.ts'
-import { readTokenFile } from '../../cli/token-input.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { renderCreation } from '../../output/tokens.ts'
 
 export default class TokenCreate extends KcertCommand {
   static override summary = 'Make a bootstrap token, and print the command that joins a node by it.'
@@ -30,25 +32,14 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
     ...clusterExits,
   }
 
-  static override examples = [
-    {
-      description: 'For the next two hours; the command goes to the node, and into no history',
-      command: '<%= config.bin %> token create --ttl 2h | ssh root@node-7 sh',
-    },
-    {
-      description: 'Into a file',
-      command: '<%= config.bin %> token create --description "rack 12" --out join-rack-12',
-    },
-    {
-      description: 'The token alone, for a kubelet that bootstraps without kubeadm',
-      command:
-        '<%= config.bin %> token create -o token --out token && <%= config.bin %> bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
-    },
-    {
-      description: 'May I, and what would it be?',
-      command: '<%= config.bin %> token create --dry-run',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'For the next two hours; the command goes to the node, and into no history':
+      '<%= config.bin %> token create --ttl 2h | ssh root@node-7 sh',
+    'Into a file': '<%= config.bin %> token create --description "rack 12" --out join-rack-12',
+    'The token alone, for a kubelet that bootstraps without kubeadm':
+      '<%= config.bin %> token create -o token --out token && <%= config.bin %> bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
+    'May I, and what would it be?': '<%= config.bin %> token create --dry-run',
+  })
 
   static override dryRunBy = 'server' as const
 
@@ -65,18 +56,16 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
       multipleNonGreedy: true,
       delimiter: ',',
     })(),
-    group: Flags.string({
-      description: `what its bearer is a member of; may be repeated. If not said: ${kubeadmJoiners}`,
-      helpValue: 'GROUP',
-      multiple: true,
-      multipleNonGreedy: true,
-    }),
-    description: Flags.string({ description: 'for people, in kcert token list', helpValue: 'TEXT' }),
-    'token-file': Flags.string({
-      description: 'take the token that is in this file instead of a new one; "-" for standard input',
-      helpValue: 'FILE',
-    }),
-    out: Flags.string({ description: 'where the secret goes instead of standard output', helpValue: 'FILE' }),
+    group: repeatedFlag(
+      'GROUP',
+      `what its bearer is a member of; may be repeated. If not said: ${kubeadmJoiners}`,
+    ),
+    description: valueFlag('TEXT', 'for people, in kcert token list'),
+    'token-file': valueFlag(
+      'FILE',
+      'take the token that is in this file instead of a new one; "-" for standard input',
+    ),
+    out: valueFlag('FILE', 'where the secret goes instead of standard output'),
     force: Flags.boolean({ description: 'replace the file when it is there' }),
     'dry-run': Flags.boolean({ description: 'ask the API server whether it would make it, and make none' }),
     ...clusterFlags,
@@ -101,11 +90,6 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
     const ttlMs = /^0+[a-z]*$/.test(flags.ttl) ? undefined : parseDuration(flags.ttl, '--ttl')
     const given = flags['token-file']
     const token = given === undefined ? newToken(context.random) : await readTokenFile(given, context)
-    const [{ createToken }, { renderCreation }, { renderNotices }] = await Promise.all([
-      import('../../cli/create-token.ts'),
-      import('../../output/tokens.ts'),
-      import('../../output/ca.ts'),
-    ])
     const report = await withCluster(context, flags, (cluster) =>
       createToken(cluster, {
         token,
@@ -121,11 +105,11 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
     )
     const view = await stdoutView(context)
     if (output === 'json' || output === 'yaml') {
-      await this.answer(renderReport(output, report, () => ''))
+      await this.show(output, report, () => '')
       return exitCodes.done
     }
     const secret = output === 'token' ? report.token : report.joinCommand
-    this.notice(renderNotices(report.notices))
+    this.note(report.notices)
     if (secret === undefined) await this.answer(renderCreation(report, view))
     else {
       this.notice(renderCreation(report, view))

@@ -1,13 +1,15 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
+import { deleteTokens, expiredTokens } from '../../app/token/delete.ts'
+import { tokenIdOf } from '../../app/token/input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { renderReport, reportFormatFlag } from '../../cli/report-format.ts'
-import { tokenIdOf } from '../../cli/token-input.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { renderDeletion } from '../../output/tokens.ts'
 
 export default class TokenDelete extends KcertCommand {
   static override summary = 'Delete bootstrap tokens: nobody joins by them any more.'
@@ -24,14 +26,11 @@ on taking it for ten seconds. A token is deleted only as it was seen: one that w
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'One', command: '<%= config.bin %> token delete abcdef' },
-    { description: 'Several', command: '<%= config.bin %> token delete abcdef 07401b' },
-    {
-      description: 'What has expired, where no cleaner runs',
-      command: '<%= config.bin %> token delete --expired --dry-run',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    One: '<%= config.bin %> token delete abcdef',
+    Several: '<%= config.bin %> token delete abcdef 07401b',
+    'What has expired, where no cleaner runs': '<%= config.bin %> token delete --expired --dry-run',
+  })
 
   static override args = {
     id: Args.string({
@@ -56,17 +55,13 @@ on taking it for ten seconds. A token is deleted only as it was seen: one that w
         next: 'name one of the list: kcert token list; kcert token delete ID',
       })
     const { context } = this
-    const [{ deleteTokens, expiredTokens }, { renderDeletion }] = await Promise.all([
-      import('../../cli/delete-tokens.ts'),
-      import('../../output/tokens.ts'),
-    ])
     const report = await whileStoppable(tellChanges, context.stderr, () =>
       withCluster(context, flags, async (cluster) => {
         const expired = flags.expired ? await expiredTokens(cluster, context.clock) : []
         return deleteTokens(cluster, [...new Set([...named, ...expired])], flags['dry-run'])
       }),
     )
-    await this.answer(renderReport(flags.output, report, () => renderDeletion(report)))
+    await this.show(flags.output, report, renderDeletion)
     const isDone = report.tokens.every(({ outcome }) => outcome === 'deleted' || outcome === 'would-delete')
     return isDone ? exitCodes.done : exitCodes.no
   }

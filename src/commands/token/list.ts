@@ -1,11 +1,13 @@
 import * as Flags from '@oclif/core/flags'
+import { tokensOf } from '../../app/bootstrap/objects.ts'
+import { forbiddenTokens } from '../../app/token/delete.ts'
 import { type TokenList as Report, tokenReport } from '../../bootstrap/token-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { renderReport } from '../../cli/report-format.ts'
-import { stdoutView } from '../../cli/view.ts'
 import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { printable } from '../../output/terminal.ts'
+import { renderTokenList } from '../../output/tokens.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 
 export default class TokenList extends KcertCommand {
@@ -22,18 +24,13 @@ export default class TokenList extends KcertCommand {
     ...clusterExits,
   }
 
-  static override examples = [
-    { description: 'All tokens', command: '<%= config.bin %> token list' },
-    {
-      description: 'Those that never expire, for a script',
-      command: "<%= config.bin %> token list -o json | jq -r '.tokens[] | select(.expiration | not) | .id'",
-    },
-    {
-      description: 'Delete what is of no use',
-      command:
-        '<%= config.bin %> token list -o json | jq -r \'.tokens[] | select(.state != "valid") | .id\' | xargs -r <%= config.bin %> token delete',
-    },
-  ]
+  static override examples = KcertCommand.examplesOf({
+    'All tokens': '<%= config.bin %> token list',
+    'Those that never expire, for a script':
+      "<%= config.bin %> token list -o json | jq -r '.tokens[] | select(.expiration | not) | .id'",
+    'Delete what is of no use':
+      '<%= config.bin %> token list -o json | jq -r \'.tokens[] | select(.state != "valid") | .id\' | xargs -r <%= config.bin %> token delete',
+  })
 
   static override flags = {
     ...clusterFlags,
@@ -47,11 +44,6 @@ export default class TokenList extends KcertCommand {
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(TokenList)
     const { context } = this
-    const [{ tokensOf }, { forbiddenTokens }, { renderTokenList }] = await Promise.all([
-      import('../../cli/bootstrap-objects.ts'),
-      import('../../cli/delete-tokens.ts'),
-      import('../../output/tokens.ts'),
-    ])
     const now = context.clock()
     const tokens = await withCluster(context, flags, (cluster) => tokensOf(cluster, now))
     if (tokens === undefined) throw forbiddenTokens()
@@ -62,12 +54,10 @@ export default class TokenList extends KcertCommand {
       tokens: tokens.all.map(({ facts }) => tokenReport(facts)),
     }
     if (flags.output === 'name') {
-      const { printable } = await import('../../output/terminal.ts')
       await this.answer(report.tokens.map(({ id }) => `${printable(id)}\n`).join(''))
       return exitCodes.done
     }
-    const view = await stdoutView(context)
-    await this.answer(renderReport(flags.output, report, () => renderTokenList(report, view)))
+    await this.show(flags.output, report, renderTokenList)
     return exitCodes.done
   }
 }

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { errorSchema } from '../../errors/json-fields.ts'
+import { errorSchema } from '../../errors/error-schema.ts'
 import { requestSchema } from '../check-report.ts'
 
 // The JSON contract of `kcert csr approve` and `kcert csr deny`. docs/schemas/RequestDecisions.json is generated from these

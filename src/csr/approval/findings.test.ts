@@ -10,6 +10,7 @@ import {
   submitted,
 } from '../../../test/csr/made-requests.ts'
 import { type FakeCluster, fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import { longRsaKey } from '../../../test/fixtures/long-rsa.ts'
 import { bitString, integer, oid, sequence, utf8String } from '../../x509/der-writer.ts'
 import type { RequestDescription } from '../../x509/issuing.ts'
 import { oidOf } from '../../x509/oids.ts'
@@ -17,10 +18,12 @@ import type { Finding } from '../rule.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import { readRequestContent } from '../signing-request.ts'
 import { parseCidr } from './addresses.ts'
+import type { Candidate } from './candidate.ts'
 import { kubeletClientPolicy } from './kubelet-client.ts'
-import { kubeletServingPolicy, type NameSource } from './kubelet-serving.ts'
+import { kubeletServingPolicy } from './kubelet-serving.ts'
 import type { Policy } from './policy.ts'
-import { type Candidate, requestFindings } from './request-rules.ts'
+import { requestFindings } from './request-rules.ts'
+import type { NameSource } from './serving-names.ts'
 
 // Every rule of every policy: under which name, for which of the two duties, and in which words it is met, unmet or unknown.
 
@@ -73,6 +76,7 @@ describe('what holds for every approval', () => {
     ['ECDSA P-521', keyOf('ec', { namedCurve: 'P-521' }), true],
     ['ECDSA P-224 is too weak', keyOf('ec', { namedCurve: 'secp224r1' }), false],
     ['RSA 2048', keyOf('rsa', { modulusLength: 2048 }), true],
+    ['RSA 8676, which TLS in Go, and so Kubernetes, refuses: 8192 bits is the maximum', longRsaKey(), false],
     ['RSA 2047 is too weak', keyOf('rsa', { modulusLength: 2047 }), false],
     ['Ed25519', keyOf('ed25519'), true],
   ])('a key: %s', (detail, key, isStrong) => {

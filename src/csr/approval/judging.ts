@@ -4,11 +4,12 @@ import type { RequestObject } from '../requests-api.ts'
 import type { Finding } from '../rule.ts'
 import { apiServerClient } from '../signers.ts'
 import { hasCondition, isDecided, readRequestContent, type SigningRequest } from '../signing-request.ts'
+import type { Candidate } from './candidate.ts'
 import { decide, dutyOutcome, type Verdict } from './decide.ts'
 import { type ApprovalFacts, noFacts } from './facts.ts'
 import type { Policy } from './policy.ts'
 import { builtinPolicies } from './policy-file.ts'
-import { approvalFinding, type Candidate, requestFindings } from './request-rules.ts'
+import { approvalRule, requestFindings } from './request-rules.ts'
 
 // Whether an object of the cluster is to be approved or denied, by a policy or by hand.
 
@@ -83,7 +84,7 @@ async function verdictForPeople(object: SigningRequest, facts: ApprovalFacts): P
     : full
   const { request, fault } = readRequestContent(object.request)
   if (request === undefined)
-    return withFindings(verdict, [approvalFinding(fault.id, 'identity', fault.detail, fault.next)])
+    return withFindings(verdict, [approvalRule(fault.id, 'identity').unmet(fault.detail, fault.next)])
   if (verdict.findings.length > 0) return verdict
   const candidate = { object, request }
   return withFindings(verdict, [...requestFindings(candidate), ...ownFindings(candidate)])
@@ -99,36 +100,26 @@ function ownFindings(candidate: Candidate): Finding[] {
   const { signerName, username } = candidate.object
   return [
     ...(signerName === apiServerClient ? [reservedIdentity(candidate)] : []),
-    {
-      id: 'requester',
-      question: 'approval',
-      duty: 'identity',
-      outcome: 'unknown',
-      detail: `whether ${quoted(username ?? '')} is who the request says is for a person to know`,
-      next: 'ask whoever is named in the request, by another way than the request',
-    },
-    {
-      id: 'permission',
-      question: 'approval',
-      duty: 'entitlement',
-      outcome: 'unknown',
-      detail: 'no rule says who may ask for this',
-      next: 'write one: docs/policy.md',
-    },
+    approvalRule('requester', 'identity').unknown(
+      `whether ${quoted(username ?? '')} is who the request says is for a person to know`,
+      'ask whoever is named in the request, by another way than the request',
+    ),
+    approvalRule('permission', 'entitlement').unknown(
+      'no rule says who may ask for this',
+      'write one: docs/policy.md',
+    ),
   ]
 }
 
 // Such a certificate is one of Kubernetes' own parts to the API server: a node, the scheduler, the controller-manager.
 function reservedIdentity({ request: { subject } }: Candidate): Finding {
-  const id = 'reserved-identity'
+  const { met, unmet } = approvalRule('reserved-identity', 'entitlement')
   const names = [subject.commonName ?? '', ...subject.organization].filter((name) =>
     name.startsWith('system:'),
   )
   return names.length === 0
-    ? approvalFinding(id, 'entitlement', 'it asks for no name that Kubernetes keeps for itself')
-    : approvalFinding(
-        id,
-        'entitlement',
+    ? met('it asks for no name that Kubernetes keeps for itself')
+    : unmet(
         `whoever holds the certificate acts as ${names.map(quoted).join(', ')}`,
         'approve it with --force where that is meant',
       )

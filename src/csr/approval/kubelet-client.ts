@@ -2,16 +2,11 @@ import { commandLine } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { kubeletClient, nodeNameOf } from '../signers.ts'
+import type { Candidate } from './candidate.ts'
 import type { ApprovalFacts } from './facts.ts'
 import { accessCommand, nodeAccessOf } from './node-access.ts'
 import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
-import {
-  approvalFinding,
-  type Candidate,
-  nodeNameFinding,
-  requestFindings,
-  unknownFinding,
-} from './request-rules.ts'
+import { approvalRule, nodeNameFinding, requestFindings } from './request-rules.ts'
 
 export interface KubeletClientSettings {
   readonly name?: string
@@ -39,24 +34,19 @@ export function kubeletClientPolicy(settings: KubeletClientSettings = {}): Polic
   }
 }
 
-const notAsked = unknownFinding(
-  'access-review',
-  'entitlement',
+const notAsked = approvalRule('access-review', 'entitlement').unknown(
   'RBAC was not asked: a rule is broken already',
   'correct that first',
 )
 
 function requesterFinding({ object: { username }, request }: Candidate): Finding {
-  const id = 'requester'
-  if (username === undefined)
-    return unknownFinding(id, 'identity', 'who asks is not known', 'look at spec.username of the object')
+  const { met, unmet, unknown } = approvalRule('requester', 'identity')
+  if (username === undefined) return unknown('who asks is not known', 'look at spec.username of the object')
   const isNode = nodeNameOf(username) !== undefined
-  if (!isNode) return approvalFinding(id, 'identity', `${quoted(username)} bootstraps a node`)
+  if (!isNode) return met(`${quoted(username)} bootstraps a node`)
   return username === request.subject.commonName
-    ? approvalFinding(id, 'identity', `${quoted(username)} asks for itself`)
-    : approvalFinding(
-        id,
-        'identity',
+    ? met(`${quoted(username)} asks for itself`)
+    : unmet(
         `${quoted(username)} asks for ${quoted(request.subject.commonName ?? '')}`,
         'deny it: a node has no business with the identity of another',
       )
@@ -75,36 +65,33 @@ async function accessFinding(
   facts: ApprovalFacts,
   isRenewal: boolean,
 ): Promise<Finding> {
-  const id = 'access-review'
+  const { met, unmet, unknown } = approvalRule('access-review', 'entitlement')
   const user = object.username ?? ''
   const { subresource, isAllowed } = await nodeAccessOf(object, request.subject.commonName, facts)
-  if (isAllowed === true)
-    return approvalFinding(id, 'entitlement', `RBAC lets ${quoted(user)} create ${subresource}`)
+  if (isAllowed === true) return met(`RBAC lets ${quoted(user)} create ${subresource}`)
   if (isAllowed === undefined) {
     const next = `ask: ${accessCommand(object, subresource)}`
     const who = user === '' ? 'whoever asks' : quoted(user)
     const detail = `whether RBAC lets ${who} create ${subresource} is not known`
-    return unknownFinding(id, 'entitlement', detail, next)
+    return unknown(detail, next)
   }
   const asked = isRenewal ? 'selfnodeclient or nodeclient' : 'nodeclient'
   const detail = `RBAC does not let ${quoted(user)} create ${asked}`
   const role = `system:certificates.k8s.io:certificatesigningrequests:${subresource}`
   const next = `bind the requester's group to the ClusterRole ${role}, where it should have this right`
-  return approvalFinding(id, 'entitlement', detail, next)
+  return unmet(detail, next)
 }
 
 async function newNodeFinding({ request }: Candidate, facts: ApprovalFacts): Promise<Finding> {
-  const id = 'new-node'
+  const { met, unmet, unknown } = approvalRule('new-node', 'entitlement')
   const name = nodeNameOf(request.subject.commonName) ?? ''
   const node = await facts.findNode(name)
-  if (node === 'absent') return approvalFinding(id, 'entitlement', `there is no Node ${quoted(name)} yet`)
+  if (node === 'absent') return met(`there is no Node ${quoted(name)} yet`)
   if (node === undefined)
-    return unknownFinding(
-      id,
-      'entitlement',
+    return unknown(
       `whether there is a Node ${quoted(name)} is not known`,
       commandLine`kubectl get node ${name}`,
     )
   const next = commandLine`where the node is being set up anew, delete it first: kubectl delete node ${name}`
-  return approvalFinding(id, 'entitlement', `there is a Node ${quoted(name)} already`, next)
+  return unmet(`there is a Node ${quoted(name)} already`, next)
 }

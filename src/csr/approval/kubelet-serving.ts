@@ -4,24 +4,14 @@ import { listed, quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { kubeletServing, nodeNameOf, nodesGroup } from '../signers.ts'
 import { type Cidr, isInRanges, isSpecialAddress } from './addresses.ts'
+import type { Candidate } from './candidate.ts'
 import { judged, notMine, type OnViolation, type Policy, withLookups } from './policy.ts'
-import {
-  approvalFinding,
-  type Candidate,
-  nameCountFindings,
-  nodeNameFinding,
-  requestFindings,
-  unknownFinding,
-} from './request-rules.ts'
-import { namesNotCompared, servingNameFindings } from './serving-names.ts'
+import { approvalRule, nameCountFindings, nodeNameFinding, requestFindings } from './request-rules.ts'
+import { namesNotCompared, type ServingNameOptions, servingNameFindings } from './serving-names.ts'
 
-export type NameSource = 'node' | 'served' | 'node-or-served'
-
-export interface KubeletServingSettings {
+export interface KubeletServingSettings extends Partial<ServingNameOptions> {
   readonly name?: string
   readonly onViolation?: OnViolation
-  /** What the names are held against: the Node's addresses, the certificate that the kubelet serves now, or either. */
-  readonly names?: NameSource
   /** DNS names must end in one of these (".nodes.example.com") or be the Node's name; empty: the Node's name, alone or as first labels. */
   readonly dnsSuffixes?: readonly string[]
   /** IP addresses must be in one of these; empty: any that the Node has. */
@@ -30,11 +20,6 @@ export interface KubeletServingSettings {
   readonly maxNames?: number
   /** The longest lifetime that may be asked for, in seconds. A request that asks for none gets the signer's. */
   readonly maxExpirationSeconds?: number
-  /** Addresses of API servers besides those that the cluster tells: load balancers, virtual addresses. */
-  readonly apiServers?: readonly string[]
-  readonly serviceCidrs?: readonly Cidr[]
-  /** Names and addresses that several Nodes may have, such as the address of a NAT gateway. */
-  readonly sharedAddresses?: readonly string[]
   /** The domain of the cluster's services. */
   readonly clusterDomain?: string
 }
@@ -104,44 +89,33 @@ function ownFindings(candidate: Candidate, options: KubeletServingOptions): Find
 }
 
 function requesterFinding({ object: { username }, request }: Candidate): Finding {
-  const id = 'requester'
+  const { met, unmet, unknown } = approvalRule('requester', 'identity')
   const commonName = request.subject.commonName ?? ''
-  if (username === undefined)
-    return unknownFinding(id, 'identity', 'who asks is not known', 'look at spec.username of the object')
+  if (username === undefined) return unknown('who asks is not known', 'look at spec.username of the object')
   return username === commonName
-    ? approvalFinding(id, 'identity', `${quoted(username)} asks for itself`)
-    : approvalFinding(
-        id,
-        'identity',
+    ? met(`${quoted(username)} asks for itself`)
+    : unmet(
         `${quoted(username)} asks for ${quoted(commonName)}`,
         commandLine`the kubelet itself must ask, as ${commonName}`,
       )
 }
 
 function groupFinding({ object: { username, groups } }: Candidate): Finding {
-  const id = 'requester-group'
+  const { met, unmet, unknown } = approvalRule('requester-group', 'identity')
   if (username === undefined)
-    return unknownFinding(
-      id,
-      'identity',
-      'the groups of the requester are not known',
-      'look at spec.groups of the object',
-    )
+    return unknown('the groups of the requester are not known', 'look at spec.groups of the object')
   return groups.includes(nodesGroup)
-    ? approvalFinding(id, 'identity', `the requester is in ${nodesGroup}`)
-    : approvalFinding(
-        id,
-        'identity',
+    ? met(`the requester is in ${nodesGroup}`)
+    : unmet(
         `the requester is not in ${nodesGroup}`,
         commandLine`a kubelet has a client certificate with O=${nodesGroup}`,
       )
 }
 
 function namesFinding(id: string, wrong: readonly string[], what: string): Finding {
+  const { met, unmet } = approvalRule(id, 'entitlement')
   const next = 'create a new request with the names of the node alone'
-  return wrong.length === 0
-    ? approvalFinding(id, 'entitlement', `none is ${what}`)
-    : approvalFinding(id, 'entitlement', `${listed(wrong)} is ${what}`, next)
+  return wrong.length === 0 ? met(`none is ${what}`) : unmet(`${listed(wrong)} is ${what}`, next)
 }
 
 /** True for the names under which clients reach API servers, services, pods and the host of a container. */
@@ -192,26 +166,22 @@ function rangeFindings(ip: readonly string[], { cidrs }: KubeletServingOptions):
 }
 
 function limitFinding(id: string, outside: readonly string[], where: string): Finding {
+  const { met, unmet } = approvalRule(id, 'entitlement')
   const next = `where it is the node's, add it to ${id === 'cidr' ? 'cidrs' : 'dnsSuffixes'} of the policy; else create a new request without it`
-  return outside.length === 0
-    ? approvalFinding(id, 'entitlement', `all are ${where}`)
-    : approvalFinding(id, 'entitlement', `${listed(outside)} is not ${where}`, next)
+  return outside.length === 0 ? met(`all are ${where}`) : unmet(`${listed(outside)} is not ${where}`, next)
 }
 
 function lifetimeFindings(
   { object: { expirationSeconds } }: Candidate,
   { maxExpirationSeconds }: KubeletServingOptions,
 ): Finding[] {
-  const id = 'lifetime'
+  const { met, unmet } = approvalRule('lifetime', 'entitlement')
   if (maxExpirationSeconds === undefined) return []
-  if (expirationSeconds === undefined)
-    return [approvalFinding(id, 'entitlement', "the signer's, as nothing is asked for")]
+  if (expirationSeconds === undefined) return [met("the signer's, as nothing is asked for")]
   return [
     expirationSeconds <= maxExpirationSeconds
-      ? approvalFinding(id, 'entitlement', `${expirationSeconds} s`)
-      : approvalFinding(
-          id,
-          'entitlement',
+      ? met(`${expirationSeconds} s`)
+      : unmet(
           `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
           commandLine`ask for ${maxExpirationSeconds} seconds at most`,
         ),

@@ -1,7 +1,7 @@
 import { certificateUsages } from '../../pki/usages.ts'
 import { readPem } from '../../x509/pem.ts'
 import { listed } from '../quoting.ts'
-import type { Candidate } from './request-rules.ts'
+import type { Candidate } from './candidate.ts'
 
 // Kubernetes signs the names, the key and spec.usages, from the first PEM block that Go reads. A signer built on another library
 // may read another block, and copies what else is requested: `openssl x509 -req -copy_extensions copyall` does.

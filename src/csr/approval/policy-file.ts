@@ -5,7 +5,7 @@ import { plainValue } from '../../kubeconfig/node.ts'
 import {
   type FieldPath,
   lineText,
-  placeOf,
+  locationOf,
   schemaFault,
   type WrittenDocument,
 } from '../../kubeconfig/schema-fault.ts'
@@ -60,7 +60,7 @@ function schemaFor(
   const { builtin, decision }: { builtin?: unknown; decision?: unknown } = rule ?? {}
   if (builtin === 'kubelet-client') return schemas.kubeletClientSchema
   if (builtin === 'kubelet-serving') return schemas.kubeletServingSchema
-  const place = placeOf(file, ['rules', index])
+  const place = locationOf(file, ['rules', index])
   if (builtin !== undefined)
     throw invalid(
       place,

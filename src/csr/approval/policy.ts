@@ -1,6 +1,6 @@
 import type { Finding } from '../rule.ts'
+import type { Candidate } from './candidate.ts'
 import type { ApprovalFacts } from './facts.ts'
-import type { Candidate } from './request-rules.ts'
 
 export type Decision = 'approve' | 'deny' | 'ignore'
 

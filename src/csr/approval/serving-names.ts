@@ -2,18 +2,30 @@ import { commandLine } from '../../errors/command-line.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Finding } from '../rule.ts'
 import { nodeNameOf } from '../signers.ts'
-import { canonicalIp, isInRanges, parseCidr } from './addresses.ts'
+import { type Cidr, canonicalIp, isInRanges, parseCidr } from './addresses.ts'
+import type { Candidate } from './candidate.ts'
 import type { ApprovalFacts, ClusterAddresses, NodeFacts } from './facts.ts'
-import type { KubeletServingOptions } from './kubelet-serving.ts'
-import { approvalFinding, type Candidate, unknownFinding } from './request-rules.ts'
+import { approvalRule } from './request-rules.ts'
 
 // Whether the names in a kubelet's serving request are the node's own: the part of the policy that looks into the cluster.
+
+export type NameSource = 'node' | 'served' | 'node-or-served'
+
+export interface ServingNameOptions {
+  /** What the names are held against: the Node's addresses, the certificate that the kubelet serves now, or either. */
+  readonly names: NameSource
+  /** Addresses of API servers besides those that the cluster tells: load balancers, virtual addresses. */
+  readonly apiServers: readonly string[]
+  readonly serviceCidrs: readonly Cidr[]
+  /** Names and addresses that several Nodes may have, such as the address of a NAT gateway. */
+  readonly sharedAddresses: readonly string[]
+}
 
 /** Returns what came of holding the names against the Node, the served certificate, and what belongs to others. */
 export async function servingNameFindings(
   candidate: Candidate,
   facts: ApprovalFacts,
-  options: KubeletServingOptions,
+  options: ServingNameOptions,
 ): Promise<Finding[]> {
   const name = nodeNameOf(candidate.request.subject.commonName) ?? ''
   const node = await facts.findNode(name)
@@ -28,45 +40,32 @@ export async function servingNameFindings(
 }
 
 /** Stands where nothing was looked up. */
-export const namesNotCompared: Finding = unknownFinding(
-  'own-names',
-  'entitlement',
+export const namesNotCompared: Finding = approvalRule('own-names', 'entitlement').unknown(
   'the names were not held against a Node',
   'add --cluster for a request on the cluster; for a file add --nodes nodes.json after this: kubectl get nodes -o json > nodes.json',
 )
 
 function nodeFinding(name: string, node: NodeFacts | 'absent' | undefined): Finding {
-  const id = 'node-exists'
+  const { met, unmet, unknown } = approvalRule('node-exists', 'identity')
   const look = commandLine`kubectl get node ${name} -o yaml`
-  if (node === undefined)
-    return unknownFinding(id, 'identity', `the addresses of Node ${quoted(name)} are not known`, look)
-  if (node !== 'absent') return approvalFinding(id, 'identity', `there is a Node ${quoted(name)}`)
-  return approvalFinding(
-    id,
-    'identity',
-    `there is no Node ${quoted(name)}`,
-    'wait until the kubelet has registered; it asks again',
-  )
+  if (node === undefined) return unknown(`the addresses of Node ${quoted(name)} are not known`, look)
+  if (node !== 'absent') return met(`there is a Node ${quoted(name)}`)
+  return unmet(`there is no Node ${quoted(name)}`, 'wait until the kubelet has registered; it asks again')
 }
 
 async function ownNamesFinding(
   candidate: Candidate,
   node: NodeFacts,
   facts: ApprovalFacts,
-  { names }: KubeletServingOptions,
+  { names }: ServingNameOptions,
 ): Promise<Finding> {
   if (names === 'served') return servedFinding(candidate, node, facts)
-  const id = 'own-names'
+  const { met, unmet } = approvalRule('own-names', 'entitlement')
   const foreign = foreignToNode(candidate, node)
-  if (foreign.length === 0)
-    return approvalFinding(
-      id,
-      'entitlement',
-      `all names are among the addresses of Node ${quoted(node.name)}`,
-    )
+  if (foreign.length === 0) return met(`all names are among the addresses of Node ${quoted(node.name)}`)
   const detail = `${listed(foreign)} is none of the addresses of Node ${quoted(node.name)}`
   const next = commandLine`compare: kubectl get node ${node.name} -o jsonpath='{.status.addresses}'`
-  if (names === 'node') return approvalFinding(id, 'entitlement', detail, next)
+  if (names === 'node') return unmet(detail, next)
   const served = await servedFinding(candidate, node, facts)
   return served.outcome === 'met' ? served : { ...served, detail: `${detail}, and ${served.detail}`, next }
 }
@@ -94,14 +93,12 @@ async function servedFinding(
   node: NodeFacts,
   facts: ApprovalFacts,
 ): Promise<Finding> {
-  const id = 'own-names'
+  const { met, unmet, unknown } = approvalRule('own-names', 'entitlement')
   const next = commandLine`approve by hand once the names are seen to be right: kcert csr approve ${object.name ?? 'NAME'}`
-  const no = (detail: string): Finding => approvalFinding(id, 'entitlement', detail, next)
+  const no = (detail: string): Finding => unmet(detail, next)
   const served = await facts.readServedCertificate(node)
   if (served === undefined)
-    return unknownFinding(
-      id,
-      'entitlement',
+    return unknown(
       'the certificate that the kubelet serves is not known',
       commandLine`kcert probe ${node.name}:10250`,
     )
@@ -116,7 +113,7 @@ async function servedFinding(
   const [now, asked] = [namesOf(certificate.subjectAltNames), namesOf(request.subjectAltNames)]
   const differ = [...asked, ...now].filter((name) => asked.has(name) !== now.has(name))
   return differ.length === 0
-    ? approvalFinding(id, 'entitlement', 'the names are those of the certificate that the kubelet serves now')
+    ? met('the names are those of the certificate that the kubelet serves now')
     : no(`${listed(differ)} differs from the certificate that the kubelet serves now`)
 }
 
@@ -137,15 +134,15 @@ async function clusterFinding(
   { request }: Candidate,
   node: NodeFacts,
   facts: ApprovalFacts,
-  { apiServers, serviceCidrs }: KubeletServingOptions,
+  { apiServers, serviceCidrs }: ServingNameOptions,
 ): Promise<Finding> {
-  const id = 'no-cluster-address'
+  const { met, unmet, unknown } = approvalRule('no-cluster-address', 'entitlement')
   const isSpelledOut = apiServers.length > 0 && serviceCidrs.length > 0
   const cluster = (await facts.readClusterAddresses()) ?? (isSpelledOut ? nothingMore : undefined)
   if (cluster === undefined) {
     const next =
       'name both under cluster: in the policy, or look: kubectl get servicecidrs; kubectl get endpoints kubernetes'
-    return unknownFinding(id, 'entitlement', 'the addresses of API servers and services are not known', next)
+    return unknown('the addresses of API servers and services are not known', next)
   }
   const ranges = [...serviceCidrs, ...cluster.serviceCidrs.flatMap((text) => parseCidr(text) ?? [])]
   // A control-plane node has the address of its own API server. The label that says so is one that kubelets cannot set.
@@ -153,10 +150,8 @@ async function clusterFinding(
   const { dns, ip } = request.subjectAltNames
   const wrong = [...dns, ...ip].filter((name) => known.has(spelled(name)) || isInRanges(name, ranges))
   return wrong.length === 0
-    ? approvalFinding(id, 'entitlement', 'none belongs to an API server or a service')
-    : approvalFinding(
-        id,
-        'entitlement',
+    ? met('none belongs to an API server or a service')
+    : unmet(
         `${listed(wrong)} belongs to an API server or a service`,
         'deny it, and find out why the node says that this address is its own',
       )
@@ -166,25 +161,25 @@ async function othersFinding(
   { request }: Candidate,
   node: NodeFacts,
   facts: ApprovalFacts,
-  { sharedAddresses }: KubeletServingOptions,
+  { sharedAddresses }: ServingNameOptions,
 ): Promise<Finding> {
-  const id = 'no-other-node'
+  const { met, unmet, unknown } = approvalRule('no-other-node', 'entitlement')
   const shared = new Set(sharedAddresses.map(spelled))
   const { dns, ip } = request.subjectAltNames
   for (const name of [...dns, ...ip].filter((one) => !shared.has(spelled(one)))) {
     const owners = await facts.findNodesAt(name)
     if (owners === undefined) {
       const detail = `whether another Node has ${quoted(name)} is not known`
-      return unknownFinding(id, 'entitlement', detail, 'kubectl get nodes -o wide')
+      return unknown(detail, 'kubectl get nodes -o wide')
     }
     const others = owners.filter((owner) => owner !== node.name)
     if (others.length > 0) {
       const next =
         'deny it, and find out which of the two is mistaken or lies; where both are right: sharedAddresses of the policy'
-      return approvalFinding(id, 'entitlement', `Node ${listed(others)} has ${quoted(name)} too`, next)
+      return unmet(`Node ${listed(others)} has ${quoted(name)} too`, next)
     }
   }
-  return approvalFinding(id, 'entitlement', 'no other Node has one of them')
+  return met('no other Node has one of them')
 }
 
 /** Returns the one spelling of a name or address by which it is compared. */

@@ -5,8 +5,8 @@ import type { AltNamesDescription, RequestDescription } from '../../x509/issuing
 import type { Finding } from '../rule.ts'
 import { readRequestContent, type SigningRequest } from '../signing-request.ts'
 import { parseCidr } from './addresses.ts'
+import type { Candidate } from './candidate.ts'
 import type { Policy } from './policy.ts'
-import type { Candidate } from './request-rules.ts'
 import { placeholdersFor, userRulePolicy } from './user-rule.ts'
 
 // What a rule of a policy file says of each of its lists, and in which words.

@@ -3,9 +3,10 @@ import type { Finding } from '../rule.ts'
 import { nodeNameOf, usagesForSigner } from '../signers.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import { type Cidr, isInRanges } from './addresses.ts'
+import type { Candidate } from './candidate.ts'
 import { type Boundary, fits, type Placeholders } from './patterns.ts'
 import { type Judgement, judged, notMine, type Policy } from './policy.ts'
-import { approvalFinding, type Candidate, nameCountFindings, requestFindings } from './request-rules.ts'
+import { approvalRule, nameCountFindings, requestFindings } from './request-rules.ts'
 
 /** What a user's rule says. In an approving rule a list is all that is allowed; in a denying one, what is not. */
 export interface UserRule {
@@ -53,7 +54,7 @@ function approving(rule: UserRule, candidate: Candidate): Judgement {
     rule.name,
     [
       ...requestFindings(candidate),
-      approvalFinding('requester', 'identity', `${quoted(username)} is ${who}`),
+      approvalRule('requester', 'identity').met(`${quoted(username)} is ${who}`),
       ...askedFindings(rule, candidate),
     ],
     'ignore',
@@ -123,16 +124,12 @@ function askedFindings(rule: UserRule, { object, request }: Candidate): Finding[
 }
 
 function askedFinding({ id, values, isAllowed }: Asked): Finding {
-  const duty = 'entitlement'
+  const { met, unmet } = approvalRule(id, 'entitlement')
   const outside = values.filter((value) => !isAllowed(value))
   if (outside.length === 0)
-    return approvalFinding(
-      id,
-      duty,
-      values.length === 0 ? 'none asked for' : `the rule allows ${listed(values)}`,
-    )
+    return met(values.length === 0 ? 'none asked for' : `the rule allows ${listed(values)}`)
   const next = `add what is right to ${ruleFields[id]} of the rule, or create a new request without it`
-  return approvalFinding(id, duty, `the rule does not allow ${listed(outside)}`, next)
+  return unmet(`the rule does not allow ${listed(outside)}`, next)
 }
 
 const ruleFields: Readonly<Record<string, string>> = {
@@ -146,24 +143,14 @@ const ruleFields: Readonly<Record<string, string>> = {
 }
 
 function lifetimeFinding({ maxExpirationSeconds }: UserRule, { expirationSeconds }: SigningRequest): Finding {
-  const id = 'lifetime'
-  if (maxExpirationSeconds === undefined) return approvalFinding(id, 'entitlement', 'the rule sets no limit')
+  const { met, unmet } = approvalRule('lifetime', 'entitlement')
+  if (maxExpirationSeconds === undefined) return met('the rule sets no limit')
   const next = `ask for it: --expiration-seconds ${maxExpirationSeconds}`
   if (expirationSeconds === undefined)
-    return approvalFinding(
-      id,
-      'entitlement',
-      `no lifetime is asked for, and the rule allows ${maxExpirationSeconds} s`,
-      next,
-    )
+    return unmet(`no lifetime is asked for, and the rule allows ${maxExpirationSeconds} s`, next)
   return expirationSeconds <= maxExpirationSeconds
-    ? approvalFinding(id, 'entitlement', `${expirationSeconds} s`)
-    : approvalFinding(
-        id,
-        'entitlement',
-        `${expirationSeconds} s is more than ${maxExpirationSeconds} s`,
-        next,
-      )
+    ? met(`${expirationSeconds} s`)
+    : unmet(`${expirationSeconds} s is more than ${maxExpirationSeconds} s`, next)
 }
 
 /** Denies what has one of the values of every list that the rule gives. */
@@ -192,7 +179,7 @@ function denying(rule: UserRule, { object, request }: Candidate): Judgement {
   if (!isMeant) return notMine(rule.name, 'it is not what the rule denies')
   const next = `change the request, or the rule ${quoted(rule.name)}`
   const findings = [
-    approvalFinding(`not-${rule.name}`, 'entitlement', `the rule ${quoted(rule.name)} denies it`, next),
+    approvalRule(`not-${rule.name}`, 'entitlement').unmet(`the rule ${quoted(rule.name)} denies it`, next),
   ]
   return judged(rule.name, findings, 'deny')
 }

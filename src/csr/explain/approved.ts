@@ -1,6 +1,6 @@
 import { commandLine, embed } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
-import { anew, type CauseRow, wordOf } from './cause.ts'
+import { anew, type CauseRow, signersText, wordOf } from './cause.ts'
 import { isControllerOff, isManagerAlive, lacksSigningFiles, managerText } from './controller-manager.ts'
 import type { Situation } from './situation.ts'
 
@@ -105,7 +105,7 @@ export const approvedCauses: readonly CauseRow[] = [
     weight: 'stuck',
     holds: approved(({ signedBy, signers }) => signedBy === 'another' && signers?.length !== 0),
     says: (situation) => ({
-      detail: `whoever runs ${quoted(situation.object.signerName)} has not signed it${signersText(situation)}; kube-controller-manager signs for kubernetes.io alone`,
+      detail: `whoever runs ${quoted(situation.object.signerName)} has not signed it${signersText(situation.signers)}; kube-controller-manager signs for kubernetes.io alone`,
       next: 'look at the logs of that signer, or sign the request with your own CA',
       commands: [commandLine`kcert ca sign --csr ${wordOf(situation)} --ca ca.pem --ca-key ca-key.pem`],
     }),
@@ -119,14 +119,6 @@ function isHeld(situation: Situation): boolean {
     isControllerOff(situation, 'signing') ||
     lacksSigningFiles(situation)
   )
-}
-
-function signersText({ signers = [] }: Situation): string {
-  if (signers.length === 0) return ''
-  return `, and these have the right: ${signers
-    .slice(0, 5)
-    .map(({ kind, name }) => `${kind} ${name}`)
-    .join(', ')}`
 }
 
 function fileOf({ object }: Situation): string {

@@ -2,8 +2,7 @@ import { commandLine } from '../../errors/command-line.ts'
 import { clusterRequest } from '../cluster-request.ts'
 import { collectionOf } from '../life.ts'
 import { approvedCauses } from './approved.ts'
-import type { Cause, CauseRow } from './cause.ts'
-import { wordOf } from './cause.ts'
+import { type CauseRow, explanationOf, wordOf } from './cause.ts'
 import { pendingCauses } from './pending.ts'
 import type { Explanation } from './report.ts'
 import { settledCauses } from './settled.ts'
@@ -33,33 +32,16 @@ export const causes: readonly CauseRow[] = [
   },
 ]
 
-/** Returns the causes that hold, in the order of the table. */
-export function causesOf(situation: Situation): Cause[] {
-  return causes
-    .filter(({ holds }) => holds(situation))
-    .map(({ id, weight, says }) => ({ id, weight, ...says(situation) }))
-}
-
 /** Returns why a request is where it is, and what to do. */
 export function explain({ situation, open }: Gathered): Explanation {
-  const found = causesOf(situation)
+  const { object, now, decidedBy, state } = situation
   return {
     apiVersion: 'kcert/v1',
     kind: 'RequestExplanation',
-    request: clusterRequest(situation.object, situation.now),
-    verdict: verdictOf(situation, found),
-    ...(situation.decidedBy === undefined ? {} : { decidedBy: situation.decidedBy }),
-    causes: found.map(({ id, detail, next, commands }) => ({ id, detail, next, commands: [...commands] })),
-    open: open.map(({ fact, why }) => ({ fact, why })),
+    request: clusterRequest(object, now),
+    ...(decidedBy === undefined ? {} : { decidedBy }),
+    ...explanationOf(causes, situation, state, open),
   }
-}
-
-function verdictOf({ state }: Situation, found: readonly Cause[]): Explanation['verdict'] {
-  if (state === 'denied' || state === 'failed') return state
-  const weights = found.map(({ weight }) => weight)
-  if (weights.includes('stuck')) return 'stuck'
-  if (state === 'issued') return 'issued'
-  return weights.includes('waiting') ? 'waiting' : 'stuck'
 }
 
 function untilRemoval({ object, certificate, now }: Situation): number {

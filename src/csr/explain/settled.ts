@@ -1,6 +1,6 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { quoted } from '../quoting.ts'
-import { anew, type CauseRow, wordOf } from './cause.ts'
+import { anew, type CauseRow, reasonIn, wordOf } from './cause.ts'
 import type { Situation } from './situation.ts'
 
 // What has come to an end, and what no later step can mend.
@@ -22,7 +22,7 @@ export const settledCauses: readonly CauseRow[] = [
     weight: 'stuck',
     holds: ({ state }) => state === 'denied',
     says: (situation) => ({
-      detail: `denied${by(situation)}${reasonOf(situation, 'Denied')}`,
+      detail: `denied${by(situation)}${reasonIn([...situation.object.conditions], 'Denied')}`,
       next: 'a denial is never taken back: correct what it names, then delete the object and submit the request again',
       commands: anew(situation),
     }),
@@ -32,7 +32,7 @@ export const settledCauses: readonly CauseRow[] = [
     weight: 'stuck',
     holds: ({ state }) => state === 'failed',
     says: (situation) => ({
-      detail: `the signer refused it for good${reasonOf(situation, 'Failed')}${brokenText(situation)}`,
+      detail: `the signer refused it for good${reasonIn([...situation.object.conditions], 'Failed')}${brokenText(situation)}`,
       next: [
         situation.broken[0]?.next ?? 'correct what the message names',
         'then delete the object and submit the request again',
@@ -114,12 +114,6 @@ export const settledCauses: readonly CauseRow[] = [
 
 function by({ decidedBy }: Situation): string {
   return decidedBy === undefined ? '' : ` by ${quoted(decidedBy)}`
-}
-
-function reasonOf({ object }: Situation, type: string): string {
-  const { reason, message } = object.conditions.find((condition) => condition.type === type) ?? {}
-  const words = [reason, message].filter((word) => word !== undefined && word !== '')
-  return words.length === 0 ? ', without a reason' : `: ${words.join(': ')}`
 }
 
 function brokenText({ broken }: Situation): string {

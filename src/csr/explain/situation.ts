@@ -53,17 +53,7 @@ export async function gather(
   const own = ownSituation(object, decidedBy, now)
   const { state, signedBy, broken } = own
   const open: OpenFact[] = []
-  const ask = async <Fact>(fact: string, lookUp: () => Promise<Fact | undefined>) => {
-    try {
-      const found = await lookUp()
-      if (found === undefined)
-        open.push({ fact, why: 'this user may not ask, or the cluster does not show it' })
-      return found
-    } catch (error) {
-      open.push({ fact, why: (error as Error).message })
-      return undefined
-    }
-  }
+  const ask = asking(open)
   const isPending = state === 'pending'
   const isWaiting = isPending || state === 'approved'
   const isKubelets = object.signerName === kubeletClient && isPending && broken.length === 0
@@ -83,6 +73,21 @@ export async function gather(
       : undefined,
   ])
   return { situation: { ...own, controllerManager, nodeAccess, approvers, signers }, open }
+}
+
+/** Returns how a fact is looked up, so that what fails is noted in `open`, and never thrown. */
+export function asking(open: OpenFact[]) {
+  return async <Fact>(fact: string, lookUp: () => Promise<Fact | undefined>): Promise<Fact | undefined> => {
+    try {
+      const found = await lookUp()
+      if (found === undefined)
+        open.push({ fact, why: 'this user may not ask, or the cluster does not show it' })
+      return found
+    } catch (error) {
+      open.push({ fact, why: (error as Error).message })
+      return undefined
+    }
+  }
 }
 
 type Own = Omit<Situation, 'controllerManager' | 'nodeAccess' | 'approvers' | 'signers'>

@@ -1,72 +1,31 @@
-import { commandLine } from '../../errors/command-line.ts'
-import { shellPath } from '../place.ts'
-import { check, type Rule } from '../rule.ts'
-
 // CertificateSigningRequests that the API server does not take, or whose approval it does not allow.
 
-export const requestRules: readonly Rule[] = [
-  {
-    id: 'request-api-old',
-    words: [
-      'no matches for kind "CertificateSigningRequest"',
-      'the server doesn\'t have a resource type "certificatesigningrequest',
-    ],
-    means: 'the API server has no CertificateSigningRequest of that version',
-    causes: [
-      {
-        id: 'v1beta1-is-gone',
-        detail:
-          'certificates.k8s.io/v1beta1 is gone since Kubernetes 1.22: apiVersion is certificates.k8s.io/v1, which needs spec.signerName and spec.usages',
-        checks: () => [
-          check('kcert csr check MANIFEST.yaml', 'what of the manifest the API server would refuse'),
-          check('kcert csr create --help', 'makes the object in the version of today'),
-        ],
-      },
-    ],
-  },
-  {
-    id: 'request-invalid',
-    words: [
-      'The CertificateSigningRequest "',
-      'cannot be handled as a CertificateSigningRequest',
-      'cannot be handled as a CertificateSigningRequest: illegal base64 data at input byte',
-      'PEM block type must be CERTIFICATE REQUEST',
-      'signer with system:masters group is not allowed',
-    ],
-    means: 'the API server does not take a CertificateSigningRequest',
-    causes: [
-      {
-        id: 'breaks-a-rule',
-        detail:
-          'spec.request is base64 of the PEM on one line (base64 -w0), once; spec.signerName and spec.usages must be there; requests for system:masters are refused by admission, whoever asks',
-        checks: () => [
-          check('kcert csr check MANIFEST.yaml', 'each rule that it breaks, and what to change'),
-        ],
-      },
-    ],
-  },
-  {
-    id: 'approver-without-right',
-    words: [
-      'user not permitted to approve requests with signerName',
-      'user not permitted to sign requests with signerName',
-      'user not permitted to attest',
-    ],
-    means:
-      'who approves or signs lacks the right for this signer: beside the request itself, RBAC asks for the verb approve or sign on signers',
-    causes: [
-      {
-        id: 'signer-right-missing',
-        detail:
-          'a ClusterRole needs apiGroups certificates.k8s.io, resources signers, resourceNames with the signer, verbs approve (or sign), beside update on certificatesigningrequests/approval (or /status)',
-        checks: (found) => [
-          check('kcert csr list --pending', 'which signers are asked'),
-          check(
-            commandLine`kcert inspect ${shellPath(found.files.find((path) => path.endsWith('config')) ?? '~/.kube/config')}`,
-            'as whom you come: CN is the user, O are the groups',
-          ),
-        ],
-      },
-    ],
-  },
-]
+export const requests = `
+# request-api-old: the API server has no CertificateSigningRequest of that version
+> no matches for kind "CertificateSigningRequest"
+> the server doesn't have a resource type "certificatesigningrequest
+- v1beta1-is-gone: certificates.k8s.io/v1beta1 is gone since Kubernetes 1.22: apiVersion is
+  certificates.k8s.io/v1, which needs spec.signerName and spec.usages
+  $ kcert csr check MANIFEST.yaml # what of the manifest the API server would refuse
+  $ kcert csr create --help # makes the object in the version of today
+
+# request-invalid: the API server does not take a CertificateSigningRequest
+> The CertificateSigningRequest "
+> cannot be handled as a CertificateSigningRequest
+> cannot be handled as a CertificateSigningRequest: illegal base64 data at input byte
+> PEM block type must be CERTIFICATE REQUEST
+> signer with system:masters group is not allowed
+- breaks-a-rule: spec.request is base64 of the PEM on one line (base64 -w0), once; spec.signerName and
+  spec.usages must be there; requests for system:masters are refused by admission, whoever asks
+  $ kcert csr check MANIFEST.yaml # each rule that it breaks, and what to change
+
+# approver-without-right: who approves or signs lacks the right for this signer: beside the request itself,
+  RBAC asks for the verb approve or sign on signers
+> user not permitted to approve requests with signerName
+> user not permitted to sign requests with signerName
+> user not permitted to attest
+- signer-right-missing: a ClusterRole needs apiGroups certificates.k8s.io, resources signers, resourceNames
+  with the signer, verbs approve (or sign), beside update on certificatesigningrequests/approval (or /status)
+  $ kcert csr list --pending # which signers are asked
+  $ kcert inspect {kubectlConfig} # as whom you come: CN is the user, O are the groups
+`

@@ -1,159 +1,173 @@
-import { inspectCommand, isAt, probeCommand, serverName, verifyCommand } from '../place.ts'
-import { type CauseRow, check, type Rule } from '../rule.ts'
-import {
-  clientOfAnotherCa,
-  intermediateMissing,
-  kubeletSelfSigned,
-  meshCa,
-  noCa,
-  noKubelet,
-  otherCa,
-  privateCa,
-  proxyBetween,
-  readBeforeRotation,
-  serverChain,
-  staleCaBundle,
-} from './server-chain.ts'
+// A chain that leads to no CA that the one who looks at it trusts, for each that is called.
 
-/** As k8s.io/client-go/util/cert makes it: a leaf, and a CA for this leaf alone. */
-const madeForItself: CauseRow = {
-  id: 'default-certificate',
-  holds: isAt('in-cluster', 'other', 'unknown'),
-  detail:
-    'the server made a CA and a certificate for itself because it was given none: metrics-server or another aggregated API with --cert-dir, kube-controller-manager or kube-scheduler without --tls-cert-file',
-  checks: (found) => [
-    check(inspectCommand(found), 'a subject such as localhost@1700000000 below localhost-ca@1700000000'),
-  ],
-}
+export const trust = `
+# client-certificate-unknown-authority if side=server: a server refuses the certificate of a client: none of
+  its client CAs signed it
+> certificate signed by unknown authority
+> certificate is not trusted
+> client SSL certificate verify error: (18:self-signed certificate
+> client SSL certificate verify error: (18:self signed certificate
+> client SSL certificate verify error: (20:unable to get local issuer certificate
+> client SSL certificate verify error: (21:unable to verify the first certificate
+- client-of-old-ca: a client shows a certificate that another CA signed: of another cluster, or of the CA
+  before a rotation that has dropped it
+  ! "{candidate}" is trusted and did not sign it: same name, another key
+  $ if clientCa=/etc/kubernetes/pki/ca.crt: kcert rotate-ca verify # who still presents a certificate of the
+    old CA
+  $ if clientCa!=/etc/kubernetes/pki/ca.crt: kcert inspect /etc/kubernetes/pki -o tree # on each control
+    plane: client certificates that do not hang below {clientCa}, or another such CA than on the others
+  $ kcert verify CLIENT.crt --roots {clientCa} --purpose client # NOT TRUSTED for the certificate of that
+    client
+- client-ca-file-wrong: the CA file of the server (--client-ca-file, clientCAFile) lacks a CA that it should
+  hold
+  $ kcert inspect /etc/kubernetes /var/lib/kubelet/pki -o tree # CA_NOT_IN_BUNDLE, or client certificates
+    below another CA
 
-// A chain that leads to no CA that the one who looks at it trusts.
+# unknown-authority: the client does not trust {server}: the chain that it was shown leads to no CA that it
+  knows
+> certificate signed by unknown authority
+> certificate is not trusted
+> unable to get local issuer certificate
+> UNABLE_TO_GET_ISSUER_CERT
+> UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+> unable to get issuer certificate
+> unable to find valid certification path to requested target
+> invalid peer certificate: UnknownIssuer
+> SEC_ERROR_UNKNOWN_ISSUER
+> ERR_CERT_AUTHORITY_INVALID
+> the issuer certificate of a locally looked up certificate could not be found
+> x509: failed to load system roots and no roots provided
+> The certificate chain was issued by an authority that is not trusted
+> errors in the certificate chain: PartialChain
+> errors in the certificate chain: UntrustedRoot
+> Unable to locally verify the issuer's authority
+> Path does not chain with any of the trust anchors
+> Peer's Certificate issuer is not recognized
+> x509 certificate is not issued by the trust anchor
+> X509 - Certificate verification failed, e.g. CRL, CA or signature check failed
+- ca-bundle-stale if at=in-cluster: API servers verify webhooks, aggregated APIs and conversions by a caBundle
+  in their objects; it is not the CA that signed what the pods serve now (certificate renewed under another
+  CA, injector not run)
+  ! the webhook "{webhook}" is called || the aggregated API {apiGroup} is called
+  $ kcert probe --webhooks # NOT_TRUSTED for this one; with -i kcert.yaml it dials from a control plane
+  $ kcert inspect --cluster --only problem # a caBundle that is empty, expired or not of the Secret beside it
+- kubelet-serves-self-signed if at=kubelet: kubelets sign their serving certificates themselves unless
+  serverTLSBootstrap is on, so that metrics-server, Prometheus and --kubelet-certificate-authority refuse them
+  ! {kubeletCalled}
+  $ {inspectKubelet} # an issuer such as NODE-ca@1700000000; CN=system:node:NODE below the CA of the cluster:
+    then it is not this
+  $ kcert csr list --pending --signer kubernetes.io/kubelet-serving # serverTLSBootstrap is on, and nobody has
+    approved
+  $ if node: {forecast} # how this kubelet gets its certificates
+- etcd-ca-differs if at=etcd: control planes have different etcd CAs: etcd/ca.crt was made anew (kubeadm reset
+  and init, a restore), or a control plane joined without a copy of etcd/ca.crt and etcd/ca.key. The cluster's
+  own CA and kubeconfigs have no part in it
+  ! a CA named "{candidate}" is trusted, and it is not the one that signed: same name, another key
+  $ kcert inspect /etc/kubernetes/pki/etcd/ca.crt -o wide # on each control plane: another key identifier or
+    fingerprint than on the others
+  $ kcert inspect /etc/kubernetes/pki -o tree # on each: server, peer, healthcheck-client or
+    apiserver-etcd-client not below etcd/ca.crt
+  $ {probe} # NOT_TRUSTED by etcd/ca.crt of this control plane
+- etcd-has-its-own-ca if at=etcd: etcd has a CA of its own, and it was shown to a client with that of the
+  cluster, or the other way round (--etcd-cafile, etcdctl --cacert)
+  ! if !candidate: {etcdCalled}
+  $ {probe} # ok with this CA: then the client that failed was given another one
+  $ kcert inspect /etc/kubernetes/pki -o tree # what hangs below which CA
+- mesh-ca-changed if at=mesh: the CA of the service mesh was changed, and some proxies still hold the old root
+  or show the old certificate until they start anew; or a sidecar calls a server outside of the mesh without
+  that server's CA
+  ! the text is of a service mesh
+  $ kcert inspect --cluster -o tree # the CAs of the mesh (istio-ca-secret or cacerts, istio-ca-root-cert,
+    linkerd-identity-issuer), which is below which, and since when
+- private-ca-not-given if at=outside: a CA of your own, or that of a proxy which opens TLS on the way out,
+  signed what is shown there, and the program that calls does not hold it; the CA of the cluster has no part
+  in it. Where it goes: {placeOfCa}
+  ! if peer=registry: a registry of images is called
+    || if peer=repository: a repository of charts or sources is called
+    || if peer=identity-provider: an identity provider is called
+    || if peer=acme: an ACME server is called
+    || if peer=elsewhere: no API of Kubernetes has that path
+  $ {inspect} # the issuer: your own CA, a proxy (dial from where the program runs), or a public CA that an
+    old image lacks
+  $ {verify} # with the file that you would give it as CA.crt: TRUSTED, then that one is it
+- ca-of-another-cluster if at=api-server,other,unknown: the kubeconfig holds the CA of another cluster, or of
+  this one before its CA was made anew (kubeadm reset and init, a rotation)
+  ! a CA named "{candidate}" is trusted, and it is not the one that signed: same name, another key
+  $ {verify} # NOT TRUSTED, with the key identifier that was asked for and the one that the kubeconfig has
+  $ kcert kubeconfig set-ca {kubeconfig} --ca /etc/kubernetes/pki/ca.crt --dry-run # on a control plane: what
+    would change; without --dry-run it is mended
+- no-ca-given if at=api-server,other,unknown: the client was given no CA and looks into those of its system,
+  among which a cluster's own is never: no certificate-authority in the kubeconfig, curl without --cacert, a
+  pod's client without /var/run/secrets/kubernetes.io/serviceaccount/ca.crt
+  $ kcert inspect {kubeconfig} # no line "cluster CA" for the cluster of the context
+- intermediate-not-sent if !candidate: the server sends its own certificate without the CA certificates
+  between it and the root
+  $ {inspect} # one certificate alone, whose issuer was not found among what is sent
+- somebody-in-between if at=api-server,other,unknown: a proxy or load balancer ends TLS in between and shows a
+  certificate of its own (HTTPS_PROXY, proxy-url, a company proxy)
+  $ {inspect} # a leaf whose issuer is not the CA of the cluster
+- ca-read-before-rotation if at=api-server,kubelet,in-cluster,other,unknown: the CA of the cluster was changed
+  while this client ran, and it read the old one at its start (pods, controller-managers, schedulers)
+  $ kcert rotate-ca status # a rotation that is under way or was left half done
+  $ kcert rotate-ca verify # the pods, files and kubeconfigs that still hold the old CA
+- not-the-kubelet if at=kubelet: something else answers at the node's address (an address given to two
+  machines, NAT, a proxy, the address of another network card), and what kcert probe --nodes and kcert kubelet
+  forecast read there says nothing of the kubelet
+  $ {inspectKubelet} # a subject that is neither CN=system:node:NODE nor CN=NODE@1700000000
+  $ kcert kubelet doctor # on that node: the certificate that its kubelet has; is it the one above?
 
-const unknownAuthorityWords = ['certificate signed by unknown authority', 'certificate is not trusted']
+# first-certificate-unverified: OpenSSL or Node found no issuer at all for the certificate of {server}: it
+  came alone, and no trusted CA signed it
+> unable to verify the first certificate
+> UNABLE_TO_VERIFY_LEAF_SIGNATURE
+- intermediate-not-sent, ca-bundle-stale, kubelet-serves-self-signed, etcd-ca-differs, etcd-has-its-own-ca,
+  mesh-ca-changed, private-ca-not-given, ca-of-another-cluster, no-ca-given, somebody-in-between,
+  ca-read-before-rotation, not-the-kubelet
 
-export const trustRules: readonly Rule[] = [
-  {
-    id: 'client-certificate-unknown-authority',
-    words: [
-      ...unknownAuthorityWords,
-      'client SSL certificate verify error: (18:self-signed certificate',
-      'client SSL certificate verify error: (18:self signed certificate',
-      'client SSL certificate verify error: (20:unable to get local issuer certificate',
-      'client SSL certificate verify error: (21:unable to verify the first certificate',
-    ],
-    holds: ({ side }) => side === 'server',
-    means: 'a server refuses the certificate of a client: none of its client CAs signed it',
-    causes: clientOfAnotherCa,
-  },
-  {
-    id: 'unknown-authority',
-    words: [
-      ...unknownAuthorityWords,
-      'unable to get local issuer certificate',
-      'UNABLE_TO_GET_ISSUER_CERT',
-      'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-      'unable to get issuer certificate',
-      'unable to find valid certification path to requested target',
-      'invalid peer certificate: UnknownIssuer',
-      'SEC_ERROR_UNKNOWN_ISSUER',
-      'ERR_CERT_AUTHORITY_INVALID',
-      'the issuer certificate of a locally looked up certificate could not be found',
-      'x509: failed to load system roots and no roots provided',
-      'The certificate chain was issued by an authority that is not trusted',
-      'errors in the certificate chain: PartialChain',
-      'errors in the certificate chain: UntrustedRoot',
-      "Unable to locally verify the issuer's authority",
-      'Path does not chain with any of the trust anchors',
-      "Peer's Certificate issuer is not recognized",
-      'x509 certificate is not issued by the trust anchor',
-      'X509 - Certificate verification failed, e.g. CRL, CA or signature check failed',
-    ],
-    means: (found) =>
-      `the client does not trust ${serverName(found)}: the chain that it was shown leads to no CA that it knows`,
-    causes: serverChain,
-  },
-  {
-    id: 'first-certificate-unverified',
-    words: ['unable to verify the first certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
-    means: (found) =>
-      `OpenSSL or Node found no issuer at all for the certificate of ${serverName(found)}: it came alone, and no trusted CA signed it`,
-    causes: [intermediateMissing, ...serverChain.filter((cause) => cause !== intermediateMissing)],
-  },
-  {
-    id: 'self-signed-in-chain',
-    words: [
-      'self-signed certificate in certificate chain',
-      'self signed certificate in certificate chain',
-      'SELF_SIGNED_CERT_IN_CHAIN',
-    ],
-    means: (found) => `${serverName(found)} sends its root CA along, and the client does not trust that root`,
-    causes: [
-      // A kubelet sends the CA along that it made for this one certificate.
-      kubeletSelfSigned,
-      { ...noCa, holds: (found) => !isAt('outside', 'mesh')(found) },
-      privateCa,
-      meshCa,
-      otherCa,
-      madeForItself,
-      proxyBetween,
-      readBeforeRotation,
-    ],
-  },
-  {
-    id: 'self-signed-leaf',
-    words: [
-      'self-signed certificate',
-      'self signed certificate',
-      'DEPTH_ZERO_SELF_SIGNED_CERT',
-      'MOZILLA_PKIX_ERROR_SELF_SIGNED_CERT',
-    ],
-    means: (found) =>
-      `the certificate of ${serverName(found)} is signed by itself, and the client does not trust just that one`,
-    causes: [
-      kubeletSelfSigned,
-      // What a kubelet signs for itself is below a CA of its own; alone it is seldom a kubelet's.
-      noKubelet,
-      {
-        id: 'default-certificate',
-        holds: (found) => !isAt('kubelet', 'outside')(found),
-        detail:
-          "the server made a certificate for itself because it was given none: an ingress controller's default, a webhook",
-        checks: (found) => [check(inspectCommand(found), 'one certificate, its subject equal to its issuer')],
-      },
-      privateCa,
-      staleCaBundle,
-      proxyBetween,
-    ],
-  },
-  {
-    id: 'verification-failed',
-    isGeneric: true,
-    words: [
-      'CERTIFICATE_VERIFY_FAILED',
-      'certificate verify failed',
-      'PKIX path building failed',
-      'PKIX path validation failed',
-      'tls: failed to verify certificate',
-      'failed to verify certificate',
-      'SSL certificate problem',
-      'Sending fatal alert BadCertificate',
-      'Sending fatal alert UnknownCA',
-      'x509: OSStatus',
-      'server certificate verification failed',
-      'Could not establish trust relationship for the SSL/TLS secure channel',
-      'The remote certificate is invalid',
-    ],
-    means: (found) =>
-      `the client refuses the certificate of ${serverName(found)}; the text does not say for which of the reasons`,
-    causes: [
-      {
-        id: 'any-reason',
-        detail: 'its time, its names or its CA: what is served is held against what the client trusts',
-        checks: (found) => [
-          check(verifyCommand(found), 'the certificate at fault, and why'),
-          check(probeCommand(found), 'what is served now'),
-        ],
-      },
-      ...serverChain,
-    ],
-  },
-]
+# self-signed-in-chain: {server} sends its root CA along, and the client does not trust that root
+> self-signed certificate in certificate chain
+> self signed certificate in certificate chain
+> SELF_SIGNED_CERT_IN_CHAIN
+- kubelet-serves-self-signed
+- no-ca-given if at!=mesh,outside
+- private-ca-not-given, mesh-ca-changed, ca-of-another-cluster
+- default-certificate if at=in-cluster,other,unknown: the server made a CA and a certificate for itself
+  because it was given none: metrics-server or another aggregated API with --cert-dir, kube-controller-manager
+  or kube-scheduler without --tls-cert-file
+  $ {inspect} # a subject such as localhost@1700000000 below localhost-ca@1700000000
+- somebody-in-between, ca-read-before-rotation
+
+# self-signed-leaf: the certificate of {server} is signed by itself, and the client does not trust just that
+  one
+> self-signed certificate
+> self signed certificate
+> DEPTH_ZERO_SELF_SIGNED_CERT
+> MOZILLA_PKIX_ERROR_SELF_SIGNED_CERT
+- kubelet-serves-self-signed, not-the-kubelet
+- default-certificate if at!=kubelet,outside: the server made a certificate for itself because it was given
+  none: an ingress controller's default, a webhook
+  $ {inspect} # one certificate, its subject equal to its issuer
+- private-ca-not-given, ca-bundle-stale, somebody-in-between
+
+# verification-failed generic: the client refuses the certificate of {server}; the text does not say for which
+  of the reasons
+> CERTIFICATE_VERIFY_FAILED
+> certificate verify failed
+> PKIX path building failed
+> PKIX path validation failed
+> tls: failed to verify certificate
+> failed to verify certificate
+> SSL certificate problem
+> Sending fatal alert BadCertificate
+> Sending fatal alert UnknownCA
+> x509: OSStatus
+> server certificate verification failed
+> Could not establish trust relationship for the SSL/TLS secure channel
+> The remote certificate is invalid
+- any-reason: its time, its names or its CA: what is served is held against what the client trusts
+  $ {verify} # the certificate at fault, and why
+  $ {probe} # what is served now
+- ca-bundle-stale, kubelet-serves-self-signed, etcd-ca-differs, etcd-has-its-own-ca, mesh-ca-changed,
+  private-ca-not-given, ca-of-another-cluster, no-ca-given, intermediate-not-sent, somebody-in-between,
+  ca-read-before-rotation, not-the-kubelet
+`

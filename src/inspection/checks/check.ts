@@ -1,9 +1,8 @@
 import type { RecognisedTrees } from '../../pki/kubeadm-tree.ts'
 import type { Collection } from '../collection.ts'
-import type { CertificateEntry, Group } from '../entries.ts'
+import type { CertificateEntry, Group, Role } from '../entries.ts'
 import type { Links } from '../links.ts'
 import type { CertificateStatus, Problem } from '../report.ts'
-import type { Role } from '../roles.ts'
 import type { Thresholds } from '../thresholds.ts'
 
 /** What the checks look at. Nothing here changes any more. */

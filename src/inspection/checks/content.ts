@@ -1,26 +1,30 @@
 import { systemMasters } from '../../pki/kubeadm.ts'
 import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import type { Certificate } from '../../x509/certificate.ts'
-import { minorsOfKey, unknownBefore138 } from '../../x509/go-keys.ts'
+import { isTooLongForTls, minorsOfKey, unknownBefore138 } from '../../x509/go-keys.ts'
 import { isMlDsa } from '../../x509/ml-dsa.ts'
 import { nameOfOid } from '../../x509/oids.ts'
 import type { PublicKeyInfo } from '../../x509/public-key.ts'
 import { kubeadmKubeconfigOf, renewalAdvice } from '../advice.ts'
-import type { CertificateEntry } from '../entries.ts'
+import type { CertificateEntry, Role } from '../entries.ts'
 import { algorithmText } from '../entry-reports.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
-import type { Role } from '../roles.ts'
 import type { CertificateCheck } from './check.ts'
 
 /** Keys that are too small, or that Kubernetes does not take. */
-export const checkKeyStrength: CertificateCheck = (entry, role) => {
-  const weakness = keyWeakness(entry.certificate.publicKey)
+export const checkKeyStrength: CertificateCheck = (entry, role, { links }) => {
+  const { certificate, group } = entry
+  const { publicKey } = certificate
+  // A root is trusted, and not sent: Go verifies by it whatever its length.
+  const isSent = (): boolean =>
+    !(certificate.isCa && links.isSelfSigned(certificate)) || group.owner.kind === 'served'
+  const weakness = isTooLongForTls(publicKey) && !isSent() ? undefined : keyWeakness(publicKey)
   if (weakness === undefined) return undefined
   return problemAt(entry, 'KEY_WEAK', {
     message: weakness,
     next: [
-      'reissue it with an RSA key of 2048 bits or more, or ECDSA P-256',
+      'reissue it with an RSA key of 2048 to 8192 bits, or ECDSA P-256',
       renewalAdvice(entry, role, 'wrong'),
     ].join(': '),
   })
@@ -32,6 +36,7 @@ function keyWeakness(key: PublicKeyInfo): string | undefined {
   if (algorithm === 'RSA' && bits !== undefined && bits < 2048) {
     return `RSA key of ${bits} bits${minors === undefined ? '' : `, ${minors}`}; 2048 is the least`
   }
+  if (isTooLongForTls(key)) return `RSA key of ${bits} bits, ${minors}`
   if (algorithm === 'ECDSA' && curve === 'P-224') return 'ECDSA key on curve P-224; P-256 is the least'
   if (goodAlgorithms.has(algorithm)) return undefined
   return `${algorithmText(algorithm)} key, ${minors ?? 'which Go, and so Kubernetes, does not take'}`

@@ -1,7 +1,7 @@
 import { withoutBrackets } from '../../errors/host-port.ts'
 import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
-import type { CertificateEntry, Group, KubeconfigEntry } from '../entries.ts'
+import { type CertificateEntry, type Group, type KubeconfigEntry, leafOf } from '../entries.ts'
 import { nameText, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { Picture, PictureCheck } from './check.ts'
@@ -123,7 +123,7 @@ function checkKubeconfig(
   for (const { cluster, user } of pairsOf(kubeconfig, scope)) {
     const ca = scope.clusters.get(cluster)?.group
     const client = scope.users.get(user)?.group
-    const leaf = client?.certificates[0]
+    const leaf = client && leafOf(client)
     if (ca === undefined || ca.certificates.length === 0 || client === undefined || leaf === undefined)
       continue
     // In a kubeadm folder the CA itself is there to compare with, and says more.
@@ -193,8 +193,9 @@ function serversOf(
   })
 }
 
-function isApiServers({ certificates, owner, origin }: Group): boolean {
-  if (certificates.length === 0) return false
+function isApiServers(group: Group): boolean {
+  const { owner, origin } = group
+  if (leafOf(group) === undefined) return false
   if (owner.kind === 'served') return true
   const place = origin.treePlace
   return (

@@ -1,8 +1,7 @@
 import { renewalAdvice } from '../advice.ts'
-import type { CertificateEntry } from '../entries.ts'
+import type { CertificateEntry, Role } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem, Severity } from '../report.ts'
-import type { Role } from '../roles.ts'
 import { spanText, timeText } from '../spans.ts'
 import type { CertificateCheck, Picture } from './check.ts'
 

@@ -4,7 +4,7 @@ import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import { unknownBefore138 } from '../../x509/go-keys.ts'
 import { kubeadmAdvice, renewalAdvice } from '../advice.ts'
-import type { CertificateEntry, Group, ObjectEntry, RequestEntry } from '../entries.ts'
+import { type CertificateEntry, type Group, leafOf, type ObjectEntry, type RequestEntry } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
@@ -162,13 +162,18 @@ function notSingle(ca: Group): Problem {
 /** A Secret with a certificate and the CA to check it by. */
 export const checkSecrets: PictureCheck = ({ collection, links }) =>
   collection.objects.flatMap((object) => {
-    const leaf = valueGroup(object, 'tls.crt')
+    const chain = valueGroup(object, 'tls.crt')
     const ca = valueGroup(object, 'ca.crt')
-    if (leaf === undefined || ca === undefined || links.reaches(certificatesOf(leaf), certificatesOf(ca)))
+    const leaf = chain && leafOf(chain)
+    if (
+      leaf === undefined ||
+      ca === undefined ||
+      links.reaches(certificatesOf(leaf.group), certificatesOf(ca))
+    )
       return []
-    const { certificate } = leaf.certificates[0]!
+    const { certificate } = leaf
     const signer = namesakeText(certificate, ca, 'ca.crt') ?? JSON.stringify(certificate.issuer.text)
-    return problemAt(leaf.certificates[0]!, 'CA_NOT_IN_BUNDLE', {
+    return problemAt(leaf, 'CA_NOT_IN_BUNDLE', {
       message: isUncheckableBy(certificate, ca)
         ? `signed by ${signer}`
         : `the ca.crt beside it did not sign it; ${signer} did`,
@@ -228,7 +233,7 @@ export const checkRequests: PictureCheck = ({ collection }) => [
   ...collection.groups
     .filter(({ owner }) => owner.kind === 'issued')
     .flatMap((group) => {
-      const leaf = group.certificates[0]
+      const leaf = leafOf(group)
       if (group.owner.kind !== 'issued' || group.owner.request === undefined || leaf === undefined) return []
       if (leaf.certificate.publicKey.sha256 === group.owner.request.request.publicKey.sha256) return []
       return problemAt(leaf, 'KEY_MISMATCH', {

@@ -1,7 +1,14 @@
 import { commandLine } from '../../errors/command-line.ts'
 import type { Kubeconfig, KubeconfigUser } from '../../kubeconfig/kubeconfig.ts'
 import { type OpenedKubeconfig, openKubeconfig } from '../../kubeconfig/open.ts'
-import { currentLinkName, datedFileName, kubeletFile } from '../../pki/kubelet.ts'
+import {
+  currentLinkName,
+  datedFileName,
+  hasServingName,
+  kubeletFile,
+  servingNameRemedy,
+  servingNameText,
+} from '../../pki/kubelet.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import type { KubeletFacts, StoreEntry } from './facts.ts'
 import type { Finding, Fix } from './finding.ts'
@@ -25,7 +32,7 @@ export async function diagnose(facts: KubeletFacts, now: Date): Promise<readonly
   const opened = kubeconfig && (await openKubeconfig(kubeconfig.content).catch(() => undefined))
   const examined: Examined = { facts, now, cas, opened }
   const client = storeFindings(examined, 'kubelet-client')
-  const serving = facts.hasOwnServing ? [] : servingFindings(examined)
+  const serving = facts.ownServing === undefined ? servingFindings(examined) : ownServingFindings(examined)
   const findings = [
     ...kubeconfigFindings(examined),
     ...client,
@@ -87,7 +94,7 @@ function storeFindings(examined: Examined, role: Role): Finding[] {
     other === undefined ? undefined : [{ kind: 'link', path, to: other }]
   const finding = (id: Finding['id'], what: string, why: string, fixes = relink): Finding => ({
     ...{ id, severity: 'critical', path, what, why },
-    next: fixes === undefined ? withoutPair(facts, role) : fixText(fixes[0]!),
+    next: fixes?.[0] === undefined ? withoutPair(facts, role) : fixText(fixes[0]),
     ...(fixes && { fixes }),
   })
   if (entry === undefined) {
@@ -191,15 +198,45 @@ function selfSignedFindings({ facts, now }: Examined): Finding[] {
   const judging = { role: 'kubelet-serving', nowMs: now.getTime(), cas: [] } as const
   const { fault } = judgePair(certificate.content, key.content, judging)
   // Its subject is the node's own business.
-  if (fault === undefined || !isAboutUse(fault)) return []
+  if (fault === undefined || !isAboutUse(fault))
+    return servingNameFindings(certificate.content, `${facts.folder}/kubelet.crt`, facts)
   const files = ['kubelet.crt', 'kubelet.key'].map((name) => `${facts.folder}/${name}`)
   return [
     {
       ...{ id: 'SELF_SIGNED_UNUSABLE', severity: fault.id === 'EXPIRED' ? 'warning' : 'critical' },
-      ...{ path: files[0]!, what: `the kubelet's own serving certificate: ${fault.what}` },
+      ...{
+        path: `${facts.folder}/kubelet.crt`,
+        what: `the kubelet's own serving certificate: ${fault.what}`,
+      },
       why: fault.id === 'EXPIRED' ? 'the kubelet goes on serving it, and never makes another' : fault.why,
       next: 'without them the kubelet creates both again at its next start',
       fixes: files.map((path) => ({ kind: 'remove', path })),
+    },
+  ]
+}
+
+function ownServingFindings({ facts }: Examined): Finding[] {
+  const { path = '', content = new Uint8Array() } = facts.ownServing ?? {}
+  if (certificatesIn(content).length > 0) return servingNameFindings(content, path, facts)
+  return [
+    {
+      ...{ id: 'UNREADABLE', severity: 'critical', path },
+      what: 'no certificate can be read',
+      why: 'the kubelet serves its tlsCertFile, and does not start without it',
+      next: commandLine`kcert inspect ${path}`,
+    },
+  ]
+}
+
+function servingNameFindings(content: Uint8Array, path: string, { nodeName }: KubeletFacts): Finding[] {
+  const [leaf] = certificatesIn(content)
+  if (leaf === undefined || hasServingName(leaf.subject.commonName, nodeName)) return []
+  return [
+    {
+      ...{ id: 'SERVING_NAME', severity: 'info', path },
+      what: `the serving certificate is for ${leaf.subject.text || 'an empty name'}`,
+      why: servingNameText,
+      next: servingNameRemedy,
     },
   ]
 }

@@ -37,6 +37,6 @@ export interface KubeletFacts {
   readonly nodeName?: string
   /** serverTLSBootstrap. */
   readonly asksForServing: boolean
-  /** tlsCertFile is set: the serving files of the folder are not used. */
-  readonly hasOwnServing: boolean
+  /** tlsCertFile, where it is set: the serving files of the folder are not used then. Without content it is not there. */
+  readonly ownServing?: { readonly path: string; readonly content?: Uint8Array }
 }

@@ -14,6 +14,7 @@ export type FindingId =
   | 'RENEWAL_OVERDUE'
   | 'SERVING_MISSING'
   | 'SELF_SIGNED_UNUSABLE'
+  | 'SERVING_NAME'
   | 'LEFTOVER'
   | 'BOOTSTRAP_LEFT'
 

@@ -2,6 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 import { readPrivateKeyFile } from '../../x509/keys.ts'
+import { userUidFault } from '../../x509/name.ts'
 import { verifySignature } from '../../x509/signature.ts'
 
 export type Role = 'kubelet-client' | 'kubelet-serving'
@@ -115,6 +116,14 @@ function nameFault(leaf: Certificate, { role, nodeName }: Judging): PairFault | 
       id: 'WRONG_IDENTITY',
       what: `it is for ${commonName}, and this node is ${nodeName}`,
       why: 'the node authorizer lets each kubelet touch its own Node alone; files of another machine were copied here',
+    }
+  }
+  const uidFault = role === 'kubelet-client' ? userUidFault(leaf.subject) : undefined
+  if (uidFault !== undefined) {
+    return {
+      id: 'WRONG_IDENTITY',
+      what: `its subject has ${uidFault} (OID 1.3.6.1.4.1.57683.2)`,
+      why: 'API servers since Kubernetes 1.33 answer 401 to it: a user has one UID or none',
     }
   }
   const usage = role === 'kubelet-client' ? 'clientAuth' : 'serverAuth'

@@ -7,7 +7,7 @@ import { renderHtml } from '../inspection/html.ts'
 import { renderStatusHtml } from '../rotation/html.ts'
 import { html } from './markup.ts'
 import { style } from './style.ts'
-import { placeOf } from './timeline.ts'
+import { positionOf } from './timeline.ts'
 
 const hostile = `</title></style><script>alert(1)</script><img src=x onerror=alert(1)> "' onload='x' \`\u202eevil\x1b[2J &amp; <!--`
 const hostileReport = reportOf(
@@ -94,7 +94,9 @@ test('every phase is there with its gate', () => {
 
 test('on the timeline later is further right, and what is past stands left of now', () => {
   const day = 86_400
-  const places = [-800 * day, -10 * day, 0, day, 30 * day, 365 * day, 3_650 * day, 100_000 * day].map(placeOf)
+  const places = [-800 * day, -10 * day, 0, day, 30 * day, 365 * day, 3_650 * day, 100_000 * day].map(
+    positionOf,
+  )
   expect(places).toEqual([...places].sort((a, b) => a - b))
   expect(places[0]).toBe(0)
   expect(places.at(-1)).toBe(100)

@@ -9,7 +9,7 @@ const longestPast = 400 * day
 const longestAhead = 3_800 * day
 
 /** Returns where a moment stands, in percent of the width, by its seconds from now. */
-export function placeOf(seconds: number): number {
+export function positionOf(seconds: number): number {
   const share = (of: number, most: number): number =>
     Math.log1p(Math.min(of, most) / day) / Math.log1p(most / day)
   const place =
@@ -33,17 +33,17 @@ const ticks: readonly (readonly [label: string, seconds: number])[] = [
 export function axis(): Markup {
   return html`<svg role="img" aria-label="scale: now, 7 days, 30 days, 90 days, 1 year, 3 years, 10 years">${ticks.map(
     ([label, seconds]) =>
-      html`<text x="${placeOf(seconds)}%" y="15" text-anchor="${label === '10y' ? 'end' : 'middle'}">${label}</text>`,
+      html`<text x="${positionOf(seconds)}%" y="15" text-anchor="${label === '10y' ? 'end' : 'middle'}">${label}</text>`,
   )}</svg>`
 }
 
 /** The time between now and an end, as a bar; `says` is the same in words, for who cannot see it. */
 export function bar(secondsLeft: number, tone: Tone, says: string): Markup {
-  const now = placeOf(0)
-  const end = placeOf(secondsLeft)
+  const now = positionOf(0)
+  const end = positionOf(secondsLeft)
   const [from, to] = [Math.min(now, end), Math.max(now, end)]
   return html`<svg role="img" aria-label="${says}"><line class="axis" x1="0%" x2="100%" y1="12" y2="12"/>${ticks.map(
     ([, seconds]) =>
-      html`<line class="axis" x1="${placeOf(seconds)}%" x2="${placeOf(seconds)}%" y1="4" y2="20"/>`,
+      html`<line class="axis" x1="${positionOf(seconds)}%" x2="${positionOf(seconds)}%" y1="4" y2="20"/>`,
   )}<rect class="${tone}" x="${from}%" y="7" width="${Math.max(Math.round((to - from) * 10) / 10, 0.4)}%" height="10" rx="3"/><line class="now" x1="${now}%" x2="${now}%" y1="2" y2="22"/></svg>`
 }

@@ -3,10 +3,10 @@ import { keyText, signatureText } from '../names.ts'
 import { placeText } from '../places.ts'
 import { printable } from '../terminal.ts'
 import { secondOf } from '../time.ts'
+import type { View } from '../view.ts'
 import { padded, wrapped } from '../width.ts'
 import { certificateExtras } from './extras.ts'
 import { timeLeftOf } from './time-left.ts'
-import type { View } from './view.ts'
 
 type Field = readonly [label: string, value: string | undefined, paint?: (text: string) => string]
 

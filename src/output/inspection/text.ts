@@ -10,6 +10,7 @@ import { joinSections } from '../sections.ts'
 import { type Column, tableLines, tableWidth } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf } from '../time.ts'
+import type { View } from '../view.ts'
 import { shortened, wrapped } from '../width.ts'
 import { certificateCard, requestCard } from './card.ts'
 import { type ContextRow, contextColumns, contextRows } from './contexts.ts'
@@ -17,7 +18,6 @@ import { shownKeys } from './left-out.ts'
 import { problemLines } from './problems.ts'
 import { summaryLines } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
-import type { View } from './view.ts'
 
 type WithoutCertificate = InspectionReport['withoutCertificate'][number]
 

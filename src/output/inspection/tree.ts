@@ -3,12 +3,12 @@ import { shortName } from '../names.ts'
 import { placeText } from '../places.ts'
 import { joinSections } from '../sections.ts'
 import { printable } from '../terminal.ts'
+import type { View } from '../view.ts'
 import { shortened, wrapped } from '../width.ts'
 import { leftOutText } from './left-out.ts'
 import { problemLines } from './problems.ts'
 import { summaryLines } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
-import type { View } from './view.ts'
 
 /** One certificate, wherever it was found: copies in several files are one node. */
 interface Node {

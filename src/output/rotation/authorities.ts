@@ -1,6 +1,6 @@
 import type { AuthorityView, CertificateView } from '../../rotation/report.ts'
 import { type Field, fieldLines } from '../fields.ts'
-import type { View } from '../inspection/view.ts'
+import type { View } from '../view.ts'
 
 /** Returns the CAs that are rotated, one line each. */
 export function authorityLines(authorities: readonly AuthorityView[], view: View): string[] {

@@ -1,8 +1,8 @@
 import type { KeptKeys, RotationOldKeys } from '../../rotation/report.ts'
-import type { View } from '../inspection/view.ts'
 import { joinSections } from '../sections.ts'
 import { tableLines } from '../table.ts'
 import { printable } from '../terminal.ts'
+import type { View } from '../view.ts'
 import { counted, someOf } from './authorities.ts'
 
 type OldKeyFile = RotationOldKeys['files'][number]

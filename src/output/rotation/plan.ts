@@ -1,9 +1,9 @@
 import { commandLine } from '../../errors/command-line.ts'
 import type { PhasePlanView, RotationPlan, StepView } from '../../rotation/report.ts'
-import type { View } from '../inspection/view.ts'
 import { joinSections } from '../sections.ts'
 import { tableLines } from '../table.ts'
 import { printable } from '../terminal.ts'
+import type { View } from '../view.ts'
 import { authorityLines, certificatesText, counted, someOf } from './authorities.ts'
 import { placesText, splitPlace } from './places.ts'
 

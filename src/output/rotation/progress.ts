@@ -84,7 +84,8 @@ export function rotationProgress(view: ProgressView): RotationProgress {
           event.missing.map(({ at, what }) => `${at} (${what})`),
           3,
         )}`
-        for (const one of doing.values()) if (one.what.endsWith(event.what)) one.waitsFor = missing
+        const one = doing.get(event.action)
+        if (one !== undefined) one.waitsFor = missing
         if (isTerminal) tick()
         else if (nowMs() - lastToldMs >= repeatMs) {
           lastToldMs = nowMs()

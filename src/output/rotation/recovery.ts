@@ -1,6 +1,6 @@
 import type { RotationRecovery } from '../../rotation/report.ts'
-import type { View } from '../inspection/view.ts'
 import { printable } from '../terminal.ts'
+import type { View } from '../view.ts'
 import { counted } from './authorities.ts'
 
 const outcomes = {

@@ -1,6 +1,6 @@
 import type { RotationRunbook } from '../../rotation/report.ts'
-import type { View } from '../inspection/view.ts'
 import { printable } from '../terminal.ts'
+import type { View } from '../view.ts'
 import { counted } from './authorities.ts'
 
 /** Returns what is to be run where, in which order, and what comes then. */

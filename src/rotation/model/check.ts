@@ -1,6 +1,7 @@
 import type { Action, Lane, Step } from '../action.ts'
 import { describeAction } from '../journal.ts'
 import type { Refusal } from '../phase.ts'
+import { rowNumbered } from '../phase-table.ts'
 import type { Picture, SectionName } from '../picture.ts'
 import type { Target } from '../target.ts'
 import type { BrokenPair, Cell, RelationKind } from './board.ts'
@@ -73,7 +74,7 @@ function isAct(step: Step): boolean {
 
 function runAction(world: World, action: Action): BrokenEdge | undefined {
   // The bridge goes on purpose, and was announced.
-  if (action.phase === 12) world.board.set(world.oldAlone, [])
+  if (rowNumbered(action.phase)?.dropsOld) world.board.set(world.oldAlone, [])
   perform(world, action)
   return edgeOf(world, action.phase, describeAction(action))
 }

@@ -1,11 +1,19 @@
-import { type Digest, isSignedByCa } from '../certificate-record.ts'
+import { type CertificateRecord, type Digest, isSignedByCa } from '../certificate-record.ts'
 import type { FileHolds } from '../picture.ts'
-import type { World } from './world.ts'
+import type { Target } from '../target.ts'
+import type { Board } from './board.ts'
 
 // What the rotation left in a place before it wrote there last: a process that was started earlier may hold it still.
 
+/** Of the world only what tells this. */
+interface Rotated {
+  readonly target: Target
+  readonly board: Pick<Board, 'record'>
+  leafOf(ca: CertificateRecord): CertificateRecord
+}
+
 /** Returns a trust as the rotation had it one step earlier. */
-export function earlierTrust({ target }: World, trust: readonly Digest[]): readonly Digest[] {
+export function earlierTrust({ target }: Rotated, trust: readonly Digest[]): readonly Digest[] {
   let earlier = trust
   for (const { oldCa, newCa } of target.changes) {
     if (!trust.includes(newCa.digest)) continue
@@ -17,7 +25,7 @@ export function earlierTrust({ target }: World, trust: readonly Digest[]): reado
 }
 
 /** Returns a chain as it was before it was signed anew; the same one when it was not. */
-export function earlierChain(world: World, [leaf, ...others]: readonly Digest[]): readonly Digest[] {
+export function earlierChain(world: Rotated, [leaf, ...others]: readonly Digest[]): readonly Digest[] {
   const record = world.board.record(leaf)
   const change = world.target.changes.find(({ newCa }) => isSignedByCa(record, newCa))
   if (leaf === undefined || record === undefined || record.isCa || change === undefined)
@@ -26,7 +34,7 @@ export function earlierChain(world: World, [leaf, ...others]: readonly Digest[])
 }
 
 /** Returns what a file held before the rotation's last writing, as far as that can be told. */
-export function earlierHolds(world: World, holds: FileHolds): FileHolds {
+export function earlierHolds(world: Rotated, holds: FileHolds): FileHolds {
   switch (holds.kind) {
     case 'certificates':
     case 'pair': {

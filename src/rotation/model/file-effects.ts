@@ -1,9 +1,10 @@
 import { withChanges } from '../../pki/component-flags.ts'
 import type { Content, WriteFile } from '../action.ts'
-import type { Digest } from '../certificate-record.ts'
+import type { CertificateRecord, Digest } from '../certificate-record.ts'
+import { rowNumbered } from '../phase-table.ts'
 import { type CopyPicture, type FileHolds, fileKey } from '../picture.ts'
 import { wantedOfControllerManager } from '../signing.ts'
-import { changeOf } from '../target.ts'
+import { type CaName, changeOf, type Target } from '../target.ts'
 import { earlierHolds } from './earlier.ts'
 import { followers } from './followers.ts'
 import { soon } from './passing.ts'
@@ -20,7 +21,7 @@ export function writeFile(world: World, { node, path, content, phase }: WriteFil
     return
   }
   const isOurs = content.kind !== 'copies' && content.kind !== 'copies-over'
-  const holds = heldBy(world, node, key, content, phase) ?? (isOurs ? nothing : undefined)
+  const holds = holdsAfter(world, node, key, content, phase) ?? (isOurs ? nothing : undefined)
   if (holds === undefined) return
   world.files.set(key, holds)
   const holder = world.holders.get(key)
@@ -62,9 +63,9 @@ function flagsOf(
   )
   const its = copies.find(({ digest, flags: said }) => digest === content.digest && said !== undefined)
   if (its?.flags !== undefined) return withChanges(flags, its.flags)
-  // A copy of phase 7 is what phase 2 wrote; of every other, what was there first.
+  // A copy of the phase that changes the signer is what phase 2 wrote; of every other, what was there first.
   const component = world.picture.components.find((one) => one.node === node && one.name === name)
-  if (name === 'kube-controller-manager' && phase === 7 && component !== undefined) {
+  if (name === 'kube-controller-manager' && rowNumbered(phase)?.changesSigner && component !== undefined) {
     return withChanges(
       flags,
       wantedOfControllerManager(world.picture, world.target, component, 'old').flags ?? {},
@@ -93,8 +94,8 @@ function define(world: World, who: ModelProcess, flags: ModelProcess['flags']): 
   }
 }
 
-/** Returns what a file will hold; undefined when it holds nothing that anybody verifies or presents. */
-function heldBy(
+/** Undefined when it holds nothing that anybody verifies or presents. */
+function holdsAfter(
   world: World,
   node: string,
   key: string,
@@ -102,50 +103,71 @@ function heldBy(
   phase: number,
 ): FileHolds | undefined {
   const now = world.files.get(key)
-  const signed = (ca: 'cluster' | 'front-proxy', leaf: Digest): Digest => {
-    const change = changeOf(world.target, ca)
-    return change === undefined ? leaf : world.leafOf(change.newCa).digest
+  if (content.kind === 'link') return world.files.get(fileKey(node, content.to))
+  if (content.kind === 'copy')
+    return copyOf(world, node, content.digest)?.holds ?? (now && earlierBy(world, now, phase))
+  const issuing: Issuing = {
+    target: world.target,
+    record: (digest) => world.board.record(digest),
+    signed: (leaf, by) => (by === undefined ? leaf : world.leafOf(by).digest),
+    signer: () => signer(world),
   }
+  return heldBy(issuing, now, content)
+}
+
+/** How a model signs certificates, and what it knows of them. */
+export interface Issuing {
+  readonly target: Target
+  record(digest: Digest): CertificateRecord | undefined
+  /** Returns the leaf as this CA signs it; the same one where that cannot be told. */
+  signed(leaf: Digest, by: CertificateRecord | undefined): Digest
+  /** The CA with which controller-managers sign now. */
+  signer(): CertificateRecord | undefined
+}
+
+/** Returns what a file that held `now` will hold; undefined when this content alone does not tell it. */
+export function heldBy(
+  issuing: Issuing,
+  now: FileHolds | undefined,
+  content: Content,
+): FileHolds | undefined {
+  const newCa = (ca: CaName) => changeOf(issuing.target, ca)?.newCa
   switch (content.kind) {
     case 'certificates':
       return { kind: 'certificates', certificates: content.certificates }
     case 'ca-key': {
-      const change = changeOf(world.target, content.ca)
+      const change = changeOf(issuing.target, content.ca)
       const ca = content.generation === 'old' ? change?.oldCa : change?.newCa
       return ca && { kind: 'key', spki: ca.spki }
     }
     case 'reissued': {
-      const leaf = signed(content.ca, content.leaf)
+      const leaf = issuing.signed(content.leaf, newCa(content.ca))
       return { kind: 'certificates', certificates: [leaf, ...content.chain] }
     }
     case 'kubeconfig': {
       const before = now?.kind === 'kubeconfig' ? now.client : undefined
-      const client = content.reissue === undefined ? before : signed('cluster', content.reissue)
+      const client =
+        content.reissue === undefined ? before : issuing.signed(content.reissue, newCa('cluster'))
       return { kind: 'kubeconfig', caData: content.caData, ...(client === undefined ? {} : { client }) }
     }
     case 'requested': {
-      const leaf = issuedNow(world, content.replaces)
-      return { kind: 'pair', certificates: [leaf], spki: world.board.record(leaf)?.spki ?? '' }
+      const leaf = issuing.signed(content.replaces, issuing.signer())
+      return { kind: 'pair', certificates: [leaf], spki: issuing.record(leaf)?.spki ?? '' }
     }
-    case 'link':
-      return world.files.get(fileKey(node, content.to))
-    case 'copy':
-      return copyOf(world, node, content.digest)?.holds ?? (now && earlierBy(world, now, phase))
     default:
       return undefined
   }
 }
 
 /** Who leads is not known: when any of them still signs with the old pair, so may this. */
-function issuedNow(world: World, replaces: Digest): Digest {
+function signer(world: World): CertificateRecord | undefined {
   const cas = world
     .cellsOf('kube-controller-manager', 'cluster-signing-cert-file')
     .flatMap(({ cell }) => cell.values)
     .map((value) => world.board.list(value)[0])
   const change = changeOf(world.target, 'cluster')
   const old = change && cas.find((digest) => world.board.record(digest)?.spki === change.oldCa.spki)
-  const ca = world.board.record(old ?? cas[0])
-  return ca === undefined ? replaces : world.leafOf(ca).digest
+  return world.board.record(old ?? cas[0])
 }
 
 function copyOf({ picture }: World, node: string, digest: Digest): CopyPicture | undefined {
@@ -154,7 +176,7 @@ function copyOf({ picture }: World, node: string, digest: Digest): CopyPicture |
   )
 }
 
-/** Where nobody looked into the copy. What phase 1 laid out had nothing before it. */
+/** Where nobody looked into the copy. What the first phase laid out had nothing before it. */
 function earlierBy(world: World, now: FileHolds, phase: number): FileHolds | undefined {
-  return phase === 1 ? undefined : earlierHolds(world, now)
+  return rowNumbered(phase)?.begins ? undefined : earlierHolds(world, now)
 }

@@ -2,6 +2,7 @@ import type { Step } from '../action.ts'
 import type { Gap, Phase } from '../phase.ts'
 import type { Picture } from '../picture.ts'
 import { playbook } from '../playbook.ts'
+import { isPast } from '../standing.ts'
 import type { Target } from '../target.ts'
 import { type BrokenEdge, checkPlan } from './check.ts'
 import { imagine, reissuedByOwners } from './imagined.ts'
@@ -35,10 +36,9 @@ const mostRounds = 4
 export function* forecast(seen: Picture, target: Target): Generator<ForecastPhase, void> {
   let now = { seen, target }
   for (const phase of playbook) {
-    if (phase.number === 11) now = { ...now, seen: reissuedByOwners(now.seen, now.target) }
+    if (phase.waitsForOwners) now = { ...now, seen: reissuedByOwners(now.seen, now.target) }
     const before = now
-    // Once the old CA is being dropped, only phase 12 is run.
-    const gaps = target.isDropping && phase.number !== 12 ? [] : phase.gaps(before.seen, before.target)
+    const gaps = isPast(phase, target) ? [] : phase.gaps(before.seen, before.target)
     const steps: Step[] = []
     let open = gaps
     let broken: BrokenEdge | undefined

@@ -14,7 +14,6 @@ import { leafFlags } from '../leaves.ts'
 import {
   type ComponentPicture,
   certificatesIn,
-  type FileHolds,
   type FilePicture,
   fileKey,
   type KubeletPicture,
@@ -24,6 +23,7 @@ import {
   type Trust,
 } from '../picture.ts'
 import { changeOf, type Target } from '../target.ts'
+import { heldBy, type Issuing } from './file-effects.ts'
 
 // The picture that an observer will take once steps are done and all of them went well. Certificates that do not exist yet are
 // known by what they will say. It foresees what controllers make of a change, and one deed of others: that owners of webhooks
@@ -60,10 +60,10 @@ export function reissuedByOwners(seen: Picture, target: Target): Picture {
   return { ...seen, certificates, handshakes, stored: { ...seen.stored, objects: [] } }
 }
 
-class Imagined {
+class Imagined implements Issuing {
   nowMs: number
   private readonly seen: Picture
-  private readonly target: Target
+  readonly target: Target
   private readonly files: Map<string, FilePicture>
   private readonly certificates: Map<Digest, CertificateRecord>
   private readonly components: Map<string, ComponentPicture>
@@ -188,11 +188,23 @@ class Imagined {
       return
     }
     const now = this.files.get(key)
-    const holds = this.heldBy(node, now, content)
+    const holds =
+      content.kind === 'link'
+        ? this.files.get(fileKey(node, content.to))?.holds
+        : (heldBy(this, now?.holds, content) ?? now?.holds)
     const { linksTo: _, ...kept } = now ?? { node, path }
     const digest = `planned:bytes ${this.seen.atMs} ${this.count++}`
     const link = content.kind === 'link' ? { linksTo: content.to } : {}
-    const changed = { ...kept, node, path, digest, mode, changedAtMs: this.nowMs, holds, ...link }
+    const changed = {
+      ...kept,
+      node,
+      path,
+      digest,
+      mode,
+      changedAtMs: this.nowMs,
+      holds: holds ?? { kind: 'other' },
+      ...link,
+    }
     this.files.set(key, changed)
     const component = this.components.get(this.definitions.get(key) ?? '')
     if (component !== undefined && content.kind === 'definition') {
@@ -206,50 +218,23 @@ class Imagined {
     this.readByApis(node, path)
   }
 
-  private heldBy(node: string, now: FilePicture | undefined, content: WriteFile['content']): FileHolds {
-    switch (content.kind) {
-      case 'certificates':
-        return { kind: 'certificates', certificates: content.certificates }
-      case 'ca-key': {
-        const change = changeOf(this.target, content.ca)!
-        return { kind: 'key', spki: content.generation === 'old' ? change.oldCa.spki : change.newCa.spki }
-      }
-      case 'reissued': {
-        const { newCa } = changeOf(this.target, content.ca)!
-        const leaf = this.signed(content.leaf, newCa)
-        return { kind: 'certificates', certificates: [leaf, ...content.chain] }
-      }
-      case 'kubeconfig': {
-        const before = now?.holds.kind === 'kubeconfig' ? now.holds.client : undefined
-        const { newCa } = changeOf(this.target, 'cluster')!
-        const client = content.reissue === undefined ? before : this.signed(content.reissue, newCa)
-        return { kind: 'kubeconfig', caData: content.caData, ...(client === undefined ? {} : { client }) }
-      }
-      case 'requested': {
-        const leaf = this.signed(content.replaces, this.signer())
-        return { kind: 'pair', certificates: [leaf], spki: this.certificates.get(leaf)?.spki ?? '' }
-      }
-      case 'link':
-        return this.files.get(fileKey(node, content.to))?.holds ?? { kind: 'other' }
-      default:
-        return now?.holds ?? { kind: 'other' }
-    }
+  record(digest: Digest): CertificateRecord | undefined {
+    return this.certificates.get(digest)
   }
 
-  private signed(leaf: Digest, by: CertificateRecord): Digest {
+  signed(leaf: Digest, by: CertificateRecord | undefined): Digest {
     const record = this.certificates.get(leaf)
-    if (record === undefined) return leaf
+    if (record === undefined || by === undefined) return leaf
     const made = reissuedRecord(record, by, `planned:leaf ${this.seen.atMs} ${this.count++}`)
     this.certificates.set(made.digest, made)
     return made.digest
   }
 
-  /** The CA with which controller-managers sign now. */
-  private signer(): CertificateRecord {
+  signer(): CertificateRecord | undefined {
     const manager = this.manager()
     const path = manager?.flags['cluster-signing-cert-file']
     const file = manager && path ? this.files.get(fileKey(manager.node, path)) : undefined
-    return this.certificates.get(certificatesIn(file)[0] ?? '') ?? changeOf(this.target, 'cluster')!.newCa
+    return this.certificates.get(certificatesIn(file)[0] ?? '') ?? changeOf(this.target, 'cluster')?.newCa
   }
 
   private manager(): ComponentPicture | undefined {

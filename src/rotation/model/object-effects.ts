@@ -1,4 +1,5 @@
 import type { ObjectChange, PatchObject } from '../action.ts'
+import { rowNumbered } from '../phase-table.ts'
 import type { ObjectReference, Trust } from '../picture.ts'
 import type { Cell } from './board.ts'
 import { earlierTrust } from './earlier.ts'
@@ -42,8 +43,9 @@ function trustAfter(
   )
   if (copy?.holds?.kind === 'certificates') return copy.holds.certificates
   const now = cellOf()?.values.at(-1)
-  // Phase 10 changes the order alone.
-  return now === undefined || phase === 10 ? undefined : earlierTrust(world, world.board.list(now))
+  return now === undefined || rowNumbered(phase)?.reorders
+    ? undefined
+    : earlierTrust(world, world.board.list(now))
 }
 
 /** Whoever comes first makes it of what it holds itself; the others add theirs. */

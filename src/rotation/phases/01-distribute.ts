@@ -7,17 +7,11 @@ import { componentsNamed, together } from '../restart.ts'
 import { changeOf, type Target } from '../target.ts'
 import { touchedFilesOn } from '../touched-files.ts'
 import { puttingCopiesAside, restoreFiles } from '../undo.ts'
+import { versionMix } from '../upgrades.ts'
 
 type Sees = 'nodes' | 'components' | 'kubelets' | 'kubeconfigs' | 'files' | 'copies' | 'evidence'
 
-export const distribute = definePhase({
-  id: 'distribute',
-  number: 1,
-  title: 'lay out the new CA on every control-plane node, and copies of all that will change',
-  source: 'step 1',
-  after: [],
-  risk: 'writes',
-  // kubeadm: for the preflight, whether an upgrade is under way.
+export const distribute = definePhase('distribute', {
   sees: ['nodes', 'components', 'kubelets', 'kubeconfigs', 'files', 'copies', 'evidence', 'kubeadm'],
 
   gaps(seen, target) {
@@ -52,6 +46,11 @@ export const distribute = definePhase({
         seen.nodes.map((node) => ({ name: node.name, steps: copy(seen, node.name) })),
       ),
     ]
+  },
+
+  remarks(seen, { waivers }) {
+    const mix = versionMix(seen)
+    return mix !== undefined && waivers.has(mix.id) ? [`versions that stay different: ${mix.words}`] : []
   },
 
   undo(before, now) {

@@ -12,13 +12,7 @@ import { backToDefinitions } from '../undo-pass.ts'
 
 const name = 'kube-controller-manager'
 
-export const publishBoth = definePhase({
-  id: 'publish-both',
-  number: 2,
-  title: 'controller-managers publish both CAs and go on signing with the old one',
-  source: 'step 2',
-  after: [1],
-  risk: 'restarts',
+export const publishBoth = definePhase('publish-both', {
   sees: ['components', 'files', 'leases', 'kubeadm', 'published', 'pods', 'evidence'],
 
   gaps(seen, target) {

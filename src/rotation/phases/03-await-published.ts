@@ -1,16 +1,11 @@
 import { nonePublished } from '../conditions.ts'
+import { awaitsBundles, isBundle } from '../convergence.ts'
 import { definePhase, type Gap } from '../phase.ts'
 import type { Seen } from '../picture.ts'
 import { changeOf, type Target, wantedTrust } from '../target.ts'
 
-export const awaitPublished = definePhase({
-  id: 'await-published',
-  number: 3,
-  title: 'every namespace and every service account has both CAs',
-  source: 'step 3',
-  after: [2],
-  risk: 'reads',
-  sees: ['published'],
+export const awaitPublished = definePhase('await-published', {
+  sees: ['published', 'components', 'pods'],
 
   gaps: laggards,
 
@@ -20,7 +15,12 @@ export const awaitPublished = definePhase({
       {
         kind: 'wait',
         phase: 3,
-        until: { kind: 'published', holds: wantedTrust(target, changeOf(target, 'cluster')!), lacks: [] },
+        until: {
+          kind: 'published',
+          holds: wantedTrust(target, changeOf(target, 'cluster')!),
+          lacks: [],
+          bundles: awaitsBundles(seen, target),
+        },
         because: 'kube-controller-manager publishes both CAs in every namespace',
         deadlineMs: 300_000,
       },
@@ -31,11 +31,12 @@ export const awaitPublished = definePhase({
   undo: () => ({ kind: 'steps', steps: [] }),
 })
 
-function laggards(seen: Seen<'published'>, target: Target): readonly Gap[] {
+function laggards(seen: Seen<'published' | 'components' | 'pods'>, target: Target): readonly Gap[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
+  const bundles = awaitsBundles(seen, target)
   const late = seen.published
-    .filter(({ isActive, trust }) => isActive && !trust?.includes(change.newCa.digest))
+    .filter((one) => one.isActive && !one.trust?.includes(change.newCa.digest) && (bundles || !isBundle(one)))
     .map(({ kind, name, trust, unread }) => ({
       at: `${kind} ${name}`,
       what: trust === undefined ? (unread ?? 'not there') : 'without the new CA',

@@ -11,6 +11,7 @@ import {
 import { definePhase } from '../phase.ts'
 import { rollOut } from '../roll-out.ts'
 import { bundleOf, changeOf } from '../target.ts'
+import { shortList } from '../tested-versions.ts'
 
 /** `holds`: whether its volume has the new CA; undefined where no volume is seen. */
 function staleness(holds: boolean | undefined, state: Convergence): string {
@@ -20,13 +21,7 @@ function staleness(holds: boolean | undefined, state: Convergence): string {
   return state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA'
 }
 
-export const restartPods = definePhase({
-  id: 'restart-pods',
-  number: 4,
-  title: 'pods with in-cluster configuration know both CAs',
-  source: 'step 4',
-  after: [3],
-  risk: 'restarts',
+export const restartPods = definePhase('restart-pods', {
   sees: ['published', 'pods', 'workloads'],
 
   gaps(seen, target) {
@@ -108,6 +103,11 @@ export const restartPods = definePhase({
     if (change === undefined || target.isDropping) return []
     const open = seen.pods.filter((pod) => !isWaived(pod, target))
     const reasons = Map.groupBy(open, ({ readsOnce }) => readsOnce)
+    const trusted = new Set(
+      open.flatMap((pod) =>
+        convergenceOf(seen, change, target, pod) === 'rereads' ? [pod.workload ?? `Pod ${pod.id}`] : [],
+      ),
+    )
     const isEarly = open.some(
       ({ volume, rereads }) => !rereads && volume && !volume.trust.includes(change.newCa.digest),
     )
@@ -119,6 +119,12 @@ export const restartPods = definePhase({
               `${length} pod${length === 1 ? '' : 's'} assumed to read the CA file at the start alone: ${why}`,
             ],
       ),
+      // A program may have client-go and read the file once for other connections: only its owner knows.
+      ...(trusted.size === 0
+        ? []
+        : [
+            `not restarted, for they read the CA file again: ${shortList([...trusted].toSorted())}; to restart them too: --no-trust-reloading-clients`,
+          ]),
       ...(isEarly
         ? [
             'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once',

@@ -1,61 +1,40 @@
 import type { Action, Step } from '../action.ts'
-import { type Digest, isSignedByCa } from '../certificate-record.ts'
+import { isSignedByCa } from '../certificate-record.ts'
 import { clusterInfoObject, publishing, unsignedTokens } from '../cluster-info.ts'
 import { leafIn } from '../leaves.ts'
 import { definePhase, type Gap, type Refusal } from '../phase.ts'
-import {
-  type ExtensionAuthenticationPicture,
-  fileAt,
-  fileKey,
-  hasStartedSince,
-  onNode,
-  type ProcessId,
-  type Seen,
-} from '../picture.ts'
+import { fileAt, fileKey, hasStartedSince, type ProcessId, type Seen } from '../picture.ts'
 import { probe } from '../proof.ts'
 import { componentsNamed, restartWith, together } from '../restart.ts'
 import { changeOf, type Target, withNew } from '../target.ts'
 import {
   addingNew,
-  distinctFiles,
   holdsNew,
   kubeletCaFileOf,
   kubeletTrustFiles,
   type TrustFile,
   trustFilesOf,
 } from '../trust-files.ts'
+import { trustOnNode } from '../trust-on-node.ts'
 import { restoreFiles, restoreObjects } from '../undo.ts'
 import { backToDefinitions, changedFiles, readersToRestart } from '../undo-pass.ts'
-import { awaitExtension, provingAll, unprovenAt, unprovenSchedulers } from '../verifying.ts'
+import { awaitExtension, forgetting, publishes, unprovenAt, unprovenSchedulers } from '../verifying.ts'
 
-type Sees =
-  | 'nodes'
-  | 'components'
-  | 'kubelets'
-  | 'files'
-  | 'leases'
-  | 'extensionAuthentication'
-  | 'clusterInfo'
-  | 'evidence'
+const sees = [
+  'nodes',
+  'components',
+  'kubelets',
+  'files',
+  'leases',
+  'extensionAuthentication',
+  'clusterInfo',
+  'evidence',
+] as const
 
-export const trustBoth = definePhase({
-  id: 'trust-both',
-  number: 5,
-  title: 'API servers and kubelets accept clients of both CAs, and whoever joins trusts both',
-  source: 'step 5, and clientCAFile of step 9.2',
-  // No signer may read ca.crt any more: it is going to hold two certificates.
-  after: [2],
-  risk: 'writes',
-  sees: [
-    'nodes',
-    'components',
-    'kubelets',
-    'files',
-    'leases',
-    'extensionAuthentication',
-    'clusterInfo',
-    'evidence',
-  ],
+type Sees = (typeof sees)[number]
+
+export const trustBoth = definePhase('trust-both', {
+  sees,
 
   gaps: gapsOf,
 
@@ -63,7 +42,7 @@ export const trustBoth = definePhase({
     const files = verifiersOf(seen)
     const cluster = changeOf(target, 'cluster')
     const { extensionAuthentication: extension, clusterInfo } = seen
-    const onNode = (node: string): readonly Action[] => trustOnNode(seen, node, files, target)
+    const onNode = (node: string): readonly Action[] => stepsOn(seen, node, files, target)
     const controlPlanes = seen.nodes.filter((node) => node.isControlPlane)
     const workers = seen.nodes.filter((node) => !node.isControlPlane)
     const writes = controlPlanes.some(({ name }) => onNode(name).some(({ kind }) => kind === 'write-file'))
@@ -177,20 +156,6 @@ function gapsOf(seen: Seen<Sees>, target: Target): readonly Gap[] {
   ]
 }
 
-/** True when API servers publish one of these CAs there. */
-export function publishes(
-  { client, requestheader }: ExtensionAuthenticationPicture,
-  digests: readonly Digest[],
-): boolean {
-  return [...client, ...requestheader].some((digest) => digests.includes(digest))
-}
-
-/** extension-apiserver-authentication only ever grows: deleted, it is made anew of what API servers hold now. */
-export function forgetting(phase: number, version: string): Action {
-  const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
-  return { kind: 'patch-object', phase, object, version, change: { kind: 'delete' } }
-}
-
 /** Controller-managers read the API servers' files on their nodes: they are written here and proven here. */
 function verifiersOf(seen: Seen<'components' | 'kubelets'>): readonly TrustFile[] {
   const apis = trustFilesOf(seen, ['kube-apiserver'])
@@ -212,29 +177,16 @@ function unreadAtStart(
   })
 }
 
-function trustOnNode(
+function stepsOn(
   seen: Seen<Sees>,
   node: string,
   files: readonly TrustFile[],
   target: Target,
 ): readonly Action[] {
-  const here = onNode(files, node)
-  const writes = distinctFiles(here).flatMap((file) => addingNew(seen, 5, file, target))
-  const written = new Set(writes.map(({ path }) => path))
-  const restarts = onNode(seen.components, node).flatMap((component) => {
-    const path = kubeletCaFileOf(seen, component, target)
-    if (path === undefined) return []
-    return restartWith(seen, 5, component, { files: [path], isAboutToChange: written.has(path) })
-  })
-  const touched = here.filter(({ path }) => written.has(path))
-  const untouched = here.filter(({ path }) => !written.has(path))
-  const probes = target.isDropping
-    ? []
-    : [
-        ...provingAll(5, touched, target),
-        ...unprovenAt(seen, untouched, target).map((subject) => probe(5, subject)),
-      ]
-  return [...writes, ...restarts, ...probes]
+  const { writes, restarts, probes } = trustOnNode(seen, 5, node, files, target, (file) =>
+    addingNew(seen, 5, file, target),
+  )
+  return [...writes, ...restarts, ...(target.isDropping ? [] : probes)]
 }
 
 /** Leaves of the new CA that are in use on nodes. */

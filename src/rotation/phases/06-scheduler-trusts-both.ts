@@ -7,13 +7,7 @@ import { addingNew, distinctFiles, holdsNew, type TrustFile, trustFilesOf } from
 import { restoreFiles } from '../undo.ts'
 import { provingAll, unprovenAt } from '../verifying.ts'
 
-export const schedulerTrustsBoth = definePhase({
-  id: 'scheduler-trusts-both',
-  number: 6,
-  title: 'schedulers and controller-managers accept clients of both CAs',
-  source: 'step 6',
-  after: [2],
-  risk: 'writes',
+export const schedulerTrustsBoth = definePhase('scheduler-trusts-both', {
   sees: ['components', 'files', 'evidence'],
 
   gaps(seen, target) {

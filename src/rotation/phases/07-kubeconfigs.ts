@@ -31,14 +31,7 @@ type Sees = 'components' | 'files' | 'kubeconfigs' | 'leases' | 'kubeadm' | 'evi
 const manager = 'kube-controller-manager'
 const scheduler = 'kube-scheduler'
 
-export const renewKubeconfigs = definePhase({
-  id: 'kubeconfigs',
-  number: 7,
-  title:
-    'kubeconfigs hold both CAs and a client certificate of the new one; controller-managers sign with it',
-  source: 'step 7, and the signing files of step 9',
-  after: [5, 6],
-  risk: 'restarts',
+export const renewKubeconfigs = definePhase('kubeconfigs', {
   sees: ['components', 'files', 'kubeconfigs', 'leases', 'kubeadm', 'evidence'],
 
   gaps(seen, target): readonly Gap[] {

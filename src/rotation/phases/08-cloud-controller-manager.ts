@@ -7,13 +7,7 @@ import { backToDefinitions } from '../undo-pass.ts'
 
 const name = 'cloud-controller-manager'
 
-export const cloudControllerManager = definePhase({
-  id: 'cloud-controller-manager',
-  number: 8,
-  title: 'cloud-controller-managers publish both CAs',
-  source: 'step 8',
-  after: [1],
-  risk: 'restarts',
+export const cloudControllerManager = definePhase('cloud-controller-manager', {
   sees: ['components', 'files', 'leases'],
 
   gaps(seen, target) {

@@ -3,13 +3,7 @@ import { definePhase } from '../phase.ts'
 import { changeOf } from '../target.ts'
 import { restoreObjects } from '../undo.ts'
 
-export const clusterInfo = definePhase({
-  id: 'cluster-info',
-  number: 10,
-  title: 'whoever joins meets the new CA first, with an old pin or a new one',
-  source: 'step 10',
-  after: [9],
-  risk: 'writes',
+export const clusterInfo = definePhase('cluster-info', {
   sees: ['clusterInfo'],
 
   gaps(seen, target) {

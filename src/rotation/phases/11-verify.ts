@@ -15,13 +15,7 @@ const freshMs = 3_600_000
 
 type Sees = 'components' | 'kubelets' | 'files' | 'published' | 'pods' | 'handshakes' | 'evidence'
 
-export const verify = definePhase({
-  id: 'verify',
-  number: 11,
-  title: 'nothing presents the old CA, and nobody meets a TLS error',
-  source: 'step 11',
-  after: [9, 10],
-  risk: 'reads',
+export const verify = definePhase('verify', {
   sees: ['components', 'kubelets', 'files', 'published', 'pods', 'stored', 'handshakes', 'evidence'],
 
   gaps(seen, target): readonly Gap[] {

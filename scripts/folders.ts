@@ -1,0 +1,139 @@
+// The map of the source: what each folder is for, and which folders it may import. ARCHITECTURE.md's tables are written from it,
+// and scripts/import-graph.ts refuses what it does not allow, or allows for nothing.
+
+export interface Layer {
+  readonly purpose: string
+  /** The folders that it may import besides itself; `everything below`: all that follow it here. */
+  readonly may: readonly string[] | 'everything below'
+  /** Those of which it may import types alone. */
+  readonly types?: readonly string[]
+}
+
+/** src/NAME → its rule; composition comes first, what everything stands on last. */
+export const layers: Readonly<Record<string, Layer>> = {
+  commands: { purpose: 'oclif classes; the path is the command line', may: 'everything below' },
+  app: {
+    purpose: 'what each command does, by topic: `csr/approve.ts` is `kcert csr approve`',
+    may: 'everything below',
+  },
+  cli: {
+    purpose: 'what commands share: base command, context of the process, prompts, help',
+    may: 'everything below',
+  },
+  output: {
+    purpose: 'reports → text, table, tree, HTML, JSON, YAML, Prometheus, Nagios',
+    may: ['errors'],
+    types: [
+      ...['bootstrap', 'ca', 'csr', 'diagnosis', 'inspection', 'kubeconfig', 'kubelet', 'probe'],
+      ...['rotation', 'verification'],
+    ],
+  },
+  completion: { purpose: 'completion for bash, zsh, fish and kubectl, from the manifest', may: ['errors'] },
+  'renewal-io': {
+    purpose: '`renew`, `kubelet doctor` and `kubelet forecast` on real nodes',
+    may: ['rotation-io', 'site', 'tls', 'kubelet', 'ca', 'pki', 'kubeconfig', 'x509', 'errors'],
+    types: ['system', 'rotation'],
+  },
+  'rotation-io': {
+    purpose: 'the ports of `src/rotation` on a real cluster: observer, executor, journal, guard, copies',
+    may: [
+      ...['site', 'cluster', 'node', 'system', 'rotation', 'ca', 'csr', 'bootstrap', 'inspection'],
+      ...['pki', 'kubeconfig', 'x509', 'errors'],
+    ],
+  },
+  site: {
+    purpose:
+      'the nodes and API servers of a cluster: files, objects, pods, ports, versions, and the targets of `probe`',
+    may: [
+      ...['cluster', 'node', 'tls', 'system', 'rotation', 'verification', 'probe'],
+      ...['pki', 'kubeconfig', 'x509', 'errors'],
+    ],
+  },
+  cluster: {
+    purpose: 'the API server: connection, credentials, retries, objects, watches',
+    // One reader of kubeconfigs: client-node's own has no bounds on aliases and takes what client-go refuses.
+    // Of csr the port's own words: what a Node is known by, and which spellings of an address are one.
+    may: ['csr', 'kubeconfig', 'system', 'errors'],
+  },
+  // The port is declared in pki, the lowest folder that rotation, kubelet and the commands share.
+  node: {
+    purpose: 'files and processes of a node: here, by SSH, or through any command that runs a shell there',
+    may: ['system', 'errors'],
+    types: ['pki'],
+  },
+  tls: { purpose: 'live TLS handshakes', may: ['x509', 'errors'], types: ['inspection'] },
+  system: {
+    purpose: 'clock, random numbers, reading files and folders, atomic writing, locks',
+    may: ['errors'],
+    types: ['inspection'],
+  },
+  rotation: {
+    purpose:
+      "replacing a cluster's CA: phases as values, the model that proves a plan, runner, journal; declares ports",
+    may: ['pki', 'kubeconfig', 'x509', 'errors'],
+  },
+  kubelet: {
+    purpose: "when kubelets renew their certificates; keeping another program's certificate the same way",
+    may: ['pki', 'kubeconfig', 'x509', 'errors'],
+  },
+  probe: {
+    purpose: 'what the probed servers showed, as problems and a report',
+    may: ['verification', 'inspection', 'pki', 'x509', 'errors'],
+  },
+  bootstrap: {
+    purpose: 'bootstrap tokens, cluster-info and its signature, discovery token CA cert hashes',
+    may: ['pki', 'kubeconfig', 'x509', 'errors'],
+  },
+  ca: {
+    purpose: 'the local CA: signing as kube-controller-manager does, profiles, issuance log, bundles',
+    may: ['pki', 'kubeconfig', 'x509', 'errors'],
+  },
+  csr: {
+    purpose:
+      'what the API server, approvers and signers require of a request; requests on a cluster through a port',
+    may: ['pki', 'kubeconfig', 'x509', 'errors'],
+  },
+  // From the words of an error to its causes: rules over text, and nothing that is looked up.
+  diagnosis: { purpose: 'error messages → causes and commands', may: ['inspection', 'errors'] },
+  verification: {
+    purpose: '`kcert verify`: one question to the path validation of `src/x509`, and the answer in words',
+    may: ['inspection', 'pki', 'kubeconfig', 'x509', 'errors'],
+  },
+  inspection: {
+    purpose: 'what is in the inputs, how it is linked, and what is wrong with it',
+    may: ['pki', 'kubeconfig', 'x509', 'errors'],
+  },
+  pki: {
+    purpose:
+      "kubeadm's certificate table, the kubelet's files, static pods, systemd units; the port to a node",
+    may: ['kubeconfig', 'x509', 'errors'],
+  },
+  kubeconfig: {
+    purpose: 'kubeconfigs as client-go reads them; edits in place that keep the rest',
+    may: ['x509', 'errors'],
+  },
+  x509: {
+    purpose:
+      'DER, PEM, names, extensions, certificates, requests, keys, PKCS#7, PKCS#12, issuing, path validation',
+    may: ['errors'],
+  },
+  errors: { purpose: 'error codes → exit code and summary; `KcertError`: what, why, next', may: [] },
+}
+
+/** test/NAME → what its tests need that a test beside one source file does not. Folders without tests are not here. */
+export const testFolders: Readonly<Record<string, string>> = {
+  scripts: 'the built program: whole commands',
+  guides: 'the built program: the commands of docs/guides',
+  'supply-chain': 'the built package',
+  bench: 'records of `npm run bench`',
+  lab: 'a real cluster',
+  truth: 'recorded cases of other projects',
+  differential: 'Go and OpenSSL, asked the same',
+  fuzz: 'generated inputs for the readers',
+  reliability: 'the built program, stopped at each write',
+  contract: 'one suite for a fake and for the real thing',
+  rotation: 'the simulated cluster: phases, runner and model together',
+  'rotation-io': 'nodes in memory and the fake API server: the ports together',
+  node: 'a server of SSH and a shell: one contract for each way to a node',
+  bootstrap: 'the fake API server',
+}

@@ -1,0 +1,125 @@
+import { bearerOf, joiningRights } from '../../bootstrap/joining-rights.ts'
+import { bootstrapProgress, type NodeRequest, type ProgressFacts } from '../../bootstrap/progress.ts'
+import type { BootstrapProgress } from '../../bootstrap/progress-report.ts'
+import { kubeadmJoiners, type TokenFacts } from '../../bootstrap/token-secret.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { leaseSeconds, longestLeaseSeconds } from '../../cluster/lease.ts'
+import { getReadable } from '../../cluster/readable.ts'
+import { kubeletClient } from '../../csr/signers.ts'
+import type { Clock } from '../../system/clock.ts'
+import { listRequests } from '../csr/list.ts'
+import { rightsOf } from '../token/check.ts'
+import { tokensOf } from './objects.ts'
+
+/** Looks up what the cluster knows of a node on its way in, and judges it. */
+export async function checkBootstrap(
+  cluster: Cluster,
+  { node, tokenId }: { readonly node: string; readonly tokenId: string | undefined },
+  clock: Clock,
+): Promise<BootstrapProgress> {
+  const now = clock()
+  const [requests, tokens, nodeObject, lease, csiNode] = await Promise.all([
+    requestsOf(cluster, node, now),
+    tokensOf(cluster, now),
+    nodeOf(cluster, node),
+    leaseOf(cluster, node),
+    csiNodeOf(cluster, node),
+  ])
+  const facts = tokens?.all.map((one) => one.facts)
+  const asked = tokenId ?? idIn(requests, node)
+  return bootstrapProgress({
+    node,
+    tokens: facts,
+    tokenId,
+    requests,
+    rights: await rightsOfNewcomer(cluster, bearerFor(facts, asked)),
+    nodeObject,
+    lease,
+    csiNode,
+    now,
+  })
+}
+
+function idIn(requests: readonly NodeRequest[], node: string): string | undefined {
+  const first = requests.find(({ username }) => username !== `system:node:${node}`)
+  return /^system:bootstrap:(.+)$/.exec(first?.username ?? '')?.[1]
+}
+
+/** Who is asked for: the bearer of the token that is known, or of one that is valid, or of one as kubeadm would make it. */
+function bearerFor(tokens: readonly TokenFacts[] | undefined, id: string | undefined) {
+  const known = tokens?.find((one) => (id === undefined ? one.faults.length === 0 : one.id === id))
+  return bearerOf(known?.id ?? id ?? 'xxxxxx', known?.groups ?? [kubeadmJoiners])
+}
+
+async function rightsOfNewcomer(
+  cluster: Cluster,
+  bearer: ReturnType<typeof bearerOf>,
+): Promise<ProgressFacts['rights']> {
+  const found = await rightsOf(cluster, joiningRights(bearer))
+  const allowed = (id: string) => found.find(({ right }) => right.id === id)?.allowed
+  return {
+    createsRequests: allowed('create-requests'),
+    isAutoApproved: allowed('auto-approval'),
+    renewsItself: allowed('renewal'),
+  }
+}
+
+async function requestsOf(cluster: Cluster, node: string, now: Date): Promise<NodeRequest[]> {
+  const { requests } = await listRequests(cluster.requests, { signer: kubeletClient, states: [] }, now)
+  return requests
+    .filter(({ request }) => request?.subject.commonName === `system:node:${node}`)
+    .toSorted((a, b) => (b.creationTimestamp ?? '').localeCompare(a.creationTimestamp ?? ''))
+    .map(({ name, username = '', state, conditions }) => {
+      const message = conditions.find(({ type }) => type === 'Denied' || type === 'Failed')?.message
+      return { name, username, state, ...(message === undefined ? {} : { message }) }
+    })
+}
+
+interface NodeObject {
+  readonly status?: {
+    readonly conditions?: readonly {
+      readonly type?: string
+      readonly status?: string
+      readonly message?: string
+    }[]
+  }
+}
+
+async function nodeOf({ objects }: Cluster, name: string): Promise<ProgressFacts['nodeObject']> {
+  const found = await getReadable(objects, { group: '', version: 'v1', resource: 'nodes', name })
+  if (found === undefined || found === 'absent') return found
+  const ready = (found as NodeObject).status?.conditions?.find(({ type }) => type === 'Ready')
+  return {
+    isReady: ready === undefined ? undefined : ready.status === 'True',
+    ...(ready?.message === undefined ? {} : { message: ready.message }),
+  }
+}
+
+interface LeaseObject {
+  readonly spec?: { readonly renewTime?: string; readonly leaseDurationSeconds?: number }
+}
+
+async function leaseOf({ objects }: Cluster, name: string): Promise<ProgressFacts['lease']> {
+  const found = await getReadable(objects, {
+    group: 'coordination.k8s.io',
+    version: 'v1',
+    resource: 'leases',
+    namespace: 'kube-node-lease',
+    name,
+  })
+  if (found === undefined || found === 'absent') return found
+  const { renewTime = '', leaseDurationSeconds } = (found as LeaseObject).spec ?? {}
+  const durationSeconds = Math.min(leaseSeconds(leaseDurationSeconds, 40), longestLeaseSeconds)
+  const renewedAt = new Date(renewTime)
+  return Number.isNaN(renewedAt.getTime()) ? 'absent' : { renewedAt, durationSeconds }
+}
+
+async function csiNodeOf({ objects }: Cluster, name: string): Promise<ProgressFacts['csiNode']> {
+  const found = await getReadable(objects, {
+    group: 'storage.k8s.io',
+    version: 'v1',
+    resource: 'csinodes',
+    name,
+  })
+  return found === undefined || found === 'absent' ? found : 'there'
+}

@@ -1,0 +1,129 @@
+import { type ClusterInfo, signatureStates } from '../../bootstrap/cluster-info.ts'
+import { pinOf } from '../../bootstrap/pin.ts'
+import type { BootstrapToken } from '../../bootstrap/token.ts'
+import { type Cluster, type ConnectionOptions, openPlace } from '../../cluster/cluster.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { parseEndpoint } from '../../tls/endpoint.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
+import { clusterInfoOf, clusterInfoPlace } from './objects.ts'
+
+/** What a newcomer brings along. */
+export interface DiscoveryWish {
+  readonly token: BootstrapToken
+  /** One of them must be that of a CA in cluster-info. */
+  readonly pins: readonly string[]
+}
+
+export interface DiscoveredCluster {
+  readonly info: ClusterInfo
+  readonly server: string
+  /** Why it is believed. */
+  readonly proof: string[]
+}
+
+/** Returns what cluster-info says, read by a kubeconfig and proven by the token's signature, and by a pin where there is one. */
+export async function discoverBy(cluster: Cluster, wish: DiscoveryWish): Promise<DiscoveredCluster> {
+  const { info } = await clusterInfoOf(cluster)
+  const proof = proofOf(info, wish)
+  const { skipsTlsVerify } = cluster.connection()
+  if (skipsTlsVerify && wish.pins.length === 0)
+    throw unproven('the kubeconfig verifies no server, and no pin is given', 'anybody could have answered')
+  return {
+    info,
+    server: info.server!,
+    proof: skipsTlsVerify ? proof : [...proof, 'read from a server that the kubeconfig verifies'],
+  }
+}
+
+/**
+ * Returns the same where nothing is known but a place, a token and a pin, as kubeadm join does: read from whoever answers, proven by
+ * signature and pin, and read again from a server that these CAs verify. Both must say the same, octet by octet.
+ */
+export async function discoverAt(
+  place: string,
+  wish: DiscoveryWish,
+  options: ConnectionOptions,
+): Promise<DiscoveredCluster> {
+  const endpoint = parseEndpoint(place)
+  if (endpoint === undefined)
+    throw new KcertError('KCERT_USAGE', `--server ${JSON.stringify(place)} is no place`, {
+      next: '--server HOST:PORT',
+    })
+  const server = `https://${endpoint.name}`
+  const anybody = await readAt({ server, skipsTlsVerify: true, certificateAuthority: undefined }, options)
+  const proof = proofOf(anybody, wish)
+  const pem = writeCertificates(anybody.authorities)
+  const verified = await readAt(
+    { server, skipsTlsVerify: false, certificateAuthority: Buffer.from(pem) },
+    options,
+  )
+  if (verified.kubeconfig !== anybody.kubeconfig)
+    throw unproven(
+      `${server} says one thing to who trusts it, and another to who does not yet`,
+      'somebody stands between, or it was changed at this moment',
+    )
+  return {
+    info: anybody,
+    server: anybody.server!,
+    proof: [...proof, `read again from ${server}, verified by its CAs`],
+  }
+}
+
+async function readAt(
+  place: Parameters<typeof openPlace>[0],
+  options: ConnectionOptions,
+): Promise<ClusterInfo> {
+  const cluster = openPlace(place, undefined, options)
+  try {
+    return (await clusterInfoOf(cluster)).info
+  } catch (error) {
+    if (error instanceof KcertError && error.code === 'KCERT_API_FORBIDDEN') throw hidden(error)
+    throw error
+  } finally {
+    cluster.close()
+  }
+}
+
+function proofOf(info: ClusterInfo, { token, pins }: DiscoveryWish): string[] {
+  const [fault] = info.faults
+  if (fault !== undefined || info.server === undefined)
+    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', `${clusterInfoPlace} is of no use to who joins`, {
+      why: fault?.detail ?? 'it names no server',
+      next: fault?.next ?? 'kcert cluster-info show',
+    })
+  const [state] = signatureStates(info, [token])
+  if (state!.state === 'missing')
+    throw unproven(
+      `${clusterInfoPlace} is not signed by token ${token.id}`,
+      'the token has expired, does not sign, or is of another cluster; a new one is signed for within seconds',
+    )
+  if (state!.state === 'stale')
+    throw unproven(
+      `the signature of token ${token.id} is not of what ${clusterInfoPlace} says`,
+      'the token is mistyped, or whoever answers does not know it',
+    )
+  const signed = `signed by token ${token.id}`
+  if (pins.length === 0) return [signed]
+  const met = info.authorities.map(pinOf).find((pin) => pins.includes(pin))
+  if (met !== undefined) return [signed, `its CA has the pin ${met}`]
+  throw unproven(
+    `no CA of ${clusterInfoPlace} has one of the pins`,
+    `they have: ${info.authorities.map(pinOf).join(', ')}`,
+  )
+}
+
+/** Newcomers are nobody yet; nothing more than this one object is to be opened to them. */
+function hidden(cause: KcertError): KcertError {
+  return new KcertError('KCERT_API_FORBIDDEN', `${clusterInfoPlace} may not be read by newcomers`, {
+    why: 'nobody who is not known yet (system:anonymous) has the right to read it',
+    next: 'as an administrator: kcert bootstrap rbac -o yaml | kubectl apply -f -',
+    cause,
+  })
+}
+
+function unproven(what: string, why: string): KcertError {
+  return new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', what, {
+    why,
+    next: 'where the cluster can be reached: kcert token check ID; kcert cluster-info pin',
+  })
+}

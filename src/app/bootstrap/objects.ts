@@ -1,0 +1,88 @@
+import { type ClusterInfo, readClusterInfo } from '../../bootstrap/cluster-info.ts'
+import type { BootstrapToken } from '../../bootstrap/token.ts'
+import {
+  readTokenSecret,
+  type SecretObject,
+  signingTokens,
+  type TokenFacts,
+  tokenNamespace,
+  tokenOfSecret,
+  tokenSecretType,
+} from '../../bootstrap/token-secret.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import type { ApiObject } from '../../cluster/malformed.ts'
+import { listReadable } from '../../cluster/readable.ts'
+import type { Resource } from '../../cluster/resource.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+// What of a cluster the joining of nodes hangs on, as the commands of cluster-info, token and bootstrap read it.
+
+export const clusterInfoPlace = 'kube-public/cluster-info'
+
+export const clusterInfoResource = {
+  group: '',
+  version: 'v1',
+  resource: 'configmaps',
+  namespace: 'kube-public',
+  name: 'cluster-info',
+} as const satisfies Resource
+
+export const tokenSecrets = {
+  group: '',
+  version: 'v1',
+  resource: 'secrets',
+  namespace: tokenNamespace,
+} as const satisfies Resource
+
+export interface FoundClusterInfo {
+  readonly object: ApiObject
+  readonly version: string
+  readonly data: Readonly<Record<string, string>>
+  readonly info: ClusterInfo
+}
+
+/** Returns kube-public/cluster-info. Throws KCERT_API_NOT_FOUND when there is none. */
+export async function clusterInfoOf({ objects }: Pick<Cluster, 'objects'>): Promise<FoundClusterInfo> {
+  const object = await objects.get(clusterInfoResource)
+  if (object === undefined)
+    throw new KcertError('KCERT_API_NOT_FOUND', `the cluster has no ConfigMap ${clusterInfoPlace}`, {
+      why: 'kubeadm init makes it; other installers do without',
+      next: 'on a control-plane node: kubeadm init phase bootstrap-token',
+    })
+  const data = (object.data ?? {}) as Readonly<Record<string, string>>
+  const { resourceVersion = '' } = object.metadata as { resourceVersion?: string }
+  return { object, version: resourceVersion, data, info: await readClusterInfo(data) }
+}
+
+/** A token of the cluster; `token` holds its secret half, and goes nowhere. */
+export interface FoundToken {
+  readonly facts: TokenFacts
+  readonly token: BootstrapToken | undefined
+  readonly secretName: string
+  readonly uid: string | undefined
+}
+
+export interface FoundTokens {
+  readonly all: readonly FoundToken[]
+  /** Those that kube-controller-manager signs cluster-info with. */
+  readonly signing: readonly BootstrapToken[]
+}
+
+/** Returns the bootstrap tokens of the cluster; undefined where their Secrets may not be listed. */
+export async function tokensOf(
+  { objects }: Pick<Cluster, 'objects'>,
+  now: Date,
+): Promise<FoundTokens | undefined> {
+  const listed = await listReadable(objects, tokenSecrets, { fieldSelector: `type=${tokenSecretType}` })
+  if (listed === undefined) return undefined
+  const secrets = listed as unknown as SecretObject[]
+  return {
+    all: secrets.map((secret) => ({
+      facts: readTokenSecret(secret, now),
+      token: tokenOfSecret(secret),
+      secretName: secret.metadata.name ?? '',
+      uid: secret.metadata.uid,
+    })),
+    signing: signingTokens(secrets, now),
+  }
+}

@@ -1,0 +1,34 @@
+import * as Flags from '@oclif/core/flags'
+import { valueFlag } from '../../cli/value-flag.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { parseDuration } from '../../pki/duration.ts'
+
+/** --expiry and --days of a CA certificate; `otherwise` says what holds without them. */
+export function lifetimeFlags(otherwise: string) {
+  return {
+    expiry: valueFlag('DURATION', `how long it is valid, as 87600h or 3650d; without it ${otherwise}`, {
+      exclusive: ['days'],
+    }),
+    days: Flags.integer({
+      description: 'the time of --expiry, in days',
+      helpValue: 'N',
+      min: 1,
+      max: 100_000,
+    }),
+  }
+}
+
+/** Returns the lifetime that the flags ask for, or undefined. Throws KCERT_USAGE for one that is not above zero. */
+export function lifetimeMs({
+  expiry,
+  days,
+}: {
+  expiry: string | undefined
+  days: number | undefined
+}): number | undefined {
+  const ms =
+    days === undefined ? expiry && parseDuration(expiry, '--expiry') : parseDuration(`${days}d`, '--days')
+  if (ms === undefined || ms === '') return undefined
+  if (ms > 0) return ms
+  throw new KcertError('KCERT_USAGE', `--expiry ${expiry} is not above zero`, { next: '--expiry 87600h' })
+}

@@ -1,0 +1,81 @@
+import { kubernetesProfile } from '../../ca/profile.ts'
+import type { ClusterFlags } from '../../cli/cluster-flags.ts'
+import { checkFiles } from '../../cli/command-files.ts'
+import type { Context } from '../../cli/context.ts'
+import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { writePublicFile } from '../../system/output-file.ts'
+import { namesAmong } from '../csr/request-names.ts'
+import { type AuthorityFiles, authorityInputs, ledgerOf, openAuthorityFiles } from './authority-files.ts'
+import { exitOfSigning, type SigningWish, signRequests } from './sign.ts'
+import { durationMs, type ProfileFlags, termsOf, withSubjectAttributes } from './signing-profile.ts'
+
+interface Flags extends AuthorityFiles, ClusterFlags, ProfileFlags {
+  readonly out: string | undefined
+  readonly force: boolean
+  readonly csr: readonly string[] | undefined
+  readonly 'csr-signer': string | undefined
+  readonly 'csr-selector': string | undefined
+  readonly 'kubernetes-signers': boolean | undefined
+  readonly fail: boolean | undefined
+  readonly 'dry-run': boolean | undefined
+}
+
+/** Requests are signed one after the other, but their certificates travel side by side. */
+const uploadsAtOnce = 16
+
+/** Signs the requests of a cluster that the flags of `kcert ca sign` name. */
+export async function signOnCluster(flags: Flags, context: Context) {
+  const { out, force } = flags
+  if (out === '-')
+    throw new KcertError('KCERT_USAGE', 'the certificates of a cluster are put onto their objects', {
+      next: '--out FILE',
+    })
+  const ledger = ledgerOf(flags)
+  checkFiles({
+    inputs: [...authorityInputs(flags), { by: '--config', path: flags.config }],
+    outputs: [
+      { by: '--out', path: out, holds: 'public' },
+      { by: '--ledger', path: ledger, holds: 'ledger' },
+    ],
+    replace: force,
+  })
+  const isBounded = flags.usage !== undefined || flags.profile !== undefined || flags.config !== undefined
+  const { profile, notices } = isBounded
+    ? await termsOf(flags, context)
+    : { profile: withSubjectAttributes(kubernetesProfile([], durationOf(flags)), flags), notices: [] }
+  const authority = await openAuthorityFiles(flags, context)
+  const wish: SigningWish = {
+    names: namesAmong(flags.csr ?? [], 'ca sign --csr NAME'),
+    signer: flags['csr-signer'],
+    selector: flags['csr-selector'],
+    isForKubernetes: Boolean(flags['kubernetes-signers']),
+    marksFailed: Boolean(flags.fail),
+    dryRun: Boolean(flags['dry-run']),
+    concurrency: uploadsAtOnce,
+  }
+  const ports = { authority, profile, boundsUsages: isBounded, ledger, context }
+  const signed = await whileStoppable(tellChanges, context.stderr, () =>
+    withCluster(context, flags, ({ requests: api }) => signRequests(wish, { ...ports, api })),
+  )
+  const certificates = signed.requests.flatMap(({ certificate }) => certificate ?? [])
+  const isWritten = out !== undefined && certificates.length > 0
+  if (isWritten) writePublicFile(out, certificates.map(({ pem }) => pem).join(''), { replace: force })
+  const report = {
+    ...signed,
+    files: { ...(isWritten ? { certificates: out } : {}), ...signed.files },
+    notices: [...notices],
+  }
+  const notes = [
+    ...notices,
+    ...signed.requests.flatMap(({ name, certificate }) =>
+      (certificate?.notices ?? []).map((notice) => `${name}: ${notice}`),
+    ),
+  ]
+  return { report, notes, exit: exitOfSigning(report) }
+}
+
+function durationOf({ duration }: Flags): number | undefined {
+  return duration === undefined ? undefined : durationMs(duration)
+}

@@ -1,0 +1,200 @@
+import pMap from 'p-map'
+import type { Authority } from '../../ca/authority.ts'
+import type { SignedRequest, SignedRequestsReport } from '../../ca/cluster-report.ts'
+import type { SigningProfile } from '../../ca/profile.ts'
+import { type CheckedRequest, type Signed, signAll, signedCertificate } from '../../ca/signing.ts'
+import { grantedTtlMs } from '../../ca/validity.ts'
+import type { Context } from '../../cli/context.ts'
+import { progressOn } from '../../cli/progress.ts'
+import {
+  markFailed,
+  type SignerTerms,
+  type SigningCourse,
+  signingCourse,
+  uploadCertificate,
+  type Written,
+} from '../../csr/issuing.ts'
+import { readRequests } from '../../csr/many-requests.ts'
+import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
+import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/codes.ts'
+import { errorFields } from '../../errors/kcert-error.ts'
+import { rfc3339 } from '../../pki/rfc3339.ts'
+import { withLedger } from './authority-files.ts'
+
+// `kcert ca sign --csr`: signs requests of a cluster with the local CA. All serial numbers are in the ledger before the first
+// certificate leaves; a run that is cut off in between is repeated with new ones.
+
+export interface SigningWish {
+  readonly names: readonly string[]
+  readonly signer: string | undefined
+  readonly selector: string | undefined
+  readonly isForKubernetes: boolean
+  /** Put the condition Failed onto what breaks a rule. */
+  readonly marksFailed: boolean
+  readonly dryRun: boolean
+  readonly concurrency: number
+}
+
+export interface SigningPorts {
+  readonly api: RequestsApi
+  readonly authority: Authority
+  /** Lifetime at most, and URLs. Its usages bound those of the requests where `boundsUsages`. */
+  readonly profile: SigningProfile
+  readonly boundsUsages: boolean
+  readonly ledger: string
+  readonly context: Context
+}
+
+interface Planned {
+  readonly object: RequestObject
+  readonly course: SigningCourse
+}
+
+interface Absent {
+  readonly absent: string
+}
+
+/** Signs what the wish names, uploads the certificates, and returns what came of each request. */
+export async function signRequests(wish: SigningWish, ports: SigningPorts): Promise<SignedRequestsReport> {
+  const { authority, ledger } = ports
+  const terms: SignerTerms = {
+    isForKubernetes: wish.isForKubernetes,
+    usages: ports.boundsUsages ? ports.profile.usages : undefined,
+    subjectAttributes: ports.profile.subjectAttributes,
+  }
+  const planned = (await gather(wish, ports.api)).map((one): Planned | Absent =>
+    'absent' in one ? one : { object: one, course: signingCourse(one, terms) },
+  )
+  const certificates = wish.dryRun ? new Map<string, Signed>() : await issueAll(planned, ports)
+  const progress = progressOn(ports.context, 'uploaded', certificates.size)
+  const requests = await pMap(
+    planned,
+    async (one) => {
+      const result = await settle(one, certificates, wish, ports.api)
+      progress.step()
+      return result
+    },
+    { concurrency: wish.concurrency },
+  )
+  progress.end()
+  const { subject, notAfter, fingerprintSha256 } = authority.certificate
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'SignedRequests',
+    ca: { subject: subject.text, notAfter: rfc3339(notAfter), fingerprintSha256 },
+    dryRun: wish.dryRun,
+    requests,
+    files: certificates.size === 0 ? {} : { ledger },
+    notices: [],
+  }
+}
+
+async function gather(
+  { names, signer, selector, concurrency }: SigningWish,
+  api: RequestsApi,
+): Promise<(RequestObject | Absent)[]> {
+  const wanted = [...new Set(names)]
+  const objects = await readRequests(api, wanted, { concurrency })
+  const named = wanted.map((name, index): RequestObject | Absent => objects[index] ?? { absent: name })
+  if (signer === undefined && selector === undefined) return named
+  const selection = {
+    ...(signer === undefined ? {} : { signerName: signer }),
+    ...(selector === undefined ? {} : { labelSelector: selector }),
+  }
+  const selected = new Map<string, RequestObject>()
+  // What is not approved, or has its certificate, is nothing that a signer looks at; only what is named is answered for.
+  for await (const object of api.list(selection)) {
+    const { course } = signingCourse(object, {
+      isForKubernetes: true,
+      usages: undefined,
+      subjectAttributes: [],
+    })
+    const name = object.metadata.name ?? ''
+    if ((course === 'sign' || course === 'breaks-rules') && !names.includes(name)) selected.set(name, object)
+  }
+  return [...named, ...selected.values()]
+}
+
+/** Signs all that are to be signed under one lock of the ledger, and returns the certificates by name. */
+async function issueAll(
+  planned: readonly (Planned | Absent)[],
+  { authority, profile, ledger, context }: SigningPorts,
+): Promise<Map<string, Signed>> {
+  const byProfile = new Map<string, { profile: SigningProfile; asked: CheckedRequest[] }>()
+  for (const one of planned) {
+    if ('absent' in one || one.course.course !== 'sign') continue
+    const { request, usages, expirationSeconds } = one.course
+    const requestedMs = expirationSeconds === undefined ? undefined : expirationSeconds * 1000
+    const own = { ...profile, usages, ttlMs: grantedTtlMs(requestedMs, profile.ttlMs) }
+    const key = JSON.stringify([usages, own.ttlMs])
+    const group = byProfile.get(key) ?? { profile: own, asked: [] }
+    group.asked.push({ source: one.object.metadata.name ?? '', entry: '', der: request.der, request })
+    byProfile.set(key, group)
+  }
+  if (byProfile.size === 0) return new Map()
+  const signed = await withLedger(ledger, (opened) =>
+    [...byProfile.values()].flatMap((group) =>
+      signAll(group.asked, authority, group.profile, opened, context.clock(), context.random),
+    ),
+  )
+  return new Map(signed.map((one) => [one.asked.source, one]))
+}
+
+async function settle(
+  one: Planned | Absent,
+  certificates: ReadonlyMap<string, Signed>,
+  { dryRun, marksFailed }: SigningWish,
+  api: RequestsApi,
+): Promise<SignedRequest> {
+  if ('absent' in one)
+    return { name: one.absent, outcome: 'not-found', reason: 'there is no request of this name' }
+  const { object, course } = one
+  const { uid, name = '' } = object.metadata
+  const { signerName, usages, expirationSeconds } = object.spec
+  const facts = {
+    name,
+    ...(uid === undefined ? {} : { uid }),
+    signerName,
+    ...(usages === undefined ? {} : { usages: [...usages] }),
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+  }
+  if (course.course === 'sign') {
+    if (dryRun) return { ...facts, outcome: 'would-sign', reason: 'it is approved and breaks no rule' }
+    const { source, entry, ...certificate } = signedCertificate(certificates.get(name)!)
+    const written = await uploadCertificate(api, object, certificate.pem)
+    return {
+      ...facts,
+      ...outcomeOf(written, 'signed'),
+      ...(written.outcome === 'written' ? { certificate } : {}),
+    }
+  }
+  const { reason, next } = course
+  const answer = { ...facts, reason, ...(next === undefined ? {} : { next }) }
+  if (course.course !== 'breaks-rules') return { ...answer, outcome: course.course }
+  if (!marksFailed || dryRun) return { ...answer, outcome: 'breaks-rules' }
+  return { ...answer, ...outcomeOf(await markFailed(api, object, reason), 'marked-failed', reason) }
+}
+
+function outcomeOf(
+  { outcome, reason, error }: Written,
+  done: 'signed' | 'marked-failed',
+  otherwise = '',
+): Pick<SignedRequest, 'outcome' | 'reason' | 'error'> {
+  return {
+    outcome: outcome === 'written' ? done : outcome,
+    reason: reason === '' ? otherwise : reason,
+    ...(error && { error: errorFields(error) }),
+  }
+}
+
+/** Returns the exit code for the worst of the outcomes. */
+export function exitOfSigning({ requests }: SignedRequestsReport): ExitCode {
+  const codes = requests.map(({ outcome, error }): ExitCode => {
+    if (error !== undefined) return exitCodeOf(error.code)
+    if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
+    return outcome === 'signed' || outcome === 'would-sign' || outcome === 'already'
+      ? exitCodes.done
+      : exitCodes.no
+  })
+  return worstExit(codes)
+}

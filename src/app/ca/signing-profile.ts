@@ -1,0 +1,85 @@
+import { builtInProfile, kubernetesProfile, type SigningProfile } from '../../ca/profile.ts'
+import { readProfile } from '../../ca/profile-file.ts'
+import { grantedTtlMs } from '../../ca/validity.ts'
+import type { Context } from '../../cli/context.ts'
+import { readTrustedText } from '../../cli/input.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { formatDuration, parseDuration } from '../../pki/duration.ts'
+import { isUsage, usages as knownUsages } from '../../pki/usages.ts'
+import { goAttributeTypes } from '../../x509/go-name.ts'
+
+export interface ProfileFlags {
+  readonly usage: readonly string[] | undefined
+  readonly profile: string | undefined
+  readonly config: string | undefined
+  readonly duration: string | undefined
+  readonly 'allow-subject-attributes': readonly string[] | undefined
+}
+
+/** What certificates are signed for and for how long. */
+export interface Terms {
+  readonly profile: SigningProfile
+  readonly notices: readonly string[]
+}
+
+/** Returns what the flags ask for. Throws KCERT_USAGE or KCERT_PROFILE_INVALID. */
+export async function termsOf(flags: ProfileFlags, context: Context): Promise<Terms> {
+  const requestedMs = flags.duration === undefined ? undefined : durationMs(flags.duration)
+  // Usages alone have no profile whose lifetime could be exceeded: the one that is asked for is the signer's own.
+  const profile =
+    flags.usage === undefined ? await namedProfile(flags, context) : profileOfUsages(flags.usage, requestedMs)
+  const ttlMs = grantedTtlMs(requestedMs, profile.ttlMs)
+  const notices =
+    requestedMs === undefined || requestedMs === ttlMs
+      ? []
+      : [
+          `the lifetime is ${formatDuration(ttlMs)}, ${requestedMs > ttlMs ? "the profile's" : 'the least that is granted'}`,
+        ]
+  return { profile: withSubjectAttributes({ ...profile, ttlMs }, flags), notices }
+}
+
+/** Returns the profile with the subject attributes of --allow-subject-attributes besides its own. Throws KCERT_USAGE. */
+export function withSubjectAttributes(
+  profile: SigningProfile,
+  { 'allow-subject-attributes': allowed = [] }: Pick<ProfileFlags, 'allow-subject-attributes'>,
+): SigningProfile {
+  const unknown = allowed.filter((type) => !goAttributeTypes.includes(type))
+  if (unknown.length === 0)
+    return { ...profile, subjectAttributes: [...new Set([...profile.subjectAttributes, ...allowed])] }
+  throw new KcertError(
+    'KCERT_USAGE',
+    `invalid subject attribute ${unknown.map((type) => JSON.stringify(type)).join(', ')}`,
+    { why: `--allow-subject-attributes takes ${goAttributeTypes.join(', ')}` },
+  )
+}
+
+async function namedProfile({ profile, config }: ProfileFlags, context: Context): Promise<SigningProfile> {
+  if (config !== undefined) {
+    const text = await readTrustedText('signing profile', config, context)
+    return readProfile(text, config, profile)
+  }
+  if (profile !== undefined) return builtInProfile(profile)
+  throw new KcertError('KCERT_USAGE', 'no word about what the certificates are for', {
+    why: 'what a request asks for is not what it gets: the signer decides',
+    next: '--profile server',
+  })
+}
+
+function profileOfUsages(asked: readonly string[], ttlMs: number | undefined): SigningProfile {
+  const unknown = asked.filter((usage) => !isUsage(usage))
+  if (unknown.length === 0 && asked.length > 0) return kubernetesProfile(asked.filter(isUsage), ttlMs)
+  throw new KcertError(
+    'KCERT_USAGE',
+    `Kubernetes has no usage ${unknown.map((usage) => `"${usage}"`).join(', ')}`,
+    {
+      why: `it has: ${knownUsages.join(', ')}`,
+    },
+  )
+}
+
+/** Returns --duration in milliseconds. Throws KCERT_USAGE for one that is not above zero. */
+export function durationMs(text: string): number {
+  const ms = parseDuration(text, '--duration')
+  if (ms > 0) return ms
+  throw new KcertError('KCERT_USAGE', `--duration ${text} is not above zero`, { next: '--duration 8760h' })
+}

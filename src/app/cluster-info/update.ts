@@ -1,0 +1,242 @@
+import { setTimeout as pauseFor } from 'node:timers/promises'
+import { type ClusterInfo, readClusterInfo } from '../../bootstrap/cluster-info.ts'
+import { authorityFacts, type ClusterInfoUpdate } from '../../bootstrap/cluster-info-report.ts'
+import { refusalOf } from '../../bootstrap/cluster-info-verification.ts'
+import { signatureKeyPrefix, signKubeconfig } from '../../bootstrap/signature.ts'
+import { signatureFacts } from '../../bootstrap/signature-facts.ts'
+import type { BootstrapToken } from '../../bootstrap/token.ts'
+import { agreed } from '../../cli/consent.ts'
+import type { Context } from '../../cli/context.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { editKubeconfig } from '../../kubeconfig/edit.ts'
+import { lineDiff } from '../../output/line-diff.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { noteChange } from '../../system/lasting-changes.ts'
+import { writeKeyFile } from '../../system/output-file.ts'
+import { type Certificate, writeCertificates } from '../../x509/certificate.ts'
+import {
+  clusterInfoOf,
+  clusterInfoPlace,
+  clusterInfoResource,
+  type FoundClusterInfo,
+  tokensOf,
+} from '../bootstrap/objects.ts'
+import { readServedAt } from './verify.ts'
+
+export interface UpdateWish {
+  /** In their order. */
+  readonly authorities: readonly Certificate[]
+  readonly dryRun: boolean
+  readonly yes: boolean
+  /** Write it although what an API server serves would not be trusted. */
+  readonly force: boolean
+  /** Where the object as it was goes; undefined for nowhere. */
+  readonly backup: string | undefined
+  readonly waitMs: number
+  readonly timeoutMs: number
+}
+
+interface Plan {
+  readonly found: FoundClusterInfo
+  readonly kubeconfig: string
+  readonly after: ClusterInfo
+  readonly diff: readonly string[]
+}
+
+const mostConflicts = 8
+const pollMs = 1_000
+
+/**
+ * Puts these CAs into cluster-info and returns once every token's signature stands. Other fields, comments and order stay. Written under
+ * the version that was read: where somebody else changes the kubeconfig meanwhile nothing is written (KCERT_API_CONFLICT).
+ */
+export async function updateClusterInfo(
+  cluster: Cluster,
+  wish: UpdateWish,
+  context: Context,
+): Promise<{ readonly report: ClusterInfoUpdate; readonly exit: ExitCode }> {
+  const { clock } = context
+  const plan = await planOf(await clusterInfoOf(cluster), wish.authorities)
+  const notices = await trustNotices(plan.after, wish, clock())
+  const tokens = async () => (await tokensOf(cluster, clock()))?.signing
+  const report = async (
+    outcome: ClusterInfoUpdate['outcome'],
+    now: FoundClusterInfo,
+    backup?: string,
+  ): Promise<ClusterInfoUpdate> => ({
+    apiVersion: 'kcert/v1',
+    kind: 'ClusterInfoUpdate',
+    outcome,
+    ...(plan.after.server === undefined ? {} : { server: plan.after.server }),
+    before: plan.found.info.authorities.map(authorityFacts),
+    after: plan.after.authorities.map(authorityFacts),
+    signatures: signatureFacts(now.info, await tokens()),
+    diff: [...plan.diff],
+    ...(backup === undefined ? {} : { backup }),
+    notices,
+  })
+  if (wish.dryRun && plan.diff.length > 0)
+    return { report: await report('would-update', plan.found), exit: exitCodes.done }
+  if (plan.diff.length === 0) {
+    const signed = wish.dryRun ? plan.found : await untilSigned(cluster, wish.waitMs, clock, plan.found)
+    return { report: await report('unchanged', signed), exit: exitCodes.done }
+  }
+  const isAgreed = await agreed(context, {
+    yes: wish.yes,
+    proposal: `${[...notices, ...plan.diff].join('\n')}\n`,
+    question: `Write this into ${clusterInfoPlace} of ${cluster.server}?`,
+    what: `a change of ${clusterInfoPlace} needs a yes`,
+  })
+  if (!isAgreed) return { report: await report('declined', plan.found), exit: exitCodes.no }
+  const backup = keepBackup(plan.found, wish.backup)
+  await write(cluster, plan, tokens)
+  const signed = await untilSigned(cluster, wish.waitMs, clock, plan.found)
+  return { report: await report('updated', signed, backup), exit: exitCodes.done }
+}
+
+async function planOf(found: FoundClusterInfo, authorities: readonly Certificate[]): Promise<Plan> {
+  const { info, data } = found
+  const [fault] = info.faults.filter(
+    ({ id }) => !['no-authority', 'authority-by-path', 'authority-malformed'].includes(id),
+  )
+  // What else is wrong is not mended by a CA, and must not be signed as if it were right.
+  if (fault !== undefined)
+    throw new KcertError('KCERT_EDIT_REFUSED', `${clusterInfoPlace} is not one that newcomers can use`, {
+      why: fault.detail,
+      next: fault.next,
+    })
+  const pem = writeCertificates(authorities)
+  const kubeconfig = await withAuthorities(info, authorities, pem)
+  const after = await readClusterInfo({ ...data, kubeconfig })
+  return { found, kubeconfig, after, diff: lineDiff(info.kubeconfig, kubeconfig) }
+}
+
+/** The same CAs in the same order, written in another way, are no change. */
+async function withAuthorities(
+  info: ClusterInfo,
+  authorities: readonly Certificate[],
+  pem: string,
+): Promise<string> {
+  const digests = (list: readonly Certificate[]) =>
+    list.map(({ fingerprintSha256 }) => fingerprintSha256).join()
+  if (info.faults.length === 0 && digests(info.authorities) === digests(authorities)) return info.kubeconfig
+  return editKubeconfig(info.kubeconfig, {
+    clusters: [{ name: info.clusterName, certificateAuthority: { data: Buffer.from(pem) } }],
+  })
+}
+
+/** What a newcomer would meet at the server of cluster-info. Throws KCERT_TRUST_LOST where it would turn away. */
+async function trustNotices(
+  after: ClusterInfo,
+  { force, timeoutMs }: UpdateWish,
+  now: Date,
+): Promise<string[]> {
+  const [served] = await readServedAt(after.server === undefined ? [] : [after.server], timeoutMs)
+  if (served === undefined) return []
+  if ('fault' in served) return [`whether ${served.place} is trusted then is not known: ${served.fault}`]
+  const refusal = refusalOf(served.chain, served.host, after.authorities, now)
+  if (refusal === undefined) return []
+  const what = `what ${served.place} serves would not be trusted by those who join`
+  if (force) return [`${what}: ${refusal}`]
+  throw new KcertError('KCERT_TRUST_LOST', what, {
+    why: refusal,
+    next: 'name the CA of that certificate too: --ca OLD --ca NEW; or add --force',
+  })
+}
+
+function keepBackup({ object }: FoundClusterInfo, file: string | undefined): string | undefined {
+  if (file === undefined) return undefined
+  const { name, namespace, labels, annotations } = object.metadata as Record<string, unknown>
+  const kept = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace, ...(labels ? { labels } : {}), ...(annotations ? { annotations } : {}) },
+    data: object.data,
+  }
+  writeKeyFile(file, renderYaml(kept), { replace: false })
+  return file
+}
+
+/**
+ * Writes text and signatures at once, so that there is no moment at which a newcomer finds the one without the other. The bootstrap
+ * signer computes the same signatures, and finds nothing to do. Where the tokens may not be read the old signatures are taken out:
+ * a newcomer waits for one that is missing, and gives up at one that is wrong.
+ */
+async function write(
+  { objects }: Cluster,
+  plan: Plan,
+  tokens: () => Promise<readonly BootstrapToken[] | undefined>,
+): Promise<void> {
+  let { object, data } = plan.found
+  for (let attempt = 1; ; attempt++) {
+    const others = Object.entries(data).filter(([key]) => !key.startsWith(signatureKeyPrefix))
+    const signatures = ((await tokens()) ?? []).map((token) => [
+      signatureKeyPrefix + token.id,
+      signKubeconfig(plan.kubeconfig, token),
+    ])
+    const wanted = {
+      ...Object.fromEntries(others),
+      kubeconfig: plan.kubeconfig,
+      ...Object.fromEntries(signatures),
+    }
+    try {
+      await objects.replace(clusterInfoResource, { ...object, data: wanted })
+      noteChange(`${clusterInfoPlace} is changed`)
+      return
+    } catch (error) {
+      const isConflict = error instanceof KcertError && error.code === 'KCERT_API_CONFLICT'
+      if (!isConflict || attempt >= mostConflicts) throw error
+      const now = await clusterInfoOf({ objects })
+      // An answer that was lost: it is written.
+      if (now.info.kubeconfig === plan.kubeconfig) return
+      // The signer writes here at any time; a change of the text is somebody else's, and was not shown.
+      if (now.info.kubeconfig !== plan.found.info.kubeconfig) throw changedMeanwhile(error)
+      object = now.object
+      data = now.data
+    }
+  }
+}
+
+/** Returns cluster-info once every signature stands. Throws KCERT_CLUSTER_INFO_UNSIGNED after `waitMs`. */
+async function untilSigned(
+  cluster: Cluster,
+  waitMs: number,
+  clock: Context['clock'],
+  before: FoundClusterInfo,
+): Promise<FoundClusterInfo> {
+  const end = clock().getTime() + waitMs
+  for (;;) {
+    const found = await clusterInfoOf(cluster)
+    const tokens = await tokensOf(cluster, clock())
+    const open =
+      tokens === undefined
+        ? [...before.info.signatures.keys()].filter((id) => !found.info.signatures.has(id))
+        : signatureFacts(found.info, tokens.signing)
+            .filter(({ state }) => state === 'stale' || state === 'missing')
+            .map(({ tokenId }) => tokenId)
+    if (open.length === 0) return found
+    if (clock().getTime() >= end) throw unsigned(open)
+    await pauseFor(pollMs)
+  }
+}
+
+function unsigned(ids: readonly string[]): KcertError {
+  return new KcertError(
+    'KCERT_CLUSTER_INFO_UNSIGNED',
+    `${clusterInfoPlace} holds these CAs, and is not signed for ${ids.length === 1 ? 'token' : 'tokens'} ${ids.join(', ')}`,
+    {
+      why: 'the time to wait is over; kube-controller-manager signs it, with its controller bootstrapsigner',
+      next: 'kcert cluster-info verify',
+    },
+  )
+}
+
+function changedMeanwhile(cause: unknown): KcertError {
+  return new KcertError(
+    'KCERT_API_CONFLICT',
+    `the kubeconfig in ${clusterInfoPlace} was changed by somebody else meanwhile`,
+    { why: 'it is not the text whose change was shown', next: 'run the command again', cause },
+  )
+}

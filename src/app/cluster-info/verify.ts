@@ -1,0 +1,112 @@
+import pMap from 'p-map'
+import type { ClusterInfoVerification } from '../../bootstrap/cluster-info-report.ts'
+import {
+  type PublishedAuthorities,
+  type ServedFacts,
+  verifyClusterInfo,
+} from '../../bootstrap/cluster-info-verification.ts'
+import { announcedBy, announcedIn, announcements } from '../../cluster/announced-servers.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { getReadable, listReadable } from '../../cluster/readable.ts'
+import { hostPort } from '../../errors/host-port.ts'
+import type { Clock } from '../../system/clock.ts'
+import { parseEndpoint } from '../../tls/endpoint.ts'
+import { servedCertificates } from '../../tls/served.ts'
+import { readCertificates } from '../../x509/certificate.ts'
+import { clusterInfoOf, tokensOf } from '../bootstrap/objects.ts'
+
+export interface VerificationWish {
+  /** CA files to hold it against. */
+  readonly published: readonly PublishedAuthorities[]
+  readonly timeoutMs: number
+}
+
+/** Holds cluster-info against its tokens, the API servers that run, what the cluster publishes, and files. */
+export async function verifyClusterInfoOn(
+  cluster: Cluster,
+  { published, timeoutMs }: VerificationWish,
+  clock: Clock,
+): Promise<ClusterInfoVerification> {
+  const now = clock()
+  const [{ info }, tokens, root, isPublic, places] = await Promise.all([
+    clusterInfoOf(cluster),
+    tokensOf(cluster, now),
+    publishedRoot(cluster),
+    mayAnybodyRead(cluster),
+    apiServerPlaces(cluster),
+  ])
+  const all = new Set([...(info.server === undefined ? [] : [info.server]), cluster.server, ...places])
+  return verifyClusterInfo({
+    info,
+    tokens: tokens?.signing,
+    served: await readServedAt([...all], timeoutMs),
+    published: [...(root === undefined ? [] : [root]), ...published],
+    isPublic,
+    now,
+  })
+}
+
+/** Returns what servers at these places (URLs, or HOST:PORT) show, each endpoint once. */
+export async function readServedAt(places: readonly string[], timeoutMs: number): Promise<ServedFacts[]> {
+  const endpoints = new Map(
+    places.flatMap((place) => {
+      const endpoint = parseEndpoint(place.replace(/\/$/, ''))
+      return endpoint === undefined ? [] : [[endpoint.name, endpoint] as const]
+    }),
+  )
+  return pMap(
+    [...endpoints.values()],
+    async (endpoint): Promise<ServedFacts> => {
+      const { name: place, host } = endpoint
+      try {
+        return { place, host, chain: await servedCertificates(endpoint, timeoutMs) }
+      } catch (error) {
+        const { why, message } = error as Error & { why?: string }
+        return { place, host, fault: why ?? message }
+      }
+    },
+    { concurrency: 16 },
+  )
+}
+
+async function publishedRoot({ objects }: Cluster): Promise<PublishedAuthorities | undefined> {
+  const found = await getReadable(objects, {
+    group: '',
+    version: 'v1',
+    resource: 'configmaps',
+    namespace: 'kube-public',
+    name: 'kube-root-ca.crt',
+  })
+  if (found === undefined || found === 'absent') return undefined
+  const pem = (found.data as Readonly<Record<string, string>> | undefined)?.['ca.crt'] ?? ''
+  try {
+    const certificates = readCertificates(Buffer.from(pem))
+    return { place: 'ConfigMap kube-root-ca.crt of kube-public', certificates }
+  } catch {
+    // What is no certificate is said by `kcert inspect`; here it is nothing to compare with.
+    return undefined
+  }
+}
+
+function mayAnybodyRead({ access }: Cluster): Promise<boolean | undefined> {
+  return access.isAllowed({
+    user: 'system:anonymous',
+    groups: ['system:unauthenticated'],
+    extra: {},
+    resource: {
+      group: '',
+      version: 'v1',
+      resource: 'configmaps',
+      subresource: '',
+      namespace: 'kube-public',
+      name: 'cluster-info',
+      verb: 'get',
+    },
+  })
+}
+
+/** Where each API server announces itself; none where that may not be read. */
+async function apiServerPlaces({ objects }: Cluster): Promise<string[]> {
+  const slices = await listReadable(objects, announcements, announcedBy)
+  return (slices ?? []).flatMap(announcedIn).map(({ host, port }) => hostPort(host, port))
+}

@@ -1,0 +1,85 @@
+import { approvalFactsOf as factsOf } from '../../cluster/approval-facts.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { getReadable } from '../../cluster/readable.ts'
+import type { ApprovalFacts, NodeFacts, ServedCertificate } from '../../csr/approval/facts.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { nodeHost } from '../../pki/node-address.ts'
+import type { Clock } from '../../system/clock.ts'
+import { readServed } from '../../tls/served.ts'
+import { type Certificate, readCertificates } from '../../x509/certificate.ts'
+import { CertificatePool } from '../../x509/certificate-pool.ts'
+import { verifyChain } from '../../x509/chain.ts'
+
+// What approvers want to know of a cluster: the API server's part is src/cluster's, the kubelets' ports are dialled by src/tls.
+
+const kubeletTimeoutMs = 3000
+
+const rootCa = {
+  group: '',
+  version: 'v1',
+  resource: 'configmaps',
+  namespace: 'kube-system',
+  name: 'kube-root-ca.crt',
+} as const
+
+/** Returns the facts of a cluster. */
+export function approvalFactsOf(cluster: Cluster, clock: Clock): ApprovalFacts {
+  let authorities: Promise<readonly Certificate[] | undefined> | undefined
+  return factsOf(
+    cluster,
+    async (node, port) => {
+      authorities ??= kubeletAuthorities(cluster)
+      const roots = await authorities
+      return roots && servedBy(node, port, roots, clock)
+    },
+    clock,
+  )
+}
+
+/** The cluster's CA, as every pod is given it, signs kubelets where nobody set up another one for them. */
+async function kubeletAuthorities(cluster: Cluster): Promise<readonly Certificate[] | undefined> {
+  const object = await getReadable(cluster.objects, rootCa)
+  const data = object === 'absent' ? undefined : (object?.data as Record<string, unknown> | undefined)
+  const pem = data?.['ca.crt']
+  return typeof pem === 'string' ? readCertificates(Buffer.from(pem)) : undefined
+}
+
+/** What the kubelet of a node shows on its port; undefined when it cannot be reached from here. */
+async function servedBy(
+  node: NodeFacts,
+  port: number,
+  roots: readonly Certificate[],
+  clock: Clock,
+): Promise<ServedCertificate | 'none' | undefined> {
+  const host = nodeHost(node.addresses)
+  if (host === undefined) return 'none'
+  const served = await chainAt(`${node.name}:${port}`, host, port)
+  if (served === undefined || served === 'none') return served
+  const [certificate, ...intermediates] = served
+  if (certificate === undefined) return 'none'
+  const verdict = verifyChain({
+    leaf: certificate,
+    roots: new CertificatePool(roots),
+    intermediates: new CertificatePool(intermediates),
+    at: clock(),
+    purpose: 'server',
+  })
+  return verdict.trusted
+    ? { certificate, isTrusted: true }
+    : { certificate, isTrusted: false, reason: verdict.refusal.code }
+}
+
+async function chainAt(
+  name: string,
+  host: string,
+  port: number,
+): Promise<readonly Certificate[] | 'none' | undefined> {
+  try {
+    return readCertificates((await readServed({ name, host, port }, kubeletTimeoutMs)).bytes)
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    // A kubelet without a serving certificate answers the handshake with "internal error".
+    const { code = '' } = (error.cause ?? {}) as NodeJS.ErrnoException
+    return code.includes('ALERT_INTERNAL_ERROR') ? 'none' : undefined
+  }
+}

@@ -1,0 +1,366 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { nodeNames, requestPem, servingDescription } from '../../../test/csr/made-requests.ts'
+import { fakeFacts } from '../../../test/fakes/approval-facts.ts'
+import { type RequestsInMemory, requestsInMemory } from '../../../test/fakes/requests-in-memory.ts'
+import { keys, terminalContext } from '../../../test/fakes/terminal-context.ts'
+import type { Act } from '../../csr/approval/judging.ts'
+import type { RequestObject } from '../../csr/requests-api.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { checkWish, type DecisionWish, decideRequests } from './approve.ts'
+
+// What a command line means, what is done with it, and which exit code says so.
+
+const folder = mkdtempSync(join(tmpdir(), 'kcert-decide-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const addresses = [
+  ...nodeNames.dns.map((address) => ({ type: 'InternalDNS', address })),
+  ...nodeNames.ip.map((address) => ({ type: 'InternalIP', address })),
+]
+const facts = fakeFacts({
+  nodes: [{ name: 'node-1', addresses, isControlPlane: false }],
+  addresses: { apiServers: [], serviceCidrs: ['10.96.0.0/12'] },
+})
+const request = Buffer.from(requestPem(servingDescription())).toString('base64')
+
+function serving(name: string, spec: Partial<RequestObject['spec']> = {}): RequestObject {
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name },
+    spec: {
+      request,
+      signerName: 'kubernetes.io/kubelet-serving',
+      usages: ['digital signature', 'server auth'],
+      username: 'system:node:node-1',
+      groups: ['system:nodes', 'system:authenticated'],
+      ...spec,
+    },
+  }
+}
+const strange = serving('strange', { signerName: 'example.com/own' })
+const wrong = serving('wrong', { username: 'ann' })
+
+const nothing: DecisionWish = {
+  names: [],
+  file: undefined,
+  selector: undefined,
+  signer: undefined,
+  policy: undefined,
+  reason: undefined,
+  message: undefined,
+  dryRun: false,
+  yes: false,
+  force: false,
+  concurrency: 1,
+}
+
+async function decided(
+  api: RequestsInMemory,
+  wish: Partial<DecisionWish>,
+  {
+    act = 'approve',
+    context = terminalContext({ input: false }).context,
+  }: { act?: Act; context?: ReturnType<typeof terminalContext>['context'] } = {},
+) {
+  const propose = async () => 'what would come\n'
+  const { report, exit } = await decideRequests(
+    act,
+    { ...nothing, ...wish },
+    { api, facts, context, propose },
+  )
+  return { report, exit, outcomes: report.requests.map(({ name, outcome }) => `${name} ${outcome}`) }
+}
+
+function clusterOf(...objects: RequestObject[]): RequestsInMemory {
+  const api = requestsInMemory()
+  for (const object of objects) api.put(object)
+  return api
+}
+const settled = (name: string, type: string): RequestObject => ({
+  ...serving(name),
+  status: { conditions: [{ type, status: 'True' }] },
+})
+const conditionOf = (api: RequestsInMemory, name: string) => api.peek(name)?.status?.conditions?.[0]
+
+describe('what is meant', () => {
+  const all = () => clusterOf(serving('a'), settled('b', 'Denied'), strange)
+
+  test.each<[Partial<DecisionWish>, string[], number]>([
+    [{ names: ['a'] }, ['a approved'], 0],
+    [{ names: ['a', 'none'] }, ['a approved', 'none not-found'], 3],
+    [{ names: ['b'] }, ['b left-alone'], 3],
+    [{ names: ['a', 'a'] }, ['a approved'], 0],
+    [{ names: ['b'], signer: 'kubernetes.io/kubelet-serving', yes: true }, ['b left-alone', 'a approved'], 3],
+    [{ signer: 'kubernetes.io/kubelet-serving', yes: true }, ['a approved'], 0],
+    [{ signer: 'example.org/none' }, [], 0],
+    [{ policy: 'builtin' }, ['a approved', 'strange left-alone'], 0],
+    [{ policy: 'kubelet-serving,kubelet-client' }, ['a approved', 'strange left-alone'], 0],
+    [{ policy: 'kubelet-client' }, ['a left-alone', 'strange left-alone'], 0],
+    [{ policy: 'kubelet-serving', names: ['strange'] }, ['strange left-alone'], 3],
+  ])('%j: %j, exit code %i', async (wish, outcomes, exit) => {
+    expect(await decided(all(), wish)).toMatchObject({ outcomes, exit })
+  })
+
+  test('what is being deleted does not wait', async () => {
+    const going = {
+      ...serving('going'),
+      metadata: { name: 'going', deletionTimestamp: '2026-01-01T00:00:00Z' },
+    }
+    expect(await decided(clusterOf(going), { policy: 'builtin' })).toMatchObject({ outcomes: [], exit: 0 })
+  })
+
+  test('labels are for the API server to read', async () => {
+    const api = clusterOf()
+    await expect(decided(api, { selector: 'a=b' })).rejects.toThrow('label selectors are not in this fake')
+  })
+
+  test('a policy file is read, and says who decided', async () => {
+    const path = join(folder, 'policy.yaml')
+    writeFileSync(
+      path,
+      'apiVersion: kcert/v1\nkind: ApprovalPolicy\nrules:\n- {builtin: kubelet-serving, name: ours}\n',
+      { mode: 0o600 },
+    )
+    const api = all()
+    const { report, outcomes } = await decided(api, { policy: path })
+    expect(outcomes).toEqual(['a approved', 'strange left-alone'])
+    expect([report.by, report.requests[0]!.policy]).toEqual(['policy', 'ours'])
+    expect(conditionOf(api, 'a')).toEqual({
+      type: 'Approved',
+      status: 'True',
+      reason: 'ApprovedByPolicy',
+      message: 'kcert csr approve: ours: all rules of ours are met',
+    })
+  })
+
+  test.each<[Partial<DecisionWish>, Act, string]>([
+    [{}, 'approve', 'name a request of the list: kcert csr list; kcert csr approve NAME'],
+    [{ names: [], file: [] }, 'deny', 'name a request of the list: kcert csr list; kcert csr deny NAME'],
+  ])('nothing named is refused: %j', (wish, act, next) => {
+    expect(() => checkWish(act, { ...nothing, ...wish })).toThrow(
+      expect.objectContaining({ code: 'KCERT_USAGE', message: 'no request is named', next }),
+    )
+  })
+
+  test.each<Partial<DecisionWish>>([
+    { names: ['a'] },
+    { file: ['a'] },
+    { selector: 'a' },
+    { signer: 'a' },
+    { policy: 'a' },
+  ])('%j is enough', (wish) => {
+    checkWish('approve', { ...nothing, ...wish })
+  })
+
+  test.each([
+    ['NodeOfBatch7', true],
+    ['A', true],
+    ['A,b:c_d', true],
+    ['', false],
+    ['7A', false],
+    ['A b', false],
+    ['A:', false],
+    ['A,', false],
+    ['-A', false],
+  ])('--reason %j is one word: %s', (reason, isWord) => {
+    const check = () => checkWish('approve', { ...nothing, names: ['a'], reason })
+    if (isWord) check()
+    else
+      expect(check).toThrow(
+        expect.objectContaining({
+          code: 'KCERT_USAGE',
+          message: `--reason "${reason}" is not one word`,
+          next: expect.stringContaining('--reason NodeOfBatch7'),
+        }),
+      )
+  })
+})
+
+describe('a manifest', () => {
+  let count = 0
+  const written = (object: unknown): string => {
+    const path = join(folder, `${++count}.json`)
+    writeFileSync(path, JSON.stringify(object))
+    return path
+  }
+  const changed = (spec: Partial<RequestObject['spec']>, uid?: string): unknown => {
+    const object = serving('a', spec)
+    return uid === undefined ? object : { ...object, metadata: { name: 'a', uid } }
+  }
+  const other = Buffer.from(requestPem({ subject: { commonName: 'x' } })).toString('base64')
+
+  test('names a request that is the same', async () => {
+    const wish = { file: [written(serving('a')), written(changed({}, 'u'))] }
+    const object = serving('a')
+    const api = clusterOf({ ...object, metadata: { name: 'a', uid: 'u' } })
+    expect(await decided(api, wish)).toMatchObject({ outcomes: ['a approved'], exit: 0 })
+    expect(await decided(clusterOf(), wish)).toMatchObject({ outcomes: ['a not-found'], exit: 3 })
+  })
+
+  test.each<[unknown, string]>([
+    [changed({ request: other }), 'its request is not the one in'],
+    [changed({ request: '?' }), 'its request is not the one in'],
+    [changed({ signerName: 'a.b/c' }), 'its signerName is not the one in'],
+    [changed({ usages: ['server auth', 'digital signature'] }), 'its usages are not those in'],
+    [changed({ expirationSeconds: 600 }), 'its expirationSeconds is not the one in'],
+    [changed({}, 'another'), 'its UID is not the one in'],
+  ])('that says something else is refused, no. %#: %s', async (object, reason) => {
+    const path = written(object)
+    const { report, outcomes, exit } = await decided(clusterOf(serving('a')), { file: [path] })
+    expect([outcomes, exit]).toEqual([['a changed'], 5])
+    expect(report.requests[0]!.reason).toBe(`${reason} ${path}`)
+  })
+
+  test('without a request is refused', async () => {
+    const path = written({ kind: 'Secret' })
+    await expect(decided(clusterOf(), { file: [path] })).rejects.toMatchObject({
+      code: 'KCERT_MANIFEST_MALFORMED',
+      message: `${path} holds no CertificateSigningRequest`,
+      next: 'kubectl get csr NAME -o yaml',
+    })
+  })
+
+  test('without a name is refused', async () => {
+    const path = written({ ...serving('a'), metadata: { generateName: 'a-' } })
+    await expect(decided(clusterOf(), { file: [path] })).rejects.toMatchObject({
+      code: 'KCERT_USAGE',
+      message: `a request of ${path} has no name`,
+      next: 'find its name: kcert csr list',
+    })
+  })
+
+  test('comes from standard input too, and is called so', async () => {
+    const { context } = terminalContext({ input: false })
+    ;(context.stdin as unknown as { end(text: string): void }).end('kind: Secret\n')
+    await expect(decided(clusterOf(), { file: ['-'] }, { context })).rejects.toMatchObject({
+      message: 'standard input holds no CertificateSigningRequest',
+    })
+  })
+})
+
+describe('who is asked', () => {
+  test('a dry run asks nobody, and writes nothing', async () => {
+    const api = clusterOf(serving('a'), wrong)
+    const { report, outcomes } = await decided(api, { names: ['a', 'wrong'], dryRun: true })
+    expect(outcomes).toEqual(['a would-approve', 'wrong refused'])
+    expect([report.dryRun, report.by, report.act]).toEqual([true, 'hand', 'approve'])
+    expect(api.writes).toEqual([])
+    const denied = await decided(api, { names: ['a'], dryRun: true }, { act: 'deny' })
+    expect(denied.outcomes).toEqual(['a would-deny'])
+  })
+
+  test.each<[Act, string]>([
+    ['approve', '2 requests would be approved, and nobody can be asked'],
+    ['deny', '2 requests would be denied, and nobody can be asked'],
+  ])('a selection needs somebody to ask: %s', async (act, message) => {
+    const api = clusterOf(serving('a'), serving('b'))
+    await expect(decided(api, { signer: 'kubernetes.io/kubelet-serving' }, { act })).rejects.toMatchObject({
+      code: 'KCERT_USAGE',
+      message,
+      next: expect.stringContaining('--dry-run'),
+    })
+    expect(api.writes).toEqual([])
+  })
+
+  test('a selection that a policy decides does not', async () => {
+    const wish = { signer: 'kubernetes.io/kubelet-serving', policy: 'builtin' }
+    expect(await decided(clusterOf(serving('a')), wish)).toMatchObject({ outcomes: ['a approved'] })
+  })
+
+  test.each([
+    ['approve', [keys.down, keys.enter], ['a approved'], 'Approve 1 request? It cannot be taken back.', 0],
+    ['deny', [keys.down, keys.enter], ['a denied'], 'Deny 1 request? It cannot be taken back.', 0],
+    ['approve', [keys.enter], ['a left-alone'], 'Approve 1 request?', 3],
+    ['approve', [keys.interrupt], ['a left-alone'], 'Approve 1 request?', 3],
+  ] as const)('at a terminal, %s %j: %j', async (act, typed, outcomes, question, exit) => {
+    const terminal = terminalContext()
+    const api = clusterOf(serving('a'))
+    const answer = decided(api, { names: ['a'] }, { act, context: terminal.context })
+    await terminal.typesAt('yes', ...typed)
+    const { report, ...rest } = await answer
+    expect(rest).toEqual({ outcomes, exit })
+    expect(terminal.shown()).toMatch(/^what would come\n/)
+    expect(terminal.shown()).toContain(question)
+    expect(report.dryRun).toBe(false)
+    if (exit !== 0) expect([api.writes, report.requests[0]!.reason]).toEqual([[], 'declined'])
+  })
+
+  test('at a terminal nobody is asked with --yes, or where nothing would be done', async () => {
+    for (const wish of [{ names: ['a'], yes: true }, { names: ['wrong'] }]) {
+      const terminal = terminalContext()
+      await decided(clusterOf(serving('a'), wrong), wish, { context: terminal.context })
+      expect(terminal.shown()).toBe('')
+    }
+  })
+})
+
+describe('what is written', () => {
+  test.each<[Act, Partial<DecisionWish>, object]>([
+    ['approve', {}, { type: 'Approved', reason: 'ApprovedByOperator', message: 'by kcert csr approve' }],
+    ['deny', {}, { type: 'Denied', reason: 'DeniedByOperator', message: 'by kcert csr deny' }],
+    ['approve', { reason: 'R', message: 'M' }, { type: 'Approved', reason: 'R', message: 'M' }],
+  ])('%s %j: %j', async (act, wish, condition) => {
+    const api = clusterOf(serving('a'))
+    await decided(api, { names: ['a'], ...wish }, { act })
+    expect(conditionOf(api, 'a')).toEqual({ status: 'True', ...condition })
+  })
+
+  test('what is dangerous is refused by hand, and done where it is forced', async () => {
+    const api = clusterOf(wrong)
+    expect(await decided(api, { names: ['wrong'] })).toMatchObject({ outcomes: ['wrong refused'], exit: 5 })
+    expect(await decided(api, { names: ['wrong'], force: true })).toMatchObject({
+      outcomes: ['wrong approved'],
+      exit: 0,
+    })
+  })
+
+  test.each<[string, Act, number]>([
+    ['wrong', 'approve', 3],
+    ['strange', 'approve', 0],
+    ['wrong', 'deny', 0],
+  ])('a policy that leaves %s alone: to %s exits with %i', async (name, act, exit) => {
+    const object = name === 'wrong' ? wrong : strange
+    expect(await decided(clusterOf(object), { policy: 'builtin' }, { act })).toMatchObject({
+      outcomes: [`${name} left-alone`],
+      exit,
+    })
+  })
+
+  test('after three in a row without an answer the others are not tried, and one answer starts anew', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const error = new KcertError('KCERT_UNREACHABLE', 'no answer')
+    const run = async (isCut: (write: number) => boolean) => {
+      const api = clusterOf(...names.map((name) => serving(name)))
+      let write = 0
+      api.fault = (call) =>
+        call === 'replaceApproval' && isCut(++write) ? { error, when: 'before' } : undefined
+      return { ...(await decided(api, { names })), tried: () => write }
+    }
+    const silent = await run(() => true)
+    expect(silent.report.requests.map(({ reason }) => reason)).toEqual([
+      ...['no answer', 'no answer', 'no answer'],
+      ...Array(2).fill('not tried: the cluster has not answered for the ones before it'),
+    ])
+    expect([silent.exit, silent.tried()]).toEqual([4, 3])
+    expect(silent.report.requests[4]).toMatchObject({
+      outcome: 'failed',
+      error: { code: 'KCERT_UNREACHABLE', next: 'run it again: what is done is not done twice' },
+    })
+    const flaky = await run((write) => write !== 3)
+    expect(flaky.outcomes).toEqual(['a failed', 'b failed', 'c approved', 'd failed', 'e failed'])
+    expect(flaky.tried()).toBe(5)
+  })
+
+  test('of many, progress is told on standard error', async () => {
+    const terminal = terminalContext({ input: false, output: false })
+    const names = Array.from({ length: 100 }, (_, at) => `n${at}`)
+    const api = clusterOf(...names.map((name) => serving(name)))
+    await decided(api, { names, concurrency: 16 }, { context: terminal.context })
+    expect(terminal.shown()).toContain('judged 100 of 100\n')
+    expect(terminal.shown()).toContain('approved 100 of 100\n')
+  })
+})

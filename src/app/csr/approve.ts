@@ -1,0 +1,286 @@
+import pMap from 'p-map'
+import type { Context } from '../../cli/context.ts'
+import { readInput, readTrustedText } from '../../cli/input.ts'
+import { progressOn } from '../../cli/progress.ts'
+import { canAsk, choose } from '../../cli/prompts.ts'
+import { type Acted, actOn, foreseen, type Judged } from '../../csr/approval/acting.ts'
+import { decisionReport } from '../../csr/approval/decided.ts'
+import type { DecisionReport } from '../../csr/approval/decision-report.ts'
+import type { ApprovalFacts } from '../../csr/approval/facts.ts'
+import {
+  type Act,
+  type Judge,
+  type Judgment,
+  judgeByHand,
+  judgeByPolicy,
+} from '../../csr/approval/judging.ts'
+import type { Policy } from '../../csr/approval/policy.ts'
+import { builtinPolicies, readPolicies } from '../../csr/approval/policy-file.ts'
+import { stateOf } from '../../csr/life.ts'
+import { readSigningRequests } from '../../csr/manifest-reading.ts'
+import { readRequests } from '../../csr/many-requests.ts'
+import { signingRequestOfObject } from '../../csr/request-object.ts'
+import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
+import type { SigningRequest } from '../../csr/signing-request.ts'
+import { type ExitCode, exitCodeOf, exitCodes, worstExit } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+// `kcert csr approve` and `kcert csr deny`: what is meant, what it is, whether it may be, and then it is done, each step for all.
+
+/** What the command line says. */
+export interface DecisionWish {
+  readonly names: readonly string[]
+  readonly file: readonly string[] | undefined
+  readonly selector: string | undefined
+  readonly signer: string | undefined
+  readonly policy: string | undefined
+  readonly reason: string | undefined
+  readonly message: string | undefined
+  readonly dryRun: boolean
+  readonly yes: boolean
+  readonly force: boolean
+  readonly concurrency: number
+}
+
+export interface DecisionPorts {
+  readonly api: RequestsApi
+  readonly facts: ApprovalFacts
+  readonly context: Context
+  /** Returns what an operator is shown before it is done. */
+  readonly propose: (report: DecisionReport) => Promise<string>
+}
+
+export interface DecisionAnswer {
+  readonly report: DecisionReport
+  readonly exit: ExitCode
+}
+
+/** Approves or denies what the command line means, and returns what came of each. */
+export async function decideRequests(
+  act: Act,
+  wish: DecisionWish,
+  ports: DecisionPorts,
+): Promise<DecisionAnswer> {
+  const { api, facts, context } = ports
+  const policies = wish.policy === undefined ? undefined : await policiesOf(wish.policy, context)
+  const judge: Judge =
+    policies === undefined ? judgeByHand(act, facts, wish.force) : judgeByPolicy(act, policies, facts)
+  const gathered = await gather(wish, ports)
+  const all = { concurrency: wish.concurrency }
+
+  const judging = progressOn(context, 'judged', gathered.length)
+  const judged = await pMap(
+    gathered,
+    async (one): Promise<Acted | Judged> => {
+      const result = 'outcome' in one ? one : { object: one, judgment: await judge(one) }
+      judging.step()
+      return result
+    },
+    all,
+  )
+  judging.end()
+
+  const by = policies === undefined ? 'hand' : 'policy'
+  const planned = judged.map((one) => ('outcome' in one ? one : foreseen(one, act)))
+  const report = (acted: readonly Acted[], dryRun: boolean) => decisionReport(acted, { act, by, dryRun })
+  if (wish.dryRun) return answer(report(planned, true), wish)
+  const todo = judged.filter((one): one is Judged => !('outcome' in one) && one.judgment.course === 'act')
+  if (todo.length > 0 && !(await isAgreed(act, wish, todo.length, () => report(planned, true), ports))) {
+    const left = planned.map((one) =>
+      one.outcome.startsWith('would-') ? { ...one, outcome: 'left-alone' as const, reason: 'declined' } : one,
+    )
+    return answer(report(left, false), wish)
+  }
+
+  const doing = { act, judge, conditionFor: (judgment: Judgment) => conditionOf(act, wish, judgment) }
+  const silence = silenceOf(Math.max(leastSilent, wish.concurrency))
+  const acting = progressOn(context, act === 'approve' ? 'approved' : 'denied', todo.length)
+  const acted = await pMap(
+    judged,
+    async (one, index) => {
+      if ('outcome' in one || one.judgment.course !== 'act') return planned[index]!
+      const result = silence.isLong() ? untried(planned[index]!) : await actOn(api, one, doing)
+      silence.note(result.error?.code === 'KCERT_UNREACHABLE')
+      acting.step()
+      return result
+    },
+    all,
+  )
+  acting.end()
+  return answer(report(acted, false), wish)
+}
+
+const leastSilent = 3
+
+/** Tells when so many in a row got no answer that the others need not wait for theirs. */
+function silenceOf(limit: number): { note(isUnanswered: boolean): void; isLong(): boolean } {
+  let unanswered = 0
+  return {
+    note(isUnanswered) {
+      unanswered = isUnanswered ? unanswered + 1 : 0
+    },
+    isLong: () => unanswered >= limit,
+  }
+}
+
+function untried(planned: Acted): Acted {
+  const reason = 'not tried: the cluster has not answered for the ones before it'
+  const error = new KcertError('KCERT_UNREACHABLE', reason, {
+    next: 'run it again: what is done is not done twice',
+  })
+  return { ...planned, outcome: 'failed', reason, error }
+}
+
+/** Throws KCERT_USAGE where nothing is meant, or not what can be done. */
+export function checkWish(act: Act, { names, file, selector, signer, policy, reason }: DecisionWish): void {
+  if (reason !== undefined && !/^[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason))
+    throw new KcertError('KCERT_USAGE', `--reason "${reason}" is not one word`, {
+      why: 'the reason of a condition is read by programs; --message is for people',
+      next: '--reason NodeOfBatch7 --message "the nodes that came today"',
+    })
+  const means = [names.length, file?.length, selector, signer, policy]
+  if (means.some(Boolean)) return
+  throw new KcertError('KCERT_USAGE', `no request is named`, {
+    why: `kcert does not ${act} whatever happens to wait`,
+    next: commandLine`name a request of the list: kcert csr list; kcert csr ${act} NAME`,
+  })
+}
+
+const builtinNames = builtinPolicies.map(({ name }) => name)
+
+async function policiesOf(text: string, context: Context): Promise<readonly Policy[]> {
+  if (text === 'builtin') return builtinPolicies
+  const words = text.split(',')
+  if (words.every((word) => builtinNames.includes(word)))
+    return builtinPolicies.filter(({ name }) => words.includes(name))
+  return readPolicies(await readTrustedText('approval policy', text, context), text)
+}
+
+/** The objects that are meant, each once, in the order in which they were named; what is not there has an outcome already. */
+async function gather(
+  { names, file = [], selector, signer, policy, concurrency }: DecisionWish,
+  { api, context }: DecisionPorts,
+): Promise<(RequestObject | Acted)[]> {
+  const found = new Map<string, RequestObject | Acted>()
+  const wanted: { name: string; expected?: SigningRequest; source?: string }[] = names.map((name) => ({
+    name,
+  }))
+  for (const source of file) wanted.push(...(await expectedIn(source, context)))
+  const objects = await readRequests(
+    api,
+    wanted.map(({ name }) => name),
+    { concurrency },
+  )
+  for (const [index, { name, expected, source }] of wanted.entries()) {
+    const object = objects[index]
+    const difference = expected && object && differenceFromFile(expected, object)
+    if (object === undefined)
+      found.set(name, { name, outcome: 'not-found', reason: 'there is no request of this name' })
+    else if (difference === undefined) found.set(name, object)
+    else found.set(name, { name, outcome: 'changed', reason: `${difference} ${source}`, object })
+  }
+  if (selector !== undefined || signer !== undefined || (policy !== undefined && wanted.length === 0)) {
+    const selection = {
+      ...(selector === undefined ? {} : { labelSelector: selector }),
+      ...(signer === undefined ? {} : { signerName: signer }),
+    }
+    for await (const object of api.list(selection)) {
+      const name = object.metadata.name ?? ''
+      if (!found.has(name) && isWaiting(object)) found.set(name, object)
+    }
+  }
+  return [...found.values()]
+}
+
+function isWaiting(object: RequestObject): boolean {
+  return (
+    object.metadata.deletionTimestamp === undefined && stateOf(signingRequestOfObject(object)) === 'pending'
+  )
+}
+
+async function expectedIn(
+  source: string,
+  context: Context,
+): Promise<{ name: string; expected: SigningRequest; source: string }[]> {
+  const requests = await readSigningRequests(Buffer.from(await readInput(source, context)).toString('utf8'))
+  const place = source === '-' ? 'standard input' : source
+  if (requests.length === 0)
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${place} holds no CertificateSigningRequest`, {
+      next: 'kubectl get csr NAME -o yaml',
+    })
+  return requests.map((expected) => {
+    if (expected.name !== undefined) return { name: expected.name, expected, source: place }
+    throw new KcertError('KCERT_USAGE', `a request of ${place} has no name`, {
+      why: 'the API server gave it one when it was made (generateName)',
+      next: 'find its name: kcert csr list',
+    })
+  })
+}
+
+/** Returns what is other than in the file; what the file does not say may be anything. */
+function differenceFromFile(expected: SigningRequest, object: RequestObject): string | undefined {
+  const now = signingRequestOfObject(object)
+  const isSame = Buffer.compare(expected.request ?? Buffer.of(), now.request ?? Buffer.of()) === 0
+  if (expected.request === undefined || !isSame) return 'its request is not the one in'
+  if (expected.signerName !== now.signerName) return 'its signerName is not the one in'
+  if (JSON.stringify(expected.usages) !== JSON.stringify(now.usages)) return 'its usages are not those in'
+  if (expected.expirationSeconds !== now.expirationSeconds) return 'its expirationSeconds is not the one in'
+  return expected.uid !== undefined && expected.uid !== now.uid ? 'its UID is not the one in' : undefined
+}
+
+/** True when nobody needs to be asked, or whoever is asked agrees. Throws KCERT_USAGE where nobody can be asked. */
+async function isAgreed(
+  act: Act,
+  wish: DecisionWish,
+  count: number,
+  plan: () => DecisionReport,
+  { context, propose }: DecisionPorts,
+): Promise<boolean> {
+  if (wish.yes) return true
+  if (!canAsk(context)) {
+    const isSelection = wish.selector !== undefined || wish.signer !== undefined
+    // Named one by one, or for a policy to decide: that is a decision already.
+    if (wish.policy !== undefined || !isSelection) return true
+    throw new KcertError(
+      'KCERT_USAGE',
+      `${count} requests would be ${decided[act]}, and nobody can be asked`,
+      {
+        why: 'a selection may hold more than is known: look with --dry-run, then add --yes, or let --policy builtin decide',
+        next: '--dry-run',
+      },
+    )
+  }
+  context.stderr.write(await propose(plan()))
+  const what = `${count.toLocaleString('en')} request${count === 1 ? '' : 's'}`
+  return choose(context, `${act === 'approve' ? 'Approve' : 'Deny'} ${what}? It cannot be taken back.`)
+}
+
+const decided = { approve: 'approved', deny: 'denied' } as const
+
+function conditionOf(act: Act, wish: DecisionWish, { verdict, reason }: Judgment) {
+  const command = commandLine`kcert csr ${act}`
+  const byPolicy = wish.policy !== undefined
+  const words = { approve: 'Approved', deny: 'Denied' } as const
+  return {
+    reason: wish.reason ?? `${words[act]}By${byPolicy ? 'Policy' : 'Operator'}`,
+    message: wish.message ?? (byPolicy ? `${command}: ${verdict.policy}: ${reason}` : `by ${command}`),
+  }
+}
+
+function answer(report: DecisionReport, wish: DecisionWish): DecisionAnswer {
+  return { report, exit: exitOf(report, wish) }
+}
+
+/** What was not named, and no policy is for, is nobody's no. */
+function exitOf({ act, requests }: DecisionReport, wish: DecisionWish): ExitCode {
+  const isNamed = wish.names.length > 0 || (wish.file?.length ?? 0) > 0
+  const codes = requests.map(({ outcome, policy, error }): ExitCode => {
+    if (error !== undefined) return exitCodeOf(error.code)
+    if (outcome === 'refused' || outcome === 'changed') return exitCodes.refused
+    if (outcome !== 'gone' && outcome !== 'not-found' && outcome !== 'left-alone') return exitCodes.done
+    const isExpected = isNamed || wish.policy === undefined || (act === 'approve' && policy !== undefined)
+    return isExpected ? exitCodes.no : exitCodes.done
+  })
+  return worstExit(codes)
+}

@@ -1,0 +1,49 @@
+import type { Context } from '../../cli/context.ts'
+import { readInput } from '../../cli/input.ts'
+import { requestNameOf } from '../../csr/request-name.ts'
+import { exitCodes } from '../../errors/codes.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+
+/** What an operand turned out to be. */
+export type CheckInput =
+  | { readonly bytes: Uint8Array }
+  | { readonly name: string; readonly noFile: KcertError | undefined }
+
+/**
+ * Returns the content of a file, or the name of an object on the cluster where there is no such file, or the cluster is asked for.
+ * Throws as `readInput` does for what cannot be the name of an object.
+ */
+export async function checkInput(
+  operand: string,
+  asksCluster: boolean,
+  context: Context,
+): Promise<CheckInput> {
+  const name = requestNameOf(operand)
+  if (asksCluster) return { name, noFile: undefined }
+  try {
+    return { bytes: await readInput(operand, context) }
+  } catch (error) {
+    const isMissing = error instanceof KcertError && error.code === 'KCERT_FILE_NOT_FOUND'
+    // Names of objects have no slash.
+    if (!isMissing || name.includes('/')) throw error
+    return { name, noFile: name === operand ? error : undefined }
+  }
+}
+
+/** Returns the error for an operand that is no file, and that the cluster gives no object for. */
+export function neither(noFile: KcertError, onCluster: KcertError): KcertError {
+  const isAbsent = onCluster.code === 'KCERT_API_NOT_FOUND'
+  const isAnswered = isAbsent || onCluster.exitCode === exitCodes.usage
+  const next = noFile.next ?? 'name a file, or an object: kcert csr list'
+  return new KcertError(
+    isAnswered ? 'KCERT_FILE_NOT_FOUND' : onCluster.code,
+    isAbsent
+      ? `${noFile.message}, and neither is there a request of this name on the cluster`
+      : `${noFile.message}, and whether the cluster has a request of this name is not known`,
+    {
+      why: [onCluster.message, onCluster.why].filter(Boolean).join(': '),
+      next: isAnswered ? next : (onCluster.next ?? next),
+      cause: onCluster,
+    },
+  )
+}

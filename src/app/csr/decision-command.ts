@@ -1,0 +1,76 @@
+import * as Flags from '@oclif/core/flags'
+import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
+import type { ClusterFlags } from '../../cli/cluster-flags.ts'
+import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
+import { reportFormatFlag } from '../../cli/report-format.ts'
+import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
+import { stderrView } from '../../cli/view.ts'
+import { withCluster } from '../../cli/with-cluster.ts'
+import type { DecisionReport } from '../../csr/approval/decision-report.ts'
+import type { Act } from '../../csr/approval/judging.ts'
+import type { ExitCode } from '../../errors/codes.ts'
+import { renderDecisions, renderProposal } from '../../output/approval.ts'
+import { approvalFactsOf } from './approval-facts.ts'
+import { checkWish, decideRequests } from './approve.ts'
+import { namesAmong } from './request-names.ts'
+
+const verbs = { approve: 'approved', deny: 'denied' } as const
+
+/** The flags of `kcert csr approve` and `kcert csr deny`. */
+export function decisionFlags(act: Act) {
+  return {
+    file: repeatedFlag(
+      'FILE',
+      'manifests: their requests are found by name, and must be byte-identical; "-" for standard input',
+      { char: 'f' },
+    ),
+    selector: valueFlag('LABELS', 'all that wait and have these labels, as kubectl takes them', {
+      char: 'l',
+    }),
+    signer: valueFlag('NAME', 'all that wait for this signer'),
+    policy: valueFlag(
+      'FILE|builtin',
+      `what this policy says is ${verbs[act]}, the rest left alone: a file (docs/policy.md), or built-in ones: "builtin" for all, kubelet-client, kubelet-serving. Alone it judges all that wait`,
+    ),
+    reason: valueFlag('WORD', 'of the condition: one word for programs, such as NodeOfBatch7'),
+    message: valueFlag('TEXT', 'of the condition: for people'),
+    'dry-run': Flags.boolean({ description: 'show every verdict, and write nothing' }),
+    yes: Flags.boolean({ char: 'y', description: 'do not ask' }),
+    concurrency: Flags.integer({
+      description: 'how many requests are worked on at once',
+      helpValue: 'N',
+      default: 16,
+      min: 1,
+      max: 256,
+    }),
+    output: reportFormatFlag(),
+  }
+}
+
+type DecisionFlags = FlagsOf<ReturnType<typeof decisionFlags>> & ClusterFlags & { readonly force?: boolean }
+
+/** What `kcert csr approve` and `kcert csr deny` share: all but their words. */
+export abstract class DecisionCommand extends KcertCommand {
+  protected async decide(act: Act, names: readonly string[], flags: DecisionFlags): Promise<ExitCode> {
+    const { context } = this
+    const wish = {
+      ...flags,
+      names: namesAmong(names, `csr ${act} NAME`),
+      dryRun: flags['dry-run'],
+      force: flags.force ?? false,
+    }
+    checkWish(act, wish)
+    const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
+      withCluster(context, flags, (cluster) =>
+        decideRequests(act, wish, {
+          api: cluster.requests,
+          facts: approvalFactsOf(cluster, context.clock),
+          context,
+          propose: async (plan: DecisionReport) => renderProposal(plan, await stderrView(context)),
+        }),
+      ),
+    )
+    await this.show(flags.output, report, renderDecisions)
+    return exit
+  }
+}

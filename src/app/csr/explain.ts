@@ -1,0 +1,19 @@
+import type { Cluster } from '../../cluster/cluster.ts'
+import { explainFactsOf } from '../../cluster/explain-facts.ts'
+import { explain } from '../../csr/explain/explain.ts'
+import type { Explanation } from '../../csr/explain/report.ts'
+import { gather } from '../../csr/explain/situation.ts'
+import { decidedBy } from '../../csr/managers.ts'
+import { signingRequestOfObject } from '../../csr/request-object.ts'
+
+/** Returns why the request of this name is where it is; undefined when there is none. */
+export async function explainRequest(
+  cluster: Cluster,
+  name: string,
+  now: Date,
+): Promise<Explanation | undefined> {
+  const object = await cluster.requests.get(name)
+  if (object === undefined) return undefined
+  const request = signingRequestOfObject(object)
+  return explain(await gather(request, decidedBy(object), explainFactsOf(cluster), now))
+}

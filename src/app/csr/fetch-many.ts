@@ -1,0 +1,166 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkFiles } from '../../cli/command-files.ts'
+import type { Context } from '../../cli/context.ts'
+import { progressOn } from '../../cli/progress.ts'
+import type { FetchedMany, FetchedOne } from '../../csr/fetch-report.ts'
+import { readRequests } from '../../csr/many-requests.ts'
+import { signingRequestOfObject } from '../../csr/request-object.ts'
+import type { RequestObject, RequestsApi } from '../../csr/requests-api.ts'
+import { type ErrorCode, type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
+import { errorFields, KcertError } from '../../errors/kcert-error.ts'
+import { writeNewFiles } from '../../system/new-files.ts'
+import { makeFolders } from '../../system/new-folder.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
+import { type Expected, fetchedFacts, fitCertificate } from './fetch.ts'
+import { writeIssued } from './issued-files.ts'
+import { noSuchRequest } from './request-names.ts'
+
+// `kcert csr fetch --out-dir`: the certificates of many requests, read in one pass, each into a file of its own.
+
+export interface FetchManyWish {
+  readonly names: readonly string[]
+  readonly signer: string | undefined
+  readonly selector: string | undefined
+  /** Is made where it is not there. */
+  readonly folder: string
+  readonly ca: Expected['ca']
+  readonly acceptsNames: boolean
+  readonly replace: boolean
+}
+
+export interface FetchManyAnswer {
+  readonly report: FetchedMany
+  readonly exit: ExitCode
+}
+
+/** Calls side by side; each reads one object of some kilobytes. */
+const readAtOnce = 32
+
+/**
+ * Fetches what the wish names, and returns what came of each. Throws what keeps the API server from answering: nothing is written
+ * then. What one certificate or its file has against it stops no other.
+ */
+export async function fetchMany(
+  wish: FetchManyWish,
+  api: RequestsApi,
+  context: Context,
+): Promise<FetchManyAnswer> {
+  const gathered = await gather(wish, api, context)
+  makeFolders(wish.folder, 0o777)
+  const now = context.clock()
+  const results = await written(gathered.map(({ name, object }) => fetchOne(name, object, wish, now)))
+  const counts: Record<string, number> = {}
+  for (const { outcome } of results) counts[outcome] = (counts[outcome] ?? 0) + 1
+  const requests = results.map(({ error, ...rest }) =>
+    error ? { ...rest, error: errorFields(error) } : rest,
+  )
+  return {
+    report: { apiVersion: 'kcert/v1', kind: 'FetchedCertificates', folder: wish.folder, counts, requests },
+    exit: exitOf(results, new Set(wish.names)),
+  }
+}
+
+interface Gathered {
+  readonly name: string
+  /** Undefined when there is no such object. */
+  readonly object: RequestObject | undefined
+}
+
+/** The objects that are meant, each once: those that are named, then those of the selection in the order of the API server. */
+async function gather(
+  { names, signer, selector }: FetchManyWish,
+  api: RequestsApi,
+  context: Context,
+): Promise<Gathered[]> {
+  const reading = progressOn(context, 'read', names.length)
+  const objects = await readRequests(api, names, { concurrency: readAtOnce, onRead: () => reading.step() })
+  reading.end()
+  const named = names.map((name, index): Gathered => ({ name, object: objects[index] }))
+  const found = new Map(named.map((one) => [one.name, one]))
+  if (signer === undefined && selector === undefined) return named
+  const selection = {
+    ...(signer === undefined ? {} : { signerName: signer }),
+    ...(selector === undefined ? {} : { labelSelector: selector }),
+  }
+  for await (const object of api.list(selection)) {
+    const name = object.metadata.name ?? ''
+    found.set(name, { name, object })
+  }
+  return [...found.values()]
+}
+
+type Result = Omit<FetchedOne, 'error'> & { readonly error?: KcertError }
+
+/** What comes of a request once its file is written; `text` goes into a file that is not there yet. */
+type Planned = Result & { readonly text?: string }
+
+function fetchOne(
+  name: string,
+  object: RequestObject | undefined,
+  { folder, ca, acceptsNames, replace }: FetchManyWish,
+  now: Date,
+): Planned {
+  try {
+    if (object === undefined) throw noSuchRequest(name)
+    const fetched = fitCertificate(signingRequestOfObject(object), { key: undefined, ca, acceptsNames, now })
+    const file = join(folder, fileNameOf(name))
+    // A file that is there is compared first, and refused by the write where it must stay.
+    checkFiles({
+      inputs: [{ by: '--ca', path: ca?.place }],
+      outputs: [{ by: '--out-dir', path: file, holds: 'public' }],
+      replace: true,
+    })
+    const text = writeCertificates(fetched.chain)
+    const done = { name, outcome: 'fetched', file, certificate: fetchedFacts(fetched) } as const
+    if (!existsSync(file)) return { ...done, text }
+    const isWritten = writeIssued(file, text, { replace, isSecret: false })
+    return isWritten ? done : { ...done, outcome: 'present' }
+  } catch (error) {
+    if (error instanceof KcertError) return failed(name, error)
+    throw error
+  }
+}
+
+/** Writes what is not there yet. */
+async function written(planned: readonly Planned[]): Promise<Result[]> {
+  const files = planned.flatMap(({ file, text }) =>
+    file && text !== undefined ? [{ path: file, text }] : [],
+  )
+  const failures = await writeNewFiles(files)
+  const failureOf = new Map(files.map(({ path }, index) => [path, failures[index]]))
+  return planned.map(({ text, ...result }) => {
+    const error = text === undefined ? undefined : failureOf.get(result.file!)
+    return error === undefined ? result : failed(result.name, error)
+  })
+}
+
+function failed(name: string, error: KcertError): Result {
+  return { name, outcome: outcomes[error.code] ?? 'failed', error }
+}
+
+// Requesters choose these names. None is to lie elsewhere, to be hidden, to be taken for a flag (`openssl x509 -in *.crt`), or to write
+// to the terminal that lists it. The API server lets no "%" into a name, so that two names never become one.
+const odd = /^[-.]|[/%\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** Returns the name of the file for the certificate of an object: NAME.crt, with what is no part of a harmless name as %0A is in a URL. */
+export function fileNameOf(name: string): string {
+  const octets = (character: string): string =>
+    Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&')
+  return `${name.replace(odd, octets)}.crt`
+}
+
+const outcomes: Partial<Record<ErrorCode, FetchedOne['outcome']>> = {
+  KCERT_CSR_NOT_ISSUED: 'not-issued',
+  KCERT_CERTIFICATE_UNFIT: 'unfit',
+  KCERT_API_NOT_FOUND: 'not-found',
+  KCERT_FILE_EXISTS: 'refused',
+}
+
+/** What could not be done beats what is refused beats no. What a selection holds besides certificates is nobody's no. */
+function exitOf(results: readonly Result[], named: ReadonlySet<string>): ExitCode {
+  const codes = results.map(({ name, outcome, error }) =>
+    outcome === 'not-issued' && !named.has(name) ? exitCodes.done : (error?.exitCode ?? exitCodes.done),
+  )
+  return worstExit(codes)
+}

@@ -1,0 +1,171 @@
+import type { KeyAtHand } from '../../cli/key-file.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import type { Connection } from '../../cluster/connection.ts'
+import { caConfigMap, type Place, tlsSecret } from '../../csr/certificate-objects.ts'
+import type { FetchedOne, FetchReport } from '../../csr/fetch-report.ts'
+import { checkCertificate, issuedChain, notIssued, refuseUnfit } from '../../csr/fetched.ts'
+import { stateOf } from '../../csr/life.ts'
+import { quoted } from '../../csr/quoting.ts'
+import { requestWord } from '../../csr/request-name.ts'
+import { signingRequestOfObject } from '../../csr/request-object.ts'
+import type { RequestsApi } from '../../csr/requests-api.ts'
+import type { SigningRequest } from '../../csr/signing-request.ts'
+import { type Wait, waitForCertificate } from '../../csr/waiting.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { type Certificate, readCertificates, writeCertificates } from '../../x509/certificate.ts'
+import { writePrivateKey } from '../../x509/new-key.ts'
+import { certificateFacts } from './certificate-facts.ts'
+import { noSuchRequest } from './request-names.ts'
+
+/** Returns the object of this name once it is issued, denied or failed; at once where nothing is to be waited for. */
+export async function settledRequest(
+  api: RequestsApi,
+  name: string,
+  wait: { readonly durationMs: number; readonly onChange?: Wait['onChange'] } | undefined,
+  uid?: string,
+): Promise<SigningRequest> {
+  if (wait === undefined) {
+    const object = await api.get(name)
+    if (object === undefined) throw noSuchRequest(name)
+    return signingRequestOfObject(object)
+  }
+  const signal = AbortSignal.timeout(wait.durationMs)
+  const found = await waitForCertificate(api, {
+    name,
+    signal,
+    ...(uid === undefined ? {} : { uid }),
+    ...(wait.onChange === undefined ? {} : { onChange: wait.onChange }),
+  })
+  if (found === undefined) throw noSuchRequest(name)
+  const state = stateOf(found)
+  if (state === 'pending' || state === 'approved') throw waitOver(found)
+  return found
+}
+
+export interface Expected {
+  readonly key: KeyAtHand | undefined
+  readonly ca: { readonly certificates: readonly Certificate[]; readonly place: string } | undefined
+  readonly acceptsNames: boolean
+  readonly now: Date
+}
+
+/** A certificate that is what it should be. */
+export interface Fetched {
+  readonly object: SigningRequest
+  readonly chain: readonly Certificate[]
+  readonly checks: FetchReport['checks']
+}
+
+/** Returns the certificate of an object. Throws KCERT_CSR_NOT_ISSUED, and KCERT_CERTIFICATE_UNFIT for one that is not what was asked for. */
+export function fitCertificate(object: SigningRequest, { key, ca, acceptsNames, now }: Expected): Fetched {
+  if (object.certificate === undefined || stateOf(object) === 'denied') throw notIssued(object)
+  const chain = issuedChain(object)
+  const checks = checkCertificate(chain[0]!, object, {
+    ...(key === undefined ? {} : { key: { publicKey: key.publicKey, place: key.file } }),
+    ...(ca === undefined ? {} : { ca }),
+    now,
+  })
+  refuseUnfit(checks, object, { acceptsNames })
+  return { object, chain, checks }
+}
+
+export interface ManifestWish {
+  readonly secret: Place | undefined
+  readonly configMap: Place | undefined
+}
+
+/** Returns the Secret and the ConfigMap that are wished for. Throws KCERT_USAGE where a key or a CA is missing. */
+export function certificateObjects(
+  { secret, configMap }: ManifestWish,
+  { chain }: Fetched,
+  key: KeyAtHand | undefined,
+  caPem: () => string,
+): object[] {
+  if (secret !== undefined && key === undefined)
+    throw new KcertError('KCERT_USAGE', 'a Secret holds the private key, and none is named', {
+      next: '--key FILE',
+    })
+  return [
+    ...(secret === undefined
+      ? []
+      : [tlsSecret(secret, writeCertificates(chain), writePrivateKey(key!.keyObject, 'kubernetes'))]),
+    ...(configMap === undefined ? [] : [caConfigMap(configMap, caPem())]),
+  ]
+}
+
+/**
+ * Returns the CA that signed a certificate, as PEM: the one that is named, or that of the kubeconfig where it did. What a signer
+ * of one's own signs with is nowhere on the cluster.
+ */
+export function caPemOf(
+  { chain, object }: Fetched,
+  named: readonly Certificate[] | undefined,
+  connection: () => Connection,
+): string {
+  if (named !== undefined) return writeCertificates(named)
+  const { certificateAuthority } = connection()
+  const own = certificateAuthority === undefined ? [] : readCertificates(certificateAuthority)
+  const issuers = own.filter((ca) => chain.some((one) => one.isSignedBy(ca)))
+  if (issuers.length > 0) return writeCertificates(issuers)
+  throw new KcertError('KCERT_USAGE', `the CA of ${quoted(object.signerName)} is not known`, {
+    why: 'the CA of the kubeconfig did not sign this certificate',
+    next: 'name it: --ca FILE',
+  })
+}
+
+/** Returns what was fetched, for a report. */
+export function fetchReport(
+  fetched: Fetched,
+  files: FetchReport['files'],
+  notices: readonly string[],
+): FetchReport {
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'FetchedCertificate',
+    name: fetched.object.name ?? '',
+    ...fetchedFacts(fetched),
+    pem: writeCertificates(fetched.chain),
+    files,
+    notices: [...notices],
+  }
+}
+
+/** Returns what is in a certificate that was fetched, and what it was held against. */
+export function fetchedFacts({ object, chain, checks }: Fetched): NonNullable<FetchedOne['certificate']> {
+  const [leaf] = chain as [Certificate]
+  const { fingerprintSha256, ...facts } = certificateFacts(leaf)
+  return {
+    signerName: object.signerName,
+    ...facts,
+    extendedKeyUsage: [...(leaf.extendedKeyUsage ?? [])],
+    fingerprintSha256,
+    checks: checks.map(({ id, ok, detail }) => ({ id, ok, detail })),
+  }
+}
+
+/** The connection of a cluster, for kubeconfigs of others. A kubeconfig without a CA trusts those of the machine. */
+export function connectionNotices({
+  certificateAuthority,
+  skipsTlsVerify,
+}: ReturnType<Cluster['connection']>): string[] {
+  if (skipsTlsVerify) return ['the kubeconfig verifies no server, as the one that kcert uses does']
+  return certificateAuthority === undefined
+    ? [
+        'the kubeconfig has no CA: the server is known by the CAs of the machine, as in the one that kcert uses',
+      ]
+    : []
+}
+
+function waitOver(object: SigningRequest): KcertError {
+  const name = object.name ?? ''
+  const isPending = stateOf(object) === 'pending'
+  return new KcertError(
+    'KCERT_CSR_WAIT_OVER',
+    `the CertificateSigningRequest ${quoted(name)} ${isPending ? 'still waits for its approval' : 'is approved, and still not signed'}`,
+    {
+      why: 'the time to wait is over; nothing is lost, and the same command goes on from here',
+      next: commandLine`kcert csr explain ${requestWord(name)}`,
+    },
+  )
+}

@@ -1,0 +1,106 @@
+import { dirname, join } from 'node:path'
+import { checkFiles, type NamedFile, type OutputFile } from '../../cli/command-files.ts'
+import type { CreatedRequest } from '../../csr/create-report.ts'
+import { createdRequest } from '../../csr/created-request.ts'
+import type { KubeadmKubeconfigSpec, KubeadmRequest } from '../../csr/kubeadm-requests.ts'
+import { makeRequest } from '../../csr/request-spec.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { kubeconfigDocument } from '../../kubeconfig/format.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { writeKeyPair } from '../../system/key-pair-files.ts'
+import { withLock } from '../../system/lock.ts'
+import { makeFolders } from '../../system/new-folder.ts'
+import type { OutputChoice } from '../../system/output-file.ts'
+import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
+import { writePem } from '../../x509/pem.ts'
+import { finishInterruptedPair } from '../ca/authority-files.ts'
+
+/** Where kubeadm's files go. */
+export interface KubeadmFolders {
+  readonly certDir: string | undefined
+  readonly kubeconfigDir: string | undefined
+  /** PEM of the cluster's CA, for the kubeconfigs; they can be completed later, as those of kubeadm must be. */
+  readonly caPem: string | undefined
+}
+
+/**
+ * Writes key and request of each, and the kubeconfigs with the key in them, as `kubeadm certs generate-csr` does: 0600, in folders
+ * that are made 0700. Nothing is written when one of the files is there already and must not be replaced.
+ */
+export async function writeKubeadmRequests(
+  requests: readonly KubeadmRequest[],
+  folders: KubeadmFolders,
+  { inputs, ...choice }: OutputChoice & { readonly inputs: readonly NamedFile[] },
+): Promise<CreatedRequest[]> {
+  const planned = requests.map((request) => ({ request, files: filesOf(request, folders) }))
+  for (const { files } of planned) await finishInterruptedPair(files.request)
+  checkFiles({ inputs, outputs: planned.flatMap(({ files }) => outputsOf(files)), replace: choice.replace })
+  const created: CreatedRequest[] = []
+  for (const { request, files } of planned)
+    created.push(await writeOne(request, files, folders.caPem, choice))
+  return created
+}
+
+type Files =
+  | { readonly request: string; readonly key: string }
+  | { readonly request: string; readonly kubeconfig: string }
+
+function filesOf(
+  { row, file, kubeconfig }: KubeadmRequest,
+  { certDir, kubeconfigDir }: KubeadmFolders,
+): Files {
+  if (kubeconfig !== undefined) {
+    if (kubeconfigDir === undefined) throw missingFolder(row, '--kubeconfig-dir')
+    const path = join(kubeconfigDir, kubeconfig.file)
+    return { kubeconfig: path, request: `${path}.csr` }
+  }
+  if (certDir === undefined) throw missingFolder(row, '--cert-dir')
+  const base = join(certDir, file!)
+  return { key: `${base}.key`, request: `${base}.csr` }
+}
+
+// All of them are written as keys are, for kubeadm leaves them so.
+function outputsOf(files: Files): OutputFile[] {
+  const by = 'kubeconfig' in files ? '--kubeconfig-dir' : '--cert-dir'
+  return Object.values(files).map((path) => ({ by, path, holds: 'key' }))
+}
+
+function missingFolder(row: string, flag: string): KcertError {
+  return new KcertError('KCERT_USAGE', `it is not said where the files of ${row} go`, {
+    next: commandLine`add ${argumentVector([flag])} DIR (kubeadm's own: --cert-dir /etc/kubernetes/pki --kubeconfig-dir /etc/kubernetes)`,
+  })
+}
+
+async function writeOne(
+  { row, spec, kubeconfig }: KubeadmRequest,
+  files: Files,
+  caPem: string | undefined,
+  choice: OutputChoice,
+): Promise<CreatedRequest> {
+  const key = generatePrivateKey(spec.keyType)
+  const keyPem = writePrivateKey(key, 'kubernetes')
+  const der = makeRequest(spec, key)
+  makeFolders(dirname(files.request), 0o700)
+  const secret =
+    'key' in files
+      ? { path: files.key, content: keyPem }
+      : { path: files.kubeconfig, content: kubeconfigText(kubeconfig!, keyPem, caPem) }
+  const wanted = { path: files.request, content: writePem('CERTIFICATE REQUEST', der) }
+  // The request is no secret, but 0600 as kubeadm leaves it.
+  await withLock(files.request, () => writeKeyPair(wanted, secret, { ...choice, mode: 0o600 }))
+  return createdRequest(der, files, { row })
+}
+
+function kubeconfigText(
+  { user, clusterName, server }: KubeadmKubeconfigSpec,
+  keyPem: string,
+  caPem: string | undefined,
+): string {
+  return renderYaml(
+    kubeconfigDocument(
+      { name: clusterName, server, certificateAuthority: caPem },
+      { name: user, key: { pem: keyPem } },
+    ),
+  )
+}

@@ -1,0 +1,35 @@
+import { clusterRequest, requestList } from '../../csr/cluster-request.ts'
+import { type RequestState, requestStates } from '../../csr/life.ts'
+import { signingRequestOfObject } from '../../csr/request-object.ts'
+import type { ClusterRequest, RequestList } from '../../csr/request-report.ts'
+import type { RequestsApi } from '../../csr/requests-api.ts'
+
+export interface ListWish {
+  readonly signer?: string | undefined
+  readonly selector?: string | undefined
+  readonly requester?: string | undefined
+  /** None means all. */
+  readonly states: readonly RequestState[]
+}
+
+/** Returns the requests that the wish is about. Signer and labels are narrowed by the API server, the rest here. */
+export async function listRequests(
+  api: RequestsApi,
+  { signer, selector, requester, states }: ListWish,
+  now: Date,
+): Promise<RequestList> {
+  const wanted = new Set(states.length === 0 ? requestStates : states)
+  const found = new Map<string, ClusterRequest>()
+  const selection = {
+    ...(signer === undefined ? {} : { signerName: signer }),
+    ...(selector === undefined ? {} : { labelSelector: selector }),
+  }
+  for await (const object of api.list(selection)) {
+    if (requester !== undefined && object.spec.username !== requester) continue
+    const request = clusterRequest(signingRequestOfObject(object), now)
+    // A list that is begun again gives an object twice; the later one counts.
+    if (wanted.has(request.state)) found.set(request.name, request)
+    else found.delete(request.name)
+  }
+  return requestList([...found.values()], now)
+}

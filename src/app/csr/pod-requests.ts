@@ -1,0 +1,69 @@
+import type { Cluster } from '../../cluster/cluster.ts'
+import { explainFactsOf } from '../../cluster/explain-facts.ts'
+import type { Selection } from '../../cluster/objects.ts'
+import { explainPodRequest } from '../../csr/pods/explain.ts'
+import type { PodExplanation, PodRequest, PodRequestList, PodRequestState } from '../../csr/pods/report.ts'
+import {
+  type PodCertificateRequest,
+  podRequest,
+  podRequestList,
+  podRequestStates,
+} from '../../csr/pods/request.ts'
+import { resources } from '../../site/api-objects.ts'
+
+interface PodListOptions {
+  readonly namespace?: string | undefined
+  readonly signer?: string | undefined
+  readonly selector?: string | undefined
+  /** None means all. */
+  readonly states: readonly PodRequestState[]
+}
+
+/** Returns the PodCertificateRequests of a cluster. Throws KCERT_API_NOT_FOUND where the API server does not serve them. */
+export async function listPodRequests(
+  cluster: Cluster,
+  { namespace, signer, selector, states }: PodListOptions,
+  now: Date,
+): Promise<PodRequestList> {
+  const wanted = new Set(states.length === 0 ? podRequestStates : states)
+  const found = await readPodRequests(cluster, namespace, now, {
+    ...(selector === undefined ? {} : { labelSelector: selector }),
+    ...(signer === undefined ? {} : { fieldSelector: `spec.signerName=${signer}` }),
+  })
+  return podRequestList(
+    found.filter(({ state }) => wanted.has(state)),
+    now,
+  )
+}
+
+/** Returns why the PodCertificateRequest of this name is where it is; undefined when there is none. */
+export async function explainPod(
+  cluster: Cluster,
+  namespace: string,
+  name: string,
+  now: Date,
+): Promise<PodExplanation | undefined> {
+  // A list, since its right is enough, and a list finds the version that is served.
+  const found = await readPodRequests(cluster, namespace, now, { fieldSelector: `metadata.name=${name}` })
+  const request = found.find((one) => one.name === name)
+  return request && explainPodRequest(request, explainFactsOf(cluster), now)
+}
+
+async function readPodRequests(
+  { objects }: Cluster,
+  namespace: string | undefined,
+  now: Date,
+  selection: Selection,
+): Promise<PodRequest[]> {
+  const resource = {
+    ...resources.podCertificateRequests,
+    ...(namespace === undefined ? {} : { namespace }),
+  }
+  // A list that is begun again gives an object twice; the later one counts.
+  const found = new Map<string, PodRequest>()
+  for await (const object of objects.list(resource, selection)) {
+    const request = podRequest(object as unknown as PodCertificateRequest, now)
+    found.set(`${request.namespace}/${request.name}`, request)
+  }
+  return [...found.values()]
+}

@@ -1,0 +1,168 @@
+import { type RequestEntry, requestsOf } from '../../ca/request-file.ts'
+import { readSigningRequests } from '../../csr/manifest-reading.ts'
+import type { SigningRequest } from '../../csr/signing-request.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { sourceName } from '../../errors/source-name.ts'
+import { looksLikePem, readPem, writePem } from '../../x509/pem.ts'
+
+/** What a command line says about the request, over what the file says. */
+export interface RequestFlags {
+  readonly name?: string | undefined
+  readonly signer?: string | undefined
+  readonly usage?: readonly string[] | undefined
+  readonly 'expiration-seconds'?: number | undefined
+  readonly requester?: string | undefined
+  readonly 'requester-group'?: readonly string[] | undefined
+}
+
+/**
+ * Returns the one request of a file: a CertificateSigningRequest in YAML or JSON, or a request in PEM or DER, which flags make
+ * an object of. Throws KCERT_USAGE where something must be named, KCERT_MANIFEST_MALFORMED where there is nothing to read.
+ */
+export async function readSigningRequest(
+  bytes: Uint8Array,
+  source: string,
+  flags: RequestFlags,
+): Promise<SigningRequest> {
+  const text = manifestText(bytes)
+  const object =
+    text === undefined
+      ? draftOf(bytes, source, flags)
+      : chosen(await readSigningRequests(text), source, flags.name)
+  return withFlags(object, flags)
+}
+
+/**
+ * Returns all requests of a file of manifests, or of these the one that is named; or the one request in PEM or DER, which flags
+ * make an object of. Throws as `readSigningRequest` does.
+ */
+export async function readSigningRequestsOf(
+  bytes: Uint8Array,
+  source: string,
+  flags: RequestFlags,
+): Promise<SigningRequest[]> {
+  const text = manifestText(bytes)
+  if (text === undefined || flags.name !== undefined) {
+    const object = await readSigningRequest(bytes, source, flags)
+    return [text === undefined && flags.name !== undefined ? { ...object, name: flags.name } : object]
+  }
+  const objects = await readSigningRequests(text)
+  if (objects.length === 0) return [chosen(objects, source, undefined)]
+  return objects.map((object) => withFlags(object, flags))
+}
+
+/** Returns the requests of a file, for a signer: spec.request of each object of a manifest, or those in PEM or DER. */
+export async function entriesToSign(bytes: Uint8Array, source: string): Promise<RequestEntry[]> {
+  const text = manifestText(bytes)
+  if (text === undefined) return requestsOf(source, bytes)
+  const objects = await readSigningRequests(text)
+  // Says that there is none.
+  if (objects.length === 0) chosen(objects, source, undefined)
+  return objects.flatMap(({ name, request = Buffer.of() }) =>
+    requestsOf(source, request).map((one) => (name === undefined ? one : { ...one, entry: name })),
+  )
+}
+
+function manifestText(bytes: Uint8Array): string | undefined {
+  const text = Buffer.from(bytes).toString('utf8')
+  return text.includes('CertificateSigningRequest') ? text : undefined
+}
+
+function withFlags(object: SigningRequest, flags: RequestFlags): SigningRequest {
+  const { requester, signer, usage } = flags
+  const groups = flags['requester-group']
+  const expirationSeconds = flags['expiration-seconds']
+  return {
+    ...object,
+    ...(signer === undefined ? {} : { signerName: signer }),
+    ...(usage === undefined || usage.length === 0 ? {} : { usages: wordsOf(usage) }),
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...(requester === undefined ? {} : { username: requester }),
+    ...(groups === undefined || groups.length === 0 ? {} : { groups: wordsOf(groups) }),
+  }
+}
+
+/** Values of a flag that may be repeated, and may hold several with commas between them. */
+function wordsOf(values: readonly string[]): string[] {
+  return values.flatMap((value) => value.split(',')).map((word) => word.trim())
+}
+
+function chosen(
+  objects: readonly SigningRequest[],
+  source: string,
+  name: string | undefined,
+): SigningRequest {
+  const named = name === undefined ? objects : objects.filter((object) => object.name === name)
+  const [object, second] = named
+  if (object !== undefined && second === undefined) return object
+  if (object === undefined) {
+    const names = objects.map((one) => one.name ?? '(no name)').join(', ')
+    throw new KcertError(
+      'KCERT_MANIFEST_MALFORMED',
+      `${sourceName(source)} holds no CertificateSigningRequest${name === undefined ? '' : ` "${name}"`}`,
+      {
+        ...(names === '' ? {} : { why: `it holds ${names}` }),
+        next: 'name the PEM file of a request, or save the object: kubectl get csr NAME -o yaml > FILE',
+      },
+    )
+  }
+  throw new KcertError(
+    'KCERT_USAGE',
+    `${sourceName(source)} holds ${named.length} requests, and one is checked at a time`,
+    {
+      why: `it holds ${named
+        .slice(0, 10)
+        .map((one) => one.name ?? '(no name)')
+        .join(', ')}${named.length > 10 ? ', …' : ''}`,
+      next: commandLine`name one: --name ${object.name ?? 'NAME'}`,
+    },
+  )
+}
+
+function draftOf(bytes: Uint8Array, source: string, { signer }: RequestFlags): SigningRequest {
+  const isDer = bytes[0] === 0x30 && !looksLikePem(bytes)
+  if (!isDer && !looksLikePem(bytes)) {
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
+      why: 'it is neither PEM nor DER, nor YAML or JSON with a CertificateSigningRequest',
+      next: commandLine`kcert inspect ${source}`,
+    })
+  }
+  const labels = isDer ? [] : readPem(bytes).blocks.map(({ label }) => label)
+  const count = isDer ? 1 : labels.filter((label) => /CERTIFICATE REQUEST$/.test(label)).length
+  if (count === 0 && labels.length > 0) {
+    throw new KcertError('KCERT_MANIFEST_MALFORMED', `${sourceName(source)} holds no certificate request`, {
+      why: `it holds: ${labels.slice(0, 3).join(', ')}`,
+      next: 'create a request: kcert csr create --user NAME --key-out FILE',
+    })
+  }
+  if (count > 1) {
+    throw new KcertError(
+      'KCERT_USAGE',
+      `${sourceName(source)} holds ${count} requests, and an object has one`,
+      {
+        why: 'the API server and the signer read the first of spec.request, and would pass over the others',
+        next: 'put each into a file of its own',
+      },
+    )
+  }
+  if (signer === undefined) {
+    throw new KcertError(
+      'KCERT_USAGE',
+      `${sourceName(source)} is a request without its Kubernetes object: no signer is named`,
+      {
+        why: 'the rules are those of the signer',
+        next: 'add --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
+      },
+    )
+  }
+  return {
+    labels: {},
+    request: isDer ? Buffer.from(writePem('CERTIFICATE REQUEST', bytes)) : bytes,
+    signerName: signer,
+    usages: [],
+    groups: [],
+    extra: {},
+    conditions: [],
+  }
+}

@@ -1,0 +1,114 @@
+import type { CommandFiles } from '../../cli/command-files.ts'
+import { keyBesideReport, printedOnlyByName } from '../../cli/exposed-key.ts'
+import type { Manifest } from '../../csr/manifest.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { writeKeyPair } from '../../system/key-pair-files.ts'
+import { withLock } from '../../system/lock.ts'
+import { writeKeyFile, writePublicFile } from '../../system/output-file.ts'
+import { writePem } from '../../x509/pem.ts'
+import type { RequestFlagValues, requestFormats } from './request-flags.ts'
+import { inputsOf } from './request-wish.ts'
+
+// Where a request and its key go. The rule for private keys: into a file that was named, or onto standard output when
+// `--key-out -` asks for it there. docs/decisions/ says why also for cfssl's JSON, which holds a key by its nature.
+
+export interface OutputChoices extends RequestFlagValues {
+  readonly output: (typeof requestFormats)[number]
+  readonly force: boolean
+}
+
+/** What was made. */
+export interface MadeRequest {
+  readonly der: Uint8Array
+  readonly manifest: Manifest | undefined
+  /** Of a key that was made here. */
+  readonly keyPem: string | undefined
+}
+
+/** True for a path; "-" is standard output, and so is nothing. */
+export function isFile(path: string | undefined): path is string {
+  return path !== undefined && path !== '-'
+}
+
+/** True for formats that say what was made, and hold no key. */
+export function isReport(format: OutputChoices['output']): boolean {
+  return format === 'json' || format === 'yaml'
+}
+
+/** Throws KCERT_USAGE or KCERT_KEY_EXPOSED for places that do not go together. */
+export function checkOutputs({ output, out, key, 'key-out': keyOut }: OutputChoices): void {
+  if (key === undefined && keyOut === undefined && !(output === 'cfssl' && isFile(out)))
+    throw output === 'cfssl' ? printedOnlyByName("cfssl's JSON holds the private key", cfsslNext) : keyless()
+  if (keyOut !== '-' || isFile(out)) return
+  if (isReport(output)) throw keyBesideReport('--key-out -', output, 'name a file: --key-out FILE')
+  if (output === 'manifest')
+    throw new KcertError('KCERT_USAGE', 'a key and an object cannot both go to standard output', {
+      why: 'neither could be told from the other',
+      next: 'name a file for one of them: --key-out FILE',
+    })
+}
+
+/** Returns the files that the command reads and writes, for `checkFiles`. */
+export function filesOf(choices: OutputChoices): CommandFiles {
+  const { out, 'key-out': keyOut, force } = choices
+  return {
+    inputs: inputsOf(choices),
+    outputs: [
+      { by: '--key-out', path: keyOut, holds: 'key' },
+      { by: '--out', path: out, holds: isKeyInside(choices) ? 'key' : 'public' },
+    ],
+    replace: force,
+  }
+}
+
+/** True for cfssl's JSON with the key in it: where a key is made, and no file of its own is named for it. */
+export function isKeyInside({ output, key, 'key-out': keyOut }: OutputChoices): boolean {
+  return output === 'cfssl' && key === undefined && !isFile(keyOut)
+}
+
+/** Writes the request and its key, both or neither where both are files; `answer` writes to standard output. */
+export async function deliverRequest(
+  made: MadeRequest,
+  choices: OutputChoices,
+  answer: (text: string) => Promise<void>,
+): Promise<void> {
+  const { keyPem } = made
+  const { out, 'key-out': keyOut, output, force } = choices
+  const choice = { replace: force }
+  const holdsKey = isKeyInside(choices)
+  const document = documentOf(made, output, holdsKey)
+  if (isFile(out) && isFile(keyOut) && keyPem !== undefined) {
+    await withLock(out, () =>
+      writeKeyPair({ path: out, content: document }, { path: keyOut, content: keyPem }, choice),
+    )
+    return
+  }
+  // The key first: a request without its key is of no use.
+  if (keyPem !== undefined && isFile(keyOut)) writeKeyFile(keyOut, keyPem, choice)
+  if (keyPem !== undefined && keyOut === '-' && !holdsKey) await answer(keyPem)
+  if (!isFile(out)) {
+    if (!isReport(output)) await answer(document)
+  } else if (holdsKey) writeKeyFile(out, document, choice)
+  else writePublicFile(out, document, choice)
+}
+
+function documentOf(
+  { der, manifest, keyPem }: MadeRequest,
+  format: OutputChoices['output'],
+  holdsKey: boolean,
+): string {
+  const pem = writePem('CERTIFICATE REQUEST', der)
+  if (format === 'manifest') return renderYaml(manifest!)
+  return format === 'cfssl' ? `${JSON.stringify({ csr: pem, ...(holdsKey ? { key: keyPem } : {}) })}\n` : pem
+}
+
+const cfsslNext =
+  'write to a file with --out FILE, or pipe into cfssljson: kcert csr create --user NAME -o cfssl --key-out - | cfssljson -bare server'
+
+function keyless(): KcertError {
+  return new KcertError('KCERT_USAGE', 'it is not said which key the request is for', {
+    why: 'a request is signed with the private key of its owner',
+    next: 'make one: --key-out FILE, or take one that is there: --key FILE',
+  })
+}

@@ -1,0 +1,218 @@
+import { checkStandardInput, flagFiles, type NamedFile } from '../../cli/command-files.ts'
+import type { Context } from '../../cli/context.ts'
+import { readInput } from '../../cli/input.ts'
+import {
+  type KubeadmSettings,
+  kubeadmDefaults,
+  kubeadmKeyType,
+  readKubeadmSettings,
+} from '../../csr/kubeadm-settings.ts'
+import { kubeletClientSpec, kubeletServingSpec, serviceSpec, userSpec } from '../../csr/presets.ts'
+import {
+  altNamesOf,
+  defaultKeyType,
+  joinedAltNames,
+  objectNameOf,
+  type RequestSpec,
+} from '../../csr/request-spec.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { sourceName } from '../../errors/source-name.ts'
+import { readCfsslRequest } from '../../pki/cfssl-request.ts'
+import { keyTypeName, parseKeyType } from '../../x509/new-key.ts'
+import type { RequestFlagValues } from './request-flags.ts'
+
+const presets = ['cfssl', 'user', 'kubelet-client', 'kubelet-serving', 'service'] as const
+const kinds = [...presets, 'kubeadm', 'cn'] as const
+const subjectFlags = ['cn', 'org', 'ou', 'dns', 'ip', 'email', 'uri'] as const
+
+/** True when the command line says what to ask for. */
+export function saysWhat(flags: RequestFlagValues): boolean {
+  return [...presets, ...subjectFlags].some((name) => {
+    const value = flags[name]
+    return typeof value === 'string' || (value?.length ?? 0) > 0
+  })
+}
+
+/** Returns the files that the command reads. */
+export function inputsOf(flags: RequestFlagValues): NamedFile[] {
+  return flagFiles(flags, 'cfssl', 'key', 'password-file', 'kubeadm-config', 'ca-cert')
+}
+
+/** Throws KCERT_USAGE for flags that do not go together: each kind of request has a subject of its own. */
+export function checkTogether(flags: RequestFlagValues): void {
+  const [one, other] = kinds.filter((name) => flags[name] !== undefined)
+  if (other !== undefined)
+    throw new KcertError('KCERT_USAGE', `--${one} and --${other} are two requests`, {
+      why: 'each says what the subject is',
+      next: `leave one of them out`,
+    })
+  checkStandardInput(inputsOf(flags))
+  const { key } = flags
+  const making = (['key-out', 'key-type', 'key-format'] as const).find((name) => flags[name] !== undefined)
+  if (key !== undefined && making !== undefined)
+    throw new KcertError('KCERT_USAGE', `--key takes a key that is there, and --${making} makes one`, {
+      next: 'leave one of them out',
+    })
+  if (one === undefined || one === 'cn') return
+  const extra = unfitBeside(one, flags)
+  if (extra === undefined) return
+  throw new KcertError('KCERT_USAGE', `--${extra} does not go with --${one}`, {
+    why:
+      extra === 'signer'
+        ? 'the CAs of a control plane are no signers of Kubernetes'
+        : 'what is in the request is given by it',
+    next: commandLine`leave --${extra} out`,
+  })
+}
+
+const objectFlags = ['name', 'signer', 'usage', 'expiration-seconds'] as const
+const controlPlaneFlags = [
+  'kubeadm-config',
+  'node-name',
+  'advertise-address',
+  'control-plane-endpoint',
+  'service-subnet',
+  'kubernetes-version',
+  'cert-dir',
+  'kubeconfig-dir',
+  'ca-cert',
+] as const
+
+/**
+ * Throws KCERT_USAGE for a flag of something that is not made: its author expects that it has an effect. A report shows the
+ * object, too.
+ */
+export function checkEffect(flags: RequestFlagValues & { readonly output: string }): void {
+  const hasObject = !['pem', 'cfssl'].includes(flags.output) && flags.kubeadm === undefined
+  const useless: readonly (readonly [names: readonly (keyof RequestFlagValues)[], owner: string])[] = [
+    [hasObject ? [] : objectFlags, 'the object of Kubernetes: -o manifest'],
+    [
+      flags.kubeadm === undefined ? controlPlaneFlags : [],
+      'the certificates of a control plane: --kubeadm ROW',
+    ],
+    [
+      flags.kubeadm === undefined && flags.service === undefined ? ['cluster-domain'] : [],
+      '--service NAME.NAMESPACE and --kubeadm ROW',
+    ],
+  ]
+  for (const [names, owner] of useless) {
+    const name = names.find((one) => isGiven(flags[one]))
+    if (name === undefined) continue
+    throw new KcertError('KCERT_USAGE', `--${name} has no effect here`, {
+      why: `it belongs to ${owner}`,
+      next: commandLine`leave --${name} out, or make what it is for`,
+    })
+  }
+}
+
+function isGiven(value: string | number | readonly string[] | undefined): boolean {
+  return typeof value === 'object' ? value.length > 0 : value !== undefined
+}
+
+/** A flag that would have no effect, which nobody who wrote it expects. */
+function unfitBeside(kind: (typeof kinds)[number], flags: RequestFlagValues): string | undefined {
+  const takesNames = flags.kubeadm === undefined || ['all', 'apiserver'].includes(flags.kubeadm)
+  const unfit = [
+    ...(kind === 'user' ? [] : ['org' as const]),
+    'ou' as const,
+    ...(takesNames ? [] : (['dns', 'ip'] as const)),
+    ...(kind === 'kubeadm' ? (['email', 'uri', 'signer', 'usage'] as const) : []),
+  ]
+  return unfit.find((name) => (flags[name]?.length ?? 0) > 0)
+}
+
+/** Returns the request that flags describe. Throws KCERT_USAGE for names that cannot be, KCERT_CFSSL_INVALID for cfssl's file. */
+export async function wishOf(flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
+  const spec = flags.cfssl === undefined ? specOfFlags(flags) : await specOfCfssl(flags.cfssl, flags, context)
+  const { name, signer, usage = [], 'key-type': keyType, 'expiration-seconds': expirationSeconds } = flags
+  return {
+    ...spec,
+    ...(name === undefined ? {} : { objectName: name }),
+    ...(signer === undefined ? {} : { signerName: signer }),
+    ...(usage.length === 0
+      ? {}
+      : { usages: usage.flatMap((one) => one.split(',')).map((one) => one.trim()) }),
+    ...(expirationSeconds === undefined ? {} : { expirationSeconds }),
+    ...(keyType === undefined ? {} : { keyType: parseKeyType(keyType) }),
+  }
+}
+
+function specOfFlags(flags: RequestFlagValues): RequestSpec {
+  const { org = [], ou = [], cn } = flags
+  const altNames = altNamesOf(flags)
+  if (flags.user !== undefined) return userSpec(flags.user, org, altNames)
+  if (flags['kubelet-client'] !== undefined) return kubeletClientSpec(flags['kubelet-client'], altNames)
+  if (flags['kubelet-serving'] !== undefined) return kubeletServingSpec(flags['kubelet-serving'], altNames)
+  if (flags.service !== undefined)
+    return serviceSpec(flags.service, flags['cluster-domain'] ?? 'cluster.local', altNames)
+  return {
+    subject: {
+      organization: org.map((value) => present('--org', value)),
+      organizationalUnit: ou.map((value) => present('--ou', value)),
+      ...(cn === undefined ? {} : { commonName: present('--cn', cn) }),
+    },
+    altNames,
+    keyType: defaultKeyType,
+    objectName: objectNameOf(cn ?? altNames.dns[0] ?? altNames.ip[0] ?? org[0] ?? ''),
+    notices: [],
+  }
+}
+
+function present(flag: string, value: string): string {
+  if (value === '')
+    throw new KcertError('KCERT_USAGE', `${flag} "" has no value`, {
+      next: commandLine`leave ${argumentVector([flag])} out`,
+    })
+  return value
+}
+
+async function specOfCfssl(file: string, flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
+  const request = await readCfsslRequest(Buffer.from(await readInput(file, context)).toString('utf8'))
+  const { subject, altNames, keyType, leftOut, ca } = request
+  // As cfssl genkey does: a CA is made by another command.
+  if (ca !== undefined) {
+    throw new KcertError('KCERT_CFSSL_INVALID', `${sourceName(file)} asks for a CA`, {
+      why: 'it has a "ca" section',
+      next: commandLine`remove "ca", or create a CA: kcert ca init --cfssl ${file === '-' ? 'FILE' : file} --out ca.pem --key-out ca-key.pem`,
+    })
+  }
+  const commonName = subject.flat().find(({ type }) => type === 'CN')?.value
+  return {
+    subject,
+    altNames: joinedAltNames(altNames, altNamesOf(flags)),
+    keyType,
+    objectName: objectNameOf(commonName ?? altNames.dns[0] ?? ''),
+    notices: leftOut.map((member) => `"${member}" of ${sourceName(file)} is not followed`),
+  }
+}
+
+/** Returns the settings of kubeadm's configuration file, and over them what flags say. */
+export async function kubeadmSettingsOf(
+  flags: RequestFlagValues,
+  context: Context,
+): Promise<KubeadmSettings> {
+  const file = flags['kubeadm-config']
+  const settings =
+    file === undefined
+      ? kubeadmDefaults
+      : await readKubeadmSettings(Buffer.from(await readInput(file, context)).toString('utf8'), file)
+  const { dns, ip } = altNamesOf({ dns: flags.dns, ip: flags.ip })
+  return {
+    ...settings,
+    ...said('nodeName', flags['node-name']),
+    ...said('advertiseAddress', flags['advertise-address']),
+    ...said('controlPlaneEndpoint', flags['control-plane-endpoint']),
+    ...said('serviceSubnet', flags['service-subnet']),
+    ...said('dnsDomain', flags['cluster-domain']),
+    ...said('kubernetesVersion', flags['kubernetes-version']),
+    apiServerCertSans: [...settings.apiServerCertSans, ...dns, ...ip],
+    ...(flags['key-type'] === undefined
+      ? {}
+      : { keyType: kubeadmKeyType(keyTypeName(parseKeyType(flags['key-type']))) }),
+  }
+}
+
+function said<Key extends string>(key: Key, value: string | undefined): { [K in Key]?: string } {
+  return (value === undefined ? {} : { [key]: value }) as { [K in Key]?: string }
+}

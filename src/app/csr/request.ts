@@ -1,0 +1,250 @@
+import { existsSync } from 'node:fs'
+import type { Context } from '../../cli/context.ts'
+import { readInput } from '../../cli/input.ts'
+import { type KeyAtHand, readKeyFile } from '../../cli/key-file.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import type { FetchReport } from '../../csr/fetch-report.ts'
+import { checkCertificate, notIssued } from '../../csr/fetched.ts'
+import { stateOf } from '../../csr/life.ts'
+import { manifestOf } from '../../csr/manifest.ts'
+import { requestWord } from '../../csr/request-name.ts'
+import { signingRequestOfObject } from '../../csr/request-object.ts'
+import { makeRequest, type RequestSpec } from '../../csr/request-spec.ts'
+import { kubeletClient } from '../../csr/signers.ts'
+import type { SigningRequest } from '../../csr/signing-request.ts'
+import { differencesOf, submitRequest } from '../../csr/submission.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { writeKeyPair } from '../../system/key-pair-files.ts'
+import { withLock } from '../../system/lock.ts'
+import { checkKeyPath, removeFile, writeKeyFile, writePublicFile } from '../../system/output-file.ts'
+import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
+import { generatePrivateKey, type KeyFormat, writePrivateKey } from '../../x509/new-key.ts'
+import { readPem, writePem } from '../../x509/pem.ts'
+import { finishInterruptedPair } from '../ca/authority-files.ts'
+import { connectionNotices, fetchReport, fitCertificate, settledRequest } from './fetch.ts'
+import { kubeconfigOf, writeIssued } from './issued-files.ts'
+
+// `kcert csr request`: key, request, object, certificate, kubeconfig, each on the disk or on the cluster before the next is begun,
+// so that the same command goes on wherever it was stopped.
+
+export interface Wish {
+  readonly spec: RequestSpec
+  readonly files: {
+    readonly key: string
+    /** False for --key: it must be there. */
+    readonly makesKey: boolean
+    readonly request: string
+    readonly certificate: string
+    readonly kubeconfig: string | undefined
+  }
+  readonly keyFormat: KeyFormat | undefined
+  readonly passwordFile: string | undefined
+  readonly keyByPath: boolean
+  readonly namespace: string | undefined
+  readonly waitMs: number
+  /** Begin anew, and replace files that are there. */
+  readonly force: boolean
+}
+
+interface Work {
+  readonly cluster: Cluster
+  readonly context: Context
+  readonly wish: Wish
+  /** Tells how far it is. */
+  readonly tell: (text: string) => void
+}
+
+/**
+ * Does what is not done yet, and returns the certificate. Throws as the steps do; whatever is there stays there: what --force makes anew
+ * lies beside it under names of its own until it is issued, and takes its place then, certificate and key as one.
+ */
+export async function requestCertificate(work: Work): Promise<FetchReport> {
+  const { files } = work.wish
+  await finishInterruptedPair(files.certificate)
+  const isRenewal = work.wish.force && files.makesKey && existsSync(files.key)
+  if (!isRenewal) return obtain(work, files)
+  const waiting = { ...files, key: `${files.key}.new`, request: `${files.request}.new` }
+  // Without its key, it is what an earlier run could not remove.
+  if (!existsSync(waiting.key)) removeFile(waiting.request)
+  const report = await obtain({ ...work, wish: { ...work.wish, files: waiting, force: false } }, files)
+  // The key last: with it, the same command finds its way again.
+  for (const file of [waiting.request, waiting.key]) removeFile(file)
+  return report
+}
+
+/** Goes through the steps with the work's own files; what is made of them goes to `places`, which are others where it replaces a pair. */
+async function obtain(work: Work, places: Wish['files']): Promise<FetchReport> {
+  const { wish, context, cluster, tell } = work
+  const isRenewal = wish.files !== places
+  const key = await keyOf(work)
+  const request = await requestOf(work, key)
+  const present = isRenewal ? undefined : await presentCertificate(work, key, request)
+  const found = present ?? (await issued(work, request))
+  const fetched = fitCertificate(found, {
+    key,
+    ca: undefined,
+    acceptsNames: false,
+    now: context.clock(),
+  })
+  const { certificate, kubeconfig, key: keyFile, request: requestFile } = places
+  const replace = wish.force || isRenewal
+  if (isRenewal) {
+    await replacePair(wish.files, places, writeCertificates(fetched.chain), context)
+    tell(`certificate ${certificate} and private key ${keyFile} replaced`)
+  } else if (present === undefined) {
+    writeIssued(certificate, writeCertificates(fetched.chain), { replace, isSecret: false })
+    tell(`certificate ${certificate} written`)
+  } else tell(`certificate ${certificate} is there already`)
+  const notices: string[] = [...wish.spec.notices]
+  if (kubeconfig !== undefined) {
+    const connection = cluster.connection()
+    notices.push(...connectionNotices(connection))
+    const { keyByPath, namespace } = wish
+    const text = kubeconfigOf(
+      {
+        connection,
+        chain: fetched.chain,
+        key: { ...key, file: keyFile },
+        keyByPath,
+        user: undefined,
+        namespace,
+      },
+      context,
+    )
+    writeIssued(kubeconfig, text, { replace, isSecret: true })
+    tell(`kubeconfig ${kubeconfig} written`)
+  }
+  const written = {
+    certificate,
+    key: keyFile,
+    request: requestFile,
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+  }
+  return fetchReport(fetched, written, notices)
+}
+
+/** Puts certificate and key in their places as one, and the request after them. */
+async function replacePair(
+  waiting: Wish['files'],
+  { certificate, key, request }: Wish['files'],
+  certificatePem: string,
+  context: Context,
+): Promise<void> {
+  const [keyPem, requestPem] = [
+    await readInput(waiting.key, context),
+    await readInput(waiting.request, context),
+  ]
+  await withLock(certificate, () =>
+    writeKeyPair(
+      { path: certificate, content: certificatePem },
+      { path: key, content: Buffer.from(keyPem).toString('utf8') },
+      { replace: true },
+    ),
+  )
+  writePublicFile(request, Buffer.from(requestPem).toString('utf8'), { replace: true })
+}
+
+/** The key that is there, or a new one; it is on the disk before anything is made with it. */
+async function keyOf({ wish, context, tell }: Work): Promise<KeyAtHand> {
+  const { files, spec, keyFormat, passwordFile, force } = wish
+  const { key: file, makesKey } = files
+  if (!makesKey || (!force && existsSync(file))) {
+    // A FIFO or a link is no key of an earlier run.
+    if (makesKey) checkKeyPath(file, { replace: true })
+    const key = await readKeyFile(file, { flag: '--password-file', file: passwordFile }, context)
+    if (makesKey) tell(`private key ${file} is there already`)
+    return key
+  }
+  const keyObject = generatePrivateKey(spec.keyType)
+  writeKeyFile(file, writePrivateKey(keyObject, keyFormat ?? 'pkcs8'), { replace: force })
+  tell(`private key ${file} written`)
+  return readKeyFile(file, { flag: '--password-file', file: undefined }, context)
+}
+
+/** The request that is there, where it asks for the same, or a new one. */
+async function requestOf({ wish, context, tell }: Work, key: KeyAtHand): Promise<SigningRequest> {
+  const { files, spec, force } = wish
+  const { request: file } = files
+  const made = draftOf(spec, makeRequest(spec, key.keyObject))
+  if (!force && existsSync(file)) {
+    const [block] = readPem(await readInput(file, context)).blocks
+    if (block?.label !== 'CERTIFICATE REQUEST') throw otherRequest(file, 'it is no certificate request')
+    const there = { ...made, request: Buffer.from(writePem('CERTIFICATE REQUEST', block.der)) }
+    const differences = differencesOf(there, made, 'key')
+    if (differences.length > 0) throw otherRequest(file, differences.join('; '))
+    tell(`request ${file} is there already`)
+    return there
+  }
+  writePublicFile(file, Buffer.from(made.request!).toString('utf8'), { replace: force })
+  tell(`request ${file} written`)
+  return made
+}
+
+/** The object of a request. Throws KCERT_CSR_SIGNER_REFUSED for one that would be refused or fail, before anything is sent. */
+function draftOf(spec: RequestSpec, der: Uint8Array): SigningRequest {
+  return signingRequestOfObject(manifestOf(spec, der))
+}
+
+/** What an earlier run has fetched already, as the object that it came from; undefined when there is nothing that will do. */
+async function presentCertificate(
+  { wish, context }: Work,
+  key: KeyAtHand,
+  request: SigningRequest,
+): Promise<SigningRequest | undefined> {
+  const { certificate: file } = wish.files
+  if (wish.force || !existsSync(file)) return undefined
+  const bytes = await readInput(file, context)
+  const object: SigningRequest = { ...request, certificate: bytes }
+  const [leaf] = readCertificates(bytes)
+  const broken =
+    leaf === undefined
+      ? ['it holds no certificate']
+      : checkCertificate(leaf, object, {
+          now: context.clock(),
+          key: { publicKey: key.publicKey, place: key.file },
+        })
+          .filter(({ ok }) => !ok)
+          .map(({ detail }) => detail)
+  if (broken.length === 0) return object
+  throw new KcertError('KCERT_FILE_EXISTS', `${file} exists and is not replaced`, {
+    why: broken.join('; '),
+    next: 'name another file, or start again with --force: key, request and certificate are made again then',
+  })
+}
+
+/** Sends the request, unless it is there, and waits until it is decided and signed. */
+async function issued({ cluster, wish, tell }: Work, request: SigningRequest): Promise<SigningRequest> {
+  const { outcome, object } = await submitRequest(cluster.requests, request, { dryRun: false, sameBy: 'key' })
+  const sent = signingRequestOfObject(object)
+  const name = sent.name ?? ''
+  tell(outcome === 'created' ? `submitted as ${name}` : `${name} is on the cluster already`)
+  const told = new Set<string>()
+  const onChange = (one: SigningRequest): void => {
+    const text = progressText(one)
+    if (text !== undefined && !told.has(text)) tell(text)
+    told.add(text ?? '')
+  }
+  const wait = { durationMs: wish.waitMs, onChange }
+  const settled = await settledRequest(cluster.requests, name, wait, sent.uid)
+  if (stateOf(settled) !== 'issued') throw notIssued(settled)
+  tell('issued')
+  return settled
+}
+
+function progressText(object: SigningRequest): string | undefined {
+  const state = stateOf(object)
+  if (state === 'approved') return 'approved; waiting for its signer'
+  if (state !== 'pending') return undefined
+  const word = requestWord(object.name ?? '')
+  return object.signerName === kubeletClient
+    ? 'waiting for kube-controller-manager to approve it'
+    : commandLine`waiting for an approver: kcert csr approve ${word}`
+}
+
+function otherRequest(file: string, why: string): KcertError {
+  return new KcertError('KCERT_FILE_EXISTS', `${file} is there, and asks for something else`, {
+    why,
+    next: 'name other files (--key-out, --out), or start again with --force',
+  })
+}

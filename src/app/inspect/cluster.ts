@@ -1,0 +1,175 @@
+import { announcedBy, announcedIn, announcements } from '../../cluster/announced-servers.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import type { Selection } from '../../cluster/objects.ts'
+import type { Resource } from '../../cluster/resource.ts'
+import { hostPort } from '../../errors/host-port.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { Inspection } from '../../inspection/inspection.ts'
+import { passedOverTypes } from '../../inspection/read-manifest.ts'
+import { resources } from '../../site/api-objects.ts'
+import type { Endpoint } from '../../tls/endpoint.ts'
+
+// `kcert inspect --cluster`: what a cluster holds, object by object, page by page. Of an object nothing is kept but what was found
+// in it; of a private key its public half.
+
+/** What reading a cluster came to besides the report. */
+export interface Scan {
+  /** What keeps it from being read at all; what was read until then is in the report. */
+  readonly failure: KcertError | undefined
+  readonly notes: readonly string[]
+  /** False when the API server did not allow a part to be read. */
+  readonly isPermitted: boolean
+}
+
+interface ScannedKind {
+  readonly kind: string
+  /** Before the name, as kubectl takes it: "secret shop/web-tls". */
+  readonly word: string
+  readonly resource: Resource
+  readonly selection?: Selection
+}
+
+// The server leaves out what never holds a certificate: packed releases alone are most of the octets of many clusters.
+const secretTypes = [...passedOverTypes].map((type) => `type!=${type}`).join(',')
+
+const requests = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
+
+const kinds: readonly ScannedKind[] = [
+  { kind: 'Secret', word: 'secret', resource: resources.secrets, selection: { fieldSelector: secretTypes } },
+  { kind: 'ConfigMap', word: 'configmap', resource: resources.configMaps },
+  {
+    kind: 'ValidatingWebhookConfiguration',
+    word: 'validatingwebhookconfiguration',
+    resource: resources.validating,
+  },
+  {
+    kind: 'MutatingWebhookConfiguration',
+    word: 'mutatingwebhookconfiguration',
+    resource: resources.mutating,
+  },
+  { kind: 'APIService', word: 'apiservice', resource: resources.apiServices },
+  { kind: 'CustomResourceDefinition', word: 'crd', resource: resources.definitions },
+  { kind: 'CertificateSigningRequest', word: 'csr', resource: requests },
+  {
+    kind: 'PodCertificateRequest',
+    word: 'podcertificaterequest',
+    resource: resources.podCertificateRequests,
+  },
+  { kind: 'ClusterTrustBundle', word: 'clustertrustbundle', resource: resources.clusterTrustBundles },
+]
+
+/** ConfigMaps that say whom a cluster trusts, for those who may not list all. */
+const published = [
+  { namespace: 'default', name: 'kube-root-ca.crt' },
+  { namespace: 'kube-public', name: 'cluster-info' },
+  { namespace: 'kube-system', name: 'extension-apiserver-authentication' },
+]
+
+const rootCa = 'kube-root-ca.crt'
+
+/** Reads what a cluster holds into an inspection. What may not be read is a problem of the report, and the rest goes on. */
+export async function scanCluster(cluster: Cluster, inspection: Inspection): Promise<Scan> {
+  const scanner = new Scanner(cluster, inspection)
+  try {
+    for (const kind of kinds) await scanner.readKind(kind)
+    return { failure: undefined, notes: scanner.notes(), isPermitted: scanner.isPermitted }
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    return { failure: error, notes: scanner.notes(), isPermitted: scanner.isPermitted }
+  }
+}
+
+/** Returns where API servers are: the one of the kubeconfig, and those that announce themselves; `hidden` when that may not be read. */
+export async function apiServersOf(
+  cluster: Cluster,
+): Promise<{ own: string; announced: readonly Endpoint[]; hidden: boolean }> {
+  const { host: server, port: ownPort } = URL.parse(cluster.server) ?? { host: '', port: '' }
+  const own = ownPort === '' ? `${server}:443` : server
+  const announced: Endpoint[] = []
+  try {
+    for await (const slice of cluster.objects.list(announcements, announcedBy)) {
+      for (const { host, port } of announcedIn(slice)) {
+        const name = hostPort(host, port)
+        if (name !== own) announced.push({ name, host, port })
+      }
+    }
+  } catch (error) {
+    // Anything else that keeps it from answering is said by the first kind that is read.
+    if (!(error instanceof KcertError)) throw error
+    return { own, announced, hidden: error.code === 'KCERT_API_FORBIDDEN' }
+  }
+  return { own, announced, hidden: false }
+}
+
+class Scanner {
+  isPermitted = true
+  private readonly cluster: Cluster
+  private readonly inspection: Inspection
+  /** Content of kube-root-ca.crt → how many namespaces have it. */
+  private readonly rootCas = new Map<string, number>()
+
+  constructor(cluster: Cluster, inspection: Inspection) {
+    this.cluster = cluster
+    this.inspection = inspection
+  }
+
+  notes(): string[] {
+    const counts = [...this.rootCas.values()]
+    const [most = 0] = counts.toSorted((a, b) => b - a)
+    if (counts.length === 1 && most > 1)
+      return [`${rootCa} is the same in all ${most} namespaces, and shown once`]
+    if (counts.length < 2) return []
+    return [`${rootCa} is not the same in all namespaces: ${counts.length} contents, each shown once`]
+  }
+
+  async readKind(scanned: ScannedKind): Promise<void> {
+    const { kind, resource, selection } = scanned
+    // A list that was begun again gives objects twice.
+    const seen = new Set<string>()
+    try {
+      for await (const object of this.cluster.objects.list(resource, selection)) {
+        const name = nameOf(object)
+        if (seen.has(name)) continue
+        seen.add(name)
+        await this.read(scanned, name, object)
+      }
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      if (error.code === 'KCERT_API_NOT_FOUND') return
+      if (error.code !== 'KCERT_API_FORBIDDEN') throw error
+      this.isPermitted = false
+      this.inspection.addRefused(`${resource.resource} of the cluster`, error)
+      if (kind === 'ConfigMap') await this.readPublished(scanned)
+    }
+  }
+
+  private async readPublished(scanned: ScannedKind): Promise<void> {
+    for (const { namespace, name } of published) {
+      try {
+        const object = await this.cluster.objects.get({ ...scanned.resource, namespace, name })
+        if (object !== undefined) await this.read(scanned, `${namespace}/${name}`, object)
+      } catch (error) {
+        const isRefused = error instanceof KcertError && error.code === 'KCERT_API_FORBIDDEN'
+        if (!isRefused) throw error
+      }
+    }
+  }
+
+  private async read({ kind, word }: ScannedKind, name: string, object: object): Promise<void> {
+    if (kind === 'ConfigMap' && name.endsWith(`/${rootCa}`) && this.isKnownRootCa(object)) return
+    await this.inspection.addObject(`${word} ${name}`, object, kind)
+  }
+
+  private isKnownRootCa(object: object): boolean {
+    const text = (object as { data?: Record<string, unknown> }).data?.['ca.crt']
+    if (typeof text !== 'string') return false
+    const count = this.rootCas.get(text) ?? 0
+    this.rootCas.set(text, count + 1)
+    return count > 0
+  }
+}
+
+function nameOf(object: object): string {
+  const { name, namespace } = (object as { metadata: { name: string; namespace?: string } }).metadata
+  return namespace === undefined ? name : `${namespace}/${name}`
+}

@@ -1,0 +1,249 @@
+import { existsSync } from 'node:fs'
+import type { ClusterFlags } from '../../cli/cluster-flags.ts'
+import type { Context } from '../../cli/context.ts'
+import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { Inspection, type InspectionOutcome } from '../../inspection/inspection.ts'
+import type { InspectionReport } from '../../inspection/report.ts'
+import { type Selection, select } from '../../inspection/selection.ts'
+import type { Source, UnreadableSource } from '../../inspection/source.ts'
+import { summaryOf } from '../../inspection/summary.ts'
+import type { Thresholds } from '../../inspection/thresholds.ts'
+import { nagiosUnknown, renderNagios } from '../../output/inspection/nagios.ts'
+import { renderPem } from '../../output/inspection/pem.ts'
+import { renderPrometheus } from '../../output/inspection/prometheus.ts'
+import { renderText } from '../../output/inspection/text.ts'
+import { renderTree } from '../../output/inspection/tree.ts'
+import { renderWide } from '../../output/inspection/wide.ts'
+import { renderJson } from '../../output/json.ts'
+import type { View } from '../../output/view.ts'
+import { renderYaml } from '../../output/yaml.ts'
+import { prepareForMuch } from '../../system/engine.ts'
+import { readFile } from '../../system/files.ts'
+import { writePem } from '../../x509/pem.ts'
+import { defaultTargets, listedKubeconfigs, readTargets } from './targets.ts'
+
+export const inspectFormats = [
+  'text',
+  'wide',
+  'tree',
+  'json',
+  'yaml',
+  'prometheus',
+  'nagios',
+  'pem',
+  'html',
+] as const
+export type InspectFormat = (typeof inspectFormats)[number]
+
+/** What to inspect and how to judge it. */
+export interface InspectJob {
+  /** Files, folders, "-" and host:port; none means the usual places of this machine. */
+  readonly targets: readonly string[]
+  readonly now: Date
+  readonly thresholds: Thresholds
+  readonly selection: Selection
+  readonly password?: string
+  readonly timeoutMs: number
+  /** Read what this cluster holds besides; then no target means no file but the kubeconfig. */
+  readonly cluster?: ClusterFlags
+}
+
+/** What was found, and which servers did not answer: files that cannot be read are problems in the report. */
+export interface Inspected {
+  readonly report: InspectionReport
+  readonly certificateOf: InspectionOutcome['certificateOf']
+  readonly unreachable: readonly KcertError[]
+  /** False when the API server did not allow a part of the cluster to be read. */
+  readonly isPermitted: boolean
+  /** How many files of the usual places this user may not read; they are no problem there. */
+  readonly closed: number
+  /** What is told beside the report. */
+  readonly notes: readonly string[]
+}
+
+/**
+ * Returns the report on the job's targets. Throws the first failure when nothing at all could be read, for then there is
+ * nothing to report on.
+ */
+export async function inspectTargets(job: InspectJob, context: Context): Promise<Inspected> {
+  const { now, thresholds, password, cluster } = job
+  const isDefault = job.targets.length === 0 && cluster === undefined
+  const inspection = new Inspection({
+    now,
+    generatedAt: context.clock(),
+    thresholds,
+    readReferencedFile: readFile,
+    ...((isDefault || (cluster !== undefined && cluster.kubeconfig === undefined)) && {
+      mergedKubeconfigs: listedKubeconfigs(context),
+    }),
+    ...(password === undefined ? {} : { password }),
+  })
+  const targets = isDefault ? defaultTargets(context) : job.targets
+  const closed = new Set<string>()
+  const visit = (input: Source | UnreadableSource): Promise<void> | void => {
+    if (!('reason' in input)) return inspection.add(input)
+    if (input.reason === 'permission') closed.add(input.name)
+    return inspection.addUnreadable(input)
+  }
+  const { failed, read, notes, isPermitted } =
+    cluster === undefined
+      ? {
+          ...(await readTargets(targets, { context, timeoutMs: job.timeoutMs }, visit)),
+          notes: [],
+          isPermitted: true,
+        }
+      : await readWithCluster({ ...job, cluster }, context, inspection, visit)
+  if (read === 0 && failed[0]) throw failed[0]
+  const { report, certificateOf } = inspection.finish()
+  if (isBlank(report) && failed.length === 0) throw nothingIn(targets)
+  return {
+    report: select(isDefault ? withoutClosed(report, closed) : report, job.selection),
+    certificateOf,
+    unreachable: cluster === undefined ? failed.filter(({ code }) => code === 'KCERT_UNREACHABLE') : failed,
+    closed: isDefault ? closed.size : 0,
+    notes,
+    isPermitted,
+  }
+}
+
+/** The kubeconfig in use, what API servers serve, the targets that were named besides, then object by object. */
+async function readWithCluster(
+  job: InspectJob & { readonly cluster: ClusterFlags },
+  context: Context,
+  inspection: Inspection,
+  visit: (input: Source | UnreadableSource) => Promise<void> | void,
+) {
+  const { cluster: flags, timeoutMs, targets } = job
+  const [{ withCluster }, { kubeconfigsOf }, { apiServersOf, scanCluster }, { readServed }] =
+    await Promise.all([
+      import('../../cli/with-cluster.ts'),
+      import('../../cli/cluster.ts'),
+      import('./cluster.ts'),
+      import('../../tls/served.ts'),
+    ])
+  prepareForMuch()
+  return withCluster(context, flags, async (cluster) => {
+    const { own, announced, hidden } = await apiServersOf(cluster)
+    const kubeconfigs = kubeconfigsOf(context, flags.kubeconfig).files.filter((file) => existsSync(file))
+    const isTls = cluster.server.startsWith('https:')
+    const { failed, read } = await readTargets(
+      [...kubeconfigs, ...(isTls ? [own] : []), ...targets],
+      { context, timeoutMs },
+      visit,
+    )
+    const unseen: string[] = []
+    await Promise.all(
+      announced.map(async (endpoint) => {
+        // Behind a load balancer they are often not reached from outside, and nobody named them.
+        const served = await readServed(endpoint, timeoutMs).catch((error: unknown) => {
+          if (error instanceof KcertError) return undefined
+          throw error
+        })
+        if (served === undefined) unseen.push(endpoint.name)
+        else await visit(served)
+      }),
+    )
+    const { failure, notes, isPermitted } = await scanCluster(cluster, inspection)
+    return {
+      failed: failure === undefined ? failed : [failure, ...failed],
+      read,
+      isPermitted,
+      notes: [
+        ...notes,
+        ...(hidden
+          ? ['API servers beside this one were not looked for: listing EndpointSlices is not allowed']
+          : []),
+        ...(unseen.length === 0
+          ? []
+          : [`not reached from here: ${unseen.sort().join(', ')}, where API servers announce themselves`]),
+      ],
+    }
+  })
+}
+
+// Nobody named these files: that an ordinary user may not read the node's keys and kubeconfigs is as it should be.
+function withoutClosed(report: InspectionReport, closed: ReadonlySet<string>): InspectionReport {
+  const problems = report.problems.filter(
+    ({ code, source }) => code !== 'SOURCE_UNREADABLE' || !closed.has(source),
+  )
+  return {
+    ...report,
+    problems,
+    summary: { ...report.summary, problems: summaryOf({ ...report, problems }).problems },
+  }
+}
+
+// A file without anything in it is a problem of the report. A whole folder without is a path that somebody mistyped.
+function isBlank(report: InspectionReport): boolean {
+  const { certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems } = report
+  return [certificates, requests, keys, kubeconfigs, withoutCertificate, missing, problems].every(
+    ({ length }) => length === 0,
+  )
+}
+
+function nothingIn(targets: readonly string[]): KcertError {
+  return new KcertError('KCERT_USAGE', `there is nothing to inspect in ${targets.join(', ')}`, {
+    why: 'no file there holds a certificate, a request, a key or a kubeconfig',
+    next: commandLine`ls -lR ${targets[0]}`,
+  })
+}
+
+/** Returns the report in a format, and the exit code that goes with it. */
+export async function renderInspected(
+  { report, certificateOf, unreachable, isPermitted }: Inspected,
+  format: InspectFormat,
+  view: View,
+): Promise<{ text: string; exit: ExitCode }> {
+  const [silent] = unreachable
+  if (format === 'nagios') {
+    const verdict = renderNagios(report)
+    const { line, exit } = silent && verdict.exit === 0 ? nagiosUnknown(silent.message, silent.why) : verdict
+    return { text: line, exit }
+  }
+  return {
+    text: await textOf(report, certificateOf, format, view),
+    exit: worstExit([
+      ...unreachable.map(({ exitCode }) =>
+        exitCode === exitCodes.notPermitted ? exitCode : exitCodes.unreachable,
+      ),
+      isPermitted ? exitCodes.done : exitCodes.notPermitted,
+      report.problems.some(({ severity }) => severity !== 'info') ? exitCodes.no : exitCodes.done,
+    ]),
+  }
+}
+
+async function textOf(
+  report: InspectionReport,
+  certificateOf: Inspected['certificateOf'],
+  format: Exclude<InspectFormat, 'nagios'>,
+  view: View,
+): Promise<string> {
+  switch (format) {
+    case 'text':
+      return renderText(report, view)
+    case 'wide':
+      return renderWide(report, view.paint)
+    case 'tree':
+      return renderTree(report, view)
+    case 'json':
+      return renderJson(report)
+    case 'yaml':
+      return renderYaml(report)
+    case 'prometheus':
+      return renderPrometheus(report)
+    case 'pem':
+      return renderPem(
+        report.certificates.map((one) => ({
+          report: one,
+          pem: writePem('CERTIFICATE', certificateOf.get(one)!.der),
+        })),
+        report,
+      )
+    case 'html': {
+      const { renderHtml } = await import('../../output/inspection/html.ts')
+      return renderHtml(report)
+    }
+  }
+}

@@ -1,0 +1,220 @@
+import { lstatSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import type { Context } from '../../cli/context.ts'
+import { descriptorOf, readPipe } from '../../cli/input.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { Source, UnreadableSource } from '../../inspection/source.ts'
+import { isMuch, prepareForMuch } from '../../system/engine.ts'
+import { readFile, tooLargeNext } from '../../system/files.ts'
+import { isFolder, readFolder } from '../../system/folders.ts'
+
+/** What reading the targets came to. */
+export interface TargetReading {
+  /** Targets that nothing could be read of, each with what to tell the operator. */
+  readonly failed: readonly KcertError[]
+  /** How many targets were read, at least in part. */
+  readonly read: number
+}
+
+interface TargetOptions {
+  readonly context: Context
+  readonly timeoutMs: number
+}
+
+type Visit = (input: Source | UnreadableSource) => Promise<void> | void
+
+// Enough to wait for many slow servers at once, few enough for any network.
+const mostDialsAtOnce = 16
+
+interface SortedTargets {
+  readonly folders: Set<string>
+  readonly files: Set<string>
+  /** Standard input and what bash's `<(command)` hands over, by descriptor. */
+  readonly descriptors: Map<number, string>
+  readonly servers: Set<string>
+}
+
+/**
+ * Reads everything that the targets name and hands each piece to `visit`: files, folders (walked), "-" for standard input, and
+ * host:port for the chain that is served there. A file wins over a host:port of the same name. What is named twice is read once.
+ */
+export async function readTargets(
+  targets: readonly string[],
+  options: TargetOptions,
+  visit: Visit,
+): Promise<TargetReading> {
+  const sorted = sortTargets(targets)
+  const failed: KcertError[] = []
+  const seen = new Set<string>()
+  // A walk visits nothing twice by itself.
+  const mayRepeat = sorted.folders.size + sorted.files.size > 1
+  let read = 0
+
+  if (sorted.folders.size > 0) prepareForMuch()
+  // Folders first: what lies in one is read as a part of it, so that its role there is known, even if it is named alone as well.
+  for (const folder of sorted.folders) {
+    let isClosed = false
+    for (const input of readFolder(folder)) {
+      const path = input.file?.path
+      if ('reason' in input && input.isFolder && path === input.root) {
+        isClosed = true
+        failed.push(unreadableTarget(input))
+      }
+      if (path !== undefined && mayRepeat) {
+        if (seen.has(path)) continue
+        seen.add(path)
+      }
+      // Only where there is something to wait for: 10,000 turns of the event loop cost more than the walk.
+      const visited = visit(input)
+      if (visited !== undefined) await visited
+    }
+    if (!isClosed) read++
+  }
+  for (const file of sorted.files) {
+    const path = resolve(file)
+    if (seen.has(path)) continue
+    seen.add(path)
+    await one(readFile(file))
+  }
+  for (const [descriptor, name] of sorted.descriptors) {
+    await one(await readPipe(descriptor === 0 ? '-' : name, descriptor, options.context))
+  }
+  await readServers(sorted.servers, options, one, failed)
+  return { failed, read }
+
+  async function one(input: Source | UnreadableSource): Promise<void> {
+    // That a link dangles is an answer about the link: the report says what it means.
+    if ('bytes' in input && isMuch(input.bytes)) prepareForMuch()
+    const isAnswer = !('reason' in input) || input.reason === 'dangling-link'
+    if (isAnswer) read++
+    else failed.push(unreadableTarget(input))
+    await visit(input)
+  }
+}
+
+/** Returns the files of $KUBECONFIG, in their order. */
+export function listedKubeconfigs({ env }: Context): string[] {
+  return (env.KUBECONFIG ?? '').split(':').filter((path) => path !== '')
+}
+
+/** Returns the places that kcert looks at when nothing is named and that are there: kubeconfigs, kubeadm's folder, the kubelet's. */
+export function defaultTargets(context: Context): string[] {
+  const { home } = context
+  const listed = listedKubeconfigs(context)
+  const own = home === undefined ? [] : [`${home}/.kube/config`]
+  const targets = [...listed, ...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].filter(exists)
+  if (targets.length > 0) return targets
+  throw new KcertError('KCERT_USAGE', 'there is nothing to inspect', {
+    why: `nothing was named, and none of these exists: $KUBECONFIG, ${[...own, '/etc/kubernetes', '/var/lib/kubelet/pki'].join(', ')}`,
+    next: 'name a file, a folder or HOST:PORT: kcert inspect FILE',
+  })
+}
+
+function sortTargets(targets: readonly string[]): SortedTargets {
+  const sorted: SortedTargets = {
+    folders: new Set(),
+    files: new Set(),
+    descriptors: new Map(),
+    servers: new Set(),
+  }
+  for (const target of targets) {
+    if (target === '') {
+      throw new KcertError('KCERT_USAGE', 'a target is an empty word', {
+        why: 'perhaps a variable that is not set',
+        next: 'kcert inspect --help',
+      })
+    }
+    const descriptor = descriptorOf(target)
+    if (descriptor !== undefined) sorted.descriptors.set(descriptor, target)
+    else if (isFolder(target)) sorted.folders.add(target)
+    else if (!looksLikeServer(target) || exists(target)) sorted.files.add(target)
+    else sorted.servers.add(target)
+  }
+  return sorted
+}
+
+// Only a first look, so that the network part is loaded for nobody who reads files: parseEndpoint decides.
+function looksLikeServer(target: string): boolean {
+  return /^https:\/\/|^[^/]+:\d+$/.test(target)
+}
+
+function exists(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    // Somewhere on the way there this user may not look: reading it will say so.
+    return true
+  }
+}
+
+async function readServers(
+  servers: ReadonlySet<string>,
+  { timeoutMs }: TargetOptions,
+  one: (input: Source | UnreadableSource) => Promise<void>,
+  failed: KcertError[],
+): Promise<void> {
+  if (servers.size === 0) return
+  const [{ parseEndpoint }, { readServed }, { default: pMap }] = await Promise.all([
+    import('../../tls/endpoint.ts'),
+    import('../../tls/served.ts'),
+    import('p-map'),
+  ])
+  const dial = async (target: string): Promise<Source | UnreadableSource | KcertError> => {
+    const endpoint = parseEndpoint(target)
+    if (!endpoint) return readFile(target)
+    return readServed(endpoint, timeoutMs).catch((error: unknown) => {
+      if (error instanceof KcertError) return error
+      throw error
+    })
+  }
+  for (const answer of await pMap(servers, dial, { concurrency: mostDialsAtOnce })) {
+    if (answer instanceof KcertError) failed.push(answer)
+    else await one(answer)
+  }
+}
+
+function unreadableTarget({ name, reason, detail }: UnreadableSource): KcertError {
+  switch (reason) {
+    case 'permission':
+      return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
+        why: detail,
+        next: commandLine`sudo kcert inspect ${name}`,
+      })
+    case 'too-large':
+      return new KcertError('KCERT_FILE_TOO_LARGE', `${name} ${detail}`, {
+        why: 'it is read into memory',
+        next: tooLargeNext,
+      })
+    case 'not-a-file':
+      return new KcertError('KCERT_FILE_UNREADABLE', `${name} ${detail}`, {
+        why: 'kcert opens no devices, sockets and FIFOs by itself: some have no end, and some wait for ever',
+        next: commandLine`to read what comes out of it: kcert inspect - < ${name}`,
+      })
+    case 'io':
+      return new KcertError('KCERT_FILE_UNREADABLE', `${name} cannot be read`, {
+        why: detail,
+        next: commandLine`ls -l ${dirname(name)}`,
+      })
+    default:
+      return notFound(name)
+  }
+}
+
+function notFound(name: string): KcertError {
+  const [, host] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#@]+)/i.exec(name) ?? []
+  if (host !== undefined)
+    return new KcertError('KCERT_FILE_NOT_FOUND', `${name} is neither a file nor a TLS server`, {
+      why: 'a server is named as HOST:PORT or https://HOST',
+      next: commandLine`kcert inspect ${`https://${host}`}`,
+    })
+  const mayBeServer = /^[\w-]+(?:\.[\w-]+)+$/.test(name)
+  return new KcertError('KCERT_FILE_NOT_FOUND', `${name} does not exist`, {
+    why: mayBeServer
+      ? 'no file has that name, and a server is named with its port'
+      : 'no file or folder has that name',
+    next: mayBeServer
+      ? commandLine`if it is a server: kcert inspect ${name}:6443`
+      : commandLine`ls -l ${dirname(name)}`,
+  })
+}

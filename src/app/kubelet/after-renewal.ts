@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { writeFileAtomically } from '../../system/atomic-file.ts'
+import { requiredFile, textIfReadable } from '../../system/required-file.ts'
+
+/** What is done when a new certificate is in its place. */
+export interface AfterRenewal {
+  /** For a shell. */
+  readonly exec?: string | undefined
+  /** "HUP" */
+  readonly signal?: string | undefined
+  readonly pidFile?: string | undefined
+}
+
+/** A command that takes longer is ended. */
+const patienceMs = 60_000
+
+/** Returns a signal's name as Node knows it. Throws KCERT_USAGE. */
+export function signalOf(text: string): NodeJS.Signals {
+  const name = `SIG${text.toUpperCase().replace(/^SIG/, '')}`
+  if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals
+  throw new KcertError('KCERT_USAGE', `--signal ${JSON.stringify(text)} is no signal`, {
+    next: '--signal HUP',
+  })
+}
+
+/** Runs the command, then sends the signal. Throws KCERT_HOOK_FAILED, having tried both. */
+export async function tellOthers(
+  { exec, signal, pidFile }: AfterRenewal,
+  env: Readonly<Record<string, string | undefined>>,
+  note: (text: string) => void,
+): Promise<void> {
+  const failures: KcertError[] = []
+  if (exec !== undefined) await run(exec, env, note).catch((error: KcertError) => failures.push(error))
+  if (signal !== undefined && pidFile !== undefined) {
+    try {
+      send(signalOf(signal), pidFile)
+    } catch (error) {
+      failures.push(error as KcertError)
+    }
+  }
+  if (failures[0] !== undefined) throw failures[0]
+}
+
+function run(
+  exec: string,
+  env: Readonly<Record<string, string | undefined>>,
+  note: (text: string) => void,
+): Promise<void> {
+  const child = spawn('/bin/sh', ['-c', exec], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: patienceMs,
+  })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream
+      .setEncoding('utf8')
+      .on('data', (text: string) => note(text.replace(/\n$/, '').replace(/^/gm, '  ')))
+  }
+  return new Promise((done, failed) => {
+    child.once('error', (error) => failed(hookFailure(`--exec ${exec}`, error.message)))
+    child.once('close', (status, signal) => {
+      if (status === 0) return done()
+      const why =
+        signal === null
+          ? `it ended with status ${status}`
+          : `it was ended by ${signal}, after ${patienceMs / 1000} s at most`
+      failed(hookFailure(`--exec ${exec}`, why))
+    })
+  })
+}
+
+function send(signal: NodeJS.Signals, pidFile: string): void {
+  const what = `--signal ${signal}, to the process of ${pidFile}`
+  let text: string
+  try {
+    text = Buffer.from(requiredFile(pidFile)).toString('utf8').trim()
+  } catch (error) {
+    throw hookFailure(what, (error as Error).message)
+  }
+  // 0 and below mean whole groups of processes.
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw hookFailure(what, 'the file holds no process id')
+  try {
+    process.kill(Number(text), signal)
+  } catch (error) {
+    throw hookFailure(what, (error as Error).message)
+  }
+}
+
+function hookFailure(what: string, why: string): KcertError {
+  return new KcertError('KCERT_HOOK_FAILED', `what follows a renewal failed: ${what}`, {
+    why,
+    next: 'the certificate is in its place; do by hand what was to be done, or mend it for the next time',
+  })
+}
+
+/**
+ * Remembers beside the pair for which certificate the others were told, so that a crash between a renewal and the telling is made good at the
+ * next start.
+ */
+export class ToldMark {
+  private readonly path: string
+
+  constructor(folder: string, prefix: string) {
+    this.path = `${folder}/.${prefix}.told`
+  }
+
+  /** Undefined when nobody was ever told: this is the first start. */
+  read(): string | undefined {
+    return textIfReadable(this.path)?.trim()
+  }
+
+  write(fingerprint: string): void {
+    writeFileAtomically(this.path, `${fingerprint}\n`, { mode: 0o644 })
+  }
+}

@@ -1,0 +1,255 @@
+import pMap from 'p-map'
+import type { Cluster } from '../../cluster/cluster.ts'
+import type { ApiObject } from '../../cluster/malformed.ts'
+import { listReadable } from '../../cluster/readable.ts'
+import { issuedCertificate, stateOf } from '../../csr/life.ts'
+import { signingRequestOfObject } from '../../csr/request-object.ts'
+import type { RequestObject } from '../../csr/requests-api.ts'
+import { kubeletClient, kubeletServing } from '../../csr/signers.ts'
+import { readRequestContent, type SigningRequest } from '../../csr/signing-request.ts'
+import { hostPort } from '../../errors/host-port.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import {
+  type ControllerManagerFacts,
+  type KubeletFacts,
+  type SeenCertificate,
+  seenCertificate,
+  signingDurationMs,
+} from '../../kubelet/forecast.ts'
+import { nodeUserPrefix, strangerOf } from '../../pki/kubelet.ts'
+import { nodeHost } from '../../pki/node-address.ts'
+import type { Clock } from '../../system/clock.ts'
+import { readServed } from '../../tls/served.ts'
+import { type Certificate, readCertificates } from '../../x509/certificate.ts'
+
+// What `kcert kubelet forecast` asks a live cluster.
+
+const nodesAtOnce = 16
+/** Metrics of kubelets: how long a certificate has left. */
+export const ttlMetrics = {
+  client: 'kubelet_certificate_manager_client_ttl_seconds',
+  server: 'kubelet_certificate_manager_server_ttl_seconds',
+} as const
+/** Nobody asks for a certificate of a kubelet's that ends by chance in the same seconds. */
+const sameEndMs = 10_000
+
+interface NodeObject {
+  readonly metadata?: { readonly name?: string }
+  readonly status?: {
+    readonly addresses?: readonly { readonly type?: string; readonly address?: string }[]
+    readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port?: number } }
+  }
+}
+
+export interface LiveOptions {
+  readonly clock: Clock
+  /** Of a handshake. */
+  readonly timeoutMs: number
+  /** These nodes alone; all when there are none. */
+  readonly only: readonly string[]
+}
+
+/** Returns what is known of the cluster's kubelets. Throws when the Nodes cannot be listed. */
+export async function liveFacts(
+  cluster: Cluster,
+  options: LiveOptions,
+): Promise<{ kubelets: KubeletFacts[]; controllerManagers: ControllerManagerFacts[] }> {
+  const nodes: NodeObject[] = []
+  for await (const node of cluster.objects.list({ group: '', version: 'v1', resource: 'nodes' }))
+    nodes.push(node as NodeObject)
+  const wanted = nodes.filter(
+    ({ metadata }) => options.only.length === 0 || options.only.includes(metadata?.name ?? ''),
+  )
+  const missing = options.only.find((name) => !nodes.some(({ metadata }) => metadata?.name === name))
+  if (missing !== undefined)
+    throw new KcertError('KCERT_API_NOT_FOUND', `there is no Node ${JSON.stringify(missing)}`, {
+      next: 'kubectl get nodes',
+    })
+  const [requests, controllerManagers] = await Promise.all([
+    kubeletRequests(cluster),
+    controllerManagersOf(cluster),
+  ])
+  const kubelets = await pMap(wanted, (node) => factsOf(cluster, node, requests, options), {
+    concurrency: nodesAtOnce,
+  })
+  return { kubelets, controllerManagers }
+}
+
+interface KubeletRequest {
+  readonly node: string
+  readonly usage: SeenCertificate['usage']
+  readonly object: SigningRequest
+  readonly issued: Certificate | undefined
+}
+
+/** Undefined where we may not list them. */
+async function kubeletRequests({ requests }: Cluster): Promise<KubeletRequest[] | undefined> {
+  try {
+    const found: RequestObject[] = []
+    for (const signerName of [kubeletClient, kubeletServing])
+      for await (const object of requests.list({ signerName })) found.push(object)
+    return requestsOfKubelets(found)
+  } catch (error) {
+    if (error instanceof KcertError && error.code === 'KCERT_API_FORBIDDEN') return undefined
+    throw error
+  }
+}
+
+/** Returns the requests for certificates of kubelets, whoever sent them. */
+export function requestsOfKubelets(objects: readonly RequestObject[]): KubeletRequest[] {
+  return objects.flatMap((each): KubeletRequest[] => {
+    const object = signingRequestOfObject(each)
+    const usage = { [kubeletClient]: 'client', [kubeletServing]: 'serving' }[object.signerName] as
+      | SeenCertificate['usage']
+      | undefined
+    const name = readRequestContent(object.request).request?.subject.commonName ?? ''
+    if (usage === undefined || !name.startsWith(nodeUserPrefix)) return []
+    return [{ node: name.slice(nodeUserPrefix.length), usage, object, issued: issuedCertificate(object) }]
+  })
+}
+
+/** Returns the requests that wait. */
+export function pendingOf(requests: readonly KubeletRequest[], node: string): KubeletFacts['pending'] {
+  return requests.flatMap(({ node: of, usage, object }) => {
+    const state = stateOf(object)
+    if (of !== node || (state !== 'pending' && state !== 'approved')) return []
+    const { name = '', creationTimestamp } = object
+    return [{ name, usage, state, ...(creationTimestamp === undefined ? {} : { creationTimestamp }) }]
+  })
+}
+
+async function factsOf(
+  cluster: Cluster,
+  node: NodeObject,
+  requests: KubeletRequest[] | undefined,
+  { clock, timeoutMs }: LiveOptions,
+): Promise<KubeletFacts> {
+  const name = node.metadata?.name ?? ''
+  const unread: string[] = requests === undefined ? ['the requests may not be listed'] : []
+  const read = async <Result>(what: string, act: () => Promise<Result>): Promise<Result | undefined> => {
+    try {
+      return await act()
+    } catch (error) {
+      const { message, why } = error as KcertError
+      unread.push(`${what} could not be read: ${why ?? message}`)
+      return undefined
+    }
+  }
+  const [configuration, metrics, served] = await Promise.all([
+    read('its configuration', async () => configurationIn(await cluster.nodeProxy.get(name, 'configz'))),
+    read('its metrics', async () => ({
+      text: await cluster.nodeProxy.get(name, 'metrics'),
+      atMs: clock().getTime(),
+    })),
+    read('what it serves', () => servedBy(node, timeoutMs)),
+  ])
+  const own = (requests ?? []).filter((one) => one.node === name)
+  /** By the kubelet's own metric, which it has where it renews such a certificate. +Inf is: it has none. */
+  const endOf = (which: keyof typeof ttlMetrics, isRenewed = false): number | undefined => {
+    if (metrics === undefined) return undefined
+    const ttl = new RegExp(`^${ttlMetrics[which]} (\\S+)$`, 'm').exec(metrics.text)?.[1]
+    if (ttl === undefined && isRenewed) unread.push(`its metrics have no ${ttlMetrics[which]}`)
+    return Number.isFinite(Number(ttl)) ? metrics.atMs + Number(ttl) * 1000 : undefined
+  }
+  const client = clientCertificate(own, endOf('client', configuration?.rotateCertificates))
+  const byMetric =
+    served === undefined || served.stranger !== undefined
+      ? servingByMetric(endOf('server', configuration?.serverTlsBootstrap))
+      : undefined
+  return {
+    name,
+    configuration,
+    certificates: [client, served, byMetric].filter((one) => one !== undefined),
+    pending: pendingOf(own, name),
+    unread,
+  }
+}
+
+function configurationIn(text: string): KubeletFacts['configuration'] {
+  const { kubeletconfig } = JSON.parse(text) as { kubeletconfig?: ApiObject }
+  // Something else that answers says nothing of a kubelet, least of all that it does not rotate.
+  if (kubeletconfig === undefined) throw new Error('the answer is none of a kubelet')
+  const { rotateCertificates, serverTLSBootstrap, tlsCertFile } = kubeletconfig
+  return {
+    // What stands in it is what the kubelet runs with: absent is off.
+    rotateCertificates: rotateCertificates === true,
+    serverTlsBootstrap: serverTLSBootstrap === true,
+    tlsCertFile: typeof tlsCertFile === 'string' && tlsCertFile !== '' ? tlsCertFile : undefined,
+  }
+}
+
+/** From the object that it came by, where it is still there; that is gone an hour after it was issued. */
+function clientCertificate(
+  requests: readonly KubeletRequest[],
+  endMs: number | undefined,
+): SeenCertificate | undefined {
+  const issued = requests
+    .filter((one) => one.usage === 'client' && one.issued !== undefined)
+    .filter(({ issued }) => endMs === undefined || Math.abs(issued!.notAfterMs - endMs) < sameEndMs)
+    .sort((one, other) => other.issued!.notAfterMs - one.issued!.notAfterMs)[0]
+  if (issued !== undefined)
+    return seenCertificate(issued.issued!, {
+      usage: 'client',
+      source: 'request',
+      place: `csr/${issued.object.name}`,
+    })
+  if (endMs === undefined) return undefined
+  return { usage: 'client', source: 'metric', notBeforeMs: undefined, notAfterMs: endMs, isSelfSigned: false }
+}
+
+function servingByMetric(endMs: number | undefined): SeenCertificate | undefined {
+  if (endMs === undefined) return undefined
+  return {
+    usage: 'serving',
+    source: 'metric',
+    notBeforeMs: undefined,
+    notAfterMs: endMs,
+    isSelfSigned: false,
+  }
+}
+
+async function servedBy(
+  { metadata, status }: NodeObject,
+  timeoutMs: number,
+): Promise<SeenCertificate | undefined> {
+  const host = nodeHost(status?.addresses)
+  if (host === undefined) return undefined
+  const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10_250
+  const place = hostPort(host, port)
+  const { bytes } = await readServed({ name: `${metadata?.name} at ${place}`, host, port }, timeoutMs)
+  const [leaf] = readCertificates(bytes)
+  if (leaf === undefined) return undefined
+  const stranger = strangerOf(leaf.subject, metadata?.name)
+  return {
+    ...seenCertificate(leaf, { usage: 'serving', source: 'handshake', place }),
+    ...(stranger === undefined ? {} : { stranger }),
+  }
+}
+
+async function controllerManagersOf({ objects }: Cluster): Promise<ControllerManagerFacts[]> {
+  const pods = await listReadable(
+    objects,
+    { group: '', version: 'v1', resource: 'pods', namespace: 'kube-system' },
+    { labelSelector: 'component=kube-controller-manager' },
+  )
+  return (pods ?? []).map((pod) => {
+    const { metadata, spec } = pod as PodObject
+    const argv = spec?.containers?.flatMap(({ command = [], args = [] }) => [...command, ...args]) ?? []
+    return {
+      ...(spec?.nodeName === undefined ? {} : { node: spec.nodeName }),
+      place: `pod/${metadata?.name ?? ''}`,
+      clusterSigningDurationMs: signingDurationMs(argv),
+    }
+  })
+}
+
+interface PodObject {
+  readonly metadata?: { readonly name?: string }
+  readonly spec?: {
+    readonly nodeName?: string
+    readonly containers?: readonly {
+      readonly command?: readonly string[]
+      readonly args?: readonly string[]
+    }[]
+  }
+}

@@ -1,0 +1,52 @@
+import pMap from 'p-map'
+import type { Context } from '../../cli/context.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { ControllerManagerFacts, KubeletFacts } from '../../kubelet/forecast.ts'
+import { readForecast } from '../../renewal-io/kubelet-forecast.ts'
+import { inventoryObjects } from '../../rotation-io/recovering.ts'
+import { openSite } from '../../site/site.ts'
+import { inventoryOrThisMachine } from '../rotate-ca/node-inventory.ts'
+
+// What `kcert kubelet forecast --inventory` reads on the nodes themselves.
+
+const nodesAtOnce = 24
+
+/** Returns what is known on these nodes of the inventory, on all of them when none is named. Throws as a node does that is alone. */
+export async function factsOnNodes(
+  context: Context,
+  inventoryName: string,
+  only: readonly string[],
+): Promise<{
+  kubelets: KubeletFacts[]
+  controllerManagers: ControllerManagerFacts[]
+  /** How many nodes did not answer. */
+  unreachable: number
+}> {
+  const inventory = await inventoryOrThisMachine(inventoryName, only, context)
+  const names = inventory.nodes.map(({ name }) => name)
+  const wanted = only.length === 0 ? names : names.filter((name) => only.includes(name))
+  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock: context.clock })
+  const read = async (name: string) => {
+    try {
+      return { ...(await readForecast(site.node(name)!)), isReached: true }
+    } catch (error) {
+      if (wanted.length === 1 || !(error instanceof KcertError)) throw error
+      return { kubelet: unreached(name, error), controllerManagers: [], isReached: false }
+    }
+  }
+  try {
+    const found = await pMap(wanted, read, { concurrency: nodesAtOnce })
+    return {
+      kubelets: found.map(({ kubelet }) => kubelet),
+      controllerManagers: found.flatMap(({ controllerManagers }) => controllerManagers),
+      unreachable: found.filter(({ isReached }) => !isReached).length,
+    }
+  } finally {
+    await site.close()
+  }
+}
+
+function unreached(name: string, { message, why }: KcertError): KubeletFacts {
+  const unread = [`nothing of it was read: ${why ?? message}`]
+  return { name, configuration: undefined, certificates: [], pending: [], unread }
+}

@@ -1,0 +1,134 @@
+import { existsSync, statSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
+import type { Context } from '../../cli/context.ts'
+import { readTrustedText } from '../../cli/input.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { noAltNames, type RequestSpec } from '../../csr/request-spec.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { type NodeAddress, servingNames } from '../../kubelet/node-names.ts'
+import { type Template, templateOf } from '../../kubelet/template.ts'
+import { usagesFor } from '../../pki/usages.ts'
+import type { RequestFlagValues } from '../csr/request-flags.ts'
+import { saysWhat, wishOf } from '../csr/request-wish.ts'
+
+export interface ManageFlags extends RequestFlagValues {
+  readonly template?: string | undefined
+  readonly 'cert-dir'?: string | undefined
+  readonly 'pair-name'?: string | undefined
+}
+
+/** What `kcert kubelet manage` keeps. */
+export interface ManageWish {
+  /** Of a request, but for subject and names. */
+  readonly spec: RequestSpec & { readonly signerName: string; readonly usages: readonly string[] }
+  /** Absolute. */
+  readonly folder: string
+  readonly prefix: string
+  readonly source: TemplateSource
+  readonly notices: readonly string[]
+}
+
+/** Where subject and names come from. Of a Node its addresses are asked for: they may change. */
+export type TemplateSource =
+  | { readonly by: 'flags'; readonly template: Template }
+  | { readonly by: 'file'; readonly file: string }
+  | { readonly by: 'node'; readonly node: string; readonly template: Template }
+
+/** Where the kubelet keeps its own. */
+const kubeletFolder = '/var/lib/kubelet/pki'
+
+/** Returns what the flags ask for. Throws KCERT_USAGE. */
+export async function manageWishOf(flags: ManageFlags, context: Context): Promise<ManageWish> {
+  const { template: file } = flags
+  if (file === undefined && !saysWhat(flags))
+    throw new KcertError('KCERT_USAGE', 'it is not said what certificate to keep', {
+      why: 'it has a subject or names',
+      next: 'kcert kubelet manage --kubelet-serving NODE',
+    })
+  if (file !== undefined && saysWhat(flags))
+    throw new KcertError('KCERT_USAGE', '--template says what subject and names are, and so do other flags', {
+      why: 'the file is read again when it changes, and flags are not',
+      next: 'leave --template out, or the others',
+    })
+  const wished = await wishOf(flags, context)
+  const { signerName, keyType, purpose } = wished
+  const usages = wished.usages ?? (purpose && usagesFor(purpose, keyType.algorithm))
+  if (signerName === undefined) throw missing('--signer', 'which signer the certificate is asked of')
+  if (usages === undefined) throw missing('--usage', 'what the certificate is for')
+  const { folder, prefix } = placeOf(flags, context)
+  const source = sourceOf(flags, wished)
+  return {
+    spec: { ...wished, signerName, usages },
+    folder,
+    prefix,
+    source,
+    notices: source.by === 'node' ? [] : wished.notices,
+  }
+}
+
+function placeOf(flags: ManageFlags, { workingFolder }: Context): { folder: string; prefix: string } {
+  const isKubelets = flags['kubelet-client'] !== undefined || flags['kubelet-serving'] !== undefined
+  const named = flags['cert-dir'] ?? (isKubelets ? kubeletFolder : undefined)
+  if (named === undefined) throw missing('--cert-dir', 'where certificate and key are kept')
+  const prefix =
+    flags['pair-name'] ??
+    (flags['kubelet-client'] !== undefined
+      ? 'kubelet-client'
+      : flags['kubelet-serving'] !== undefined
+        ? 'kubelet-server'
+        : undefined)
+  if (prefix === undefined) throw missing('--pair-name', 'what the files of certificate and key are called')
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$/.test(prefix))
+    throw new KcertError('KCERT_USAGE', `--pair-name ${JSON.stringify(prefix)} is no name for files`, {
+      why: 'letters, digits, ".", "_" and "-" are',
+      next: '--pair-name kubelet-server',
+    })
+  const folder = isAbsolute(named) ? named : join(workingFolder, named)
+  if (existsSync(folder) && !statSync(folder).isDirectory())
+    throw new KcertError('KCERT_USAGE', `--cert-dir ${named} is not a folder`, { next: 'name a folder' })
+  return { folder, prefix }
+}
+
+function sourceOf(flags: ManageFlags, wished: RequestSpec): TemplateSource {
+  const { template: file, 'kubelet-serving': node, dns = [], ip = [] } = flags
+  if (file !== undefined) return { by: 'file', file }
+  const { commonName = '', organization = [], organizationalUnit = [] } = wished.subject as Partial<Template>
+  const subject = { commonName, organization, organizationalUnit }
+  if (node !== undefined && dns.length + ip.length === 0)
+    return { by: 'node', node, template: templateOf(subject) }
+  return { by: 'flags', template: templateOf({ ...subject, ...wished.altNames }) }
+}
+
+/** Returns the request for a template. */
+export function specFor(spec: ManageWish['spec'], template: Template): ManageWish['spec'] {
+  const { commonName, organization, organizationalUnit, dns, ip, email, uri } = template
+  return {
+    ...spec,
+    subject: { organization, organizationalUnit, ...(commonName === '' ? {} : { commonName }) },
+    altNames: { ...noAltNames, dns, ip, email, uri },
+  }
+}
+
+/** Returns what a file asks for now. Throws KCERT_TEMPLATE_INVALID and as files do. */
+export async function templateIn(file: string, context: Context): Promise<Template> {
+  const { readTemplate } = await import('../../kubelet/template-file.ts')
+  return readTemplate(await readTrustedText('certificate template', file, context), file)
+}
+
+/** Returns the template with the names of the Node's addresses, undefined while it has none. Throws as the API server's answers do. */
+export async function templateOfNode(
+  { objects }: Pick<Cluster, 'objects'>,
+  { node, template }: Extract<TemplateSource, { by: 'node' }>,
+): Promise<Template | undefined> {
+  const found = await objects.get({ group: '', version: 'v1', resource: 'nodes', name: node })
+  const { addresses = [] } = (found?.status ?? {}) as { addresses?: readonly NodeAddress[] }
+  const names = servingNames(addresses)
+  return names && { ...template, ...names }
+}
+
+function missing(flag: string, what: string): KcertError {
+  return new KcertError('KCERT_USAGE', `it is not said ${what}`, {
+    next: commandLine`add ${argumentVector([flag])}`,
+  })
+}

@@ -1,0 +1,76 @@
+import { createServer } from 'node:http'
+import { isIP } from 'node:net'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { writePublicFile } from '../../system/output-file.ts'
+import { parseEndpoint } from '../../tls/endpoint.ts'
+
+/** Where metrics go; `changed` is called when they are others. */
+export interface MetricsOutput {
+  changed(): void
+  close(): Promise<void>
+}
+
+/** Returns an output that writes the text into a file for node_exporter's textfile collector. What cannot be written is told once. */
+export function metricsFile(path: string, text: () => string, note: (text: string) => void): MetricsOutput {
+  let isTold = false
+  return {
+    changed() {
+      try {
+        writePublicFile(path, text(), { replace: true })
+        isTold = false
+      } catch (error) {
+        if (!isTold) note(`metrics: ${(error as Error).message}`)
+        isTold = true
+      }
+    },
+    close: async () => {},
+  }
+}
+
+/**
+ * Returns an output that answers GET /metrics on a loopback address. Throws KCERT_USAGE for any other address: the answers are for everybody who
+ * reaches it.
+ */
+export async function metricsServer(address: string, text: () => string): Promise<MetricsOutput> {
+  const endpoint = parseEndpoint(address)
+  if (endpoint === undefined || !isLoopback(endpoint.host))
+    throw new KcertError(
+      'KCERT_USAGE',
+      `--metrics-address ${JSON.stringify(address)} is no loopback address`,
+      {
+        why: 'it is for a Prometheus agent on this machine; nobody is asked who they are',
+        next: '--metrics-address 127.0.0.1:9464',
+      },
+    )
+  const server = createServer((request, response) => {
+    const isMetrics = request.url === '/metrics' && (request.method === 'GET' || request.method === 'HEAD')
+    response.writeHead(isMetrics ? 200 : 404, {
+      'Content-Type': isMetrics ? 'text/plain; version=0.0.4; charset=utf-8' : 'text/plain',
+    })
+    response.end(isMetrics ? text() : 'kcert answers at /metrics\n')
+  })
+  await new Promise<void>((listening, failed) => {
+    server.once('error', (error) =>
+      failed(
+        new KcertError('KCERT_USAGE', `--metrics-address ${address} cannot be listened at`, {
+          why: error.message,
+          next: 'name a free port',
+          cause: error,
+        }),
+      ),
+    )
+    server.listen(endpoint.port, endpoint.host, listening)
+  })
+  return {
+    changed: () => {},
+    close: () =>
+      new Promise((closed) => {
+        server.close(() => closed())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+}

@@ -1,0 +1,327 @@
+import type { ClusterFlags } from '../../cli/cluster-flags.ts'
+import type { Context } from '../../cli/context.ts'
+import { inFile, readInput } from '../../cli/input.ts'
+import { readKeyFile } from '../../cli/key-file.ts'
+import { progressOn } from '../../cli/progress.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { judge, probeReport } from '../../probe/judging.ts'
+import type { EndpointReport, ProbeReport } from '../../probe/report.ts'
+import type { Anchor, EndpointKind, Unseen } from '../../probe/target.ts'
+import type { GivenTrust, ShownPair } from '../../site/cluster-targets.ts'
+import type { ProbeTarget } from '../../site/dialling.ts'
+import type { Site } from '../../site/site.ts'
+import { type Endpoint, parseEndpoint } from '../../tls/endpoint.ts'
+import type { TlsVersion } from '../../tls/handshake.ts'
+
+/** What kinds of servers can be asked for. */
+export const probeSections = ['api-servers', 'nodes', 'etcd', 'webhooks'] as const
+export type ProbeSection = (typeof probeSections)[number]
+
+/** Behind an inventory also what only its node reaches. */
+const kindsOf: Readonly<Record<ProbeSection, readonly EndpointKind[]>> = {
+  'api-servers': ['api-server'],
+  nodes: ['kubelet'],
+  etcd: ['etcd', 'etcd-peer'],
+  webhooks: ['webhook', 'aggregated-api', 'conversion-webhook'],
+}
+const localKinds: readonly EndpointKind[] = ['controller-manager', 'scheduler']
+
+/** What is probed, and how. */
+export interface ProbeJob {
+  readonly endpoints: readonly string[]
+  readonly sections: ReadonlySet<ProbeSection>
+  /** True when everything is wanted, so that what only a node reaches is too. */
+  readonly isAll: boolean
+  readonly inventory: string | undefined
+  /** Names for the endpoints that were named; otherwise their hosts. */
+  readonly names: readonly string[]
+  readonly ca: string | undefined
+  readonly kubeletCa: string | undefined
+  readonly etcdCa: string | undefined
+  readonly clientCertificate: string | undefined
+  readonly clientKey: string | undefined
+  readonly passwordFile: string | undefined
+  readonly version: TlsVersion | undefined
+  readonly timeoutMs: number
+  readonly cluster: ClusterFlags
+}
+
+// Sockets are cheap; each connection through a node is a process here and one there.
+const directAtOnce = 128
+const tunnelsAtOnce = 12
+
+interface Found {
+  readonly targets: readonly ProbeTarget[]
+  readonly notes: readonly string[]
+  /** Why targets could not be looked up; what these are is among the notes. */
+  readonly errors: readonly KcertError[]
+}
+
+/** Probes what the job names and returns the report with the exit code. Throws what keeps it from knowing what there is to probe. */
+export async function probe(
+  job: ProbeJob,
+  context: Context,
+): Promise<{ readonly report: ProbeReport; readonly exit: ExitCode }> {
+  const given = await givenTrust(job, context)
+  const named = namedTargets(job, given)
+  return withTargets(job, given, context, async ({ targets, notes, errors }) => {
+    const all = [...named, ...targets]
+    const report = probeReport(await probed(all, job, context), notes, context.clock())
+    return { report, exit: exitOf(report, errors) }
+  })
+}
+
+/** A server that refuses the client certificate is an answer; an API server that refuses kcert leaves the report incomplete. */
+function exitOf({ endpoints }: ProbeReport, errors: readonly KcertError[]): ExitCode {
+  const codes = { ok: exitCodes.done, no: exitCodes.no, unreachable: exitCodes.unreachable } as const
+  const isPermitted = errors.every(({ exitCode }) => exitCode !== exitCodes.notPermitted)
+  return worstExit([
+    ...endpoints.map(({ status }) => codes[status]),
+    isPermitted ? exitCodes.done : exitCodes.notPermitted,
+  ])
+}
+
+async function probed(
+  targets: readonly ProbeTarget[],
+  job: ProbeJob,
+  context: Context,
+): Promise<EndpointReport[]> {
+  const [{ default: pMap }, { look }] = await Promise.all([import('p-map'), import('../../site/dialling.ts')])
+  const { timeoutMs, version } = job
+  const progress = progressOn(context, 'probed', targets.length)
+  const reports = new Map<ProbeTarget, EndpointReport>()
+  const one = async (target: ProbeTarget): Promise<void> => {
+    const seen = await look(target, { timeoutMs, version })
+    reports.set(target, judge(target, seen, context.clock()))
+    progress.step()
+  }
+  const [direct, through] = [targets.filter(({ dial }) => !dial), targets.filter(({ dial }) => dial)]
+  await Promise.all([
+    pMap(direct, one, { concurrency: directAtOnce }),
+    pMap(through, one, { concurrency: tunnelsAtOnce }),
+  ])
+  progress.end()
+  return targets.map((target) => reports.get(target)!)
+}
+
+function namedTargets({ endpoints, names }: ProbeJob, { clusterCa, client }: GivenTrust): ProbeTarget[] {
+  return [...new Set(endpoints)].map((text): ProbeTarget => {
+    const { name, host, port } = endpointOf(text)
+    return {
+      name,
+      kind: 'server',
+      host,
+      port,
+      expectedNames: names.length > 0 ? names : [host],
+      serverName: names[0] ?? host,
+      anchors: clusterCa === undefined ? [] : [clusterCa],
+      isVerified: true,
+      notes: clusterCa === undefined ? ['no CA was named to hold its chain against: --ca FILE'] : [],
+      ...(client !== undefined && {
+        client: { source: client.source, subject: client.subject },
+        pair: client.pair,
+      }),
+    }
+  })
+}
+
+function endpointOf(text: string): Endpoint {
+  const endpoint = parseEndpoint(text)
+  if (endpoint !== undefined) return endpoint
+  throw new KcertError('KCERT_USAGE', `${JSON.stringify(text)} is no HOST:PORT`, {
+    why: 'a server is named as host:port, [IPv6]:port or https://host',
+    next: /^[\w.-]+$/.test(text) ? commandLine`kcert probe ${text}:6443` : 'kcert probe 192.0.2.10:6443',
+  })
+}
+
+async function givenTrust(job: ProbeJob, context: Context): Promise<GivenTrust> {
+  const anchor = async (by: string, file: string | undefined): Promise<Anchor | undefined> => {
+    if (file === undefined) return undefined
+    const [{ readCertificateInput }, { readFile }, bytes] = await Promise.all([
+      import('../../verification/input.ts'),
+      import('../../system/files.ts'),
+      readInput(file, context),
+    ])
+    return {
+      by,
+      source: file,
+      roots: await readCertificateInput({ name: file, bytes }, 'roots', { readReferencedFile: readFile }),
+    }
+  }
+  const [clusterCa, kubeletCa, etcdCa, client] = await Promise.all([
+    anchor('--ca', job.ca),
+    anchor('--kubelet-certificate-authority', job.kubeletCa),
+    anchor('etcd CA', job.etcdCa),
+    clientIn(job, context),
+  ])
+  return {
+    ...(clusterCa !== undefined && { clusterCa }),
+    ...(kubeletCa !== undefined && { kubeletCa }),
+    ...(etcdCa !== undefined && { etcdCa }),
+    ...(client !== undefined && { client }),
+  }
+}
+
+/** As kubectl has it, but that a kubelet's file holds both. */
+async function clientIn(
+  { clientCertificate: file, clientKey, passwordFile }: ProbeJob,
+  context: Context,
+): Promise<ShownPair | undefined> {
+  if (file === undefined) return undefined
+  const { readCertificates } = await import('../../x509/certificate.ts')
+  const bytes = await readInput(file, context)
+  const [leaf] = inFile(file, () => readCertificates(bytes))
+  const password = { flag: '--password-file', file: passwordFile } as const
+  const { keyObject, publicKey } = await readKeyFile(clientKey ?? file, password, context)
+  if (leaf?.publicKey.sha256 !== publicKey.sha256) {
+    throw new KcertError(
+      'KCERT_USAGE',
+      `the key of ${clientKey ?? file} is not that of the certificate in ${file}`,
+      {
+        why: leaf === undefined ? 'there is no certificate in it' : 'no server could be shown such a pair',
+        next: commandLine`kcert inspect ${clientKey === undefined ? [file] : [file, clientKey]}`,
+      },
+    )
+  }
+  const key = keyObject.export({ format: 'pem', type: 'pkcs8' }) as string
+  return {
+    source: file,
+    subject: leaf.subject.text,
+    pair: { certificate: Buffer.from(bytes).toString('utf8'), key },
+  }
+}
+
+/** Returns what `act` returns on the targets; connections to cluster and nodes are ended then. */
+async function withTargets<Result>(
+  job: ProbeJob,
+  given: GivenTrust,
+  context: Context,
+  act: (found: Found) => Promise<Result>,
+): Promise<Result> {
+  const { sections, inventory } = job
+  if (inventory !== undefined) return withNodes(job, given, context, act)
+  if (sections.size === 0) return act({ targets: [], notes: [], errors: [] })
+  const { withCluster } = await import('../../cli/with-cluster.ts')
+  return withCluster(context, job.cluster, async (cluster) =>
+    act(await targetsOfCluster(sections, cluster, given)),
+  )
+}
+
+async function targetsOfCluster(
+  sections: ReadonlySet<ProbeSection>,
+  cluster: Cluster,
+  given: GivenTrust,
+): Promise<Found> {
+  const [{ ClusterSight }, { webhookTargets }] = await Promise.all([
+    import('../../site/cluster-targets.ts'),
+    import('../../site/webhook-targets.ts'),
+  ])
+  const sight = new ClusterSight(cluster, given)
+  const readers: Readonly<Record<ProbeSection, () => Promise<ProbeTarget[]>>> = {
+    'api-servers': () => sight.apiServers(),
+    nodes: () => sight.kubelets(),
+    etcd: () => sight.etcd(),
+    webhooks: () => webhookTargets(cluster.objects),
+  }
+  const errors: KcertError[] = []
+  const notes: string[] = []
+  const read = async (section: ProbeSection): Promise<ProbeTarget[]> => {
+    try {
+      const targets = await readers[section]()
+      if (targets.length === 0) notes.push(emptyNotes[section])
+      return targets
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      errors.push(error)
+      notes.push(`${section}: ${wordsOf(error)}`)
+      return []
+    }
+  }
+  const targets = (await Promise.all(probeSections.filter((one) => sections.has(one)).map(read))).flat()
+  // Where nothing at all can be probed the reason is the answer.
+  if (targets.length === 0 && errors[0] !== undefined) throw errors[0]
+  return { targets, notes: [...sight.notes, ...notes], errors }
+}
+
+const emptyNotes: Readonly<Record<ProbeSection, string>> = {
+  'api-servers': 'api-servers: none announces itself',
+  nodes: 'nodes: there are none',
+  etcd: 'etcd: no static pod of it may be seen; where it runs elsewhere name its ports, or give an inventory: -i kcert.yaml',
+  webhooks: 'webhooks: no server is verified by a caBundle',
+}
+
+async function withNodes<Result>(
+  job: ProbeJob,
+  given: GivenTrust,
+  context: Context,
+  act: (found: Found) => Promise<Result>,
+): Promise<Result> {
+  const [{ inventoryIn }, { openSite }, { nodeTargets }, { inventoryObjects }] = await Promise.all([
+    import('../rotate-ca/site.ts'),
+    import('../../site/site.ts'),
+    import('../../site/node-targets.ts'),
+    import('../../rotation-io/recovering.ts'),
+  ])
+  const inventory = await inventoryIn(job.inventory!, context)
+  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock: context.clock })
+  try {
+    const wanted = new Set<EndpointKind>(
+      [...job.sections].flatMap((section) => kindsOf[section]).concat(job.isAll ? localKinds : []),
+    )
+    const { targets, faults } = await nodeTargets(site, wanted, given)
+    const lost = faults.map(({ node, error }) => lostNode(site, node, error))
+    const webhooks = job.sections.has('webhooks')
+      ? await webhooksFrom(site, job, context)
+      : { targets: [], notes: [], errors: [] }
+    return await act({ ...webhooks, targets: [...targets, ...lost, ...webhooks.targets] })
+  } finally {
+    await site.close()
+  }
+}
+
+/** Pods are dialled from a control plane, as its API server does; what they are is said by the API. */
+async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promise<Found> {
+  const [{ withCluster }, { webhookTargets }] = await Promise.all([
+    import('../../cli/with-cluster.ts'),
+    import('../../site/webhook-targets.ts'),
+  ])
+  const node = site.inventory.nodes.find(({ role }) => role === 'control-plane')!.name
+  const origin = { node, dial: (host: string, port: number) => site.dial(node, host, port) }
+  try {
+    const targets = await withCluster(context, job.cluster, ({ objects }) => webhookTargets(objects, origin))
+    return { targets, notes: targets.length === 0 ? [emptyNotes.webhooks] : [], errors: [] }
+  } catch (error) {
+    // The nodes have been reached without an API server.
+    if (!(error instanceof KcertError)) throw error
+    return { targets: [], notes: [`webhooks: ${wordsOf(error)}`], errors: [error] }
+  }
+}
+
+function lostNode({ inventory }: Site, node: string, error: KcertError): ProbeTarget {
+  const host = inventory.nodes.find(({ name }) => name === node)?.addresses[0] ?? node
+  const unseen: Unseen = {
+    isReached: false,
+    reason: wordsOf(error),
+    next: error.next ?? 'look at its access in the inventory',
+  }
+  return {
+    name: `node ${node}`,
+    kind: 'kubelet',
+    host,
+    port: 10250,
+    from: node,
+    expectedNames: [],
+    serverName: '',
+    anchors: [],
+    isVerified: false,
+    notes: [],
+    unseen,
+  }
+}
+
+function wordsOf({ message, why }: KcertError): string {
+  return why === undefined ? message : `${message}: ${why}`
+}

@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { Action, Step } from '../../rotation/action.ts'
+import type { Inventory } from '../../rotation/inventory.ts'
+import { nodeOf } from '../../rotation/plan-report.ts'
+
+// The operator's own commands before and after a phase and each node of it: to drain a load balancer, to silence an alert.
+
+export type Hook = NonNullable<Inventory['hooks']>[number]
+
+/** Runs one command of the inventory. Throws KCERT_ROTATION_HOOK when it fails, or takes longer than it may. */
+export type RunHook = (
+  hook: Hook,
+  around: { readonly phase: number; readonly node?: string },
+) => Promise<void>
+
+/** The hooks of one phase as it goes. What was begun before a node or phase is ended after it, also when the phase stops. */
+export class PhaseHooks {
+  private readonly hooks: readonly Hook[]
+  private readonly run: RunHook
+  private readonly phase: number
+  /** Actions that are left for each node; a node's own hooks end with the last. */
+  private readonly left = new Map<string, number>()
+  private readonly begun = new Set<string>()
+  private readonly ended: string[] = []
+  private hasBegun = false
+
+  constructor(hooks: readonly Hook[], run: RunHook, phase: number) {
+    this.hooks = hooks.filter(({ phases }) => phases?.includes(phase) ?? true)
+    this.run = run
+    this.phase = phase
+  }
+
+  /** The plan was agreed to and is about to be carried out. */
+  async beforePhase(steps: readonly Step[]): Promise<void> {
+    for (const step of steps) {
+      for (const action of step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]) {
+        const node = nodeOf(action)
+        if (node !== undefined) this.left.set(node, (this.left.get(node) ?? 0) + 1)
+      }
+    }
+    this.hasBegun = true
+    await this.all('before-phase')
+  }
+
+  async before(action: Action): Promise<void> {
+    await this.endNodes()
+    const node = nodeOf(action)
+    if (node === undefined || this.begun.has(node)) return
+    this.begun.add(node)
+    await this.all('before-node', node)
+  }
+
+  done(action: Action): void {
+    const node = nodeOf(action)
+    const left = node === undefined ? undefined : this.left.get(node)
+    if (node === undefined || left === undefined) return
+    this.left.set(node, left - 1)
+    if (left === 1) this.ended.push(node)
+  }
+
+  /** Ends what was begun: nodes first. */
+  async afterPhase(): Promise<void> {
+    await this.endNodes()
+    for (const node of this.begun) await this.all('after-node', node)
+    this.begun.clear()
+    if (this.hasBegun) await this.all('after-phase')
+    this.hasBegun = false
+  }
+
+  private async endNodes(): Promise<void> {
+    for (let node = this.ended.shift(); node !== undefined; node = this.ended.shift()) {
+      if (this.begun.delete(node)) await this.all('after-node', node)
+    }
+  }
+
+  private async all(when: Hook['when'], node?: string): Promise<void> {
+    for (const hook of this.hooks) {
+      if (hook.when !== when || (node !== undefined && !(hook.nodes?.includes(node) ?? true))) continue
+      await this.run(hook, { phase: this.phase, ...(node === undefined ? {} : { node }) })
+    }
+  }
+}
+
+/** Returns what runs hooks on this machine; what they print is on standard error. */
+export function hookRunner(
+  env: Readonly<Record<string, string | undefined>>,
+  note: (text: string) => void,
+): RunHook {
+  return ({ name, when, argv, timeoutSeconds = 60 }, { phase, node }) => {
+    const shown = name ?? argv.join(' ')
+    note(`  hook ${when}${node === undefined ? '' : ` ${node}`}: ${shown}`)
+    const [program = '', ...words] = argv
+    const child = spawn(program, words, {
+      env: { ...env, KCERT_PHASE: String(phase), KCERT_NODE: node ?? '', KCERT_WHEN: when },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: timeoutSeconds * 1000,
+      // Ctrl-C stops kcert between two acts; a hook in hand comes to its end.
+      detached: true,
+    })
+    for (const stream of [child.stdout, child.stderr]) {
+      stream
+        .setEncoding('utf8')
+        .on('data', (text: string) => note(text.replace(/\n$/, '').replace(/^/gm, '    ')))
+    }
+    return new Promise((done, failed) => {
+      child.once('error', (error) => failed(failure(shown, error.message, phase)))
+      child.once('close', (status, signal) => {
+        if (status === 0) return done()
+        const why =
+          signal === null
+            ? `it ended with status ${status}`
+            : `it was ended by ${signal} after ${timeoutSeconds} s at most`
+        failed(failure(shown, why, phase))
+      })
+    })
+  }
+}
+
+function failure(shown: string, why: string, phase: number): KcertError {
+  return new KcertError('KCERT_ROTATION_HOOK', `the hook ${JSON.stringify(shown)} failed`, {
+    why,
+    next: commandLine`correct it and run the same command again: kcert rotate-ca --phase ${phase}`,
+  })
+}

@@ -1,0 +1,39 @@
+import { isAbsolute, join, resolve } from 'node:path'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { KeyArchive } from '../../rotation/old-keys.ts'
+import { writeFileAtomically } from '../../system/atomic-file.ts'
+import { readFile } from '../../system/files.ts'
+import { makeFolders } from '../../system/new-folder.ts'
+import { requiredFile } from '../../system/required-file.ts'
+
+/** Returns the folder of this machine into which old keys go; it is made, for its owner alone, when the first one does. */
+export function keyArchive(folder: string, workingFolder: string): KeyArchive {
+  const whole = isAbsolute(folder) ? folder : resolve(workingFolder, folder)
+  return {
+    folder: whole,
+    keep: async (name, content, mode) => {
+      const path = join(whole, name)
+      makeFolders(whole, 0o700)
+      try {
+        writeFileAtomically(path, content, { mode, exclusive: true, secret: true })
+      } catch (error) {
+        // What an earlier run has written is looked at as if this one had.
+        if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_EXISTS') throw error
+        checkOwn(path, mode, error)
+      }
+      return requiredFile(path)
+    },
+  }
+}
+
+/** Throws where a link leads elsewhere, and where others may read a key. */
+function checkOwn(path: string, mode: number, error: KcertError): void {
+  const read = readFile(path)
+  if (!('bytes' in read) || read.file === undefined || read.file.linkTarget !== undefined) throw error
+  if ((read.file.mode & 0o077 & ~mode) === 0) return
+  throw new KcertError('KCERT_FILE_EXISTS', `${path} exists, and others may read it`, {
+    why: 'a private key is for its owner alone',
+    next: commandLine`chmod 600 ${path}`,
+  })
+}

@@ -1,0 +1,40 @@
+import { hostname } from 'node:os'
+import type { Context } from '../../cli/context.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { Inventory } from '../../rotation/inventory.ts'
+import { inventoryIn } from './site.ts'
+
+/**
+ * Returns the inventory that is named; without a name, this machine alone, as a control plane. A kcert.yaml in the current folder
+ * is not picked up: it says what kcert runs. Throws KCERT_USAGE for a node that is not in the inventory.
+ */
+export async function inventoryOrThisMachine(
+  name: string | undefined,
+  asked: readonly string[],
+  context: Context,
+): Promise<Inventory> {
+  if (name === undefined) return thisMachine(asked)
+  const inventory = await inventoryIn(name, context)
+  const unknown = asked.find((one) => !inventory.nodes.some((known) => known.name === one))
+  if (unknown === undefined) return inventory
+  throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(unknown)} in the inventory`, {
+    why: `it has: ${inventory.nodes.map((known) => known.name).join(', ')}`,
+  })
+}
+
+function thisMachine(asked: readonly string[]): Inventory {
+  const name = hostname()
+  const other = asked.find((one) => one !== name)
+  if (other !== undefined) {
+    throw new KcertError('KCERT_USAGE', `nothing says how node ${JSON.stringify(other)} is reached`, {
+      why: `without an inventory only this machine is reached, which is called ${name}`,
+      next: 'name an inventory: --inventory FILE',
+    })
+  }
+  const access = { by: 'local' } as const
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'Inventory',
+    nodes: [{ name, role: 'control-plane', addresses: ['127.0.0.1'], layout: 'kubeadm', access }],
+  }
+}

@@ -1,0 +1,57 @@
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { Action } from '../../rotation/action.ts'
+import { nodeOf } from '../../rotation/plan-report.ts'
+import type { Pace } from '../../rotation/ports.ts'
+
+export const pauses = ['nodes', 'phases'] as const
+export type PauseBetween = (typeof pauses)[number]
+
+interface Pauses {
+  readonly between: PauseBetween | undefined
+  readonly rollEveryMs: number
+  readonly pace: Pace
+  /** Asks whether to go on with a node. */
+  readonly goesOn: (node: string) => Promise<boolean>
+  /** Throws when the operator has pressed Ctrl-C. */
+  readonly stop: () => void
+  /** What else comes before an action, when nothing speaks against it. */
+  readonly begin: (action: Action) => Promise<void>
+}
+
+/**
+ * Returns what the runner waits for before each action: the operator's word before another node is begun, and the time between
+ * two workloads. Lanes side by side come here one after the other.
+ */
+export function pausing({ between, rollEveryMs, pace, goesOn, stop, begin }: Pauses) {
+  let lastNode: string | undefined
+  let lastRollMs = Number.NEGATIVE_INFINITY
+  let turn: Promise<void> = Promise.resolve()
+  const before = async (action: Action): Promise<void> => {
+    stop()
+    const node = between === 'nodes' ? nodeOf(action) : undefined
+    if (node !== undefined && node !== lastNode) {
+      if (lastNode !== undefined && !(await goesOn(node))) throw paused(node, action.phase)
+      lastNode = node
+    }
+    if (action.kind === 'roll' && rollEveryMs > 0) {
+      const restMs = lastRollMs + rollEveryMs - pace.now()
+      if (restMs > 0) await pace.sleep(restMs)
+      stop()
+      lastRollMs = pace.now()
+    }
+    await begin(action)
+  }
+  return (action: Action): Promise<void> => {
+    const mine = turn.then(() => before(action))
+    turn = mine.catch(() => {})
+    return mine
+  }
+}
+
+function paused(node: string, phase: number): KcertError {
+  return new KcertError('KCERT_ROTATION_INTERRUPTED', `stopped before node ${node}`, {
+    why: 'you said no; what was done before stays',
+    next: commandLine`continue: kcert rotate-ca --phase ${phase}`,
+  })
+}

@@ -1,0 +1,187 @@
+import { hash } from 'node:crypto'
+import { noTerminal } from '../../cli/consent.ts'
+import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
+import { type CommandLine, commandLine, embed } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { JournalWriter } from '../../rotation/journal-writer.ts'
+import {
+  archiveNames,
+  checkNotInUse,
+  type KeyArchive,
+  type OldCa,
+  type OldKeyFiles,
+  oldCasOf,
+  whyEncrypted,
+} from '../../rotation/old-keys.ts'
+import { phaseRow } from '../../rotation/phase-table.ts'
+import type { JournalFile, Observer, Pace } from '../../rotation/ports.ts'
+import type { RotationOldKeys } from '../../rotation/report.ts'
+import { timeOf } from '../../rotation/views.ts'
+import { type FoundFile, findOldKeys, type OldKeys, whyAway } from './find-old-keys.ts'
+import { interruption, type Operator } from './session.ts'
+
+// What `kcert rotate-ca --archive-old-key` and `--destroy-old-key` do, on whatever nodes and journal they are given.
+
+export interface OldKeyPorts {
+  readonly observer: Observer
+  readonly oldKeys: OldKeyFiles
+  readonly journal: JournalFile
+  readonly pace: Pace
+}
+
+export interface Retirement {
+  /** Absent: the key is destroyed. */
+  readonly archive?: KeyArchive
+  readonly dryRun: boolean
+  readonly yes: boolean
+  /** As the operator would type it again, without this flag. */
+  readonly command: CommandLine
+  /** Returns the plan in words, shown before it is asked for. */
+  readonly render: (report: RotationOldKeys) => string
+}
+
+/** Does one act, in words announced in the journal before and closed there behind it. */
+type Act = (what: string, perform: () => Promise<void>) => Promise<void>
+
+/**
+ * Archives or destroys the keys of the rotation's old CAs, node by node, each act announced in the journal before. Run again it
+ * goes on. Throws KCERT_ROTATION_REFUSED before the rotation's end and for a key in use, KCERT_ROTATION_UNCONFIRMED.
+ */
+export async function retireOldKeys(
+  { observer, oldKeys, journal: file, pace }: OldKeyPorts,
+  { archive, dryRun, yes, command, render }: Retirement,
+  operator: Operator,
+): Promise<{ readonly report: RotationOldKeys; readonly exit: ExitCode }> {
+  const journal = await JournalWriter.open(file, pace)
+  const olds = oldCasOf(journal.history, command)
+  const seen = await observer.observe(['nodes', 'components', 'kubelets', 'files'])
+  checkNotInUse(seen, olds)
+  const names = seen.nodes.map(({ name }) => name)
+  const found = await findOldKeys(oldKeys, seen, names, olds)
+  const { files, encrypted, unreachable } = found
+  const archived: string[] = []
+  const way = archive === undefined ? 'destroy' : 'archive'
+  const reportOf = (outcome: RotationOldKeys['outcome']): RotationOldKeys => ({
+    apiVersion: 'kcert/v1',
+    kind: 'RotationOldKeys',
+    generatedAt: timeOf(pace.now()),
+    way,
+    outcome,
+    oldCas: olds.map(({ ca, subject, spki }) => ({ ca, subject, keySha256: spki })),
+    files: files.map(({ node, path, digest, ca, isRemoved }) => ({
+      node,
+      path,
+      ...(ca === undefined ? {} : { ca }),
+      sha256: digest,
+      state: isRemoved ? 'removed' : 'there',
+    })),
+    archived,
+    encrypted: encrypted.map(({ node, path }) => ({ node, path, ...whyEncrypted(path, olds) })),
+    unreachable,
+  })
+  const answer = (outcome: RotationOldKeys['outcome'], exit: ExitCode) => ({
+    report: reportOf(outcome),
+    exit,
+  })
+  const exitOf = () =>
+    worstExit([
+      unreachable.length > 0 ? exitCodes.unreachable : exitCodes.done,
+      encrypted.length > 0 ? exitCodes.no : exitCodes.done,
+    ])
+  const atEnd = () => {
+    const exit = exitOf()
+    if (exit !== exitCodes.done) return answer('incomplete', exit)
+    return answer(files.length === 0 ? 'nothing-left' : 'done', exit)
+  }
+  if (dryRun && files.length > 0) return answer('planned', exitOf())
+  if (files.length === 0) return atEnd()
+  if (!yes && !(await agrees(operator, way, () => render(reportOf('planned'))))) {
+    return answer('declined', exitCodes.no)
+  }
+  const act: Act = async (what, perform) => {
+    interruption(operator.interrupted, commandLine`${embed(command)} --${way}-old-key ${archive?.folder}`)
+    await journal.around(
+      { phase: phaseRow('drop-old').number, action: hash('sha256', what, 'hex'), what },
+      perform,
+    )
+    operator.note(`done: ${what}`)
+  }
+  if (archive !== undefined) archived.push(...(await archiveAll(oldKeys, archive, olds, files, act)))
+  await destroyAll(oldKeys, found, act)
+  return atEnd()
+}
+
+/** Puts each old CA's key, with its certificate where that was found, into the archive; returns what lies there now. */
+async function archiveAll(
+  oldKeys: OldKeyFiles,
+  archive: KeyArchive,
+  olds: readonly OldCa[],
+  files: readonly FoundFile[],
+  act: Act,
+): Promise<readonly string[]> {
+  const archived: string[] = []
+  for (const old of olds) {
+    const source = files.find(({ spki }) => spki === old.spki)
+    if (source === undefined) continue
+    const { key, certificate } = archiveNames(old)
+    await act(`archive the key of the old ${old.ca} CA as ${archive.folder}/${key}`, () =>
+      archiveOne(oldKeys, archive, old, source),
+    )
+    archived.push(`${archive.folder}/${key}`)
+    if (oldKeys.certificate(old.digest) !== undefined) archived.push(`${archive.folder}/${certificate}`)
+  }
+  return archived
+}
+
+/** Destroys what was found, and marks it removed; a node that goes away meanwhile is added to those, and the others do not wait. */
+async function destroyAll(oldKeys: OldKeyFiles, { files, unreachable }: OldKeys, act: Act): Promise<void> {
+  for (const file of files) {
+    const { node, path, ca } = file
+    if (unreachable.some((away) => away.node === node)) continue
+    const what = ca === undefined ? 'overwritten already' : `key of the old ${ca} CA`
+    try {
+      await act(`destroy ${node}:${path} (${what})`, () => oldKeys.destroy(node, file))
+      file.isRemoved = true
+    } catch (error) {
+      unreachable.push({ node, why: whyAway(error) })
+    }
+  }
+}
+
+/** Nothing leaves the nodes before the archive was read and holds the very key. */
+async function archiveOne(
+  oldKeys: OldKeyFiles,
+  archive: KeyArchive,
+  old: OldCa,
+  source: FoundFile,
+): Promise<void> {
+  const { key, certificate } = archiveNames(old)
+  const pem = oldKeys.certificate(old.digest)
+  if (pem !== undefined) await archive.keep(certificate, pem, 0o644)
+  const kept = await archive.keep(key, await oldKeys.read(source.node, source), 0o600)
+  if (oldKeys.spkiOf(kept) === old.spki) return
+  throw new KcertError(
+    'KCERT_FILE_EXISTS',
+    `${archive.folder}/${key} does not hold the old ${old.ca} CA's key`,
+    {
+      why: 'something else was there, and is not written over; nothing has been removed from a node',
+      next: 'name another folder, or move that file away',
+    },
+  )
+}
+
+async function agrees(
+  { choose, type, note }: Operator,
+  way: RotationOldKeys['way'],
+  plan: () => string,
+): Promise<boolean> {
+  note(plan().trimEnd())
+  if (choose === undefined || type === undefined) {
+    throw new KcertError('KCERT_ROTATION_UNCONFIRMED', `to ${way} the old CA's key needs a yes`, {
+      why: noTerminal,
+      next: '--dry-run',
+    })
+  }
+  if (way === 'archive') return choose('Archive the key, and remove it from these nodes?')
+  return type('Destroy the key on these nodes? There is no way back. Type "destroy" to go on:', 'destroy')
+}

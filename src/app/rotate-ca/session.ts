@@ -1,0 +1,587 @@
+import { noTerminal } from '../../cli/consent.ts'
+import { type ExitCode, exitCodes } from '../../errors/codes.ts'
+import { type CommandLine, commandLine, embed, fixed } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { Action } from '../../rotation/action.ts'
+import { handshakeSubject } from '../../rotation/handshake-errors.ts'
+import {
+  changesIn,
+  choicesIn,
+  describeAction,
+  isOfFinished,
+  type JournalEntry,
+  readJournal,
+  undoneIn,
+} from '../../rotation/journal.ts'
+import type { OldKeyFiles } from '../../rotation/old-keys.ts'
+import { phaseRow } from '../../rotation/phase-table.ts'
+import { type Picture, sectionNames } from '../../rotation/picture.ts'
+import { phasePlan, phaseView, wholePlan } from '../../rotation/plan-report.ts'
+import { phaseNumbered } from '../../rotation/playbook.ts'
+import type { Executor, JournalFile, Observer, Pace } from '../../rotation/ports.ts'
+import type {
+  KeptKeys,
+  PhasePlanView,
+  RotationPlan,
+  RotationRun,
+  RotationRunbook,
+  RotationStatus,
+  RotationVerification,
+} from '../../rotation/report.ts'
+import { isNodeAct, type PrepareRunbook, runbookOf } from '../../rotation/runbook.ts'
+import { type PlannedPhase, Rotation, type RotationEvent, refused } from '../../rotation/runner.ts'
+import { outOfOrder, type PhaseStanding, type Standing, standingOf } from '../../rotation/standing.ts'
+import { nextOf, statusReport } from '../../rotation/status-report.ts'
+import type { Target } from '../../rotation/target.ts'
+import { defaultWish, type Wish } from '../../rotation/target-reading.ts'
+import { verificationReport } from '../../rotation/verification-report.ts'
+import { timeOf } from '../../rotation/views.ts'
+import { type Hook, PhaseHooks, type RunHook } from './hooks.ts'
+import { type PauseBetween, pausing } from './pauses.ts'
+
+// What the commands of rotate-ca do, on whatever observer, executor and journal they are given: the real ones, or the simulated
+// cluster of a test. The commands themselves turn flags into this and its answers into text.
+
+export interface RotationPorts {
+  readonly observer: Observer
+  readonly executor: Executor
+  readonly journal: JournalFile
+  readonly pace: Pace
+  /** Absent where there are no nodes to read, as in some tests. */
+  readonly prepareRunbook?: PrepareRunbook
+  /** Absent where there are no nodes to read. */
+  readonly oldKeys?: OldKeyFiles
+}
+
+/** Whoever is asked and shown what happens. */
+export interface Operator {
+  /** Undefined where nobody can answer. */
+  readonly choose: ((message: string) => Promise<boolean>) | undefined
+  /** Asked for the word itself: what is agreed to here cannot be taken back. */
+  readonly type: ((message: string, word: string) => Promise<boolean>) | undefined
+  readonly showPlan: (plan: PhasePlanView, isUndo: boolean) => void
+  readonly tell: (event: RotationEvent) => void
+  /** A line for the operator, on standard error. */
+  readonly note: (text: string) => void
+  readonly interrupted: AbortSignal
+}
+
+export interface SessionOptions {
+  /** What the command line says; the rest is as the journal has it, or the default. */
+  readonly wish: Partial<Wish>
+  /** What holds where neither the command line nor the journal says otherwise. */
+  readonly presets?: Partial<Wish>
+  readonly yes: boolean
+  readonly pauseBetween: PauseBetween | undefined
+  /** Least time between the beginnings of two rolls of workloads, in milliseconds. */
+  readonly rollEveryMs: number
+  /** Commands of the inventory, and what runs them. */
+  readonly hooks?: readonly Hook[]
+  readonly runHook?: RunHook
+  /** Acts on nodes are not done but named: scripts that people run there do them. */
+  readonly byRunbook?: boolean
+  /** The command as the operator would type it again, without the phase: "kcert rotate-ca --inventory lab.yaml". */
+  readonly command: CommandLine
+}
+
+export interface RunAnswer {
+  readonly report: RotationRun
+  readonly exit: ExitCode
+}
+
+export interface RunbookAnswer {
+  readonly report: RotationRunbook
+  /** Below the runbook's folder; keys may be in them. */
+  readonly files: readonly { readonly path: string; readonly content: Uint8Array | string }[]
+}
+
+type PhaseRun = RotationRun['phases'][number]
+
+/** A Lease of one who is gone lasts 15 to 18 s. */
+const passingMs = 25_000
+
+/** True when an earlier phase has a gap that no act of its plan closes, though it was run before. */
+function isPassing(
+  { phase, gaps, state }: PhaseStanding,
+  numbers: readonly number[],
+  seen: Picture,
+  target: Target,
+): boolean {
+  if (gaps.length === 0 || state !== 'open' || phase.number >= Math.min(...numbers)) return false
+  if (phase.risk === 'reads') return false
+  const steps = phase.plan(seen, target)
+  return steps.every((step) => step.kind === 'wait' || step.kind === 'probe')
+}
+
+/** One command's work on one rotation. */
+export class RotationSession {
+  private readonly rotation: Rotation
+  private readonly ports: RotationPorts
+  private readonly options: SessionOptions
+  private readonly operator: Operator
+  private readonly wish: Wish
+  /** Of the phase that runs. */
+  private actions = 0
+  private remarks: readonly string[] = []
+  private isUndoing = false
+  private hooks: PhaseHooks | undefined
+
+  private constructor(
+    rotation: Rotation,
+    ports: RotationPorts,
+    options: SessionOptions,
+    operator: Operator,
+    wish: Wish,
+  ) {
+    this.rotation = rotation
+    this.ports = ports
+    this.options = options
+    this.operator = operator
+    this.wish = wish
+  }
+
+  /** Reads the journal. Throws KCERT_JOURNAL_DAMAGED, and KCERT_USAGE where --pause-between has nobody to ask. */
+  static async open(
+    ports: RotationPorts,
+    options: SessionOptions,
+    operator: Operator,
+  ): Promise<RotationSession> {
+    if (options.pauseBetween !== undefined && operator.choose === undefined) throw nobodyToPauseFor()
+    const chosen = choicesIn(readJournal(await ports.journal.read()))
+    const wish: Wish = { ...defaultWish, ...options.presets, ...chosen, ...options.wish }
+    const { executor, observer, journal } = ports
+    let session: RotationSession
+    const rotation = await Rotation.open({
+      executor,
+      observer,
+      journal,
+      pace: interruptible(ports.pace, operator.interrupted, options.command),
+      wish,
+      emit: (event) => session.watch(event),
+      confirm: async (plan, { seen, target }) => {
+        const isAgreed = await session.confirm(phaseView(plan, seen, target))
+        if (isAgreed) await session.hooks?.beforePhase(plan.steps)
+        return isAgreed
+      },
+      ask: (question, id) => session.ask(question, id),
+      before: pausing({
+        between: options.pauseBetween,
+        rollEveryMs: options.rollEveryMs,
+        pace: ports.pace,
+        goesOn: (node) => session.goesOnWith(`node ${node}`),
+        stop: () => interruption(operator.interrupted, options.command),
+        begin: async (action) => {
+          if (options.byRunbook && isNodeAct(action))
+            throw forRunbook(action, options.command, session.isUndoing)
+          await session.hooks?.before(action)
+        },
+      }),
+    })
+    session = new RotationSession(rotation, ports, options, operator, wish)
+    return session
+  }
+
+  async status(): Promise<RotationStatus> {
+    const { seen, target } = await this.lookAtAll()
+    const status = statusReport(seen, target, this.rotation.history, this.options.command)
+    return { ...status, ...(await this.keptKeys(seen, status.state)) }
+  }
+
+  /** The plan of all phases, and what speaks against beginning. Nothing is written. */
+  async plan(): Promise<RotationPlan> {
+    const { seen, target } = await this.lookAtAll()
+    return wholePlan(seen, target, this.options.rollEveryMs)
+  }
+
+  /**
+   * The plan of these phases: of the first one with something open exactly what a run would do, of the others what can be told
+   * from the cluster as it is now. Throws what a run would refuse.
+   */
+  async dryRun(numbers: readonly number[]): Promise<RotationPlan> {
+    const { seen, target, standing, todo } = await this.beginning(numbers)
+    const first = todo.find((number) => standing.phases[number - 1]!.gaps.length > 0)
+    const planned = await Promise.all(
+      todo.map(async (number) => {
+        if (number === first) return this.rotation.plan(number)
+        const phase = phaseNumbered(number)
+        const { gaps, remarks } = standing.phases[number - 1]!
+        const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
+        return { number, title: phase.title, risk: phase.risk, gaps, steps, remarks }
+      }),
+    )
+    return phasePlan(planned, seen, target)
+  }
+
+  /**
+   * What a phase does next on nodes, as scripts to be run there. Nothing is changed. Throws what a run would refuse, and where an
+   * act on the cluster itself comes first.
+   */
+  async runbook(number: number, folder: string): Promise<RunbookAnswer> {
+    const [todo = number] = (await this.beginning([number])).todo
+    const plan = await this.rotation.plan(todo)
+    const { command } = this.options
+    return this.scripts(plan, await this.lookAtAll(), folder, {
+      next: commandLine`${embed(command)} --phase ${todo} --by-runbook`,
+      ...(!phaseNumbered(todo).dropsOld && {
+        back: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${todo} --undo`,
+      }),
+    })
+  }
+
+  /** The same of what takes a phase back: the last one that was begun. Throws what a rollback would refuse. */
+  async runbookBack(number: number, folder: string): Promise<RunbookAnswer> {
+    const { command } = this.options
+    const [last] = await this.begun()
+    if (last !== number) throw notLast(number, last, command)
+    const { plan, on } = await this.rotation.planUndo(number)
+    // What kcert has done of it through the API server is not done again before every round of scripts.
+    const done = undoneIn(this.rotation.history, number)
+    const steps = plan.steps.filter((step) => step.kind !== 'patch-object' || !done.has(describeAction(step)))
+    return this.scripts({ ...plan, steps }, on, folder, {
+      next: commandLine`${embed(withWords(command, 'rollback'))} --to ${number - 1} --by-runbook`,
+    })
+  }
+
+  private async scripts(
+    plan: PlannedPhase,
+    { seen, target }: { readonly seen: Picture; readonly target: Target },
+    folder: string,
+    commands: { readonly next: string; readonly back?: string },
+  ): Promise<RunbookAnswer> {
+    const runbook = runbookOf(seen, target, plan.steps)
+    if (runbook.first !== undefined) throw clusterFirst(describeAction(runbook.first), commands.next)
+    const { number, title } = plan
+    const prepared = await this.ports.prepareRunbook?.(runbook, { number, title, next: commands.next })
+    const groups = prepared ?? []
+    const scripts = runbook.groups.flatMap(({ atOnce, scripts: its }, index) =>
+      its.map(({ node, acts }) => ({
+        order: index + 1,
+        atOnce,
+        node,
+        path: `${folderOfScript(index + 1, node)}/run.sh`,
+        acts: acts.map(describeAction),
+      })),
+    )
+    const next = {
+      command: commands.next,
+      why:
+        scripts.length === 0
+          ? 'nothing is to be done on a node before what kcert does itself'
+          : 'then kcert waits, proves and does what is done through the API server',
+    }
+    const report: RotationRunbook = {
+      apiVersion: 'kcert/v1',
+      kind: 'RotationRunbook',
+      generatedAt: timeOf(seen.atMs),
+      phase: number,
+      title,
+      folder,
+      scripts,
+      next,
+      ...(scripts.length > 0 && commands.back !== undefined && { back: commands.back }),
+    }
+    const files = groups.flatMap((group, index) =>
+      group.flatMap(({ node, files: its }) =>
+        its.map(({ name, content }) => ({ path: `${folderOfScript(index + 1, node)}/${name}`, content })),
+      ),
+    )
+    return { report, files }
+  }
+
+  /** Runs these phases one after the other, until one is declined. Throws what stopped one. */
+  async run(numbers: readonly number[]): Promise<RunAnswer> {
+    const { todo } = await this.beginning(numbers)
+    return this.inTurn(todo, 'forward', (number) => this.rotation.run(number))
+  }
+
+  /** Takes phases back, the last one first, until the rotation stands where it did after phase `to`; the last one alone if not said. */
+  async rollback(to: number | undefined): Promise<RunAnswer> {
+    const begun = await this.begun()
+    const least = to ?? (begun[0] ?? 0) - 1
+    const numbers = begun.filter((number) => number > least)
+    this.isUndoing = true
+    return this.inTurn(numbers, 'back', (number) => this.rotation.undo(number))
+  }
+
+  /** What a rollback would do first, exactly; the phases after it are planned when their turn comes. */
+  async dryRollback(to: number | undefined): Promise<RotationPlan> {
+    const begun = await this.begun()
+    const [last] = begun
+    if (last === undefined || last <= (to ?? last - 1)) {
+      const { seen, target } = await this.lookAtAll()
+      return phasePlan([], seen, target)
+    }
+    const { plan, on } = await this.rotation.planUndo(last)
+    return phasePlan([plan], on.seen, on.target)
+  }
+
+  /** Phase 11's questions at any time, with the counters of handshake errors watched for the soak time. Changes nothing. */
+  async verify(): Promise<RotationVerification> {
+    const { seen, target } = await this.lookAtAll()
+    const { executor, pace } = this.ports
+    const apis = seen.components.filter(({ name }) => name === 'kube-apiserver')
+    const counted = await Promise.all(
+      apis.map(async ({ id }) => {
+        const subject = handshakeSubject(seen, target, id, this.wish.soakMs)
+        const deadlineMs = this.wish.soakMs + 60_000
+        const answer = await executor.probe({
+          kind: 'probe',
+          phase: phaseRow('verify').number,
+          subject,
+          deadlineMs,
+        })
+        return { at: id, ...answer, atMs: pace.now() }
+      }),
+    )
+    return verificationReport(seen, target, this.rotation.history, counted)
+  }
+
+  private async inTurn(
+    numbers: readonly number[],
+    direction: RotationRun['direction'],
+    act: (number: number) => Promise<'held' | 'declined'>,
+  ): Promise<RunAnswer> {
+    const { pace } = this.ports
+    const phases: PhaseRun[] = []
+    for (const [index, number] of numbers.entries()) {
+      if (index > 0 && !(await this.goesOnWithPhase(number))) break
+      this.actions = 0
+      this.remarks = []
+      const beganAt = timeOf(pace.now())
+      const outcome = await this.withHooks(number, act)
+      const { title } = phaseNumbered(number)
+      const { actions, remarks } = this
+      phases.push({
+        number,
+        title,
+        outcome,
+        beganAt,
+        endedAt: timeOf(pace.now()),
+        actions,
+        remarks: [...remarks],
+      })
+      if (outcome === 'declined') break
+    }
+    const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
+    const { seen, target } = await this.lookAtAll()
+    const standing = standingOf(seen, target)
+    const next = nextOf(standing, this.options.command)
+    const report: RotationRun = {
+      apiVersion: 'kcert/v1',
+      kind: 'RotationRun',
+      generatedAt: timeOf(seen.atMs),
+      direction,
+      outcome: isDone ? 'done' : 'declined',
+      phases,
+      ...(next === undefined ? {} : { next }),
+      ...(await this.keptKeys(seen, standing.state)),
+    }
+    return { report, exit: isDone ? exitCodes.done : exitCodes.no }
+  }
+
+  /** Where the old CA's key lies after the end: whoever keeps it should know that he does. */
+  private async keptKeys(seen: Picture, state: Standing['state']): Promise<{ oldKeys?: KeptKeys }> {
+    const { ports, options, rotation } = this
+    if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history)) return {}
+    const { findOldKeys } = await import('./find-old-keys.ts')
+    const names = seen.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
+    const olds = changesIn(rotation.history).map(({ ca, oldCa }) => ({ ca, ...oldCa }))
+    // Who may not read these folders learns all the rest all the same.
+    const found = await findOldKeys(ports.oldKeys, seen, names, olds).catch(withoutRefusal)
+    const { files, encrypted } = found ?? { files: [], encrypted: [] }
+    if (files.length + encrypted.length === 0) return {}
+    const { command } = options
+    return {
+      oldKeys: {
+        files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
+        ...(encrypted.length > 0 && { encrypted: [...encrypted] }),
+        archive: commandLine`${embed(command)} --archive-old-key DIR`,
+        destroy: commandLine`${embed(command)} --destroy-old-key`,
+      },
+    }
+  }
+
+  /** What hooks began is ended also when the phase stops; then its own error is the one that counts. */
+  private async withHooks<Outcome>(
+    number: number,
+    act: (number: number) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const { hooks = [], runHook } = this.options
+    this.hooks = runHook === undefined ? undefined : new PhaseHooks(hooks, runHook, number)
+    let outcome: Outcome
+    try {
+      outcome = await act(number)
+    } catch (error) {
+      await this.hooks?.afterPhase().catch(({ message }: Error) => this.operator.note(message))
+      throw error
+    }
+    await this.hooks?.afterPhase()
+    return outcome
+  }
+
+  /** Where it stands, and which of these phases are run. Throws KCERT_ROTATION_REFUSED when another one must hold before. */
+  private async beginning(numbers: readonly number[]) {
+    const { pace } = this.ports
+    const deadlineMs = pace.now() + passingMs
+    let { seen, target } = await this.lookAtAll()
+    let standing = standingOf(seen, target)
+    // A leader that was just restarted is not yet followed by another: what no act would close, time does.
+    while (pace.now() < deadlineMs && standing.phases.some((one) => isPassing(one, numbers, seen, target))) {
+      await pace.sleep(1_000)
+      ;({ seen, target } = await this.lookAtAll())
+      standing = standingOf(seen, target)
+    }
+    const refusals = outOfOrder(standing, numbers)
+    if (refusals.length > 0) throw refused(refusals)
+    // Once the old CA is being dropped there is only one way.
+    const dropping = phaseRow('drop-old').number
+    const todo = target.isDropping && numbers.includes(dropping) ? [dropping] : numbers
+    return { seen, target, standing, todo }
+  }
+
+  private lookAtAll(): Promise<{ seen: Picture; target: Target }> {
+    return this.rotation.look(sectionNames)
+  }
+
+  /** Phases that changed something and were not taken back, the last one first; by the journal, and by the copies on the nodes. */
+  private async begun(): Promise<readonly number[]> {
+    const { seen } = await this.lookAtAll()
+    return begunPhases(
+      this.rotation.history,
+      seen.copies.map(({ phase }) => phase),
+    )
+  }
+
+  private watch(event: RotationEvent): void {
+    if (event.kind === 'action-done') {
+      this.actions++
+      this.hooks?.done(event.action)
+    }
+    if (event.kind === 'phase-held') this.remarks = event.remarks
+    this.operator.tell(event)
+  }
+
+  private async confirm(plan: PhasePlanView): Promise<boolean> {
+    const { choose, type, showPlan } = this.operator
+    showPlan(plan, this.isUndoing)
+    if (this.options.yes || plan.risk === 'reads') return true
+    if (choose === undefined || type === undefined) throw unconfirmed(plan, this.options.command)
+    const question = this.isUndoing ? `Take phase ${plan.number} back?` : `Run phase ${plan.number}?`
+    if (plan.risk !== 'no-return') return choose(question)
+    return type(`${question} There is no way back from it. Type "drop" to go on:`, 'drop')
+  }
+
+  private async ask(question: string, id: string): Promise<boolean> {
+    const { choose, note } = this.operator
+    // --yes agrees to the plan; what somebody else must have done is answered one by one.
+    if (choose === undefined || this.options.yes) {
+      note([`not answered: ${question}`, commandLine`  to answer for it: --waive ${id}`].join('\n'))
+      return false
+    }
+    return choose(`${question} Is that so?`)
+  }
+
+  private async goesOnWithPhase(number: number): Promise<boolean> {
+    return this.options.pauseBetween !== 'phases' || this.goesOnWith(`phase ${number}`)
+  }
+
+  private async goesOnWith(what: string): Promise<boolean> {
+    return (await this.operator.choose?.(`Go on with ${what}?`)) ?? true
+  }
+}
+
+function withoutRefusal(error: unknown): undefined {
+  if (!(error instanceof KcertError)) throw error
+}
+
+function folderOfScript(order: number, node: string): string {
+  return `${String(order).padStart(2, '0')}-${node}`
+}
+
+function forRunbook(action: Action, command: CommandLine, isUndoing: boolean): KcertError {
+  return new KcertError('KCERT_ROTATION_GATE', `next on a node: ${describeAction(action)}`, {
+    why: 'with --by-runbook acts on nodes are done by scripts that people run there',
+    next: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
+  })
+}
+
+/** The command as it was typed, for a topic below it. */
+function withWords(command: CommandLine, words: 'rollback' | 'runbook DIR' | 'status'): CommandLine {
+  return command.replace('rotate-ca', `rotate-ca ${words}`) as CommandLine
+}
+
+function notLast(number: number, last: number | undefined, command: CommandLine): KcertError {
+  if (last === undefined || last < number) {
+    return new KcertError(
+      'KCERT_ROTATION_REFUSED',
+      `phase ${number} has changed nothing that could be taken back`,
+      {
+        why: last === undefined ? 'no phase has' : `phase ${last} is the last one that has`,
+        next: withWords(command, 'status'),
+      },
+    )
+  }
+  return new KcertError(
+    'KCERT_ROTATION_REFUSED',
+    `phase ${last} is to be taken back before phase ${number}`,
+    {
+      why: 'phases are taken back from the last one on',
+      next: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${last} --undo`,
+    },
+  )
+}
+
+function clusterFirst(what: string, next: string): KcertError {
+  return new KcertError('KCERT_ROTATION_REFUSED', `before anything on a node comes: ${what}`, {
+    why: "what is done through the API server is kcert's own",
+    next,
+  })
+}
+
+/** Returns the phases that were begun and not taken back since, the last one first. */
+export function begunPhases(history: readonly JournalEntry[], copied: readonly number[]): readonly number[] {
+  // 0 is the number of a recovery: no phase, and nothing to take back.
+  const begun = new Set(copied.filter((phase) => phase > 0))
+  for (const entry of history) {
+    if (entry.kind === 'intent') begun.add(entry.phase)
+    if (entry.kind !== 'phase') continue
+    if (entry.event === 'undone') begun.delete(entry.phase)
+    // Begun anew, by scripts of which the journal knows nothing.
+    else if (entry.event === 'begun' && copied.includes(entry.phase)) begun.add(entry.phase)
+  }
+  return [...begun].sort((a, b) => b - a)
+}
+
+/** A sleep that ends when the operator presses Ctrl-C: waiting is no act that must be brought to its end. */
+function interruptible(pace: Pace, interrupted: AbortSignal, command: CommandLine): Pace {
+  return {
+    now: () => pace.now(),
+    sleep: async (ms) => {
+      interruption(interrupted, command)
+      await pace.sleep(ms)
+      interruption(interrupted, command)
+    },
+  }
+}
+
+/** Throws KCERT_ROTATION_INTERRUPTED when the operator has pressed Ctrl-C. */
+export function interruption(interrupted: AbortSignal, command: CommandLine): void {
+  if (!interrupted.aborted) return
+  throw new KcertError('KCERT_ROTATION_INTERRUPTED', 'stopped by the operator', {
+    why: 'what was in hand has been brought to its end; nothing new was begun',
+    next: commandLine`the same command goes on where it stands; where that is: ${embed(command)}`,
+  })
+}
+
+function unconfirmed({ number, title }: PhasePlanView, command: CommandLine): KcertError {
+  return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) needs a yes`, {
+    why: noTerminal,
+    next: commandLine`${embed(command)} --phase ${number} --dry-run`,
+  })
+}
+
+function nobodyToPauseFor(): KcertError {
+  return new KcertError('KCERT_USAGE', '--pause-between asks before it goes on, and there is no terminal', {
+    next: 'run the phases one by one: --phase N --yes',
+  })
+}

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import type { Executor } from '../../rotation/ports.ts'
+import { guardedBy, guardedKeys } from './site.ts'
+
+// The Lease is confirmed before each act: one that was lost stops what comes next.
+
+const acts = ['write', 'patch', 'restart', 'roll', 'probe'] as const
+
+function recording(calls: string[]): Executor {
+  const perform = (name: string) => async () => {
+    calls.push(name)
+    return { ok: true, detail: name }
+  }
+  return Object.fromEntries(acts.map((name) => [name, perform(name)])) as unknown as Executor
+}
+
+test.each(acts)('%s is done after the Lease was confirmed, and its answer comes back', async (name) => {
+  const calls: string[] = []
+  const confirm = async () => {
+    await Promise.resolve()
+    calls.push('confirm')
+  }
+  const guarded = guardedBy({ confirm }, recording(calls))
+  expect(await guarded[name]({} as never)).toEqual({ ok: true, detail: name })
+  expect(calls).toEqual(['confirm', name])
+})
+
+test.each(acts)('%s is not done once the Lease is lost', async (name) => {
+  const calls: string[] = []
+  const lost = new Error('another rotation of this cluster is under way')
+  const guarded = guardedBy({ confirm: () => Promise.reject(lost) }, recording(calls))
+  await expect(guarded[name]({} as never)).rejects.toBe(lost)
+  expect(calls).toEqual([])
+})
+
+test('no key is destroyed once the Lease is lost', async () => {
+  const calls: string[] = []
+  const lost = new Error('lost')
+  const files = { destroy: async () => void calls.push('destroy') }
+  const guarded = guardedKeys({ confirm: () => Promise.reject(lost) }, files as never)
+  await expect(guarded.destroy('cp1', {} as never)).rejects.toBe(lost)
+  expect(calls).toEqual([])
+  await guardedKeys({ confirm: async () => {} }, files as never).destroy('cp1', {} as never)
+  expect(calls).toEqual(['destroy'])
+})

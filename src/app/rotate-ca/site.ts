@@ -1,0 +1,207 @@
+import { dirname, join, resolve } from 'node:path'
+import type { ClusterFlags } from '../../cli/cluster-flags.ts'
+import type { Context } from '../../cli/context.ts'
+import { tellLine } from '../../cli/tell-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import type { OldKeyFiles } from '../../rotation/old-keys.ts'
+import type { Executor, JournalFile, Pace } from '../../rotation/ports.ts'
+import type { PrepareRunbook } from '../../rotation/runbook.ts'
+import type { Wish } from '../../rotation/target-reading.ts'
+import type { ClusterGuard } from '../../rotation-io/cluster-guard.ts'
+import type { JournalMirror } from '../../rotation-io/journal-file.ts'
+import { AppendFile } from '../../system/append-file.ts'
+import { trustedPath } from '../../system/trusted-file.ts'
+import type { Hook } from './hooks.ts'
+import type { RotationPorts } from './session.ts'
+import type { GivenCas } from './wish.ts'
+
+export interface RotationPlaceFlags extends ClusterFlags {
+  readonly inventory: string
+  readonly journal?: string | undefined
+}
+
+/** A rotation's cluster, as its inventory leads there, until it is disposed of. */
+export interface OpenedRotation extends AsyncDisposable {
+  readonly ports: RotationPorts & { readonly oldKeys: OldKeyFiles }
+  /** What the inventory says of the wish. */
+  readonly presets: Partial<Wish>
+  readonly rollEveryMs: number
+  readonly hooks: readonly Hook[]
+}
+
+export interface Manner {
+  /** `acts`: the journal's lock and the Lease in the cluster are held meanwhile; `reads`: nothing is written anywhere. */
+  readonly manner: 'acts' | 'reads'
+  readonly given: GivenCas
+  /** For what the operator accepts the risk; nothing by default. */
+  readonly waivers?: ReadonlySet<string>
+  /** True where the mirror of a finished rotation counts as its journal also when that was named and is lost. */
+  readonly takesFinished?: boolean
+}
+
+/** Returns the rotation on the cluster of the inventory. Throws as inventory, cluster and journal do. */
+export async function openRotation(
+  context: Context,
+  flags: RotationPlaceFlags,
+  { manner, given, waivers = new Set(), takesFinished = false }: Manner,
+): Promise<OpenedRotation> {
+  const inventory = await inventoryIn(flags.inventory, context)
+  const journalPath = resolve(
+    context.workingFolder,
+    flags.journal ?? join(dirname(flags.inventory), 'kcert-rotation.jsonl'),
+  )
+  trustedPath('journal', journalPath)
+  const isNamed = flags.journal !== undefined && !takesFinished
+  const [
+    { openClusterOf },
+    { openSite },
+    { withOwnAccess },
+    { SiteObserver },
+    { SiteExecutor },
+    { SiteOldKeyFiles },
+    { openJournal },
+    { ClusterGuard, mirroredJournal },
+  ] = await Promise.all([
+    import('../../cli/cluster.ts'),
+    import('../../site/site.ts'),
+    import('../../rotation-io/own-access.ts'),
+    import('../../rotation-io/observer.ts'),
+    import('../../rotation-io/executor.ts'),
+    import('../../rotation-io/old-key-files.ts'),
+    import('../../rotation-io/journal-file.ts'),
+    import('../../rotation-io/cluster-guard.ts'),
+  ])
+  const { clock, random } = context
+  const { cas, workloads } = inventory
+  // What is opened last ends first: the journal, the Lease, the nodes, the cluster.
+  await using opening = new AsyncDisposableStack()
+  const cluster = await openClusterOf(context, flags)
+  opening.defer(() => cluster.close())
+  const { objects: own, through } = cluster
+  const site = withOwnAccess(openSite({ inventory, objects: own, clock, through }), random)
+  opening.defer(() => site.close())
+  const { objects } = site
+  const executor = new SiteExecutor({ site, random, given, unreadLogs: { waivers } })
+  const keyFiles = new SiteOldKeyFiles(site)
+  const reading = async () => {
+    const text = journalText(journalPath)
+    const journal = readOnly(text === '' ? await mirrored(() => mirroredJournal(objects, isNamed)) : text)
+    return { journal, executor, oldKeys: keyFiles }
+  }
+  const acting = async () => {
+    const guard = await ClusterGuard.acquire({ objects, clock, random, journalPath, isNamed })
+    opening.defer(() => guard.release())
+    const mirror = takesFinished ? await ofSameRotation(guard, journalText(journalPath)) : guard
+    const journal = opening.use(await openJournal(journalPath, mirror))
+    return { journal, executor: guardedBy(guard, executor), oldKeys: guardedKeys(guard, keyFiles) }
+  }
+  const ports = {
+    ...(await (manner === 'reads' ? reading() : acting())),
+    observer: new SiteObserver(site),
+    pace: paceOf(context),
+    prepareRunbook: async (...[runbook, phase]: Parameters<PrepareRunbook>) => {
+      const { prepareRunbook } = await import('../../rotation-io/runbook.ts')
+      return prepareRunbook({ site, random, given }, runbook, phase)
+    },
+  }
+  const opened = opening.move()
+  return {
+    ports,
+    presets: {
+      ...(cas === undefined ? {} : { cas }),
+      ...(workloads?.atOnce === undefined ? {} : { atOnce: workloads.atOnce }),
+    },
+    rollEveryMs: (workloads?.paceSeconds ?? 0) * 1000,
+    hooks: inventory.hooks ?? [],
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  }
+}
+
+/** Returns the inventory of that name, and names it on stderr: it says what kcert runs. Throws KCERT_FILE_UNTRUSTED, and KCERT_FILE_NOT_FOUND with what writes one. */
+export async function inventoryIn(name: string, context: Context) {
+  const [{ descriptorOf, readTrustedText }, { readInventory }] = await Promise.all([
+    import('../../cli/input.ts'),
+    import('../../rotation/inventory.ts'),
+  ])
+  try {
+    const inventory = await readInventory(await readTrustedText('inventory', name, context), name)
+    const shown = descriptorOf(name) === 0 ? 'standard input' : resolve(context.workingFolder, name)
+    tellLine(context.stderr, `inventory: ${shown}`)
+    return inventory
+  } catch (error) {
+    if (!(error instanceof KcertError) || error.code !== 'KCERT_FILE_NOT_FOUND') throw error
+    throw new KcertError('KCERT_FILE_NOT_FOUND', `there is no inventory ${name}`, {
+      why: 'it says how each node of the cluster is reached',
+      next: 'name another (--inventory FILE), or write one and complete it: kcert rotate-ca discover',
+      cause: error,
+    })
+  }
+}
+
+/** Returns the executor that confirms the Lease before each act: nothing is done once another kcert has taken it. */
+export function guardedBy(guard: Pick<ClusterGuard, 'confirm'>, executor: Executor): Executor {
+  const held =
+    <Action, Result>(perform: (action: Action) => Promise<Result>) =>
+    async (action: Action): Promise<Result> => {
+      await guard.confirm()
+      return perform(action)
+    }
+  return {
+    write: held((action) => executor.write(action)),
+    patch: held((action) => executor.patch(action)),
+    restart: held((action) => executor.restart(action)),
+    roll: held((action) => executor.roll(action)),
+    probe: held((action) => executor.probe(action)),
+  }
+}
+
+export function guardedKeys(guard: Pick<ClusterGuard, 'confirm'>, files: OldKeyFiles): OldKeyFiles {
+  return {
+    find: (...asked) => files.find(...asked),
+    read: (...asked) => files.read(...asked),
+    destroy: async (node, file) => {
+      await guard.confirm()
+      await files.destroy(node, file)
+    },
+    certificate: (digest) => files.certificate(digest),
+    spkiOf: (content) => files.spkiOf(content),
+  }
+}
+
+/** What is mirrored of a later rotation stays when the journal of an earlier one is written on. */
+async function ofSameRotation(guard: ClusterGuard, text: string): Promise<JournalMirror | undefined> {
+  const mirrored = await guard.read()
+  const first = (journal: string): string | undefined => journal.split('\n', 1)[0]
+  const isOther = mirrored !== undefined && text !== '' && first(mirrored) !== first(text)
+  return isOther ? undefined : guard
+}
+
+function journalText(path: string): string {
+  return Buffer.from(new AppendFile(path).read()).toString('utf8')
+}
+
+/** Where the journal is not on this machine, what the cluster has of it; nothing where that cannot be read. */
+async function mirrored(read: () => Promise<string | undefined>): Promise<string> {
+  try {
+    return (await read()) ?? ''
+  } catch (error) {
+    if (error instanceof KcertError) return ''
+    throw error
+  }
+}
+
+function readOnly(text: string): JournalFile {
+  return {
+    read: async () => text,
+    append: async () => {
+      throw new TypeError('a command that only reads wrote to the journal')
+    },
+  }
+}
+
+function paceOf({ clock }: Context): Pace {
+  return {
+    now: () => clock().getTime(),
+    sleep: (ms) => new Promise((done) => setTimeout(done, ms)),
+  }
+}

@@ -1,0 +1,118 @@
+import type { Authority } from '../../ca/authority.ts'
+import type { Context } from '../../cli/context.ts'
+import { parseDuration } from '../../cli/instant.ts'
+import { commandLine } from '../../errors/command-line.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { certificateRecord } from '../../rotation/certificate-record.ts'
+import { phaseTable } from '../../rotation/phase-table.ts'
+import type { CaName } from '../../rotation/target.ts'
+import { caNames } from '../../rotation/target.ts'
+import type { Wish } from '../../rotation/target-reading.ts'
+
+export interface RotationWishFlags {
+  readonly ca?: string | undefined
+  readonly 'no-bridge'?: boolean
+  readonly reason?: Wish['reason'] | undefined
+  readonly 'new-keys'?: boolean
+  readonly 'ca-cert'?: string | undefined
+  readonly 'ca-key'?: string | undefined
+  readonly 'front-proxy-ca-cert'?: string | undefined
+  readonly 'front-proxy-ca-key'?: string | undefined
+  readonly 'max-unavailable'?: number | undefined
+  readonly pace?: string | undefined
+  readonly 'trust-reloading-clients'?: boolean
+  readonly 'accept-outage'?: boolean
+  readonly 'accept-untested-version'?: readonly string[] | undefined
+  readonly waive?: readonly string[] | undefined
+  readonly soak?: string | undefined
+}
+
+/** Returns what the flags say, and nothing of what they leave open. Throws KCERT_USAGE. */
+export function wishOf(flags: RotationWishFlags, given: GivenCas): Partial<Wish> {
+  const { ca, reason, waive = [], soak } = flags
+  const records = Object.fromEntries(
+    Object.entries(given).map(([name, { certificate }]) => [name, certificateRecord(certificate)]),
+  )
+  const isCompromise = reason === 'compromise'
+  return {
+    ...(ca === undefined ? {} : { cas: casOf(ca) }),
+    ...(flags['no-bridge'] || isCompromise ? { withBridge: false } : {}),
+    ...(reason === undefined ? {} : { reason }),
+    ...(flags['new-keys'] || isCompromise ? { newKeys: true } : {}),
+    ...(flags['max-unavailable'] === undefined ? {} : { atOnce: flags['max-unavailable'] }),
+    ...(flags['trust-reloading-clients'] === false ? { trustsReloadingClients: false } : {}),
+    ...(flags['accept-outage'] ? { acceptsOutage: true } : {}),
+    ...(soak === undefined ? {} : { soakMs: parseDuration(soak, '--soak') }),
+    acceptedVersions: new Set(flags['accept-untested-version']),
+    waivers: new Set(waive),
+    ...(Object.keys(records).length === 0 ? {} : { given: records }),
+  }
+}
+
+function casOf(text: string): CaName[] {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !caNames.some((known) => known === name))
+  if (unknown !== undefined || names.length === 0) {
+    throw new KcertError('KCERT_USAGE', `--ca ${JSON.stringify(text)} names no CA that is rotated`, {
+      why: 'a rotation is of the cluster CA, of the front-proxy CA, or of both',
+      next: commandLine`--ca ${caNames.join(',')}`,
+    })
+  }
+  return caNames.filter((name) => names.includes(name))
+}
+
+/** CAs that the operator brings along. */
+export type GivenCas = Readonly<Partial<Record<CaName, Authority>>>
+
+/** Returns the CAs whose files the flags name. Throws KCERT_CA_UNFIT for one that could not take over, KCERT_FILE_… */
+export async function givenCas(flags: RotationWishFlags, context: Context): Promise<GivenCas> {
+  const pairs = [
+    ['cluster', flags['ca-cert'], flags['ca-key']],
+    ['front-proxy', flags['front-proxy-ca-cert'], flags['front-proxy-ca-key']],
+  ] as const
+  const given: Partial<Record<CaName, Authority>> = {}
+  for (const [ca, certificate, key] of pairs) {
+    if (certificate === undefined || key === undefined) continue
+    const { openAuthorityFiles } = await import('../ca/authority-files.ts')
+    const authority = await openAuthorityFiles(
+      { ca: certificate, 'ca-key': key, 'ca-password-file': undefined },
+      context,
+    )
+    checkValidity(certificate, authority, context.clock())
+    given[ca] = authority
+  }
+  return given
+}
+
+function checkValidity(file: string, { certificate }: Authority, now: Date): void {
+  const { notBefore, notAfter } = certificate
+  if (notBefore <= now && now < notAfter) return
+  throw new KcertError('KCERT_CA_UNFIT', `the CA ${file} is not valid now`, {
+    why: `it is valid from ${notBefore.toISOString()} to ${notAfter.toISOString()}`,
+    next: 'renew its certificate: kcert ca renew --help',
+  })
+}
+
+/** Returns the phases that --phase, --through and --all name; undefined when none does. Throws KCERT_USAGE. */
+export function phasesOf(flags: {
+  readonly phase?: string | undefined
+  readonly through?: number | undefined
+  readonly all?: boolean
+}): readonly number[] | undefined {
+  if (flags.all) return range(1, phaseTable.length)
+  if (flags.through !== undefined) return range(1, flags.through)
+  if (flags.phase === undefined) return undefined
+  const [, first = '', last = first] = /^(\d{1,2})(?:-(\d{1,2}))?$/.exec(flags.phase) ?? []
+  const [from, to] = [Number(first), Number(last)]
+  if (first === '' || from < 1 || to > phaseTable.length || from > to) {
+    throw new KcertError('KCERT_USAGE', `--phase ${JSON.stringify(flags.phase)} is no phase`, {
+      why: 'there are twelve, 1 to 12, as on the page of Kubernetes',
+      next: '--phase 2-6',
+    })
+  }
+  return range(from, to)
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+}

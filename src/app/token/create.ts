@@ -1,0 +1,114 @@
+import { pinOf } from '../../bootstrap/pin.ts'
+import type { BootstrapToken } from '../../bootstrap/token.ts'
+import { formatToken } from '../../bootstrap/token.ts'
+import type { CreatedToken } from '../../bootstrap/token-report.ts'
+import { secretOfToken, secretPrefix, type TokenWish } from '../../bootstrap/token-secret.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
+import type { ApiObject } from '../../cluster/malformed.ts'
+import { KcertError } from '../../errors/kcert-error.ts'
+import { rfc3339 } from '../../pki/rfc3339.ts'
+import { noteChange } from '../../system/lasting-changes.ts'
+import { checkKeyPath, writeKeyFile } from '../../system/output-file.ts'
+import { clusterInfoOf, clusterInfoPlace, tokenSecrets } from '../bootstrap/objects.ts'
+
+// The one place of kcert where a whole token goes to somebody: docs/decisions/0020-tokens-that-are-created.md.
+
+export interface CreationWish extends TokenWish {
+  readonly dryRun: boolean
+  /** Where the secret goes instead of the report; mode 0600. */
+  readonly file: string | undefined
+  /** What goes there. */
+  readonly form: 'join' | 'token'
+  readonly replace: boolean
+}
+
+/** Makes a token on the cluster and returns it, with the command that joins a node by it. */
+export async function createToken(cluster: Cluster, wish: CreationWish): Promise<CreatedToken> {
+  const { token, file, form, dryRun } = wish
+  const joining = await joiningOf(cluster, form)
+  if (file !== undefined) checkKeyPath(file, { replace: wish.replace })
+  const object = secretOfToken(wish) as unknown as ApiObject
+  const created = await cluster.objects.create(tokenSecrets, object, { dryRun })
+  if (!dryRun && file === undefined) noteChange(`token ${token.id} is created`)
+  const joinCommand = joining && joinCommandOf(joining, token)
+  const secret = form === 'token' ? formatToken(token) : (joinCommand ?? '')
+  if (file !== undefined && !dryRun) await handOver(cluster, wish, { secret: `${secret}\n`, created })
+  const isShown = file === undefined && !dryRun
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'CreatedToken',
+    outcome: dryRun ? 'would-create' : 'created',
+    id: token.id,
+    ...(wish.description === undefined ? {} : { description: wish.description }),
+    ...(wish.expiration === undefined ? {} : { expiration: rfc3339(wish.expiration) }),
+    usages: [...wish.usages],
+    groups: [...wish.groups],
+    ...(isShown ? { token: formatToken(token) } : {}),
+    ...(isShown && joinCommand !== undefined ? { joinCommand } : {}),
+    ...(joining === undefined ? {} : { server: joining.server }),
+    pins: joining?.pins ?? [],
+    ...(file === undefined || dryRun ? {} : { file }),
+    notices: noticesOf(wish),
+  }
+}
+
+/** Writes the secret. A token that nobody has would lie open until it ends, so where it cannot be written it is deleted again. */
+async function handOver(
+  { objects }: Cluster,
+  { token, file, replace }: CreationWish,
+  { secret, created }: { readonly secret: string; readonly created: ApiObject },
+): Promise<void> {
+  try {
+    writeKeyFile(file!, secret, { replace })
+  } catch (error) {
+    const { uid } = created.metadata as { uid?: string }
+    await objects.delete(
+      { ...tokenSecrets, name: secretPrefix + token.id },
+      uid === undefined ? undefined : { uid },
+    )
+    throw error
+  }
+  noteChange(`token ${token.id} is created`)
+}
+
+interface Joining {
+  readonly server: string
+  readonly pins: string[]
+}
+
+/** Where and by which pins a node joins; undefined where that is not needed and cluster-info does not say it. */
+async function joiningOf(cluster: Cluster, form: CreationWish['form']): Promise<Joining | undefined> {
+  try {
+    const { info } = await clusterInfoOf(cluster)
+    const [fault] = info.faults
+    if (fault === undefined && info.server !== undefined)
+      return { server: new URL(info.server).host, pins: [...new Set(info.authorities.map(pinOf))] }
+    throw new KcertError('KCERT_CLUSTER_INFO_UNPROVEN', `${clusterInfoPlace} is of no use to who joins`, {
+      why: fault?.detail ?? 'it names no server',
+      next: [
+        fault?.next ?? 'kcert cluster-info show',
+        'or the token alone: kcert token create -o token',
+      ].join('; '),
+    })
+  } catch (error) {
+    if (form === 'token' && error instanceof KcertError) return undefined
+    throw error
+  }
+}
+
+function joinCommandOf({ server, pins }: Joining, token: BootstrapToken): string {
+  const hashes = pins.map((pin) => `--discovery-token-ca-cert-hash ${pin}`)
+  return ['kubeadm join', server, '--token', formatToken(token), ...hashes].join(' ')
+}
+
+function noticesOf({ expiration, usages }: CreationWish): string[] {
+  return [
+    ...(expiration === undefined
+      ? ['it never expires: whoever has it may ask for the certificate of any node, until it is deleted']
+      : []),
+    ...(usages.includes('signing')
+      ? []
+      : ['it does not sign, so kubeadm join cannot find the cluster by it']),
+    ...(usages.includes('authentication') ? [] : ['it does not authenticate, so nobody is known by it']),
+  ]
+}

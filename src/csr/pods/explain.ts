@@ -1,0 +1,154 @@
+import { commandLine } from '../../errors/command-line.ts'
+import { type CauseRow, explanationOf, reasonIn, signersText } from '../explain/cause.ts'
+import type { ExplainFacts, Holder } from '../explain/facts.ts'
+import { asking, type OpenFact } from '../explain/situation.ts'
+import { quoted } from '../quoting.ts'
+import { isKubernetesDomain } from '../signer-name.ts'
+import type { PodExplanation, PodRequest } from './report.ts'
+
+interface Situation {
+  readonly request: PodRequest
+  readonly now: Date
+  /** Who may sign for the signer; undefined where it could not be found out or is not needed. */
+  readonly signers: readonly Holder[] | undefined
+}
+
+// A signer that runs answers at once. kubelets ask again only once the object is gone.
+const signingSeconds = 30
+
+const pending =
+  (holds: CauseRow<Situation>['holds']): CauseRow<Situation>['holds'] =>
+  (situation) =>
+    situation.request.state === 'pending' && !isUnsigned(situation) && holds(situation)
+
+const isUnsigned = ({ request }: Situation): boolean => isKubernetesDomain(request.signerName)
+
+const isNew = ({ request: { ageSeconds = 0 } }: Situation): boolean => ageSeconds < signingSeconds
+
+/** What kcert knows of denials, by the reasons that Kubernetes defines (k8s.io/api certificates/v1). */
+const corrections: Readonly<Record<string, string>> = {
+  UnsupportedKeyType:
+    'set keyType of the podCertificate source in the pod to a key type that the signer supports',
+  InvalidUnverifiedUserAnnotations:
+    'correct userAnnotations of the podCertificate source in the pod: the signer documents the keys that it takes',
+}
+
+const again = 'then delete the pod and create it again: the kubelet does not ask again for this one'
+
+const podCommands = ({ request: { namespace, podName } }: Situation): string[] => [
+  commandLine`kubectl -n ${namespace} get pod ${podName} -o yaml`,
+]
+
+const causes: readonly CauseRow<Situation>[] = [
+  {
+    id: 'denied',
+    weight: 'stuck',
+    holds: ({ request }) => request.state === 'denied',
+    says: (situation) => ({
+      detail: `the signer denied it for good${reasonIn(situation.request.conditions, 'Denied')}`,
+      next: [correctionOf(situation) ?? 'correct what the signer names', again].join('; '),
+      commands: podCommands(situation),
+    }),
+  },
+  {
+    id: 'signer-refused',
+    weight: 'stuck',
+    holds: ({ request }) => request.state === 'failed',
+    says: (situation) => ({
+      detail: `the signer failed to issue it${reasonIn(situation.request.conditions, 'Failed')}`,
+      next: ['correct what the signer names', again].join('; '),
+      commands: podCommands(situation),
+    }),
+  },
+  {
+    id: 'certificate-unreadable',
+    weight: 'stuck',
+    holds: ({ request }) => request.fault !== undefined,
+    says: ({ request: { namespace, name, fault } }) => ({
+      detail: `status.certificateChain cannot be read: ${fault}`,
+      next: 'repair the signer: an issued certificate is never replaced',
+      commands: [
+        commandLine`kubectl -n ${namespace} get podcertificaterequest ${name} -o jsonpath='{.status.certificateChain}'`,
+      ],
+    }),
+  },
+  {
+    id: 'certificate-expired',
+    weight: 'stuck',
+    holds: ({ request: { notAfter }, now }) => Date.parse(notAfter ?? '') <= now.getTime(),
+    says: (situation) => ({
+      detail: `its certificate expired at ${situation.request.notAfter}`,
+      next: 'see in the events of the pod why the kubelet has not asked for the next one',
+      commands: [
+        commandLine`kubectl -n ${situation.request.namespace} describe pod ${situation.request.podName}`,
+      ],
+    }),
+  },
+  {
+    id: 'no-such-signer',
+    weight: 'stuck',
+    holds: (situation) => situation.request.state === 'pending' && isUnsigned(situation),
+    says: (situation) => ({
+      detail: `nothing signs for ${quoted(situation.request.signerName)}: Kubernetes up to 1.37 has no signer of its own for pod certificates`,
+      next: [
+        'set signerName of the podCertificate source in the pod to a signer that is installed',
+        again,
+      ].join('; '),
+      commands: podCommands(situation),
+    }),
+  },
+  {
+    id: 'signer-absent',
+    weight: 'stuck',
+    holds: pending(({ signers }) => signers?.length === 0),
+    says: ({ request: { signerName } }) => ({
+      detail: `no program has the right to sign for ${quoted(signerName)}: its signer is not installed here, or runs with all rights`,
+      next: 'install the signer; the kubelet asks again once this request is removed',
+      commands: [],
+    }),
+  },
+  {
+    id: 'signer-signs-now',
+    weight: 'waiting',
+    holds: pending((situation) => situation.signers?.length !== 0 && isNew(situation)),
+    says: ({ signers }) => ({
+      detail: `it was created just now${signersText(signers)}`,
+      next: 'wait a moment',
+      commands: [],
+    }),
+  },
+  {
+    id: 'signer-has-not-signed',
+    weight: 'stuck',
+    holds: pending((situation) => situation.signers?.length !== 0 && !isNew(situation)),
+    says: ({ request: { signerName }, signers }) => ({
+      detail: `the signer for ${quoted(signerName)} has not answered${signersText(signers)}`,
+      next: 'look at the logs of that signer; the kubelet asks again once this request is removed',
+      commands: [],
+    }),
+  },
+]
+
+/** Returns why a PodCertificateRequest is where it is, and what to do. */
+export async function explainPodRequest(
+  request: PodRequest,
+  facts: Pick<ExplainFacts, 'findHolders'>,
+  now: Date,
+): Promise<PodExplanation> {
+  const open: OpenFact[] = []
+  const isNeeded = request.state === 'pending' && !isKubernetesDomain(request.signerName)
+  const signers = isNeeded
+    ? await asking(open)('who may sign', () => facts.findHolders('sign', request.signerName))
+    : undefined
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'PodCertificateRequestExplanation',
+    request,
+    ...explanationOf(causes, { request, now, signers }, request.state, open),
+  }
+}
+
+function correctionOf({ request }: Situation): string | undefined {
+  const { reason = '' } = request.conditions.find(({ type }) => type === 'Denied') ?? {}
+  return Object.hasOwn(corrections, reason) ? corrections[reason] : undefined
+}

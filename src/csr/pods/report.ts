@@ -1,0 +1,59 @@
+import * as v from 'valibot'
+import { timeSchema as time } from '../../x509/json-fields.ts'
+import { explanationFields } from '../explain/report.ts'
+import { clusterRequestSchema } from '../request-report.ts'
+
+// The JSON contracts of `kcert csr list --pods` and of `kcert csr explain` for a PodCertificateRequest. docs/schemas/ is generated from
+// these; the program itself imports their types alone.
+
+const { name, uid, creationTimestamp, ageSeconds, conditions, signerName, collected } =
+  clusterRequestSchema.entries
+
+export const podRequestStateSchema = v.picklist(['pending', 'failed', 'denied', 'issued'])
+
+const podRequestSchema = v.object({
+  namespace: v.string(),
+  name,
+  uid,
+  creationTimestamp,
+  ageSeconds,
+  state: podRequestStateSchema,
+  conditions,
+  signerName,
+  podName: v.string(),
+  serviceAccountName: v.string(),
+  nodeName: v.pipe(v.string(), v.description('the node whose kubelet asks')),
+  maxExpirationSeconds: v.optional(v.number()),
+  notAfter: v.optional(v.pipe(time, v.description('of the issued certificate'))),
+  beginRefreshAt: v.optional(
+    v.pipe(v.string(), v.description('when the kubelet begins to ask for the next certificate')),
+  ),
+  fault: v.optional(v.pipe(v.string(), v.description('why the issued certificate cannot be read'))),
+  collected,
+})
+
+export const podRequestListSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('PodCertificateRequestList'),
+  generatedAt: time,
+  requests: v.pipe(
+    v.array(podRequestSchema),
+    v.description('pending first, then failed, denied, issued; the oldest of each first'),
+  ),
+  summary: v.pipe(
+    v.object({ pending: v.number(), failed: v.number(), denied: v.number(), issued: v.number() }),
+    v.description('how many are listed, by state'),
+  ),
+})
+
+export const podExplanationSchema = v.object({
+  apiVersion: v.literal('kcert/v1'),
+  kind: v.literal('PodCertificateRequestExplanation'),
+  request: podRequestSchema,
+  ...explanationFields,
+})
+
+export type PodRequestState = v.InferOutput<typeof podRequestStateSchema>
+export type PodRequest = v.InferOutput<typeof podRequestSchema>
+export type PodRequestList = v.InferOutput<typeof podRequestListSchema>
+export type PodExplanation = v.InferOutput<typeof podExplanationSchema>

@@ -1,0 +1,86 @@
+import { rfc3339 } from '../../pki/rfc3339.ts'
+import { issuedCertificate } from '../life.ts'
+import { countedByState, inOrderOfAttention } from '../request-order.ts'
+import type { ObjectCondition } from '../requests-api.ts'
+import type { PodRequest, PodRequestList, PodRequestState } from './report.ts'
+
+/** A PodCertificateRequest as API servers send it in v1 and v1beta1, as far as kcert reads it. */
+export interface PodCertificateRequest {
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly uid?: string
+    readonly creationTimestamp?: string
+  }
+  readonly spec: {
+    readonly signerName: string
+    readonly podName: string
+    readonly serviceAccountName: string
+    readonly nodeName: string
+    readonly maxExpirationSeconds?: number
+  }
+  readonly status?: {
+    readonly conditions?: readonly ObjectCondition[]
+    /** PEM. */
+    readonly certificateChain?: string
+    readonly beginRefreshAt?: string
+  }
+}
+
+/** In the order in which they want attention. */
+export const podRequestStates = ['pending', 'failed', 'denied', 'issued'] as const satisfies PodRequestState[]
+
+// kube-controller-manager removes them whatever is in them (cmd/kube-controller-manager/app/certificates.go, every 5 minutes).
+const keptMs = 15 * 60_000
+
+/** Returns an object as reports show it. */
+export function podRequest({ metadata, spec, status = {} }: PodCertificateRequest, now: Date): PodRequest {
+  const { name, namespace = '', uid, creationTimestamp } = metadata
+  const { signerName, podName, serviceAccountName, nodeName, maxExpirationSeconds } = spec
+  const { conditions = [], certificateChain = '', beginRefreshAt } = status
+  const madeAt = Date.parse(creationTimestamp ?? '')
+  const issued = issuedCertificate({ certificate: Buffer.from(certificateChain) })
+  return {
+    namespace,
+    name,
+    ...(uid === undefined ? {} : { uid }),
+    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+    ...(Number.isNaN(madeAt)
+      ? {}
+      : {
+          ageSeconds: Math.floor((now.getTime() - madeAt) / 1000),
+          collected: {
+            after: rfc3339(new Date(madeAt + keptMs)),
+            reason: '15 minutes after it was created',
+          },
+        }),
+    state: stateOf(conditions, certificateChain),
+    conditions: [...conditions],
+    signerName,
+    podName,
+    serviceAccountName,
+    nodeName,
+    ...(maxExpirationSeconds === undefined ? {} : { maxExpirationSeconds }),
+    ...(issued === undefined ? {} : { notAfter: rfc3339(issued.notAfter) }),
+    ...(beginRefreshAt === undefined ? {} : { beginRefreshAt }),
+    ...(issued === undefined && certificateChain !== '' ? { fault: 'no certificate in PEM' } : {}),
+  }
+}
+
+/** The API server takes one of these conditions at most, and a chain together with Issued alone. */
+function stateOf(conditions: readonly ObjectCondition[], certificateChain: string): PodRequestState {
+  const has = (type: string): boolean => conditions.some((one) => one.type === type && one.status === 'True')
+  if (has('Denied')) return 'denied'
+  if (has('Failed')) return 'failed'
+  return certificateChain === '' ? 'pending' : 'issued'
+}
+
+export function podRequestList(requests: readonly PodRequest[], now: Date): PodRequestList {
+  return {
+    apiVersion: 'kcert/v1',
+    kind: 'PodCertificateRequestList',
+    generatedAt: rfc3339(now),
+    requests: inOrderOfAttention(requests, podRequestStates),
+    summary: countedByState(requests, podRequestStates),
+  }
+}

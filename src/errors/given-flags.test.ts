@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, expect, test } from 'vitest'
+import { printedCommands } from '../../scripts/command-lines.ts'
+import { commandLine, repeatInAdvice, withGivenFlags } from './command-line.ts'
+
+const given = { kubeconfig: '/tmp/a b.conf', context: "it's; touch INJ #", inventory: 'nodes.yaml' }
+const place = String.raw`--kubeconfig '/tmp/a b.conf' --context 'it'\''s; touch INJ #'`
+
+afterEach(() => repeatInAdvice({}))
+
+test.each([
+  ['kcert csr list', `kcert csr list ${place}`],
+  ['kubectl -n kube-system get lease x', `kubectl ${place} -n kube-system get lease x`],
+  [
+    'see kcert csr approve a -y; kubectl get csr a',
+    `see kcert csr approve ${place} a -y; kubectl ${place} get csr a`,
+  ],
+  ['kcert csr list --kubeconfig f --context c', 'kcert csr list --kubeconfig f --context c'],
+  ['kubectl --context c get node', "kubectl --kubeconfig '/tmp/a b.conf' --context c get node"],
+  ['kcert renew --all', 'kcert renew --inventory nodes.yaml --all'],
+  ['kcert rotate-ca status', `kcert rotate-ca status --inventory nodes.yaml ${place}`],
+  ['kcert rotate-ca --phase 5', `kcert rotate-ca --inventory nodes.yaml ${place} --phase 5`],
+  ['kcert inspect --cluster', `kcert inspect ${place} --cluster`],
+  ['kcert inspect a.pem', 'kcert inspect a.pem'],
+  ['kcert verify a.pem', 'kcert verify a.pem'],
+  ['kcert csr create --cn x', 'kcert csr create --cn x'],
+  ["rm 'a; kcert csr list'", "rm 'a; kcert csr list'"],
+  ['the kubeconfig as kubectl reads it', 'the kubeconfig as kubectl reads it'],
+])('%s', (advice, expected) => {
+  expect(withGivenFlags(advice, given)).toBe(expected)
+  expect(withGivenFlags(expected, given)).toBe(expected)
+})
+
+test('nothing was given, and nothing is repeated', () => {
+  expect(withGivenFlags('kcert csr list; kubectl get csr x', {})).toBe('kcert csr list; kubectl get csr x')
+})
+
+test('what commandLine builds has them', () => {
+  repeatInAdvice({ kubeconfig: 'f' })
+  expect(commandLine`kcert csr approve ${'a b'}`).toBe("kcert csr approve --kubeconfig f 'a b'")
+})
+
+test('every command in a message takes what it is given, and each that reads a cluster is given it', () => {
+  const manifest = JSON.parse(readFileSync('oclif.manifest.json', 'utf8')) as {
+    readonly commands: Readonly<Record<string, { readonly flags: object }>>
+  }
+  const printed = printedCommands('kcert').map(({ words }) => words)
+  const seen = new Set<string>()
+  for (const words of printed) {
+    const id = [3, 2, 1].map((n) => words.slice(0, n).join(':')).find((one) => one in manifest.commands)
+    if (id === undefined) continue
+    const line = `kcert ${words.join(' ')}`
+    const added = [
+      ...withGivenFlags(line, given).matchAll(/ --(kubeconfig|context|inventory)(?![\w-])/g),
+    ].map(([, flag = '']) => flag)
+    for (const flag of added)
+      expect([id, Object.keys(manifest.commands[id]?.flags ?? {})]).toEqual([
+        id,
+        expect.arrayContaining([flag]),
+      ])
+    if (added.includes('kubeconfig')) seen.add(id)
+  }
+  const reading = Object.entries(manifest.commands).filter(([, { flags }]) => 'kubeconfig' in flags)
+  const advised = new Set(printed.flatMap((words) => [words[0] ?? '', words.slice(0, 2).join(':')]))
+  // These read a cluster with --cluster, or where nothing else is named.
+  const conditional = [
+    ...['ca:sign', 'csr:check', 'inspect', 'probe', 'kubeconfig:create', 'bootstrap:kubeconfig'],
+    ...['cluster-info:pin', 'cluster-info:verify'],
+  ]
+  const left = reading.map(([id]) => id).filter((id) => advised.has(id) && !seen.has(id))
+  expect(left.filter((id) => !conditional.includes(id))).toEqual([])
+  expect(seen.size).toBeGreaterThan(8)
+})

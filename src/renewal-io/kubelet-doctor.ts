@@ -1,0 +1,212 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { editKubeconfig } from '../kubeconfig/edit.ts'
+import { openKubeconfig } from '../kubeconfig/open.ts'
+import { diagnose } from '../kubelet/doctor/diagnosis.ts'
+import type { KubeletFacts, StoreEntry } from '../kubelet/doctor/facts.ts'
+import type { Finding, Fix } from '../kubelet/doctor/finding.ts'
+import { flagsOf } from '../pki/component-flags.ts'
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import { kubeletFile } from '../pki/kubelet.ts'
+import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import type { FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
+import type { Tell } from '../rotation-io/recovering.ts'
+import { Backup } from '../site/backups.ts'
+import { folderOf, linkedFrom } from '../site/certificate-files.ts'
+import type { Clock } from '../system/clock.ts'
+
+/** Where a kubelet's files are, as whoever asks knows it; the rest is found, or kubeadm's. */
+export interface KubeletPlaces {
+  readonly kubeconfig?: string
+  readonly folder?: string
+  readonly nodeName?: string
+}
+
+const bootstrapKubeconfig = `${kubeadmFolders.kubernetes}/bootstrap-kubelet.conf`
+
+/** Links that lead to links, in a circle perhaps. */
+const mostLinks = 8
+
+/** Returns what the doctor must know of a node. Links are followed by name, so that a tree of files is read like a node. */
+export async function readKubelet(node: NodeAccess, places: KubeletPlaces = {}): Promise<KubeletFacts> {
+  const [running] = await node.processes(['kubelet'])
+  const flags = flagsOf(running?.argv ?? [])
+  const folder = places.folder ?? flags['cert-dir'] ?? kubeadmFolders.kubeletPki
+  const kubeconfigPath = flags.kubeconfig ?? places.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
+  const configPath = flags.config ?? '/var/lib/kubelet/config.yaml'
+  const [kubeconfig, bootstrap, configuration] = await Promise.all([
+    readThrough(node, kubeconfigPath),
+    readThrough(node, flags['bootstrap-kubeconfig'] ?? bootstrapKubeconfig),
+    readThrough(node, configPath),
+  ])
+  const listing = await node.listFolder(folder)
+  if (listing.found === 'unreadable') throw unreadable(node, folder)
+  const [stated] = await node.statFiles([folder])
+  const entries: StoreEntry[] = []
+  for (const { name, kind, mode, uid, linkTarget } of listing.found === 'folder' ? listing.entries : []) {
+    const isAsked = kubeletFile(name) !== undefined && (kind === 'file' || kind === 'link')
+    const file = isAsked ? await readThrough(node, `${folder}/${name}`) : undefined
+    if (file?.found === 'unreadable') throw unreadable(node, `${folder}/${name}`)
+    entries.push({
+      ...{ name, kind, mode, uid },
+      ...(linkTarget !== undefined && { linkTarget }),
+      ...(file?.found === 'file' && { content: file.content }),
+    })
+  }
+  if (kubeconfig.found === 'unreadable') throw unreadable(node, kubeconfigPath)
+  const configured = await configurationOf(configuration)
+  const clientCa = await readThrough(
+    node,
+    configured.clientCaFile ?? flags['client-ca-file'] ?? `${kubeadmFolders.pki}/ca.crt`,
+  )
+  const content = kubeconfig.found === 'file' ? kubeconfig.content : undefined
+  const { authorities, named } = await namedIn(node, kubeconfigPath, content)
+  return {
+    ...{ node: node.name, folder, entries, kubeconfigPath, named },
+    ...(stated?.found === 'folder' && { folderMode: stated.mode }),
+    ...(kubeconfig.found === 'file' && {
+      kubeconfig: { path: kubeconfigPath, mode: kubeconfig.mode, content: kubeconfig.content },
+    }),
+    trustBundles: [
+      ...authorities,
+      ...(clientCa.found === 'file' ? [{ path: clientCa.path, content: clientCa.content }] : []),
+    ],
+    hasBootstrapKubeconfig: bootstrap.found === 'file',
+    ...(places.nodeName !== undefined && { nodeName: places.nodeName }),
+    asksForServing: configured.serverTlsBootstrap ?? flags['rotate-server-certificates'] === 'true',
+    ...(await ownServing(node, flags['tls-cert-file'] ?? configured.tlsCertFile, configPath)),
+  }
+}
+
+/** A flag counts more than the configuration, and a path in that is relative to its folder. */
+async function ownServing(
+  node: NodeAccess,
+  file: string | undefined,
+  configPath: string,
+): Promise<Pick<KubeletFacts, 'ownServing'>> {
+  if (!file) return {}
+  const read = await readThrough(node, linkedFrom(configPath, file))
+  if (read.found === 'unreadable') throw unreadable(node, read.path)
+  return { ownServing: { path: read.path, ...(read.found === 'file' && { content: read.content }) } }
+}
+
+async function readThrough(node: NodeAccess, path: string): Promise<FileContent> {
+  let at = path
+  for (let links = 0; links < mostLinks; links++) {
+    const [facts] = await node.statFiles([at])
+    if (facts?.linkTarget === undefined) {
+      const [file] = await node.readFiles([at])
+      return file!
+    }
+    at = linkedFrom(at, facts.linkTarget)
+  }
+  return { path, found: 'absent' }
+}
+
+async function configurationOf(file: FileContent): Promise<KubeletConfiguration> {
+  const nothing = { featureGates: {} }
+  if (file.found !== 'file') return nothing
+  return readKubeletConfiguration(Buffer.from(file.content).toString('utf8')).catch(() => nothing)
+}
+
+/** CAs of a kubeconfig, and the files of certificates and keys that it names beside the store's. */
+async function namedIn(node: NodeAccess, path: string, content: Uint8Array | undefined) {
+  const authorities: { path: string; content: Uint8Array }[] = []
+  const named = new Map<string, Uint8Array>()
+  // One that client-go refuses is a finding; what it names is read all the same.
+  const opened = content === undefined ? undefined : await openKubeconfig(content)
+  if (opened === undefined) return { authorities, named }
+  const { clusters, users } = opened.kubeconfig
+  const absolute = (file: string): string => (file.startsWith('/') ? file : `${folderOf(path)}/${file}`)
+  for (const { certificateAuthority } of clusters) {
+    if (certificateAuthority?.data !== undefined)
+      authorities.push({ path, content: certificateAuthority.data })
+    else if (certificateAuthority?.file !== undefined) {
+      const file = await readThrough(node, absolute(certificateAuthority.file))
+      if (file.found === 'file') authorities.push({ path: file.path, content: file.content })
+    }
+  }
+  for (const { clientCertificate, clientKey } of users) {
+    for (const file of [clientCertificate?.file, clientKey?.file]) {
+      if (file === undefined) continue
+      const read = await readThrough(node, absolute(file))
+      if (read.found === 'file') named.set(absolute(file), read.content)
+    }
+  }
+  return { authorities, named }
+}
+
+export interface Treatment {
+  readonly left: readonly Finding[]
+  readonly fixed: readonly Finding[]
+  readonly backup?: string
+}
+
+/** One mended thing may show the next: but a node has only so many files. */
+const mostRounds = 30
+
+/** Mends what can be mended with what lies on the node, one finding after the other, each file after a copy of it. */
+export async function treatKubelet(
+  node: NodeAccess,
+  places: KubeletPlaces,
+  clock: Clock,
+  tell: Tell,
+): Promise<Treatment> {
+  const backup = new Backup(node, 'kubelet-doctor', clock())
+  const fixed: Finding[] = []
+  for (let round = 0; ; round++) {
+    const left = await diagnose(await readKubelet(node, places), clock())
+    const next = left.find(({ fixes }) => fixes !== undefined)
+    const isStuck = next !== undefined && fixed.some(({ id, path }) => id === next.id && path === next.path)
+    if (next === undefined || isStuck || round === mostRounds)
+      return { left, fixed, ...(backup.isEmpty ? {} : { backup: backup.folder }) }
+    for (const fix of next.fixes!) await applyFix(node, backup, fix)
+    tell(`${node.name}: ${next.path}: mended: ${next.what}`)
+    fixed.push(next)
+  }
+}
+
+async function applyFix(node: NodeAccess, backup: Backup, fix: Fix): Promise<void> {
+  const { path } = fix
+  await backup.keep(path)
+  const [facts] = await node.statFiles([path], { sha256: true })
+  const before =
+    facts?.linkTarget !== undefined
+      ? { linkTarget: facts.linkTarget }
+      : facts?.found === 'file'
+        ? { sha256: facts.sha256! }
+        : ('absent' as const)
+  switch (fix.kind) {
+    case 'link':
+      await node.linkFile(path, fix.to, { replaces: before })
+      return
+    case 'adopt': {
+      const { sha256 } = before as { sha256: string }
+      await node.copyFile(path, fix.to, { replaces: 'absent', sha256, mode: 0o600 })
+      await node.linkFile(path, fix.to, { replaces: before })
+      return
+    }
+    case 'mode': {
+      const { sha256 } = before as { sha256: string }
+      await node.copyFile(path, path, { replaces: { sha256 }, sha256, mode: fix.mode })
+      return
+    }
+    case 'remove':
+      await node.removeFile(path, { holds: before })
+      return
+    case 'point': {
+      const [file] = (await node.readFiles([path])) as [ReadFile]
+      const material = { file: fix.to }
+      const text = await editKubeconfig(Buffer.from(file.content).toString('utf8'), {
+        users: [{ name: fix.user, clientCertificate: material, clientKey: material }],
+      })
+      await node.writeFile(path, text, { replaces: { sha256: file.sha256 } })
+    }
+  }
+}
+
+function unreadable(node: NodeAccess, path: string): KcertError {
+  return new KcertError('KCERT_NODE_REFUSED', `${path} on node "${node.name}" cannot be read`, {
+    why: 'keys are for root alone',
+    next: 'run it as root (sudo kcert …), or write `become: sudo` into the access of the node in kcert.yaml',
+  })
+}

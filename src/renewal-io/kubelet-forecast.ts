@@ -1,0 +1,189 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { openKubeconfig } from '../kubeconfig/open.ts'
+import {
+  type ControllerManagerFacts,
+  type KubeletFacts,
+  type SeenCertificate,
+  seenCertificate,
+  signingDurationMs,
+} from '../kubelet/forecast.ts'
+import { type Flags, flagsOf } from '../pki/component-flags.ts'
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import { currentLinkName } from '../pki/kubelet.ts'
+import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import type { FileContent, NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
+import { staticPodDefinitions } from '../site/definitions.ts'
+import { absolute } from '../site/node-files.ts'
+import { readCertificates } from '../x509/certificate.ts'
+
+// What a node's own files say of its kubelet's certificates and of their signer: no API server is asked.
+
+export interface NodeForecastFacts {
+  readonly kubelet: KubeletFacts
+  readonly controllerManagers: readonly ControllerManagerFacts[]
+}
+
+/** Returns what the forecast must know of a node. Throws as the node does where it cannot be reached. */
+export async function readForecast(node: NodeAccess): Promise<NodeForecastFacts> {
+  const processes = await node.processes(['kubelet', 'kube-controller-manager'])
+  const flags = flagsOf(processes.find(({ program }) => program === 'kubelet')?.argv ?? [])
+  const unread: string[] = []
+  const configured = await configurationOf(node, flags, unread)
+  const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
+  const servingFile = flags['tls-cert-file'] ?? configured?.tlsCertFile
+  const [client, serving] = await Promise.all([
+    clientOn(node, folder, flags, unread),
+    firstOf(
+      node,
+      servingFile === undefined
+        ? [`${folder}/${currentLinkName('kubelet-serving')}`, `${folder}/kubelet.crt`]
+        : [servingFile],
+      { usage: 'serving', unread },
+    ),
+  ])
+  const manifests =
+    flags['pod-manifest-path'] ?? configured?.staticPodPath ?? `${kubeadmFolders.kubernetes}/manifests`
+  return {
+    kubelet: {
+      name: node.name,
+      configuration: settingsOf(configured, flags, servingFile),
+      certificates: [client, serving].filter((one) => one !== undefined),
+      pending: [],
+      unread,
+    },
+    controllerManagers: await controllerManagersOn(node, manifests, { processes, unread }),
+  }
+}
+
+async function configurationOf(
+  node: NodeAccess,
+  flags: Flags,
+  unread: string[],
+): Promise<KubeletConfiguration | undefined> {
+  const path = flags.config ?? '/var/lib/kubelet/config.yaml'
+  const [file] = await node.readFiles([path])
+  if (file?.found !== 'file') {
+    unread.push(`its configuration ${path} ${failureOf(file)}`)
+    return undefined
+  }
+  try {
+    return await readKubeletConfiguration(textOf(file))
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    unread.push(`its configuration ${path} cannot be read: ${error.why ?? error.message}`)
+    return undefined
+  }
+}
+
+/** A flag counts more than the file. What neither sets is off, where the file was read. */
+function settingsOf(
+  configured: KubeletConfiguration | undefined,
+  flags: Flags,
+  tlsCertFile: string | undefined,
+): KubeletFacts['configuration'] {
+  const isOn = (flag: string, set: boolean | undefined): boolean | undefined =>
+    flags[flag] === undefined ? (set ?? (configured && false)) : flags[flag] === 'true'
+  return {
+    rotateCertificates: isOn('rotate-certificates', configured?.rotateCertificates),
+    serverTlsBootstrap: isOn('rotate-server-certificates', configured?.serverTlsBootstrap),
+    tlsCertFile,
+  }
+}
+
+/** From its store; before it has one, from its kubeconfig. */
+async function clientOn(
+  node: NodeAccess,
+  folder: string,
+  flags: Flags,
+  unread: string[],
+): Promise<SeenCertificate | undefined> {
+  const current = `${folder}/${currentLinkName('kubelet-client')}`
+  const kubeconfig = flags.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`
+  const [stored, named] = await node.readFiles([current, kubeconfig])
+  if (stored?.found !== 'absent') return seenIn(stored, { usage: 'client', unread })
+  const material = named?.found === 'file' ? await clientIn(named, unread) : undefined
+  if (named?.found === 'file' && material?.data !== undefined)
+    return seenIn({ ...named, content: material.data }, { usage: 'client', unread })
+  const elsewhere = material?.file === undefined ? [] : [absolute(material.file, kubeconfig)]
+  return firstOf(node, [current, ...elsewhere].toReversed(), { usage: 'client', unread })
+}
+
+async function clientIn({ path, content }: ReadFile, unread: string[]) {
+  const opened = await openKubeconfig(content)
+  if (opened?.refusal !== undefined) {
+    unread.push(`${path}: client-go refuses it: ${opened.refusal}`)
+    return undefined
+  }
+  return opened?.kubeconfig.users.find(({ clientCertificate }) => clientCertificate !== undefined)
+    ?.clientCertificate
+}
+
+interface Asked {
+  readonly usage: SeenCertificate['usage']
+  /** Gets what cannot be read. */
+  readonly unread: string[]
+}
+
+/** Of the first of these files that is there. */
+async function firstOf(
+  node: NodeAccess,
+  paths: readonly string[],
+  asked: Asked,
+): Promise<SeenCertificate | undefined> {
+  const files = await node.readFiles(paths)
+  return seenIn(files.find(({ found }) => found !== 'absent') ?? files[0], asked)
+}
+
+function seenIn(file: FileContent | undefined, { usage, unread }: Asked): SeenCertificate | undefined {
+  if (file === undefined) return undefined
+  const fault = (what: string): undefined => {
+    unread.push(`its ${usage} certificate ${file.path} ${what}`)
+  }
+  if (file.found !== 'file') return fault(failureOf(file))
+  try {
+    const [leaf] = readCertificates(file.content)
+    if (leaf === undefined) return fault('holds no certificate')
+    return seenCertificate(leaf, { usage, source: 'file', place: file.path })
+  } catch (error) {
+    return fault(`holds no certificate that can be read: ${(error as Error).message}`)
+  }
+}
+
+/** As manifests say, whether it runs or not; else as what runs was started. */
+async function controllerManagersOn(
+  node: NodeAccess,
+  manifests: string,
+  { processes, unread }: { readonly processes: readonly ProcessFacts[]; readonly unread: string[] },
+): Promise<ControllerManagerFacts[]> {
+  const paths = await node.matchPaths([`${manifests}/*`])
+  const files = await node.readFiles(paths)
+  const defined = await staticPodDefinitions(
+    files.flatMap((file) =>
+      file.found === 'file' ? [{ picture: { path: file.path }, text: textOf(file) }] : [],
+    ),
+  )
+  const running = processes.map(({ program, pid, argv }) => ({ name: program, path: `process ${pid}`, argv }))
+  const isSigner = ({ name }: { readonly name: string }): boolean => name === 'kube-controller-manager'
+  const signer = defined.find(isSigner) ?? running.find(isSigner)
+  if (signer === undefined) return []
+  const { path: place, argv } = signer
+  try {
+    return [{ node: node.name, place, clusterSigningDurationMs: signingDurationMs(argv) }]
+  } catch (error) {
+    if (!(error instanceof KcertError)) throw error
+    unread.push(`${place}: ${error.message}`)
+    return []
+  }
+}
+
+function failureOf(file: FileContent | undefined): string {
+  if (file === undefined || file.found === 'absent')
+    return file?.linkTarget === undefined
+      ? 'does not exist'
+      : `leads to ${file.linkTarget}, which is not there`
+  return file.found === 'unreadable' ? `cannot be read: ${file.reason}` : 'is no file'
+}
+
+function textOf({ content }: { readonly content: Uint8Array }): string {
+  return Buffer.from(content).toString('utf8')
+}

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SurveyedLeaf } from '../ca/renewal.ts'
+import { hostPort, withoutBrackets } from '../errors/host-port.ts'
+import { flagsOf } from '../pki/component-flags.ts'
+import type { ProcessFacts } from '../pki/node-access.ts'
+import { callHttps } from '../site/http-call.ts'
+import { configurationOf, type Listening, listeningOf, reachable } from '../site/listening.ts'
+import type { Site } from '../site/site.ts'
+import { shownChain } from '../tls/handshake.ts'
+import { Certificate } from '../x509/certificate.ts'
+import { writePrivateKey } from '../x509/new-key.ts'
+import { writePem } from '../x509/pem.ts'
+import type { SeenNode, SiteSurvey } from './renewing.ts'
+
+const pollMs = 500
+const deadlineMs = 60_000
+const timeoutMs = 5_000
+
+/** What was seen in the end: a server shows the certificate of its file, an API server knows a client by it. */
+export interface Proof {
+  readonly node: string
+  /** Row of kubeadm's table. */
+  readonly name: string
+  readonly what: 'served' | 'accepted'
+  /** "127.0.0.1:2379", seen from the node. */
+  readonly at: string
+  readonly ok: boolean
+  readonly detail: string
+}
+
+/** Returns what each of the leaves was seen to do. A server or API server that nobody can ask is not ok. */
+export async function proveLeaves(
+  site: Site,
+  survey: SiteSurvey,
+  leaves: readonly SurveyedLeaf[],
+): Promise<Proof[]> {
+  const proofs = await Promise.all(
+    leaves.map(async (leaf) => {
+      const seen = survey.nodes.find(({ name }) => name === leaf.place.node)!
+      return [...(await provedServing(site, seen, leaf)), ...(await provedClient(site, survey, leaf))]
+    }),
+  )
+  return proofs.flat()
+}
+
+async function provedServing(site: Site, seen: SeenNode, { place, leaf }: SurveyedLeaf): Promise<Proof[]> {
+  const { name, node } = place
+  const program = servers[name]
+  if (program === undefined) return []
+  const served = await serverOf(site, node, name, seen.processes)
+  if (served === undefined) {
+    const isRunning = seen.processes.some((one) => one.program === program)
+    const detail = isRunning ? `${program} listens on no https:// address` : `${program} does not run there`
+    return [{ node, name, what: 'served', at: '', ok: false, detail }]
+  }
+  const at = hostPort(served.host, served.port)
+  const proof = { node, name, what: 'served', at } as const
+  const detail = await persistently(site, async () => {
+    const [der] = await shownChain(site.dial(node, served.host, served.port), '127.0.0.1', timeoutMs)
+    const shown = Certificate.parse(der!)
+    if (shown.fingerprintSha256 === leaf.fingerprintSha256) return undefined
+    return `it still serves one until ${shown.notAfter.toISOString()}`
+  })
+  return [{ ...proof, ok: detail === undefined, detail: detail ?? 'as on disk' }]
+}
+
+/** Which program serves a row of kubeadm's table; the other rows are those of clients. */
+const servers: Readonly<Record<string, string>> = {
+  apiserver: 'kube-apiserver',
+  'etcd-server': 'etcd',
+  'etcd-peer': 'etcd',
+  'kubelet-serving': 'kubelet',
+}
+
+/** Where a row is served, by the command line of its process; undefined where that does not run or does not serve it. */
+async function serverOf(
+  site: Site,
+  node: string,
+  name: string,
+  processes: readonly ProcessFacts[],
+): Promise<Listening | undefined> {
+  const running = (program: string) => processes.find((one) => one.program === program)
+  if (name === 'apiserver' || name === 'kubelet-serving') {
+    const found = running(servers[name]!)
+    return found && listeningOf(found.argv, await configurationOf(site.node(node), found))
+  }
+  const flags = flagsOf(running('etcd')?.argv ?? [])
+  const urls = flags[name === 'etcd-server' ? 'listen-client-urls' : 'listen-peer-urls']?.split(',') ?? []
+  const url = URL.parse(urls.find((one) => one.startsWith('https://')) ?? '')
+  if (url === null) return undefined
+  return { host: reachable(withoutBrackets(url.hostname)), port: Number(url.port) }
+}
+
+/** A kubeconfig's certificate, sent to an API server: 401 is what it says to those whom it does not know. */
+async function provedClient(
+  site: Site,
+  survey: SiteSurvey,
+  { place, leaf, key }: SurveyedLeaf,
+): Promise<Proof[]> {
+  if (!place.name.endsWith('.conf') || key === undefined) return []
+  const proof = { node: place.node, name: place.name, what: 'accepted' } as const
+  const hosts = survey.nodes.flatMap(({ name, processes }) => {
+    const argv = processes.find(({ program }) => program === 'kube-apiserver')?.argv
+    return argv === undefined ? [] : [{ name, ...listeningOf(argv) }]
+  })
+  // Its own node's first.
+  const [api] = hosts.toSorted((a, b) => Number(b.name === place.node) - Number(a.name === place.node))
+  if (api === undefined) return [{ ...proof, at: '', ok: false, detail: 'no API server runs on these nodes' }]
+  const client = { certificate: writePem('CERTIFICATE', leaf.der), key: writePrivateKey(key, 'kubernetes') }
+  const detail = await persistently(site, async () => {
+    const stream = site.dial(api.name, api.host, api.port)
+    const { status } = await callHttps({ stream, path: '/api', client, timeoutMs })
+    if (status === 401) return 'the API server does not know it (401)'
+    return status >= 500 ? `the API server answers ${status}` : undefined
+  })
+  const at = `${api.name}/kube-apiserver`
+  return [{ ...proof, at, ok: detail === undefined, detail: detail ?? 'known to the API server' }]
+}
+
+/** Returns what is wrong in the end, or undefined as soon as nothing is. */
+async function persistently(
+  site: Site,
+  look: () => Promise<string | undefined>,
+): Promise<string | undefined> {
+  const begun = site.clock().getTime()
+  for (;;) {
+    const wrong = await look().catch((error: unknown) => (error as Error).message)
+    if (wrong === undefined) return undefined
+    if (site.clock().getTime() - begun > deadlineMs) return wrong
+    await sleep(pollMs)
+  }
+}

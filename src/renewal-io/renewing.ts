@@ -1,0 +1,293 @@
+import pMap from 'p-map'
+import {
+  type LeafPlace,
+  type LeafUser,
+  type NodeLayout,
+  renewLeaf,
+  type SurveyedLeaf,
+  surveyLeaves,
+} from '../ca/renewal.ts'
+import { drawSerialNumber } from '../ca/serial.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import type { NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
+import type { InventoryNode } from '../rotation/inventory.ts'
+import { SiteObserver } from '../rotation-io/observer.ts'
+import type { Tell } from '../rotation-io/recovering.ts'
+import { Backup } from '../site/backups.ts'
+import { certificatePatterns, folderOf, readCertificateFiles } from '../site/certificate-files.ts'
+import { processOf } from '../site/definitions.ts'
+import { type FoundPod, staticPodsIn } from '../site/node-restarts.ts'
+import type { Site } from '../site/site.ts'
+import type { RandomOctets } from '../system/random.ts'
+import type { Certificate } from '../x509/certificate.ts'
+
+// Leaves of a cluster's nodes, seen and renewed through the nodes alone: whether an API server answers makes no difference.
+
+const nodesAtOnce = 24
+
+/** In this order processes start anew: each needs the one before it. */
+export const restartOrder: readonly LeafUser[] = [
+  'kubelet',
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+]
+
+/** What a run wrote down on a node before it changed anything there: a run that comes after it restarts what it did not. */
+const intentPath = '/var/lib/kcert/renewal.json'
+
+export interface SeenNode {
+  readonly name: string
+  readonly role: InventoryNode['role']
+  readonly layout: NodeLayout
+  readonly files: readonly ReadFile[]
+  readonly processes: readonly ProcessFacts[]
+  readonly pods: readonly FoundPod[]
+  /** Folder of static pods' manifests. */
+  readonly manifests: string
+  /** Of an earlier run that was stopped. */
+  readonly intended: readonly LeafUser[]
+}
+
+export interface UnreachableNode {
+  readonly node: string
+  readonly why: string
+  readonly error: KcertError
+}
+
+export interface SiteSurvey {
+  readonly nodes: readonly SeenNode[]
+  readonly unreachable: readonly UnreachableNode[]
+  readonly leaves: readonly SurveyedLeaf[]
+  readonly missing: readonly LeafPlace[]
+}
+
+/** Returns what the nodes of the inventory have. A node that does not answer is named, and is no hindrance for the others. */
+export async function surveySite(
+  site: Site,
+  isDue: (leaf: Certificate, place: LeafPlace) => boolean,
+): Promise<SiteSurvey> {
+  const { components, kubelets } = await new SiteObserver(site).observe(['components', 'kubelets'])
+  const unreachable: UnreachableNode[] = []
+  const look = async ({ name, role }: InventoryNode): Promise<SeenNode | undefined> => {
+    try {
+      const its = components.filter(({ node }) => node === name)
+      const kubelet = kubelets.find(({ node }) => node === name)
+      return await seeNode(site.node(name)!, role, its, kubelet)
+    } catch (error) {
+      if (!(error instanceof KcertError)) throw error
+      unreachable.push({
+        node: name,
+        why: error.why === undefined ? error.message : `${error.message}: ${error.why}`,
+        error,
+      })
+      return undefined
+    }
+  }
+  const seen = await pMap(site.inventory.nodes, look, { concurrency: nodesAtOnce })
+  const nodes = seen.flatMap((node) => node ?? [])
+  const { leaves, missing } = await surveyLeaves(
+    nodes.flatMap(({ name, files }) => files.map(({ path, content }) => ({ node: name, path, content }))),
+    nodes.map(({ layout }) => layout),
+    site.clock(),
+    isDue,
+  )
+  return { nodes, unreachable, leaves, missing }
+}
+
+async function seeNode(
+  node: NodeAccess,
+  role: InventoryNode['role'],
+  components: readonly {
+    readonly name: string
+    readonly runsAs: string
+    readonly definition: string
+    readonly flags: Readonly<Record<string, string>>
+  }[],
+  kubelet: { readonly kubeconfig: string; readonly clientCurrent?: string } | undefined,
+): Promise<SeenNode> {
+  const { isRoot } = await node.identity()
+  if (!isRoot) throw notRoot(node.name)
+  const api = components.find(({ name }) => name === 'kube-apiserver')
+  const clientCaFile = api?.flags['client-ca-file']
+  const pkiFolder = clientCaFile === undefined ? kubeadmFolders.pki : folderOf(clientCaFile)
+  const current = kubelet?.clientCurrent
+  const layout: NodeLayout = {
+    node: node.name,
+    pkiFolder,
+    kubernetesFolder: kubeadmFolders.kubernetes,
+    kubeletKubeconfig: kubelet?.kubeconfig ?? `${kubeadmFolders.kubernetes}/kubelet.conf`,
+    kubeletFolder: current === undefined ? kubeadmFolders.kubeletPki : folderOf(current),
+  }
+  const manifest = components.find(({ runsAs }) => runsAs === 'static-pod')?.definition
+  const manifests = manifest === undefined ? `${kubeadmFolders.kubernetes}/manifests` : folderOf(manifest)
+  const [files, processes, pods, [intent]] = await Promise.all([
+    readCertificateFiles(node, certificatePatterns(pkiFolder, layout.kubeletFolder), [
+      layout.kubeletKubeconfig,
+      ...(current === undefined ? [] : [current]),
+    ]),
+    node.processes(restartOrder),
+    staticPodsIn(node, manifests),
+    node.readFiles([intentPath]),
+  ])
+  return { name: node.name, role, layout, files, processes, pods, manifests, intended: intentIn(intent) }
+}
+
+function intentIn(file: Awaited<ReturnType<NodeAccess['readFiles']>>[number] | undefined): LeafUser[] {
+  if (file?.found !== 'file') return []
+  try {
+    const { restarts } = JSON.parse(Buffer.from(file.content).toString('utf8')) as { restarts?: unknown }
+    return restartOrder.filter((user) => Array.isArray(restarts) && restarts.includes(user))
+  } catch {
+    // Half of one: then every file was as it had been before.
+    return []
+  }
+}
+
+/** A process that must start anew. */
+export interface NeededRestart {
+  readonly node: string
+  readonly program: LeafUser
+  readonly because: 'new-certificate' | 'older-than-its-files' | 'not-running'
+}
+
+/** Returns what must restart once `chosen` are renewed, and what has not since somebody else renewed its certificates. */
+export function neededRestarts(
+  { nodes, leaves }: SiteSurvey,
+  chosen: readonly SurveyedLeaf[],
+): NeededRestart[] {
+  return nodes.flatMap((node): NeededRestart[] => {
+    const { name, processes, pods, intended, files } = node
+    const users = new Set(chosen.flatMap(({ place }) => (place.node === name ? (place.usedBy ?? []) : [])))
+    const needed = new Map<LeafUser, NeededRestart['because']>()
+    for (const program of restartOrder) {
+      const argv = pods.find((pod) => pod.program === program)?.pod.containers[0]?.argv ?? []
+      const isHere = program === 'kubelet' || argv.length > 0
+      if (!isHere) continue
+      const running = processOf({ name: program as 'kubelet', argv }, processes)
+      const paths = leaves.flatMap(({ place }) =>
+        place.node === name && place.usedBy === program ? [place.path, place.keyPath] : [],
+      )
+      if (users.has(program)) needed.set(program, 'new-certificate')
+      // A kubelet renews its own, and has taken what it wrote.
+      else if (program === 'kubelet' ? intended.includes(program) : isOlder(running, files, paths))
+        needed.set(program, 'older-than-its-files')
+      else if (intended.includes(program) && running === undefined) needed.set(program, 'not-running')
+    }
+    // Whoever starts the others must run.
+    const kubelet = processes.some(({ program }) => program === 'kubelet')
+    if (needed.size > 0 && !kubelet && !needed.has('kubelet')) needed.set('kubelet', 'not-running')
+    return restartOrder.flatMap((program) => {
+      const because = needed.get(program)
+      return because === undefined ? [] : [{ node: name, program, because }]
+    })
+  })
+}
+
+/** By the node's clock both. */
+function isOlder(
+  running: ProcessFacts | undefined,
+  files: readonly ReadFile[],
+  paths: readonly (string | undefined)[],
+): boolean {
+  if (running === undefined) return false
+  return files.some(
+    ({ path, modifiedAt }) => paths.includes(path) && running.startedAt.getTime() <= modifiedAt.getTime(),
+  )
+}
+
+export interface RenewalChoice {
+  readonly keepKeys: boolean
+  readonly ttlMs?: number
+}
+
+export interface WrittenLeaf {
+  readonly place: LeafPlace
+  readonly old: Certificate
+  readonly renewed: Certificate
+  readonly hasNewKey: boolean
+}
+
+/** Writes new certificates for those that have a signer, node by node, each file after a copy of it. Starts nothing anew. */
+export async function writeRenewals(
+  site: Site,
+  survey: SiteSurvey,
+  chosen: readonly SurveyedLeaf[],
+  restarts: readonly NeededRestart[],
+  { keepKeys, ttlMs }: RenewalChoice,
+  random: RandomOctets,
+  tell: Tell,
+): Promise<{ readonly written: readonly WrittenLeaf[]; readonly backups: ReadonlyMap<string, Backup> }> {
+  const written: WrittenLeaf[] = []
+  const backups = new Map<string, Backup>()
+  for (const seen of survey.nodes) {
+    const { name } = seen
+    const its = restarts.filter((one) => one.node === name).map(({ program }) => program)
+    const leaves = chosen.filter(({ place }) => place.node === name)
+    if (leaves.length === 0 && its.length === 0) continue
+    const node = site.node(name)!
+    const backup = new Backup(node, 'renew', site.clock())
+    backups.set(name, backup)
+    await writeIntent(node, [...new Set([...seen.intended, ...its])])
+    for (const leaf of leaves) {
+      const { signer } = leaf
+      if (signer === undefined) continue
+      const renewed = await renewLeaf(
+        { ...leaf, signer },
+        {
+          ...{ now: site.clock(), keepKeys, ...(ttlMs === undefined ? {} : { ttlMs }) },
+          serialNumber: () => drawSerialNumber(random, () => false),
+        },
+      )
+      for (const change of renewed.changes) await makeChange(node, seen.files, backup, change)
+      written.push(renewed)
+      const until = renewed.renewed.notAfter.toISOString().slice(0, 10)
+      tell(`renewed ${leaf.place.name} on ${name} until ${until}`)
+    }
+  }
+  return { written, backups }
+}
+
+/** Everything of a node has started anew. */
+export async function clearIntent(site: Site, { name }: SeenNode): Promise<void> {
+  await site.node(name)!.removeFile(intentPath, { holds: 'anything' })
+}
+
+async function writeIntent(node: NodeAccess, restarts: readonly LeafUser[]): Promise<void> {
+  await node.makeFolder(folderOf(intentPath), { mode: 0o700 })
+  const text = `${JSON.stringify({ restarts })}\n`
+  await node.writeFile(intentPath, text, { replaces: 'anything', mode: 0o600 })
+}
+
+async function makeChange(
+  node: NodeAccess,
+  files: readonly ReadFile[],
+  backup: Backup,
+  change: Awaited<ReturnType<typeof renewLeaf>>['changes'][number],
+): Promise<void> {
+  const file = files.find(({ path }) => path === change.path)
+  if (file !== undefined) await backup.keep(change.path)
+  if (change.kind === 'link') {
+    const replaces =
+      file?.linkTarget === undefined ? { sha256: file!.sha256 } : { linkTarget: file.linkTarget }
+    await node.linkFile(change.path, change.to, { replaces })
+    return
+  }
+  const { path, text, mode, isDated } = change
+  await node.writeFile(
+    path,
+    text,
+    file === undefined
+      ? { replaces: isDated ? 'anything' : 'absent', mode }
+      : { replaces: { sha256: file.sha256 } },
+  )
+}
+
+function notRoot(node: string): KcertError {
+  return new KcertError('KCERT_NODE_REFUSED', `kcert is not root on node "${node}"`, {
+    why: 'keys and static pods are for root alone',
+    next: 'run it as root (sudo kcert …), or write `become: sudo` into the access of the node in kcert.yaml',
+  })
+}

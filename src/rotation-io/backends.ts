@@ -1,0 +1,39 @@
+import type { BackendPicture } from '../rotation/picture.ts'
+import { type EndpointSlice, listAll, type PodObject, resources } from '../site/api-objects.ts'
+import type { Site } from '../site/site.ts'
+
+/** Returns the running pods that Services lead to, by their EndpointSlices. */
+export async function backends({ objects }: Pick<Site, 'objects'>): Promise<readonly BackendPicture[]> {
+  const [pods, slices] = await Promise.all([
+    listAll<PodObject>(objects, resources.pods, { fieldSelector: 'status.phase=Running' }),
+    listAll<EndpointSlice>(objects, resources.endpointSlices),
+  ])
+  const services = Map.groupBy(slices.flatMap(leadsOf), ({ pod }) => pod)
+  return pods.flatMap(({ metadata, spec, status }): BackendPicture[] => {
+    const { namespace, name, deletionTimestamp } = metadata
+    const pod = `${namespace}/${name}`
+    const its = services.get(pod)
+    if (its === undefined || spec?.nodeName === undefined || deletionTimestamp !== undefined) return []
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+    const changedAtMs = Date.parse(ready?.lastTransitionTime ?? '')
+    return [
+      {
+        pod,
+        node: spec.nodeName,
+        isReady: ready?.status === 'True',
+        changedAtMs: Number.isNaN(changedAtMs) ? Number.POSITIVE_INFINITY : changedAtMs,
+        services: [...new Set(its.map(({ service }) => service))],
+      },
+    ]
+  })
+}
+
+function leadsOf({ metadata, endpoints = [] }: EndpointSlice) {
+  const name = metadata.labels?.['kubernetes.io/service-name']
+  if (name === undefined) return []
+  return endpoints.flatMap(({ targetRef }) =>
+    targetRef?.kind === 'Pod'
+      ? [{ pod: `${targetRef.namespace}/${targetRef.name}`, service: `${metadata.namespace}/${name}` }]
+      : [],
+  )
+}

@@ -1,0 +1,149 @@
+// Kubernetes' "Manual Rotation of CA Certificates", item by item: https://kubernetes.io/docs/tasks/tls/manual-rotation-of-ca-certificates/
+//
+// One law holds for the whole: a verifier trusts before a presenter presents, a presenter stops before a verifier distrusts, and
+// clients change before servers.
+
+/** What running a phase can cost: nothing, files and objects, processes, or the way back. Decides how it is confirmed. */
+type Risk = 'reads' | 'writes' | 'restarts' | 'no-return'
+
+/** What a phase is, without what it does (`Phase`). Other modules ask for its traits, never for its number. */
+export interface PhaseRow {
+  readonly id: string
+  readonly number: number
+  readonly title: string
+  /** The item of the page that it serves. */
+  readonly source: string
+  /** Numbers of the phases that must hold before. */
+  readonly after: readonly number[]
+  readonly risk: Risk
+  /** Before it there is no new CA, and taking it back ends the rotation. */
+  readonly begins?: true
+  /** Controller-managers sign with the new CA from here on. */
+  readonly changesSigner?: true
+  /** Changes the order of CAs alone, and so nobody's trust. */
+  readonly reorders?: true
+  /** Holds once others have replaced the certificates that kcert does not issue. */
+  readonly waitsForOwners?: true
+  /** Verifiers stop trusting the old CA: from its first act on no other phase is run, and nothing is taken back. */
+  readonly dropsOld?: true
+}
+
+const rows = [
+  // kubeadm: for the preflight, whether an upgrade is under way.
+  {
+    number: 1,
+    id: 'distribute',
+    title: 'lay out the new CA on every control-plane node, and copies of all that will change',
+    source: 'step 1',
+    after: [],
+    risk: 'writes',
+    begins: true,
+  },
+  {
+    number: 2,
+    id: 'publish-both',
+    title: 'controller-managers publish both CAs and go on signing with the old one',
+    source: 'step 2',
+    after: [1],
+    risk: 'restarts',
+  },
+  {
+    number: 3,
+    id: 'await-published',
+    title: 'every namespace and every service account has both CAs',
+    source: 'step 3',
+    after: [2],
+    risk: 'reads',
+  },
+  {
+    number: 4,
+    id: 'restart-pods',
+    title: 'pods with in-cluster configuration know both CAs',
+    source: 'step 4',
+    after: [3],
+    risk: 'restarts',
+  },
+  // No signer may read ca.crt any more: it is going to hold two certificates.
+  {
+    number: 5,
+    id: 'trust-both',
+    title: 'API servers and kubelets accept clients of both CAs, and whoever joins trusts both',
+    source: 'step 5, and clientCAFile of step 9.2',
+    after: [2],
+    risk: 'writes',
+  },
+  {
+    number: 6,
+    id: 'scheduler-trusts-both',
+    title: 'schedulers and controller-managers accept clients of both CAs',
+    source: 'step 6',
+    after: [2],
+    risk: 'writes',
+  },
+  {
+    number: 7,
+    id: 'kubeconfigs',
+    title:
+      'kubeconfigs hold both CAs and a client certificate of the new one; controller-managers sign with it',
+    source: 'step 7, and the signing files of step 9',
+    after: [5, 6],
+    risk: 'restarts',
+    changesSigner: true,
+  },
+  {
+    number: 8,
+    id: 'cloud-controller-manager',
+    title: 'cloud-controller-managers publish both CAs',
+    source: 'step 8',
+    after: [1],
+    risk: 'restarts',
+  },
+  {
+    number: 9,
+    id: 'present-new',
+    title: 'whoever presents a certificate of the old CA presents one of the new CA',
+    source: 'step 9',
+    after: [4, 5, 6, 7, 8],
+    risk: 'restarts',
+  },
+  {
+    number: 10,
+    id: 'cluster-info',
+    title: 'whoever joins meets the new CA first, with an old pin or a new one',
+    source: 'step 10',
+    after: [9],
+    risk: 'writes',
+    reorders: true,
+  },
+  {
+    number: 11,
+    id: 'verify',
+    title: 'nothing presents the old CA, and nobody meets a TLS error',
+    source: 'step 11',
+    after: [9, 10],
+    risk: 'reads',
+    waitsForOwners: true,
+  },
+  {
+    number: 12,
+    id: 'drop-old',
+    title: 'nobody trusts the old CA any more, and the cluster is as kubeadm would have made it',
+    source: 'step 12',
+    after: [11],
+    risk: 'no-return',
+    dropsOld: true,
+  },
+] as const satisfies readonly PhaseRow[]
+
+export const phaseTable: readonly PhaseRow[] = rows
+export type PhaseId = (typeof rows)[number]['id']
+
+/** Returns the row of that id. */
+export function phaseRow(id: PhaseId): PhaseRow {
+  return rows.find((row) => row.id === id)!
+}
+
+/** Returns the row of that number; undefined for 0, a recovery, which is no phase. */
+export function rowNumbered(number: number): PhaseRow | undefined {
+  return phaseTable[number - 1]
+}

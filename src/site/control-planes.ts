@@ -1,0 +1,104 @@
+import type { ApiObject } from '../cluster/malformed.ts'
+import { metadataOf } from '../cluster/objects.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { type Flags, flagsOf } from '../pki/component-flags.ts'
+import type { NodeAccess } from '../pki/node-access.ts'
+import { nodeAddresses } from '../pki/node-address.ts'
+import { readStaticPod } from '../pki/static-pod.ts'
+import type { Site } from './site.ts'
+
+const nodesResource = { group: '', version: 'v1', resource: 'nodes' } as const
+const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
+
+// Nodes are born in the middle of a rotation, but not between two acts.
+const keptMs = 10_000
+
+/** An API server as its command line has it. */
+export interface ApiServer {
+  readonly node: string
+  readonly flags: Flags
+}
+
+/** Which nodes have an API server, and with which flags: read from the nodes, for the flags say where the CAs are. */
+export class ControlPlanes {
+  private readonly site: Site
+  private readonly flags = new Map<string, Flags>()
+  private listed: { readonly names: readonly string[]; readonly untilMs: number } | undefined
+
+  constructor(site: Site) {
+    this.site = site
+  }
+
+  /** Returns the node. Throws KCERT_ROTATION_REFUSED when nothing says how it is reached. */
+  node(name: string): NodeAccess {
+    const node = this.site.node(name)
+    if (node !== undefined) return node
+    throw new KcertError('KCERT_ROTATION_REFUSED', `nothing says how node ${name} is reached`, {
+      why: 'it is not in kcert.yaml, and there is no access for all nodes',
+      next: 'kcert rotate-ca discover',
+    })
+  }
+
+  /** Returns the API servers that can be seen, in the order of the nodes' names. Nodes that do not answer are left out. */
+  async apiServers(): Promise<readonly ApiServer[]> {
+    return this.find((node) => this.flagsOn(node).catch(() => undefined))
+  }
+
+  /** The same for a proof: throws when a control-plane node does not answer, since its API server would go unproven. */
+  everyApiServer(): Promise<readonly ApiServer[]> {
+    return this.find((node) => this.flagsOn(node))
+  }
+
+  private async find(flagsOn: (node: string) => Promise<Flags | undefined>): Promise<readonly ApiServer[]> {
+    const found: ApiServer[] = []
+    for (const node of await this.names()) {
+      const flags = await flagsOn(node)
+      if (flags !== undefined) found.push({ node, flags })
+    }
+    return found
+  }
+
+  /** Returns the flags of the API server of a node, as it was seen running last; undefined when there is none. */
+  async flagsOn(name: string): Promise<Flags | undefined> {
+    const [running] = await this.node(name).processes(['kube-apiserver'])
+    const flags = running === undefined ? await this.flagsOfManifest(name) : flagsOf(running.argv)
+    if (flags !== undefined) this.flags.set(name, flags)
+    return this.flags.get(name)
+  }
+
+  /** Names of control-plane nodes: those that the inventory names, and those that the cluster knows. */
+  async names(): Promise<readonly string[]> {
+    const now = this.site.clock().getTime()
+    if (this.listed !== undefined && now < this.listed.untilMs) return this.listed.names
+    const names = new Set(
+      this.site.inventory.nodes.filter(({ role }) => role === 'control-plane').map(({ name }) => name),
+    )
+    try {
+      for await (const object of this.site.objects.list(nodesResource, {
+        labelSelector: controlPlaneLabel,
+      })) {
+        const name = String(metadataOf(object).name)
+        if (this.site.node(name, addressOf(object)) !== undefined) names.add(name)
+      }
+    } catch (error) {
+      // While no API server answers, the inventory has to do.
+      if (!(error instanceof KcertError)) throw error
+    }
+    this.listed = { names: [...names].sort(), untilMs: now + keptMs }
+    return this.listed.names
+  }
+
+  private async flagsOfManifest(name: string): Promise<Flags | undefined> {
+    const [file] = await this.node(name).readFiles(['/etc/kubernetes/manifests/kube-apiserver.yaml'])
+    if (file?.found !== 'file') return undefined
+    const pod = await readStaticPod(Buffer.from(file.content).toString('utf8'))
+    return pod.containers.find(({ program }) => program === 'kube-apiserver')?.flags
+  }
+}
+
+function addressOf(object: ApiObject): string | undefined {
+  const { status } = object as {
+    status?: { addresses?: readonly { type?: string; address?: string }[] }
+  }
+  return nodeAddresses(status?.addresses, ['InternalIP'])[0]
+}

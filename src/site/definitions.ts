@@ -1,0 +1,124 @@
+import { readDocuments } from '../kubeconfig/documents.ts'
+import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
+import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
+import type { ProcessFacts } from '../pki/node-access.ts'
+import { readStaticPod } from '../pki/static-pod.ts'
+import { environmentFiles, type UnitFile, unitCommands } from '../pki/systemd-unit.ts'
+import type { ComponentName, ComponentPicture } from '../rotation/picture.ts'
+import type { NodeFile } from './node-files.ts'
+
+export const componentNames: readonly ComponentName[] = [
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'cloud-controller-manager',
+  'kube-proxy',
+]
+
+/** What starts a component on a node, as its definition says. */
+export interface Definition {
+  readonly name: ComponentName | 'kubelet'
+  readonly runsAs: ComponentPicture['runsAs']
+  readonly path: string
+  readonly argv: readonly string[]
+  /** Of a static pod's container. */
+  readonly image?: string
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** Returns the components that static pods define. What is no pod is passed over, as the kubelet does. */
+export async function staticPodDefinitions(
+  files: readonly { readonly picture: { readonly path: string }; readonly text?: string }[],
+): Promise<Definition[]> {
+  const found = await Promise.all(
+    files.map(async ({ picture, text }) => {
+      const pod = await readStaticPod(text ?? '').catch(() => undefined)
+      return (pod?.containers ?? []).flatMap(({ program, argv, image }): Definition[] => {
+        const name = componentNames.find((known) => known === program)
+        if (name === undefined || pod === undefined) return []
+        return [{ name, runsAs: 'static-pod', path: picture.path, argv, image, annotations: pod.annotations }]
+      })
+    }),
+  )
+  return found.flat()
+}
+
+/** Returns what a unit starts, if it is that component; `files` are its own file and its drop-ins. */
+export function unitDefinition(
+  name: Definition['name'],
+  files: readonly UnitFile[],
+  environment: ReadonlyMap<string, string>,
+): Definition | undefined {
+  const command = unitCommands(files, environment).findLast(({ argv }) => programOf(argv) === name)
+  return command && { name, runsAs: 'unit', path: command.path, argv: command.argv, annotations: {} }
+}
+
+/** Returns the environment files that a unit names, patterns left out. */
+export function environmentPaths(files: readonly UnitFile[]): string[] {
+  return environmentFiles(files).filter((path) => !/[*?[]/.test(path))
+}
+
+/** Returns the process that a definition started: of several the one that is most like it, then the youngest. */
+export function processOf(
+  { name, argv }: Pick<Definition, 'name' | 'argv'>,
+  processes: readonly ProcessFacts[],
+): ProcessFacts | undefined {
+  const words = new Set(argv)
+  const likeness = (one: ProcessFacts): number => one.argv.filter((word) => words.has(word)).length
+  return processes
+    .filter(({ program }) => program === name)
+    .toSorted((a, b) => likeness(b) - likeness(a) || b.startTicks - a.startTicks)[0]
+}
+
+/**
+ * Returns the flags of a command line, with the kubeconfig that a configuration file names instead of a flag (kube-proxy,
+ * kube-scheduler: clientConnection.kubeconfig).
+ */
+export async function flagsWith(argv: readonly string[], configuration: string | undefined): Promise<Flags> {
+  const flags = flagsOf(argv)
+  if (flags.kubeconfig !== undefined || configuration === undefined) return flags
+  const [root] = (await readDocuments(configuration)).documents
+  const kubeconfig = textOf(valueAt(root, 'clientConnection', 'kubeconfig'))
+  return kubeconfig === undefined ? flags : { ...flags, kubeconfig }
+}
+
+/** Returns the version of kubeadm's ClusterConfiguration; undefined where it names none. */
+export async function kubernetesVersionOf(text: string): Promise<string | undefined> {
+  return textOf(valueAt(await clusterConfiguration(text), 'kubernetesVersion')) || undefined
+}
+
+async function clusterConfiguration(text: string): Promise<Node | undefined> {
+  return (await readDocuments(text)).documents.find(
+    (document) => textOf(valueAt(document, 'kind')) === 'ClusterConfiguration',
+  )
+}
+
+/** Returns the extra arguments of kubeadm's ClusterConfiguration by component, in either way of writing them. */
+export async function extraArgsOf(text: string): Promise<Record<string, Record<string, string>>> {
+  const root = await clusterConfiguration(text)
+  const found: Record<string, Record<string, string>> = {}
+  for (const component of ['apiServer', 'controllerManager', 'scheduler']) {
+    const args = valueAt(root, component, 'extraArgs')
+    const pairs =
+      args?.kind === 'map'
+        ? [...args.entries].map(([name, { value }]) => [name, textOf(value) ?? ''] as const)
+        : itemsOf(args).map(
+            (item) => [textOf(valueAt(item, 'name')) ?? '', textOf(valueAt(item, 'value')) ?? ''] as const,
+          )
+    if (pairs.length > 0) found[component] = Object.fromEntries(pairs)
+  }
+  return found
+}
+
+/** Returns the texts of files that can be read, by path. */
+export function textsOf(
+  files: ReadonlyMap<string, NodeFile>,
+  paths: readonly string[],
+): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  for (const path of paths) {
+    const text = files.get(path)?.text
+    if (text !== undefined) texts.set(path, text)
+  }
+  return texts
+}

@@ -1,0 +1,314 @@
+import { KcertError } from '../errors/kcert-error.ts'
+import { type Flags, flagsOf } from '../pki/component-flags.ts'
+import { kubeadmFolders } from '../pki/kubeadm.ts'
+import { currentLinkName } from '../pki/kubelet.ts'
+import type { KubeletConfiguration } from '../pki/kubelet-configuration.ts'
+import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
+import type { Anchor, EndpointKind, GivenCertificate } from '../probe/target.ts'
+import { parseIp } from '../x509/ip.ts'
+import { anchorOf, givenIn } from './anchors.ts'
+import {
+  anchorsFor,
+  etcdTargets,
+  type GivenTrust,
+  type ShownPair,
+  shown,
+  unverifiedKubelets,
+} from './cluster-targets.ts'
+import type { ProbeTarget } from './dialling.ts'
+import { configurationOf, listeningOf } from './listening.ts'
+import type { Site } from './site.ts'
+
+// Targets as the processes of the nodes tell of them: where they listen, which file they were given their certificate in, by whose
+// CAs others verify them, and which client certificate they are shown by API servers. No API server is asked.
+
+const programs = [
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'kubelet',
+  'etcd',
+] as const satisfies readonly ComponentName[]
+
+type Program = (typeof programs)[number]
+
+interface Running {
+  readonly node: string
+  readonly program: Program
+  readonly argv: ProcessFacts['argv']
+  readonly flags: Flags
+  /** Of a kubelet, as far as it can be read. */
+  readonly configuration: Partial<KubeletConfiguration>
+}
+
+export interface NodeTargets {
+  readonly targets: readonly ProbeTarget[]
+  /** Nodes that were not reached, and what is not known for it. */
+  readonly faults: readonly { readonly node: string; readonly error: KcertError }[]
+}
+
+/**
+ * Returns what listens on the nodes of the inventory: of control planes everything, of workers the kubelet. The private keys of an
+ * API server's client certificates are read, to be shown to kubelets and etcd as API servers show them; they are kept in memory.
+ */
+export async function nodeTargets(
+  site: Site,
+  wanted: ReadonlySet<EndpointKind>,
+  given: GivenTrust,
+): Promise<NodeTargets> {
+  const faults: { node: string; error: KcertError }[] = []
+  const found = await Promise.all(
+    site.inventory.nodes.map(async ({ name }) => {
+      try {
+        return await runningOn(site, name)
+      } catch (error) {
+        if (!(error instanceof KcertError)) throw error
+        faults.push({ node: name, error })
+        return []
+      }
+    }),
+  )
+  const running = found.flat()
+  const trust = await new NodeTrust(site, running, given).read()
+  const targets = await Promise.all(running.map((one) => targetsOf(site, one, trust)))
+  return { targets: targets.flat().filter(({ kind }) => wanted.has(kind)), faults }
+}
+
+async function runningOn(site: Site, name: string): Promise<Running[]> {
+  const node = site.node(name)!
+  const processes = await node.processes(programs)
+  // As they are named above, whichever started first: two runs show the same rows in the same order.
+  const inOrder = programs.flatMap((name) => processes.filter(({ program }) => program === name))
+  return Promise.all(
+    inOrder.map(async (running): Promise<Running> => {
+      const { program, argv } = running
+      const configuration = await configurationOf(node, running)
+      return { node: name, program: program as Program, argv, flags: flagsOf(argv), configuration }
+    }),
+  )
+}
+
+interface Trust {
+  readonly cluster: Anchor | undefined
+  readonly kubelets: Anchor | undefined
+  readonly etcd: (node: string, kind: 'etcd' | 'etcd-peer') => Anchor | undefined
+  readonly toKubelets: ShownPair | undefined
+  readonly toEtcd: ShownPair | undefined
+  /** The operator's own choice. */
+  readonly toApiServers: ShownPair | undefined
+}
+
+/** By whose CAs who is verified, read where API servers and controller managers have it. */
+class NodeTrust {
+  private readonly site: Site
+  private readonly running: readonly Running[]
+  private readonly given: GivenTrust
+
+  constructor(site: Site, running: readonly Running[], given: GivenTrust) {
+    this.site = site
+    this.running = running
+    this.given = given
+  }
+
+  async read(): Promise<Trust> {
+    const { client } = this.given
+    const [cluster, kubelets, etcd, peers, toKubelets, toEtcd] = await Promise.all([
+      this.clusterCa(),
+      this.given.kubeletCa ??
+        this.anchor('kube-apiserver', 'kubelet-certificate-authority', '--kubelet-certificate-authority'),
+      this.given.etcdCa ?? this.anchor('kube-apiserver', 'etcd-cafile', 'etcd CA'),
+      this.peerAnchors(),
+      client ?? this.pair('kubelet-client-certificate', 'kubelet-client-key'),
+      client ?? this.pair('etcd-certfile', 'etcd-keyfile'),
+    ])
+    return {
+      cluster,
+      kubelets,
+      etcd: (node, kind) => (kind === 'etcd' ? etcd : (this.given.etcdCa ?? peers.get(node))),
+      toKubelets,
+      toEtcd,
+      toApiServers: client,
+    }
+  }
+
+  private async clusterCa(): Promise<Anchor | undefined> {
+    return (
+      this.given.clusterCa ??
+      (await this.anchor('kube-controller-manager', 'root-ca-file', 'cluster CA')) ??
+      (await this.anchor('kube-apiserver', 'client-ca-file', 'cluster CA'))
+    )
+  }
+
+  /** The file of the first process of that program that has the flag. */
+  private async anchor(program: Program, flag: string, by: string): Promise<Anchor | undefined> {
+    const having = this.having(program, flag)
+    return having && this.anchorIn(having.node, having.flags[flag]!, by)
+  }
+
+  private async peerAnchors(): Promise<ReadonlyMap<string, Anchor>> {
+    const members = this.running.filter(({ program }) => program === 'etcd')
+    const found = await Promise.all(
+      members.map(async ({ node, flags }) => {
+        const path = flags['peer-trusted-ca-file']
+        return path === undefined ? [] : [[node, await this.anchorIn(node, path, 'etcd peer CA')] as const]
+      }),
+    )
+    return new Map(found.flat())
+  }
+
+  private async anchorIn(node: string, path: string, by: string): Promise<Anchor> {
+    const source = `${node}:${path}`
+    const bytes = await contentOf(this.site, node, path)
+    return bytes === undefined
+      ? { by, source, fault: 'the file cannot be read' }
+      : anchorOf(by, source, bytes)
+  }
+
+  private async pair(certificateFlag: string, keyFlag: string): Promise<ShownPair | undefined> {
+    const having = this.having('kube-apiserver', certificateFlag)
+    const path = having?.flags[certificateFlag]
+    if (having === undefined || path === undefined) return undefined
+    const [certificate, key] = await Promise.all([
+      contentOf(this.site, having.node, path),
+      contentOf(this.site, having.node, having.flags[keyFlag] ?? path),
+    ])
+    if (certificate === undefined || key === undefined) return undefined
+    const source = `${having.node}:${path}`
+    const subject = givenIn(source, certificate).certificate?.subject.text ?? ''
+    const textIn = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
+    return { source, subject, pair: { certificate: textIn(certificate), key: textIn(key) } }
+  }
+
+  private having(program: Program, flag: string): Running | undefined {
+    return this.running.find((one) => one.program === program && (one.flags[flag] ?? '') !== '')
+  }
+}
+
+async function targetsOf(site: Site, running: Running, trust: Trust): Promise<ProbeTarget[]> {
+  switch (running.program) {
+    case 'kube-apiserver':
+      return [await apiServer(site, running, trust)]
+    case 'kubelet':
+      return [await kubelet(site, running, trust)]
+    case 'etcd':
+      return etcd(site, running, trust)
+    default:
+      return [await controller(site, running, trust)]
+  }
+}
+
+async function apiServer(site: Site, running: Running, trust: Trust): Promise<ProbeTarget> {
+  const { node, flags } = running
+  const own = flags['advertise-address'] ?? addressOf(site, node)
+  const service = firstOf(flags['service-cluster-ip-range'])
+  return {
+    ...from(site, node, listeningOf(running.argv)),
+    name: `kube-apiserver ${node}`,
+    kind: 'api-server',
+    expectedNames: [own, 'kubernetes.default.svc', service].filter((name) => name !== undefined),
+    anchors: trust.cluster === undefined ? [] : [trust.cluster],
+    isVerified: true,
+    notes: [],
+    ...(await given(site, node, flags['tls-cert-file'])),
+    ...shown(trust.toApiServers),
+  }
+}
+
+async function kubelet(site: Site, running: Running, trust: Trust): Promise<ProbeTarget> {
+  const { node, flags, configuration } = running
+  const isVerified = trust.kubelets !== undefined
+  const address = addressOf(site, node)
+  return {
+    ...from(site, node, listeningOf(running.argv, configuration)),
+    name: `kubelet ${node}`,
+    kind: 'kubelet',
+    node,
+    expectedNames: address === undefined ? [] : [address],
+    anchors: anchorsFor(trust.cluster, trust.kubelets),
+    isVerified,
+    notes: isVerified ? [] : [unverifiedKubelets],
+    ...(await given(
+      site,
+      node,
+      flags['tls-cert-file'] ?? configuration.tlsCertFile ?? (await storeFile(site, running)),
+    )),
+    ...shown(trust.toKubelets),
+  }
+}
+
+async function etcd(site: Site, { node, flags }: Running, trust: Trust): Promise<ProbeTarget[]> {
+  const targets = etcdTargets(flags, {
+    node,
+    anchorFor: (kind) => trust.etcd(node, kind),
+    // Only members show certificates to one another.
+    clientFor: (kind) => (kind === 'etcd' ? trust.toEtcd : trust.toApiServers),
+    isReachable: () => true,
+  })
+  return Promise.all(
+    targets.map(async (target) => ({
+      ...target,
+      ...from(site, node, target),
+      ...(await given(site, node, flags[target.kind === 'etcd' ? 'cert-file' : 'peer-cert-file'])),
+    })),
+  )
+}
+
+/** Controller manager and scheduler: unless a file is given, a certificate that each start makes anew and nobody verifies. */
+async function controller(site: Site, running: Running, trust: Trust): Promise<ProbeTarget> {
+  const { node, program, flags, argv } = running
+  const file = flags['tls-cert-file']
+  return {
+    ...from(site, node, listeningOf(argv)),
+    name: `${program} ${node}`,
+    kind: program === 'kube-scheduler' ? 'scheduler' : 'controller-manager',
+    expectedNames: [],
+    anchors: trust.cluster === undefined || file === undefined ? [] : [trust.cluster],
+    isVerified: false,
+    notes:
+      file === undefined ? ['no file is given to it: it made a certificate of its own at its start'] : [],
+    ...(await given(site, node, file)),
+  }
+}
+
+function from(site: Site, node: string, { host, port }: { readonly host: string; readonly port: number }) {
+  return { host, port, serverName: host, from: node, dial: () => site.dial(node, host, port) }
+}
+
+/** The kubelet's own store: what the cluster issued for it, or else what it made itself. */
+async function storeFile(site: Site, { node, flags }: Running): Promise<string | undefined> {
+  const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
+  const paths = [`${folder}/${currentLinkName('kubelet-serving')}`, `${folder}/kubelet.crt`]
+  const found = await site.node(node)!.statFiles(paths)
+  return found.find(({ found: what }) => what === 'file')?.path
+}
+
+async function given(
+  site: Site,
+  node: string,
+  path: string | undefined,
+): Promise<{ readonly given?: GivenCertificate }> {
+  if (path === undefined) return {}
+  const source = `${node}:${path}`
+  const bytes = await contentOf(site, node, path)
+  return {
+    given: bytes === undefined ? { source, fault: 'the file cannot be read' } : givenIn(source, bytes),
+  }
+}
+
+async function contentOf(site: Site, node: string, path: string): Promise<Uint8Array | undefined> {
+  const [file] = await site.node(node)!.readFiles([path])
+  return file?.found === 'file' ? file.content : undefined
+}
+
+function addressOf(site: Site, name: string): string | undefined {
+  return site.inventory.nodes.find((node) => node.name === name)?.addresses[0]
+}
+
+/** The first address of a range of services, which is that of the API servers' own. */
+function firstOf(ranges: string | undefined): string | undefined {
+  const [range] = (ranges ?? '').split(',')
+  const [network = ''] = (range ?? '').split('/')
+  const octets = parseIp(network)
+  if (octets === undefined || octets.length !== 4) return undefined
+  return [...octets.subarray(0, 3), octets[3]! + 1].join('.')
+}

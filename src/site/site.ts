@@ -1,0 +1,133 @@
+import type { Duplex } from 'node:stream'
+import type { Cluster } from '../cluster/cluster.ts'
+import type { ApiObject } from '../cluster/malformed.ts'
+import type { ObjectsApi } from '../cluster/objects.ts'
+import type { Resource } from '../cluster/resource.ts'
+import { KcertError } from '../errors/kcert-error.ts'
+import { commandTransport } from '../node/command.ts'
+import { localTransport } from '../node/local.ts'
+import { shellNode } from '../node/shell-node.ts'
+import { type SshConnections, sshConnections } from '../node/ssh.ts'
+import type { Transport } from '../node/transport.ts'
+import { openTunnel } from '../node/tunnel.ts'
+import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import { type Access, accessOf, type Inventory, inventoryNode } from '../rotation/inventory.ts'
+import type { Clock } from '../system/clock.ts'
+import { Certificates } from './certificates.ts'
+import { FileReading } from './file-reading.ts'
+import { listeningOf } from './listening.ts'
+
+/** One cluster as this run reaches it: what observer and executor share. Whoever opens it closes it. */
+export interface Site {
+  readonly inventory: Inventory
+  readonly objects: ObjectsApi
+  readonly clock: Clock
+  readonly certificates: Certificates
+  readonly reading: FileReading
+  /** Returns the node, connected at its first use; undefined when nothing says how it is reached. `address` fills {address} in. */
+  node(name: string, address?: string): NodeAccess | undefined
+  /** Returns a TCP connection that begins on the node; errors are events of the stream. Whoever asks destroys it. */
+  dial(node: string, host: string, port: number): Duplex
+  /** Lists objects at the API server of one node alone. Throws as ObjectsApi does, and KCERT_UNREACHABLE where none runs. */
+  listAt(node: string, resource: Resource): AsyncIterable<ApiObject>
+  /** By how many milliseconds the node's clock is ahead of kcert's; asked once in a run. Throws as the node does. */
+  clockAheadMs(node: string): Promise<number>
+  /** Returns a process's start on kcert's clock: the same number each time, so that it names the process. */
+  startedAtMs(node: string, process: ProcessFacts): Promise<number>
+  close(): Promise<void>
+}
+
+export interface SiteOptions {
+  readonly inventory: Inventory
+  readonly objects: ObjectsApi
+  readonly clock: Clock
+  /** How API servers are reached one by one; without it none is. */
+  readonly through?: Cluster['through']
+}
+
+/** Returns the site. Nothing is connected before it is asked for. */
+export function openSite({ inventory, objects, clock, through }: SiteOptions): Site {
+  const connections = sshConnections()
+  const open = new Map<string, { readonly access: NodeAccess; readonly transport: Transport }>()
+  const addresses = new Map<string, string>()
+  const ahead = new Map<string, Promise<number>>()
+  const starts = new Map<string, number>()
+  const certificates = new Certificates()
+
+  const reach = (name: string) => {
+    const known = open.get(name)
+    if (known !== undefined) return known
+    const way = accessOf(inventory, name, addresses.get(name))
+    if (way === undefined) return undefined
+    const transport = transportOf(way, connections)
+    const opened = { access: shellNode({ name, transport, clock }), transport }
+    open.set(name, opened)
+    return opened
+  }
+
+  const clockAheadMs = (name: string): Promise<number> => {
+    const asked = ahead.get(name) ?? aheadOf(reach(name)?.access)
+    ahead.set(name, asked)
+    // A node that did not answer is asked again.
+    asked.catch(() => ahead.delete(name))
+    return asked
+  }
+
+  const dial = (name: string, host: string, port: number): Duplex => {
+    const node = reach(name)
+    if (node === undefined) throw new TypeError(`nothing says how node ${name} is reached`)
+    return openTunnel(node.transport, host, port)
+  }
+
+  return {
+    inventory,
+    objects,
+    clock,
+    certificates,
+    reading: new FileReading(certificates),
+    node(name, address) {
+      if (address !== undefined) addresses.set(name, address)
+      return reach(name)?.access
+    },
+    dial,
+    async *listAt(name, resource) {
+      const [running] = (await reach(name)?.access.processes(['kube-apiserver'])) ?? []
+      if (running === undefined || through === undefined)
+        throw new KcertError('KCERT_UNREACHABLE', `no kube-apiserver runs on ${name}`)
+      const { host, port } = listeningOf(running.argv)
+      const names = [...(inventoryNode(inventory, name)?.addresses ?? []), 'kubernetes']
+      yield* through({ dial: () => dial(name, host, port), names }).list(resource)
+    },
+    clockAheadMs,
+    async startedAtMs(node, { program, pid, startTicks, startedAt }) {
+      const key = `${node} ${program} ${pid} ${startTicks}`
+      const aheadMs = starts.has(key) ? 0 : await clockAheadMs(node)
+      const known = starts.get(key) ?? Math.round(startedAt.getTime() - aheadMs)
+      starts.set(key, known)
+      return known
+    },
+    async close() {
+      await Promise.allSettled([...open.values()].map(({ access }) => access.close()))
+      await connections.close()
+    },
+  }
+}
+
+async function aheadOf(node: NodeAccess | undefined): Promise<number> {
+  if (node === undefined) throw new TypeError('nothing says how the node is reached')
+  const { aheadMs } = await node.clock()
+  return Math.round((aheadMs.atLeast + aheadMs.atMost) / 2)
+}
+
+function transportOf(access: Access, connections: SshConnections): Transport {
+  switch (access.by) {
+    case 'local':
+      return localTransport(access.become)
+    case 'command':
+      return commandTransport(access.argv, access.become)
+    case 'ssh': {
+      const { by: _, ...target } = access
+      return connections.transport(target)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { appendRow, isDone, readRows, rowOf, tableOf } from './matrix.ts'
+import { describeEvidence } from './rotation-evidence.ts'
+
+const evidence = describeEvidence({
+  verdict: { holds: true, samples: 46_839, unexpected: [], cells: [] },
+  seconds: 605.6,
+  phases: [{ number: 1, seconds: 6, actions: 4 }],
+  restarted: ['cp1/(etcd)'],
+  notReadySeconds: 0,
+  startingSeconds: 2,
+  longestSigningSeconds: 2.1,
+  table: [],
+})
+const commit = 'a'.repeat(40)
+const good = { commit, name: 'rsa-1.34', isGood: true }
+
+test('a row has what the evidence says, and ? where there is none', () => {
+  const failed = rowOf({ ...good, name: 'rsa-1.37', isGood: false }, 'lab: kubeadm init gave up')
+  expect(tableOf([rowOf(good, `before\n${evidence}after\n`), failed])).toBe(
+    [
+      '| Kubernetes | wall time | samples | unexpected | restarts of API servers and etcd | NotReady |',
+      '| --- | --- | --- | --- | --- | --- |',
+      '| rsa-1.34 | 605.6 s | 46839 | 0 | 1 | 0.0 s |',
+      '| rsa-1.37 (failed) | ? | ? | ? | ? | ? |',
+      '',
+    ].join('\n'),
+  )
+})
+
+test('what was good on the same commit is not run again; what failed, or had changes of its own, is', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kcert-matrix-'))
+  const file = join(folder, 'matrix.jsonl')
+  try {
+    expect(readRows(file, commit).size).toBe(0)
+    appendRow(file, rowOf({ ...good, isGood: false }, evidence))
+    expect(isDone(readRows(file, commit).get('rsa-1.34'))).toBe(false)
+    writeFileSync(file, `{"commit":"${commit}","name":"rsa-1.3`, { flag: 'a' })
+    appendRow(file, rowOf(good, evidence))
+    expect([...readRows(file, commit).values()].map(isDone)).toEqual([true])
+    expect(readRows(file, 'b'.repeat(40)).size).toBe(0)
+    const dirty = `${commit}-dirty`
+    appendRow(file, rowOf({ ...good, commit: dirty }, evidence))
+    expect([...readRows(file, dirty).values()].map(isDone)).toEqual([false])
+    expect(isDone(undefined)).toBe(false)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})

@@ -1,0 +1,113 @@
+import { parseAllDocuments } from 'yaml'
+import { ttlMetrics } from '../../src/app/kubelet/forecast-live.ts'
+import { bootstrapRbac } from '../../src/bootstrap/rbac.ts'
+import { kubeadmJoiners } from '../../src/bootstrap/token-secret.ts'
+import { handshakeErrors } from '../../src/rotation-io/watching-handshakes.ts'
+import { resources } from '../../src/site/api-objects.ts'
+import { filesOfGuide } from '../guides/blocks.ts'
+import type { Cluster } from './fixture.ts'
+import { minors } from './spec.ts'
+
+// What kcert needs of every minor: kinds of objects with their verbs, ClusterRoles, metrics.
+
+interface Need {
+  readonly group: string
+  /** With its subresource: "nodes/proxy". */
+  readonly resource: string
+  readonly verb: string
+}
+
+interface Manifest {
+  readonly kind?: string
+  readonly roleRef?: { readonly kind: string; readonly name: string }
+  readonly rules?: readonly {
+    apiGroups: readonly string[]
+    resources: readonly string[]
+    verbs: readonly string[]
+  }[]
+}
+
+/** What commands ask for beside the kinds of the rotation and the rights that the guides give. */
+const byCommands: readonly Need[] = [
+  { group: '', resource: 'nodes/proxy', verb: 'get' },
+  { group: '', resource: 'pods/eviction', verb: 'create' },
+  { group: '', resource: 'pods/log', verb: 'get' },
+  { group: '', resource: 'endpoints', verb: 'get' },
+  { group: 'authentication.k8s.io', resource: 'selfsubjectreviews', verb: 'create' },
+  { group: 'authorization.k8s.io', resource: 'selfsubjectaccessreviews', verb: 'create' },
+  { group: 'authorization.k8s.io', resource: 'subjectaccessreviews', verb: 'create' },
+  { group: 'certificates.k8s.io', resource: 'certificatesigningrequests', verb: 'create' },
+  { group: 'certificates.k8s.io', resource: 'certificatesigningrequests', verb: 'watch' },
+  { group: 'certificates.k8s.io', resource: 'certificatesigningrequests/status', verb: 'update' },
+]
+
+/** Returns what this cluster lacks of all that kcert needs; nothing on a minor that it supports. */
+export async function lackingNeeds(cluster: Cluster): Promise<string[]> {
+  const raw = async (path: string): Promise<string> =>
+    (await cluster.kubectl(['get', '--raw', path], { mayFail: true })).stdout
+  const lacking: string[] = []
+  const served = new Map<string, ReadonlyMap<string, readonly string[]>>()
+  for (const { group, resource, verb } of needs(cluster)) {
+    const path = group === '' ? '/api/v1' : `/apis/${group}/v1`
+    if (!served.has(path)) served.set(path, kindsIn(await raw(path)))
+    if (!served.get(path)?.get(resource)?.includes(verb)) lacking.push(`${verb} of ${path}/${resource}`)
+  }
+  for (const role of clusterRoles()) {
+    const { code } = await cluster.kubectl(['get', 'clusterrole', role], { mayFail: true })
+    if (code !== 0) lacking.push(`ClusterRole ${role}`)
+  }
+  const metrics: (readonly [path: string, name: string])[] = [
+    ['/metrics', handshakeErrors],
+    ...cluster
+      .nodes()
+      .flatMap(({ name }) =>
+        Object.values(ttlMetrics).map((metric) => [`/api/v1/nodes/${name}/proxy/metrics`, metric] as const),
+      ),
+  ]
+  for (const [path, name] of metrics)
+    if (!new RegExp(`^${name} \\S+$`, 'm').test(await raw(path))) lacking.push(`${name} in ${path}`)
+  return lacking
+}
+
+function needs({ spec }: Cluster): Need[] {
+  const listed = Object.values(resources).map(({ group, resource }) => ({ group, resource, verb: 'list' }))
+  const isNew = minors.indexOf(spec.kubernetes['control-plane']) >= minors.indexOf('1.37')
+  // Those with older versions are v1 since 1.37, and off before.
+  const young = Object.values(resources).flatMap((one) => ('olderVersions' in one ? [one.resource] : []))
+  const absent: readonly string[] = isNew ? [] : young
+  // A signer is a name in RBAC alone.
+  return [...listed, ...byGuides(), ...byCommands].filter(
+    ({ resource }) => resource !== 'signers' && !absent.includes(resource),
+  )
+}
+
+function byGuides(): Need[] {
+  const manifests = [
+    filesOfGuide('approve-kubelet-serving')['rbac.yaml']!,
+    filesOfGuide('monitoring')['kcert-cronjob.yaml']!,
+  ].flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as Manifest))
+  return manifests.flatMap(({ rules = [] }) =>
+    rules.flatMap(({ apiGroups, resources, verbs }) =>
+      apiGroups.flatMap((group) =>
+        resources.flatMap((resource) => verbs.map((verb) => ({ group, resource, verb }))),
+      ),
+    ),
+  )
+}
+
+/** Those that come with Kubernetes and that kcert binds, or has its user bind. */
+function clusterRoles(): string[] {
+  const bound = (bootstrapRbac(kubeadmJoiners) as Manifest[]).flatMap(({ roleRef }) =>
+    roleRef?.kind === 'ClusterRole' ? [roleRef.name] : [],
+  )
+  return [...bound, 'system:kubelet-api-admin']
+}
+
+/** Verbs by resource, of a group's discovery; none where the group is not served. */
+function kindsIn(text: string): ReadonlyMap<string, readonly string[]> {
+  if (text === '') return new Map()
+  const { resources: found } = JSON.parse(text) as {
+    resources: readonly { readonly name: string; readonly verbs: readonly string[] }[]
+  }
+  return new Map(found.map(({ name, verbs }) => [name, verbs]))
+}

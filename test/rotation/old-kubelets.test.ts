@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { KcertError } from '../../src/errors/kcert-error.ts'
+import { sectionNames } from '../../src/rotation/picture.ts'
+import { phaseNumbered } from '../../src/rotation/playbook.ts'
+import { Scene } from './scene.ts'
+
+// Kubelets before 1.35 report the pods of their node as not Ready when they are restarted.
+
+const old = 'v1.33.13'
+
+function sceneWith(versions: Readonly<Record<string, string>>): Scene {
+  const scene = new Scene({ controlPlanes: 1, workers: 3 })
+  for (const [node, version] of Object.entries(versions)) scene.cluster.kubeletVersions.set(node, version)
+  for (const id of scene.cluster.workloads.keys())
+    for (let count = 0; count < 4; count++) scene.cluster.startPod(id)
+  return scene
+}
+
+test('the next kubelet is restarted once the pods of the node before are Ready again', async () => {
+  const scene = sceneWith({ w1: old, w2: old, w3: old })
+  await scene.runAll(1, 9)
+  expect(scene.cluster.mostUnreadyNodes).toBe(1)
+  await scene.undo(9)
+  expect(scene.cluster.mostUnreadyNodes).toBe(1)
+})
+
+test('pods that do not become Ready again stop the phase, by their names, and it goes on when it is run again', async () => {
+  const scene = sceneWith({ w1: old })
+  await scene.runAll(1, 8)
+  scene.cluster.unreadyMs = 400_000
+  const error = await scene.run(9).catch((thrown: unknown) => thrown)
+  if (!(error instanceof KcertError)) throw error
+  expect(error.message).toBe('waited 300 s until pods on w1 that Services lead to are Ready again')
+  expect(error.why).toMatch(/^still missing: Pod \S+ \(not Ready, of Service \S+\/\S+\)/)
+  await scene.run(9)
+  expect(scene.clients.failures).toEqual([])
+})
+
+test('a Service whose only Ready pods are on such a node is named before its kubelet is restarted', async () => {
+  const scene = sceneWith({ w1: old })
+  await scene.runAll(1, 8)
+  const { seen, target } = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  const pod = (node: string, service: string, isReady = true) => ({
+    pod: `${service}-${node}`,
+    node,
+    isReady,
+    changedAtMs: 0,
+    services: [service],
+  })
+  const backends = [
+    pod('w1', 'shop/alone'),
+    pod('w2', 'shop/alone', false),
+    pod('w1', 'shop/two'),
+    pod('w2', 'shop/two'),
+    pod('w3', 'shop/elsewhere'),
+  ]
+  const remarks = (nodes = seen.nodes) => phaseNumbered(9).remarks!({ ...seen, nodes, backends }, target)
+  expect(remarks()).toEqual([
+    'expected interruption of some seconds: the kubelet of w1 (v1.33.13) reports pods not Ready when it is restarted, and only there are pods of Service shop/alone',
+  ])
+  expect(remarks(seen.nodes.map((node) => ({ ...node, kubeletVersion: 'v1.35.0' })))).toEqual([])
+  await scene.run(9)
+  const after = await scene.asProcess((rotation) => rotation.look(sectionNames))
+  expect(phaseNumbered(9).remarks!({ ...after.seen, backends }, after.target)).toEqual([])
+})
