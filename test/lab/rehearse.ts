@@ -21,12 +21,13 @@ import { type ClusterRequest, type Minor, minors, minorsByRole, onAllNodes, rele
 import { folders } from './state.ts'
 import type { Expectation } from './verdict.ts'
 
-const usage = `npm run rehearse -- [--full | --only NAME | --matrix [--again]] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
+const usage = `npm run rehearse -- [--full | --only NAME | --matrix [--only NAME] [--again]] [--kubernetes 1.34 | --kubernetes cp=1.37,worker=1.34]
 
 Rotations of the lab's cluster, watched, with their evidence. Without flags: three control planes and a worker with all add-ons,
 RSA, by one command. --full: the variants too, one after the other, some two hours on two cores; --only runs the one of that name.
---matrix: the first on each minor version, and on mixes, one of them of control planes, each after every other command; prints a table.
-What was good on the same commit is not run again, unless --again says so. kcert refuses a version that is not in src/rotation/tested-versions.ts:
+--matrix: the first on each minor version, and on mixes, one of them of control planes, each after every other command, and those with
+an upgrade in between; prints a table. With --only its rehearsal of that name alone: rsa-1.34, upgrade-after-7. What was good on the
+same commit is not run again, unless --again says so. kcert refuses a version that is not in src/rotation/tested-versions.ts:
 add it there first, and keep it when its rehearsal succeeds. Exit code 3 when a rehearsal was not as it must be.
 `
 
@@ -286,6 +287,32 @@ function onVersions(rehearsal: Rehearsal, versions: readonly string[]): Rehearsa
   })
 }
 
+/** Each minor, mixes of them, and an upgrade in the middle. */
+function matrix(): Rehearsal[] {
+  const [whole] = rehearsals
+  return [
+    ...[...onVersions(whole!, [...minors, ...mixes]), ...rehearsals.filter(({ run }) => run === mixed)].map(
+      afterEveryCommand,
+    ),
+    ...rehearsals.filter(({ name }) => name.startsWith('upgrade-after-')),
+  ]
+}
+
+function choose(flags: {
+  only?: string
+  full?: boolean
+  matrix?: boolean
+  kubernetes?: string
+}): Rehearsal[] {
+  const known = flags.matrix ? matrix() : rehearsals
+  const wanted = known.filter(({ name }, index) =>
+    flags.only === undefined ? flags.full || flags.matrix || index === 0 : name === flags.only,
+  )
+  return flags.kubernetes === undefined || flags.matrix
+    ? wanted
+    : wanted.flatMap((one) => onVersions(one, [flags.kubernetes!]))
+}
+
 const { values } = parseArgs({
   options: {
     full: { type: 'boolean' },
@@ -298,25 +325,17 @@ const { values } = parseArgs({
 })
 if (values.help) process.stdout.write(usage)
 else {
-  const wanted = rehearsals.filter(({ name }, index) =>
-    values.only === undefined ? values.full || index === 0 : name === values.only,
-  )
-  const versions = values.matrix
-    ? [...minors, ...mixes]
-    : values.kubernetes === undefined
-      ? []
-      : [values.kubernetes]
-  const chosen = [
-    ...(versions.length === 0 ? wanted : wanted.flatMap((one) => onVersions(one, versions))),
-    ...(values.matrix ? rehearsals.filter(({ run }) => run === mixed) : []),
-  ]
-  if (chosen.length === 0) process.stdout.write(usage)
+  const chosen = choose(values)
+  if (chosen.length === 0) {
+    process.stderr.write(usage)
+    process.exitCode = 2
+  }
   const folder = join(folders.state, 'rehearsals')
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'matrix.jsonl')
   const commit = await currentCommit()
   for (const rehearsal of chosen) {
-    const { name, request, reach, run } = values.matrix ? afterEveryCommand(rehearsal) : rehearsal
+    const { name, request, reach, run } = rehearsal
     process.stdout.write(`== ${name}\n`)
     if (values.matrix && !values.again && isDone(readRows(file, commit).get(name))) {
       process.stdout.write('good on this commit already\n')
