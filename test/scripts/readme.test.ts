@@ -6,7 +6,7 @@ const readme = readFileSync('README.md', 'utf8')
 
 test('the session in the README is what the program prints', () => {
   const [, command = '', printed = ''] = /```console\n\$ kcert ([^\n]+)\n([\s\S]*?)```/.exec(readme) ?? []
-  const day = /the session is of (\d{4}-\d{2}-\d{2})/.exec(readme)?.[1]
+  const day = /This output is from (\d{4}-\d{2}-\d{2})/.exec(readme)?.[1]
   const { stdout, exit } = kcert([...command.split(' '), '--at', `${day}T12:00:00Z`])
   expect(stdout).toBe(printed)
   expect(exit).toBe(3)
