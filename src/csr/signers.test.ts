@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { grantedSeconds, signerAnswer } from '../../test/fakes/kubernetes-signer.ts'
 import type { CertificateRequest } from '../x509/request.ts'
-import { defaultSigningDuration, findSigner, nodeNameOf, usagesForSigner } from './signers.ts'
+import { adviceOf, defaultSigningDuration, findSigner, nodeNameOf, usagesForSigner } from './signers.ts'
 
 // Which rule each signer of kube-controller-manager breaks off at, and in which words.
 
@@ -94,6 +94,20 @@ test('every rule says what it wants and what to change', () => {
     'no IP addresses among the alternative names',
     'no URIs among the alternative names',
   ])
+})
+
+test.each<[string, Asked, string]>([
+  [kubeletClient, { organization: ['x'] }, '--kubelet-client a --key-out a.key'],
+  [kubeletClient, { commonName: 'node-7' }, '--kubelet-client node-7 --key-out node-7.key'],
+  [kubeletServing, { commonName: 'node-7' }, '--kubelet-serving node-7 --dns node-7 --ip ADDRESS'],
+  [kubeletServing, {}, '--kubelet-serving a --dns a --ip ADDRESS'],
+  // Whose request it is cannot be known.
+  [kubeletClient, { commonName: 'jane', organization: ['x'] }, '--kubelet-client NODE --key-out FILE'],
+  [kubeletServing, { commonName: 'Node 7; reboot' }, '--kubelet-serving NODE --dns NAME --ip ADDRESS'],
+])('%s: the advice on %j names the node: %s', (name, asked, expected) => {
+  const input = inputOf({ usages: clientUsages, ...asked })
+  const broken = findSigner(name)!.rules.find(({ fault }) => fault(input) !== undefined)!
+  expect(adviceOf(broken, input.request)).toMatch(new RegExp(`: kcert csr create ${expected}$`))
 })
 
 test.each([

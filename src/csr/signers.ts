@@ -1,5 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import { type Usage, usagesFor } from '../pki/usages.ts'
+import { isSubdomain } from '../x509/plain-names.ts'
 import type { CertificateRequest } from '../x509/request.ts'
 import { listed, quoted } from './quoting.ts'
 
@@ -28,8 +29,9 @@ export interface SignerRule {
   readonly wants: string
   /** Returns what the request has instead, as a fragment; undefined when the rule holds. */
   readonly fault: (input: SignerInput) => string | undefined
-  /** What to change. */
+  /** What to change; `adviceOf` says it with the name of the node. */
   readonly next: string
+  readonly nextFor?: (node: string) => string
 }
 
 export interface Signer {
@@ -56,7 +58,10 @@ const organizationIsNodes: SignerRule = {
     if (organization.length === 1 && organization[0] === nodesGroup) return undefined
     return organization.length === 0 ? 'the subject has none' : `the subject has ${listed(organization)}`
   },
-  next: commandLine`create a request with O=${nodesGroup} and no other O (--kubelet-serving for a server): kcert csr create --kubelet-client NODE --key-out FILE`,
+  ...newRequest(
+    (node, file) =>
+      commandLine`create a request with O=${nodesGroup} and no other O (--kubelet-serving for a server): kcert csr create --kubelet-client ${node} --key-out ${file}`,
+  ),
 }
 
 const commonNameIsNode: SignerRule = {
@@ -66,7 +71,21 @@ const commonNameIsNode: SignerRule = {
     const commonName = request.subject.commonName ?? ''
     return commonName.startsWith(nodePrefix) ? undefined : `it is ${quoted(commonName)}`
   },
-  next: commandLine`create a request with CN=${nodePrefix}NODE (--kubelet-serving for a server): kcert csr create --kubelet-client NODE --key-out FILE`,
+  ...newRequest(
+    (node, file) =>
+      commandLine`create a request with CN=${nodePrefix + node} (--kubelet-serving for a server): kcert csr create --kubelet-client ${node} --key-out ${file}`,
+  ),
+}
+
+function newRequest(advice: (node: string, keyFile: string) => string): Pick<SignerRule, 'next' | 'nextFor'> {
+  return { next: advice('NODE', 'FILE'), nextFor: (node) => advice(node, `${node}.key`) }
+}
+
+/** Returns what to change in a request that breaks a rule. The node is the one of its common name, or that name alone in the nodes' group. */
+export function adviceOf({ next, nextFor }: SignerRule, { subject }: CertificateRequest): string {
+  const { commonName = '', organization } = subject
+  const node = nodeNameOf(commonName) ?? (organization.includes(nodesGroup) ? commonName : '')
+  return nextFor !== undefined && isSubdomain(node) ? nextFor(node) : next
 }
 
 function without(kind: AltNameKind): SignerRule {
@@ -87,6 +106,8 @@ const someAddress: SignerRule = {
   fault: ({ request: { subjectAltNames } }) =>
     subjectAltNames.dns.length + subjectAltNames.ip.length > 0 ? undefined : 'it has neither',
   next: 'create a new request with the names of the node: kcert csr create --kubelet-serving NODE --dns NAME --ip ADDRESS',
+  nextFor: (node) =>
+    commandLine`create a new request with the names of the node: kcert csr create --kubelet-serving ${node} --dns ${node} --ip ADDRESS`,
 }
 
 function exactly(purpose: 'client auth' | 'server auth'): SignerRule {

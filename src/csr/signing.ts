@@ -3,7 +3,7 @@ import { signatureFault } from '../x509/signature-fault.ts'
 import { quoted } from './quoting.ts'
 import type { Finding } from './rule.ts'
 import { isKubernetesDomain, signerNameDefect } from './signer-name.ts'
-import { findSigner, signers } from './signers.ts'
+import { adviceOf, findSigner, signers } from './signers.ts'
 import type { SigningRequest } from './signing-request.ts'
 
 /** Returns what comes of each rule of the signer that a request is for, in the order in which the signer checks. */
@@ -20,11 +20,12 @@ export function signingFindings(
       outcome: 'met',
       detail: `kube-controller-manager signs for ${signerName}`,
     },
-    ...signer.rules.map(({ id, wants, fault, next }): Finding => {
-      const found = fault({ request, usages })
-      return found === undefined
-        ? { id, question: 'signing', outcome: 'met', detail: wants }
-        : { id, question: 'signing', outcome: 'unmet', detail: `it wants ${wants}, but ${found}`, next }
+    ...signer.rules.map((rule): Finding => {
+      const { id, wants } = rule
+      const found = rule.fault({ request, usages })
+      if (found === undefined) return { id, question: 'signing', outcome: 'met', detail: wants }
+      const next = adviceOf(rule, request)
+      return { id, question: 'signing', outcome: 'unmet', detail: `it wants ${wants}, but ${found}`, next }
     }),
   ]
 }

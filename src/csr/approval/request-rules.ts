@@ -14,7 +14,7 @@ import { signatureFault } from '../../x509/signature-fault.ts'
 import { shortestRsaBits } from '../key-strength.ts'
 import { listed, quoted } from '../quoting.ts'
 import type { Duty, Finding } from '../rule.ts'
-import { findSigner, mastersGroup, nodeNameOf } from '../signers.ts'
+import { adviceOf, findSigner, mastersGroup, nodeNameOf } from '../signers.ts'
 import type { SigningRequest } from '../signing-request.ts'
 import type { Candidate } from './candidate.ts'
 import { hiddenRequest } from './plain-request.ts'
@@ -175,7 +175,8 @@ function signable({ signerName, usages }: SigningRequest, request: CertificateRe
   if (signer === undefined) return met(`the rules of ${quoted(signerName)} are its owner's`)
   for (const rule of signer.rules) {
     const fault = rule.fault({ request, usages })
-    if (fault !== undefined) return unmet(`the signer wants ${rule.wants}, but ${fault}`, rule.next)
+    if (fault !== undefined)
+      return unmet(`the signer wants ${rule.wants}, but ${fault}`, adviceOf(rule, request))
   }
   return met(`no rule of ${signerName} is broken`)
 }
