@@ -1,16 +1,14 @@
+import { isUtf8 } from 'node:buffer'
 import type { KeyObject } from 'node:crypto'
+import { commandLine } from '../errors/command-line.ts'
+import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import type { KubeconfigUser, Material } from '../kubeconfig/kubeconfig.ts'
 import { openKubeconfig, unusableKubeconfig } from '../kubeconfig/open.ts'
-import {
-  type Certificate,
-  certificateOfBlock,
-  readCertificates,
-  writeCertificates,
-} from '../x509/certificate.ts'
+import { type Certificate, certificateOfBlock, readCertificates } from '../x509/certificate.ts'
 import { isPrivateKeyLabel, readPrivateKey, readPrivateKeyFile } from '../x509/keys.ts'
 import { writePrivateKey } from '../x509/new-key.ts'
-import { isCertificateLabel, looksLikePem, readPem, writePem } from '../x509/pem.ts'
+import { isCertificateLabel, looksLikePem, readPem, utf8Of, writePem } from '../x509/pem.ts'
 import { isKeyOf } from './authority.ts'
 
 // The files of a cluster's nodes as what they hold: certificates, keys, and how each of them is put back with others in place.
@@ -51,7 +49,7 @@ export interface OpenedFile {
   /** Of a kubeconfig: its CA data. */
   readonly authorities: readonly Certificate[]
   readonly clients: readonly ClientMaterial[]
-  /** Returns the text with everything replaced, in its order. */
+  /** Returns the text with other certificates and keys in it, and every other byte as it is. Throws KCERT_EDIT_REFUSED. */
   rewrite(replacement: Replacement): Promise<string>
 }
 
@@ -65,32 +63,54 @@ export async function openFile(file: ClusterFile): Promise<OpenedFile> {
 }
 
 function openPem(file: ClusterFile): OpenedFile {
-  const { blocks } = readPem(file.content)
-  const parts = blocks.map((block) => {
-    const certificate = isCertificateLabel(block.label) ? parsed(() => certificateOfBlock(block)) : undefined
-    const key = isPrivateKeyLabel(block.label) ? parsed(() => readPrivateKey(block).keyObject) : undefined
-    return { block, certificate, key }
-  })
-  const certificates = parts.flatMap(({ certificate }) => certificate ?? [])
+  const { certificates, keys, replaced } = pemOf(file.content)
   return {
     file,
     kind: 'pem',
     certificates,
-    keys: parts.flatMap(({ key }) => key ?? []),
+    keys,
     authorities: [],
     clients: [],
     rewrite: async (replacement) => {
-      const key = certificates[0] && replacement.key?.(certificates[0])
-      return parts
-        .map(({ block, certificate, key: its }) => {
-          if (certificate !== undefined)
-            return writePem('CERTIFICATE', replacement.certificate(certificate).der)
-          if (its !== undefined && key !== undefined) return writePrivateKey(key, 'kubernetes')
-          return writePem(block.label, block.der)
-        })
-        .join('')
+      const bytes = replaced(replacement)
+      if (bytes === undefined) return Buffer.from(file.content).toString('utf8')
+      if (isUtf8(bytes)) return bytes.toString('utf8')
+      throw new KcertError('KCERT_EDIT_REFUSED', `${file.node}:${file.path} has bytes that are not UTF-8`, {
+        why: 'they would not stay as they are when the certificates in it are replaced',
+        next: commandLine`remove them on node ${file.node}; to see what else is in the file: kcert inspect ${file.path}`,
+      })
     },
   }
+}
+
+/**
+ * Returns what a PEM text holds, and the text with other certificates and keys in it, undefined where all stay. Every other byte stays:
+ * a damaged block may be a CA that somebody still needs, and headers decrypt a key.
+ */
+function pemOf(content: Uint8Array) {
+  const bytes = utf8Of(content)
+  const parts = readPem(bytes).blocks.map((block) => ({
+    block,
+    certificate: isCertificateLabel(block.label) ? parsed(() => certificateOfBlock(block)) : undefined,
+    key: isPrivateKeyLabel(block.label) ? parsed(() => readPrivateKey(block).keyObject) : undefined,
+  }))
+  const certificates = parts.flatMap(({ certificate }) => certificate ?? [])
+  const replaced = (replacement: Replacement): Buffer | undefined => {
+    const newKey = certificates[0] && replacement.key?.(certificates[0])
+    const pieces: Uint8Array[] = []
+    let from = 0
+    for (const { block, certificate, key } of parts) {
+      const now = certificate && replacement.certificate(certificate)
+      const isOther = now !== certificate || (key !== undefined && newKey !== undefined)
+      if (!isOther) continue
+      const text = now ? writePem('CERTIFICATE', now.der) : newKey && writePrivateKey(newKey, 'kubernetes')
+      pieces.push(bytes.subarray(from, block.offset), Buffer.from(text?.trimEnd() ?? ''))
+      const end = `-----END ${block.label}-----`
+      from = bytes.indexOf(end, block.offset) + end.length
+    }
+    return from === 0 ? undefined : Buffer.concat([...pieces, bytes.subarray(from)])
+  }
+  return { certificates, keys: parts.flatMap(({ key }) => key ?? []), replaced }
 }
 
 async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile | undefined> {
@@ -98,39 +118,35 @@ async function kubeconfigOf(file: ClusterFile, text: string): Promise<OpenedFile
   if (opened === undefined) return undefined
   if (opened.refusal !== undefined) throw unusableKubeconfig(`${file.node}:${file.path}`, opened.refusal)
   const { clusters, users } = opened.kubeconfig
-  const authorities = clusters.flatMap(({ name, certificateAuthority }) => {
-    const data = certificateAuthority?.data
-    return data === undefined ? [] : [{ name, certificates: certificatesOf(data) }]
-  })
-  const clients = users.map(clientOf)
+  const authorities = clusters.flatMap(({ name, certificateAuthority: { data } = {} }) =>
+    data === undefined ? [] : [{ name, pem: pemOf(data) }],
+  )
+  const clients = users.map((user) => ({ ...clientOf(user), data: user.clientCertificate?.data }))
   const inline = clients.filter(({ certificates }) => certificates.length > 0)
+  const trusted = authorities.flatMap(({ pem }) => pem.certificates)
   return {
     file,
     kind: 'kubeconfig',
-    certificates: [...authorities, ...inline].flatMap(({ certificates }) => certificates),
+    certificates: [...trusted, ...inline.flatMap(({ certificates }) => certificates)],
     keys: [],
-    authorities: authorities.flatMap(({ certificates }) => certificates),
+    authorities: trusted,
     clients,
-    rewrite: (replacement) => {
-      const pem = (certificates: readonly Certificate[]) => ({
-        data: Buffer.from(writeCertificates(certificates.map((one) => replacement.certificate(one)))),
-      })
-      return editKubeconfig(text, {
-        clusters: authorities.map(({ name, certificates }) => ({
-          name,
-          certificateAuthority: pem(certificates),
-        })),
-        users: inline.map(({ user, certificates }) => {
-          const [leaf] = certificates
+    rewrite: (replacement) =>
+      editKubeconfig(text, {
+        clusters: authorities.flatMap(({ name, pem }) => {
+          const data = pem.replaced(replacement)
+          return data === undefined ? [] : [{ name, certificateAuthority: { data } }]
+        }),
+        users: inline.map(({ user, certificates: [leaf], data: pem }) => {
+          const data = pem && pemOf(pem).replaced(replacement)
           const key = leaf && replacement.key?.(leaf)
           return {
             name: user,
-            clientCertificate: pem(certificates),
+            ...(data && { clientCertificate: { data } }),
             ...(key && { clientKey: { data: Buffer.from(writePrivateKey(key, 'kubernetes')) } }),
           }
         }),
-      })
-    },
+      }),
   }
 }
 

@@ -227,7 +227,10 @@ export async function renewLeaf(
   })
   // Where the key of a store's file was lost.
   const lacksKey = (place.form === 'store' || place.form === 'file') && opened.keys.length === 0
-  const text = lacksKey && key !== undefined ? `${rewritten}${writePrivateKey(key, 'kubernetes')}` : rewritten
+  const text =
+    lacksKey && key !== undefined
+      ? `${rewritten.replace(/\n?$/, '\n')}${writePrivateKey(key, 'kubernetes')}`
+      : rewritten
   return {
     ...{ place, old: leaf, renewed, hasNewKey: key !== undefined },
     changes: [...changesAt(place, text, made, now)],

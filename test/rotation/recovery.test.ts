@@ -124,6 +124,63 @@ test('a CA whose key is nowhere is named, and so is a leaf that nobody here can 
   expect(foreign).toContainEqual({ node: 'cp1', path: `${pki}/apiserver.crt`, subject: 'CN=kube-apiserver' })
 })
 
+const damaged = '-----BEGIN CERTIFICATE-----\nMIIB!not base64\n-----END CERTIFICATE-----\n'
+
+/** The file at a path on the control plane, once recovered. */
+async function recoveredText(files: readonly ClusterFile[], path: string): Promise<string | undefined> {
+  const { files: recovered } = await recoverFiles(files, issuer)
+  return recovered.find((one) => one.node === 'cp1' && one.path === path)?.text
+}
+
+function withContent(path: string, content: (before: string) => string | Buffer): ClusterFile[] {
+  return cluster().map((file) =>
+    file.node === 'cp1' && file.path === path
+      ? { ...file, content: Buffer.from(content(Buffer.from(file.content).toString('utf8')) as string) }
+      : file,
+  )
+}
+
+test.each([
+  ['damaged blocks, before and behind', (pem: string) => `# old\n${damaged}${pem}\n${damaged}`],
+  ['a block without an END line', (pem: string) => `${pem}-----BEGIN CERTIFICATE-----\nMIIB\n`],
+  ['CRLF around it', (pem: string) => `note\r\n${damaged.replaceAll('\n', '\r\n')}${pem}`],
+  [
+    'an encrypted key',
+    (pem: string) =>
+      `${pem}-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nMIIB\n-----END RSA PRIVATE KEY-----`,
+  ],
+])('every byte of a bundle stays but for what is renewed: %s', async (_, around) => {
+  const path = `${pki}/ca.crt`
+  const marks = (text: string): string =>
+    text.replace(/-----BEGIN CERTIFICATE-----\nMII[\w+/=\n]{200,}-----END CERTIFICATE-----/, 'CA')
+  const files = withContent(path, around)
+  const before = files.find((one) => one.node === 'cp1' && one.path === path)!
+  const text = (await recoveredText(files, path)) ?? ''
+  expect(text).not.toBe(Buffer.from(before.content).toString('utf8'))
+  expect(marks(text)).toBe(marks(Buffer.from(before.content).toString('utf8')))
+})
+
+test('the CA data of a kubeconfig keeps its damaged blocks', async () => {
+  const path = '/etc/kubernetes/admin.conf'
+  const pattern = /(certificate-authority-data: )(\S+)/
+  const dataIn = (text: string): string => Buffer.from(pattern.exec(text)![2]!, 'base64').toString('utf8')
+  const files = withContent(path, (text) =>
+    text.replace(pattern, `$1${Buffer.from(damaged + dataIn(text)).toString('base64')}`),
+  )
+  const data = dataIn((await recoveredText(files, path))!)
+  expect(data.startsWith(damaged)).toBe(true)
+  expect(readCertificates(data.slice(damaged.length))[0]!.notAfterMs).toBeGreaterThan(now.getTime())
+})
+
+test('a bundle with bytes that would not stay as they are is refused, with its name', async () => {
+  const latin1 = (pem: string) => Buffer.from(`# Zertifikat f\xfcr alle\n${pem}`, 'latin1')
+  await expect(recoverFiles(withContent(`${pki}/ca.crt`, latin1), issuer)).rejects.toMatchObject({
+    code: 'KCERT_EDIT_REFUSED',
+    message: `cp1:${pki}/ca.crt has bytes that are not UTF-8`,
+    next: `remove them on node cp1; to see what else is in the file: kcert inspect ${pki}/ca.crt`,
+  })
+})
+
 test('what has not ended is left alone', async () => {
   const young = filesOf('cp1', controlPlaneTree({ madeAt: new Date('2026-11-01T00:00:00Z') }))
   expect(await recoverFiles(young, issuer)).toEqual({ renewed: [], files: [], keyless: [], foreign: [] })
