@@ -1,6 +1,7 @@
 import { Command } from '@oclif/core/command'
 import * as Flags from '@oclif/core/flags'
 import type { FlagInput, Input, ParserOutput } from '@oclif/core/interfaces'
+import type { Cluster } from '../cluster/cluster.ts'
 import type { ExitCode } from '../errors/codes.ts'
 import { repeatInAdvice } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -8,9 +9,9 @@ import { formatError } from '../output/error.ts'
 import { printable } from '../output/terminal.ts'
 import type { View } from '../output/view.ts'
 import { type Context, processContext } from './context.ts'
+import type { ClusterFlags, ReportFormat } from './flags.ts'
 import { nearWord } from './near-word.ts'
 import { type DryRunBy, type FlagShapes, splitOperands, withoutBooleanValues } from './operands.ts'
-import type { ReportFormat } from './report-format.ts'
 import { surviveFailedWrites, writeOut } from './standard-output.ts'
 import { givenFlags, withWholeNext } from './whole-next.ts'
 
@@ -31,9 +32,11 @@ export abstract class KcertCommand extends Command {
   /** The exit codes that this command uses, for its help and its page in docs/. */
   static exitCodes: Partial<Record<ExitCode, string>> = {}
 
-  /** Returns the examples of a command's help: what each is for, and its command line. */
+  /** Returns the examples of a command's help: what each is for, and its command line, in which oclif names the program. */
   static examplesOf(lines: Readonly<Record<string, string>>): { description: string; command: string }[] {
-    return Object.entries(lines).map(([description, command]) => ({ description, command }))
+    return Object.entries(lines).map(([description, line]) => {
+      return { description, command: line.replaceAll(/(?<![\w./-])kcert(?= [a-z])/g, '<%= config.bin %>') }
+    })
   }
 
   /** What --dry-run means, so that --dry-run=client and --dry-run=server are never taken for each other. */
@@ -92,6 +95,25 @@ export abstract class KcertCommand extends Command {
     return { ...parsed, operands }
   }
 
+  /** Returns what `act` returns on the cluster that the flags lead to; its connections are ended then. */
+  protected async onCluster<Result>(
+    flags: ClusterFlags,
+    act: (cluster: Cluster) => Promise<Result>,
+  ): Promise<Result> {
+    const { withCluster } = await import('./cluster.ts')
+    return withCluster(this.context, flags, act)
+  }
+
+  /** The same where `act` does many things one by one: interrupted, `tell` says what was done. */
+  protected async changeOnCluster<Result>(
+    flags: ClusterFlags,
+    act: (cluster: Cluster) => Promise<Result>,
+    tell?: () => string,
+  ): Promise<Result> {
+    const { tellChanges, whileStoppable } = await import('./interruption.ts')
+    return whileStoppable(tell ?? tellChanges, this.context.stderr, () => this.onCluster(flags, act))
+  }
+
   /** Writes the answer to standard output and returns once it is handed over, so that an exit cannot cut it off. */
   protected async answer(text: string): Promise<void> {
     await writeOut(text)
@@ -104,10 +126,7 @@ export abstract class KcertCommand extends Command {
     render: (report: Report, view: View) => string,
     notices: readonly string[] = [],
   ): Promise<void> {
-    const [{ renderReport }, { stdoutView }] = await Promise.all([
-      import('./report-format.ts'),
-      import('./view.ts'),
-    ])
+    const { renderReport, stdoutView } = await import('./view.ts')
     if (format === 'text') this.note(notices)
     const view = await stdoutView(this.context)
     await this.answer(renderReport(format, report, () => render(report, view)))

@@ -1,7 +1,7 @@
 import { delimiter, join } from 'node:path'
 import type { Cluster, ConnectionOptions } from '../cluster/cluster.ts'
-import type { ClusterFlags } from './cluster-flags.ts'
 import type { Context } from './context.ts'
+import type { ClusterFlags } from './flags.ts'
 import { parseDuration } from './instant.ts'
 import { tellLine } from './tell-line.ts'
 
@@ -18,6 +18,20 @@ export async function openClusterOf(context: Context, flags: ClusterFlags): Prom
     ...(flags.context !== undefined && { context: flags.context }),
     ...options,
   })
+}
+
+/** Returns what `act` returns on the cluster that the flags lead to; its connections are ended then. Throws as `openClusterOf` does. */
+export async function withCluster<Result>(
+  context: Context,
+  flags: ClusterFlags,
+  act: (cluster: Cluster) => Promise<Result>,
+): Promise<Result> {
+  const cluster = await openClusterOf(context, flags)
+  try {
+    return await act(cluster)
+  } finally {
+    cluster.close()
+  }
 }
 
 /** Returns how a cluster is talked to, whichever it is. Throws KCERT_USAGE. */

@@ -20,11 +20,11 @@ kubectl_complete-kcert.`
   }
 
   static override examples = KcertCommand.examplesOf({
-    'bash, in ~/.bashrc': 'source <(<%= config.bin %> completion bash)',
-    'zsh, in ~/.zshrc behind compinit': 'source <(<%= config.bin %> completion zsh)',
-    fish: '<%= config.bin %> completion fish > ~/.config/fish/completions/kcert.fish',
+    'bash, in ~/.bashrc': 'source <(kcert completion bash)',
+    'zsh, in ~/.zshrc behind compinit': 'source <(kcert completion zsh)',
+    fish: 'kcert completion fish > ~/.config/fish/completions/kcert.fish',
     'For all users of a machine, in bash':
-      '<%= config.bin %> completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
+      'kcert completion bash | sudo tee /usr/share/bash-completion/completions/kcert',
   })
 
   static override args = {

@@ -1,7 +1,6 @@
-import * as Args from '@oclif/core/args'
 import { readErrorText } from '../app/explain-error/error-text.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { reportFormatFlag } from '../cli/report-format.ts'
+import { operands, reportFormatFlag } from '../cli/flags.ts'
 import { explainError } from '../diagnosis/explain.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { renderErrorExplanation } from '../output/error-explanation.ts'
@@ -37,20 +36,17 @@ words and these facts: no token, key or password that was pasted along.`
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Paste it, then Ctrl-D': '<%= config.bin %> explain-error -',
-    'What a command says': 'kubectl get nodes 2>&1 | <%= config.bin %> explain-error -',
-    'A log of this node': 'journalctl -u kubelet --since -1h | <%= config.bin %> explain-error -',
-    'As an argument': '<%= config.bin %> explain-error "remote error: tls: internal error"',
-    'The commands to go on with': `<%= config.bin %> explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
+    'Paste it, then Ctrl-D': 'kcert explain-error -',
+    'What a command says': 'kubectl get nodes 2>&1 | kcert explain-error -',
+    'A log of this node': 'journalctl -u kubelet --since -1h | kcert explain-error -',
+    'As an argument': 'kcert explain-error "remote error: tls: internal error"',
+    'The commands to go on with': `kcert explain-error error.txt -o json | jq -r '.errors[].causes[].checks[].command'`,
   })
 
   static override args = {
-    text: Args.string({
-      description:
-        'the text, or a file with it; "-" for standard input, which is also read when nothing is named',
-      multiple: true,
-      ignoreStdin: true,
-    }),
+    text: operands(
+      'the text, or a file with it; "-" for standard input, which is also read when nothing is named',
+    ),
   }
 
   static override flags = { output: reportFormatFlag() }

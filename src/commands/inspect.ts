@@ -1,5 +1,3 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import {
   type InspectFormat,
   type InspectJob,
@@ -8,14 +6,22 @@ import {
   renderInspected,
 } from '../app/inspect/inspect.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../cli/cluster-flags.ts'
 import { checkFiles } from '../cli/command-files.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  formatFlag,
+  operands,
+  repeatedFlag,
+  valueFlag,
+  wordFlag,
+} from '../cli/flags.ts'
 import { readPassword } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
 import { tellLine } from '../cli/tell-line.ts'
-import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -67,48 +73,40 @@ pem         the certificates themselves
 html        a page in one file: what is wrong, a timeline of what expires when; it needs no network and no script`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'no problem worse than info',
     [exitCodes.usage]: 'wrong usage, or none of the targets exists and can be read',
     [exitCodes.no]:
       'a problem is warning or critical, also a link that leads nowhere, or one of several targets that cannot be read (with -o nagios: the codes of a monitoring plugin)',
     [exitCodes.unreachable]: 'a server was not reached, or the output file could not be written',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'This machine, by itself': '<%= config.bin %> inspect',
-    'A kubeconfig: every cluster, user and context': '<%= config.bin %> inspect ~/.kube/config',
+    'This machine, by itself': 'kcert inspect',
+    'A kubeconfig: every cluster, user and context': 'kcert inspect ~/.kube/config',
     'A control-plane node, only what needs attention':
-      'sudo <%= config.bin %> inspect /etc/kubernetes /var/lib/kubelet/pki --only expired,expiring',
-    'The chain that an API server presents': '<%= config.bin %> inspect 192.0.2.10:6443',
+      'sudo kcert inspect /etc/kubernetes /var/lib/kubelet/pki --only expired,expiring',
+    'The chain that an API server presents': 'kcert inspect 192.0.2.10:6443',
     'Everything that a cluster holds, only what needs attention':
-      '<%= config.bin %> inspect --cluster --only expired,expiring',
-    'The TLS Secrets of one namespace': 'kubectl get secrets -n shop -o json | <%= config.bin %> inspect -',
+      'kcert inspect --cluster --only expired,expiring',
+    'The TLS Secrets of one namespace': 'kubectl get secrets -n shop -o json | kcert inspect -',
     'What will have expired at the end of next quarter':
-      '<%= config.bin %> inspect /etc/kubernetes --at +90d --only expired',
+      'kcert inspect /etc/kubernetes --at +90d --only expired',
     'For node_exporter, written so that it never reads half a file':
-      '<%= config.bin %> inspect /etc/kubernetes -o prometheus --output-file /var/lib/node_exporter/textfile/kcert.prom',
-    'As a Nagios plugin': '<%= config.bin %> inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
+      'kcert inspect /etc/kubernetes -o prometheus --output-file /var/lib/node_exporter/textfile/kcert.prom',
+    'As a Nagios plugin': 'kcert inspect /etc/kubernetes -o nagios --warn 30d --crit 7d',
     'A page for a colleague, or for the file':
-      '<%= config.bin %> inspect --cluster -o html --output-file certificates.html',
+      'kcert inspect --cluster -o html --output-file certificates.html',
   })
 
   static override args = {
-    target: Args.string({
-      description:
-        'file, folder, "-" for standard input, or host:port ([::1]:6443 for IPv6, https://… also). A file wins over a host:port of the same name.',
-      multiple: true,
-      ignoreStdin: true,
-    }),
+    target: operands(
+      'file, folder, "-" for standard input, or host:port ([::1]:6443 for IPv6, https://… also). A file wins over a host:port of the same name.',
+    ),
   }
 
   static override flags = {
-    output: Flags.string({
-      char: 'o',
-      description: 'how to show it',
-      options: [...inspectFormats],
-      default: 'text',
-    }),
+    output: formatFlag(inspectFormats, 'how to show it'),
     'output-file': valueFlag(
       'FILE',
       'write it to this file, whole or not at all (mode 0644; a file that is there keeps its own)',
@@ -117,11 +115,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
       'WHICH',
       `show only these, and their problems; several with commas: ${selectors.join(', ')}`,
     ),
-    sort: Flags.string({
-      description: 'the order of the certificates',
-      options: [...sortings],
-      default: 'expiry',
-    }),
+    sort: wordFlag(sortings, 'the order of the certificates', { default: 'expiry' }),
     warn: valueFlag(
       '30d,20%',
       'warn when less is left: a duration, a share of the lifetime, or both, of which the lesser counts',
@@ -129,14 +123,10 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     crit: valueFlag('7d,5%', 'critical when less is left, as with --warn'),
     at: valueFlag('TIME', 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
     'password-file': valueFlag('FILE', 'file whose first line opens PKCS#12 keystores and encrypted keys'),
-    timeout: Flags.string({
-      description: 'how long to wait for a server',
-      helpValue: 'DURATION',
-      default: '5s',
-    }),
-    cluster: Flags.boolean({ description: 'read what the cluster of the kubeconfig holds' }),
+    timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
+    cluster: booleanFlag('read what the cluster of the kubeconfig holds'),
     ...clusterFlags,
-    watch: Flags.boolean({ description: 'inspect again and again until Ctrl-C', char: 'w' }),
+    watch: booleanFlag('inspect again and again until Ctrl-C', { char: 'w' }),
     every: valueFlag('10s', 'how often, with --watch; 10s if nothing is said', { dependsOn: ['watch'] }),
   }
 

@@ -1,15 +1,20 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { type ProbeJob, type ProbeSection, probe, probeSections } from '../app/probe/probe.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../cli/cluster-flags.ts'
 import { checkFiles, flagFiles } from '../cli/command-files.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  operands,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+  wordFlag,
+} from '../cli/flags.ts'
 import { parseDuration } from '../cli/instant.ts'
 import { repeatUntilInterrupted, watchFrame } from '../cli/repeat.ts'
-import { renderReport, reportFormatFlag } from '../cli/report-format.ts'
 import { isReaderGone } from '../cli/standard-output.ts'
-import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
-import { stdoutView } from '../cli/view.ts'
+import { renderReport, stdoutView } from '../cli/view.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderProbe } from '../output/probe.ts'
@@ -44,43 +49,34 @@ the CAs say of it is shown and does not count. Pods behind Services are seldom r
 is NOT REACHED, and -i dials from a control plane.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'every server was reached, and nothing is wrong',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]:
       'a server has expired, is not trusted, lacks a name, serves an old certificate, refuses the client certificate, or does not tell whether it accepts it',
     [exitCodes.unreachable]: 'a server or the API server was not reached',
-    ...clusterExits,
     [exitCodes.refused]: 'other users can change the inventory',
   }
 
   static override examples = KcertCommand.examplesOf({
     'One server, held against a CA, under the name that clients use':
-      '<%= config.bin %> probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
-    'Every API server and kubelet of the cluster': '<%= config.bin %> probe --api-servers --nodes',
-    'After a renewal: is there a component that still serves its old certificate?': `<%= config.bin %> probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
+      'kcert probe 192.0.2.10:6443 --ca /etc/kubernetes/pki/ca.crt --name kubernetes.default.svc',
+    'Every API server and kubelet of the cluster': 'kcert probe --api-servers --nodes',
+    'After a renewal: is there a component that still serves its old certificate?': `kcert probe -i kcert.yaml -o json | jq -r '.endpoints[] | select(.given.state == "renewed-not-served") | .name'`,
     'Does etcd take this client certificate, with TLS 1.2 as well?':
-      '<%= config.bin %> probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
+      'kcert probe 192.0.2.10:2379 --ca etcd-ca.crt --client-certificate client.crt --client-key client.key --tls 1.2',
     'Watch the kubelets while their serving certificates are approved':
-      '<%= config.bin %> probe --nodes --watch --every 5s',
+      'kcert probe --nodes --watch --every 5s',
   })
 
-  static override args = {
-    endpoint: Args.string({
-      description: 'HOST:PORT, [IPv6]:PORT or https://HOST',
-      multiple: true,
-      ignoreStdin: true,
-    }),
-  }
+  static override args = { endpoint: operands('HOST:PORT, [IPv6]:PORT or https://HOST') }
 
   static override flags = {
-    'api-servers': Flags.boolean({ description: 'every API server, and the one of the kubeconfig' }),
-    nodes: Flags.boolean({ description: 'the kubelet of every node' }),
-    etcd: Flags.boolean({ description: "etcd's ports for clients and for its other members" }),
-    webhooks: Flags.boolean({
-      description: 'what API servers verify by a caBundle: webhooks, aggregated APIs, conversions',
-    }),
-    all: Flags.boolean({
-      description: 'all of these; with -i also controller managers and schedulers',
+    'api-servers': booleanFlag('every API server, and the one of the kubeconfig'),
+    nodes: booleanFlag('the kubelet of every node'),
+    etcd: booleanFlag("etcd's ports for clients and for its other members"),
+    webhooks: booleanFlag('what API servers verify by a caBundle: webhooks, aggregated APIs, conversions'),
+    all: booleanFlag('all of these; with -i also controller managers and schedulers', {
       exclusive: [...probeSections],
     }),
     inventory: valueFlag('FILE', 'how nodes are reached: connections begin there, and files are read there', {
@@ -117,16 +113,12 @@ is NOT REACHED, and -i dials from a control plane.`
       helpGroup: 'CLIENT',
       dependsOn: ['client-certificate'],
     }),
-    tls: Flags.option({ options: ['1.2', '1.3'] as const, description: 'this version and no other' })(),
-    timeout: Flags.string({
-      description: 'how long to wait for a server',
-      helpValue: 'DURATION',
-      default: '5s',
-    }),
-    watch: Flags.boolean({ description: 'probe again and again until Ctrl-C', char: 'w' }),
+    tls: wordFlag(['1.2', '1.3'], 'this version and no other'),
+    timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
+    watch: booleanFlag('probe again and again until Ctrl-C', { char: 'w' }),
     every: valueFlag('10s', 'how often, with --watch; 10s if nothing is said', { dependsOn: ['watch'] }),
     ...clusterFlags,
-    output: reportFormatFlag({ description: 'how to show it' }),
+    output: reportFormatFlag('how to show it'),
   }
 
   protected override async perform(): Promise<ExitCode> {

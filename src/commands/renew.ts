@@ -1,11 +1,9 @@
-import * as Flags from '@oclif/core/flags'
 import { lifetimeFlags, lifetimeMs } from '../app/ca/lifetime.ts'
 import { renewCertificates } from '../app/renew/renew.ts'
 import { rotationConsentFlags } from '../app/rotate-ca/flags.ts'
 import { renewableNames } from '../ca/renewal.ts'
 import { KcertCommand } from '../cli/base-command.ts'
-import { reportFormatFlag } from '../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
+import { booleanFlag, repeatedFlag, reportFormatFlag, valueFlag } from '../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { renderRenewal } from '../output/renewal.ts'
@@ -40,12 +38,11 @@ Names: ${renewableNames.join(', ')}.`
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What is due on this control plane': 'sudo <%= config.bin %> renew',
-    'Renew it, restart what must be, see it served': 'sudo <%= config.bin %> renew --all',
-    'On every node of kcert.yaml; look first':
-      '<%= config.bin %> renew --all --inventory kcert.yaml --dry-run',
-    'One certificate, before its time': 'sudo <%= config.bin %> renew apiserver --yes',
-    'From a timer: everything that ends within 60 days': `<%= config.bin %> renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
+    'What is due on this control plane': 'sudo kcert renew',
+    'Renew it, restart what must be, see it served': 'sudo kcert renew --all',
+    'On every node of kcert.yaml; look first': 'kcert renew --all --inventory kcert.yaml --dry-run',
+    'One certificate, before its time': 'sudo kcert renew apiserver --yes',
+    'From a timer: everything that ends within 60 days': `kcert renew --all --within 60d --yes -o json | jq -r '.certificates[] | select(.action == "renewed") | "\\(.node) \\(.name)"'`,
   })
 
   static override strict = false
@@ -53,16 +50,14 @@ Names: ${renewableNames.join(', ')}.`
   static override usage = 'renew [NAME...] [--all]'
 
   static override flags = {
-    all: Flags.boolean({ description: 'renew every certificate that is due' }),
+    all: booleanFlag('renew every certificate that is due'),
     within: valueFlag(
       'TIME',
       "what counts as due: so much time left, or such a share of its life, as 60d or 20%; without it 30d or 20 %, whichever is less, and for a kubelet's own 10 %",
     ),
     inventory: valueFlag('FILE', 'how nodes are reached; default: this machine alone', { char: 'i' }),
     node: repeatedFlag('NAME', 'on this node alone; may be repeated'),
-    'keep-keys': Flags.boolean({
-      description: 'new certificates for the keys that are there: one file of each pair changes',
-    }),
+    'keep-keys': booleanFlag('new certificates for the keys that are there: one file of each pair changes'),
     ...lifetimeFlags('as long as the one before; never longer than its CA'),
     yes,
     'dry-run': dryRun,

@@ -1,9 +1,6 @@
-import * as Flags from '@oclif/core/flags'
 import { RotationCommand } from '../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../app/rotate-ca/flags.ts'
-import { clusterExits } from '../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../cli/report-format.ts'
-import { valueFlag } from '../cli/value-flag.ts'
+import { booleanFlag, clusterExits, numberFlag, reportFormatFlag, valueFlag } from '../cli/flags.ts'
 import { stdoutView } from '../cli/view.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { phaseTable } from '../rotation/phase-table.ts'
@@ -36,6 +33,7 @@ and copy-on-write disks bytes may remain all the same, and backups of nodes, sna
 are yours to look after.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the phases hold, or it was said where the rotation stands',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.no]:
@@ -44,49 +42,44 @@ are yours to look after.`
       'the cluster or a node did not answer, or another kcert is at work; run it again',
     [exitCodes.refused]:
       'refused for safety: out of order, drift, an edge of the model, or nobody there to say yes',
-    ...clusterExits,
   }
 
   static override examples = RotationCommand.examplesOf({
-    'Where it stands, and what comes next': '<%= config.bin %> rotate-ca',
-    'What phase 2 would do, and nothing else': '<%= config.bin %> rotate-ca --phase 2 --dry-run',
-    'One phase after its plan was agreed to': '<%= config.bin %> rotate-ca --phase 2',
-    'Everything that has a way back, from a script': '<%= config.bin %> rotate-ca --through 11 --yes',
+    'Where it stands, and what comes next': 'kcert rotate-ca',
+    'What phase 2 would do, and nothing else': 'kcert rotate-ca --phase 2 --dry-run',
+    'One phase after its plan was agreed to': 'kcert rotate-ca --phase 2',
+    'Everything that has a way back, from a script': 'kcert rotate-ca --through 11 --yes',
     'Phases 5 to 9, and a question before each node':
-      '<%= config.bin %> rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
+      'kcert rotate-ca --phase 5-9 --max-unavailable 1 --pause-between nodes',
     'The cluster CA alone, with a CA of your own':
-      '<%= config.bin %> rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
-    "After the end: which nodes still have the old CA's key":
-      '<%= config.bin %> rotate-ca --destroy-old-key --dry-run',
+      'kcert rotate-ca --phase 1 --ca cluster --ca-cert new-ca.crt --ca-key new-ca.key',
+    "After the end: which nodes still have the old CA's key": 'kcert rotate-ca --destroy-old-key --dry-run',
     'Away from the nodes with it, into a folder of this machine':
-      '<%= config.bin %> rotate-ca --archive-old-key /media/vault/old-ca',
+      'kcert rotate-ca --archive-old-key /media/vault/old-ca',
   })
 
   static override flags = {
     phase: valueFlag('N|N-M', 'the phase to run, or the phases, such as 3 or 2-6', {
       exclusive: ['through', 'all'],
     }),
-    through: Flags.integer({
-      description: 'all phases up to this one',
-      helpValue: 'N',
+    through: numberFlag('N', 'all phases up to this one', {
       min: 1,
       max: phaseTable.length,
       exclusive: ['phase', 'all'],
     }),
-    all: Flags.boolean({ description: 'all twelve phases', exclusive: ['phase', 'through'] }),
+    all: booleanFlag('all twelve phases', { exclusive: ['phase', 'through'] }),
     'archive-old-key': valueFlag(
       'DIR',
       "after phase 12: write the old CA's key into this folder of this machine (0600, beside its certificate), read it back, and remove it from the nodes",
       { exclusive: [...phaseFlags, 'destroy-old-key'] },
     ),
-    'destroy-old-key': Flags.boolean({
-      description: "after phase 12: overwrite and remove the old CA's key on every node",
+    'destroy-old-key': booleanFlag("after phase 12: overwrite and remove the old CA's key on every node", {
       exclusive: [...phaseFlags, 'archive-old-key'],
     }),
     ...rotationConsentFlags,
-    'by-runbook': Flags.boolean({
-      description: 'do nothing on nodes: say which scripts of `rotate-ca runbook` come next, and do the rest',
-    }),
+    'by-runbook': booleanFlag(
+      'do nothing on nodes: say which scripts of `rotate-ca runbook` come next, and do the rest',
+    ),
     ...rotationPlaceFlags,
     ...rotationWishFlags,
     output: reportFormatFlag(),

@@ -1,9 +1,7 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../cli/base-command.ts'
+import { operand, repeatedFlag, reportFormatFlag, valueFlag, wordFlag } from '../cli/flags.ts'
 import { descriptorOf, readInput } from '../cli/input.ts'
 import { parseDuration, parseInstant } from '../cli/instant.ts'
-import { repeatedFlag, valueFlag } from '../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -19,8 +17,6 @@ import { type CertificateInput, type InputRole, readCertificateInput } from '../
 import type { VerificationReport } from '../verification/report.ts'
 import { verify } from '../verification/verification.ts'
 import { type Purpose, purposes } from '../x509/chain.ts'
-
-const formats = ['text', 'json', 'yaml'] as const
 
 export default class Verify extends KcertCommand {
   static override summary =
@@ -50,25 +46,20 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
 
   static override examples = KcertCommand.examplesOf({
     "Would clients accept the API server's certificate under this name?":
-      '<%= config.bin %> verify /etc/kubernetes/pki/apiserver.crt --roots /etc/kubernetes/pki/ca.crt --name 10.96.0.1',
+      'kcert verify /etc/kubernetes/pki/apiserver.crt --roots /etc/kubernetes/pki/ca.crt --name 10.96.0.1',
     "Would the API server accept the client certificate of a kubeconfig, by that file's own CA?":
-      '<%= config.bin %> verify ~/.kube/config --context production',
+      'kcert verify ~/.kube/config --context production',
     'Would an API server accept this client certificate, and as whom?':
-      '<%= config.bin %> verify admin.crt --roots /etc/kubernetes/pki/ca.crt --purpose client',
-    'Will it still be accepted in 90 days?':
-      '<%= config.bin %> verify apiserver.crt --roots ca.crt --at +90d',
+      'kcert verify admin.crt --roots /etc/kubernetes/pki/ca.crt --purpose client',
+    'Will it still be accepted in 90 days?': 'kcert verify apiserver.crt --roots ca.crt --at +90d',
     'The chain that a server presents, against the CA of a kubeconfig':
-      '<%= config.bin %> verify 192.0.2.10:6443 --roots ~/.kube/config --name 192.0.2.10',
+      'kcert verify 192.0.2.10:6443 --roots ~/.kube/config --name 192.0.2.10',
     'A Secret, with intermediates in a file of their own, for a script':
-      'kubectl get secret web-tls -o yaml | <%= config.bin %> verify - --roots root.pem --intermediates ca-chain.pem --name web.example.com -o json',
+      'kubectl get secret web-tls -o yaml | kcert verify - --roots root.pem --intermediates ca-chain.pem --name web.example.com -o json',
   })
 
   static override args = {
-    leaf: Args.string({
-      description: 'file with the certificate, "-" for standard input, a kubeconfig, or host:port',
-      required: true,
-      ignoreStdin: true,
-    }),
+    leaf: operand('file with the certificate, "-" for standard input, a kubeconfig, or host:port'),
   }
 
   static override flags = {
@@ -82,22 +73,13 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     ),
     context: valueFlag('NAME', 'which context of a kubeconfig is meant; if not said: its current-context'),
     at: valueFlag('TIME', 'judge as of this time: 2027-01-01, 2027-01-01T12:00:00Z or +90d'),
-    purpose: Flags.string({
-      description: 'what the leaf is used for; by default server, and client for the leaf of a kubeconfig',
-      options: [...purposes],
-    }),
+    purpose: wordFlag(
+      purposes,
+      'what the leaf is used for; by default server, and client for the leaf of a kubeconfig',
+    ),
     name: valueFlag('HOST-OR-IP', 'host name or IP address that the leaf must be valid for'),
-    output: Flags.string({
-      char: 'o',
-      description: 'how to show it',
-      options: [...formats],
-      default: 'text',
-    }),
-    timeout: Flags.string({
-      description: 'how long to wait for a server',
-      helpValue: 'DURATION',
-      default: '5s',
-    }),
+    output: reportFormatFlag('how to show it'),
+    timeout: valueFlag('DURATION', 'how long to wait for a server', { default: '5s' }),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -1,12 +1,11 @@
-import * as Flags from '@oclif/core/flags'
 import { type Authority, openAuthority } from '../../ca/authority.ts'
 import { Ledger } from '../../ca/ledger.ts'
 import type { FlagsOf } from '../../cli/base-command.ts'
 import { flagFiles, type NamedFile } from '../../cli/command-files.ts'
 import type { Context } from '../../cli/context.ts'
+import { valueFlag } from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { AppendFile } from '../../system/append-file.ts'
 import { finishKeyPair, isKeyPairPending } from '../../system/key-pair-files.ts'
@@ -17,8 +16,8 @@ import { readCertificates } from '../../x509/certificate.ts'
 
 /** The flags that name a CA. */
 export const authorityFlags = {
-  ca: Flags.string({ description: "the CA's certificate", helpValue: 'FILE', required: true }),
-  'ca-key': Flags.string({ description: "the CA's private key", helpValue: 'FILE', required: true }),
+  ca: valueFlag('FILE', "the CA's certificate", { required: true }),
+  'ca-key': valueFlag('FILE', "the CA's private key", { required: true }),
   'ca-password-file': valueFlag(
     'FILE',
     'file whose first line opens an encrypted key; "-" for standard input',

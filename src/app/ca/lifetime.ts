@@ -1,5 +1,4 @@
-import * as Flags from '@oclif/core/flags'
-import { valueFlag } from '../../cli/value-flag.ts'
+import { numberFlag, valueFlag } from '../../cli/flags.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { parseDuration } from '../../pki/duration.ts'
 
@@ -9,12 +8,7 @@ export function lifetimeFlags(otherwise: string) {
     expiry: valueFlag('DURATION', `how long it is valid, as 87600h or 3650d; without it ${otherwise}`, {
       exclusive: ['days'],
     }),
-    days: Flags.integer({
-      description: 'the time of --expiry, in days',
-      helpValue: 'N',
-      min: 1,
-      max: 100_000,
-    }),
+    days: numberFlag('N', 'the time of --expiry, in days', { min: 1, max: 100_000 }),
   }
 }
 

@@ -1,11 +1,15 @@
-import * as Flags from '@oclif/core/flags'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
-import type { ClusterFlags } from '../../cli/cluster-flags.ts'
+import { withCluster } from '../../cli/cluster.ts'
+import {
+  booleanFlag,
+  type ClusterFlags,
+  numberFlag,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { stderrView } from '../../cli/view.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import type { DecisionReport } from '../../csr/approval/decision-report.ts'
 import type { Act } from '../../csr/approval/judging.ts'
 import type { ExitCode } from '../../errors/codes.ts'
@@ -34,11 +38,9 @@ export function decisionFlags(act: Act) {
     ),
     reason: valueFlag('WORD', 'of the condition: one word for programs, such as NodeOfBatch7'),
     message: valueFlag('TEXT', 'of the condition: for people'),
-    'dry-run': Flags.boolean({ description: 'show every verdict, and write nothing' }),
-    yes: Flags.boolean({ char: 'y', description: 'do not ask' }),
-    concurrency: Flags.integer({
-      description: 'how many requests are worked on at once',
-      helpValue: 'N',
+    'dry-run': booleanFlag('show every verdict, and write nothing'),
+    yes: booleanFlag('do not ask', { char: 'y' }),
+    concurrency: numberFlag('N', 'how many requests are worked on at once', {
       default: 16,
       min: 1,
       max: 256,

@@ -1,6 +1,5 @@
-import * as Flags from '@oclif/core/flags'
 import type { FlagsOf } from '../../cli/base-command.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
+import { booleanFlag, formatFlag, numberFlag, repeatedFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
 import { kubeadmRowNames } from '../../csr/kubeadm-requests.ts'
 import { keyFormats, keyTypeNames } from '../../x509/new-key.ts'
 
@@ -31,22 +30,17 @@ export const requestFlags = {
     'TYPE',
     `what kind of key: ${keyTypeNames.join(', ')} (ECDSA-P256 if nothing says otherwise)`,
   ),
-  'key-format': Flags.option({ options: keyFormats })({
-    description: 'how the key is written (kcert key generate --help); pkcs8, with --cfssl kubernetes',
-  }),
+  'key-format': wordFlag(
+    keyFormats,
+    'how the key is written (kcert key generate --help); pkcs8, with --cfssl kubernetes',
+  ),
   'password-file': valueFlag('FILE', 'file whose first line opens --key, or encrypts the new key'),
   out: valueFlag('FILE', 'where the request goes; "-" prints it'),
-  output: Flags.option({ char: 'o', options: requestFormats, default: 'pem' as const })({
-    description: 'what is made of it',
-  }),
-  force: Flags.boolean({ description: 'replace files that are there' }),
+  output: formatFlag(requestFormats, 'what is made of it'),
+  force: booleanFlag('replace files that are there'),
   signer: valueFlag('NAME', 'spec.signerName', { helpGroup: 'OBJECT' }),
   usage: repeatedFlag('USAGE', 'one of spec.usages; with commas for several', { helpGroup: 'OBJECT' }),
-  'expiration-seconds': Flags.integer({
-    description: 'spec.expirationSeconds',
-    helpValue: 'SECONDS',
-    helpGroup: 'OBJECT',
-  }),
+  'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds', { helpGroup: 'OBJECT' }),
   name: valueFlag('NAME', 'metadata.name', { helpGroup: 'OBJECT' }),
   'cluster-domain': valueFlag('DOMAIN', 'the domain of services; cluster.local if not said', controlPlane),
   'node-name': valueFlag('NAME', 'name of the node', controlPlane),

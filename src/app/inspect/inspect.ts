@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import type { ClusterFlags } from '../../cli/cluster-flags.ts'
 import type { Context } from '../../cli/context.ts'
+import type { ClusterFlags } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -116,13 +116,11 @@ async function readWithCluster(
   visit: (input: Source | UnreadableSource) => Promise<void> | void,
 ) {
   const { cluster: flags, timeoutMs, targets } = job
-  const [{ withCluster }, { kubeconfigsOf }, { apiServersOf, scanCluster }, { readServed }] =
-    await Promise.all([
-      import('../../cli/with-cluster.ts'),
-      import('../../cli/cluster.ts'),
-      import('./cluster.ts'),
-      import('../../tls/served.ts'),
-    ])
+  const [{ kubeconfigsOf, withCluster }, { apiServersOf, scanCluster }, { readServed }] = await Promise.all([
+    import('../../cli/cluster.ts'),
+    import('./cluster.ts'),
+    import('../../tls/served.ts'),
+  ])
   prepareForMuch()
   return withCluster(context, flags, async (cluster) => {
     const { own, announced, hidden } = await apiServersOf(cluster)

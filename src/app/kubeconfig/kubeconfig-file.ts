@@ -1,7 +1,7 @@
 import pMap from 'p-map'
 import { connectionOptions } from '../../cli/cluster.ts'
-import type { ClusterFlags } from '../../cli/cluster-flags.ts'
 import type { Context } from '../../cli/context.ts'
+import type { ClusterFlags } from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { type Cluster, openCluster } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'

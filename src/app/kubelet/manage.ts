@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { openClusterOf } from '../../cli/cluster.ts'
-import type { ClusterFlags } from '../../cli/cluster-flags.ts'
 import type { Context } from '../../cli/context.ts'
+import type { ClusterFlags } from '../../cli/flags.ts'
 import { checkCertificate, issuedChain, notIssued, refuseUnfit } from '../../csr/fetched.ts'
 import { stateOf } from '../../csr/life.ts'
 import { manifestOf } from '../../csr/manifest.ts'

@@ -1,5 +1,5 @@
-import type { ClusterFlags } from '../../cli/cluster-flags.ts'
 import type { Context } from '../../cli/context.ts'
+import type { ClusterFlags } from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { progressOn } from '../../cli/progress.ts'
@@ -204,7 +204,7 @@ async function withTargets<Result>(
   const { sections, inventory } = job
   if (inventory !== undefined) return withNodes(job, given, context, act)
   if (sections.size === 0) return act({ targets: [], notes: [], errors: [] })
-  const { withCluster } = await import('../../cli/with-cluster.ts')
+  const { withCluster } = await import('../../cli/cluster.ts')
   return withCluster(context, job.cluster, async (cluster) =>
     act(await targetsOfCluster(sections, cluster, given)),
   )
@@ -285,7 +285,7 @@ async function withNodes<Result>(
 /** Pods are dialled from a control plane, as its API server does; what they are is said by the API. */
 async function webhooksFrom(site: Site, job: ProbeJob, context: Context): Promise<Found> {
   const [{ withCluster }, { webhookTargets }] = await Promise.all([
-    import('../../cli/with-cluster.ts'),
+    import('../../cli/cluster.ts'),
     import('../../site/webhook-targets.ts'),
   ])
   const node = site.inventory.nodes.find(({ role }) => role === 'control-plane')!.name

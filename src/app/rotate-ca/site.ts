@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from 'node:path'
-import type { ClusterFlags } from '../../cli/cluster-flags.ts'
 import type { Context } from '../../cli/context.ts'
+import type { ClusterFlags } from '../../cli/flags.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { OldKeyFiles } from '../../rotation/old-keys.ts'

@@ -1,11 +1,7 @@
-import * as Args from '@oclif/core/args'
 import { checkBootstrap } from '../../app/bootstrap/check.ts'
 import { tokenIdOf } from '../../app/token/input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import { clusterExits, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderProgress } from '../../output/bootstrap.ts'
 
@@ -23,24 +19,20 @@ the next command. Requests are kept for an hour after they were issued or denied
 that are approved and never signed stay, until Kubernetes 1.34).`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'it has arrived: registered and alive',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'it stopped, and where is said',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'A node that does not come': '<%= config.bin %> bootstrap check node-7',
-    'The token that it was given is known': '<%= config.bin %> bootstrap check node-7 --token-id abcdef',
-    'Where it stopped, for a script': "<%= config.bin %> bootstrap check node-7 -o json | jq -r '.stoppedAt'",
-    'Wait for it, in a provisioning script':
-      'until <%= config.bin %> bootstrap check node-7; do sleep 10; done',
+    'A node that does not come': 'kcert bootstrap check node-7',
+    'The token that it was given is known': 'kcert bootstrap check node-7 --token-id abcdef',
+    'Where it stopped, for a script': "kcert bootstrap check node-7 -o json | jq -r '.stoppedAt'",
+    'Wait for it, in a provisioning script': 'until kcert bootstrap check node-7; do sleep 10; done',
   })
 
-  static override args = {
-    node: Args.string({ description: 'the name of the Node', required: true, ignoreStdin: true }),
-  }
+  static override args = { node: operand('the name of the Node') }
 
   static override flags = {
     'token-id': valueFlag('ID', 'the token that the node was given: its first six characters'),
@@ -54,7 +46,7 @@ that are approved and never signed stay, until Kubernetes 1.34).`
     const id = flags['token-id']
     const tokenId = id === undefined ? undefined : tokenIdOf(id)
     const node = args.node.replace(/^nodes?\//, '')
-    const report = await withCluster(context, flags, (cluster) =>
+    const report = await this.onCluster(flags, (cluster) =>
       checkBootstrap(cluster, { node, tokenId }, context.clock),
     )
     await this.show(flags.output, report, renderProgress)

@@ -1,4 +1,3 @@
-import * as Flags from '@oclif/core/flags'
 import { discoverAt, discoverBy } from '../../app/bootstrap/kubeconfig.ts'
 import { readTokenFile } from '../../app/token/input.ts'
 import { authorityFacts } from '../../bootstrap/cluster-info-report.ts'
@@ -7,13 +6,17 @@ import type { BootstrapKubeconfig as Report } from '../../bootstrap/progress-rep
 import { formatToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../../kubeconfig/format.ts'
@@ -34,37 +37,33 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
 (kubeadm: /etc/kubernetes/bootstrap-kubelet.conf). It is of use until the token ends.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the kubeconfig is written',
     [exitCodes.usage]: 'wrong usage, a malformed token or pin, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'cluster-info is not proven to be that of the cluster, or is not there',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
     [exitCodes.refused]: 'the file is there already',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     'Where the cluster can be reached':
-      '<%= config.bin %> bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
+      'kcert bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
     'On the new node, which knows nothing but a token and a pin':
-      '<%= config.bin %> bootstrap kubeconfig --server api.example.com:6443 --pin sha256:… --token-file token --out /etc/kubernetes/bootstrap-kubelet.conf',
+      'kcert bootstrap kubeconfig --server api.example.com:6443 --pin sha256:… --token-file token --out /etc/kubernetes/bootstrap-kubelet.conf',
     'With the CA instead of its pin, and a token that lies in no file':
-      '<%= config.bin %> token create -o token | <%= config.bin %> bootstrap kubeconfig --token-file - --ca ca.crt --out bootstrap-kubelet.conf',
+      'kcert token create -o token | kcert bootstrap kubeconfig --token-file - --ca ca.crt --out bootstrap-kubelet.conf',
   })
 
   static override flags = {
-    'token-file': Flags.string({
-      description: 'file with the token; "-" for standard input',
-      helpValue: 'FILE',
-      required: true,
-    }),
-    out: Flags.string({ description: 'where the kubeconfig goes', helpValue: 'FILE', required: true }),
+    'token-file': valueFlag('FILE', 'file with the token; "-" for standard input', { required: true }),
+    out: valueFlag('FILE', 'where the kubeconfig goes', { required: true }),
     pin: repeatedFlag('PIN', 'discovery hash that a CA of cluster-info must have: sha256:…; may be repeated'),
     ca: valueFlag('FILE', 'CA certificates, one of which must be in cluster-info'),
     server: valueFlag('HOST:PORT', 'read cluster-info from here, without a kubeconfig', {
       exclusive: ['kubeconfig', 'context'],
     }),
-    force: Flags.boolean({ description: 'replace the file when it is there' }),
-    'dry-run': Flags.boolean({ description: 'prove everything, and write nothing' }),
+    force: booleanFlag('replace the file when it is there'),
+    'dry-run': booleanFlag('prove everything, and write nothing'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -93,7 +92,7 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
     const wish = { token, pins }
     const found =
       server === undefined
-        ? await withCluster(context, flags, (cluster) => discoverBy(cluster, wish))
+        ? await this.onCluster(flags, (cluster) => discoverBy(cluster, wish))
         : await discoverAt(server, wish, connectionOptions(context, flags))
     const { authorities } = found.info
     const document = kubeconfigDocument(

@@ -1,7 +1,7 @@
-import * as Flags from '@oclif/core/flags'
 import { bootstrapRbac } from '../../bootstrap/rbac.ts'
 import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { formatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderJson } from '../../output/json.ts'
 import { renderYaml } from '../../output/yaml.ts'
@@ -20,23 +20,15 @@ cluster of kubeadm's mends what is missing. For another group they are names of 
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Mend a cluster': '<%= config.bin %> bootstrap rbac -o yaml | kubectl apply -f -',
-    'What would change': '<%= config.bin %> bootstrap rbac | kubectl diff -f -',
+    'Mend a cluster': 'kcert bootstrap rbac -o yaml | kubectl apply -f -',
+    'What would change': 'kcert bootstrap rbac | kubectl diff -f -',
     'For tokens with a group of your own':
-      '<%= config.bin %> bootstrap rbac --group system:bootstrappers:edge | kubectl apply -f -',
+      'kcert bootstrap rbac --group system:bootstrappers:edge | kubectl apply -f -',
   })
 
   static override flags = {
-    group: Flags.string({
-      description: 'the group of the tokens',
-      helpValue: 'GROUP',
-      default: kubeadmJoiners,
-    }),
-    output: Flags.option({
-      char: 'o',
-      options: ['yaml', 'json'] as const,
-      default: 'yaml' as const,
-    })({ description: 'yaml: documents; json: a List' }),
+    group: valueFlag('GROUP', 'the group of the tokens', { default: kubeadmJoiners }),
+    output: formatFlag(['yaml', 'json'], 'yaml: documents; json: a List'),
   }
 
   protected override async perform(): Promise<ExitCode> {

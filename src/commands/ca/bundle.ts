@@ -1,12 +1,10 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { readBundle } from '../../app/ca/bundle.ts'
 import { bundleMemberFacts } from '../../ca/facts.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import type { BundleReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
+import { booleanFlag, operands, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderBundle } from '../../output/ca.ts'
@@ -31,29 +29,21 @@ it would be a CA that is not trusted. Private keys in the files are passed over.
 
   static override examples = KcertCommand.examplesOf({
     'The old and the new CA, for the time of a rotation':
-      '<%= config.bin %> ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
+      'kcert ca bundle ca-old.crt ca-new.crt --out ca-bundle.crt',
     'Take a bundle again, without what has expired since':
-      '<%= config.bin %> ca bundle ca-bundle.crt --out ca-bundle.crt --force',
+      'kcert ca bundle ca-bundle.crt --out ca-bundle.crt --force',
     'Into a ConfigMap':
-      '<%= config.bin %> ca bundle ca.pem partner-ca.pem | kubectl create configmap example-serving-ca --from-file ca.crt=/dev/stdin',
+      'kcert ca bundle ca.pem partner-ca.pem | kubectl create configmap example-serving-ca --from-file ca.crt=/dev/stdin',
   })
 
   static override args = {
-    file: Args.string({
-      description: 'PEM or DER, with one certificate or many; "-" for standard input',
-      multiple: true,
-      ignoreStdin: true,
-    }),
+    file: operands('PEM or DER, with one certificate or many; "-" for standard input'),
   }
 
   static override flags = {
-    out: Flags.string({
-      description: 'where the bundle goes; "-" prints it',
-      helpValue: 'FILE',
-      default: '-',
-    }),
-    'allow-non-ca': Flags.boolean({ description: 'take certificates that are no CA, too' }),
-    force: Flags.boolean({ description: 'replace a file that is there' }),
+    out: valueFlag('FILE', 'where the bundle goes; "-" prints it', { default: '-' }),
+    'allow-non-ca': booleanFlag('take certificates that are no CA, too'),
+    force: booleanFlag('replace a file that is there'),
     output: reportFormatFlag(),
   }
 

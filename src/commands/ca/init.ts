@@ -1,5 +1,4 @@
 import type { KeyObject } from 'node:crypto'
-import * as Flags from '@oclif/core/flags'
 import { finishInterruptedPair, ledgerPath, withLedger } from '../../app/ca/authority-files.ts'
 import { lifetimeFlags, lifetimeMs } from '../../app/ca/lifetime.ts'
 import { certificateFacts } from '../../ca/facts.ts'
@@ -10,10 +9,16 @@ import { drawSerialNumber } from '../../ca/serial.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { keyBesideReport } from '../../cli/exposed-key.ts'
+import {
+  booleanFlag,
+  numberFlag,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+  wordFlag,
+} from '../../cli/flags.ts'
 import { readInput, readPassword } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderAuthority } from '../../output/ca.ts'
@@ -56,13 +61,12 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
   }
 
   static override examples = KcertCommand.examplesOf({
-    'From flags': '<%= config.bin %> ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
-    'From a file for cfssl, unchanged':
-      '<%= config.bin %> ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
+    'From flags': 'kcert ca init --cn "My Example Signer" --out ca.pem --key-out ca-key.pem',
+    'From a file for cfssl, unchanged': 'kcert ca init --cfssl ca-csr.json --out ca.pem --key-out ca-key.pem',
     'RSA as kubeadm makes it, with an encrypted key':
-      '<%= config.bin %> ca init --cn example-ca --key-type RSA-2048 --password-file pw.txt --out ca.crt --key-out ca.key',
+      'kcert ca init --cn example-ca --key-type RSA-2048 --password-file pw.txt --out ca.crt --key-out ca.key',
     'With a key that is there, for two years, and no further CA below it':
-      '<%= config.bin %> ca init --cn signer --key ca-key.pem --days 730 --path-length 0 --out ca.pem',
+      'kcert ca init --cn signer --key ca-key.pem --days 730 --path-length 0 --out ca.pem',
   })
 
   static override flags = {
@@ -74,27 +78,21 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     }),
     key: valueFlag('FILE', 'take this private key instead of making one', { exclusive: ['key-out'] }),
     ...lifetimeFlags('ten years; with --cfssl its ca.expiry, or five years'),
-    'path-length': Flags.integer({
-      description: 'how many CAs may stand below it; without it, any number',
-      helpValue: 'N',
+    'path-length': numberFlag('N', 'how many CAs may stand below it; without it, any number', {
       min: 0,
       max: 255,
     }),
-    out: Flags.string({
-      description: 'where the certificate goes; "-" prints it',
-      helpValue: 'FILE',
-      required: true,
-    }),
+    out: valueFlag('FILE', 'where the certificate goes; "-" prints it', { required: true }),
     'key-out': valueFlag('FILE', 'where the private key goes; "-" prints it'),
-    'key-format': Flags.option({ options: keyFormats, default: 'pkcs8' as const })({
-      description: 'how the key is written: see kcert key generate --help',
+    'key-format': wordFlag(keyFormats, 'how the key is written: see kcert key generate --help', {
+      default: 'pkcs8',
     }),
     'password-file': valueFlag(
       'FILE',
       'encrypt the key with the first line of this file, or open the one of --key with it',
     ),
     ledger: valueFlag('FILE', 'the ledger, if not beside the certificate'),
-    force: Flags.boolean({ description: 'replace files that are there' }),
+    force: booleanFlag('replace files that are there'),
     output: reportFormatFlag(),
   }
 

@@ -1,4 +1,3 @@
-import * as Flags from '@oclif/core/flags'
 import {
   authorityFlags,
   authorityInputs,
@@ -13,8 +12,7 @@ import type { AuthorityReport } from '../../ca/report.ts'
 import { renewRoot } from '../../ca/root.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
 import { type CommandFiles, checkFiles, checkStandardInput } from '../../cli/command-files.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
+import { booleanFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderAuthority } from '../../output/ca.ts'
 import { replaceKeepingBackup, writePublicFile } from '../../system/output-file.ts'
@@ -39,18 +37,17 @@ copy of the CA elsewhere (kubeconfigs, clientCAFile, ConfigMaps) has to be repla
   }
 
   static override examples = KcertCommand.examplesOf({
-    'In place, for as long again as it lived': '<%= config.bin %> ca renew --ca ca.pem --ca-key ca-key.pem',
+    'In place, for as long again as it lived': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem',
     "A cluster's CA, for ten years, beside the old one":
-      'sudo <%= config.bin %> ca renew --ca /etc/kubernetes/pki/ca.crt --ca-key /etc/kubernetes/pki/ca.key --expiry 87600h --out ca-new.crt',
-    'With an encrypted key':
-      '<%= config.bin %> ca renew --ca ca.pem --ca-key ca-key.pem --ca-password-file pw.txt',
+      'sudo kcert ca renew --ca /etc/kubernetes/pki/ca.crt --ca-key /etc/kubernetes/pki/ca.key --expiry 87600h --out ca-new.crt',
+    'With an encrypted key': 'kcert ca renew --ca ca.pem --ca-key ca-key.pem --ca-password-file pw.txt',
   })
 
   static override flags = {
     ...authorityFlags,
     ...lifetimeFlags('as long as the old one'),
     out: valueFlag('FILE', 'where the new certificate goes instead of the file of --ca; "-" prints it'),
-    force: Flags.boolean({ description: 'replace the file of --out; it is kept as a backup, too' }),
+    force: booleanFlag('replace the file of --out; it is kept as a backup, too'),
     output: reportFormatFlag(),
   }
 

@@ -1,5 +1,3 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import {
   authorityFlags,
   authorityInputs,
@@ -14,11 +12,17 @@ import type { SigningReport } from '../../ca/report.ts'
 import { requestsOf } from '../../ca/request-file.ts'
 import { checkRequests, locationOf, signAll, signedCertificate } from '../../ca/signing.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  operands,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderSigning } from '../../output/ca.ts'
@@ -53,6 +57,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
         duration: 24h`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'all are signed',
     [exitCodes.usage]: 'wrong usage, an unknown profile, or an input that cannot be read',
     [exitCodes.no]: 'a request is refused or not approved, or the CA cannot sign',
@@ -60,31 +65,24 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       'a file could not be written, another kcert uses the ledger, or the cluster did not answer; running it again does no harm',
     [exitCodes.refused]:
       'the file of --out is there already, the ledger is damaged, or a request is for a signer of Kubernetes',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     'A serving certificate':
-      '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
+      'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --usage "digital signature" --usage "server auth" --out server.crt',
     "A request from cfssl's JSON with names, by cfssl's configuration":
-      '<%= config.bin %> ca sign server.csr --ca ca.pem --ca-key ca-key.pem --config ca-config.json --profile kubernetes --allow-subject-attributes C,ST,L,OU --out server.crt',
+      'kcert ca sign server.csr --ca ca.pem --ca-key ca-key.pem --config ca-config.json --profile kubernetes --allow-subject-attributes C,ST,L,OU --out server.crt',
     'A request of the cluster, as its signer, with the configuration of cfssl unchanged':
-      '<%= config.bin %> ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json',
+      'kcert ca sign --csr my-svc.my-namespace --ca ca.pem --ca-key ca-key.pem --config server-signing-config.json',
     'All that wait, approved, for a signer of your own':
-      '<%= config.bin %> ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
+      'kcert ca sign --csr-signer example.com/serving --ca ca.pem --ca-key ca-key.pem --duration 90d --fail',
     'A short-lived client certificate':
-      '<%= config.bin %> ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
+      'kcert ca sign user.csr --ca ca.pem --ca-key ca-key.pem --profile client --duration 8h --out user.crt',
     'Many at once':
-      '<%= config.bin %> ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
+      'kcert ca sign requests/*.csr --ca ca.pem --ca-key ca-key.pem --profile server --out all.pem',
   })
 
-  static override args = {
-    request: Args.string({
-      description: 'PEM with one request or many, or DER; "-" for standard input',
-      multiple: true,
-      ignoreStdin: true,
-    }),
-  }
+  static override args = { request: operands('PEM with one request or many, or DER; "-" for standard input') }
 
   static override flags = {
     ...authorityFlags,
@@ -95,13 +93,12 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     ),
     profile: valueFlag('NAME', 'usages and lifetime by name'),
     config: valueFlag('FILE', 'file of profiles; without --profile its default'),
-    duration: Flags.string({
-      description:
-        "how long it is valid (also --expiry), as 8h or 365d, at least 10m; a profile is not exceeded. Without it 8760h, or the profile's",
-      helpValue: 'DURATION',
+    duration: valueFlag(
+      'DURATION',
+      "how long it is valid (also --expiry), as 8h or 365d, at least 10m; a profile is not exceeded. Without it 8760h, or the profile's",
       // As ca init, ca renew and renew call it.
-      aliases: ['expiry'],
-    }),
+      { aliases: ['expiry'] },
+    ),
     'allow-subject-attributes': repeatedFlag(
       'TYPE',
       'attributes of the subject to sign besides CN and O: C,ST,L,OU',
@@ -111,7 +108,7 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
       'FILE',
       'where the certificates go, in the order of the requests; "-" prints them. Not needed for requests of a cluster',
     ),
-    force: Flags.boolean({ description: 'replace a file that is there' }),
+    force: booleanFlag('replace a file that is there'),
     csr: repeatedFlag('NAME', 'a request of the cluster; with commas for several', {
       helpGroup: 'CLUSTER',
       delimiter: ',',
@@ -122,18 +119,14 @@ Profiles: ${builtInProfileNames.join(', ')}, or those of --config, a file as cfs
     'csr-selector': valueFlag('LABELS', 'all requests of the cluster that wait and have these labels', {
       helpGroup: 'CLUSTER',
     }),
-    'kubernetes-signers': Flags.boolean({
-      description: 'sign for kubernetes.io/… too, in place of kube-controller-manager and by its rules',
+    'kubernetes-signers': booleanFlag(
+      'sign for kubernetes.io/… too, in place of kube-controller-manager and by its rules',
+      { helpGroup: 'CLUSTER' },
+    ),
+    fail: booleanFlag('put the condition Failed onto requests that break a rule, which tells their owners', {
       helpGroup: 'CLUSTER',
     }),
-    fail: Flags.boolean({
-      description: 'put the condition Failed onto requests that break a rule, which tells their owners',
-      helpGroup: 'CLUSTER',
-    }),
-    'dry-run': Flags.boolean({
-      description: 'show what would be signed of the cluster',
-      helpGroup: 'CLUSTER',
-    }),
+    'dry-run': booleanFlag('show what would be signed of the cluster', { helpGroup: 'CLUSTER' }),
     ...clusterFlags,
     output: reportFormatFlag(),
   }

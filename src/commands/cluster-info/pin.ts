@@ -1,12 +1,9 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { clusterInfoOf, clusterInfoPlace } from '../../app/bootstrap/objects.ts'
 import { authorityFacts, type CaPins } from '../../bootstrap/cluster-info-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
+import { type ClusterFlags, clusterExits, clusterFlags, formatFlag, operands } from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderPins } from '../../output/cluster-info.ts'
@@ -21,37 +18,27 @@ one CA of cluster-info has one of the pins that it was given: while the bundle h
 With files no cluster is asked.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the pins are printed',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'a certificate is damaged, or cluster-info has no CA or cannot be read',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Of the CAs in cluster-info': '<%= config.bin %> cluster-info pin',
-    'Of a file, on a control-plane node': '<%= config.bin %> cluster-info pin /etc/kubernetes/pki/ca.crt',
+    'Of the CAs in cluster-info': 'kcert cluster-info pin',
+    'Of a file, on a control-plane node': 'kcert cluster-info pin /etc/kubernetes/pki/ca.crt',
     'As kubeadm join takes them':
-      'kubeadm join 192.0.2.1:6443 --token "$(cat token)" $(<%= config.bin %> cluster-info pin -o args)',
+      'kubeadm join 192.0.2.1:6443 --token "$(cat token)" $(kcert cluster-info pin -o args)',
   })
 
-  static override args = {
-    file: Args.string({
-      description: 'CA certificates in PEM or DER; "-" for standard input',
-      multiple: true,
-      ignoreStdin: true,
-    }),
-  }
+  static override args = { file: operands('CA certificates in PEM or DER; "-" for standard input') }
 
   static override flags = {
     ...clusterFlags,
-    output: Flags.option({
-      char: 'o',
-      options: ['text', 'json', 'yaml', 'pin', 'args'] as const,
-      default: 'text' as const,
-    })({
-      description: 'how to show them; pin: the hashes alone; args: as words for kubeadm join',
-    }),
+    output: formatFlag(
+      ['text', 'json', 'yaml', 'pin', 'args'],
+      'how to show them; pin: the hashes alone; args: as words for kubeadm join',
+    ),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -85,8 +72,8 @@ With files no cluster is asked.`
     return { source: files.join(', '), certificates }
   }
 
-  private async ofCluster(flags: Parameters<typeof withCluster>[1]) {
-    const { info } = await withCluster(this.context, flags, clusterInfoOf)
+  private async ofCluster(flags: ClusterFlags) {
+    const { info } = await this.onCluster(flags, clusterInfoOf)
     if (info.authorities.length > 0) return { source: clusterInfoPlace, certificates: info.authorities }
     const [fault] = info.faults
     throw new KcertError('KCERT_X509_MALFORMED', `${clusterInfoPlace} holds no CA`, {

@@ -2,9 +2,7 @@ import { clusterInfoOf, tokensOf } from '../../app/bootstrap/objects.ts'
 import { clusterInfoReport } from '../../bootstrap/cluster-info-report.ts'
 import { signatureFacts } from '../../bootstrap/signature-facts.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import { clusterExits, clusterFlags, reportFormatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderClusterInfo } from '../../output/cluster-info.ts'
 
@@ -16,24 +14,23 @@ export default class ClusterInfoShow extends KcertCommand {
 (JWS, HS256) by kube-controller-manager. Whether a signature stands can be said only by who may list Secrets in kube-system.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'it is shown, also when something is wrong with it',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'there is no cluster-info',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What newcomers are told': '<%= config.bin %> cluster-info show',
-    'Of another cluster': '<%= config.bin %> cluster-info show --context staging',
-    'The server, for a script': "<%= config.bin %> cluster-info show -o json | jq -r '.server'",
+    'What newcomers are told': 'kcert cluster-info show',
+    'Of another cluster': 'kcert cluster-info show --context staging',
+    'The server, for a script': "kcert cluster-info show -o json | jq -r '.server'",
   })
 
   static override flags = { ...clusterFlags, output: reportFormatFlag() }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(ClusterInfoShow)
-    const report = await withCluster(this.context, flags, async (cluster) => {
+    const report = await this.onCluster(flags, async (cluster) => {
       const { info, version } = await clusterInfoOf(cluster)
       const tokens = await tokensOf(cluster, this.context.clock())
       return clusterInfoReport(info, version, signatureFacts(info, tokens?.signing))

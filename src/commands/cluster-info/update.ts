@@ -1,15 +1,18 @@
-import * as Flags from '@oclif/core/flags'
 import { readBundle } from '../../app/ca/bundle.ts'
 import { updateClusterInfo } from '../../app/cluster-info/update.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles, checkStandardInput } from '../../cli/command-files.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderUpdate } from '../../output/cluster-info.ts'
 import { fileStamp } from '../../system/output-file.ts'
@@ -28,6 +31,7 @@ command waits until each stands. It is written under the version that was read: 
 nothing is. The object as it was goes into a file first, for kubectl apply.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'it holds these CAs, and every signature stands',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]:
@@ -35,42 +39,29 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
     [exitCodes.unreachable]: 'the API server could not be reached, or a signature is missing after --wait',
     [exitCodes.refused]:
       'what an API server serves would not be trusted, --yes is missing without a terminal, or the backup is there already',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What would change': '<%= config.bin %> cluster-info update --ca ca-old.crt --ca ca-new.crt --dry-run',
+    'What would change': 'kcert cluster-info update --ca ca-old.crt --ca ca-new.crt --dry-run',
     'The old CA and the new one, for the time of a rotation':
-      '<%= config.bin %> cluster-info update --ca ca-new.crt --ca ca-old.crt --yes',
+      'kcert cluster-info update --ca ca-new.crt --ca ca-old.crt --yes',
     'The new one alone, when nothing is served by the old one any more':
-      '<%= config.bin %> cluster-info update --ca /etc/kubernetes/pki/ca.crt',
+      'kcert cluster-info update --ca /etc/kubernetes/pki/ca.crt',
   })
 
   static override flags = {
-    ca: Flags.string({
-      description: 'CA certificates in PEM or DER, one or many; may be repeated',
-      helpValue: 'FILE',
-      multiple: true,
-      multipleNonGreedy: true,
+    ca: repeatedFlag('FILE', 'CA certificates in PEM or DER, one or many; may be repeated', {
       required: true,
     }),
-    'dry-run': Flags.boolean({ description: 'show the change and write nothing' }),
-    yes: Flags.boolean({ char: 'y', description: 'do not ask; without a terminal it is refused otherwise' }),
-    force: Flags.boolean({ description: 'write it although what is served now would not be trusted' }),
+    'dry-run': booleanFlag('show the change and write nothing'),
+    yes: booleanFlag('do not ask; without a terminal it is refused otherwise', { char: 'y' }),
+    force: booleanFlag('write it although what is served now would not be trusted'),
     backup: valueFlag(
       'FILE',
       'where the object as it was goes; if not said: cluster-info.TIME.yaml here; "none" for nowhere',
     ),
-    wait: Flags.string({
-      description: 'wait so long until every signature stands',
-      helpValue: 'DURATION',
-      default: '1m',
-    }),
-    timeout: Flags.string({
-      description: 'wait so long for the server to show its certificate',
-      helpValue: 'DURATION',
-      default: '5s',
-    }),
+    wait: valueFlag('DURATION', 'wait so long until every signature stands', { default: '1m' }),
+    timeout: valueFlag('DURATION', 'wait so long for the server to show its certificate', { default: '5s' }),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -97,7 +88,7 @@ nothing is. The object as it was goes into a file first, for kubectl apply.`
       timeoutMs,
     }
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
-      withCluster(context, flags, (cluster) => updateClusterInfo(cluster, wish, context)),
+      this.onCluster(flags, (cluster) => updateClusterInfo(cluster, wish, context)),
     )
     const notices = [...noticesOfBundle(made), ...report.notices]
     const whole = { ...report, notices }

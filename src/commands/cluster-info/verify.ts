@@ -1,13 +1,9 @@
-import * as Flags from '@oclif/core/flags'
 import { verifyClusterInfoOn } from '../../app/cluster-info/verify.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
+import { clusterExits, clusterFlags, repeatedFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { inFile, readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderVerification } from '../../output/cluster-info.ts'
 import { readCertificates } from '../../x509/certificate.ts'
@@ -23,28 +19,23 @@ that anybody may read it. What cannot be looked at from here, such as an API ser
 and is no reason to fail.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'nothing is wrong, as far as could be looked',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'something is wrong, or there is no cluster-info',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'With what the cluster itself says': '<%= config.bin %> cluster-info verify',
+    'With what the cluster itself says': 'kcert cluster-info verify',
     'On a control-plane node, against its own file':
-      '<%= config.bin %> cluster-info verify --ca /etc/kubernetes/pki/ca.crt',
+      'kcert cluster-info verify --ca /etc/kubernetes/pki/ca.crt',
     'What is wrong, for a script':
-      '<%= config.bin %> cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "no") | .detail\'',
+      'kcert cluster-info verify -o json | jq -r \'.checks[] | select(.outcome == "no") | .detail\'',
   })
 
   static override flags = {
     ca: repeatedFlag('FILE', 'CA certificates that it must hold, no more and no fewer; may be repeated'),
-    timeout: Flags.string({
-      description: 'wait so long for each server to show its certificate',
-      helpValue: 'DURATION',
-      default: '5s',
-    }),
+    timeout: valueFlag('DURATION', 'wait so long for each server to show its certificate', { default: '5s' }),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -61,7 +52,7 @@ and is no reason to fail.`
       certificates.push(...inFile(file, () => readCertificates(bytes)))
     }
     const published = files.length === 0 ? [] : [{ place: files.join(', '), certificates }]
-    const report = await withCluster(context, flags, (cluster) =>
+    const report = await this.onCluster(flags, (cluster) =>
       verifyClusterInfoOn(cluster, { published, timeoutMs }, context.clock),
     )
     await this.show(flags.output, report, renderVerification)

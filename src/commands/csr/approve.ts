@@ -1,7 +1,5 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
+import { booleanFlag, clusterExits, clusterFlags, operands } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrApprove extends DecisionCommand {
@@ -19,34 +17,31 @@ Right before it is approved, each request is read again: it must be the same obj
 the approval for that version alone. On a terminal the command asks first; without one, a selection needs --yes.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'all are approved, or were before',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]:
       'some were not approved: the policy is against it, they are denied or gone, or you said no',
     [exitCodes.unreachable]: 'the cluster did not answer, for some or for all; running it again does no harm',
     [exitCodes.refused]: 'some are refused: dangerous, or no longer the request that was judged',
-    ...clusterExits,
   }
 
   static override examples = DecisionCommand.examplesOf({
-    'One request': '<%= config.bin %> csr approve csr-7x2lq',
+    'One request': 'kcert csr approve csr-7x2lq',
     "All that wait, as the built-in policies for kubelets' certificates decide; first to look at":
-      '<%= config.bin %> csr approve --policy builtin --dry-run',
-    'From a timer, by a policy of your own':
-      '<%= config.bin %> csr approve --policy /etc/kcert/policy.yaml -o json',
+      'kcert csr approve --policy builtin --dry-run',
+    'From a timer, by a policy of your own': 'kcert csr approve --policy /etc/kcert/policy.yaml -o json',
     'What was reviewed as a file, and nothing else under that name':
-      '<%= config.bin %> csr approve -f reviewed.yaml --reason Ticket4711 --message "reviewed by ann"',
-    'A batch by its label': '<%= config.bin %> csr approve -l batch=7 --signer example.com/serving --yes',
+      'kcert csr approve -f reviewed.yaml --reason Ticket4711 --message "reviewed by ann"',
+    'A batch by its label': 'kcert csr approve -l batch=7 --signer example.com/serving --yes',
   })
 
-  static override args = {
-    name: Args.string({ description: 'name of a request, or of many', multiple: true, ignoreStdin: true }),
-  }
+  static override args = { name: operands('name of a request, or of many') }
 
   static override flags = {
     ...clusterFlags,
     ...decisionFlags('approve'),
-    force: Flags.boolean({ description: 'approve by hand what the rules call dangerous' }),
+    force: booleanFlag('approve by hand what the rules call dangerous'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -1,13 +1,18 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { checkInput, neither } from '../../app/csr/check.ts'
 import { readSigningRequest } from '../../app/csr/request-input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
+import {
+  booleanFlag,
+  type ClusterFlags,
+  clusterExits,
+  clusterFlags,
+  numberFlag,
+  operand,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { readInput, readTrustedText } from '../../cli/input.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ApprovalFacts, noFacts } from '../../csr/approval/facts.ts'
 import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
 import type { Policy } from '../../csr/approval/policy.ts'
@@ -36,48 +41,42 @@ known who asks, approve means that nothing in the request speaks against it; onc
 what is wholly known to be right is approved, exactly as a policy would. --nodes lets a kubelet's names be held against its Node.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'no rule is broken (and, when it is known who asks, it should be approved)',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]: 'a rule is broken, or it should not be approved',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
     [exitCodes.refused]: 'other users can change the policy file',
   }
 
   static override examples = KcertCommand.examplesOf({
     'A request for a user, before it is sent':
-      '<%= config.bin %> csr check ann.csr --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
-    'A manifest': '<%= config.bin %> csr check csr.yaml',
+      'kcert csr check ann.csr --signer kubernetes.io/kube-apiserver-client --usage "client auth"',
+    'A manifest': 'kcert csr check csr.yaml',
     "A kubelet's request that waits on the cluster, held against the Nodes":
-      'kubectl get nodes -o json > nodes.json; kubectl get csr csr-7x2lq -o yaml | <%= config.bin %> csr check - --nodes nodes.json',
-    'What waits on the cluster, with all that can be found out there':
-      '<%= config.bin %> csr check csr-7x2lq',
+      'kubectl get nodes -o json > nodes.json; kubectl get csr csr-7x2lq -o yaml | kcert csr check - --nodes nodes.json',
+    'What waits on the cluster, with all that can be found out there': 'kcert csr check csr-7x2lq',
     'What a policy of your own would do':
-      '<%= config.bin %> csr check csr.yaml --policy policy.yaml --requester system:serviceaccount:shop:web',
+      'kcert csr check csr.yaml --policy policy.yaml --requester system:serviceaccount:shop:web',
     'The rules that are broken, for a script':
-      "<%= config.bin %> csr check csr.yaml -o json | jq -r '.rules[] | select(.ok | not) | .id'",
+      "kcert csr check csr.yaml -o json | jq -r '.rules[] | select(.ok | not) | .id'",
   })
 
   static override args = {
-    request: Args.string({
-      description:
-        'request in PEM or DER, or a CertificateSigningRequest in YAML or JSON; "-" for standard input; or the name of an object on the cluster',
-      required: true,
-      ignoreStdin: true,
-    }),
+    request: operand(
+      'request in PEM or DER, or a CertificateSigningRequest in YAML or JSON; "-" for standard input; or the name of an object on the cluster',
+    ),
   }
 
   static override flags = {
     signer: valueFlag('NAME', 'spec.signerName'),
     usage: repeatedFlag('USAGE', 'one of spec.usages, such as "client auth"; with commas for several'),
-    'expiration-seconds': Flags.integer({ description: 'spec.expirationSeconds', helpValue: 'SECONDS' }),
+    'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds'),
     requester: valueFlag('USER', 'spec.username: who asks'),
     'requester-group': repeatedFlag('GROUP', 'one of spec.groups; with commas for several'),
     name: valueFlag('NAME', 'which object, where the file holds several'),
     policy: valueFlag('FILE', 'approve by this policy (docs/policy.md) instead of the built-in ones'),
     nodes: valueFlag('FILE', 'all Nodes, as kubectl get nodes -o json writes them'),
-    cluster: Flags.boolean({
-      description: 'the operand is the name of an object, also where a file is called so',
+    cluster: booleanFlag('the operand is the name of an object, also where a file is called so', {
       helpGroup: 'CLUSTER',
     }),
     ...clusterFlags,
@@ -130,7 +129,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     const { clock } = this.context
     const { checkOnCluster } = await import('../../app/csr/check-on-cluster.ts')
     try {
-      return await withCluster(this.context, flags, (cluster) =>
+      return await this.onCluster(flags, (cluster) =>
         checkOnCluster(cluster, name, { policies, facts, clock }),
       )
     } catch (error) {

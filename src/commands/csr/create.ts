@@ -63,19 +63,19 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
 
   static override examples = KcertCommand.examplesOf({
     'A user, and what kubectl apply needs':
-      '<%= config.bin %> csr create --user ann --org dev --key-out ann-key.pem -o manifest | kubectl apply -f -',
+      'kcert csr create --user ann --org dev --key-out ann-key.pem -o manifest | kubectl apply -f -',
     'A server in the cluster, for a signer of your own':
-      '<%= config.bin %> csr create --service my-svc.my-namespace --ip 192.0.2.24 --signer example.com/serving --key-out server-key.pem -o manifest --out csr.yaml',
+      'kcert csr create --service my-svc.my-namespace --ip 192.0.2.24 --signer example.com/serving --key-out server-key.pem -o manifest --out csr.yaml',
     'The input of cfssl genkey, and its two files':
-      '<%= config.bin %> csr create --cfssl server.json --key-out server-key.pem --out server.csr',
+      'kcert csr create --cfssl server.json --key-out server-key.pem --out server.csr',
     'In the place of cfssl genkey in a pipeline':
-      '<%= config.bin %> csr create --cfssl - -o cfssl --key-out - < server.json | cfssljson -bare server',
+      'kcert csr create --cfssl - -o cfssl --key-out - < server.json | cfssljson -bare server',
     "A kubelet's serving certificate":
-      '<%= config.bin %> csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
+      'kcert csr create --kubelet-serving node-1 --dns node-1 --ip 10.0.0.7 --key-out kubelet-key.pem -o manifest',
     'A control plane whose CA is elsewhere: all keys, requests and kubeconfigs':
-      '<%= config.bin %> csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
+      'kcert csr create --kubeadm all --kubeadm-config kubeadm.yaml --cert-dir pki --kubeconfig-dir .',
     'A new request with a key that is there':
-      '<%= config.bin %> csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
+      'kcert csr create --cn web --dns web.example.com --key web-key.pem --out web.csr',
   })
 
   static override flags = requestFlags

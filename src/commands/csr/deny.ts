@@ -1,6 +1,5 @@
-import * as Args from '@oclif/core/args'
 import { DecisionCommand, decisionFlags } from '../../app/csr/decision-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
+import { clusterExits, clusterFlags, operands } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class CsrDeny extends DecisionCommand {
@@ -15,26 +14,22 @@ Each request is read again right before, and only the object that was judged is 
 without one, a selection needs --yes.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'all are denied, or were before',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]: 'some were not denied: they are approved, have failed or are gone, or you said no',
     [exitCodes.unreachable]: 'the cluster did not answer, for some or for all; running it again does no harm',
     [exitCodes.refused]: 'some are no longer the request that was judged',
-    ...clusterExits,
   }
 
   static override examples = DecisionCommand.examplesOf({
     'One request, with a word to its owner':
-      '<%= config.bin %> csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
-    'What the rules of a policy deny; first to look at':
-      '<%= config.bin %> csr deny --policy policy.yaml --dry-run',
-    'All that wait for a signer that is no more':
-      '<%= config.bin %> csr deny --signer old.example.com/serving --yes',
+      'kcert csr deny csr-7x2lq --message "ask with CN=ann, without system:masters"',
+    'What the rules of a policy deny; first to look at': 'kcert csr deny --policy policy.yaml --dry-run',
+    'All that wait for a signer that is no more': 'kcert csr deny --signer old.example.com/serving --yes',
   })
 
-  static override args = {
-    name: Args.string({ description: 'name of a request, or of many', multiple: true, ignoreStdin: true }),
-  }
+  static override args = { name: operands('name of a request, or of many') }
 
   static override flags = { ...clusterFlags, ...decisionFlags('deny') }
 

@@ -1,10 +1,7 @@
-import * as Args from '@oclif/core/args'
 import { describeRequests } from '../../app/csr/describe.ts'
 import { namesOf } from '../../app/csr/request-names.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import { clusterExits, clusterFlags, operands, reportFormatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDescriptions } from '../../output/csr-describe.ts'
 
@@ -17,26 +14,19 @@ export default class CsrDescribe extends KcertCommand {
 issued certificate as kcert inspect shows it.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'all are shown',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'there is no such object',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'One request': '<%= config.bin %> csr describe ann',
-    'All that wait': '<%= config.bin %> csr list --pending -o name | xargs <%= config.bin %> csr describe',
-    'When the issued certificate expires': `<%= config.bin %> csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
+    'One request': 'kcert csr describe ann',
+    'All that wait': 'kcert csr list --pending -o name | xargs kcert csr describe',
+    'When the issued certificate expires': `kcert csr describe ann -o json | jq -r '.requests[].certificates[].notAfter'`,
   })
 
-  static override args = {
-    name: Args.string({
-      description: 'name of the object; csr/NAME as well',
-      multiple: true,
-      ignoreStdin: true,
-    }),
-  }
+  static override args = { name: operands('name of the object; csr/NAME as well') }
 
   static override flags = { ...clusterFlags, output: reportFormatFlag() }
 
@@ -44,7 +34,7 @@ issued certificate as kcert inspect shows it.`
     const { flags, operands } = await this.parse(CsrDescribe)
     const names = namesOf(operands, 'csr describe NAME')
     const { context } = this
-    const report = await withCluster(context, flags, (cluster) =>
+    const report = await this.onCluster(flags, (cluster) =>
       describeRequests(cluster.requests, names, context.clock()),
     )
     await this.show(flags.output, report, ({ requests, missing, generatedAt }, view) =>

@@ -1,12 +1,8 @@
-import * as Args from '@oclif/core/args'
 import { explainRequest } from '../../app/csr/explain.ts'
 import { explainPod } from '../../app/csr/pod-requests.ts'
 import { namesOf, noSuchPodRequest, noSuchRequest } from '../../app/csr/request-names.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import { clusterExits, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { podRequestNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderExplanation } from '../../output/csr-explain.ts'
@@ -31,28 +27,22 @@ What this user may not look up is named, because a cause may be missing then.
 A PodCertificateRequest is named with its kind: podcertificaterequest/NAME.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'it is issued',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'it waits, is stuck, was denied or has failed; or there is no such object',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Why does it wait?': '<%= config.bin %> csr explain csr-7x2lq',
-    'Every request that waits':
-      '<%= config.bin %> csr list --pending -o name | xargs -n 1 <%= config.bin %> csr explain',
+    'Why does it wait?': 'kcert csr explain csr-7x2lq',
+    'Every request that waits': 'kcert csr list --pending -o name | xargs -n 1 kcert csr explain',
     'Why does a pod wait for its certificate?':
-      '<%= config.bin %> csr list --pods --pending -n shop -o name | xargs -n 1 <%= config.bin %> csr explain -n shop',
-    'The commands to go on with': `<%= config.bin %> csr explain ann -o json | jq -r '.causes[].commands[]'`,
+      'kcert csr list --pods --pending -n shop -o name | xargs -n 1 kcert csr explain -n shop',
+    'The commands to go on with': `kcert csr explain ann -o json | jq -r '.causes[].commands[]'`,
   })
 
   static override args = {
-    name: Args.string({
-      description: 'name of the object; csr/NAME as well, and podcertificaterequest/NAME',
-      required: true,
-      ignoreStdin: true,
-    }),
+    name: operand('name of the object; csr/NAME as well, and podcertificaterequest/NAME'),
   }
 
   static override flags = {
@@ -73,7 +63,7 @@ A PodCertificateRequest is named with its kind: podcertificaterequest/NAME.`
 
   private async explainPod(name: string, flags: FlagsOf<typeof CsrExplain.flags>): Promise<ExitCode> {
     const now = this.context.clock()
-    const explanation = await withCluster(this.context, flags, (cluster) =>
+    const explanation = await this.onCluster(flags, (cluster) =>
       explainPod(cluster, flags.namespace ?? cluster.namespace, name, now),
     )
     if (explanation === undefined) throw noSuchPodRequest(name)
@@ -86,9 +76,7 @@ A PodCertificateRequest is named with its kind: podcertificaterequest/NAME.`
   private async explainRequest(word: string, flags: FlagsOf<typeof CsrExplain.flags>): Promise<ExitCode> {
     const now = this.context.clock()
     const [name = ''] = namesOf([word], 'csr explain NAME')
-    const explanation = await withCluster(this.context, flags, (cluster) =>
-      explainRequest(cluster, name, now),
-    )
+    const explanation = await this.onCluster(flags, (cluster) => explainRequest(cluster, name, now))
     if (explanation === undefined) throw noSuchRequest(name)
     await this.show(flags.output, explanation, (_, view) =>
       renderExplanation(explanation, rfc3339(now), view),

@@ -1,5 +1,3 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import {
   caPemOf,
   certificateObjects,
@@ -12,15 +10,13 @@ import { fetchMany } from '../../app/csr/fetch-many.ts'
 import { kubeconfigOf, writeIssued } from '../../app/csr/issued-files.ts'
 import { namesOf } from '../../app/csr/request-names.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { type CommandFiles, checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { printedOnlyByName, wouldBePrinted } from '../../cli/exposed-key.ts'
+import { booleanFlag, clusterExits, clusterFlags, formatFlag, operands, valueFlag } from '../../cli/flags.ts'
 import { readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { placeOf } from '../../csr/certificate-objects.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -47,45 +43,37 @@ selection holds and is not issued is shown, and no failure.
 kube-controller-manager removes an object an hour after it was issued: fetch it before.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the certificates are there, and what they should be',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'it is not issued, was denied or has failed, or is not what it should be',
     [exitCodes.unreachable]:
       'the time to wait is over, the API server could not be reached, or a file could not be written',
     [exitCodes.refused]: 'a file is there already, or a private key would be printed',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     'A certificate, held against its key':
-      '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --out server.crt',
+      'kcert csr fetch my-svc.my-namespace --key server-key.pem --out server.crt',
     'Wait for it, and make a kubeconfig with the key in it':
-      '<%= config.bin %> csr fetch ann --wait 20m --key ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
+      'kcert csr fetch ann --wait 20m --key ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
     'A TLS Secret for pods, and the CA for their clients':
-      '<%= config.bin %> csr fetch my-svc.my-namespace --key server-key.pem --ca ca.pem --secret server.my-namespace --configmap example-serving-ca.my-namespace -o manifest --print-key | kubectl apply -f -',
-    'What is in it': '<%= config.bin %> csr fetch ann | <%= config.bin %> inspect -',
+      'kcert csr fetch my-svc.my-namespace --key server-key.pem --ca ca.pem --secret server.my-namespace --configmap example-serving-ca.my-namespace -o manifest --print-key | kubectl apply -f -',
+    'What is in it': 'kcert csr fetch ann | kcert inspect -',
     'All certificates of a signer, each into a file of its own':
-      '<%= config.bin %> csr fetch --signer example.com/serving --ca ca.pem --out-dir certs',
+      'kcert csr fetch --signer example.com/serving --ca ca.pem --out-dir certs',
   })
 
-  static override args = {
-    name: Args.string({
-      description: 'name of the object; csr/NAME as well; with --out-dir many',
-      multiple: true,
-      ignoreStdin: true,
-    }),
-  }
+  static override args = { name: operands('name of the object; csr/NAME as well; with --out-dir many') }
 
   static override flags = {
     key: valueFlag('FILE', 'the private key that it should be for'),
     'password-file': valueFlag('FILE', 'file whose first line opens --key'),
     ca: valueFlag('FILE', 'the CA that should have signed it'),
-    'accept-names': Flags.boolean({
-      description: 'take it with another subject or other names than were asked for',
-    }),
+    'accept-names': booleanFlag('take it with another subject or other names than were asked for'),
     wait: valueFlag('DURATION', 'wait so long until it is issued, such as 30s or 20m'),
     out: valueFlag('FILE', 'where the certificate goes, or with -o manifest the objects; "-" prints it'),
-    force: Flags.boolean({ description: 'replace files that are there' }),
+    force: booleanFlag('replace files that are there'),
     'out-dir': valueFlag(
       'FOLDER',
       'folder for the certificates, NAME.crt each; it is made where it is not there',
@@ -100,8 +88,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       helpGroup: 'KUBECONFIG',
       dependsOn: ['key'],
     }),
-    'key-by-path': Flags.boolean({
-      description: 'leave the key in its file, and name that in the kubeconfig',
+    'key-by-path': booleanFlag('leave the key in its file, and name that in the kubeconfig', {
       helpGroup: 'KUBECONFIG',
       dependsOn: ['kubeconfig-out'],
     }),
@@ -122,18 +109,14 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       'with -o manifest: a ConfigMap with the CA as ca.crt, of --ca or, where it signed, of the kubeconfig',
       { helpGroup: 'MANIFEST' },
     ),
-    'print-key': Flags.boolean({
-      description: 'print a Secret, which holds the private key, to standard output',
+    'print-key': booleanFlag('print a Secret, which holds the private key, to standard output', {
       helpGroup: 'MANIFEST',
     }),
     ...clusterFlags,
-    output: Flags.option({
-      char: 'o',
-      options: ['text', 'json', 'yaml', 'manifest'] as const,
-      default: 'text' as const,
-    })({
-      description: 'how to show what was done; manifest: the objects of --secret and --configmap',
-    }),
+    output: formatFlag(
+      ['text', 'json', 'yaml', 'manifest'],
+      'how to show what was done; manifest: the objects of --secret and --configmap',
+    ),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -163,7 +146,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
       secret: flags.secret === undefined ? undefined : placeOf(flags.secret, '--secret'),
       configMap: flags.configmap === undefined ? undefined : placeOf(flags.configmap, '--configmap'),
     }
-    return withCluster(context, flags, async (cluster) => {
+    return this.onCluster(flags, async (cluster) => {
       const wait = waitMs === undefined ? undefined : { durationMs: waitMs }
       const object = await settledRequest(cluster.requests, name, wait)
       const fetched = fitCertificate(object, {
@@ -225,7 +208,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
           : { certificates: readCertificates(await readInput(ca, context)), place: ca },
     }
     const { report, exit } = await whileStoppable(tellChanges, context.stderr, () =>
-      withCluster(context, flags, ({ requests }) => fetchMany(wish, requests, context)),
+      this.onCluster(flags, ({ requests }) => fetchMany(wish, requests, context)),
     )
     await this.show(output, report, renderFetchedMany)
     return exit

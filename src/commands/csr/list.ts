@@ -1,10 +1,7 @@
-import * as Flags from '@oclif/core/flags'
 import { listRequests } from '../../app/csr/list.ts'
 import { listPodRequests } from '../../app/csr/pod-requests.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import { booleanFlag, clusterExits, clusterFlags, formatFlag, valueFlag } from '../../cli/flags.ts'
 import { podResourceNameOf, resourceNameOf } from '../../csr/request-name.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderRequestList } from '../../output/csr-list.ts'
@@ -27,46 +24,42 @@ With --pods the PodCertificateRequests that kubelets create for pods: Kubernetes
 approves them. kube-controller-manager removes each 15 minutes after it was created.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the list is printed, also when it is empty',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: "the API server's certificate is not trusted",
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'All requests': '<%= config.bin %> csr list',
+    'All requests': 'kcert csr list',
     "What kubelets' serving certificates wait for":
-      '<%= config.bin %> csr list --pending --signer kubernetes.io/kubelet-serving',
-    'What one node has asked for': '<%= config.bin %> csr list --requester system:node:node-1',
+      'kcert csr list --pending --signer kubernetes.io/kubelet-serving',
+    'What one node has asked for': 'kcert csr list --requester system:node:node-1',
     'Remove what was denied or has failed':
-      '<%= config.bin %> csr list --denied --failed -o name | xargs -r kubectl delete',
-    'Pods that wait for a certificate': '<%= config.bin %> csr list --pods --pending',
-    'Names and subjects that wait, for a script': `<%= config.bin %> csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
+      'kcert csr list --denied --failed -o name | xargs -r kubectl delete',
+    'Pods that wait for a certificate': 'kcert csr list --pods --pending',
+    'Names and subjects that wait, for a script': `kcert csr list --pending -o json | jq -r '.requests[] | [.name, .request.subject.text] | @tsv'`,
   })
 
   static override flags = {
     signer: valueFlag('NAME', 'only for this signer'),
     selector: valueFlag('LABELS', 'only with these labels, as kubectl takes them', { char: 'l' }),
     requester: valueFlag('USER', 'only by this user', { exclusive: ['pods'] }),
-    pods: Flags.boolean({ description: 'list PodCertificateRequests instead', exclusive: ['approved'] }),
+    pods: booleanFlag('list PodCertificateRequests instead', { exclusive: ['approved'] }),
     namespace: valueFlag('NAMESPACE', 'with --pods, only of this namespace', {
       char: 'n',
       dependsOn: ['pods'],
     }),
-    pending: Flags.boolean({ description: 'nobody has decided' }),
-    approved: Flags.boolean({ description: 'approved, and not signed yet' }),
-    failed: Flags.boolean({ description: 'refused by the signer' }),
-    denied: Flags.boolean({ description: 'denied by an approver' }),
-    issued: Flags.boolean({ description: 'with a certificate' }),
+    pending: booleanFlag('nobody has decided'),
+    approved: booleanFlag('approved, and not signed yet'),
+    failed: booleanFlag('refused by the signer'),
+    denied: booleanFlag('denied by an approver'),
+    issued: booleanFlag('with a certificate'),
     ...clusterFlags,
-    output: Flags.option({
-      char: 'o',
-      options: ['text', 'json', 'yaml', 'name'] as const,
-      default: 'text' as const,
-    })({
-      description: 'how to show them; name as kubectl does, for pipelines',
-    }),
+    output: formatFlag(
+      ['text', 'json', 'yaml', 'name'],
+      'how to show them; name as kubectl does, for pipelines',
+    ),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -76,13 +69,13 @@ approves them. kube-controller-manager removes each 15 minutes after it was crea
     const wanted = states.filter((state) => flags[state])
     if (flags.pods) {
       const options = { ...flags, states: wanted.filter((state) => state !== 'approved') }
-      const list = await withCluster(context, flags, (cluster) => listPodRequests(cluster, options, now))
+      const list = await this.onCluster(flags, (cluster) => listPodRequests(cluster, options, now))
       if (flags.output === 'name') await this.answer(namesIn(list, podResourceNameOf))
       else await this.show(flags.output, list, renderPodRequestList)
       return exitCodes.done
     }
     const options = { ...flags, states: wanted }
-    const list = await withCluster(context, flags, ({ requests }) => listRequests(requests, options, now))
+    const list = await this.onCluster(flags, ({ requests }) => listRequests(requests, options, now))
     if (flags.output === 'name') await this.answer(namesIn(list, resourceNameOf))
     else await this.show(flags.output, list, renderRequestList)
     return exitCodes.done

@@ -1,16 +1,12 @@
-import * as Flags from '@oclif/core/flags'
 import { requestCertificate } from '../../app/csr/request.ts'
 import { requestFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether, saysWhat, wishOf } from '../../app/csr/request-wish.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
+import { booleanFlag, clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
 import { tellLine } from '../../cli/tell-line.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderFetched } from '../../output/csr-fetch.ts'
@@ -31,23 +27,23 @@ goes on where it was. It takes the key and the request that are there, and the o
 issued; then both are replaced as one, so that a server which reads them never finds half of a pair. Stopped, the same command goes on.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the certificate is there',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'it would be refused, was denied or has failed, or its name is taken',
     [exitCodes.unreachable]: 'the time to wait is over, or the API server could not be reached: run it again',
     [exitCodes.refused]: 'a file is there already, and is for something else',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     'A user of the cluster, with a kubeconfig':
-      '<%= config.bin %> csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
+      'kcert csr request --user ann --org dev --key-out ann-key.pem --out ann.crt --kubeconfig-out ann.conf',
     'A server in the cluster, by a signer of your own':
-      '<%= config.bin %> csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
+      'kcert csr request --service my-svc.my-namespace --signer example.com/serving --key-out server-key.pem --out server.crt --wait 1h',
     'For eight hours, with the key that is there':
-      '<%= config.bin %> csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
+      'kcert csr request --user ann --key ann-key.pem --expiration-seconds 28800 --name ann-today --out ann-today.crt',
     "The certificate by which a node is a client, by the bootstrap token's kubeconfig":
-      '<%= config.bin %> csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
+      'kcert csr request --kubelet-client node-1 --kubeconfig bootstrap.conf --key-out kubelet.key --out kubelet.crt --kubeconfig-out kubelet.conf',
   })
 
   static override flags = {
@@ -72,22 +68,19 @@ issued; then both are replaced as one, so that a server which reads them never f
       'FILE',
       'the request; if not said: beside the certificate, with .csr at its end',
     ),
-    out: Flags.string({ description: 'where the certificate goes', helpValue: 'FILE', required: true }),
+    out: valueFlag('FILE', 'where the certificate goes', { required: true }),
     'kubeconfig-out': valueFlag(
       'FILE',
       'a kubeconfig for the current cluster, with certificate and key in it',
     ),
-    'key-by-path': Flags.boolean({
-      description: 'leave the key in its file, and name that in the kubeconfig',
+    'key-by-path': booleanFlag('leave the key in its file, and name that in the kubeconfig', {
       dependsOn: ['kubeconfig-out'],
     }),
     namespace: valueFlag('NAME', 'namespace of the context in the kubeconfig', { char: 'n' }),
-    wait: Flags.string({
-      description: 'wait so long until it is approved and signed, such as 30s or 20m',
-      helpValue: 'DURATION',
+    wait: valueFlag('DURATION', 'wait so long until it is approved and signed, such as 30s or 20m', {
       default: '15m',
     }),
-    force: Flags.boolean({ description: 'begin anew, with a new key, and replace files that are there' }),
+    force: booleanFlag('begin anew, with a new key, and replace files that are there'),
     signer,
     usage,
     'expiration-seconds': requestFlags['expiration-seconds'],
@@ -146,7 +139,7 @@ issued; then both are replaced as one, so that a server which reads them never f
     }
     const goesOn = () => 'nothing is lost, and the same command goes on from here'
     const report = await whileStoppable(goesOn, context.stderr, () =>
-      withCluster(context, flags, (cluster) =>
+      this.onCluster(flags, (cluster) =>
         requestCertificate({
           cluster,
           context,

@@ -1,11 +1,15 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { readDrafts, submitDrafts } from '../../app/csr/submit.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  numberFlag,
+  operands,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import type { SubmissionReport } from '../../csr/submission-report.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -24,30 +28,26 @@ It can be run again at any time: an object of the same name with the same reques
 is a conflict, and what differs is said. A write whose answer was lost is looked up, never made twice.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'all are on the cluster (or, with --dry-run, would be)',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'a request would be refused or fail, was denied or has failed, or its name is taken',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     'A user: the usages are those that the signer wants':
-      '<%= config.bin %> csr submit ann.csr --signer kubernetes.io/kube-apiserver-client',
+      'kcert csr submit ann.csr --signer kubernetes.io/kube-apiserver-client',
     'A server in the cluster, for a signer of your own':
-      '<%= config.bin %> csr submit server.csr --name my-svc.my-namespace --signer example.com/serving --usage "digital signature,server auth"',
+      'kcert csr submit server.csr --name my-svc.my-namespace --signer example.com/serving --usage "digital signature,server auth"',
     'In the place of kubectl apply -f -':
-      '<%= config.bin %> csr create --user ann --key-out ann-key.pem -o manifest | <%= config.bin %> csr submit -',
-    'Would the API server take all of these?': '<%= config.bin %> csr submit requests/*.yaml --dry-run',
+      'kcert csr create --user ann --key-out ann-key.pem -o manifest | kcert csr submit -',
+    'Would the API server take all of these?': 'kcert csr submit requests/*.yaml --dry-run',
   })
 
   static override args = {
-    request: Args.string({
-      description:
-        'requests in PEM or DER, or CertificateSigningRequests in YAML or JSON; "-" for standard input',
-      multiple: true,
-      ignoreStdin: true,
-    }),
+    request: operands(
+      'requests in PEM or DER, or CertificateSigningRequests in YAML or JSON; "-" for standard input',
+    ),
   }
 
   static override dryRunBy = 'server' as const
@@ -58,10 +58,10 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
       'USAGE',
       'one of spec.usages, such as "client auth"; with commas for several. If not said: what the signer wants',
     ),
-    'expiration-seconds': Flags.integer({ description: 'spec.expirationSeconds', helpValue: 'SECONDS' }),
+    'expiration-seconds': numberFlag('SECONDS', 'spec.expirationSeconds'),
     name: valueFlag('NAME', 'name of the object; of a file with several: which one'),
-    'dry-run': Flags.boolean({ description: 'ask the API server, and leave nothing behind' }),
-    force: Flags.boolean({ description: 'send also what would be refused or fail' }),
+    'dry-run': booleanFlag('ask the API server, and leave nothing behind'),
+    force: booleanFlag('send also what would be refused or fail'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -75,7 +75,7 @@ is a conflict, and what differs is said. A write whose answer was lost is looked
     const { context } = this
     const drafts = await readDrafts(operands, flags, context)
     const wish = { dryRun: flags['dry-run'], now: context.clock }
-    const { items, errors } = await withCluster(context, flags, ({ requests }) =>
+    const { items, errors } = await this.onCluster(flags, ({ requests }) =>
       submitDrafts(requests, drafts, wish),
     )
     const [first] = errors

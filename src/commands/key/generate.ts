@@ -1,13 +1,11 @@
 import { createPublicKey } from 'node:crypto'
-import * as Flags from '@oclif/core/flags'
 import { publicKeyFacts } from '../../ca/facts.ts'
 import type { KeyReport } from '../../ca/report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { checkFiles } from '../../cli/command-files.ts'
 import { keyBesideReport } from '../../cli/exposed-key.ts'
+import { booleanFlag, reportFormatFlag, valueFlag, wordFlag } from '../../cli/flags.ts'
 import { readPassword } from '../../cli/input.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderKey } from '../../output/ca.ts'
 import { writeKeyFile } from '../../system/output-file.ts'
@@ -43,27 +41,21 @@ output, unless --out - asks for it.
   }
 
   static override examples = KcertCommand.examplesOf({
-    'ECDSA P-256, as the kubelet makes its own': '<%= config.bin %> key generate --out server-key.pem',
+    'ECDSA P-256, as the kubelet makes its own': 'kcert key generate --out server-key.pem',
     'RSA, in the format that kubeadm writes':
-      '<%= config.bin %> key generate --key-type RSA-2048 --format kubernetes --out sa.key',
+      'kcert key generate --key-type RSA-2048 --format kubernetes --out sa.key',
     'Encrypted, the password on the first line of a file':
-      '<%= config.bin %> key generate --key-type Ed25519 --password-file password.txt --out ca-key.pem',
+      'kcert key generate --key-type Ed25519 --password-file password.txt --out ca-key.pem',
     'Into another program, never onto a disk':
       '<%= config.bin %> key generate --out - | vault kv put secret/server key=-',
   })
 
   static override flags = {
-    out: Flags.string({ description: 'where to write it; "-" prints it', helpValue: 'FILE', required: true }),
-    'key-type': Flags.string({
-      description: `what kind: ${keyTypeNames.join(', ')}`,
-      helpValue: 'TYPE',
-      default: 'ECDSA-P256',
-    }),
-    format: Flags.option({ options: keyFormats, default: 'pkcs8' as const })({
-      description: 'how it is written',
-    }),
+    out: valueFlag('FILE', 'where to write it; "-" prints it', { required: true }),
+    'key-type': valueFlag('TYPE', `what kind: ${keyTypeNames.join(', ')}`, { default: 'ECDSA-P256' }),
+    format: wordFlag(keyFormats, 'how it is written', { default: 'pkcs8' }),
     'password-file': valueFlag('FILE', 'encrypt it with the first line of this file; "-" for standard input'),
-    force: Flags.boolean({ description: 'replace a file that is there' }),
+    force: booleanFlag('replace a file that is there'),
     output: reportFormatFlag(),
   }
 

@@ -1,17 +1,21 @@
-import * as Flags from '@oclif/core/flags'
 import { fitCertificate, settledRequest } from '../../app/csr/fetch.ts'
 import { kubeconfigOf, tokenKubeconfig } from '../../app/csr/issued-files.ts'
 import { readClientPair } from '../../app/kubeconfig/client-pair.ts'
 import { exitOfContexts, verifyContexts } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { type ClusterFlags, clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
+import {
+  booleanFlag,
+  type ClusterFlags,
+  clusterExits,
+  clusterFlags,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { inFile, readInput, readSecretText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
 import type { Connection } from '../../cluster/connection.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
@@ -34,27 +38,26 @@ was made with, or a bearer token in a file. The pair is held against each other 
 --verify then asks the API server whom it takes the user for.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'it is written; with --verify, it works',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]: 'certificate and key are no pair, it has ended or is not issued, or it does not work',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
     [exitCodes.refused]: 'the file is there already',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     'For a user who has a certificate and a key':
-      '<%= config.bin %> kubeconfig create --user ann --cert ann.crt --key ann.key --out ann.conf --verify',
-    'Of a request that is issued':
-      '<%= config.bin %> kubeconfig create --csr ann --key ann.key --out ann.conf',
+      'kcert kubeconfig create --user ann --cert ann.crt --key ann.key --out ann.conf --verify',
+    'Of a request that is issued': 'kcert kubeconfig create --csr ann --key ann.key --out ann.conf',
     'For a service account, by its token':
-      'kubectl create token deployer | <%= config.bin %> kubeconfig create --user deployer --token-file - --out deployer.conf',
+      'kubectl create token deployer | kcert kubeconfig create --user deployer --token-file - --out deployer.conf',
     'Without a cluster at hand':
-      '<%= config.bin %> kubeconfig create --server https://api.example.com:6443 --ca ca.crt --cert ann.crt --key ann.key --out ann.conf',
+      'kcert kubeconfig create --server https://api.example.com:6443 --ca ca.crt --cert ann.crt --key ann.key --out ann.conf',
   })
 
   static override flags = {
-    out: Flags.string({ description: 'where it goes', helpValue: 'FILE', required: true }),
+    out: valueFlag('FILE', 'where it goes', { required: true }),
     user: valueFlag('NAME', 'name of the user in it; if not said: the common name of the certificate'),
     cert: valueFlag('FILE', 'the client certificate, with what its signer sent along', {
       exclusive: ['csr', 'token-file'],
@@ -66,7 +69,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
     }),
     key: valueFlag('FILE', 'the private key of --cert or --csr'),
     'password-file': valueFlag('FILE', 'file whose first line opens --key'),
-    'key-by-path': Flags.boolean({ description: 'leave the key in its file, and name that' }),
+    'key-by-path': booleanFlag('leave the key in its file, and name that'),
     'token-file': valueFlag('FILE', 'file with a bearer token; "-" for standard input', {
       exclusive: ['key'],
       dependsOn: ['user'],
@@ -77,14 +80,10 @@ was made with, or a bearer token in a file. The pair is held against each other 
       dependsOn: ['ca'],
     }),
     ca: valueFlag('FILE', 'CA certificates of --server', { dependsOn: ['server'] }),
-    'cluster-name': Flags.string({
-      description: 'name of the cluster in it, with --server',
-      helpValue: 'NAME',
-      default: 'kubernetes',
-    }),
-    force: Flags.boolean({ description: 'replace the file when it is there' }),
-    'dry-run': Flags.boolean({ description: 'show what would be written, and write nothing' }),
-    verify: Flags.boolean({ description: 'ask the API server whether it works' }),
+    'cluster-name': valueFlag('NAME', 'name of the cluster in it, with --server', { default: 'kubernetes' }),
+    force: booleanFlag('replace the file when it is there'),
+    'dry-run': booleanFlag('show what would be written, and write nothing'),
+    verify: booleanFlag('ask the API server whether it works'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -124,7 +123,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
     }
     const { connection, made } =
       flags.server === undefined
-        ? await withCluster(context, flags, async (cluster) => {
+        ? await this.onCluster(flags, async (cluster) => {
             const connection = cluster.connection()
             const request = csr === undefined ? undefined : await this.ofRequest(cluster, csr, flags)
             return { connection, made: await make(connection, request) }
@@ -154,7 +153,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
 
   /** The certificate of a request, held against the key. */
   private async ofRequest(
-    cluster: Parameters<Parameters<typeof withCluster>[2]>[0],
+    cluster: Cluster,
     name: string,
     flags: ClusterFlags & { key?: string | undefined; 'password-file'?: string | undefined },
   ) {

@@ -1,6 +1,4 @@
 import { isAbsolute, join } from 'node:path'
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { readBundle } from '../../app/ca/bundle.ts'
 import {
   editFile,
@@ -11,10 +9,15 @@ import {
 } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { noticesOfBundle } from '../../ca/notices.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
+import {
+  booleanFlag,
+  clusterFlags,
+  operand,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
@@ -42,25 +45,18 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
 
   static override examples = KcertCommand.examplesOf({
     'The old CA and the new one, for the time of a rotation':
-      '<%= config.bin %> kubeconfig set-ca ~/.kube/config --ca ca-new.crt --ca ca-old.crt',
-    'What would change':
-      '<%= config.bin %> kubeconfig set-ca /etc/kubernetes/kubelet.conf --ca ca.crt --dry-run',
+      'kcert kubeconfig set-ca ~/.kube/config --ca ca-new.crt --ca ca-old.crt',
+    'What would change': 'kcert kubeconfig set-ca /etc/kubernetes/kubelet.conf --ca ca.crt --dry-run',
     'One of several clusters; and does it work?':
-      '<%= config.bin %> kubeconfig set-ca ~/.kube/config --cluster staging --ca ca.crt --verify',
+      'kcert kubeconfig set-ca ~/.kube/config --cluster staging --ca ca.crt --verify',
     'The name of the file, not its content':
-      '<%= config.bin %> kubeconfig set-ca bootstrap-kubelet.conf --ca /etc/kubernetes/pki/ca.crt --by-path',
+      'kcert kubeconfig set-ca bootstrap-kubelet.conf --ca /etc/kubernetes/pki/ca.crt --by-path',
   })
 
-  static override args = {
-    file: Args.string({ description: 'the kubeconfig', required: true, ignoreStdin: true }),
-  }
+  static override args = { file: operand('the kubeconfig') }
 
   static override flags = {
-    ca: Flags.string({
-      description: 'CA certificates in PEM or DER, one or many; may be repeated',
-      helpValue: 'FILE',
-      multiple: true,
-      multipleNonGreedy: true,
+    ca: repeatedFlag('FILE', 'CA certificates in PEM or DER, one or many; may be repeated', {
       required: true,
     }),
     cluster: valueFlag(
@@ -68,10 +64,10 @@ atomically, keeps its mode and owner, and what it was is kept beside it as FILE.
       "which cluster; if not said: that of the file's current-context, or the only one",
       { exclusive: ['all-clusters'] },
     ),
-    'all-clusters': Flags.boolean({ description: 'every cluster of the file' }),
-    'by-path': Flags.boolean({ description: 'name the file of --ca instead of taking its content in' }),
-    'dry-run': Flags.boolean({ description: 'show the change and write nothing' }),
-    verify: Flags.boolean({ description: 'ask the API server of every context whether it works now' }),
+    'all-clusters': booleanFlag('every cluster of the file'),
+    'by-path': booleanFlag('name the file of --ca instead of taking its content in'),
+    'dry-run': booleanFlag('show the change and write nothing'),
+    verify: booleanFlag('ask the API server of every context whether it works now'),
     'request-timeout': clusterFlags['request-timeout'],
     output: reportFormatFlag(),
   }

@@ -1,6 +1,4 @@
 import { isAbsolute, join } from 'node:path'
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { readClientPair } from '../../app/kubeconfig/client-pair.ts'
 import {
   editFile,
@@ -10,10 +8,8 @@ import {
   verifyContexts,
 } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkStandardInput, flagFiles } from '../../cli/command-files.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
+import { booleanFlag, clusterFlags, operand, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import type { ExitCode } from '../../errors/codes.ts'
 import { exitCodes } from '../../errors/codes.ts'
 import { renderEdit } from '../../output/kubeconfig.ts'
@@ -41,29 +37,22 @@ and what it was is kept beside it as FILE.TIME.bak.
 
   static override examples = KcertCommand.examplesOf({
     'A renewed pair, and does it work?':
-      '<%= config.bin %> kubeconfig set-client ~/.kube/config --cert ann.crt --key ann.key --verify',
-    'What would change':
-      '<%= config.bin %> kubeconfig set-client admin.conf --cert a.crt --key a.key --dry-run',
+      'kcert kubeconfig set-client ~/.kube/config --cert ann.crt --key ann.key --verify',
+    'What would change': 'kcert kubeconfig set-client admin.conf --cert a.crt --key a.key --dry-run',
     'As kubelets have it: the file that is renewed in place':
-      '<%= config.bin %> kubeconfig set-client /etc/kubernetes/kubelet.conf --cert /var/lib/kubelet/pki/kubelet-client-current.pem --key /var/lib/kubelet/pki/kubelet-client-current.pem --by-path',
+      'kcert kubeconfig set-client /etc/kubernetes/kubelet.conf --cert /var/lib/kubelet/pki/kubelet-client-current.pem --key /var/lib/kubelet/pki/kubelet-client-current.pem --by-path',
   })
 
-  static override args = {
-    file: Args.string({ description: 'the kubeconfig', required: true, ignoreStdin: true }),
-  }
+  static override args = { file: operand('the kubeconfig') }
 
   static override flags = {
-    cert: Flags.string({
-      description: 'the client certificate, with what its signer sent along',
-      helpValue: 'FILE',
-      required: true,
-    }),
-    key: Flags.string({ description: 'its private key', helpValue: 'FILE', required: true }),
+    cert: valueFlag('FILE', 'the client certificate, with what its signer sent along', { required: true }),
+    key: valueFlag('FILE', 'its private key', { required: true }),
     'password-file': valueFlag('FILE', 'file whose first line opens --key'),
     user: valueFlag('NAME', "which user; if not said: that of the file's current-context, or the only one"),
-    'by-path': Flags.boolean({ description: 'name the files instead of taking their content in' }),
-    'dry-run': Flags.boolean({ description: 'show the change and write nothing' }),
-    verify: Flags.boolean({ description: 'ask the API server of every context whether it works now' }),
+    'by-path': booleanFlag('name the files instead of taking their content in'),
+    'dry-run': booleanFlag('show the change and write nothing'),
+    verify: booleanFlag('ask the API server of every context whether it works now'),
     'request-timeout': clusterFlags['request-timeout'],
     output: reportFormatFlag(),
   }

@@ -1,8 +1,6 @@
-import * as Flags from '@oclif/core/flags'
 import { doctorKubelets } from '../../app/kubelet/doctor.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
+import { booleanFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDiagnosis } from '../../output/kubelet-doctor.ts'
 
@@ -28,12 +26,11 @@ for. Where no usable pair is left, somebody with the CA's key has to sign: kcert
   }
 
   static override examples = KcertCommand.examplesOf({
-    'This machine': 'sudo <%= config.bin %> kubelet doctor',
-    'Mend it': 'sudo <%= config.bin %> kubelet doctor --fix',
-    'Every node of kcert.yaml': '<%= config.bin %> kubelet doctor --inventory kcert.yaml',
-    'The disk of a machine that does not start, mounted here':
-      '<%= config.bin %> kubelet doctor --root /mnt/w1',
-    'Nodes with something critical, for a script': `<%= config.bin %> kubelet doctor -i kcert.yaml -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
+    'This machine': 'sudo kcert kubelet doctor',
+    'Mend it': 'sudo kcert kubelet doctor --fix',
+    'Every node of kcert.yaml': 'kcert kubelet doctor --inventory kcert.yaml',
+    'The disk of a machine that does not start, mounted here': 'kcert kubelet doctor --root /mnt/w1',
+    'Nodes with something critical, for a script': `kcert kubelet doctor -i kcert.yaml -o json | jq -r '.nodes[] | select(any(.findings[]; .severity == "critical")) | .node'`,
   })
 
   static override strict = false
@@ -46,16 +43,12 @@ for. Where no usable pair is left, somebody with the CA's key has to sign: kcert
       exclusive: ['root'],
     }),
     root: valueFlag('DIR', 'a folder that holds the files of a node, by their paths there'),
-    fix: Flags.boolean({ description: 'mend what can be mended with what lies there' }),
-    restart: Flags.boolean({
-      description: 'start the kubelet anew once it is mended; --no-restart leaves that to you',
+    fix: booleanFlag('mend what can be mended with what lies there'),
+    restart: booleanFlag('start the kubelet anew once it is mended; --no-restart leaves that to you', {
       allowNo: true,
       default: true,
     }),
-    yes: Flags.boolean({
-      char: 'y',
-      description: 'do not ask; without a terminal --fix is refused otherwise',
-    }),
+    yes: booleanFlag('do not ask; without a terminal --fix is refused otherwise', { char: 'y' }),
     output: reportFormatFlag(),
   }
 

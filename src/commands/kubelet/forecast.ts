@@ -1,11 +1,14 @@
 import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
+import {
+  type ClusterFlags,
+  clusterExits,
+  clusterFlags,
+  repeatedFlag,
+  reportFormatFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { forecastOf } from '../../kubelet/forecast.ts'
@@ -28,26 +31,25 @@ node's /var/lib/kubelet and /etc/kubernetes, or copies of many nodes' in one tre
 configuration and flags, and the manifest of kube-controller-manager.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'nothing keeps any kubelet from renewing',
     [exitCodes.usage]: 'wrong usage, a file that cannot be read, or no kubeconfig',
     [exitCodes.no]:
       'a certificate has expired, is overdue or will not be renewed, or a request has waited for 15 min',
     [exitCodes.unreachable]: 'the API server could not be reached, or a node of the inventory',
-    ...clusterExits,
     [exitCodes.refused]: 'other users can change the inventory',
   }
 
   static override examples = KcertCommand.examplesOf({
-    'All nodes of the cluster': '<%= config.bin %> kubelet forecast',
-    'Two nodes, as JSON': '<%= config.bin %> kubelet forecast --node node-1 --node node-2 -o json',
+    'All nodes of the cluster': 'kcert kubelet forecast',
+    'Two nodes, as JSON': 'kcert kubelet forecast --node node-1 --node node-2 -o json',
     'On a node itself, without the API server':
-      '<%= config.bin %> kubelet forecast /var/lib/kubelet /etc/kubernetes/manifests',
-    'Every node of kcert.yaml, with the API server down':
-      '<%= config.bin %> kubelet forecast --inventory kcert.yaml',
+      'kcert kubelet forecast /var/lib/kubelet /etc/kubernetes/manifests',
+    'Every node of kcert.yaml, with the API server down': 'kcert kubelet forecast --inventory kcert.yaml',
     'Copies of many nodes, each in a folder of its own, and the requests that wait':
-      'kubectl get csr -o json > copies/csr.json; <%= config.bin %> kubelet forecast copies',
+      'kubectl get csr -o json > copies/csr.json; kcert kubelet forecast copies',
     'Nodes whose client certificate is overdue, for a script':
-      '<%= config.bin %> kubelet forecast -o json | jq -r \'.findings[] | select(.id == "overdue") | .node\'',
+      'kcert kubelet forecast -o json | jq -r \'.findings[] | select(.id == "overdue") | .node\'',
   })
 
   static override strict = false
@@ -66,9 +68,7 @@ configuration and flags, and the manifest of kube-controller-manager.`
       { char: 'i', exclusive: ['kubeconfig', 'context'] },
     ),
     node: repeatedFlag('NAME', 'this node alone; may be repeated'),
-    timeout: Flags.string({
-      description: 'give up on one handshake with a kubelet after this long',
-      helpValue: 'DURATION',
+    timeout: valueFlag('DURATION', 'give up on one handshake with a kubelet after this long', {
       default: '3s',
     }),
     ...clusterFlags,
@@ -115,10 +115,10 @@ configuration and flags, and the manifest of kube-controller-manager.`
     return factsOnNodes(this.context, inventory, only)
   }
 
-  private async live(flags: Parameters<typeof withCluster>[1], only: readonly string[], timeoutMs: number) {
+  private async live(flags: ClusterFlags, only: readonly string[], timeoutMs: number) {
     const { context } = this
     const { liveFacts } = await import('../../app/kubelet/forecast-live.ts')
-    const facts = await withCluster(context, flags, (cluster) =>
+    const facts = await this.onCluster(flags, (cluster) =>
       liveFacts(cluster, { clock: context.clock, timeoutMs, only }),
     )
     return { ...facts, unreachable: 0 }

@@ -1,4 +1,3 @@
-import * as Flags from '@oclif/core/flags'
 import { requestFlags } from '../../app/csr/request-flags.ts'
 import { checkTogether } from '../../app/csr/request-wish.ts'
 import { signalOf } from '../../app/kubelet/after-renewal.ts'
@@ -6,11 +5,9 @@ import { manageCertificate } from '../../app/kubelet/manage.ts'
 import { manageWishOf } from '../../app/kubelet/manage-wish.ts'
 import { metricsFile, metricsServer } from '../../app/kubelet/metrics-output.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
+import { booleanFlag, clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { interruptible } from '../../cli/interruption.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderManaged } from '../../output/kubelet-manage.ts'
@@ -35,6 +32,7 @@ A serving certificate of a kubelet without --dns and --ip gets the names of its 
 second owner: see kcert kubelet forecast.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'it was told to end; with --once: there is a certificate that need not be renewed yet',
     [exitCodes.usage]: 'wrong usage, or a file that cannot be read',
     [exitCodes.no]:
@@ -42,20 +40,18 @@ second owner: see kcert kubelet forecast.`
     [exitCodes.unreachable]:
       'another kcert keeps this pair; with --once: the API server could not be reached, or nobody signed in time',
     [exitCodes.refused]: 'a file stands where the link to the current pair belongs',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     "What a kubelet serves, where it does not ask itself: tlsCertFile and tlsPrivateKeyFile name the pair's link":
-      '<%= config.bin %> kubelet manage --kubelet-serving node-1 --pair-name kcert-server --kubeconfig /etc/kubernetes/kubelet.conf',
+      'kcert kubelet manage --kubelet-serving node-1 --pair-name kcert-server --kubeconfig /etc/kubernetes/kubelet.conf',
     'A server of your own, which reads its certificate again on SIGHUP; metrics for Prometheus':
-      '<%= config.bin %> kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
+      'kcert kubelet manage --service web.shop --signer example.com/serving --cert-dir /etc/web/tls --pair-name web --signal HUP --pid-file /run/web.pid --metrics-address 127.0.0.1:9464',
     'A user, from a bootstrap token on: its kubeconfig names the link, and never changes again':
-      '<%= config.bin %> kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
+      'kcert kubelet manage --user ci --cert-dir /var/lib/ci --pair-name ci --bootstrap-kubeconfig bootstrap.conf --kubeconfig /var/lib/ci/kubeconfig',
     'From a timer instead of as a service: renew it if it is time, and end':
-      "<%= config.bin %> kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
-    'What would be asked for, and when':
-      '<%= config.bin %> kubelet manage --kubelet-client node-1 --dry-run -o json',
+      "kcert kubelet manage --template web.yaml --signer example.com/serving --usage 'digital signature,server auth' --cert-dir /etc/web/tls --pair-name web --once --exec 'systemctl reload web'",
+    'What would be asked for, and when': 'kcert kubelet manage --kubelet-client node-1 --dry-run -o json',
   })
 
   static override flags = {
@@ -112,13 +108,9 @@ second owner: see kcert kubelet forecast.`
       'FILE',
       "write the metrics into this file, for node_exporter's textfile collector",
     ),
-    once: Flags.boolean({
-      description: 'end when there is a certificate that need not be renewed yet, or a try failed',
-    }),
-    'force-renewal': Flags.boolean({ description: 'renew at the start, whatever the certificate says' }),
-    'dry-run': Flags.boolean({
-      description: 'show what would be asked for and when; ask for nothing, write nothing',
-    }),
+    once: booleanFlag('end when there is a certificate that need not be renewed yet, or a try failed'),
+    'force-renewal': booleanFlag('renew at the start, whatever the certificate says'),
+    'dry-run': booleanFlag('show what would be asked for and when; ask for nothing, write nothing'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }

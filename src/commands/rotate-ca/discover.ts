@@ -1,9 +1,13 @@
-import * as Flags from '@oclif/core/flags'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  reportFormatFlag,
+  valueFlag,
+  wordFlag,
+} from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderDiscovery, renderInventory } from '../../output/discovery.ts'
 import { accessFor } from '../../rotation/discovery.ts'
@@ -24,62 +28,46 @@ directly. What is written there can be changed by hand for each node. What kcert
 k3s and RKE2, releases that were not tried, one CA for several roles.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]:
       'every node was read and, unless --read-only, written, and nothing speaks against a rotation',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'a node was reached and could not be read or written',
     [exitCodes.unreachable]: 'the API server or a node could not be reached',
     [exitCodes.refused]: 'this cluster is not rotated as it is, or the file is there already',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'Nodes reached by ssh under their names': '<%= config.bin %> rotate-ca discover',
+    'Nodes reached by ssh under their names': 'kcert rotate-ca discover',
     'By another user, who becomes root by sudo, through an ssh_config with a jump host':
-      '<%= config.bin %> rotate-ca discover --ssh-user ops --become sudo --ssh-config ./ssh_config',
-    'Nodes that are containers':
-      "<%= config.bin %> rotate-ca discover --access 'command:docker exec -i {node}'",
+      'kcert rotate-ca discover --ssh-user ops --become sudo --ssh-config ./ssh_config',
+    'Nodes that are containers': "kcert rotate-ca discover --access 'command:docker exec -i {node}'",
     'Nodes that nobody may log in to, read through a pod on each':
-      "<%= config.bin %> rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
-    'Only look: which nodes could not be written': `<%= config.bin %> rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
+      "kcert rotate-ca discover --read-only --access 'command:kubectl -n kube-system exec -qi kcert-reader-{node} -- chroot /host'",
+    'Only look: which nodes could not be written': `kcert rotate-ca discover --dry-run -o json | jq -r '.nodes[] | select(.proof.writes | not) | .name'`,
   })
 
   static override flags = {
-    out: Flags.string({
-      description: 'the file to write',
-      helpValue: 'FILE',
-      default: 'kcert.yaml',
-    }),
-    'read-only': Flags.boolean({
-      description:
-        'write nothing on nodes: kcert will read them, and people run its scripts there (see runbook)',
-    }),
-    force: Flags.boolean({ description: 'replace the file when it is there' }),
-    'dry-run': Flags.boolean({ description: 'write no file; nodes are proven all the same' }),
-    access: Flags.string({
-      description: 'ssh, ssh:HOST or command:WORDS; {node} and {address} are filled in',
-      helpValue: 'WAY',
+    out: valueFlag('FILE', 'the file to write', { default: 'kcert.yaml' }),
+    'read-only': booleanFlag(
+      'write nothing on nodes: kcert will read them, and people run its scripts there (see runbook)',
+    ),
+    force: booleanFlag('replace the file when it is there'),
+    'dry-run': booleanFlag('write no file; nodes are proven all the same'),
+    access: valueFlag('WAY', 'ssh, ssh:HOST or command:WORDS; {node} and {address} are filled in', {
       default: 'ssh',
       helpGroup: 'NODES',
     }),
     'ssh-user': valueFlag('USER', 'who logs in', { helpGroup: 'NODES' }),
     'ssh-config': valueFlag('FILE', 'instead of ~/.ssh/config', { helpGroup: 'NODES' }),
-    become: Flags.option({
-      options: ['sudo'] as const,
-      description: 'become root by sudo, without a password',
-      helpGroup: 'NODES',
-    })(),
+    become: wordFlag(['sudo'], 'become root by sudo, without a password', { helpGroup: 'NODES' }),
     local: valueFlag(
       'NODE',
       'the node that kcert runs on (default: the node with the name and machine-id of this machine)',
       { helpGroup: 'NODES' },
     ),
     ...clusterFlags,
-    output: Flags.option({
-      char: 'o',
-      options: ['text', 'json', 'yaml'] as const,
-      default: 'text' as const,
-    })({ description: 'how to show what was found' }),
+    output: reportFormatFlag('how to show what was found'),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -97,7 +85,7 @@ k3s and RKE2, releases that were not tried, one CA for several roles.`
       const inputs = [{ by: '--kubeconfig', path: flags.kubeconfig }]
       checkFiles({ inputs, outputs: [{ by: '--out', path: out, holds: 'public' }], replace: force })
     }
-    const found = await withCluster(context, flags, ({ objects }) =>
+    const found = await this.onCluster(flags, ({ objects }) =>
       discover({
         objects,
         clock: context.clock,

@@ -1,7 +1,6 @@
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
+import { clusterExits, reportFormatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 export default class RotateCaPlan extends RotationCommand {
@@ -18,24 +17,24 @@ Each phase is foreseen on what the phases before it will leave, checked on a mod
 anew when its turn comes. For one phase exactly as it would run: kcert rotate-ca --phase N --dry-run.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'nothing stands in the way',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.no]: 'something stands in the way; it is named with what to do',
     [exitCodes.unreachable]: 'the cluster did not answer',
-    ...clusterExits,
     [exitCodes.refused]: 'other users can change the inventory or the journal',
   }
 
   static override examples = RotationCommand.examplesOf({
-    'Before a rotation': '<%= config.bin %> rotate-ca plan',
-    'For a review, as a document': '<%= config.bin %> rotate-ca plan -o json > plan.json',
-    'What a leaked key would need': '<%= config.bin %> rotate-ca plan --reason compromise',
+    'Before a rotation': 'kcert rotate-ca plan',
+    'For a review, as a document': 'kcert rotate-ca plan -o json > plan.json',
+    'What a leaked key would need': 'kcert rotate-ca plan --reason compromise',
   })
 
   static override flags = {
     ...rotationPlaceFlags,
     ...rotationWishFlags,
-    output: reportFormatFlag({ description: 'how to show the plan' }),
+    output: reportFormatFlag('how to show the plan'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -1,7 +1,7 @@
 import { rotationConsentFlags, rotationPlaceFlags } from '../../app/rotate-ca/flags.ts'
 import { recoverCluster } from '../../app/rotate-ca/recover.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
+import { reportFormatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { inventory } = rotationPlaceFlags
@@ -31,9 +31,9 @@ Afterwards the cluster has the CA key that it had. kcert rotate-ca gives it anot
   }
 
   static override examples = KcertCommand.examplesOf({
-    'What has expired, and what would be written': '<%= config.bin %> rotate-ca recover --dry-run',
-    'Bring it back': '<%= config.bin %> rotate-ca recover',
-    'From a script, with the files that were written': `<%= config.bin %> rotate-ca recover --yes -o json | jq -r '.files[] | "\\(.node) \\(.path)"'`,
+    'What has expired, and what would be written': 'kcert rotate-ca recover --dry-run',
+    'Bring it back': 'kcert rotate-ca recover',
+    'From a script, with the files that were written': `kcert rotate-ca recover --yes -o json | jq -r '.files[] | "\\(.node) \\(.path)"'`,
   })
 
   static override flags = {

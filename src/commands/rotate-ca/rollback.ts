@@ -1,8 +1,6 @@
-import * as Flags from '@oclif/core/flags'
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationConsentFlags, rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
+import { booleanFlag, clusterExits, numberFlag, reportFormatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { waive, 'max-unavailable': maxUnavailable, pace } = rotationWishFlags
@@ -20,6 +18,7 @@ Phase 5 is not taken back while certificates of the new CA are in use, for nobod
 to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-key.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the phases are taken back, or there was nothing to take back',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.no]: 'declined, stopped by Ctrl-C, or something did not come to be in time',
@@ -27,27 +26,20 @@ to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-ke
       'the cluster or a node did not answer, or another kcert is at work; run it again',
     [exitCodes.refused]:
       'refused for safety: phase 12, certificates in use, drift, or nobody there to say yes',
-    ...clusterExits,
   }
 
   static override examples = RotationCommand.examplesOf({
-    'The last phase': '<%= config.bin %> rotate-ca rollback',
-    'What that would do': '<%= config.bin %> rotate-ca rollback --dry-run',
-    'All of it, from a script': '<%= config.bin %> rotate-ca rollback --to 0 --yes',
+    'The last phase': 'kcert rotate-ca rollback',
+    'What that would do': 'kcert rotate-ca rollback --dry-run',
+    'All of it, from a script': 'kcert rotate-ca rollback --to 0 --yes',
   })
 
   static override flags = {
-    to: Flags.integer({
-      description: 'the last phase that stays; 0: none',
-      helpValue: 'N',
-      min: 0,
-      max: 11,
-    }),
+    to: numberFlag('N', 'the last phase that stays; 0: none', { min: 0, max: 11 }),
     ...rotationConsentFlags,
-    'by-runbook': Flags.boolean({
-      description:
-        'do nothing on nodes: say which scripts of `rotate-ca runbook --undo` come next, and do the rest',
-    }),
+    'by-runbook': booleanFlag(
+      'do nothing on nodes: say which scripts of `rotate-ca runbook --undo` come next, and do the rest',
+    ),
     'max-unavailable': maxUnavailable,
     pace,
     waive,

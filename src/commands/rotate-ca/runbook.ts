@@ -1,9 +1,6 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
+import { booleanFlag, clusterExits, numberFlag, operand, reportFormatFlag } from '../../cli/flags.ts'
 import { stdoutView } from '../../cli/view.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { noPaint } from '../../output/paint.ts'
@@ -35,37 +32,29 @@ DIR is made for its owner alone: new CA keys, and kubeconfigs with theirs, lie i
 node, and never on a command line. A script removes them beside itself once they are in place.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the scripts are written, or nothing is to be done on nodes now',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.unreachable]: 'the cluster or a node did not answer',
     [exitCodes.refused]: 'out of order, something else comes first, or DIR is there and not empty',
-    ...clusterExits,
   }
 
   static override examples = RotationCommand.examplesOf({
-    'What phase 1 does on nodes': '<%= config.bin %> rotate-ca runbook phase-1 --phase 1',
+    'What phase 1 does on nodes': 'kcert rotate-ca runbook phase-1 --phase 1',
     'On the node, in the folder that was carried there':
       '<%= config.bin %> rotate-ca runbook phase-2 --phase 2 && less phase-2/README.txt',
-    'What takes phase 5 back': '<%= config.bin %> rotate-ca runbook phase-5-back --phase 5 --undo',
-    'Which nodes have a script, for whoever hands them out': `<%= config.bin %> rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
+    'What takes phase 5 back': 'kcert rotate-ca runbook phase-5-back --phase 5 --undo',
+    'Which nodes have a script, for whoever hands them out': `kcert rotate-ca runbook phase-5 --phase 5 -o json | jq -r '.scripts[] | "\\(.order) \\(.node) \\(.path)"'`,
   })
 
-  static override args = {
-    DIR: Args.string({ description: 'the folder to make, or an empty one', required: true }),
-  }
+  static override args = { DIR: operand('the folder to make, or an empty one') }
 
   static override flags = {
-    phase: Flags.integer({
-      description: 'the phase',
-      helpValue: 'N',
-      min: 1,
-      max: phaseTable.length,
-      required: true,
-    }),
-    undo: Flags.boolean({ description: 'scripts that take the phase back' }),
+    phase: numberFlag('N', 'the phase', { min: 1, max: phaseTable.length, required: true }),
+    undo: booleanFlag('scripts that take the phase back'),
     ...rotationPlaceFlags,
     ...rotationWishFlags,
-    output: reportFormatFlag({ description: 'how to show what was written' }),
+    output: reportFormatFlag('how to show what was written'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -1,8 +1,6 @@
-import * as Flags from '@oclif/core/flags'
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits } from '../../cli/cluster-flags.ts'
-import { reportFormats } from '../../cli/report-format.ts'
+import { clusterExits, formatFlag, reportFormats } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 
 const { waive, ca } = rotationWishFlags
@@ -16,32 +14,30 @@ export default class RotateCaStatus extends RotationCommand {
 written and nothing is probed anew: kcert rotate-ca verify does that.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'it was shown',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.unreachable]: 'the cluster did not answer',
-    ...clusterExits,
     [exitCodes.refused]: 'other users can change the inventory or the journal',
   }
 
   static override examples = RotationCommand.examplesOf({
-    Everything: '<%= config.bin %> rotate-ca status',
+    Everything: 'kcert rotate-ca status',
     'The phases with something open, for a script':
-      '<%= config.bin %> rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
-    'A page for the change ticket': '<%= config.bin %> rotate-ca status -o html > rotation.html',
+      'kcert rotate-ca status -o json | jq \'.phases[] | select(.state != "holds") | .number\'',
+    'A page for the change ticket': 'kcert rotate-ca status -o html > rotation.html',
     'Of a rotation whose files are elsewhere':
-      '<%= config.bin %> rotate-ca status --inventory lab/kcert.yaml --journal lab/kcert-rotation.jsonl',
+      'kcert rotate-ca status --inventory lab/kcert.yaml --journal lab/kcert-rotation.jsonl',
   })
 
   static override flags = {
     ca,
     waive,
     ...rotationPlaceFlags,
-    output: Flags.option({
-      char: 'o',
-      description: 'how to show it; html: a page in one file, without network or script',
-      options: [...reportFormats, 'html'] as const,
-      default: 'text',
-    })(),
+    output: formatFlag(
+      [...reportFormats, 'html'],
+      'how to show it; html: a page in one file, without network or script',
+    ),
   }
 
   protected override async perform(): Promise<ExitCode> {

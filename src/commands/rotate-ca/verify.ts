@@ -1,10 +1,7 @@
-import * as Flags from '@oclif/core/flags'
 import { RotationCommand } from '../../app/rotate-ca/command.ts'
 import { rotationPlaceFlags, rotationWishFlags } from '../../app/rotate-ca/flags.ts'
-import { clusterExits } from '../../cli/cluster-flags.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
+import { booleanFlag, clusterExits, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderJson } from '../../output/json.ts'
 import { writePublicFile } from '../../system/output-file.ts'
@@ -23,30 +20,28 @@ before phase 1. No file and no object is changed. Where an API server counts err
 for phase 12 is accepted, and named.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'nothing speaks against it',
     [exitCodes.usage]: 'wrong usage, or no inventory',
     [exitCodes.no]: 'something does; it is named',
     [exitCodes.unreachable]: 'the cluster did not answer',
     [exitCodes.refused]: 'the evidence file exists and is not overwritten',
-    ...clusterExits,
   }
 
   static override examples = RotationCommand.examplesOf({
-    'Before phase 12': '<%= config.bin %> rotate-ca verify',
-    'With a file for whoever asks how you know':
-      '<%= config.bin %> rotate-ca verify --soak 5m --evidence evidence.json',
-    'A handler whose owner answers for it':
-      '<%= config.bin %> rotate-ca verify --waive service/default/legacy-hook',
+    'Before phase 12': 'kcert rotate-ca verify',
+    'With a file for whoever asks how you know': 'kcert rotate-ca verify --soak 5m --evidence evidence.json',
+    'A handler whose owner answers for it': 'kcert rotate-ca verify --waive service/default/legacy-hook',
   })
 
   static override flags = {
     evidence: valueFlag('FILE', 'write the report with every handshake and proof to this file too, as JSON'),
-    force: Flags.boolean({ description: 'replace the evidence file', dependsOn: ['evidence'] }),
+    force: booleanFlag('replace the evidence file', { dependsOn: ['evidence'] }),
     soak,
     ca,
     waive,
     ...rotationPlaceFlags,
-    output: reportFormatFlag({ description: 'how to show it' }),
+    output: reportFormatFlag('how to show it'),
   }
 
   protected override async perform(): Promise<ExitCode> {

@@ -4,10 +4,7 @@ import { readTokenFile } from '../../app/token/input.ts'
 import { isTokenId, parseToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { valueFlag } from '../../cli/value-flag.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import { clusterExits, clusterFlags, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
 import { openPlace } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -24,19 +21,17 @@ have renewals approved. What may not be looked at is unknown, and is no reason t
 A whole token, best with --token-file, is held against the cluster's, without being shown: was it mistyped, is it of another cluster?`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'nothing is wrong, as far as could be looked',
     [exitCodes.usage]: 'wrong usage, a malformed token, or no kubeconfig',
     [exitCodes.no]: 'something is wrong, or there is no such token',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'By its id': '<%= config.bin %> token check abcdef',
-    'The token that a node was given':
-      'ssh node-7 cat /root/token | <%= config.bin %> token check --token-file -',
+    'By its id': 'kcert token check abcdef',
+    'The token that a node was given': 'ssh node-7 cat /root/token | kcert token check --token-file -',
     'What is missing, for a script':
-      '<%= config.bin %> token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "no") | .id\'',
+      'kcert token check abcdef -o json | jq -r \'.checks[] | select(.outcome == "no") | .id\'',
   })
 
   static override args = {
@@ -70,7 +65,7 @@ A whole token, best with --token-file, is held against the cluster's, without be
     if (given !== undefined && file === undefined)
       this.notice('note: the command line is seen by every user of this machine: rather --token-file FILE\n')
     const id = given?.id ?? args.id!
-    const report = await withCluster(context, flags, (cluster) =>
+    const report = await this.onCluster(flags, (cluster) =>
       checkTokenOn(
         cluster,
         { id, given },

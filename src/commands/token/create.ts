@@ -4,12 +4,17 @@ import { readTokenFile } from '../../app/token/input.ts'
 import { newToken } from '../../bootstrap/token.ts'
 import { checkGroups, kubeadmJoiners, tokenUsages } from '../../bootstrap/token-secret.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
 import { checkFiles } from '../../cli/command-files.ts'
+import {
+  booleanFlag,
+  clusterExits,
+  clusterFlags,
+  formatFlag,
+  repeatedFlag,
+  valueFlag,
+} from '../../cli/flags.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { repeatedFlag, valueFlag } from '../../cli/value-flag.ts'
 import { stdoutView } from '../../cli/view.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderCreation } from '../../output/tokens.ts'
 
@@ -24,31 +29,27 @@ No other command of kcert shows a token.
 Whether a newcomer gets in with it, bindings and signature included, says kcert token check.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the token is made',
     [exitCodes.usage]: 'wrong usage, a malformed token or group, or no kubeconfig',
     [exitCodes.no]: 'there is one of this id, or cluster-info is of no use',
     [exitCodes.unreachable]: 'the API server could not be reached, or the file could not be written',
     [exitCodes.refused]: 'the file of --out is there already',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
     'For the next two hours; the command goes to the node, and into no history':
-      '<%= config.bin %> token create --ttl 2h | ssh root@node-7 sh',
-    'Into a file': '<%= config.bin %> token create --description "rack 12" --out join-rack-12',
+      'kcert token create --ttl 2h | ssh root@node-7 sh',
+    'Into a file': 'kcert token create --description "rack 12" --out join-rack-12',
     'The token alone, for a kubelet that bootstraps without kubeadm':
-      '<%= config.bin %> token create -o token --out token && <%= config.bin %> bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
-    'May I, and what would it be?': '<%= config.bin %> token create --dry-run',
+      'kcert token create -o token --out token && kcert bootstrap kubeconfig --token-file token --out bootstrap-kubelet.conf',
+    'May I, and what would it be?': 'kcert token create --dry-run',
   })
 
   static override dryRunBy = 'server' as const
 
   static override flags = {
-    ttl: Flags.string({
-      description: 'how long it is valid, as 2h or 7d; 0 for ever',
-      helpValue: 'DURATION',
-      default: '24h',
-    }),
+    ttl: valueFlag('DURATION', 'how long it is valid, as 2h or 7d; 0 for ever', { default: '24h' }),
     usages: Flags.option({
       description: 'signing: of cluster-info; authentication: of its bearer; if not said: both',
       options: tokenUsages,
@@ -66,14 +67,13 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
       'take the token that is in this file instead of a new one; "-" for standard input',
     ),
     out: valueFlag('FILE', 'where the secret goes instead of standard output'),
-    force: Flags.boolean({ description: 'replace the file when it is there' }),
-    'dry-run': Flags.boolean({ description: 'ask the API server whether it would make it, and make none' }),
+    force: booleanFlag('replace the file when it is there'),
+    'dry-run': booleanFlag('ask the API server whether it would make it, and make none'),
     ...clusterFlags,
-    output: Flags.option({
-      char: 'o',
-      options: ['join', 'token', 'json', 'yaml'] as const,
-      default: 'join' as const,
-    })({ description: 'join: the command for the node; token: the token alone; json, yaml: all of it' }),
+    output: formatFlag(
+      ['join', 'token', 'json', 'yaml'],
+      'join: the command for the node; token: the token alone; json, yaml: all of it',
+    ),
   }
 
   protected override async perform(): Promise<ExitCode> {
@@ -90,7 +90,7 @@ Whether a newcomer gets in with it, bindings and signature included, says kcert 
     const ttlMs = /^0+[a-z]*$/.test(flags.ttl) ? undefined : parseDuration(flags.ttl, '--ttl')
     const given = flags['token-file']
     const token = given === undefined ? newToken(context.random) : await readTokenFile(given, context)
-    const report = await withCluster(context, flags, (cluster) =>
+    const report = await this.onCluster(flags, (cluster) =>
       createToken(cluster, {
         token,
         usages,

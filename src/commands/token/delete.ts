@@ -1,12 +1,8 @@
-import * as Args from '@oclif/core/args'
-import * as Flags from '@oclif/core/flags'
 import { deleteTokens, expiredTokens } from '../../app/token/delete.ts'
 import { tokenIdOf } from '../../app/token/input.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
+import { booleanFlag, clusterExits, clusterFlags, operands, reportFormatFlag } from '../../cli/flags.ts'
 import { tellChanges, whileStoppable } from '../../cli/interruption.ts'
-import { reportFormatFlag } from '../../cli/report-format.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderDeletion } from '../../output/tokens.ts'
@@ -19,30 +15,23 @@ export default class TokenDelete extends KcertCommand {
 on taking it for ten seconds. A token is deleted only as it was seen: one that was made anew under its id meanwhile is left alone.`
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'they are deleted',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: 'one was not found or has changed',
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    One: '<%= config.bin %> token delete abcdef',
-    Several: '<%= config.bin %> token delete abcdef 07401b',
-    'What has expired, where no cleaner runs': '<%= config.bin %> token delete --expired --dry-run',
+    One: 'kcert token delete abcdef',
+    Several: 'kcert token delete abcdef 07401b',
+    'What has expired, where no cleaner runs': 'kcert token delete --expired --dry-run',
   })
 
-  static override args = {
-    id: Args.string({
-      description: 'the id of a token: its first six characters',
-      multiple: true,
-      ignoreStdin: true,
-    }),
-  }
+  static override args = { id: operands('the id of a token: its first six characters') }
 
   static override flags = {
-    expired: Flags.boolean({ description: 'all that have expired' }),
-    'dry-run': Flags.boolean({ description: 'show what would be deleted' }),
+    expired: booleanFlag('all that have expired'),
+    'dry-run': booleanFlag('show what would be deleted'),
     ...clusterFlags,
     output: reportFormatFlag(),
   }
@@ -56,7 +45,7 @@ on taking it for ten seconds. A token is deleted only as it was seen: one that w
       })
     const { context } = this
     const report = await whileStoppable(tellChanges, context.stderr, () =>
-      withCluster(context, flags, async (cluster) => {
+      this.onCluster(flags, async (cluster) => {
         const expired = flags.expired ? await expiredTokens(cluster, context.clock) : []
         return deleteTokens(cluster, [...new Set([...named, ...expired])], flags['dry-run'])
       }),

@@ -1,10 +1,8 @@
-import * as Flags from '@oclif/core/flags'
 import { tokensOf } from '../../app/bootstrap/objects.ts'
 import { forbiddenTokens } from '../../app/token/delete.ts'
 import { type TokenList as Report, tokenReport } from '../../bootstrap/token-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
-import { clusterExits, clusterFlags } from '../../cli/cluster-flags.ts'
-import { withCluster } from '../../cli/with-cluster.ts'
+import { clusterExits, clusterFlags, formatFlag } from '../../cli/flags.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { printable } from '../../output/terminal.ts'
 import { renderTokenList } from '../../output/tokens.ts'
@@ -17,35 +15,30 @@ export default class TokenList extends KcertCommand {
     'A token has a public half, its id, and a secret half, which is not shown here nor by any command but kcert token create.'
 
   static override exitCodes = {
+    ...clusterExits,
     [exitCodes.done]: 'the list is printed, also when it is empty',
     [exitCodes.usage]: 'wrong usage, or no kubeconfig',
     [exitCodes.no]: "the API server's certificate is not trusted",
-    [exitCodes.unreachable]: 'the API server could not be reached',
-    ...clusterExits,
   }
 
   static override examples = KcertCommand.examplesOf({
-    'All tokens': '<%= config.bin %> token list',
+    'All tokens': 'kcert token list',
     'Those that never expire, for a script':
-      "<%= config.bin %> token list -o json | jq -r '.tokens[] | select(.expiration | not) | .id'",
+      "kcert token list -o json | jq -r '.tokens[] | select(.expiration | not) | .id'",
     'Delete what is of no use':
-      '<%= config.bin %> token list -o json | jq -r \'.tokens[] | select(.state != "valid") | .id\' | xargs -r <%= config.bin %> token delete',
+      'kcert token list -o json | jq -r \'.tokens[] | select(.state != "valid") | .id\' | xargs -r kcert token delete',
   })
 
   static override flags = {
     ...clusterFlags,
-    output: Flags.option({
-      char: 'o',
-      options: ['text', 'json', 'yaml', 'name'] as const,
-      default: 'text' as const,
-    })({ description: 'how to show them; name: the ids alone' }),
+    output: formatFlag(['text', 'json', 'yaml', 'name'], 'how to show them; name: the ids alone'),
   }
 
   protected override async perform(): Promise<ExitCode> {
     const { flags } = await this.parse(TokenList)
     const { context } = this
     const now = context.clock()
-    const tokens = await withCluster(context, flags, (cluster) => tokensOf(cluster, now))
+    const tokens = await this.onCluster(flags, (cluster) => tokensOf(cluster, now))
     if (tokens === undefined) throw forbiddenTokens()
     const report: Report = {
       apiVersion: 'kcert/v1',

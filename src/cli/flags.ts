@@ -1,0 +1,157 @@
+import * as Args from '@oclif/core/args'
+import * as Flags from '@oclif/core/flags'
+import type { OptionFlag } from '@oclif/core/interfaces'
+import { exitCodes } from '../errors/codes.ts'
+
+// The flags and operands of all commands, by what they take: nothing, a value, a number, one of a few words.
+
+interface Choice {
+  readonly char?: 'f' | 'i' | 'l' | 'n' | 'w' | 'y'
+  readonly helpGroup?: string
+  readonly exclusive?: string[]
+  readonly dependsOn?: string[]
+  readonly aliases?: string[]
+}
+
+/** What makes sure that there is a value. */
+type Ensured<Value> = { readonly required: true } | { readonly default: Value }
+
+/** Of a flag that may be ensured or not. */
+type Either<Value> = OptionFlag<Value> | OptionFlag<Value | undefined>
+
+/** Returns a flag that is given or not. */
+export function booleanFlag(
+  description: string,
+  choice: Choice & { readonly allowNo?: true; readonly default?: true } = {},
+) {
+  return Flags.boolean({ description, ...choice })
+}
+
+/** Returns a flag with a value, which the help calls `helpValue`. */
+export function valueFlag(
+  helpValue: string,
+  description: string,
+  choice: Choice & Ensured<string>,
+): OptionFlag<string>
+export function valueFlag(
+  helpValue: string,
+  description: string,
+  choice?: Choice,
+): OptionFlag<string | undefined>
+export function valueFlag(helpValue: string, description: string, choice: Choice = {}): Either<string> {
+  return Flags.string({ description, helpValue, ...choice })
+}
+
+/** Returns one that may be given again and again; with a delimiter, a value may hold several. */
+export function repeatedFlag(
+  helpValue: string,
+  description: string,
+  choice: Choice & { readonly required: true },
+): OptionFlag<string[]>
+export function repeatedFlag(
+  helpValue: string,
+  description: string,
+  choice?: Choice & { readonly delimiter?: ',' },
+): OptionFlag<string[] | undefined>
+export function repeatedFlag(helpValue: string, description: string, choice: Choice = {}): Either<string[]> {
+  return Flags.string({ description, helpValue, multiple: true, multipleNonGreedy: true, ...choice })
+}
+
+interface Bounds {
+  readonly min?: number
+  readonly max?: number
+}
+
+/** Returns a flag with a whole number. */
+export function numberFlag(
+  helpValue: string,
+  description: string,
+  choice: Choice & Bounds & Ensured<number>,
+): OptionFlag<number>
+export function numberFlag(
+  helpValue: string,
+  description: string,
+  choice?: Choice & Bounds,
+): OptionFlag<number | undefined>
+export function numberFlag(
+  helpValue: string,
+  description: string,
+  choice: Choice & Bounds = {},
+): Either<number> {
+  return Flags.integer({ description, helpValue, ...choice })
+}
+
+/** Returns a flag with one of these words. */
+export function wordFlag<const Words extends readonly string[]>(
+  options: Words,
+  description: string,
+  choice: Choice & { readonly default: Words[number] },
+): OptionFlag<Words[number]>
+export function wordFlag<const Words extends readonly string[]>(
+  options: Words,
+  description: string,
+  choice?: Choice,
+): OptionFlag<Words[number] | undefined>
+export function wordFlag(
+  options: readonly string[],
+  description: string,
+  choice: Choice = {},
+): Either<string> {
+  return Flags.string({ description, options: [...options], ...choice })
+}
+
+/** -o; the first of the formats where it is not given. */
+export function formatFlag<const Formats extends readonly [string, ...string[]]>(
+  formats: Formats,
+  description: string,
+): OptionFlag<Formats[number]> {
+  const format = Flags.option({ char: 'o', options: formats, default: formats[0] })
+  return format({ description })
+}
+
+export const reportFormats = ['text', 'json', 'yaml'] as const
+
+export type ReportFormat = (typeof reportFormats)[number]
+
+/** -o of a command that answers with one report. */
+export const reportFormatFlag = (description = 'how to show what was done') =>
+  formatFlag(reportFormats, description)
+
+/** Returns the one operand of a command. */
+export function operand(description: string) {
+  return Args.string({ description, required: true, ignoreStdin: true })
+}
+
+/** Returns the operands of a command that takes any number of them. */
+export function operands(description: string) {
+  return Args.string({ description, multiple: true, ignoreStdin: true })
+}
+
+/** What every command that talks to a cluster takes, as kubectl calls it. */
+export const clusterFlags = {
+  kubeconfig: valueFlag(
+    'FILE',
+    'kubeconfig; if not said: $KUBECONFIG, ~/.kube/config, or the service account of the pod',
+    { helpGroup: 'CLUSTER' },
+  ),
+  context: valueFlag('NAME', "context of the kubeconfig; if not said: the kubeconfig's current-context", {
+    helpGroup: 'CLUSTER',
+  }),
+  'request-timeout': valueFlag(
+    'DURATION',
+    'give up on one request after this long, such as 5s or 1m; 0 for never',
+    { default: '30s', helpGroup: 'CLUSTER' },
+  ),
+}
+
+export interface ClusterFlags {
+  readonly kubeconfig?: string | undefined
+  readonly context?: string | undefined
+  readonly 'request-timeout': string
+}
+
+/** The exit codes of every command that talks to a cluster, for its help. */
+export const clusterExits = {
+  [exitCodes.unreachable]: 'the API server could not be reached',
+  [exitCodes.notPermitted]: 'the API server refuses your credentials (401) or the request (403)',
+}
