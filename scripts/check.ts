@@ -13,6 +13,7 @@ export const checks: readonly Check[] = [
   { name: 'unused code and dependencies', command: ['knip', '--no-progress'] },
   { name: 'import graph', command: ['node', 'scripts/import-graph.ts'] },
   { name: 'commands in messages', command: ['node', 'scripts/command-lines.ts'] },
+  { name: 'words and links of the docs', command: ['node', 'scripts/prose.ts'] },
   { name: 'build', command: ['node', 'scripts/build.ts'] },
   { name: 'generated manifest and docs', command: ['node', 'scripts/docs.ts'] },
 ]
