@@ -3,8 +3,8 @@ import { dirname, join, normalize } from 'node:path'
 import { avoidedIn } from './avoided-words.ts'
 
 // Refuses, in hand-written Markdown, the words of scripts/avoided-words.ts and links to what does not exist, and in README.md and the
-// guides long sentences. Code, quoted output and generated parts are not prose: code and output are the program's, and generated text is checked where it is
-// written.
+// guides long sentences. Code, quoted output and generated parts are not prose: code and output are the program's, and generated text
+// has its source elsewhere.
 
 const pages = ['*.md', 'docs/*.md', 'docs/guides/*.md', 'docs/decisions/*.md']
 const longestSentence = 25
