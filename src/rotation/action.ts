@@ -1,3 +1,4 @@
+import type { FlagChanges } from '../pki/component-flags.ts'
 import type { Digest } from './certificate-record.ts'
 import type { HandshakeRate, ObjectReference, ProcessId, Trust } from './picture.ts'
 import type { CaName } from './target.ts'
@@ -25,8 +26,8 @@ export type Content =
   /** The definition of a component with other flags (null takes one out) and annotations. */
   | {
       readonly kind: 'definition'
-      readonly flags: Readonly<Record<string, string | null>>
-      readonly annotations?: Readonly<Record<string, string | null>>
+      readonly flags: FlagChanges
+      readonly annotations?: FlagChanges
     }
   /** Asked from the cluster in the node's own name and approved there; written in the kubelet's store form. */
   | { readonly kind: 'requested'; readonly usage: 'client' | 'serving'; readonly replaces: Digest }
@@ -44,7 +45,7 @@ export interface CopiedFile {
   /** Absent when there is no such file yet. */
   readonly digest?: Digest
   /** Of a definition: what kcert will change in it, as it is now; null when unset. */
-  readonly flags?: Readonly<Record<string, string | null>>
+  readonly flags?: FlagChanges
   /** Of a definition: the version that it starts. */
   readonly version?: string
 }
@@ -66,7 +67,7 @@ export type ObjectChange =
   | {
       readonly kind: 'extra-args'
       readonly component: string
-      readonly flags: Readonly<Record<string, string | null>>
+      readonly flags: FlagChanges
     }
   | { readonly kind: 'delete' }
   /** As the copy says that it was. */
@@ -190,19 +191,31 @@ export interface Ask {
 
 export type Action = WriteFile | PatchObject | RestartComponent | RollWorkload | WaitUntil | Probe | Ask
 
+export type ActionOf<Kind extends Action['kind']> = Extract<Action, { kind: Kind }>
+
+type WithoutPhase<One> = One extends Action ? Omit<One, 'phase'> : never
+
+/** An action as a part of a phase gives it: definePhase says of which phase it is. */
+export type Task<Kind extends Action['kind'] = Action['kind']> = WithoutPhase<ActionOf<Kind>>
+
 /** Lanes that run side by side, so many at once; the steps of one lane one after the other. */
-export interface Together {
+export interface Together<Of = Action> {
   readonly kind: 'together'
   readonly atOnce: number
-  readonly lanes: readonly Lane[]
+  readonly lanes: readonly Lane<Of>[]
 }
 
-export interface Lane {
+export interface Lane<Of = Action> {
   readonly name: string
-  readonly steps: readonly Action[]
+  readonly steps: readonly Of[]
 }
 
-export type Step = Action | Together
+export type Step<Of = Action> = Of | Together<Of>
+
+/** Returns the actions of a step: those of all its lanes, or itself. */
+export function actionsOf<Of extends Action | Task>(step: Step<Of>): readonly Of[] {
+  return step.kind === 'together' ? step.lanes.flatMap(({ steps }) => steps) : [step]
+}
 
 /** Returns the key under which what a probe said is kept as evidence. */
 export function evidenceKey(subject: ProbeSubject): string {

@@ -1,9 +1,8 @@
 import { bundlesWithOldCa } from './ca-bundles.ts'
 import { isSignedByCa } from './certificate-record.ts'
 import { leafIn } from './leaves.ts'
-import { fileAt, type Picture } from './picture.ts'
+import { apiServers, fileAt, type Picture } from './picture.ts'
 import type { RotationPlan } from './report.ts'
-import { componentsNamed } from './restart.ts'
 import { storingOld } from './stored.ts'
 import { changeOf, type Target } from './target.ts'
 import { certificateView, certificateViews } from './views.ts'
@@ -11,10 +10,7 @@ import { certificateView, certificateViews } from './views.ts'
 /** Returns what a rotation reaches beyond the components themselves, so that nobody is surprised by whom it concerns. */
 export function blastRadiusOf(seen: Picture, target: Target): RotationPlan['blastRadius'] {
   const change = changeOf(target, 'cluster')
-  const ours = new Set([
-    ...componentsNamed(seen, 'kube-apiserver').map(({ id }) => id),
-    ...seen.kubelets.map(({ id }) => id),
-  ])
+  const ours = new Set([...apiServers(seen).map(({ id }) => id), ...seen.kubelets.map(({ id }) => id)])
   return {
     caBundles:
       change === undefined ? [] : bundlesWithOldCa(seen, change).map(({ id, server }) => ({ id, server })),

@@ -1,7 +1,8 @@
-import type { Action } from './action.ts'
+import type { Task } from './action.ts'
 import type { Digest } from './certificate-record.ts'
 import type { CaBundlePicture, Seen } from './picture.ts'
 import type { CaChange } from './target.ts'
+import { patch, wait } from './tasks.ts'
 
 /** Returns the fields that hold the old CA: only these are the rotation's business. */
 export function bundlesWithOldCa(seen: Seen<'caBundles'>, { oldCa }: CaChange): readonly CaBundlePicture[] {
@@ -10,19 +11,11 @@ export function bundlesWithOldCa(seen: Seen<'caBundles'>, { oldCa }: CaChange): 
 
 /** Returns the steps that give a field this trust and wait until the API server reaches the server behind it. */
 export function patchingBundle(
-  phase: number,
-  bundle: CaBundlePicture,
+  { id, object, field, version }: CaBundlePicture,
   trust: readonly Digest[],
-): readonly Action[] {
-  const { id, object, field, version } = bundle
+): readonly Task[] {
   return [
-    { kind: 'patch-object', phase, object, version, change: { kind: 'ca-bundle', field, trust } },
-    {
-      kind: 'wait',
-      phase,
-      until: { kind: 'available', bundle: id },
-      because: `${id} is available by its new caBundle`,
-      deadlineMs: 60_000,
-    },
+    patch(object, version, { kind: 'ca-bundle', field, trust }),
+    wait({ kind: 'available', bundle: id }, `${id} is available by its new caBundle`, 60_000),
   ]
 }

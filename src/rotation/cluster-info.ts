@@ -1,6 +1,7 @@
-import type { Action } from './action.ts'
+import type { Task } from './action.ts'
 import type { Gap } from './phase.ts'
 import type { Seen, Trust } from './picture.ts'
+import { patch, wait } from './tasks.ts'
 
 // What whoever joins from now on believes: a worker takes its own client CA from there.
 
@@ -10,36 +11,24 @@ export const clusterInfoObject = {
   name: 'cluster-info',
 } as const
 
+/** How gaps name it. */
+export const clusterInfoPlace = 'ConfigMap kube-public/cluster-info'
+
 /** Returns the steps that give cluster-info this trust and wait for the signatures of all tokens; none where it is so. */
-export function publishing(seen: Seen<'clusterInfo'>, phase: number, trust: Trust): readonly Action[] {
-  const { clusterInfo } = seen
+export function publishing({ clusterInfo }: Seen<'clusterInfo'>, trust: Trust): readonly Task[] {
   if (clusterInfo === undefined) return []
   const isWritten = clusterInfo.trust.join() === trust.join()
-  const isSigned = clusterInfo.signatures.every(({ holds }) => holds)
-  if (isWritten && isSigned) return []
-  const patch: Action = {
-    kind: 'patch-object',
-    phase,
-    object: clusterInfoObject,
-    version: clusterInfo.version,
-    change: { kind: 'cluster-info', trust },
-  }
-  const wait: Action = {
-    kind: 'wait',
-    phase,
-    until: { kind: 'cluster-info-signed', trust },
-    because: 'cluster-info is signed anew for every token',
-    deadlineMs: 60_000,
-  }
-  return isWritten ? [wait] : [patch, wait]
+  if (isWritten && clusterInfo.signatures.every(({ holds }) => holds)) return []
+  const until = { kind: 'cluster-info-signed', trust } as const
+  const signed = wait(until, 'cluster-info is signed anew for every token', 60_000)
+  return isWritten
+    ? [signed]
+    : [patch(clusterInfoObject, clusterInfo.version, { kind: 'cluster-info', trust }), signed]
 }
 
 /** Returns the tokens whose signature of cluster-info is missing or of other content. */
 export function unsignedTokens({ clusterInfo }: Seen<'clusterInfo'>): readonly Gap[] {
   return (clusterInfo?.signatures ?? [])
     .filter(({ holds }) => !holds)
-    .map(({ tokenId }) => ({
-      at: 'ConfigMap kube-public/cluster-info',
-      what: `not signed for token ${tokenId}`,
-    }))
+    .map(({ tokenId }) => ({ at: clusterInfoPlace, what: `not signed for token ${tokenId}` }))
 }

@@ -1,8 +1,12 @@
-import type { WriteFile } from './action.ts'
+import type { Task } from './action.ts'
 import { type Digest, isSignedByCa } from './certificate-record.ts'
 import { isOfOldCa } from './leaves.ts'
-import { type FilePicture, fileKey, type Seen } from './picture.ts'
+import { type FilePicture, fileAt, fileKey, type Seen } from './picture.ts'
 import type { CaChange, Target } from './target.ts'
+import { rewrite } from './tasks.ts'
+
+/** How a phase changes the CA data of a kubeconfig: `withNew`, or `withoutOld`. */
+export type CaDataOf = (trust: readonly Digest[], change: CaChange) => readonly Digest[]
 
 /**
  * True when the current context is one of a cluster of these CAs. Beside them lie others, of the same form: what an API server calls
@@ -33,22 +37,39 @@ export function withOldBesides(
   )
 }
 
+/** Returns the kubeconfigs on nodes, each with its file. */
+export function kubeconfigFiles(
+  seen: Seen<'kubeconfigs' | 'files'>,
+): readonly { readonly id: string; readonly file: FilePicture | undefined }[] {
+  return seen.kubeconfigs.flatMap(({ id, at }) => (at ? [{ id, file: fileAt(seen, at.node, at.path) }] : []))
+}
+
+/** Returns the writings that give kubeconfigs on nodes this CA data and a client certificate of the new CA. */
+export function kubeconfigWrites(
+  seen: Seen<'kubeconfigs' | 'files'>,
+  change: CaChange,
+  target: Target,
+  caDataOf: CaDataOf,
+): readonly Task<'write-file'>[] {
+  return kubeconfigFiles(seen).flatMap(({ file }) =>
+    rewritingKubeconfig(seen, file, change, target, caDataOf),
+  )
+}
+
 /** Returns the writing that gives a kubeconfig this CA data and a client certificate of the new CA; nothing when it has them. */
 export function rewritingKubeconfig(
   seen: Seen<'files'>,
-  phase: number,
   file: FilePicture | undefined,
   change: CaChange,
   target: Target,
-  caDataOf: (trust: readonly Digest[], change: CaChange) => readonly Digest[],
-): readonly WriteFile[] {
+  caDataOf: CaDataOf,
+): readonly Task<'write-file'>[] {
   if (file?.holds.kind !== 'kubeconfig') return []
-  const { node, path, digest, mode, holds } = file
-  const caData = caDataOf(holds.caData, change)
+  const { client, caData: now } = file.holds
+  const caData = caDataOf(now, change)
   const isOld = isOfOldCa(seen, file, change)
-  if (!isOld && caData.join() === holds.caData.join()) return []
-  const reissue = isOld && holds.client !== undefined ? { reissue: holds.client } : {}
-  const newKey = isOld && target.newKeys ? ({ newKey: true } as const) : {}
-  const content = { kind: 'kubeconfig', caData, ...reissue, ...newKey } as const
-  return [{ kind: 'write-file', phase, node, path, replaces: digest, content, mode }]
+  if (!isOld && caData.join() === now.join()) return []
+  const reissue = isOld && client !== undefined && { reissue: client }
+  const newKey = isOld && target.newKeys && ({ newKey: true } as const)
+  return [rewrite(file, { kind: 'kubeconfig', caData, ...reissue, ...newKey })]
 }

@@ -1,8 +1,8 @@
 import { datedFileName } from '../pki/kubelet.ts'
-import type { Action, RestartComponent, Step } from './action.ts'
+import type { Lane, Step, Task } from './action.ts'
 import { capabilities, hasByDefault } from './capabilities.ts'
-import { type Digest, isSignedByCa } from './certificate-record.ts'
-import { rewritingKubeconfig } from './kubeconfig-files.ts'
+import { isSignedByCa } from './certificate-record.ts'
+import { type CaDataOf, rewritingKubeconfig } from './kubeconfig-files.ts'
 import { isOfOldCa, leafIn, reissuingFile } from './leaves.ts'
 import { clusterPart, type Gap, type Part } from './phase.ts'
 import {
@@ -15,9 +15,9 @@ import {
   type Seen,
   servingPathOf,
 } from './picture.ts'
-import { isProven, probe } from './proof.ts'
-import { firstAlone } from './restart.ts'
+import { isProven } from './proof.ts'
 import type { CaChange, Target } from './target.ts'
+import { firstAlone, probe, rewrite, wait, write } from './tasks.ts'
 import { shortList } from './tested-versions.ts'
 
 // A kubelet reads the CA data of its kubeconfig at its start, and both of its certificates: none of them is renewed because a
@@ -25,14 +25,18 @@ import { shortList } from './tested-versions.ts'
 
 type Sees = 'kubelets' | 'files' | 'nodes' | 'evidence'
 
-type CaDataOf = (trust: readonly Digest[], change: CaChange) => readonly Digest[]
-
 /** Returns the part of a phase that gives kubelets their certificates and this CA data. */
-export function kubeletPart(phase: number, caDataOf: CaDataOf): Part<Sees> {
-  return clusterPart((seen, target, change) => ({
-    gaps: seen.kubelets.flatMap((kubelet) => kubeletGaps(seen, kubelet, change, caDataOf)),
-    steps: kubeletPass(seen, phase, change, target, caDataOf),
-  }))
+export function kubeletPart(caDataOf: CaDataOf): Part<Sees> {
+  return clusterPart((seen, target, change) => {
+    const lanes = seen.kubelets.map((kubelet) => ({
+      name: kubelet.node,
+      steps: kubeletSteps(seen, kubelet, change, target, caDataOf),
+    }))
+    return {
+      gaps: seen.kubelets.flatMap((kubelet) => kubeletGaps(seen, kubelet, change, caDataOf)),
+      steps: kubeletPass(seen, lanes, target),
+    }
+  })
 }
 
 /** Returns what a kubelet lacks: new certificates, the CA data, a start since, logs that come through. */
@@ -43,77 +47,49 @@ function kubeletGaps(
   caDataOf: CaDataOf,
 ): readonly Gap[] {
   const { id, node, process } = kubelet
-  const files = filesOf(seen, kubelet)
-  const kubeconfig = files.kubeconfig
+  const { client, serving, kubeconfig } = filesOf(seen, kubelet)
   const holds = kubeconfig?.holds
   const lacks = holds?.kind === 'kubeconfig' && caDataOf(holds.caData, change).join() !== holds.caData.join()
-  const gap = (what: string): Gap => ({ at: id, what })
-  const gaps = [
-    ...(isOfOldCa(seen, files.client, change) ? [gap('client certificate of the old CA')] : []),
-    ...(isOfOldCa(seen, files.serving, change) ? [gap('serving certificate of the old CA')] : []),
-    ...(lacks ? [gap('kubelet.conf without the wanted CAs')] : []),
-    ...(hasReadAll(seen, kubelet) ? [] : [gap('started before its files changed')]),
-    ...(isReady(seen, node) ? [] : [gap('node not Ready')]),
-  ]
-  if (gaps.length > 0) return gaps
-  return isProven(seen, { kind: 'logs', node }, process?.startedAtMs)
-    ? []
-    : [gap('logs not proven to come through every API server')]
+  const open: string[] = [
+    isOfOldCa(seen, client, change) && 'client certificate of the old CA',
+    isOfOldCa(seen, serving, change) && 'serving certificate of the old CA',
+    lacks && 'kubelet.conf without the wanted CAs',
+    !hasReadAll(seen, kubelet) && 'started before its files changed',
+    nodeNamed(seen, node)?.isReady !== true && 'node not Ready',
+  ].filter((what) => what !== false)
+  if (open.length === 0 && !isProven(seen, { kind: 'logs', node }, process?.startedAtMs))
+    open.push('logs not proven to come through every API server')
+  return open.map((what) => ({ at: id, what }))
 }
 
 /** Returns the steps of one node; none when nothing is open. */
 function kubeletSteps(
   seen: Seen<Sees>,
-  phase: number,
   kubelet: KubeletPicture,
   change: CaChange,
   target: Target,
   caDataOf: CaDataOf,
-): readonly Action[] {
+): readonly Task[] {
   if (kubeletGaps(seen, kubelet, change, caDataOf).length === 0) return []
-  const { id, node, clientCurrent, servingCurrent } = kubelet
-  const files = filesOf(seen, kubelet)
+  const { id, node, clientCurrent, servingCurrent, servingKeyFile } = kubelet
+  const { client, serving, kubeconfig } = filesOf(seen, kubelet)
   const writes = [
-    ...(isOfOldCa(seen, files.client, change) ? requesting(seen, phase, node, clientCurrent, 'client') : []),
-    ...(isOfOldCa(seen, files.serving, change)
-      ? requesting(seen, phase, node, servingCurrent, 'serving')
-      : []),
-    ...(servingCurrent === undefined ? reissuingServing(seen, phase, kubelet, change, target) : []),
-    ...rewritingKubeconfig(seen, phase, files.kubeconfig, change, target, caDataOf),
+    ...(isOfOldCa(seen, client, change) ? requesting(seen, node, clientCurrent, 'client') : []),
+    ...(isOfOldCa(seen, serving, change) ? requesting(seen, node, servingCurrent, 'serving') : []),
+    // Laid out by hand, it is nobody's to ask for: signed anew here, where the CA is.
+    ...(servingCurrent === undefined ? reissuingFile(seen, serving, servingKeyFile, change, target) : []),
+    ...rewritingKubeconfig(seen, kubeconfig, change, target, caDataOf),
   ]
-  const restarts = writes.length > 0 || !hasReadAll(seen, kubelet) ? [kubeletRestart(phase, kubelet)] : []
-  const waits: Action[] =
-    servingCurrent === undefined && !isOfEither(seen, files.serving, change)
-      ? []
-      : [
-          {
-            kind: 'wait',
-            phase,
-            until: { kind: 'serves', presenter: id, signedBy: change.newCa.spki },
-            because: `${id} serves its new certificate`,
-            deadlineMs: 60_000,
-          },
-        ]
+  const until = { kind: 'serves', presenter: id, signedBy: change.newCa.spki } as const
+  const isServed = servingCurrent !== undefined || isOfEither(seen, serving, change)
   return [
     ...writes,
-    ...restarts,
-    awaitReady(phase, node),
-    ...waits,
-    provingLogs(phase, node),
-    ...awaitBackends(seen, phase, node, target),
+    ...(writes.length > 0 || !hasReadAll(seen, kubelet) ? [kubeletRestart(kubelet)] : []),
+    awaitReady(node),
+    ...(isServed ? [wait(until, `${id} serves its new certificate`, 60_000)] : []),
+    provingLogs(node),
+    ...awaitBackends(seen, node, target),
   ]
-}
-
-/** Laid out by hand, it is nobody's to ask for: signed anew here, where the CA is. */
-function reissuingServing(
-  seen: Seen<'files'>,
-  phase: number,
-  kubelet: KubeletPicture,
-  change: CaChange,
-  target: Target,
-): readonly Action[] {
-  const files = { certificate: filesOf(seen, kubelet).serving, key: kubelet.servingKeyFile }
-  return reissuingFile(seen, phase, files, change, target)
 }
 
 /** What a kubelet serves that another CA signed, or nobody, does not change. */
@@ -122,23 +98,19 @@ function isOfEither(seen: Seen<'files'>, file: FilePicture | undefined, { oldCa,
   return isSignedByCa(leaf, oldCa) || isSignedByCa(leaf, newCa)
 }
 
-function isReady({ nodes }: Seen<'nodes'>, node: string): boolean {
-  return nodeNamed(nodes, node)?.isReady === true
+/** Returns how a kubelet that was restarted is waited for. */
+export function restarted(seen: Seen<'nodes'>, kubelet: KubeletPicture, target: Target): readonly Task[] {
+  const { node } = kubelet
+  return [kubeletRestart(kubelet), awaitReady(node), provingLogs(node), ...awaitBackends(seen, node, target)]
 }
 
-export function awaitReady(phase: number, node: string): Action {
-  return {
-    kind: 'wait',
-    phase,
-    until: { kind: 'node-ready', node },
-    because: `node ${node} is Ready`,
-    deadlineMs: 120_000,
-  }
+function awaitReady(node: string): Task {
+  return wait({ kind: 'node-ready', node }, `node ${node} is Ready`, 120_000)
 }
 
 /** A restarted kubelet is Ready some 10 s before it answers for its containers again. */
-export function provingLogs(phase: number, node: string): Action {
-  return probe(phase, { kind: 'logs', node }, 90_000)
+export function provingLogs(node: string): Task {
+  return probe({ kind: 'logs', node }, 90_000)
 }
 
 /**
@@ -147,43 +119,23 @@ export function provingLogs(phase: number, node: string): Action {
  */
 function kubeletPass(
   seen: Seen<Sees>,
-  phase: number,
-  change: CaChange,
-  target: Target,
-  caDataOf: CaDataOf,
-): readonly Step[] {
-  const lanes = seen.kubelets.map((kubelet) => ({
-    name: kubelet.node,
-    steps: kubeletSteps(seen, phase, kubelet, change, target, caDataOf),
-  }))
-  const keeps = ({ name }: { readonly name: string }): boolean => keepsPodsReady(seen, name)
-  return [
-    ...firstAlone(target.atOnce, lanes.filter(keeps)),
-    ...lanes.filter((lane) => !keeps(lane)).flatMap(({ steps }) => steps),
-  ]
+  lanes: readonly Lane<Task>[],
+  { atOnce }: Target,
+): readonly Step<Task>[] {
+  const keeps = ({ name }: Lane<Task>): boolean => keepsPodsReady(seen, name)
+  const others = lanes.filter((lane) => !keeps(lane))
+  return [...firstAlone(atOnce, lanes.filter(keeps)), ...others.flatMap(({ steps }) => steps)]
 }
 
-function keepsPodsReady({ nodes }: Seen<'nodes'>, node: string): boolean {
-  return hasByDefault(capabilities.kubeletKeepsPodsReady, nodeNamed(nodes, node)?.kubeletVersion)
+function keepsPodsReady(seen: Seen<'nodes'>, node: string): boolean {
+  return hasByDefault(capabilities.kubeletKeepsPodsReady, nodeNamed(seen, node)?.kubeletVersion)
 }
 
 /** Behind the proof of its logs: by then a kubelet has reported its pods. From the plan on, as clocks may be apart. */
-export function awaitBackends(
-  seen: Seen<'nodes'>,
-  phase: number,
-  node: string,
-  { mostClockSkewMs }: Target,
-): readonly Action[] {
+function awaitBackends(seen: Seen<'nodes'>, node: string, { mostClockSkewMs }: Target): readonly Task[] {
   if (keepsPodsReady(seen, node)) return []
-  return [
-    {
-      kind: 'wait',
-      phase,
-      until: { kind: 'backends-ready', node, sinceMs: seen.atMs - mostClockSkewMs },
-      because: `pods on ${node} that Services lead to are Ready again`,
-      deadlineMs: 300_000,
-    },
-  ]
+  const until = { kind: 'backends-ready', node, sinceMs: seen.atMs - mostClockSkewMs } as const
+  return [wait(until, `pods on ${node} that Services lead to are Ready again`, 300_000)]
 }
 
 /** Returns which Services have no Ready pod for a moment, in words: those whose only ones are on a node with such a kubelet. */
@@ -205,20 +157,20 @@ export function interruptions(
     if (keepsPodsReady(seen, node)) return []
     const only = (alone.get(node) ?? []).map(([service]) => service)
     if (only.length === 0 || kubeletGaps(seen, kubelet, change, caDataOf).length === 0) return []
-    const version = nodeNamed(seen.nodes, node)?.kubeletVersion || 'unknown version'
+    const version = nodeNamed(seen, node)?.kubeletVersion || 'unknown version'
     return [
       `expected interruption of some seconds: the kubelet of ${node} (${version}) reports pods not Ready when it is restarted, and only there are pods of Service ${shortList(only)}`,
     ]
   })
 }
 
-function nodeNamed(nodes: Seen<'nodes'>['nodes'], node: string) {
+function nodeNamed({ nodes }: Seen<'nodes'>, node: string) {
   return byNode(nodes, ({ name }) => name).get(node)?.[0]
 }
 
-export function kubeletRestart(phase: number, { id, process: running }: KubeletPicture): RestartComponent {
-  const replaces = running === undefined ? {} : { replaces: running.startedAtMs }
-  return { kind: 'restart', phase, process: id, ...replaces, how: 'service' }
+function kubeletRestart({ id, process: running }: KubeletPicture): Task<'restart'> {
+  const replaces = running && { replaces: running.startedAtMs }
+  return { kind: 'restart', process: id, ...replaces, how: 'service' }
 }
 
 function filesOf(seen: Seen<'files'>, kubelet: KubeletPicture) {
@@ -237,34 +189,17 @@ function hasReadAll(seen: Seen<'files'>, kubelet: KubeletPicture): boolean {
 /** The kubelet's store: a dated file with certificate and key, and a link to it that is changed at last. */
 function requesting(
   seen: Seen<'files'>,
-  phase: number,
   node: string,
   current: string | undefined,
   usage: 'client' | 'serving',
-): readonly Action[] {
+): readonly Task<'write-file'>[] {
   const link = fileAt(seen, node, current)
   const leaf = leafIn(seen, link)
   if (current === undefined || link === undefined || leaf === undefined) return []
   const role = usage === 'client' ? 'kubelet-client' : 'kubelet-serving'
   const dated = `${current.slice(0, current.lastIndexOf('/'))}/${datedFileName(role, new Date(seen.atMs))}`
   return [
-    {
-      kind: 'write-file',
-      phase,
-      node,
-      path: dated,
-      replaces: fileAt(seen, node, dated)?.digest ?? 'absent',
-      content: { kind: 'requested', usage, replaces: leaf.digest },
-      mode: 0o600,
-    },
-    {
-      kind: 'write-file',
-      phase,
-      node,
-      path: current,
-      replaces: link.digest,
-      content: { kind: 'link', to: dated },
-      mode: 0o600,
-    },
+    write(seen, node, dated, { kind: 'requested', usage, replaces: leaf.digest }),
+    { ...rewrite(link, { kind: 'link', to: dated }), mode: 0o600 },
   ]
 }

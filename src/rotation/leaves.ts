@@ -1,8 +1,17 @@
-import type { WriteFile } from './action.ts'
+import type { Task } from './action.ts'
 import { type CertificateRecord, type Digest, isSignedByCa } from './certificate-record.ts'
 import { keyBeside } from './material.ts'
-import { type ComponentPicture, certificatesIn, type FilePicture, fileAt, type Seen } from './picture.ts'
+import {
+  apiServers,
+  type ComponentPicture,
+  certificatesIn,
+  type FilePicture,
+  fileAt,
+  type HandshakePicture,
+  type Seen,
+} from './picture.ts'
 import { type CaChange, type CaName, changeOf, type Target } from './target.ts'
+import { rewrite } from './tasks.ts'
 
 // Leaf certificates of API servers: one serves, one goes to kubelets, one goes to aggregated API servers.
 
@@ -17,6 +26,33 @@ export const leafFlags = {
 } as const satisfies Record<string, { flag: string; key: string; ca: CaName }>
 
 export type LeafRole = keyof typeof leafFlags
+
+const leafRoles: readonly LeafRole[] = ['serving', 'kubelet-client', 'front-proxy-client']
+
+export interface ApiLeaf {
+  readonly api: ComponentPicture
+  readonly role: LeafRole
+  readonly ca: CaName
+  readonly file: FilePicture
+}
+
+/** Returns the files of API servers' leaves, as far as the flag is set and the file is there. */
+export function apiLeaves(seen: Seen<'components' | 'files'>): readonly ApiLeaf[] {
+  return apiServers(seen).flatMap((api) =>
+    leafRoles.flatMap((role) => {
+      const file = leafFile(seen, api, role)
+      return file === undefined ? [] : [{ api, role, ca: leafFlags[role].ca, file }]
+    }),
+  )
+}
+
+/** Returns those of them that the old CA signed. */
+export function oldApiLeaves(seen: Seen<'components' | 'files'>, target: Target): readonly ApiLeaf[] {
+  return apiLeaves(seen).filter(({ ca, file }) => {
+    const change = changeOf(target, ca)
+    return change !== undefined && isOfOldCa(seen, file, change)
+  })
+}
 
 /** Returns the file of an API server's leaf, when the flag is set and the file is there. */
 export function leafFile(
@@ -44,38 +80,42 @@ export function isOfOldCa(seen: Seen<'files'>, file: FilePicture | undefined, ch
   return isSignedByCa(leafIn(seen, file), change.oldCa)
 }
 
+/** Returns the handshakes in which a leaf of this CA was shown. */
+export function handshakesWith(
+  { handshakes, certificates }: Seen<'handshakes'>,
+  ca: CertificateRecord,
+): readonly HandshakePicture[] {
+  return handshakes.filter(({ chain: [leaf = ''] }) => isSignedByCa(certificates.get(leaf), ca))
+}
+
 /** Returns the writing that replaces an API server's leaf by one of the new CA, this chain behind it; nothing when it is one. */
 export function reissuing(
   seen: Seen<'files'>,
-  phase: number,
   api: ComponentPicture,
   role: LeafRole,
   target: Target,
   chain: readonly Digest[] = [],
-): readonly WriteFile[] {
+): readonly Task<'write-file'>[] {
   const { ca, key } = leafFlags[role]
   const change = changeOf(target, ca)
-  const files = { certificate: leafFile(seen, api, role), key: api.flags[key] }
-  return change === undefined ? [] : reissuingFile(seen, phase, files, change, target, chain)
+  if (change === undefined) return []
+  return reissuingFile(seen, leafFile(seen, api, role), api.flags[key], change, target, chain)
 }
 
-/** Returns the writing that replaces the leaf in a file by one of the new CA for the same names; nothing when it is none of the old one. */
+/**
+ * Returns the writing that replaces the leaf in a file by one of the new CA for the same names; nothing when it is none of the old one.
+ * `key`: path of the file's key, where something says it.
+ */
 export function reissuingFile(
   seen: Seen<'files'>,
-  phase: number,
-  {
-    certificate: file,
-    key,
-  }: { readonly certificate: FilePicture | undefined; readonly key: string | undefined },
-  change: CaChange,
+  file: FilePicture | undefined,
+  key: string | undefined,
+  { ca, oldCa }: CaChange,
   target: Target,
   chain: readonly Digest[] = [],
-): readonly WriteFile[] {
+): readonly Task<'write-file'>[] {
   const leaf = leafIn(seen, file)
-  if (file === undefined || leaf === undefined || !isSignedByCa(leaf, change.oldCa)) return []
-  const { ca } = change
-  const { node, path, digest, mode } = file
-  const newKey = target.newKeys ? { newKey: key ?? keyBeside(path) } : {}
-  const content = { kind: 'reissued', leaf: leaf.digest, ca, chain, ...newKey } as const
-  return [{ kind: 'write-file', phase, node, path, replaces: digest, content, mode }]
+  if (file === undefined || leaf === undefined || !isSignedByCa(leaf, oldCa)) return []
+  const newKey = target.newKeys && { newKey: key ?? keyBeside(file.path) }
+  return [rewrite(file, { kind: 'reissued', leaf: leaf.digest, ca, chain, ...newKey })]
 }

@@ -1,14 +1,13 @@
 import type { Content } from './action.ts'
-import { type ComponentPicture, fileAt, onNode, type Seen } from './picture.ts'
-import { bundleOf, type CaChange, type CaName, type Target } from './target.ts'
+import { apiServerOn, type ComponentPicture, fileAt, type Seen } from './picture.ts'
+import { bundleOf, type CaChange, type CaName, changeOf, type Target } from './target.ts'
 
 // kcert's own folder on a control-plane node, beside the CA that is rotated. Controller-managers are led there by path, so
 // that no file changes its meaning under a process that reads it. It is gone when phase 12 ends.
 
 /** Returns where kcert keeps its files on a control-plane node: beside the CA by which its API server knows clients. */
 export function folderOn(seen: Seen<'components'>, node: string): string {
-  const api = onNode(seen.components, node).find(({ name }) => name === 'kube-apiserver')
-  return folderBeside(api?.flags['client-ca-file'])
+  return folderBeside(apiServerOn(seen, node)?.flags['client-ca-file'])
 }
 
 /** The same, from the API server's --client-ca-file. */
@@ -61,16 +60,12 @@ export function materialOf(folder: string, target: Target): readonly MaterialFil
 function materialOfCa(folder: string, change: CaChange): MaterialFile[] {
   const { ca, oldCa, newCa, bridge } = change
   const paths = materialPaths(folder, ca)
-  const certificates = (path: string, digests: readonly string[]): MaterialFile => ({
-    path,
-    content: { kind: 'certificates', certificates: digests },
-    mode: 0o644,
-  })
-  const key = (path: string, generation: 'old' | 'new'): MaterialFile => ({
-    path,
-    content: { kind: 'ca-key', ca, generation },
-    mode: 0o600,
-  })
+  const certificates = (path: string, digests: readonly string[]): MaterialFile => {
+    return { path, content: { kind: 'certificates', certificates: digests }, mode: 0o644 }
+  }
+  const key = (path: string, generation: 'old' | 'new'): MaterialFile => {
+    return { path, content: { kind: 'ca-key', ca, generation }, mode: 0o600 }
+  }
   return [
     // The key first: a certificate that is there says that its key is.
     key(paths.newKey, 'new'),
@@ -78,7 +73,7 @@ function materialOfCa(folder: string, change: CaChange): MaterialFile[] {
     key(paths.oldKey, 'old'),
     certificates(paths.oldCertificate, [oldCa.digest]),
     certificates(paths.bundle, bundleOf(change)),
-    ...(bridge === undefined ? [] : [certificates(paths.bridge, [bridge.digest])]),
+    ...(bridge ? [certificates(paths.bridge, [bridge.digest])] : []),
   ]
 }
 
@@ -90,9 +85,9 @@ export function isLaidOut(seen: Seen<'files'>, node: string, wanted: MaterialFil
     return holds?.kind === 'certificates' && holds.certificates.join() === content.certificates.join()
   }
   if (content.kind !== 'ca-key') return false
-  const change = target.changes.find(({ ca }) => ca === content.ca)!
-  const spki = content.generation === 'old' ? change.oldCa.spki : change.newCa.spki
-  return holds?.kind === 'key' && holds.spki === spki
+  const change = changeOf(target, content.ca)
+  const ca = content.generation === 'old' ? change?.oldCa : change?.newCa
+  return holds?.kind === 'key' && holds.spki === ca?.spki
 }
 
 /** Returns the key's path beside a certificate's: ca.crt → ca.key, ca.pem → ca-key.pem. */

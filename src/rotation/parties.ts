@@ -1,6 +1,7 @@
 import type { Digest } from './certificate-record.ts'
 import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
 import {
+  apiServers,
   certificatesIn,
   clientPathOf,
   type FilePicture,
@@ -9,7 +10,6 @@ import {
   servingPathOf,
 } from './picture.ts'
 import type { RotationPlan } from './report.ts'
-import { componentsNamed } from './restart.ts'
 import type { Target } from './target.ts'
 import { kubeletTrustFiles, trustFilesOf } from './trust-files.ts'
 import { certificateViews } from './views.ts'
@@ -93,7 +93,7 @@ export function presentersOf(seen: Picture, target: Target): readonly Presenter[
     live.delete(presenter)
     return chain === undefined ? {} : { loaded: views(chain) }
   }
-  const ofApis = componentsNamed(seen, 'kube-apiserver').flatMap((api) =>
+  const ofApis = apiServers(seen).flatMap((api) =>
     (Object.keys(leafFlags) as LeafRole[]).flatMap((role): Presenter[] => {
       const file = leafFile(seen, api, role)
       if (file === undefined) return []

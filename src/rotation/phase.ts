@@ -1,7 +1,8 @@
-import type { Step } from './action.ts'
+import type { Step, Task } from './action.ts'
 import { type PhaseId, type PhaseRow, phaseRow } from './phase-table.ts'
 import type { CopyPicture, SectionName, Seen } from './picture.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
+import { inPhase } from './tasks.ts'
 
 /** One thing that separates the picture from the phase being done. */
 export interface Gap {
@@ -22,12 +23,6 @@ export type Undo =
   | { readonly kind: 'steps'; readonly steps: readonly Step[] }
   | { readonly kind: 'impossible'; readonly refusal: Refusal }
 
-/** What the copies on the nodes say about the time before a phase. */
-export interface Before {
-  readonly phase: number
-  readonly copies: readonly CopyPicture[]
-}
-
 /**
  * A step of the playbook as a value. It reads nothing, writes nothing and prints nothing: it turns what was seen into gaps and
  * actions. Same input, same output.
@@ -39,30 +34,53 @@ export interface Phase<Section extends SectionName = SectionName> extends PhaseR
   gaps(seen: Seen<Section>, target: Target): readonly Gap[]
   /** The steps that close the gaps, in order. */
   plan(seen: Seen<Section>, target: Target): readonly Step[]
-  /** The steps that bring `now` back to what it was before the phase, or why there are none. */
-  undo(before: Before, now: Seen<Section>, target: Target): Undo
+  /** The steps that bring `now` back to what the copies of the phase say of the time before it, or why there are none. */
+  undo(copies: readonly CopyPicture[], now: Seen<Section>, target: Target): Undo
   /** Why it must not be begun yet; nothing is planned while this is not empty. */
-  refusals?(seen: Seen<Section>, target: Target): readonly Refusal[]
+  refusals(seen: Seen<Section>, target: Target): readonly Refusal[]
   /** What the operator should know though nothing is to be done: "no API server has --kubelet-certificate-authority". */
-  remarks?(seen: Seen<Section>, target: Target): readonly string[]
+  remarks(seen: Seen<Section>, target: Target): readonly string[]
+}
+
+/** A phase as its file says it: steps without its number, and lists in whatever form. */
+interface PhaseDraft<Section extends SectionName> {
+  readonly sees: readonly Section[]
+  gaps(seen: Seen<Section>, target: Target): Iterable<Gap>
+  plan(seen: Seen<Section>, target: Target): Iterable<Step<Task>>
+  undo(copies: readonly CopyPicture[], now: Seen<Section>, target: Target): Iterable<Step<Task>> | Refusal
+  refusals?(seen: Seen<Section>, target: Target): Iterable<Refusal>
+  remarks?(seen: Seen<Section>, target: Target): Iterable<string>
 }
 
 /** Returns the phase of that row with its sections inferred, as one that can be given a whole picture. */
 export function definePhase<const Section extends SectionName>(
   id: PhaseId,
-  phase: Omit<Phase<Section>, keyof PhaseRow>,
+  { sees, gaps, plan, undo, refusals, remarks }: PhaseDraft<Section>,
 ): Phase {
-  return { ...phaseRow(id), ...phase }
+  const row = phaseRow(id)
+  return {
+    ...row,
+    sees,
+    gaps: (seen, target) => [...gaps(seen, target)],
+    plan: (seen, target) => inPhase(row.number, plan(seen, target)),
+    undo(copies, now, target) {
+      const back = undo(copies, now, target)
+      if ('what' in back) return { kind: 'impossible', refusal: back }
+      return { kind: 'steps', steps: inPhase(row.number, back) }
+    },
+    refusals: (seen, target) => [...(refusals?.(seen, target) ?? [])],
+    remarks: (seen, target) => [...(remarks?.(seen, target) ?? [])],
+  }
 }
 
 /** A part of a phase: what is open in it, and the steps that close that. */
 export type Part<Section extends SectionName = SectionName> = (
   seen: Seen<Section>,
   target: Target,
-) => { readonly gaps: readonly Gap[]; readonly steps: readonly Step[] }
+) => { readonly gaps: Iterable<Gap>; readonly steps: Iterable<Step<Task>> }
 
 /** Returns a part that has nothing to do unless the cluster's CA is rotated. */
-export function clusterPart<Section extends SectionName>(
+export function clusterPart<const Section extends SectionName>(
   part: (seen: Seen<Section>, target: Target, change: CaChange) => ReturnType<Part>,
 ): Part<Section> {
   return (seen, target) => {
@@ -73,10 +91,10 @@ export function clusterPart<Section extends SectionName>(
 
 /** Returns the gaps and the plan of a phase that consists of these parts, in this order. */
 export function inParts<Section extends SectionName>(
-  parts: readonly Part<Section>[],
-): Pick<Phase<Section>, 'gaps' | 'plan'> {
+  ...parts: readonly Part<Section>[]
+): Pick<PhaseDraft<Section>, 'gaps' | 'plan'> {
   return {
-    gaps: (seen, target) => parts.flatMap((part) => part(seen, target).gaps),
-    plan: (seen, target) => parts.flatMap((part) => part(seen, target).steps),
+    gaps: (seen, target) => parts.flatMap((part) => [...part(seen, target).gaps]),
+    plan: (seen, target) => parts.flatMap((part) => [...part(seen, target).steps]),
   }
 }

@@ -1,3 +1,4 @@
+import type { FlagChanges, Flags } from '../pki/component-flags.ts'
 import type { CertificateTable, Digest } from './certificate-record.ts'
 
 // What an observer saw of a cluster, section by section. A phase names the sections that it sees, and only these are fetched.
@@ -38,7 +39,7 @@ export interface NodePicture {
 export interface ProcessPicture {
   readonly startedAtMs: number
   /** As on its command line, without the leading dashes. */
-  readonly flags: Readonly<Record<string, string>>
+  readonly flags: Flags
   /** By its own health endpoint, asked through the node: a mirror pod's readiness says nothing. */
   readonly isHealthy: boolean
 }
@@ -53,8 +54,8 @@ export interface ComponentPicture {
   /** Digest of the definition's bytes. */
   readonly definitionDigest: Digest
   /** As the definition on disk says them. */
-  readonly flags: Readonly<Record<string, string>>
-  readonly annotations: Readonly<Record<string, string>>
+  readonly flags: Flags
+  readonly annotations: Flags
   /** "v1.36.3", as an API server answers, else of the image's tag or the program; absent where it cannot be read. */
   readonly version?: string
   /** Absent when nothing runs. */
@@ -252,7 +253,7 @@ export interface KubeadmPicture {
   /** "v1.36.3", as ClusterConfiguration says it; `kubeadm upgrade` changes it first. */
   readonly kubernetesVersion?: string
   /** extraArgs by component, e.g. controllerManager. */
-  readonly extraArgs: Readonly<Record<string, Readonly<Record<string, string>>>>
+  readonly extraArgs: Readonly<Record<string, Flags>>
   /** Version of the Secret kubeadm-certs; absent when there is none. */
   readonly certsSecret?: string
 }
@@ -298,7 +299,7 @@ export interface CopyPicture {
   readonly mode?: number
   readonly linksTo?: string
   /** Of a component's definition: the flags that kcert may change, as they were; null when unset. */
-  readonly flags?: Readonly<Record<string, string | null>>
+  readonly flags?: FlagChanges
   /** Of a component's definition: the version that it started then. */
   readonly version?: string
   /** What the bytes say, where the observer looked into the copy: of an object with CAs, these. An undo is checked by it. */
@@ -445,4 +446,17 @@ export function onNode<Item extends { readonly node: string }>(
   node: string,
 ): readonly Item[] {
   return byNode(section, (item) => item.node).get(node) ?? []
+}
+
+export function componentsNamed(seen: Seen<'components'>, name: ComponentName): readonly ComponentPicture[] {
+  return seen.components.filter((component) => component.name === name)
+}
+
+export function apiServers(seen: Seen<'components'>): readonly ComponentPicture[] {
+  return componentsNamed(seen, 'kube-apiserver')
+}
+
+/** Returns the API server of a control-plane node. */
+export function apiServerOn({ components }: Seen<'components'>, node: string): ComponentPicture | undefined {
+  return onNode(components, node).find(({ name }) => name === 'kube-apiserver')
 }

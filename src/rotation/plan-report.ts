@@ -26,7 +26,7 @@ export function wholePlan(seen: Picture, target: Target, rollEveryMs = 0): Rotat
     phases.push(foreseenView(foreseen, rollEveryMs))
     blockers.push(
       ...preflight(seen, target, phase),
-      ...(phase.refusals?.(foreseen.seen, foreseen.target) ?? []),
+      ...phase.refusals(foreseen.seen, foreseen.target),
       ...(broken === undefined ? [] : [refusalOf(broken)]),
     )
   }

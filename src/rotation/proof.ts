@@ -1,4 +1,4 @@
-import { evidenceKey, type Probe, type ProbeSubject } from './action.ts'
+import { evidenceKey, type ProbeSubject } from './action.ts'
 import type { Seen } from './picture.ts'
 
 /**
@@ -12,8 +12,4 @@ export function isProven(
 ): boolean {
   const evidence = seen.evidence.get(evidenceKey(subject))
   return evidence?.ok === true && sinceMs !== undefined && evidence.atMs >= sinceMs
-}
-
-export function probe(phase: number, subject: ProbeSubject, deadlineMs = 60_000): Probe {
-  return { kind: 'probe', phase, subject, deadlineMs }
 }

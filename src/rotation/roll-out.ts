@@ -1,8 +1,8 @@
-import type { Action, Step } from './action.ts'
+import type { Step, Task } from './action.ts'
 import { hasLostBundle, publishedFor } from './convergence.ts'
 import type { PodPicture, Seen } from './picture.ts'
-import { together } from './restart.ts'
 import { type CaChange, type Target, wantedTrust } from './target.ts'
+import { ask, inLanes, wait } from './tasks.ts'
 
 // Workloads are rolled by their own controllers, which keep to PodDisruptionBudgets and update strategies.
 
@@ -17,24 +17,25 @@ export function rollOut(
   pods: readonly PodPicture[],
   change: CaChange,
   target: Target,
-): readonly Step[] {
+): readonly Step<Task>[] {
   const rollable = new Set(seen.workloads.flatMap(({ id, mayRoll }) => (mayRoll ? [id] : [])))
-  const asks = new Map<string, Action>()
-  for (const pod of pods) if (pod.workload === undefined) asks.set(pod.id, askForPod(phase, pod.id))
-  const lanes = [...Map.groupBy(pods, ({ workload }) => workload)].flatMap(([workload, its]) => {
-    if (workload === undefined) return []
+  const workloads = Map.groupBy(pods, ({ workload }) => workload)
+  const bare = new Set((workloads.get(undefined) ?? []).map(({ id }) => id))
+  const named = [...workloads].flatMap(([id, its]) => (id === undefined ? [] : [{ id, its }]))
+  const rolls = inLanes(target.atOnce, named, ({ id: workload, its }) => {
     const lost = its.find((pod) => hasLostBundle(seen, pod))
+    if (lost !== undefined) return [askForBundle(workload, lost.trustBundle?.name)]
+    if (!rollable.has(workload))
+      return [ask(workload, `${workload} is not to be rolled: restart its pods yourself`)]
     const sinceMs = its.flatMap((pod) => publishedFor(seen, pod)).map(({ changedAtMs }) => changedAtMs)
     const annotation = annotationFor(phase, change, Math.max(0, ...sinceMs))
-    const steps =
-      lost !== undefined
-        ? [askForBundle(phase, workload, lost.trustBundle?.name)]
-        : rollable.has(workload)
-          ? roll(phase, workload, annotation, wantedTrust(target, change))
-          : [askForWorkload(phase, workload)]
-    return [{ name: workload, steps }]
+    const until = { kind: 'pods-converged', workload, holds: wantedTrust(target, change) } as const
+    return [
+      { kind: 'roll', workload, annotation },
+      wait(until, `pods of ${workload} started with the new CA`, 600_000),
+    ]
   })
-  return [...together(target.atOnce, lanes), ...asks.values()]
+  return [...rolls, ...Array.from(bare, askForPod)]
 }
 
 /** Returns the value by which a workload is rolled once for what its pods are to read: the CA, and since when it is there. */
@@ -42,38 +43,15 @@ export function annotationFor(phase: number, { newCa }: CaChange, sinceMs = 0): 
   return `${phase}-${newCa.digest.slice(0, 8)}-${Math.floor(sinceMs / 1000).toString(36)}`
 }
 
-function roll(phase: number, workload: string, annotation: string, holds: readonly string[]): Action[] {
-  return [
-    { kind: 'roll', phase, workload, annotation },
-    {
-      kind: 'wait',
-      phase,
-      until: { kind: 'pods-converged', workload, holds },
-      because: `pods of ${workload} started with the new CA`,
-      deadlineMs: 600_000,
-    },
-  ]
-}
-
-function askForPod(phase: number, id: string): Action {
-  return {
-    kind: 'ask',
-    phase,
+function askForPod(id: string): Task {
+  return ask(
     id,
-    question: `Pod ${id} has no controller: restart it yourself, or let it lose its connection in phase 12`,
-  }
-}
-
-function askForWorkload(phase: number, id: string): Action {
-  return { kind: 'ask', phase, id, question: `${id} is not to be rolled: restart its pods yourself` }
+    `Pod ${id} has no controller: restart it yourself, or let it lose its connection in phase 12`,
+  )
 }
 
 /** kube-controller-manager deletes the object when it publishes another bundle: a pod that is made then finds none. */
-function askForBundle(phase: number, id: string, name = ''): Action {
-  return {
-    kind: 'ask',
-    phase,
-    id,
-    question: `${id} mounts ClusterTrustBundle ${JSON.stringify(name)}, which is gone: mount it by signerName, and restart its pods`,
-  }
+function askForBundle(id: string, name = ''): Task {
+  const bundle = `ClusterTrustBundle ${JSON.stringify(name)}`
+  return ask(id, `${id} mounts ${bundle}, which is gone: mount it by signerName, and restart its pods`)
 }

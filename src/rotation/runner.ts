@@ -19,7 +19,7 @@ import {
 import { JournalWriter } from './journal-writer.ts'
 import { isOfCluster } from './kubeconfig-files.ts'
 import { checkPlan, modelSections, refusalOf } from './model/check.ts'
-import type { Gap, Phase, Refusal, Undo } from './phase.ts'
+import type { Gap, Phase, Refusal } from './phase.ts'
 import { fileAt, type Picture, type SectionName, sectionNames } from './picture.ts'
 import { phaseNumbered } from './playbook.ts'
 import type { Executor, JournalFile, Observer, Pace } from './ports.ts'
@@ -129,11 +129,8 @@ export class Rotation {
   async planUndo(number: number): Promise<{ plan: PlannedPhase; on: { seen: Picture; target: Target } }> {
     const phase = phaseNumbered(number)
     const { seen, target } = await this.look(sectionNames)
-    const undo: Undo = phase.undo(
-      { phase: number, copies: seen.copies.filter((copy) => copy.phase === number) },
-      seen,
-      target,
-    )
+    const copies = seen.copies.filter((copy) => copy.phase === number)
+    const undo = phase.undo(copies, seen, target)
     if (undo.kind === 'impossible') throw refused([undo.refusal])
     const downgrades = downgradesIn(seen, undo.steps)
     if (downgrades.length > 0) throw refused(downgrades)
@@ -201,20 +198,20 @@ export class Rotation {
       const refusals = [
         ...preflight(seen, target, phase),
         ...earliestPhase(seen, target, number),
-        ...(phase.refusals?.(seen, target) ?? []),
+        ...phase.refusals(seen, target),
       ]
       if (refusals.length > 0) throw refused(refusals)
     }
     const steps = gaps.length === 0 ? [] : phase.plan(seen, target)
     refuseBroken(seen, target, steps)
-    return { number, title, risk, gaps, steps, remarks: phase.remarks?.(seen, target) ?? [] }
+    return { number, title, risk, gaps, steps, remarks: phase.remarks(seen, target) }
   }
 
   private async held(phase: Phase, seen: Picture, target: Target): Promise<'held'> {
     const { number } = phase
     const unseen = unseenNodes(seen)
     if (unseen.length > 0) throw refused(unseen)
-    const remarks = phase.remarks?.(seen, target) ?? []
+    const remarks = phase.remarks(seen, target)
     this.around.emit({ kind: 'phase-held', phase: number, remarks })
     await this.remember(target)
     await this.journal.record({ kind: 'phase', phase: number, event: 'held' })

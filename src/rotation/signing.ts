@@ -1,8 +1,10 @@
-import type { PatchObject } from './action.ts'
+import type { FlagChanges } from '../pki/component-flags.ts'
+import type { Task } from './action.ts'
 import { folderOn, materialPaths } from './material.ts'
 import type { ComponentPicture, Seen } from './picture.ts'
-import type { Wanted } from './restart.ts'
+import { differences, type Wanted } from './restart.ts'
 import { changeOf, type Target } from './target.ts'
+import { patch } from './tasks.ts'
 
 // What a controller-manager is given while the rotation lasts: a bundle to publish, and one pair to sign with. A second
 // certificate in the signing file stops signing at once and the process at its next start, so bundle and pair are separate files.
@@ -41,19 +43,12 @@ export function signingGeneration(
  * Returns the patch that puts the flags of a moment into kubeadm's ClusterConfiguration too: `kubeadm upgrade` in the middle of
  * a rotation would else write its own back. Nothing where they are there, or where there is no kubeadm.
  */
-export function extraArgs(
-  seen: Seen<'kubeadm'>,
-  phase: number,
-  flags: Readonly<Record<string, string | null>> = {},
-): readonly PatchObject[] {
-  if (seen.kubeadm === undefined) return []
-  const { version, extraArgs: all } = seen.kubeadm
-  const now = all.controllerManager ?? {}
-  const missing = Object.fromEntries(
-    Object.entries(flags).filter(([name, value]) => (now[name] ?? null) !== value),
-  )
+export function extraArgs({ kubeadm }: Seen<'kubeadm'>, flags?: FlagChanges): readonly Task[] {
+  if (kubeadm === undefined) return []
+  const missing = differences(kubeadm.extraArgs.controllerManager ?? {}, flags)
   if (Object.keys(missing).length === 0) return []
   const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'kubeadm-config' }
-  const change = { kind: 'extra-args', component: 'controllerManager', flags: missing } as const
-  return [{ kind: 'patch-object', phase, object, version, change }]
+  return [
+    patch(object, kubeadm.version, { kind: 'extra-args', component: 'controllerManager', flags: missing }),
+  ]
 }

@@ -4,7 +4,7 @@ import type { Picture } from './picture.ts'
 import { playbook } from './playbook.ts'
 import { type Position, positionOf } from './position.ts'
 import { preflight } from './refusals.ts'
-import type { Target } from './target.ts'
+import { isPlanned, type Target } from './target.ts'
 import { takenBack } from './upgrades.ts'
 
 // Where a rotation stands, phase by phase: read from one picture, whatever a journal says.
@@ -36,7 +36,7 @@ export function standingOf(seen: Picture, target: Target): Standing {
   const found = playbook.map((phase) => ({
     phase,
     gaps: isPast(phase, target) ? [] : phase.gaps(seen, target),
-    remarks: [...(phase.remarks?.(seen, target) ?? []), ...(back.get(phase.number) ?? [])],
+    remarks: [...phase.remarks(seen, target), ...(back.get(phase.number) ?? [])],
   }))
   const open = new Set(found.flatMap(({ phase, gaps }) => (gaps.length > 0 ? [phase.number] : [])))
   const phases = found.map((one): PhaseStanding => {
@@ -96,10 +96,10 @@ export function isPast({ dropsOld }: Phase, { isDropping }: Target): boolean {
 
 function stateOf({ isDropping, changes }: Target, next: Phase | undefined): Standing['state'] {
   if (isDropping) return next === undefined ? 'finished' : 'under-way'
-  return changes.every(({ newCa }) => newCa.digest.startsWith('planned:')) ? 'not-begun' : 'under-way'
+  return changes.every(({ newCa }) => isPlanned(newCa)) ? 'not-begun' : 'under-way'
 }
 
 function blockersOf(seen: Picture, target: Target, next: Phase | undefined): readonly Refusal[] {
   if (next === undefined) return []
-  return [...preflight(seen, target, next), ...(next.refusals?.(seen, target) ?? [])]
+  return [...preflight(seen, target, next), ...next.refusals(seen, target)]
 }

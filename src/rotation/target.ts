@@ -62,6 +62,11 @@ export function plannedDigest(ca: CaName, what: 'new' | 'bridge'): Digest {
   return `planned:${ca}/${what}`
 }
 
+/** True for a certificate that phase 1 has not made yet. */
+export function isPlanned({ digest }: Pick<CertificateRecord, 'digest'>): boolean {
+  return digest.startsWith('planned:')
+}
+
 /** Returns a trust with the new CA added behind what is there, or as it is when it holds it already. */
 export function withNew(trust: readonly Digest[], { newCa }: CaChange): readonly Digest[] {
   return trust.includes(newCa.digest) ? trust : [...trust, newCa.digest]

@@ -1,31 +1,29 @@
-import type { WriteFile } from './action.ts'
+import type { Task } from './action.ts'
 import {
   type ComponentName,
   type ComponentPicture,
   certificatesIn,
-  type FilePicture,
   fileAt,
+  fileKey,
   type ProcessId,
   type Seen,
 } from './picture.ts'
 import { type CaChange, type CaName, changeOf, type Target, withNew, withoutOld } from './target.ts'
+import { rewrite } from './tasks.ts'
 
 // Files of CAs by which a process verifies those who come to it, or whom it goes to.
 
-export interface TrustFile {
-  readonly process: ProcessId
-  readonly node: string
-  readonly path: string
+interface TrustFlag {
   readonly flag: string
   readonly ca: CaName
   /** `hot`: read again by itself within seconds; `start`: read once. */
   readonly reload: 'hot' | 'start'
 }
 
-interface TrustFlag {
-  readonly flag: string
-  readonly ca: CaName
-  readonly reload: TrustFile['reload']
+export interface TrustFile extends TrustFlag {
+  readonly process: ProcessId
+  readonly node: string
+  readonly path: string
 }
 
 const kubeletCaFlag = 'kubelet-certificate-authority'
@@ -65,6 +63,12 @@ export function trustFilesOf(
     )
 }
 
+/** Returns every trust file of the control plane, and of kubelets. */
+export function allTrustFiles(seen: Seen<'components' | 'kubelets'>): readonly TrustFile[] {
+  const names = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const
+  return [...trustFilesOf(seen, names), ...kubeletTrustFiles(seen)]
+}
+
 /** Returns the client CA file of each kubelet. */
 export function kubeletTrustFiles(seen: Seen<'kubelets'>): readonly TrustFile[] {
   return seen.kubelets.map(({ id, node, clientCaFile }) => ({
@@ -79,7 +83,7 @@ export function kubeletTrustFiles(seen: Seen<'kubelets'>): readonly TrustFile[] 
 
 /** Returns one of each file, though several processes read it. */
 export function distinctFiles(files: readonly TrustFile[]): readonly TrustFile[] {
-  return [...new Map(files.map((file) => [`${file.node}:${file.path}`, file])).values()]
+  return [...new Map(files.map((file) => [fileKey(file.node, file.path), file])).values()]
 }
 
 /** True when the file holds the new CA of its kind, or is none of this rotation's. */
@@ -121,32 +125,26 @@ export function holdsOld(seen: Seen<'files'>, { node, path, ca }: TrustFile, tar
 /** Returns the writing that adds the new CA behind what the file holds; nothing when it is there. */
 export function addingNew(
   seen: Seen<'files'>,
-  phase: number,
   trustFile: TrustFile,
   target: Target,
-): readonly WriteFile[] {
+): readonly Task<'write-file'>[] {
   const change = changeOf(target, trustFile.ca)
   const file = fileAt(seen, trustFile.node, trustFile.path)
   if (change === undefined || file === undefined || holdsNew(seen, trustFile, target)) return []
-  return [rewriting(phase, file, withNew(certificatesIn(file), change))]
+  const certificates = withNew(certificatesIn(file), change)
+  return [rewrite(file, { kind: 'certificates', certificates })]
 }
 
 /** Returns the writing that leaves the new CA and takes the old one out; nothing when that is so. */
 export function droppingOld(
   seen: Seen<'files'>,
-  phase: number,
   trustFile: TrustFile,
   target: Target,
-): readonly WriteFile[] {
+): readonly Task<'write-file'>[] {
   const change = changeOf(target, trustFile.ca)
   const file = fileAt(seen, trustFile.node, trustFile.path)
   if (change === undefined || file === undefined) return []
   if (holdsNew(seen, trustFile, target) && !holdsOld(seen, trustFile, target)) return []
-  return [rewriting(phase, file, withoutOld(certificatesIn(file), change))]
-}
-
-function rewriting(phase: number, file: FilePicture, certificates: readonly string[]): WriteFile {
-  const { node, path, digest, mode } = file
-  const content = { kind: 'certificates', certificates } as const
-  return { kind: 'write-file', phase, node, path, replaces: digest, content, mode }
+  const certificates = withoutOld(certificatesIn(file), change)
+  return [rewrite(file, { kind: 'certificates', certificates })]
 }

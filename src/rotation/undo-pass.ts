@@ -1,76 +1,76 @@
-import type { Action, WriteFile } from './action.ts'
-import type { Before } from './phase.ts'
+import type { Task } from './action.ts'
 import {
   type ComponentPicture,
+  type CopyPicture,
   fileAt,
   fileKey,
   hasStartedSince,
   type ProcessPicture,
   type Seen,
 } from './picture.ts'
-import { awaitLeader, leaderLast, restartOf } from './restart.ts'
+import { awaitLeader, leaderLast, restartOf, restartWith } from './restart.ts'
 import { restoreFiles } from './undo.ts'
 
 // An undo that was stopped is done again: what is restored already is not written twice, and who was not started anew since is.
+
+type Sees = 'components' | 'leases' | 'files'
 
 /**
  * Returns the definitions that a phase changed as a pass back: each restored and its process started anew before the next, standbys
  * first.
  */
-export function backToDefinitions(
-  before: Before,
-  now: Seen<'components' | 'leases' | 'files'>,
-): readonly Action[] {
-  const { phase } = before
-  const changed = changedFiles(before)
-  const definitions = new Set(now.components.map(({ node, definition }) => fileKey(node, definition)))
-  const writes = new Map(
-    restoreFiles(before, now, (node, path) => definitions.has(fileKey(node, path))).map((write) => [
-      fileKey(write.node, write.path),
-      write,
-    ]),
-  )
+export function backToDefinitions(copies: readonly CopyPicture[], now: Seen<Sees>): readonly Task[] {
+  const changed = changedFiles(copies)
+  const restored = restoreFiles(copies, now, isDefinition(now))
+  const writes = Map.groupBy(restored, ({ node, path }) => fileKey(node, path))
   const back = leaderLast(now, now.components).flatMap((component) => {
     const { node, definition, process } = component
     const key = fileKey(node, definition)
-    const write = writes.get(key)
-    const isOpen = write !== undefined || (changed.has(key) && !hasRead(now, process, node, [definition]))
-    return isOpen ? [{ component, writes: write === undefined ? [] : [write] }] : []
+    const its = writes.get(key) ?? []
+    const isOpen = its.length > 0 || (changed.has(key) && !hasRead(now, process, node, [definition]))
+    return isOpen ? [{ component, its }] : []
   })
-  const leases = [...new Set(back.map(({ component }) => component.name))].filter((name) =>
-    now.leases.some((lease) => lease.name === name),
-  )
+  const names = new Set<string>(back.map(({ component }) => component.name))
+  const leases = [...names].filter((name) => now.leases.some((lease) => lease.name === name))
   return [
-    ...back.flatMap(({ component, writes: its }) => [...its, restartOf(now, phase, component)]),
-    ...leases.map((lease) => awaitLeader(phase, lease)),
+    ...back.flatMap(({ component, its }) => [...its, restartOf(now, component)]),
+    ...leases.map(awaitLeader),
   ]
 }
 
+function isDefinition({ components }: Seen<'components'>): (node: string, path: string) => boolean {
+  const definitions = new Set(components.map(({ node, definition }) => fileKey(node, definition)))
+  return (node, path) => definitions.has(fileKey(node, path))
+}
+
 /**
- * Returns those of these components that must still read again the restored file that this flag names. Those whose definition is
- * restored too are restarted by that.
+ * Returns a phase's files as they were, and how processes come to read them again: definitions as a pass back, and of these components
+ * those that read the restored file of the flag once, unless their definition is restored too.
  */
-export function readersToRestart(
-  before: Before,
-  now: Seen<'files'>,
+export function backToFiles(
+  copies: readonly CopyPicture[],
+  now: Seen<Sees>,
   components: readonly ComponentPicture[],
-  restored: readonly WriteFile[],
-  manifests: readonly Action[],
   flag: string,
-): readonly ComponentPicture[] {
-  const written = new Set(restored.map(({ node, path }) => fileKey(node, path)))
-  const changed = changedFiles(before)
+): Record<'files', readonly Task<'write-file'>[]> & Record<'restarts', readonly Task[]> {
+  const isOne = isDefinition(now)
+  const files = restoreFiles(copies, now, (node, path) => !isOne(node, path))
+  const manifests = backToDefinitions(copies, now)
+  const written = new Set(files.map(({ node, path }) => fileKey(node, path)))
+  const changed = changedFiles(copies)
   const restarted = new Set(manifests.flatMap((step) => (step.kind === 'restart' ? [step.process] : [])))
-  return components.filter(({ id, node, flags, process }) => {
+  const readers = components.filter(({ id, node, flags, process }) => {
     const path = flags[flag]
     const key = fileKey(node, path ?? '')
     const isOpen = written.has(key) || (changed.has(key) && !hasRead(now, process, node, [path]))
     return isOpen && !restarted.has(id)
   })
+  const again = readers.flatMap((one) => restartWith(now, one, { isAboutToChange: true }))
+  return { files, restarts: [...manifests, ...again] }
 }
 
 /** Returns the keys of the files that a phase changed. */
-export function changedFiles({ copies }: Before): ReadonlySet<string> {
+export function changedFiles(copies: readonly CopyPicture[]): ReadonlySet<string> {
   return new Set(copies.flatMap(({ node, of }) => ('path' in of ? [fileKey(node, of.path)] : [])))
 }
 

@@ -5,7 +5,9 @@ import { isOfOldCa, type LeafRole, leafFile, leafFlags } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { type PhaseId, phaseRow } from './phase-table.ts'
 import {
+  apiServers,
   certificatesIn,
+  componentsNamed,
   type FilePicture,
   fileAt,
   fileKey,
@@ -13,9 +15,8 @@ import {
   type Picture,
   type Seen,
 } from './picture.ts'
-import { componentsNamed } from './restart.ts'
 import { signingGeneration } from './signing.ts'
-import { changeOf, type Target } from './target.ts'
+import { changeOf, isPlanned, type Target } from './target.ts'
 import { shortList, versioned } from './tested-versions.ts'
 
 // `kubeadm upgrade` in the middle of a rotation: it issues leaves with the first CA of ca.crt, which is the old one until phase 12, and
@@ -27,7 +28,7 @@ export function upgradeUnderWay(
   { changes, waivers }: Target,
 ): readonly Refusal[] {
   // Later, going on is safer than standing still.
-  if (!changes.every(({ newCa }) => newCa.digest.startsWith('planned:'))) return []
+  if (!changes.every(({ newCa }) => isPlanned(newCa))) return []
   const mix = versionMix(seen)
   if (mix !== undefined && !waivers.has(mix.id)) {
     const accept = commandLine`kcert rotate-ca plan --waive ${mix.id}`
@@ -42,7 +43,7 @@ export function upgradeUnderWay(
   const { kubeadm } = seen
   if (kubeadm === undefined) return []
   const wanted = patchOf(kubeadm.kubernetesVersion)
-  const others = componentsNamed(seen, 'kube-apiserver').filter(({ version }) => version !== undefined)
+  const others = apiServers(seen).filter(({ version }) => version !== undefined)
   // Of an accepted mix it names one.
   if (others.length === 0 || others.some(({ version }) => patchOf(version) === wanted)) return []
   const said = wanted === 'unknown' ? 'no Kubernetes version' : wanted
@@ -132,7 +133,7 @@ function withOldCa(seen: Seen<Sees>, target: Target): Written[] {
 }
 
 function oldLeaves(seen: Seen<Sees>, target: Target): Written[] {
-  return componentsNamed(seen, 'kube-apiserver').flatMap((api) =>
+  return apiServers(seen).flatMap((api) =>
     (Object.keys(leafFlags) as LeafRole[]).flatMap((role) => {
       const change = changeOf(target, leafFlags[role].ca)
       const file = leafFile(seen, api, role)

@@ -10,6 +10,7 @@ import { type LeafRole, leafFile, leafFlags, leafIn } from './leaves.ts'
 import type { Gap } from './phase.ts'
 import { presentersOfOldCa, silentServers } from './phases/11-verify.ts'
 import {
+  apiServers,
   clientPathOf,
   type FilePicture,
   fileAt,
@@ -18,7 +19,6 @@ import {
   servingPathOf,
 } from './picture.ts'
 import type { RotationVerification } from './report.ts'
-import { componentsNamed } from './restart.ts'
 import { cureOf as cureOfStored, storingOldAlone, unreadKinds } from './stored.ts'
 import { type CaChange, changeOf, type Target } from './target.ts'
 import { holdsNew, holdsOld, kubeletTrustFiles, trustFilesOf } from './trust-files.ts'
@@ -211,7 +211,7 @@ function ownLeaves(seen: Picture): readonly OwnLeaf[] {
     return file === undefined ? [] : [{ at: `${node}:${file.path}`, file, ca }]
   }
   return [
-    ...componentsNamed(seen, 'kube-apiserver').flatMap((api) =>
+    ...apiServers(seen).flatMap((api) =>
       (Object.keys(leafFlags) as LeafRole[]).flatMap((role) => {
         const file = leafFile(seen, api, role)
         return file === undefined ? [] : leaf(api.node, file.path, leafFlags[role].ca)

@@ -1,22 +1,22 @@
-import type { Action, Probe, ProbeSubject } from './action.ts'
+import type { ProbeSubject, Task } from './action.ts'
 import type { Digest } from './certificate-record.ts'
 import { type ComponentPicture, type ExtensionAuthenticationPicture, fileAt, type Seen } from './picture.ts'
-import { isProven, probe } from './proof.ts'
+import { isProven } from './proof.ts'
 import { type CaName, changeOf, type Target } from './target.ts'
+import { patch, probe, wait } from './tasks.ts'
 import type { TrustFile } from './trust-files.ts'
 
 // Proof that a verifier of client certificates has read its file: a certificate sent by force.
 
+type ClientSubject = Extract<ProbeSubject, { kind: 'client' }>
+
 /** Returns what must be proven at a verifier: both CAs' clients accepted, or, once the old one is dropped, the old one refused. */
-export function clientSubjects({ process, ca }: Pick<TrustFile, 'process' | 'ca'>, target: Target) {
-  const client = (generation: 'old' | 'new', expects: 'accepted' | 'refused'): ProbeSubject => ({
-    kind: 'client',
-    at: process,
-    ca,
-    generation,
-    expects,
-  })
-  return [client('new', 'accepted'), client('old', target.isDropping ? 'refused' : 'accepted')] as const
+function clientSubjects(at: string, ca: CaName, target: Target): readonly ClientSubject[] {
+  const client = { kind: 'client', at, ca } as const
+  return [
+    { ...client, generation: 'new', expects: 'accepted' },
+    { ...client, generation: 'old', expects: target.isDropping ? 'refused' : 'accepted' },
+  ]
 }
 
 /** Returns what is not proven of these hot files since they last changed. */
@@ -24,20 +24,22 @@ export function unprovenAt(
   seen: Seen<'files' | 'evidence'>,
   files: readonly TrustFile[],
   target: Target,
-): readonly ProbeSubject[] {
+): readonly ClientSubject[] {
   return files
     .filter(({ ca, reload }) => reload === 'hot' && changeOf(target, ca) !== undefined)
     .flatMap((file) => {
       const since = fileAt(seen, file.node, file.path)?.changedAtMs
-      return clientSubjects(file, target).filter((subject) => !isProven(seen, subject, since))
+      return clientSubjects(file.process, file.ca, target).filter(
+        (subject) => !isProven(seen, subject, since),
+      )
     })
 }
 
 /** Returns the probes of all hot files among these, whatever is proven: they are about to change. */
-export function provingAll(phase: number, files: readonly TrustFile[], target: Target): readonly Probe[] {
+export function provingAll(files: readonly TrustFile[], target: Target): readonly Task[] {
   return files
     .filter(({ ca, reload }) => reload === 'hot' && changeOf(target, ca) !== undefined)
-    .flatMap((file) => clientSubjects(file, target).map((subject) => probe(phase, subject)))
+    .flatMap((file) => clientSubjects(file.process, file.ca, target).map((subject) => probe(subject)))
 }
 
 /** True for those that know clients by what API servers publish in extension-apiserver-authentication. */
@@ -51,27 +53,20 @@ export function knowsByConfigMap({ name, flags }: ComponentPicture): boolean {
 export function unprovenSchedulers(
   seen: Seen<'components' | 'extensionAuthentication' | 'evidence'>,
   target: Target,
-): readonly ProbeSubject[] {
+): readonly ClientSubject[] {
   if (changeOf(target, 'cluster') === undefined) return []
   const since = seen.extensionAuthentication?.changedAtMs
   return seen.components
     .filter(knowsByConfigMap)
-    .flatMap(({ id }) =>
-      clientSubjects({ process: id, ca: 'cluster' }, target).filter(
-        (subject) => !isProven(seen, subject, since),
-      ),
-    )
+    .flatMap(({ id }) => clientSubjects(id, 'cluster', target))
+    .filter((subject) => !isProven(seen, subject, since))
 }
 
 /**
  * Returns the wait until API servers publish these generations of the CAs that are rotated, and no other of the two. What else their
  * files hold, or an earlier rotation left in the ConfigMap, is not asked for.
  */
-export function awaitExtension(
-  phase: number,
-  target: Target,
-  generations: readonly ('oldCa' | 'newCa')[],
-): Action {
+export function awaitExtension(target: Target, ...generations: readonly ('oldCa' | 'newCa')[]): Task {
   const held = (ca: CaName): readonly Digest[] => {
     const change = changeOf(target, ca)
     return change === undefined ? [] : generations.map((generation) => change[generation].digest)
@@ -80,13 +75,11 @@ export function awaitExtension(
   const lacks = target.changes
     .flatMap(({ oldCa, newCa }) => [oldCa.digest, newCa.digest])
     .filter((digest) => !client.includes(digest) && !requestheader.includes(digest))
-  return {
-    kind: 'wait',
-    phase,
-    until: { kind: 'extension-authentication', client, requestheader, lacks },
-    because: 'API servers publish their client CAs in extension-apiserver-authentication',
-    deadlineMs: 120_000,
-  }
+  return wait(
+    { kind: 'extension-authentication', client, requestheader, lacks },
+    'API servers publish their client CAs in extension-apiserver-authentication',
+    120_000,
+  )
 }
 
 /** True when API servers publish one of these CAs there. */
@@ -98,7 +91,7 @@ export function publishes(
 }
 
 /** extension-apiserver-authentication only ever grows: deleted, it is made anew of what API servers hold now. */
-export function forgetting(phase: number, version: string): Action {
+export function forgetting(version: string): Task {
   const object = { kind: 'ConfigMap', namespace: 'kube-system', name: 'extension-apiserver-authentication' }
-  return { kind: 'patch-object', phase, object, version, change: { kind: 'delete' } }
+  return patch(object, version, { kind: 'delete' })
 }

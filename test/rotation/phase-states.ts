@@ -202,7 +202,7 @@ export function saidBy(phase: Phase, state: State): readonly string[] {
   const refusals = phase.refusals === undefined ? [] : phase.refusals(seen, target)
   const remarks = phase.remarks === undefined ? [] : phase.remarks(seen, target)
   const copies = seen.copies.filter((copy) => copy.phase === number)
-  const undo = phase.undo({ phase: number, copies }, seen, target)
+  const undo = phase.undo(copies, seen, target)
   return [
     ...phase.gaps(seen, target).map(({ at, what }) => `gap ${text(at)}: ${text(what)}`),
     ...linesOf(phase.plan(seen, target)).map((line) => `step ${text(line)}`),

@@ -102,7 +102,7 @@ test('what may not be listed is a remark, and no check passes over it', async ()
   const unknown = 'Secrets could not be looked at: kcert may not list them'
   const { seen, target } = await lookAt(scene)
   for (const phase of [11, 12]) {
-    expect(phaseNumbered(phase).remarks?.(seen, target)).toContain(
+    expect(phaseNumbered(phase).remarks(seen, target)).toContain(
       `${unknown}: whether others store the old CA there is not known`,
     )
   }

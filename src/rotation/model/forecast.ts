@@ -53,7 +53,7 @@ export function* forecast(seen: Picture, target: Target): Generator<ForecastPhas
       now = imagine(now.seen, now.target, planned)
       open = phase.gaps(now.seen, now.target)
     }
-    const remarks = phase.remarks?.(before.seen, before.target) ?? []
+    const remarks = phase.remarks(before.seen, before.target)
     const durationMs = now.seen.atMs - before.seen.atMs
     yield { phase, gaps, steps, remarks, ...before, ...(broken && { broken }), open, durationMs }
   }

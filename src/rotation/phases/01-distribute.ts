@@ -1,12 +1,12 @@
-import type { Action, Step } from '../action.ts'
-import { copiesIndex, folderOn, isLaidOut, materialOf } from '../material.ts'
+import type { Step, Task } from '../action.ts'
+import { folderOn, isLaidOut, materialOf } from '../material.ts'
 import { definePhase, type Gap } from '../phase.ts'
-import { fileAt, type NodePicture, onNode, type Seen } from '../picture.ts'
-import { isProven, probe } from '../proof.ts'
-import { componentsNamed, together } from '../restart.ts'
+import { apiServers, type NodePicture, onNode, type Seen } from '../picture.ts'
+import { isProven } from '../proof.ts'
 import { changeOf, type Target } from '../target.ts'
+import { inLanes, probe, write } from '../tasks.ts'
 import { touchedFilesOn } from '../touched-files.ts'
-import { puttingCopiesAside, restoreFiles } from '../undo.ts'
+import { indexing, puttingCopiesAside, restoreFiles } from '../undo.ts'
 import { versionMix } from '../upgrades.ts'
 
 type Sees = 'nodes' | 'components' | 'kubelets' | 'kubeconfigs' | 'files' | 'copies' | 'evidence'
@@ -14,38 +14,30 @@ type Sees = 'nodes' | 'components' | 'kubelets' | 'kubeconfigs' | 'files' | 'cop
 export const distribute = definePhase('distribute', {
   sees: ['nodes', 'components', 'kubelets', 'kubeconfigs', 'files', 'copies', 'evidence', 'kubeadm'],
 
-  gaps(seen, target) {
+  *gaps(seen, target) {
     // At the end of phase 12 kcert's own folder goes.
-    if (target.isDropping) return []
-    return seen.nodes.flatMap((node) => [
-      ...clockGaps(node, target),
-      ...missingMaterial(seen, node, target).map(({ path }) => ({
-        at: `${node.name}:${path}`,
-        what: 'not laid out',
-      })),
-      ...(uncopiedFiles(seen, node.name).length > 0
-        ? [{ at: node.name, what: 'files that will change are not copied' }]
-        : isProven(seen, { kind: 'copies', node: node.name }, 0)
-          ? []
-          : [{ at: node.name, what: 'copies not proven to restore' }]),
-    ])
+    if (target.isDropping) return
+    for (const node of seen.nodes) {
+      const at = node.name
+      yield* clockGaps(node, target)
+      for (const { path } of missingMaterial(seen, node, target))
+        yield { at: `${at}:${path}`, what: 'not laid out' }
+      if (uncopiedFiles(seen, at).length > 0) yield { at, what: 'files that will change are not copied' }
+      else if (!isProven(seen, { kind: 'copies', node: at }, 0))
+        yield { at, what: 'copies not proven to restore' }
+    }
   },
 
-  plan(seen, target): readonly Step[] {
-    const [first, ...others] = seen.nodes.filter((node) => node.isControlPlane)
-    if (first === undefined) return []
-    const layingOut = (node: NodePicture) => ({ name: node.name, steps: layOut(seen, node, target) })
-    return [
-      ...reachingKubelet(seen, first, target),
-      ...measureHandshakes(seen, target),
-      // Alone: here the new CA is made. The others get what lies there.
-      ...layingOut(first).steps,
-      ...together(target.atOnce, others.map(layingOut)),
-      ...together(
-        target.atOnce,
-        seen.nodes.map((node) => ({ name: node.name, steps: copy(seen, node.name) })),
-      ),
-    ]
+  *plan(seen, target) {
+    const controlPlanes = seen.nodes.filter(({ isControlPlane }) => isControlPlane)
+    const [first, ...others] = controlPlanes
+    if (first === undefined) return
+    yield* reachingKubelet(seen, first.name, target)
+    yield* measureHandshakes(seen, target)
+    // Alone: here the new CA is made. The others get what lies there.
+    yield* layOut(seen, first, target)
+    yield* inLanes(target.atOnce, others, (node) => layOut(seen, node, target))
+    yield* inLanes(target.atOnce, seen.nodes, ({ name }) => copy(seen, name))
   },
 
   remarks(seen, { waivers }) {
@@ -53,13 +45,8 @@ export const distribute = definePhase('distribute', {
     return mix !== undefined && waivers.has(mix.id) ? [`versions that stay different: ${mix.words}`] : []
   },
 
-  undo(before, now) {
-    // Nothing is left of the rotation then: the next one copies anew what is there by that time.
-    return {
-      kind: 'steps',
-      steps: [...restoreFiles(before, now, () => true), ...puttingCopiesAside(1, now)],
-    }
-  },
+  // Nothing is left of the rotation then: the next one copies anew what is there by that time.
+  undo: (copies, now) => [...restoreFiles(copies, now), ...puttingCopiesAside(now)],
 })
 
 /**
@@ -67,48 +54,37 @@ export const distribute = definePhase('distribute', {
  * on kubelets stays so, and phase 9 would stop half way: kubeadm 1.33.12 to 1.37 writes no O into its client certificate, and makes the
  * ClusterRoleBinding of its CN in `init` and `upgrade apply` alone.
  */
-function reachingKubelet(seen: Seen<Sees>, { name }: NodePicture, target: Target): readonly Step[] {
-  const subject = { kind: 'logs', node: name } as const
-  return changeOf(target, 'cluster') === undefined || isProven(seen, subject, 0)
-    ? []
-    : [probe(1, subject, 10_000)]
+function reachingKubelet(seen: Seen<Sees>, node: string, target: Target): readonly Task[] {
+  const subject = { kind: 'logs', node } as const
+  const isOpen = changeOf(target, 'cluster') !== undefined && !isProven(seen, subject, 0)
+  return isOpen ? [probe(subject, 10_000)] : []
 }
 
 /** Phase 11 compares with it. Nothing is open for want of it: where an older kcert did this phase, it can be measured no more. */
-function measureHandshakes(seen: Seen<Sees>, { soakMs }: Target): readonly Step[] {
-  const lanes = componentsNamed(seen, 'kube-apiserver').flatMap(({ id }) => {
-    const subject = { kind: 'handshake-rate', at: id, forMs: soakMs } as const
-    const steps = [probe(1, subject, soakMs + 60_000)]
-    return isProven(seen, subject, 0) ? [] : [{ name: id, steps }]
+function measureHandshakes(seen: Seen<Sees>, { soakMs }: Target): readonly Step<Task>[] {
+  const apis = apiServers(seen)
+  return inLanes(apis.length, apis, ({ id: at }) => {
+    const subject = { kind: 'handshake-rate', at, forMs: soakMs } as const
+    return isProven(seen, subject, 0) ? [] : [probe(subject, soakMs + 60_000)]
   })
-  return together(lanes.length, lanes)
 }
 
 /** A certificate is backdated by minutes: a clock that is further behind would find it not yet valid. */
-function clockGaps({ name, clockSkewMs }: NodePicture, { mostClockSkewMs }: Target): Gap[] {
+function clockGaps({ name, clockSkewMs }: NodePicture, { mostClockSkewMs }: Target): readonly Gap[] {
   if (clockSkewMs === undefined) return [{ at: name, what: 'clock not known' }]
   if (Math.abs(clockSkewMs) <= mostClockSkewMs) return []
   const seconds = Math.round(Math.abs(clockSkewMs) / 1000)
   return [{ at: name, what: `clock ${seconds} s ${clockSkewMs < 0 ? 'behind' : 'ahead'}` }]
 }
 
-function missingMaterial(seen: Seen<Sees>, node: NodePicture, target: Target) {
-  if (!node.isControlPlane) return []
-  return materialOf(folderOn(seen, node.name), target).filter(
-    (wanted) => !isLaidOut(seen, node.name, wanted, target),
-  )
+function missingMaterial(seen: Seen<Sees>, { name, isControlPlane }: NodePicture, target: Target) {
+  if (!isControlPlane) return []
+  return materialOf(folderOn(seen, name), target).filter((wanted) => !isLaidOut(seen, name, wanted, target))
 }
 
-function layOut(seen: Seen<Sees>, node: NodePicture, target: Target): Action[] {
-  return missingMaterial(seen, node, target).map(({ path, content, mode }) => ({
-    kind: 'write-file',
-    phase: 1,
-    node: node.name,
-    path,
-    replaces: fileAt(seen, node.name, path)?.digest ?? 'absent',
-    content,
-    mode,
-  }))
+function layOut(seen: Seen<Sees>, node: NodePicture, target: Target): readonly Task[] {
+  const missing = missingMaterial(seen, node, target)
+  return missing.map(({ path, content, mode }) => write(seen, node.name, path, content, mode))
 }
 
 /** What was copied once is not copied again: later it is no longer what it was. */
@@ -117,12 +93,9 @@ function uncopiedFiles(seen: Seen<Sees>, node: string) {
   return touchedFilesOn(seen, node).filter(({ path }) => !copied.has(path))
 }
 
-function copy(seen: Seen<Sees>, node: string): Action[] {
+function copy(seen: Seen<Sees>, node: string): readonly Task[] {
   const files = uncopiedFiles(seen, node)
   const proof = { kind: 'copies', node } as const
-  if (files.length === 0) return isProven(seen, proof, 0) ? [] : [probe(1, proof)]
-  const path = copiesIndex
-  const replaces = 'absent'
-  const content = { kind: 'copies', of: files } as const
-  return [{ kind: 'write-file', phase: 1, node, path, replaces, content, mode: 0o600 }, probe(1, proof)]
+  if (files.length > 0) return [indexing(node, { kind: 'copies', of: files }), probe(proof)]
+  return isProven(seen, proof, 0) ? [] : [probe(proof)]
 }

@@ -1,39 +1,10 @@
 import { nonePublished } from '../conditions.ts'
 import { awaitsBundles, isBundle } from '../convergence.ts'
-import { definePhase, type Gap } from '../phase.ts'
-import type { Seen } from '../picture.ts'
-import { changeOf, type Target, wantedTrust } from '../target.ts'
+import { clusterPart, definePhase, inParts } from '../phase.ts'
+import { wantedTrust } from '../target.ts'
+import { wait } from '../tasks.ts'
 
-export const awaitPublished = definePhase('await-published', {
-  sees: ['published', 'components', 'pods'],
-
-  gaps: laggards,
-
-  plan(seen, target) {
-    if (laggards(seen, target).length === 0) return []
-    return [
-      {
-        kind: 'wait',
-        phase: 3,
-        until: {
-          kind: 'published',
-          holds: wantedTrust(target, changeOf(target, 'cluster')!),
-          lacks: [],
-          bundles: awaitsBundles(seen, target),
-        },
-        because: 'kube-controller-manager publishes both CAs in every namespace',
-        deadlineMs: 300_000,
-      },
-    ]
-  },
-
-  // What the controller-manager publishes follows its flag: undoing phase 2 undoes this.
-  undo: () => ({ kind: 'steps', steps: [] }),
-})
-
-function laggards(seen: Seen<'published' | 'components' | 'pods'>, target: Target): readonly Gap[] {
-  const change = changeOf(target, 'cluster')
-  if (change === undefined) return []
+const published = clusterPart<'published' | 'components' | 'pods'>((seen, target, change) => {
   const bundles = awaitsBundles(seen, target)
   const late = seen.published
     .filter((one) => one.isActive && !one.trust?.includes(change.newCa.digest) && (bundles || !isBundle(one)))
@@ -41,5 +12,15 @@ function laggards(seen: Seen<'published' | 'components' | 'pods'>, target: Targe
       at: `${kind} ${name}`,
       what: trust === undefined ? (unread ?? 'not there') : 'without the new CA',
     }))
-  return [...nonePublished(seen), ...late]
-}
+  const gaps = [...nonePublished(seen), ...late]
+  const until = { kind: 'published', holds: wantedTrust(target, change), lacks: [], bundles } as const
+  const because = 'kube-controller-manager publishes both CAs in every namespace'
+  return { gaps, steps: gaps.length === 0 ? [] : [wait(until, because, 300_000)] }
+})
+
+export const awaitPublished = definePhase('await-published', {
+  sees: ['published', 'components', 'pods'],
+  ...inParts(published),
+  // What the controller-manager publishes follows its flag: undoing phase 2 undoes this.
+  undo: () => [],
+})

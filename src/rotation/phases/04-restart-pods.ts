@@ -1,4 +1,3 @@
-import type { Step } from '../action.ts'
 import {
   blindInstant,
   type Convergence,
@@ -9,9 +8,85 @@ import {
   rereadMs,
 } from '../convergence.ts'
 import { definePhase } from '../phase.ts'
+import type { PodPicture, Seen } from '../picture.ts'
 import { rollOut } from '../roll-out.ts'
-import { bundleOf, changeOf } from '../target.ts'
+import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
+import { wait } from '../tasks.ts'
 import { shortList } from '../tested-versions.ts'
+
+export const restartPods = definePhase('restart-pods', {
+  sees: ['published', 'pods', 'workloads'],
+
+  *gaps(seen, target) {
+    const open = statesOf(seen, target)
+    if (open === undefined) return
+    const { change, states } = open
+    for (const [pod, state] of states) {
+      const holds = pod.volume?.trust.includes(change.newCa.digest)
+      // One that reads again is served by the bridge until it has; phase 12 waits for it. Without a bridge nobody serves it.
+      const isServed = state === 'rereads' && holds && change.bridge !== undefined
+      if (state !== 'converged' && !isServed) yield { at: podPlace(pod), what: staleness(holds, state) }
+    }
+  },
+
+  *plan(seen, target) {
+    const open = statesOf(seen, target)
+    if (open === undefined) return
+    const { change, states } = open
+    // With a leaked key nobody waits 5 minutes for a client that reads again.
+    const isUrgent = target.reason === 'compromise'
+    const stale = states.filter(([, state]) => state === 'stale' || (isUrgent && state === 'rereads'))
+    const its = stale.map(([pod]) => pod)
+    const blind = its.filter(({ volume }) => volume === undefined).map((pod) => blindInstant(seen, pod))
+    const blindUntil = blind.filter(Number.isFinite).reduce((last, atMs) => Math.max(last, atMs), 0)
+    // Restarted earlier, nobody could tell what they have read.
+    if (seen.atMs < blindUntil) {
+      const because = 'whatever starts has both CAs, also where its volume is not seen on its node'
+      yield wait({ kind: 'instant', atMs: blindUntil }, because, blindUntil - seen.atMs + 30_000)
+    }
+    yield* rollOut(seen, 4, its, change, target)
+    if (states.some(([pod]) => hasOldVolume(pod, change))) {
+      const until = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
+      yield wait(until, "kubelets bring both CAs into pods' volumes, after up to 80 s", 240_000)
+    } else if (!isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')) {
+      const instant = rereadInstant(seen.pods, target)
+      const because =
+        'clients have read ca.crt again: at most every 5 minutes they do, and no bridge serves them'
+      yield wait({ kind: 'instant', atMs: instant }, because, rereadMs + 30_000)
+    }
+  },
+
+  *remarks(seen, target) {
+    const open = statesOf(seen, target)
+    if (open === undefined) return
+    const { change, states } = open
+    for (const [why, { length }] of Map.groupBy(states, ([{ readsOnce }]) => readsOnce))
+      if (why !== undefined)
+        yield `${length} pod${length === 1 ? '' : 's'} assumed to read the CA file at the start alone: ${why}`
+    const rereading = states.filter(([, state]) => state === 'rereads')
+    const trusted = new Set(rereading.map(([{ id, workload }]) => workload ?? `Pod ${id}`))
+    // A program may have client-go and read the file once for other connections: only its owner knows.
+    if (trusted.size > 0)
+      yield `not restarted, for they read the CA file again: ${shortList([...trusted].toSorted())}; to restart them too: --no-trust-reloading-clients`
+    if (states.some(([pod]) => !pod.rereads && hasOldVolume(pod, change)))
+      yield 'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once'
+  },
+
+  // A pod that knows both CAs is at home in the cluster before as well.
+  undo: () => [],
+})
+
+/** Returns how far the pods are whose risk nobody has accepted; undefined where no cluster CA is introduced. */
+function statesOf(seen: Seen<'published' | 'pods'>, target: Target) {
+  const change = changeOf(target, 'cluster')
+  if (change === undefined || target.isDropping) return undefined
+  const open = seen.pods.filter((pod) => !isWaived(pod, target))
+  return { change, states: open.map((pod) => [pod, convergenceOf(seen, change, target, pod)] as const) }
+}
+
+function hasOldVolume({ volume }: PodPicture, { newCa }: CaChange): boolean {
+  return volume !== undefined && !volume.trust.includes(newCa.digest)
+}
 
 /** `holds`: whether its volume has the new CA; undefined where no volume is seen. */
 function staleness(holds: boolean | undefined, state: Convergence): string {
@@ -20,119 +95,3 @@ function staleness(holds: boolean | undefined, state: Convergence): string {
   if (!holds) return 'has the old CA'
   return state === 'rereads' ? 'has not read ca.crt again' : 'its process started with the old CA'
 }
-
-export const restartPods = definePhase('restart-pods', {
-  sees: ['published', 'pods', 'workloads'],
-
-  gaps(seen, target) {
-    const change = changeOf(target, 'cluster')
-    if (change === undefined || target.isDropping) return []
-    return seen.pods.flatMap((pod) => {
-      if (isWaived(pod, target)) return []
-      const holds = pod.volume?.trust.includes(change.newCa.digest)
-      const state = convergenceOf(seen, change, target, pod)
-      // One that reads again is served by the bridge until it has; phase 12 waits for it. Without a bridge nobody serves it.
-      if (state === 'converged' || (state === 'rereads' && holds && change.bridge !== undefined)) return []
-      return [{ at: podPlace(pod), what: staleness(holds, state) }]
-    })
-  },
-
-  plan(seen, target): readonly Step[] {
-    const change = changeOf(target, 'cluster')
-    if (change === undefined || target.isDropping) return []
-    const open = seen.pods.filter((pod) => !isWaived(pod, target))
-    // With a leaked key nobody waits 5 minutes for a client that reads again.
-    const isUrgent = target.reason === 'compromise'
-    const states = open.map((pod) => [pod, convergenceOf(seen, change, target, pod)] as const)
-    const stale = states.filter(([, state]) => state === 'stale' || (isUrgent && state === 'rereads'))
-    const rereads =
-      !isUrgent && change.bridge === undefined && states.some(([, state]) => state === 'rereads')
-    const instant = rereadInstant(open, target)
-    const waitsForVolume = open.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
-    const blind = stale.filter(
-      ([pod]) => pod.volume === undefined && Number.isFinite(blindInstant(seen, pod)),
-    )
-    const blindUntil = blind.reduce((last, [pod]) => Math.max(last, blindInstant(seen, pod)), 0)
-    return [
-      // Restarted earlier, nobody could tell what they have read.
-      ...(seen.atMs < blindUntil
-        ? [
-            {
-              kind: 'wait',
-              phase: 4,
-              until: { kind: 'instant', atMs: blindUntil },
-              because: 'whatever starts has both CAs, also where its volume is not seen on its node',
-              deadlineMs: blindUntil - seen.atMs + 30_000,
-            } as const,
-          ]
-        : []),
-      ...rollOut(
-        seen,
-        4,
-        stale.map(([pod]) => pod),
-        change,
-        target,
-      ),
-      ...(waitsForVolume
-        ? [
-            {
-              kind: 'wait',
-              phase: 4,
-              until: { kind: 'volumes', holds: bundleOf(change), lacks: [] },
-              because: "kubelets bring both CAs into pods' volumes, after up to 80 s",
-              deadlineMs: 240_000,
-            } as const,
-          ]
-        : rereads
-          ? [
-              {
-                kind: 'wait',
-                phase: 4,
-                until: { kind: 'instant', atMs: instant },
-                because:
-                  'clients have read ca.crt again: at most every 5 minutes they do, and no bridge serves them',
-                deadlineMs: rereadMs + 30_000,
-              } as const,
-            ]
-          : []),
-    ]
-  },
-
-  remarks(seen, target) {
-    const change = changeOf(target, 'cluster')
-    if (change === undefined || target.isDropping) return []
-    const open = seen.pods.filter((pod) => !isWaived(pod, target))
-    const reasons = Map.groupBy(open, ({ readsOnce }) => readsOnce)
-    const trusted = new Set(
-      open.flatMap((pod) =>
-        convergenceOf(seen, change, target, pod) === 'rereads' ? [pod.workload ?? `Pod ${pod.id}`] : [],
-      ),
-    )
-    const isEarly = open.some(
-      ({ volume, rereads }) => !rereads && volume && !volume.trust.includes(change.newCa.digest),
-    )
-    return [
-      ...[...reasons].flatMap(([why, { length }]) =>
-        why === undefined
-          ? []
-          : [
-              `${length} pod${length === 1 ? '' : 's'} assumed to read the CA file at the start alone: ${why}`,
-            ],
-      ),
-      // A program may have client-go and read the file once for other connections: only its owner knows.
-      ...(trusted.size === 0
-        ? []
-        : [
-            `not restarted, for they read the CA file again: ${shortList([...trusted].toSorted())}; to restart them too: --no-trust-reloading-clients`,
-          ]),
-      ...(isEarly
-        ? [
-            'programs of pods are examined once both CAs are in their files; until then they are assumed to read them once',
-          ]
-        : []),
-    ]
-  },
-
-  // A pod that knows both CAs is at home in the cluster before as well.
-  undo: () => ({ kind: 'steps', steps: [] }),
-})

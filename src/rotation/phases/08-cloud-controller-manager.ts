@@ -1,7 +1,7 @@
 import { folderOn, materialPaths } from '../material.ts'
 import { definePhase } from '../phase.ts'
-import type { ComponentPicture, Seen } from '../picture.ts'
-import { componentsNamed, isAsWanted, passOver, type Wanted } from '../restart.ts'
+import { type ComponentPicture, componentsNamed, type Seen } from '../picture.ts'
+import { isAsWanted, passOver, type Wanted } from '../restart.ts'
 import { changeOf, type Target } from '../target.ts'
 import { backToDefinitions } from '../undo-pass.ts'
 
@@ -10,25 +10,22 @@ const name = 'cloud-controller-manager'
 export const cloudControllerManager = definePhase('cloud-controller-manager', {
   sees: ['components', 'files', 'leases'],
 
-  gaps(seen, target) {
-    return configured(seen, target)
+  gaps: (seen, target) =>
+    configured(seen, target)
       .filter((component) => !isAsWanted(seen, component, wantedOf(seen, component)))
-      .map(({ id }) => ({ at: id, what: 'does not run with both CAs' }))
+      .map(({ id }) => ({ at: id, what: 'does not run with both CAs' })),
+
+  plan(seen, target) {
+    const managers = { ...seen, components: configured(seen, target) }
+    return passOver(managers, name, (component) => wantedOf(seen, component))
   },
 
-  plan: (seen, target) =>
-    passOver({ ...seen, components: configured(seen, target) }, 8, name, (component) =>
-      wantedOf(seen, component),
-    ),
+  remarks: (seen, target) =>
+    target.isDropping || configured(seen, target).length > 0
+      ? []
+      : ['holds: no cloud-controller-manager with --root-ca-file'],
 
-  remarks(seen, target) {
-    if (target.isDropping) return []
-    return configured(seen, target).length === 0
-      ? ['holds: no cloud-controller-manager with --root-ca-file']
-      : []
-  },
-
-  undo: (before, now) => ({ kind: 'steps', steps: backToDefinitions(before, now) }),
+  undo: backToDefinitions,
 })
 
 function configured(seen: Seen<'components'>, target: Target): readonly ComponentPicture[] {

@@ -1,39 +1,33 @@
-import { publishing, unsignedTokens } from '../cluster-info.ts'
-import { definePhase } from '../phase.ts'
-import { changeOf } from '../target.ts'
+import { clusterInfoPlace, publishing, unsignedTokens } from '../cluster-info.ts'
+import { clusterPart, definePhase, inParts } from '../phase.ts'
+import { changeOf, isPlanned } from '../target.ts'
 import { restoreObjects } from '../undo.ts'
+
+const newCaFirst = clusterPart<'clusterInfo'>((seen, _target, { newCa: { digest } }) => {
+  if (seen.clusterInfo === undefined) return { gaps: [], steps: [] }
+  const { trust } = seen.clusterInfo
+  const isFirst = trust[0] === digest
+  return {
+    gaps: [
+      ...(isFirst ? [] : [{ at: clusterInfoPlace, what: 'the new CA is not the first' }]),
+      ...unsignedTokens(seen),
+    ],
+    steps: publishing(seen, [digest, ...trust.filter((other) => other !== digest)]),
+  }
+})
 
 export const clusterInfo = definePhase('cluster-info', {
   sees: ['clusterInfo'],
 
-  gaps(seen, target) {
-    const change = changeOf(target, 'cluster')
-    if (change === undefined || seen.clusterInfo === undefined) return []
-    const isFirst = seen.clusterInfo.trust[0] === change.newCa.digest
-    return [
-      ...(isFirst ? [] : [{ at: 'ConfigMap kube-public/cluster-info', what: 'the new CA is not the first' }]),
-      ...unsignedTokens(seen),
-    ]
-  },
-
-  plan(seen, target) {
-    const change = changeOf(target, 'cluster')
-    if (change === undefined || seen.clusterInfo === undefined) return []
-    const others = seen.clusterInfo.trust.filter((digest) => digest !== change.newCa.digest)
-    return publishing(seen, 10, [change.newCa.digest, ...others])
-  },
+  ...inParts(newCaFirst),
 
   remarks(seen, target) {
     const change = changeOf(target, 'cluster')
-    if (seen.clusterInfo === undefined) return ['holds: no ConfigMap kube-public/cluster-info']
-    if (change === undefined || target.isDropping) return []
-    if (change.newCa.digest.startsWith('planned:')) return []
+    if (seen.clusterInfo === undefined) return [`holds: no ${clusterInfoPlace}`]
+    if (change === undefined || target.isDropping || isPlanned(change.newCa)) return []
     const pins = [change.oldCa, change.newCa].map(({ spki }) => `sha256:${spki}`)
     return [`either --discovery-token-ca-cert-hash lets a node join: ${pins.join(' (old), ')} (new)`]
   },
 
-  undo: (before, now) => ({
-    kind: 'steps',
-    steps: restoreObjects(before, () => now.clusterInfo?.version),
-  }),
+  undo: (copies, now) => restoreObjects(copies, () => now.clusterInfo?.version),
 })

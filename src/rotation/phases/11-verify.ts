@@ -1,14 +1,14 @@
-import type { Action, Step } from '../action.ts'
+import type { Task } from '../action.ts'
 import { isSignedByCa } from '../certificate-record.ts'
 import { convergenceOf, isWaived, podPlace, rereadInstant, rereadMs } from '../convergence.ts'
 import { handshakeSubject } from '../handshake-errors.ts'
-import { leafFile, leafFlags, leafIn } from '../leaves.ts'
+import { handshakesWith, leafFile, leafIn } from '../leaves.ts'
 import { definePhase, type Gap } from '../phase.ts'
-import { fileAt, type Seen, servingPathOf } from '../picture.ts'
-import { isProven, probe } from '../proof.ts'
-import { componentsNamed, together } from '../restart.ts'
+import { apiServers, type Seen, servingPathOf } from '../picture.ts'
+import { isProven } from '../proof.ts'
 import { storedRemarks } from '../stored.ts'
 import { bundleOf, type CaChange, changeOf, type Target } from '../target.ts'
+import { probe, together, wait } from '../tasks.ts'
 
 /** Phase 12 has no way back: what was quiet yesterday may not be so today. */
 const freshMs = 3_600_000
@@ -18,22 +18,19 @@ type Sees = 'components' | 'kubelets' | 'files' | 'published' | 'pods' | 'handsh
 export const verify = definePhase('verify', {
   sees: ['components', 'kubelets', 'files', 'published', 'pods', 'stored', 'handshakes', 'evidence'],
 
-  gaps(seen, target): readonly Gap[] {
-    if (target.isDropping) return []
-    return [
-      ...gapsOfCluster(seen, target),
-      ...unquiet(seen, target).map(({ id }) => ({
-        at: id,
-        what: 'TLS handshake errors not compared with those before phase 1 since phase 9, or not within the last hour',
-      })),
-    ]
+  *gaps(seen, target) {
+    if (target.isDropping) return
+    yield* gapsOfCluster(seen, target)
+    const what =
+      'TLS handshake errors not compared with those before phase 1 since phase 9, or not within the last hour'
+    for (const { id } of unquiet(seen, target)) yield { at: id, what }
   },
 
-  plan(seen, target): readonly Step[] {
+  plan(seen, target) {
     if (target.isDropping) return []
     const watching = unquiet(seen, target).map(({ id }) => ({
       name: id,
-      steps: [probe(11, handshakeSubject(seen, target, id, target.soakMs), target.soakMs + 60_000)],
+      steps: [probe(handshakeSubject(seen, target, id, target.soakMs), target.soakMs + 60_000)],
     }))
     const waiting = { name: 'pods', steps: podWaits(seen, target) }
     return together(watching.length + 1, [waiting, ...watching])
@@ -41,60 +38,41 @@ export const verify = definePhase('verify', {
 
   remarks: (seen, target) => (target.isDropping ? [] : storedRemarks(seen, target)),
 
-  undo: () => ({ kind: 'steps', steps: [] }),
+  undo: () => [],
 })
 
-function gapsOfCluster(seen: Seen<Sees>, target: Target): readonly Gap[] {
+function* gapsOfCluster(seen: Seen<Sees>, target: Target): Iterable<Gap> {
   const change = changeOf(target, 'cluster')
-  if (change === undefined) return []
-  return [
-    ...presentersOfOldCa(seen, target),
-    ...silentServers(seen),
-    ...seen.pods
-      .filter((pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged')
-      .map((pod) => ({ at: podPlace(pod), what: 'not known to have read the new CA' })),
-    ...(seen.atMs < rereadInstant(seen.pods, target)
-      ? [{ at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }]
-      : []),
-    ...(seen.atMs < keptUntil(seen, change)
-      ? [{ at: 'kubelets', what: 'may be asked with the old certificate on connections kept for 5 minutes' }]
-      : []),
-  ]
+  if (change === undefined) return
+  yield* presentersOfOldCa(seen, target)
+  yield* silentServers(seen)
+  for (const pod of seen.pods)
+    if (!isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged')
+      yield { at: podPlace(pod), what: 'not known to have read the new CA' }
+  if (seen.atMs < rereadInstant(seen.pods, target))
+    yield { at: 'pods', what: 'the last volume has held both CAs for less than 5 minutes' }
+  if (seen.atMs < keptUntil(seen, change))
+    yield { at: 'kubelets', what: 'may be asked with the old certificate on connections kept for 5 minutes' }
 }
 
 /** Until every volume has held both CAs for as long as the slowest client takes to read it. */
-function podWaits(seen: Seen<Sees>, target: Target): readonly Action[] {
+function podWaits(seen: Seen<Sees>, target: Target): readonly Task[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
   const isLate = seen.pods.some(({ volume }) => volume && !volume.trust.includes(change.newCa.digest))
   // A volume that is still to change does so now at the earliest.
   const instant = Math.max(rereadInstant(seen.pods, target), isLate ? seen.atMs + rereadMs : 0)
-  const volumes: Action = {
-    kind: 'wait',
-    phase: 11,
-    until: { kind: 'volumes', holds: bundleOf(change), lacks: [] },
-    because: 'every pod volume holds both CAs',
-    deadlineMs: 240_000,
-  }
-  const reading: Action = {
-    kind: 'wait',
-    phase: 11,
-    until: { kind: 'instant', atMs: instant },
-    because: 'clients have read ca.crt again: at most every 5 minutes they do',
-    deadlineMs: rereadMs + 30_000,
-  }
   const kept = keptUntil(seen, change)
-  const closing: Action = {
-    kind: 'wait',
-    phase: 11,
-    until: { kind: 'instant', atMs: kept },
-    because: 'API servers have closed connections to kubelets that carry the old certificate',
-    deadlineMs: rereadMs + 30_000,
-  }
+  const volumes = { kind: 'volumes', holds: bundleOf(change), lacks: [] } as const
+  const until = (atMs: number, because: string) => wait({ kind: 'instant', atMs }, because, rereadMs + 30_000)
   return [
-    ...(isLate ? [volumes] : []),
-    ...(seen.atMs < instant ? [reading] : []),
-    ...(Math.max(seen.atMs, instant) < kept ? [closing] : []),
+    ...(isLate ? [wait(volumes, 'every pod volume holds both CAs', 240_000)] : []),
+    ...(seen.atMs < instant
+      ? [until(instant, 'clients have read ca.crt again: at most every 5 minutes they do')]
+      : []),
+    ...(Math.max(seen.atMs, instant) < kept
+      ? [until(kept, 'API servers have closed connections to kubelets that carry the old certificate')]
+      : []),
   ]
 }
 
@@ -104,9 +82,9 @@ function keptUntil(seen: Seen<'components' | 'kubelets' | 'files'>, { newCa }: C
     (least, { process }) => Math.min(least, process?.startedAtMs ?? least),
     seen.atMs,
   )
-  return componentsNamed(seen, 'kube-apiserver').reduce((until, api) => {
+  return apiServers(seen).reduce((until, api) => {
     const file = leafFile(seen, api, 'kubelet-client')
-    const changedAtMs = isSignedByCa(leafIn(seen, file), newCa) ? file!.changedAtMs : 0
+    const changedAtMs = (isSignedByCa(leafIn(seen, file), newCa) && file?.changedAtMs) || 0
     return changedAtMs > first ? Math.max(until, changedAtMs + rereadMs) : until
   }, 0)
 }
@@ -115,11 +93,8 @@ function keptUntil(seen: Seen<'components' | 'kubelets' | 'files'>, { newCa }: C
 export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): readonly Gap[] {
   const change = changeOf(target, 'cluster')
   if (change === undefined) return []
-  return seen.handshakes
-    .filter(({ presenter, chain }) => {
-      const leaf = seen.certificates.get(chain[0] ?? '')
-      return isSignedByCa(leaf, change.oldCa) && !target.waivers.has(presenter)
-    })
+  return handshakesWith(seen, change.oldCa)
+    .filter(({ presenter }) => !target.waivers.has(presenter))
     .map(({ presenter }) => ({ at: presenter, what: 'shows a certificate of the old CA' }))
 }
 
@@ -130,15 +105,15 @@ export function presentersOfOldCa(seen: Seen<'handshakes'>, target: Target): rea
 export function silentServers(seen: Seen<'handshakes' | 'components' | 'kubelets'>): readonly Gap[] {
   const shown = new Set(seen.handshakes.map(({ presenter }) => presenter))
   const kubelets = seen.kubelets.filter((kubelet) => servingPathOf(kubelet) !== undefined)
-  return [...componentsNamed(seen, 'kube-apiserver'), ...kubelets]
+  return [...apiServers(seen), ...kubelets]
     .filter(({ id }) => !shown.has(id))
     .map(({ id }) => ({ at: id, what: 'no TLS handshake succeeds: its certificate is not seen' }))
 }
 
 /** API servers whose counter of handshake errors was not watched since their leaf changed, or so long ago that it says little of now. */
 function unquiet(seen: Seen<Sees>, target: Target) {
-  return componentsNamed(seen, 'kube-apiserver').filter((api) => {
-    const changedAtMs = fileAt(seen, api.node, api.flags[leafFlags.serving.flag])?.changedAtMs
+  return apiServers(seen).filter((api) => {
+    const changedAtMs = leafFile(seen, api, 'serving')?.changedAtMs
     const since = changedAtMs && Math.max(changedAtMs, seen.atMs - freshMs)
     return !isProven(seen, handshakeSubject(seen, target, api.id, target.soakMs), since)
   })

@@ -1,7 +1,7 @@
 import { commandLine } from '../../errors/command-line.ts'
 import { awaitsBundles, convergenceOf, isBundle, isWaived } from '../convergence.ts'
 import { interruptions, kubeletPart } from '../kubelet-steps.ts'
-import { definePhase, inParts, type Refusal } from '../phase.ts'
+import { definePhase, inParts } from '../phase.ts'
 import { type Picture, sectionNames } from '../picture.ts'
 import { storedRefusals, storedRemarks, unreadRemarks } from '../stored.ts'
 import { changeOf, type Target, withoutOld } from '../target.ts'
@@ -14,7 +14,7 @@ import { remains } from './drop-old/remains.ts'
 import { servers } from './drop-old/servers.ts'
 import { verifiers } from './drop-old/verifiers.ts'
 
-const parts = inParts([
+const parts = inParts(
   // API servers, controller-managers, schedulers and kubelets drop the old CA: one control-plane node, then the others, then the workers.
   verifiers,
   // extension-apiserver-authentication, which API servers only add to, is deleted and published again.
@@ -26,12 +26,12 @@ const parts = inParts([
   // Components restart with the flags that they had before the rotation, and publish the new CA alone.
   definitions,
   // The CA data of kubelets' own kubeconfigs; one restart of each.
-  kubeletPart(12, withoutOld),
+  kubeletPart(withoutOld),
   // After a compromise, pods that still trust the old CA restart.
   pods,
   // The kubeadm-certs Secret, superseded certificates, and kcert's own files.
   remains,
-])
+)
 
 export const dropOld = definePhase('drop-old', {
   sees: sectionNames,
@@ -40,55 +40,46 @@ export const dropOld = definePhase('drop-old', {
 
   plan: (seen, given) => parts.plan(seen, whileDropping(given)),
 
-  refusals(seen, target): readonly Refusal[] {
+  *refusals(seen, target) {
     const change = changeOf(target, 'cluster')
-    const presenters = presentersOfOldCa(seen, target).map(({ at }) => ({
-      what: `${at} still shows a certificate of the old CA`,
-      why: 'nobody would trust it any more',
-      next: commandLine`re-issue it, or take it upon yourself: --waive ${at}`,
-    }))
+    for (const { at } of presentersOfOldCa(seen, target))
+      yield {
+        what: `${at} still shows a certificate of the old CA`,
+        why: 'nobody would trust it any more',
+        next: commandLine`re-issue it, or take it upon yourself: --waive ${at}`,
+      }
     // Once verifiers have dropped it, standing still helps nobody who goes by such an object.
-    if (target.isDropping) return presenters
-    const stored = storedRefusals(seen, target)
-    if (change === undefined) return stored
+    if (target.isDropping) return
+    yield* storedRefusals(seen, target)
+    if (change === undefined) return
     const stale = seen.pods.filter(
       (pod) => !isWaived(pod, target) && convergenceOf(seen, change, target, pod) !== 'converged',
     )
-    return [
-      ...presenters,
-      ...stored,
-      ...[...new Set(stale.map(({ id }) => id))].slice(0, 20).map((id) => ({
+    for (const id of [...new Set(stale.map((pod) => pod.id))].slice(0, 20))
+      yield {
         what: `pod ${id} is not known to trust the new CA`,
         why: 'it reaches API servers by the bridge, which goes in this phase',
         next: commandLine`accept the risk with --waive ${id}, or: kcert rotate-ca --phase 4`,
-      })),
-    ]
+      }
   },
 
-  remarks(seen, target) {
+  *remarks(seen, target) {
     const change = changeOf(target, 'cluster')
+    if (change !== undefined && target.reason !== 'compromise') {
+      const holding = seen.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest))
+      const count = new Set(holding.map(({ uid }) => uid)).size
+      yield `${count} pods know both CAs until they are restarted at leisure; no server shows an old leaf`
+    }
     // Before that they are refused.
-    const stored = [
-      ...(target.isDropping ? storedRemarks(seen, target) : unreadRemarks(seen)),
-      ...interruptions(seen, change, withoutOld),
-      ...leftBundles(seen, target),
-    ]
-    if (change === undefined || target.reason === 'compromise') return stored
-    const holding = seen.pods.filter(({ volume }) => volume?.trust.includes(change.newCa.digest))
-    const holders = new Set(holding.map(({ uid }) => uid)).size
-    return [
-      `${holders} pods know both CAs until they are restarted at leisure; no server shows an old leaf`,
-      ...stored,
-    ]
+    yield* target.isDropping ? storedRemarks(seen, target) : unreadRemarks(seen)
+    yield* interruptions(seen, change, withoutOld)
+    yield* leftBundles(seen, target)
   },
 
   undo: () => ({
-    kind: 'impossible',
-    refusal: {
-      what: 'phase 12 has no way back',
-      why: 'certificates of the old CA are refused already, and some of them are gone',
-      next: 'run phase 12 to its end; to have the old CA again, rotate to it: --ca-cert FILE --ca-key FILE',
-    },
+    what: 'phase 12 has no way back',
+    why: 'certificates of the old CA are refused already, and some of them are gone',
+    next: 'run phase 12 to its end; to have the old CA again, rotate to it: --ca-cert FILE --ca-key FILE',
   }),
 })
 

@@ -5,13 +5,11 @@ import { rollOut } from '../../roll-out.ts'
 /** A leaked key: whoever has it could still show a leaf that running pods believe. */
 export const pods = clusterPart((seen, target, change) => {
   if (target.reason !== 'compromise') return { gaps: [], steps: [] }
-  const believers = seen.pods.filter(
-    (pod) =>
-      !isWaived(pod, target) &&
-      (pod.volume === undefined ||
-        pod.volume.trust.includes(change.oldCa.digest) ||
-        pod.startedAtMs < pod.volume.changedAtMs),
-  )
+  const believers = seen.pods.filter((pod) => {
+    const { volume, startedAtMs } = pod
+    if (isWaived(pod, target)) return false
+    return !volume || volume.trust.includes(change.oldCa.digest) || startedAtMs < volume.changedAtMs
+  })
   return {
     gaps: believers.map((pod) => ({ at: podPlace(pod), what: 'still believes the old CA' })),
     steps: rollOut(seen, 12, believers, change, target),

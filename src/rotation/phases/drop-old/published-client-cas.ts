@@ -1,5 +1,5 @@
 import type { Part } from '../../phase.ts'
-import { probe } from '../../proof.ts'
+import { probe } from '../../tasks.ts'
 import {
   awaitExtension,
   forgetting,
@@ -8,32 +8,30 @@ import {
   unprovenSchedulers,
 } from '../../verifying.ts'
 
+const place = 'ConfigMap kube-system/extension-apiserver-authentication'
+
 /** extension-apiserver-authentication never forgets a CA by itself; schedulers and aggregated API servers read it. */
 export const publishedClientCas: Part = (seen, target) => {
   const extension = seen.extensionAuthentication
   if (extension === undefined) {
     // Deleted by this phase and not made again yet: who goes by it is proven afterwards.
     if (!seen.components.some(knowsByConfigMap)) return { gaps: [], steps: [] }
-    const at = 'ConfigMap kube-system/extension-apiserver-authentication'
-    return { gaps: [{ at, what: 'not there' }], steps: [awaitExtension(12, target, ['newCa'])] }
+    return { gaps: [{ at: place, what: 'not there' }], steps: [awaitExtension(target, 'newCa')] }
   }
   const olds = target.changes.map(({ oldCa }) => oldCa.digest)
-  const unproven = unprovenSchedulers(seen, target)
   if (!publishes(extension, olds)) {
+    const unproven = unprovenSchedulers(seen, target)
     return {
-      gaps: unproven.map((subject) => ({
-        at: 'at' in subject ? subject.at : '',
-        what: 'not proven to refuse the old CA',
-      })),
-      steps: unproven.map((subject) => probe(12, subject)),
+      gaps: unproven.map(({ at }) => ({ at, what: 'not proven to refuse the old CA' })),
+      steps: unproven.map((subject) => probe(subject)),
     }
   }
   return {
-    gaps: [{ at: 'ConfigMap kube-system/extension-apiserver-authentication', what: 'publishes the old CA' }],
+    gaps: [{ at: place, what: 'publishes the old CA' }],
     steps: [
-      forgetting(12, extension.version),
-      awaitExtension(12, target, ['newCa']),
-      ...unprovenSchedulers({ ...seen, evidence: new Map() }, target).map((subject) => probe(12, subject)),
+      forgetting(extension.version),
+      awaitExtension(target, 'newCa'),
+      ...unprovenSchedulers({ ...seen, evidence: new Map() }, target).map((subject) => probe(subject)),
     ],
   }
 }

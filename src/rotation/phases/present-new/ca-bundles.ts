@@ -6,6 +6,6 @@ export const caBundles = clusterPart<'caBundles'>((seen, _target, change) => {
   const bundles = bundlesWithOldCa(seen, change).filter(({ trust }) => !trust.includes(change.newCa.digest))
   return {
     gaps: bundles.map(({ id }) => ({ at: id, what: 'verifies by the old CA alone' })),
-    steps: bundles.flatMap((bundle) => patchingBundle(9, bundle, withNew(bundle.trust, change))),
+    steps: bundles.flatMap((bundle) => patchingBundle(bundle, withNew(bundle.trust, change))),
   }
 })

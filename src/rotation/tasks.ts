@@ -1,0 +1,71 @@
+import type { Action, Condition, Content, Lane, ObjectChange, ProbeSubject, Step, Task } from './action.ts'
+import { type FilePicture, fileAt, type ObjectReference, type Seen } from './picture.ts'
+
+// What the parts of a phase put their steps together from.
+
+/** Returns the writing that gives a file other content; its mode stays. */
+export function rewrite({ node, path, digest, mode }: FilePicture, content: Content): Task<'write-file'> {
+  return { kind: 'write-file', node, path, replaces: digest, content, mode }
+}
+
+/** Returns the writing of a file that is there or not. */
+export function write(
+  seen: Seen<'files'>,
+  node: string,
+  path: string,
+  content: Content,
+  mode = 0o600,
+): Task<'write-file'> {
+  const replaces = fileAt(seen, node, path)?.digest ?? 'absent'
+  return { kind: 'write-file', node, path, replaces, content, mode }
+}
+
+export function patch(object: ObjectReference, version: string, change: ObjectChange): Task<'patch-object'> {
+  return { kind: 'patch-object', object, version, change }
+}
+
+/** `because`: what is waited for, as a fragment for people. */
+export function wait(until: Condition, because: string, deadlineMs: number): Task<'wait'> {
+  return { kind: 'wait', until, because, deadlineMs }
+}
+
+export function probe(subject: ProbeSubject, deadlineMs = 60_000): Task<'probe'> {
+  return { kind: 'probe', subject, deadlineMs }
+}
+
+export function ask(id: string, question: string): Task<'ask'> {
+  return { kind: 'ask', id, question }
+}
+
+/** Returns lanes as a step; an empty one is left out, and one alone needs no company. */
+export function together(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
+  const busy = lanes.filter(({ steps }) => steps.length > 0)
+  if (busy.length < 2 || atOnce < 2) return busy.flatMap(({ steps }) => steps)
+  return [{ kind: 'together', atOnce, lanes: busy }]
+}
+
+/** Returns a lane for each of these: nodes, which have names, or processes and workloads, which have ids. */
+export function inLanes<Of extends { readonly id: string } | { readonly name: string }>(
+  atOnce: number,
+  all: readonly Of[],
+  stepsOf: (one: Of) => readonly Task[],
+): readonly Step<Task>[] {
+  const lanes = all.map((one) => ({ name: 'id' in one ? one.id : one.name, steps: stepsOf(one) }))
+  return together(atOnce, lanes)
+}
+
+/** Returns the first lane that has something to do alone, then the others so many at once. */
+export function firstAlone(atOnce: number, lanes: readonly Lane<Task>[]): readonly Step<Task>[] {
+  const [first, ...others] = lanes.filter(({ steps }) => steps.length > 0)
+  return first === undefined ? [] : [...first.steps, ...together(atOnce, others)]
+}
+
+/** Returns the steps of a phase. */
+export function inPhase(phase: number, steps: Iterable<Step<Task>>): readonly Step[] {
+  const numbered = (task: Task): Action => Object.assign({ kind: task.kind, phase }, task)
+  return Array.from(steps, (step) =>
+    step.kind === 'together'
+      ? { ...step, lanes: step.lanes.map((lane) => ({ ...lane, steps: lane.steps.map(numbered) })) }
+      : numbered(step),
+  )
+}
