@@ -1,6 +1,6 @@
 import { commandLine, embed } from '../errors/command-line.ts'
 import { kubeadmVersion } from '../pki/kubeadm-organization.ts'
-import type { Step } from './action.ts'
+import { actionsOf, type Step } from './action.ts'
 import { isOfOldCa, type LeafRole, leafFile, leafFlags } from './leaves.ts'
 import type { Refusal } from './phase.ts'
 import { type PhaseId, phaseRow } from './phase-table.ts'
@@ -148,7 +148,7 @@ function oldLeaves(seen: Seen<Sees>, target: Target): Written[] {
 export function downgradesIn(seen: Seen<Sees>, steps: readonly Step[]): readonly Refusal[] {
   const restored = new Set(
     steps
-      .flatMap((step) => (step.kind === 'together' ? step.lanes.flatMap((lane) => lane.steps) : [step]))
+      .flatMap(actionsOf)
       .flatMap((step) =>
         step.kind === 'write-file' && step.content.kind === 'copy' ? [fileKey(step.node, step.path)] : [],
       ),
