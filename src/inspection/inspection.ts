@@ -209,7 +209,11 @@ export class Inspection {
     if (depth > deepestContent) return undefined
     switch (shape) {
       case 'pem':
-        return readPemMaterial(this.collection, spot, bytes, { ...this.unlocking, ...wrapped })
+        return readPemMaterial(this.collection, spot, bytes, {
+          ...this.unlocking,
+          file: spot.owner.kind === 'file' ? spot.origin.file?.path : undefined,
+          ...wrapped,
+        })
       case 'der':
         return readDerMaterial(this.collection, spot, bytes, {
           ...this.unlocking,

@@ -58,6 +58,8 @@ export interface MaterialOptions {
   readonly kdf?: RunKdfBudget | undefined
   /** True where the octets may rightly be something else: then what cannot be read is passed over. */
   readonly isGuess?: boolean
+  /** Path of the file that is nothing else, for advice. */
+  readonly file?: string | undefined
   /** Where only one of the two counts: client-go takes no key from a certificate's field, nor a certificate from a key's. */
   readonly wanted?: 'certificate' | 'key'
   /** What the octets were wrapped in, where Kubernetes does not unwrap it. */
@@ -107,7 +109,7 @@ function soundCertificate(der: Uint8Array): Certificate | undefined {
 /** Returns what a PEM text holds, damaged blocks included, in order; reading ends, with a note, at the `most`th damaged one. */
 export function thingsOfPem(
   bytes: Uint8Array,
-  options: Pick<MaterialOptions, 'password' | 'kdf' | 'form'> = {},
+  options: Unlocking & Pick<MaterialOptions, 'form'> = {},
   most = Number.POSITIVE_INFINITY,
 ): Thing[] {
   const { blocks, defects } = readPem(bytes)
@@ -202,11 +204,11 @@ function attempt(of: 'certificate' | 'request' | 'key', where: string, read: () 
   }
 }
 
-type Unlocking = Pick<MaterialOptions, 'password' | 'kdf'>
+type Unlocking = Pick<MaterialOptions, 'password' | 'kdf' | 'file'>
 
-function privateKey(input: PemBlock | Uint8Array, { password, kdf }: Unlocking): Thing {
+function privateKey(input: PemBlock | Uint8Array, { password, kdf, file }: Unlocking): Thing {
   try {
-    const { format, encrypted, publicKey } = readPrivateKey(input, password, kdf)
+    const { format, encrypted, publicKey } = readPrivateKey(input, password, kdf, file)
     return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey } }
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_PASSWORD_WRONG') throw error

@@ -1,6 +1,7 @@
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { readDocuments } from './documents.ts'
-import { type ListNode, type MapNode, type Node, plainType, type Range } from './node.ts'
+import { entriesOf, type ListNode, type MapNode, type Node, plainType, type Range, valueAt } from './node.ts'
 
 // Edits in place: what is changed is spliced into the text, and every other octet stays, comments and order with it. What was
 // asked for is then compared with what the edited text says, so an edit does what it says or is refused.
@@ -23,52 +24,53 @@ export type YamlEdit =
   /** Adds an item at the end of a list. */
   | { readonly do: 'append'; readonly path: YamlPath; readonly value: YamlValue }
 
-type SetEdit = Extract<YamlEdit, { readonly do: 'set' }>
-
 /**
  * Returns the text with the edits done to its first document, one after the other. Throws KCERT_EDIT_REFUSED when a path leads
  * nowhere, or when the text is written so that the edit would change something else too (anchors, merges, exotic layouts).
+ * `file` is its path, for advice.
  */
-export async function editYaml(text: string, edits: readonly YamlEdit[]): Promise<string> {
+export async function editYaml(text: string, edits: readonly YamlEdit[], file = 'FILE'): Promise<string> {
   let now = text
   for (const edit of edits) {
-    const before = await documentsOf(now)
-    const after = splice(now, edit, before[0]!)
-    const wanted = [applied(plainOf(before[0]!), edit, edit.path), ...before.slice(1).map(plainOf)]
+    const refuse: Refuse = (why) => {
+      throw refused(edit, why, file)
+    }
+    const [first, ...others] = await documentsOf(now)
+    const after = splice(now, edit, first, refuse)
+    const wanted = [applied(plainOf(first), edit, edit.path), ...others.map(plainOf)]
     const found = (await documentsOf(after)).map(plainOf)
-    if (JSON.stringify(found) !== JSON.stringify(wanted))
-      throw refused(edit, 'it would change more than that')
+    if (JSON.stringify(found) !== JSON.stringify(wanted)) refuse('it would change more than that')
     now = after
   }
   return now
 }
 
-async function documentsOf(text: string): Promise<readonly Node[]> {
+type Refuse = (why: string) => never
+
+async function documentsOf(text: string): Promise<readonly [Node, ...Node[]]> {
   const { documents, defects } = await readDocuments(text)
   const [defect] = defects
-  if (defect === undefined && documents.length > 0) return documents
+  const [first, ...others] = documents
+  if (defect === undefined && first !== undefined) return [first, ...others]
   throw new KcertError('KCERT_EDIT_REFUSED', 'a file that cannot be read is not edited', {
     why: defect === undefined ? 'it is empty' : `line ${defect.line ?? 1}: ${defect.reason}`,
     ...(defect?.next !== undefined && { next: defect.next }),
   })
 }
 
-/** Keys in their order: a text that says the same in another order is another text. */
-type Plain =
-  | readonly ['map', [string, Plain][]]
-  | readonly ['list', Plain[]]
-  | readonly ['scalar', string, string]
+/** Keys in their order: a text that says the same in another order is another text. Items of a list have empty ones. */
+type Plain = readonly [kind: string, content: string | readonly (readonly [key: string, value: Plain])[]]
 
 function plainOf(node: Node): Plain {
-  if (node.kind === 'list') return ['list', node.items.map(plainOf)]
-  if (node.kind === 'map') return ['map', [...node.entries].map(([key, { value }]) => [key, plainOf(value)])]
-  return ['scalar', node.type, node.text]
+  if (node.kind === 'scalar') return [node.type, node.text]
+  const parts = node.kind === 'list' ? node.items.map((item) => ['', item] as const) : entriesOf(node)
+  return [node.kind, parts.map(([key, value]) => [key, plainOf(value)])]
 }
 
 function plainValue(value: YamlValue): Plain {
-  if (typeof value === 'string') return ['scalar', 'string', value]
-  if (typeof value === 'boolean') return ['scalar', 'boolean', `${value}`]
-  if (isItems(value)) return ['list', value.map(plainValue)]
+  if (typeof value === 'string') return ['string', value]
+  if (typeof value === 'boolean') return ['boolean', `${value}`]
+  if (isItems(value)) return ['list', value.map((item) => ['', plainValue(item)])]
   return ['map', Object.entries(value).map(([key, inner]) => [key, plainValue(inner)])]
 }
 
@@ -76,137 +78,121 @@ function isItems(value: YamlValue): value is readonly { readonly [key: string]: 
   return Array.isArray(value)
 }
 
-/** The edit on the content alone: what the edited text has to say. */
-function applied(plain: Plain, edit: YamlEdit, path: YamlPath): Plain {
-  const [step, ...rest] = path
-  if (step === undefined) {
-    if (edit.do === 'append' && plain[0] === 'list') return ['list', [...plain[1], plainValue(edit.value)]]
-    if (edit.do === 'set') return plainValue(edit.value)
-    throw refused(edit, 'there is no list')
+/** The edit on the content alone: what the edited text has to say. What cannot be done was refused before. */
+function applied([kind, content]: Plain, edit: YamlEdit, [step, ...rest]: YamlPath): Plain {
+  const parts = typeof content === 'string' ? [] : content
+  const value: Plain = edit.do === 'remove' ? ['null', ''] : plainValue(edit.value)
+  if (step === undefined) return edit.do === 'append' ? [kind, [...parts, ['', value]]] : value
+  const index = typeof step === 'number' ? step : parts.findIndex(([key]) => key === step)
+  const part = parts[index]
+  if (part === undefined) {
+    const inner = rest.reduceRight<Plain>((below, key) => ['map', [[`${key}`, below]]], value)
+    return ['map', [...parts, [`${step}`, inner]]]
   }
-  if (typeof step === 'number') {
-    if (plain[0] !== 'list' || plain[1][step] === undefined) throw refused(edit, `there is no item ${step}`)
-    const items = [...plain[1]]
-    if (rest.length === 0 && edit.do === 'remove') items.splice(step, 1)
-    else items[step] = applied(plain[1][step], edit, rest)
-    return ['list', items]
-  }
-  const entries = plain[0] === 'map' ? plain[1] : []
-  const index = entries.findIndex(([key]) => key === step)
-  if (index === -1 && edit.do !== 'set') throw refused(edit, `there is no ${step}`)
-  if (index === -1) return ['map', [...entries, [step, plainValue(wrapped(rest, edit as SetEdit))]]]
-  if (rest.length === 0 && edit.do === 'remove') return ['map', entries.filter((_, at) => at !== index)]
-  return ['map', entries.with(index, [step, applied(entries[index]![1], edit, rest)])]
+  if (rest.length === 0 && edit.do === 'remove') return [kind, parts.toSpliced(index, 1)]
+  return [kind, parts.with(index, [part[0], applied(part[1], edit, rest)])]
 }
 
 /** The value inside the maps that are missing above it. */
-function wrapped(path: YamlPath, edit: SetEdit): YamlValue {
-  return path.reduceRight<YamlValue>((value, key) => {
-    if (typeof key === 'number') throw refused(edit, 'there is no list')
-    return { [key]: value }
-  }, edit.value)
+function wrapped(path: YamlPath, value: YamlValue, refuse: Refuse): YamlValue {
+  return path.reduceRight<YamlValue>(
+    (inner, key) => (typeof key === 'number' ? refuse('there is no list') : { [key]: inner }),
+    value,
+  )
 }
 
 interface Place {
   readonly node: Node
-  readonly parent: MapNode | ListNode | undefined
-  readonly step: string | number
+  readonly parent?: MapNode | ListNode
+  readonly step?: string | number
 }
 
-function splice(text: string, edit: YamlEdit, root: Node): string {
-  const places: Place[] = [{ node: root, parent: undefined, step: '' }]
+function splice(text: string, edit: YamlEdit, root: Node, refuse: Refuse): string {
+  let place: Place = { node: root }
+  let rest = edit.path
   for (const step of edit.path) {
-    const { node } = places.at(-1)!
-    const next =
-      node.kind === 'map' && typeof step === 'string'
-        ? node.entries.get(step)?.value
-        : node.kind === 'list' && typeof step === 'number'
-          ? node.items[step]
+    const parent: Node = place.node
+    const node =
+      parent.kind === 'map' && typeof step === 'string'
+        ? valueAt(parent, step)
+        : parent.kind === 'list' && typeof step === 'number'
+          ? parent.items[step]
           : undefined
-    if (next === undefined) break
-    places.push({ node: next, parent: node as MapNode | ListNode, step })
+    if (node === undefined || parent.kind === 'scalar') break
+    place = { node, parent, step }
+    rest = rest.slice(1)
   }
-  const rest = edit.path.slice(places.length - 1)
-  const place = places.at(-1)!
-  const writer = new Writer(text, edit)
+  const writer = new Writer(text, refuse)
+  const [key, ...below] = rest
   if (edit.do === 'set') {
-    if (rest.length === 0) return writer.replace(place)
-    const [key, ...below] = rest
-    if (typeof key === 'number') throw refused(edit, `there is no item ${key}`)
-    return writer.addEntry(place, key!, wrapped(below, edit))
+    if (key === undefined) return writer.replace(place, edit.value)
+    if (typeof key === 'number') return refuse(`there is no item ${key}`)
+    return writer.addEntry(place, key, wrapped(below, edit.value, refuse))
   }
-  if (rest.length > 0) throw refused(edit, `there is no ${rest[0]}`)
+  if (key !== undefined) return refuse(`there is no ${key}`)
   if (edit.do === 'remove') return writer.remove(place)
-  if (place.node.kind !== 'list') throw refused(edit, 'there is no list')
-  return writer.addItem(place.node, edit.value)
+  return place.node.kind === 'list' ? writer.addItem(place.node, edit.value) : refuse('there is no list')
 }
 
 class Writer {
   private readonly text: string
-  private readonly edit: YamlEdit
+  private readonly refuse: Refuse
   private readonly lineEnd: string
 
-  constructor(text: string, edit: YamlEdit) {
+  constructor(text: string, refuse: Refuse) {
     this.text = text
-    this.edit = edit
+    this.refuse = refuse
     this.lineEnd = text.includes('\r\n') ? '\r\n' : '\n'
   }
 
-  replace({ node }: Place): string {
-    const { edit } = this
-    if (edit.do !== 'set' || node.kind !== 'scalar') throw refused(edit, 'it is a list or a map')
-    if (typeof edit.value !== 'string' && typeof edit.value !== 'boolean')
-      throw refused(edit, 'it is a scalar')
+  replace({ node }: Place, value: YamlValue): string {
+    if (node.kind !== 'scalar') return this.refuse('it is a list or a map')
+    if (typeof value !== 'string' && typeof value !== 'boolean') return this.refuse('it is a scalar')
     const [start] = node.range
     const end = this.endOf(node)
-    const written = this.scalar(edit.value, this.text[start])
+    const written = this.scalar(value, this.text[start])
     // A key with nothing behind it has its empty value right at the colon.
     return this.put([start, Math.max(start, end)], start >= end ? ` ${written}` : written)
   }
 
   addEntry({ node, parent, step }: Place, key: string, value: YamlValue): string {
-    if (node.kind === 'scalar' && node.type === 'null' && parent?.kind === 'map') {
-      const column = this.columnOf(parent.entries.get(`${step}`)!.key[0]) + 2
-      const [start, end] = node.range
-      return this.put([start, end], `${this.newLine(column)}${this.entry(key, value, column)}`)
+    const own = parent?.kind === 'map' ? parent.entries.get(`${step}`) : undefined
+    if (node.kind === 'scalar' && node.type === 'null' && own !== undefined) {
+      const column = this.columnOf(own.key[0]) + 2
+      return this.put(node.range, `${this.newLine(column)}${this.entry(key, value, column)}`)
     }
-    if (node.kind !== 'map') throw refused(this.edit, 'it is no map')
-    if (this.isFlow(node)) {
-      const end = node.range[1] - 1
-      const written = `${JSON.stringify(key)}: ${JSON.stringify(value)}`
-      const last = [...node.entries.values()].at(-1)
-      return last === undefined
-        ? this.put([node.range[0] + 1, end], written)
-        : this.put([this.endOf(last.value), this.endOf(last.value)], `, ${written}`)
-    }
-    const column = this.columnOf(node.range[0])
-    const at = this.endOfLine(this.endOf(node))
-    return this.put([at, at], `${this.newLine(column)}${this.entry(key, value, column)}`)
+    if (node.kind !== 'map') return this.refuse('it is no map')
+    return this.add(node, `${JSON.stringify(key)}: ${JSON.stringify(value)}`, (column) =>
+      this.entry(key, value, column),
+    )
   }
 
   addItem(node: ListNode, value: YamlValue): string {
-    if (this.isFlow(node)) {
-      const last = node.items.at(-1)
-      const written = JSON.stringify(value)
-      return last === undefined
-        ? this.put([node.range[0] + 1, node.range[1] - 1], written)
-        : this.put([this.endOf(last), this.endOf(last)], `, ${written}`)
-    }
-    const column = this.columnOf(node.range[0])
-    const at = this.endOfLine(this.endOf(node))
-    return this.put([at, at], `${this.newLine(column)}- ${this.block(value, column + 2)}`)
+    return this.add(node, JSON.stringify(value), (column) => `- ${this.block(value, column + 2)}`)
   }
 
-  remove(place: Place): string {
-    const { parent, step } = place
-    if (parent === undefined) throw refused(this.edit, 'it is the whole document')
-    const parts: Range[] =
-      parent.kind === 'map'
-        ? [...parent.entries.values()].map(({ key, value }) => [key[0], this.endOf(value, key[1] + 1)])
-        : parent.items.map((item) => [item.range[0], this.endOf(item)])
+  /** Puts one more part behind the others, in the one form or the other. */
+  private add(node: MapNode | ListNode, inFlow: string, inBlock: (column: number) => string): string {
+    if (!this.isFlow(node)) {
+      const column = this.columnOf(node.range[0])
+      const at = this.endOfLine(this.endOf(node))
+      return this.put([at, at], `${this.newLine(column)}${inBlock(column)}`)
+    }
+    const last = partsOf(node).at(-1)
+    if (last === undefined) return this.put([node.range[0] + 1, node.range[1] - 1], inFlow)
+    const at = this.endOf(last.value)
+    return this.put([at, at], `, ${inFlow}`)
+  }
+
+  remove({ parent, step }: Place): string {
+    if (parent === undefined) return this.refuse('it is the whole document')
+    const parts = partsOf(parent).map(({ start, value, least }): Range => [start, this.endOf(value, least)])
     const index = parent.kind === 'map' ? [...parent.entries.keys()].indexOf(`${step}`) : Number(step)
-    if (this.isFlow(parent)) return this.removeFromFlow(parts, index)
-    const [start, end] = parts[index]!
+    const [start, end] = parts[index] ?? this.refuse(`there is no ${step}`)
+    if (this.isFlow(parent)) {
+      const next = parts[index + 1]
+      return this.put(next === undefined ? [parts[index - 1]?.[1] ?? start, end] : [start, next[0]], '')
+    }
     if (parts.length === 1) return this.empty(parent)
     const first = parent.kind === 'list' ? this.dashBefore(start) : start
     const from = this.text.lastIndexOf('\n', first - 1) + 1
@@ -216,29 +202,21 @@ class Writer {
       return next === -1 ? this.put([Math.max(0, from - 1), stop], '') : this.put([from, next + 1], '')
     }
     // The first entry behind a dash: the dash stays, and what follows stands below it.
-    if (parent.kind === 'list') throw refused(this.edit, 'a list begins on the line of another')
+    if (parent.kind === 'list') return this.refuse('a list begins on the line of another')
     return this.put([this.text.slice(0, first).trimEnd().length, stop], '')
-  }
-
-  private removeFromFlow(parts: readonly Range[], index: number): string {
-    const [start, end] = parts[index]!
-    const next = parts[index + 1]
-    if (next !== undefined) return this.put([start, next[0]], '')
-    return this.put([index === 0 ? start : parts[index - 1]![1], end], '')
   }
 
   /** The only part of a block taken out: nothing would be null, so it is written as empty. */
   private empty(node: MapNode | ListNode): string {
     const [start] = node.range
     const before = this.text.slice(0, start).trimEnd()
-    const at = before.length
-    if (!/[:-]$/.test(before)) throw refused(this.edit, 'it is all that the document holds')
-    return this.put([at, this.endOf(node)], node.kind === 'map' ? ' {}' : ' []')
+    if (!/[:-]$/.test(before)) this.refuse('it is all that the document holds')
+    return this.put([before.length, this.endOf(node)], node.kind === 'map' ? ' {}' : ' []')
   }
 
   private dashBefore(start: number): number {
     const before = this.text.slice(0, start).trimEnd()
-    if (!before.endsWith('-')) throw refused(this.edit, 'an item does not begin right behind its dash')
+    if (!before.endsWith('-')) this.refuse('an item does not begin right behind its dash')
     return before.length - 1
   }
 
@@ -253,16 +231,11 @@ class Writer {
 
   /** Where the last leaf of a node ends; for nothing at all, `least`. */
   private endOf(node: Node, least = 0): number {
-    if (node.kind !== 'scalar' && !this.isFlow(node)) {
-      const leaves: (readonly [Node, number])[] =
-        node.kind === 'list'
-          ? node.items.map((item) => [item, 0])
-          : [...node.entries.values()].map(({ key, value }) => [value, key[1] + 1])
-      return Math.max(least, ...leaves.map(([leaf, atLeast]) => this.endOf(leaf, atLeast)))
-    }
+    if (node.kind !== 'scalar' && !this.isFlow(node))
+      return Math.max(least, ...partsOf(node).map((part) => this.endOf(part.value, part.least)))
     let [start, end] = node.range
     // Not \s: no-break spaces and their like are content.
-    while (end > start && /[ \t\r\n]/.test(this.text[end - 1]!)) end--
+    while (end > start && ' \t\r\n'.includes(this.text.charAt(end - 1))) end--
     return Math.max(least, end)
   }
 
@@ -308,6 +281,13 @@ class Writer {
   }
 }
 
+/** The values of a map or list, with where each begins, key included, and ends at least. */
+function partsOf(node: MapNode | ListNode): { start: number; value: Node; least: number }[] {
+  return node.kind === 'map'
+    ? Array.from(node.entries.values(), ({ key, value }) => ({ start: key[0], value, least: key[1] + 1 }))
+    : node.items.map((value) => ({ start: value.range[0], value, least: 0 }))
+}
+
 function isPlainKey(key: string): boolean {
   return /^[A-Za-z_][A-Za-z0-9_./-]*$/.test(key) && plainType(key) === 'string'
 }
@@ -321,15 +301,12 @@ function isPlainText(value: string): boolean {
   )
 }
 
-function refused(edit: YamlEdit, why: string): KcertError {
-  return new KcertError(
-    'KCERT_EDIT_REFUSED',
-    `${words[edit.do]} ${pathText(edit.path)} cannot be done in place`,
-    {
-      why,
-      next: 'edit the file by hand, or bring it into the usual layout first: kubectl create --dry-run=client -o yaml -f FILE',
-    },
-  )
+function refused(edit: YamlEdit, why: string, file: string): KcertError {
+  const what = `${words[edit.do]} ${pathText(edit.path)} cannot be done in place`
+  return new KcertError('KCERT_EDIT_REFUSED', what, {
+    why,
+    next: commandLine`edit the file by hand, or bring it into the usual layout first: kubectl create --dry-run=client -o yaml -f ${file}`,
+  })
 }
 
 const words = { set: 'setting', remove: 'removing', append: 'adding to' } as const

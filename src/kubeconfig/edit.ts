@@ -21,9 +21,13 @@ export interface KubeconfigChanges {
  * Returns the kubeconfig's text with these fields changed, and every other octet as it was. Of a pair like
  * certificate-authority and certificate-authority-data the one that is not set goes away, for clients refuse both together.
  * Throws KCERT_KUBECONFIG_UNUSABLE when there is no such cluster or user, KCERT_EDIT_REFUSED when it cannot be done in place.
- * The key of a user is in the text: whoever writes it keeps its mode.
+ * The key of a user is in the text: whoever writes it keeps its mode. `file` is its path, for advice.
  */
-export async function editKubeconfig(text: string, changes: KubeconfigChanges): Promise<string> {
+export async function editKubeconfig(
+  text: string,
+  changes: KubeconfigChanges,
+  file?: string,
+): Promise<string> {
   const [root] = (await readDocuments(text)).documents
   if (root === undefined || !isKubeconfig(root)) {
     throw new KcertError('KCERT_KUBECONFIG_UNUSABLE', 'what should be edited is no kubeconfig', {
@@ -51,7 +55,7 @@ export async function editKubeconfig(text: string, changes: KubeconfigChanges): 
     set('user', index, 'client-certificate', clientCertificate)
     set('user', index, 'client-key', clientKey)
   }
-  return editYaml(text, edits)
+  return editYaml(text, edits, file)
 }
 
 function indexOf(items: readonly { readonly name: string }[], kind: string, name: string): number {

@@ -43,23 +43,20 @@ export const mostNodes = 500_000
 const notPlain = Symbol('not plain YAML')
 const tooMany = Symbol('too many nodes')
 
-const newline = 10
-const carriageReturn = 13
-const space = 32
-const tab = 9
-const codes = {
-  quote: 34,
-  hash: 35,
-  apostrophe: 39,
-  comma: 44,
-  dash: 45,
-  colon: 58,
-  openList: 91,
-  closeList: 93,
-  openMap: 123,
-  closeMap: 125,
-}
+const [newline, carriageReturn, space, tab] = [10, 13, 32, 9]
 
+// All are sticky: they are asked what stands at one place.
+const spaces = / */y
+const anySpace = /[ \t\r\n]*/y
+/** Nothing more but spaces and a comment. */
+const restOfLine = /(?: *| +#[^\n]*)\r?(?:\n|$)/y
+const blankLine = / *(?:#[^\n]*|\r?)(?:\n|$)/y
+const dash = /-(?=[ \r\n]|$)/y
+const documentMark = /---(?=[ \r\n]|$)/y
+const colon = /:(?=[ \r\n]|$)/y
+const quote = /["']/y
+const bracket = /[[{]/y
+const literalHead = /\|[-+]?(?: *| +#[^\n]*)\r?(?:\n|$)/y
 /** Characters of keys that need no thought: letters, digits and . / _ - and a dollar sign. */
 const keyPattern = /[A-Za-z0-9_$./][A-Za-z0-9_$./-]*/y
 /** Unquoted text in [lists] and {maps}: nothing that could mean anything else. */
@@ -108,83 +105,59 @@ class PlainReader {
   }
 
   private root(): Node {
-    const code = this.text.charCodeAt(this.at)
-    if (code === codes.openMap || code === codes.openList) {
-      const node = this.flow(1, true)
-      this.endOfLine()
-      return node
-    }
-    return this.block(1)
+    if (!this.sees(bracket)) return this.block(1)
+    const node = this.flow(1, anySpace)
+    this.endOfLine()
+    return node
   }
 
-  private isDocumentMark(): boolean {
-    if (!this.text.startsWith('---', this.at)) return false
-    const code = this.text.charCodeAt(this.at + 3)
-    return Number.isNaN(code) || code === newline || code === carriageReturn || code === space
+  private sees(pattern: RegExp): boolean {
+    pattern.lastIndex = this.at
+    return pattern.test(this.text)
+  }
+
+  /** Passes over what the pattern matches; false, and nothing is passed over, when it does not. */
+  private skips(pattern: RegExp): boolean {
+    if (!this.sees(pattern)) return false
+    this.at = pattern.lastIndex
+    return true
+  }
+
+  private skipsCharacter(character: string): boolean {
+    if (this.text[this.at] !== character) return false
+    this.at++
+    return true
+  }
+
+  /** Counts a node that was read. */
+  private count(): void {
+    if (++this.nodes > mostNodes) throw tooMany
   }
 
   /** Moves to the first content at or below the current line start; blank lines and comments are passed over. */
   private toContent(): void {
     const { text, length } = this
-    for (;;) {
-      this.lineStart = this.at
-      while (text.charCodeAt(this.at) === space) this.at++
-      if (this.at >= length) {
-        this.indent = -1
-        return
-      }
-      const code = text.charCodeAt(this.at)
-      if (code === tab) throw notPlain
-      if (code === codes.hash || code === newline || code === carriageReturn) {
-        this.skipLine()
-        continue
-      }
-      this.indent = this.at - this.lineStart
-      if (this.indent > 0) return
-      if (this.isDocumentMark()) this.indent = -1
-      else if (code === 37 || text.startsWith('...', this.at)) throw notPlain
-      return
-    }
-  }
-
-  private skipLine(): void {
-    const end = this.text.indexOf('\n', this.at)
-    this.at = end === -1 ? this.length : end + 1
+    let isBlank = true
+    while (isBlank && this.at < length) isBlank = this.skips(blankLine)
+    this.lineStart = this.at
+    this.indent = -1
+    if (this.at >= length) return
+    this.skips(spaces)
+    if (text.charCodeAt(this.at) === tab) throw notPlain
+    const indent = this.at - this.lineStart
+    if (indent === 0 && this.sees(documentMark)) return
+    if (indent === 0 && (text[this.at] === '%' || text.startsWith('...', this.at))) throw notPlain
+    this.indent = indent
   }
 
   /** Expects nothing but spaces and a comment on the rest of the line, and moves to the next content. */
   private endOfLine(): void {
-    const { text, length } = this
-    const from = this.at
-    while (text.charCodeAt(this.at) === space) this.at++
-    if (this.at < length) {
-      const code = text.charCodeAt(this.at)
-      if (code === codes.hash && this.at > from) this.skipLine()
-      else if (code === newline) this.at++
-      else if (code === carriageReturn && text.charCodeAt(this.at + 1) === newline) this.at += 2
-      else throw notPlain
-    }
+    if (!this.skips(restOfLine)) throw notPlain
     this.toContent()
   }
 
-  /** True when the line has nothing more but spaces and a comment. */
-  private restIsEmpty(): boolean {
-    let at = this.at
-    while (this.text.charCodeAt(at) === space) at++
-    if (at >= this.length) return true
-    const code = this.text.charCodeAt(at)
-    return code === newline || code === carriageReturn || (code === codes.hash && at > this.at)
-  }
-
   private block(depth: number): Node {
-    if (depth > deepestNode) throw notPlain
-    return this.isDash(this.at) ? this.list(this.indent, depth) : this.map(this.indent, depth)
-  }
-
-  private isDash(at: number): boolean {
-    if (this.text.charCodeAt(at) !== codes.dash) return false
-    const code = this.text.charCodeAt(at + 1)
-    return code === space || code === newline || code === carriageReturn || Number.isNaN(code)
+    return this.sees(dash) ? this.list(this.indent, depth) : this.map(this.indent, depth)
   }
 
   private list(column: number, depth: number): ListNode {
@@ -192,104 +165,77 @@ class PlainReader {
     const start = this.at
     let end = start
     const items: Node[] = []
-    while (this.indent === column && this.isDash(this.at)) {
-      const dash = this.at++
-      if (this.restIsEmpty()) {
+    while (this.indent === column && this.sees(dash)) {
+      const behindDash = ++this.at
+      let item: Node
+      if (this.sees(restOfLine)) {
         this.endOfLine()
-        items.push(this.indent > column ? this.block(depth + 1) : nullNode(dash + 1))
+        item = this.indent > column ? this.block(depth + 1) : nullNode(behindDash)
       } else {
-        while (this.text.charCodeAt(this.at) === space) this.at++
-        const itemColumn = this.at - this.lineStart
-        if (this.isDash(this.at) || this.keyEnd() !== undefined) {
-          this.indent = itemColumn
-          items.push(this.block(depth + 1))
-        } else {
-          items.push(this.inline(column, depth + 1))
-        }
+        this.skips(spaces)
+        const from = this.at
+        const isBlock = this.sees(dash) || this.key() !== undefined
+        this.at = from
+        if (isBlock) this.indent = from - this.lineStart
+        item = isBlock ? this.block(depth + 1) : this.inline(column, depth + 1)
       }
-      end = items.at(-1)!.range[1]
-      if (++this.nodes > mostNodes) throw tooMany
+      items.push(item)
+      end = item.range[1]
+      this.count()
     }
     if (this.indent > column) throw notPlain
     return { kind: 'list', items, range: [start, end] }
   }
 
   private map(column: number, depth: number): MapNode {
+    if (depth > deepestNode) throw notPlain
     const start = this.at
     let end = start
     const entries = new Map<string, Entry>()
-    while (this.indent === column && !this.isDash(this.at)) {
+    while (this.indent === column && !this.sees(dash)) {
       const keyStart = this.at
       const key = this.key()
-      const keyRange: Range = [keyStart, this.at]
-      this.at++
+      if (key === undefined) throw notPlain
+      const keyRange: Range = [keyStart, this.at++]
       let value: Node
-      if (this.restIsEmpty()) {
+      if (this.sees(restOfLine)) {
         const nothing = this.at
         this.endOfLine()
         if (this.indent > column) value = this.block(depth + 1)
-        else if (this.indent === column && this.isDash(this.at)) value = this.list(column, depth + 1)
+        else if (this.indent === column && this.sees(dash)) value = this.list(column, depth + 1)
         else value = nullNode(nothing)
       } else {
-        while (this.text.charCodeAt(this.at) === space) this.at++
+        this.skips(spaces)
         value = this.inline(column, depth + 1)
       }
       entries.set(key, { key: keyRange, value })
       end = value.range[1]
-      if (++this.nodes > mostNodes) throw tooMany
+      this.count()
     }
     if (entries.size === 0 || this.indent > column) throw notPlain
     return { kind: 'map', entries, range: [start, end] }
   }
 
-  /** Where the key that begins here ends, at its colon; undefined when no key begins here. */
-  private keyEnd(): number | undefined {
-    const { text } = this
-    const code = text.charCodeAt(this.at)
-    let end: number
-    if (code === codes.quote || code === codes.apostrophe) {
-      const from = this.at
-      this.quoted()
-      end = this.at
-      this.at = from
-    } else {
-      keyPattern.lastIndex = this.at
-      if (!keyPattern.test(text)) return undefined
-      end = keyPattern.lastIndex
-    }
-    if (text.charCodeAt(end) !== codes.colon) return undefined
-    const after = text.charCodeAt(end + 1)
-    return after === space || after === newline || after === carriageReturn || Number.isNaN(after)
-      ? end
-      : undefined
-  }
-
-  /** Reads a key and stops at its colon. */
-  private key(): string {
-    const end = this.keyEnd()
-    if (end === undefined) throw notPlain
-    const code = this.text.charCodeAt(this.at)
-    if (code === codes.quote || code === codes.apostrophe) return this.quoted().text
-    const key = this.text.slice(this.at, end)
-    this.at = end
-    return key
+  /** Reads a key and stops at its colon; undefined, and nothing is read, when no key begins here. */
+  private key(): string | undefined {
+    const from = this.at
+    const key = this.sees(quote)
+      ? this.quoted().text
+      : this.skips(keyPattern)
+        ? this.text.slice(from, this.at)
+        : undefined
+    if (key !== undefined && this.sees(colon)) return key
+    this.at = from
+    return undefined
   }
 
   /** A value on the line of its key or dash, whose column is given. */
   private inline(column: number, depth: number): Node {
-    const code = this.text.charCodeAt(this.at)
-    let node: Node
-    if (code === codes.quote || code === codes.apostrophe) {
-      node = this.quoted()
-      this.endOfLine()
-    } else if (code === codes.openMap || code === codes.openList) {
-      node = this.flow(depth, false)
-      this.endOfLine()
-    } else if (this.text[this.at] === '|') {
-      return this.literal(column)
-    } else {
-      node = this.plain()
-    }
+    if (this.text[this.at] === '|') return this.literal(column)
+    const isQuoted = this.sees(quote)
+    const isFlow = this.sees(bracket)
+    const node = isQuoted ? this.quoted() : isFlow ? this.flow(depth, spaces) : this.plain()
+    if (isQuoted || isFlow) this.endOfLine()
     // A deeper line would go on with this value.
     if (this.indent > column) throw notPlain
     return node
@@ -298,25 +244,28 @@ class PlainReader {
   private plain(): ScalarNode {
     const { text } = this
     const start = this.at
-    if (indicators.has(text[start]!) || this.isDash(start)) throw notPlain
+    if (indicators.has(text.charAt(start)) || this.sees(dash)) throw notPlain
     const newlineAt = text.indexOf('\n', start)
-    let end = newlineAt === -1 ? this.length : newlineAt
     this.at = newlineAt === -1 ? this.length : newlineAt + 1
-    let content = text.slice(start, end)
+    let content = text.slice(start, newlineAt === -1 ? this.length : newlineAt)
     const comment = content.indexOf(' #')
     if (comment !== -1) content = content.slice(0, comment)
     if (content.endsWith('\r')) content = content.slice(0, -1)
     content = trimmedSpaces(content)
     if (/[\t\r]|:(?: |$)/.test(content)) throw notPlain
-    end = start + content.length
     this.toContent()
-    return { kind: 'scalar', type: plainType(content), text: content, range: [start, end] }
+    return {
+      kind: 'scalar',
+      type: plainType(content),
+      text: content,
+      range: [start, start + content.length],
+    }
   }
 
   /** Quoted text on one line. */
   private quoted(): ScalarNode {
     const start = this.at
-    const text = this.text.charCodeAt(start) === codes.quote ? this.doubleQuoted() : this.singleQuoted()
+    const text = this.text[start] === '"' ? this.doubleQuoted() : this.singleQuoted()
     return { kind: 'scalar', type: 'string', text, range: [start, this.at] }
   }
 
@@ -327,10 +276,9 @@ class PlainReader {
     while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
     if (end === -1) throw notPlain
     this.at = end + 1
-    const written = text.slice(start, end + 1)
     try {
       // What JSON does not take, line ends among it, is left to the library.
-      return JSON.parse(written) as string
+      return String(JSON.parse(text.slice(start, end + 1)))
     } catch {
       throw notPlain
     }
@@ -340,25 +288,20 @@ class PlainReader {
     const { text } = this
     const start = this.at + 1
     let end = text.indexOf("'", start)
-    let hasQuotes = false
-    while (end !== -1 && text.charCodeAt(end + 1) === codes.apostrophe) {
-      hasQuotes = true
-      end = text.indexOf("'", end + 2)
-    }
+    while (end !== -1 && text[end + 1] === "'") end = text.indexOf("'", end + 2)
     if (end === -1) throw notPlain
     const written = text.slice(start, end)
     if (/[\n\r\t]/.test(written)) throw notPlain
     this.at = end + 1
-    return hasQuotes ? written.replaceAll("''", "'") : written
+    return written.replaceAll("''", "'")
   }
 
   /** Text behind "|": kept as it is, less its indentation. */
   private literal(column: number): ScalarNode {
     const { text, length } = this
-    const start = this.at++
-    const chomp = text[this.at] === '-' || text[this.at] === '+' ? text[this.at++] : ''
-    if (!this.restIsEmpty()) throw notPlain
-    this.skipLine()
+    const start = this.at
+    if (!this.skips(literalHead)) throw notPlain
+    const chomp = text[start + 1]
     const lines: string[] = []
     let indent = 0
     let blankLines = 0
@@ -388,97 +331,66 @@ class PlainReader {
       this.at = next
     }
     if (lines.length === 0 && (blankLines > 0 || chomp === '+')) throw notPlain
-    if (this.at >= length && text.charCodeAt(length - 1) !== newline && chomp !== '-' && lines.length > 0) {
-      // Without a last line end there is none to keep.
-      this.toContent()
-      return {
-        kind: 'scalar',
-        type: 'string',
-        text: lines.join('\n') + '\n'.repeat(blankLines),
-        range: [start, end],
-      }
-    }
-    const tail = chomp === '-' || lines.length === 0 ? '' : chomp === '+' ? '\n'.repeat(1 + blankLines) : '\n'
+    // Without a last line end there is none to keep.
+    const isCut = this.at >= length && text.charCodeAt(length - 1) !== newline
+    const kept = chomp === '+' || isCut ? blankLines : 0
+    const ends = chomp === '-' || lines.length === 0 ? 0 : kept + (isCut ? 0 : 1)
     this.toContent()
     if (this.indent > column) throw notPlain
-    return { kind: 'scalar', type: 'string', text: lines.join('\n') + tail, range: [start, end] }
+    return { kind: 'scalar', type: 'string', text: lines.join('\n') + '\n'.repeat(ends), range: [start, end] }
   }
 
-  /** [lists] and {maps}, JSON above all. Over several lines only where the document is nothing else. */
-  private flow(depth: number, mayBreak: boolean): Node {
+  /** Quoted text, [lists] and {maps}, JSON above all. Over several lines only where the document is nothing else. */
+  private flow(depth: number, blank: RegExp): Node {
     if (depth > deepestNode) throw notPlain
-    if (++this.nodes > mostNodes) throw tooMany
-    const code = this.text.charCodeAt(this.at)
-    if (code === codes.openMap) return this.flowMap(depth, mayBreak)
-    if (code === codes.openList) return this.flowList(depth, mayBreak)
-    if (code === codes.quote || code === codes.apostrophe) return this.quoted()
-    flowWordPattern.lastIndex = this.at
-    if (!flowWordPattern.test(this.text)) throw notPlain
-    const range: Range = [this.at, flowWordPattern.lastIndex]
-    const text = this.text.slice(...range)
+    this.count()
+    if (this.sees(quote)) return this.quoted()
+    const start = this.at
+    if (this.text[start] === '{') return this.flowMap(depth, blank)
+    if (this.text[start] === '[') return this.flowList(depth, blank)
+    if (!this.skips(flowWordPattern)) throw notPlain
+    const text = this.text.slice(start, this.at)
     if (text === '-' || text.startsWith('- ') || text.startsWith('---')) throw notPlain
-    this.at = range[1]
-    return { kind: 'scalar', type: plainType(text), text, range }
+    return { kind: 'scalar', type: plainType(text), text, range: [start, this.at] }
   }
 
-  private flowMap(depth: number, mayBreak: boolean): MapNode {
+  private flowMap(depth: number, blank: RegExp): MapNode {
     const start = this.at
     const entries = new Map<string, Entry>()
-    this.flowParts(codes.closeMap, mayBreak, () => {
+    this.flowParts('}', blank, () => {
       const keyStart = this.at
-      const isQuoted = this.text.charCodeAt(this.at) === codes.quote
-      const key = this.flow(deepestNode, false)
+      const isQuoted = this.text[keyStart] === '"'
+      const key = this.flow(deepestNode, spaces)
       if (key.kind !== 'scalar' || (!isQuoted && key.type !== 'string')) throw notPlain
       const keyRange: Range = [keyStart, this.at]
-      if (isQuoted) this.flowSpace(mayBreak)
-      if (this.text.charCodeAt(this.at) !== codes.colon) throw notPlain
-      this.at++
-      if (!isQuoted && this.text.charCodeAt(this.at) !== space) throw notPlain
-      this.flowSpace(mayBreak)
-      entries.set(key.text, { key: keyRange, value: this.flow(depth + 1, mayBreak) })
+      if (isQuoted) this.skips(blank)
+      if (!this.skipsCharacter(':') || (!isQuoted && this.text[this.at] !== ' ')) throw notPlain
+      this.skips(blank)
+      entries.set(key.text, { key: keyRange, value: this.flow(depth + 1, blank) })
     })
     return { kind: 'map', entries, range: [start, this.at] }
   }
 
-  private flowList(depth: number, mayBreak: boolean): ListNode {
+  private flowList(depth: number, blank: RegExp): ListNode {
     const start = this.at
     const items: Node[] = []
-    this.flowParts(codes.closeList, mayBreak, () => {
-      items.push(this.flow(depth + 1, mayBreak))
+    this.flowParts(']', blank, () => {
+      items.push(this.flow(depth + 1, blank))
     })
     return { kind: 'list', items, range: [start, this.at] }
   }
 
   /** Reads the parts between the bracket here and the one that closes it. */
-  private flowParts(close: number, mayBreak: boolean, read: () => void): void {
+  private flowParts(close: string, blank: RegExp, read: () => void): void {
     this.at++
-    this.flowSpace(mayBreak)
-    if (this.text.charCodeAt(this.at) === close) {
-      this.at++
-      return
-    }
+    this.skips(blank)
+    if (this.skipsCharacter(close)) return
     do {
-      this.flowSpace(mayBreak)
+      this.skips(blank)
       read()
-      this.flowSpace(mayBreak)
-    } while (this.flowComma(close))
-  }
-
-  private flowSpace(mayBreak: boolean): void {
-    for (;;) {
-      const code = this.text.charCodeAt(this.at)
-      if (code === newline && mayBreak) this.lineStart = this.at + 1
-      else if (code !== space && !(mayBreak && (code === carriageReturn || code === tab))) return
-      this.at++
-    }
-  }
-
-  /** True at a comma; false at the closing bracket, which is passed over. */
-  private flowComma(close: number): boolean {
-    const code = this.text.charCodeAt(this.at)
-    if (code !== codes.comma && code !== close) throw notPlain
-    this.at++
-    return code === codes.comma
+      this.skips(blank)
+    } while (this.skipsCharacter(','))
+    if (!this.skipsCharacter(close)) throw notPlain
   }
 }
 

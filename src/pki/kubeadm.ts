@@ -67,141 +67,64 @@ const server: readonly Usage[] = ['serverAuth']
 const client: readonly Usage[] = ['clientAuth']
 const both: readonly Usage[] = ['serverAuth', 'clientAuth']
 
-export const kubeadmLeaves: readonly KubeadmLeaf[] = [
-  {
-    kind: 'leaf',
-    name: 'apiserver',
-    file: 'apiserver',
-    signer: 'ca',
-    commonName: 'kube-apiserver',
-    organization: [],
-    usages: server,
-    usedBy: 'kube-apiserver',
-  },
-  {
-    kind: 'leaf',
-    name: 'apiserver-kubelet-client',
-    file: 'apiserver-kubelet-client',
-    signer: 'ca',
-    commonName: 'kube-apiserver-kubelet-client',
-    organization: [],
-    // kubernetes#121837 put the second one in, in 1.29; #138957 and its picks took it out again.
-    olderOrganizations: [
-      mastersBefore129,
-      {
-        organization: 'kubeadm:cluster-admins',
-        droppedIn: ['1.33.12', '1.34.8', '1.35.5', '1.36.1', '1.37.0'],
-      },
-    ],
-    usages: client,
-    usedBy: 'kube-apiserver',
-  },
-  {
-    kind: 'leaf',
-    name: 'front-proxy-client',
-    file: 'front-proxy-client',
-    signer: 'front-proxy-ca',
-    commonName: 'front-proxy-client',
-    organization: [],
-    usages: client,
-    usedBy: 'kube-apiserver',
-  },
-  {
-    kind: 'leaf',
-    name: 'etcd-server',
-    file: 'etcd/server',
-    signer: 'etcd-ca',
-    commonName: undefined,
-    organization: [],
-    usages: both,
-    usedBy: 'etcd',
-  },
-  {
-    kind: 'leaf',
-    name: 'etcd-peer',
-    file: 'etcd/peer',
-    signer: 'etcd-ca',
-    commonName: undefined,
-    organization: [],
-    usages: both,
-    usedBy: 'etcd',
-  },
-  {
-    kind: 'leaf',
-    name: 'etcd-healthcheck-client',
-    file: 'etcd/healthcheck-client',
-    signer: 'etcd-ca',
-    commonName: 'kube-etcd-healthcheck-client',
-    organization: [],
-    olderOrganizations: [mastersBefore129],
-    usages: client,
-    usedBy: 'etcd',
-  },
-  {
-    kind: 'leaf',
-    name: 'apiserver-etcd-client',
-    file: 'apiserver-etcd-client',
-    signer: 'etcd-ca',
-    commonName: 'kube-apiserver-etcd-client',
-    organization: [],
-    olderOrganizations: [mastersBefore129],
-    usages: client,
-    usedBy: 'kube-apiserver',
-  },
+type SignerAndUse = readonly [
+  signer: KubeadmCa['name'],
+  commonName: string | undefined,
+  usages: readonly Usage[],
 ]
 
+/** A leaf without organization, in a file of its name; etcd's are in a folder of its own. */
+function leaf(
+  name: string,
+  [signer, commonName, usages]: SignerAndUse,
+  usedBy: string,
+  olderOrganizations?: readonly OlderOrganization[],
+): KubeadmLeaf {
+  const file = name.replace(/^etcd-/, 'etcd/')
+  const older = olderOrganizations && { olderOrganizations }
+  return { kind: 'leaf', name, file, signer, commonName, organization: [], ...older, usages, usedBy }
+}
+
+export const kubeadmLeaves: readonly KubeadmLeaf[] = [
+  leaf('apiserver', ['ca', 'kube-apiserver', server], 'kube-apiserver'),
+  leaf('apiserver-kubelet-client', ['ca', 'kube-apiserver-kubelet-client', client], 'kube-apiserver', [
+    mastersBefore129,
+    // kubernetes#121837 put this one in, in 1.29; #138957 and its picks took it out again.
+    {
+      organization: 'kubeadm:cluster-admins',
+      droppedIn: ['1.33.12', '1.34.8', '1.35.5', '1.36.1', '1.37.0'],
+    },
+  ]),
+  leaf('front-proxy-client', ['front-proxy-ca', 'front-proxy-client', client], 'kube-apiserver'),
+  leaf('etcd-server', ['etcd-ca', undefined, both], 'etcd'),
+  leaf('etcd-peer', ['etcd-ca', undefined, both], 'etcd'),
+  leaf('etcd-healthcheck-client', ['etcd-ca', 'kube-etcd-healthcheck-client', client], 'etcd', [
+    mastersBefore129,
+  ]),
+  leaf('apiserver-etcd-client', ['etcd-ca', 'kube-apiserver-etcd-client', client], 'kube-apiserver', [
+    mastersBefore129,
+  ]),
+]
+
+/** A kubeconfig with a client certificate of the cluster's CA. */
+function kubeconfig(
+  name: string,
+  commonName: string | undefined,
+  organization: readonly string[],
+  usedBy: string | undefined,
+): KubeadmKubeconfig {
+  const isOptional = name === 'super-admin.conf'
+  const older = name === 'admin.conf' && { olderOrganizations: [mastersBefore129] }
+  const who = { commonName, organization, ...older }
+  return { kind: 'kubeconfig', name, signer: 'ca', ...who, usages: client, usedBy, isOptional }
+}
+
 export const kubeadmKubeconfigs: readonly KubeadmKubeconfig[] = [
-  {
-    kind: 'kubeconfig',
-    name: 'admin.conf',
-    signer: 'ca',
-    commonName: 'kubernetes-admin',
-    organization: ['kubeadm:cluster-admins'],
-    olderOrganizations: [mastersBefore129],
-    usages: client,
-    usedBy: undefined,
-    isOptional: false,
-  },
-  {
-    kind: 'kubeconfig',
-    name: 'super-admin.conf',
-    signer: 'ca',
-    commonName: 'kubernetes-super-admin',
-    organization: [systemMasters],
-    usages: client,
-    usedBy: undefined,
-    isOptional: true,
-  },
-  {
-    kind: 'kubeconfig',
-    name: 'kubelet.conf',
-    signer: 'ca',
-    commonName: undefined,
-    organization: ['system:nodes'],
-    usages: client,
-    usedBy: 'the kubelet',
-    isOptional: false,
-  },
-  {
-    kind: 'kubeconfig',
-    name: 'controller-manager.conf',
-    signer: 'ca',
-    commonName: 'system:kube-controller-manager',
-    organization: [],
-    usages: client,
-    usedBy: 'kube-controller-manager',
-    isOptional: false,
-  },
-  {
-    kind: 'kubeconfig',
-    name: 'scheduler.conf',
-    signer: 'ca',
-    commonName: 'system:kube-scheduler',
-    organization: [],
-    usages: client,
-    usedBy: 'kube-scheduler',
-    isOptional: false,
-  },
+  kubeconfig('admin.conf', 'kubernetes-admin', ['kubeadm:cluster-admins'], undefined),
+  kubeconfig('super-admin.conf', 'kubernetes-super-admin', [systemMasters], undefined),
+  kubeconfig('kubelet.conf', undefined, ['system:nodes'], 'the kubelet'),
+  kubeconfig('controller-manager.conf', 'system:kube-controller-manager', [], 'kube-controller-manager'),
+  kubeconfig('scheduler.conf', 'system:kube-scheduler', [], 'kube-scheduler'),
 ]
 
 /** The pair that signs service account tokens: `sa.key` and `sa.pub` in the pki folder. It has no certificate and never expires. */

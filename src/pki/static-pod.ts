@@ -50,6 +50,7 @@ export async function editStaticPod(
   text: string,
   program: string,
   { flags = {}, annotations = {} }: DefinitionChanges,
+  file?: string,
 ): Promise<string> {
   const root = await podOf(text)
   const containers = itemsOf(valueAt(root, 'spec', 'containers'))
@@ -57,7 +58,7 @@ export async function editStaticPod(
   const container = containers[index]
   if (container === undefined) throw runsNot(program, containers.map(readContainer))
   const path: YamlPath = ['spec', 'containers', index]
-  return editYaml(text, [...flagEdits(container, path, flags), ...annotationEdits(root, annotations)])
+  return editYaml(text, [...flagEdits(container, path, flags), ...annotationEdits(root, annotations)], file)
 }
 
 function readContainer(node: Node): PodContainer {

@@ -160,7 +160,7 @@ export class FileWriting {
     const certificateFile = user?.clientCertificate?.file
     const isStore = /kubelet-client-current\.pem$/.test(certificateFile ?? '')
     if (reissue === undefined || user === undefined || isStore) {
-      return { text: await editKubeconfig(text, { clusters }) }
+      return { text: await editKubeconfig(text, { clusters }, now.path) }
     }
     const leaf = await this.authorities.certificate(reissue)
     const authority = await this.authorities.authority('cluster', 'new')
@@ -179,7 +179,7 @@ export class FileWriting {
       ...(certificateFile === undefined && { clientCertificate: { data: Buffer.from(reissued) } }),
       ...(keyText !== undefined && keyFile === undefined && { clientKey: { data: Buffer.from(keyText) } }),
     }
-    return { text: await editKubeconfig(text, { clusters, users: [changed] }), besides }
+    return { text: await editKubeconfig(text, { clusters, users: [changed] }, now.path), besides }
   }
 
   private async holds(node: NodeAccess, path: string, certificates: readonly Digest[]): Promise<boolean> {
@@ -199,7 +199,7 @@ export class FileWriting {
     const program = containers.find(
       (one) => one.program.startsWith('kube-') || one.program.startsWith('cloud-'),
     )
-    return editStaticPod(text, program?.program ?? name, { flags, annotations })
+    return editStaticPod(text, program?.program ?? name, { flags, annotations }, path)
   }
 
   /** An act whose answer was lost has been done: then what is there says so. */

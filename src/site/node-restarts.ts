@@ -34,7 +34,7 @@ export async function restartStaticPod(
 ): Promise<void> {
   const count = Number(pod.annotations[rotationAnnotation] ?? '0')
   const annotations = { [rotationAnnotation]: String(count + 1) }
-  const edited = await editStaticPod(textOf(file), program, { flags: {}, annotations })
+  const edited = await editStaticPod(textOf(file), program, { flags: {}, annotations }, file.path)
   await keep(file.path)
   await node.writeFile(file.path, edited, { replaces: { sha256: file.sha256 } })
 }

@@ -3,7 +3,7 @@ import { spanText, timeText } from '../inspection/spans.ts'
 import { kubeadmCas, kubeadmFolders } from '../pki/kubeadm.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type { ChainQuestion } from '../x509/chain.ts'
-import { minorsOfKey, unknownBefore138 } from '../x509/go-keys.ts'
+import { isTooLongForTls, minorsOfKey, unknownBefore138 } from '../x509/go-keys.ts'
 import { hostAddress } from '../x509/hostname.ts'
 import { isMlDsa } from '../x509/ml-dsa.ts'
 import { userUidFault } from '../x509/name.ts'
@@ -90,9 +90,12 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
       : `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, in a form that Go does not know`,
     next: 'issue it again, signed with ECDSA, Ed25519 or RSA and SHA-256',
   }),
-  ISSUER_KEY_UNSUPPORTED: ({ certificate }) => ({
+  ISSUER_KEY_UNSUPPORTED: ({ certificate, chain }, { placeOf }) => ({
     reason: `Go does not use the key of the CA ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
-    next: 'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
+    next:
+      isTooLongForTls(certificate.publicKey) && !chain.slice(0, -1).includes(certificate)
+        ? `do not send this certificate, which the chain does not need: ${placeOf(certificate)}`
+        : 'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
   }),
   LEAF_KEY_UNSUPPORTED: ({ certificate }) => ({
     reason: `the chain is valid, but TLS in Go does not use the key of the leaf ${name(certificate)}: ${keyWords(certificate.publicKey)}`,

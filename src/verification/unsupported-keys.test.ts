@@ -167,6 +167,33 @@ describe('RSA above 8192 bits', () => {
     expect(reportOf(leafWith(rsaSpki(8200)), ecdsaCa)).toMatchObject({ trusted: false })
   })
 
+  test('is refused in a root that is sent, and in any other certificate behind the leaf', () => {
+    const sentRoot = Certificate.parse(longCa)
+    for (const [leafDer, root] of [
+      [belowLongCa, longCa],
+      [leafWith(keys.p384), ecdsaCa],
+    ] as const) {
+      const asked = question(leafDer, root)
+      const sent = { source: 'leaf.crt', entry: 'certificate 2', certificate: sentRoot }
+      const leafInput = { ...asked.leaf, certificates: [...asked.leaf.certificates, sent] }
+      for (const purpose of ['server', 'client'] as const)
+        expect(verify({ ...asked, leaf: leafInput }, { now, at: now, purpose })).toMatchObject({
+          trusted: false,
+          code: 'ISSUER_KEY_UNSUPPORTED',
+          reason: `Go does not use the key of the CA "ca": ${words}`,
+          next: 'do not send this certificate, which the chain does not need: leaf.crt: certificate 2',
+          goError: `tls: ${purpose} sent certificate containing RSA key larger than 8192 bits`,
+        })
+      const unseen = {
+        ...leafInput,
+        certificates: [...asked.leaf.certificates, { ...sent, form: 'label' as const }],
+      }
+      expect(verify({ ...asked, leaf: unseen }, { now, at: now, purpose: 'server' })).toMatchObject({
+        trusted: true,
+      })
+    }
+  })
+
   test('is accepted where another chain goes without it', () => {
     const other = selfSigned(
       {

@@ -33,7 +33,10 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
   const places = new Places(inputs)
   const asked = { leaf: inputs.leaf.certificates[0]!.certificate, at, purpose, name: host }
   const question: ChainQuestion = { ...asked, ...poolsOf(inputs, isSeenByGo) }
-  const verdict = withUser(withTlsKeys(verifyChain(question), question), question)
+  const verdict = withUser(
+    withTlsKeys(verifyChain(question), question, sentAlong(inputs.leaf, isSeenByGo)),
+    question,
+  )
   const hidden = verdict.trusted ? undefined : hiddenIn(inputs, asked)
   const others = othersOn({ ...asked, ...poolsOf(inputs, isSeenByOpenssl) }, verdict, hidden)
   const chains = verdict.trusted ? verdict.chains : []
@@ -80,16 +83,21 @@ function poolsOf(
   { leaf, roots, intermediates }: VerificationInputs,
   isSeen: IsSeen,
 ): Pick<ChainQuestion, 'roots' | 'intermediates'> {
-  const [first, ...sentAlong] = leaf.certificates
   const pool = (located: readonly LocatedCertificate[]) =>
     new CertificatePool(located.map(({ certificate }) => certificate))
+  const given = intermediates.flatMap(({ certificates }) => certificates).filter(isSeen)
   return {
     roots: pool(roots.flatMap(({ certificates }) => certificates).filter(isSeen)),
-    intermediates: pool([
-      ...(first!.form === undefined ? sentAlong.filter(isSeen) : sentAlong),
-      ...intermediates.flatMap(({ certificates }) => certificates).filter(isSeen),
-    ]),
+    intermediates: pool([...sentAlong(leaf, isSeen), ...given]),
   }
+}
+
+/** What stands behind the leaf in its file. */
+function sentAlong(
+  { certificates: [first, ...others] }: CertificateInput,
+  isSeen: IsSeen,
+): LocatedCertificate[] {
+  return first?.form === undefined ? others.filter(isSeen) : others
 }
 
 /** A certificate that Go does not see, where the chain would hold if it did. */
@@ -161,21 +169,26 @@ function endOf(chains: readonly Chain[]): Date {
   return new Date(Math.max(...ends))
 }
 
-/** What TLS makes of the keys in a valid chain: crypto/x509 does not ask whether anybody can use them. */
-function withTlsKeys(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): ChainVerdict {
+/**
+ * What TLS makes of the keys in a valid chain: crypto/x509 does not ask whether anybody can use them. crypto/tls refuses a long RSA
+ * key in any certificate that is sent, whether a chain needs it or not (verifyServerCertificate, processCertsFromClient).
+ */
+function withTlsKeys(
+  verdict: ChainVerdict,
+  { leaf, purpose }: ChainQuestion,
+  beside: readonly LocatedCertificate[],
+): ChainVerdict {
   if (!verdict.trusted || purpose === 'any') return verdict
-  const chain = verdict.chains[0]!
+  const [chain = []] = verdict.chains
   const ofLeaf = { code: 'LEAF_KEY_UNSUPPORTED', certificate: leaf, chain } as const
   if (!isUsedByGo(leaf.publicKey))
     return { trusted: false, refusal: { ...ofLeaf, go: { kind: 'leaf-key', certificate: leaf } } }
-  // All but the root of a chain is sent; a leaf that is itself a root is sent too.
-  const tooLong = verdict.chains.map((sent) =>
-    sent.find(
-      ({ publicKey }, index) => isTooLongForTls(publicKey) && (index === 0 || index < sent.length - 1),
-    ),
-  )
-  const [certificate] = tooLong
-  if (certificate === undefined || tooLong.includes(undefined)) return verdict
+  const isTooLong = ({ publicKey }: Certificate): boolean => isTooLongForTls(publicKey)
+  const sent = [leaf, ...beside.map(({ certificate }) => certificate)].find(isTooLong)
+  // Of each chain all but the root is sent as well.
+  const inChains = verdict.chains.map((one) => one.slice(0, -1).find(isTooLong))
+  const certificate = sent ?? (inChains.includes(undefined) ? undefined : inChains[0])
+  if (certificate === undefined) return verdict
   const go = { kind: 'rsa-too-long', purpose } as const
   const refusal: Refusal =
     certificate === leaf ? { ...ofLeaf, go } : { code: 'ISSUER_KEY_UNSUPPORTED', certificate, chain, go }
@@ -188,14 +201,9 @@ function withUser(verdict: ChainVerdict, { leaf, purpose }: ChainQuestion): Chai
   // Without a name there is no user, whatever its UID.
   if (!verdict.trusted || purpose !== 'client' || !commonName) return verdict
   if (userUidFault(leaf.subject) === undefined) return verdict
-  const [chain] = verdict.chains
-  const refusal = {
-    code: 'USER_UID_INVALID',
-    certificate: leaf,
-    chain: chain!,
-    go: { kind: 'user', uids },
-  } as const
-  return { trusted: false, refusal }
+  const [chain = []] = verdict.chains
+  const go = { kind: 'user', uids } as const
+  return { trusted: false, refusal: { code: 'USER_UID_INVALID', certificate: leaf, chain, go } }
 }
 
 /** As the API server's x509 authenticator reads it: the last common name, all organizations, and the UID since 1.33. */

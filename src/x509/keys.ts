@@ -1,4 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, type PrivateKeyInput } from 'node:crypto'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { DerReader, tags } from './der.ts'
 import { bitString, nullElement, oid, sequence } from './der-writer.ts'
@@ -54,9 +55,9 @@ export function isPublicKeyLabel(label: string): boolean {
 
 /**
  * Returns the first private key of a file: PEM, other blocks before it passed over as Kubernetes does, or DER.
- * Throws as `readPrivateKey` does, and KCERT_X509_MALFORMED when there is no key.
+ * Throws as `readPrivateKey` does, and KCERT_X509_MALFORMED when there is no key. `file` is its path, for advice.
  */
-export function readPrivateKeyFile(bytes: Uint8Array, password?: string): PrivateKeyInfo {
+export function readPrivateKeyFile(bytes: Uint8Array, password?: string, file?: string): PrivateKeyInfo {
   if (!looksLikePem(bytes)) {
     // Every key in DER is a SEQUENCE; text is a kubeconfig, or no key at all.
     if (bytes[0] !== 0x30) throw new KcertError('KCERT_X509_MALFORMED', 'it is neither PEM nor DER')
@@ -64,7 +65,7 @@ export function readPrivateKeyFile(bytes: Uint8Array, password?: string): Privat
   }
   const { blocks, defects } = readPem(bytes)
   const block = blocks.find(({ label }) => isPrivateKeyLabel(label))
-  if (block !== undefined) return readPrivateKey(block, password)
+  if (block !== undefined) return readPrivateKey(block, password, undefined, file)
   const defect = defects.find(({ label }) => isPrivateKeyLabel(label))
   throw new KcertError(
     'KCERT_X509_MALFORMED',
@@ -83,6 +84,7 @@ export function readPrivateKey(
   input: PemBlock | Uint8Array,
   password?: string,
   run?: RunKdfBudget,
+  file?: string,
 ): PrivateKeyInfo {
   if (input instanceof Uint8Array) return readByFormat(formatOfDer(input), input, password, run)
   const format = privateLabels[input.label]
@@ -91,8 +93,8 @@ export function readPrivateKey(
   if (format === 'unsupported') {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `PEM block ${input.label} is not supported`, {
       next: input.label.startsWith('OPENSSH')
-        ? 'convert a copy of it: ssh-keygen -p -m PKCS8 -f FILE'
-        : 'make a new key: kcert key generate --out FILE',
+        ? commandLine`convert a copy of it: ssh-keygen -p -m PKCS8 -f ${file ?? 'FILE'}`
+        : commandLine`make a new key: kcert key generate --out ${file === undefined ? 'FILE' : `${file}.new`}`,
     })
   }
   return isLegacyEncrypted(input)

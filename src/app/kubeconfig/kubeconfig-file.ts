@@ -65,7 +65,7 @@ export async function editFile(
   { dryRun, context }: { readonly dryRun: boolean; readonly context: Context },
 ): Promise<KubeconfigEdit> {
   const { file, text } = source
-  const after = await editKubeconfig(text, changes)
+  const after = await editKubeconfig(text, changes, file)
   const isSame = after === text
   if (!isSame && !dryRun) await refuseChanged(source, context)
   const backup = isSame || dryRun ? undefined : replaceKeepingBackup(file, after, context.clock())
