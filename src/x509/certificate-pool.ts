@@ -4,25 +4,19 @@ import type { Certificate } from './certificate.ts'
 export class CertificatePool {
   /** In the order given, duplicates left out. */
   readonly certificates: readonly Certificate[]
-  private readonly bySubject = new Map<string, Certificate[]>()
-  private readonly fingerprints = new Set<string>()
+  private readonly bySubject: ReadonlyMap<string, readonly Certificate[]>
+  private readonly byFingerprint = new Map<string, Certificate>()
 
   constructor(certificates: Iterable<Certificate>) {
-    const distinct: Certificate[] = []
     for (const certificate of certificates) {
-      if (this.fingerprints.has(certificate.fingerprintSha256)) continue
-      this.fingerprints.add(certificate.fingerprintSha256)
-      distinct.push(certificate)
-      const subject = certificate.subject.key
-      const sameName = this.bySubject.get(subject)
-      if (sameName === undefined) this.bySubject.set(subject, [certificate])
-      else sameName.push(certificate)
+      if (!this.has(certificate)) this.byFingerprint.set(certificate.fingerprintSha256, certificate)
     }
-    this.certificates = distinct
+    this.certificates = [...this.byFingerprint.values()]
+    this.bySubject = Map.groupBy(this.certificates, ({ subject }) => subject.key)
   }
 
   has(certificate: Certificate): boolean {
-    return this.fingerprints.has(certificate.fingerprintSha256)
+    return this.byFingerprint.has(certificate.fingerprintSha256)
   }
 
   /**

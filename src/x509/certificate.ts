@@ -336,8 +336,8 @@ function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly
       )
     seen.add(oid)
     if (decodeExtension(reader, extension, decoded) || !extension.critical) continue
-    if (unhandled === undefined) unhandled = [oid]
-    else unhandled.push(oid)
+    unhandled ??= []
+    unhandled.push(oid)
   }
   return unhandled === undefined ? none : settled(unhandled)
 }
@@ -348,13 +348,11 @@ function readExtensions(reader: DerReader, decoded: DecodedExtensions): readonly
  */
 export function readCertificates(input: Uint8Array | string): Certificate[] {
   const bytes = typeof input === 'string' ? Buffer.from(input, 'utf8') : input
-  const certificates = looksLikePem(bytes) ? certificatesOfPem(bytes) : certificatesOfDer(bytes)
+  const certificates = looksLikePem(bytes)
+    ? certificateBlocks(bytes).map(certificateOfBlock)
+    : certificatesOfDer(bytes)
   if (certificates.length === 0) throw new KcertError('KCERT_X509_MALFORMED', 'no certificate found')
   return certificates
-}
-
-function certificatesOfPem(bytes: Uint8Array): Certificate[] {
-  return certificateBlocks(bytes).map(certificateOfBlock)
 }
 
 /** Returns the blocks of certificates in a PEM text. Throws KCERT_X509_MALFORMED when one is damaged: behind it the next one would be the leaf. */
@@ -362,10 +360,8 @@ export function certificateBlocks(text: Uint8Array | string): PemBlock[] {
   const { blocks, defects } = readPem(text)
   const defect = defects.find(({ label }) => isCertificateLabel(label))
   if (defect !== undefined) {
-    throw new KcertError(
-      'KCERT_X509_MALFORMED',
-      `PEM block ${defect.label} at line ${defect.line}: ${defect.reason}`,
-    )
+    const what = `PEM block ${defect.label} at line ${defect.line}: ${defect.reason}`
+    throw new KcertError('KCERT_X509_MALFORMED', what)
   }
   return blocks.filter(({ label }) => isCertificateLabel(label))
 }

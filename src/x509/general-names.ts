@@ -42,62 +42,40 @@ export interface AltNameKinds {
   readonly hasHandled: boolean
 }
 
-const noKinds: AltNameKinds = { hasHostNames: false, hasHandled: false }
-const otherKinds: AltNameKinds = { hasHostNames: false, hasHandled: true }
-const hostKinds: AltNameKinds = { hasHostNames: true, hasHandled: true }
-
 /** Refuses what `readAltNames` refuses, and makes no text of what it accepts. */
 export function checkAltNames(reader: DerReader): AltNameKinds {
-  let kinds = noKinds
+  let hasHostNames = false
+  let hasHandled = false
   const outer = reader.enter(tags.sequence, 'names')
   while (!reader.atEnd) {
     const tag = checkAltName(reader)
-    if (tag === tagDns || tag === tagIp) kinds = hostKinds
-    else if (kinds === noKinds && (tag === tagEmail || tag === tagUri)) kinds = otherKinds
+    hasHostNames ||= tag === tagDns || tag === tagIp
+    hasHandled ||= hasHostNames || tag === tagEmail || tag === tagUri
   }
   reader.leave(outer)
-  return kinds
+  return { hasHostNames, hasHandled }
 }
 
 function readAltName(reader: DerReader, names: SubjectAltNames): void {
-  switch (checkAltName(reader)) {
-    case tagDns:
-      names.dns.push(textOfLast(reader))
-      return
-    case tagIp:
-      names.ip.push(formatIp(reader.lastContent))
-      names.ipBytes.push(reader.lastContent)
-      return
-    case tagEmail:
-      names.email.push(textOfLast(reader))
-      return
-    case tagUri:
-      names.uri.push(textOfLast(reader))
-      return
-    default:
-      addOther(names.other, reader)
-  }
+  const tag = checkAltName(reader)
+  if (tag === tagDns) names.dns.push(textOfLast(reader))
+  else if (tag === tagEmail) names.email.push(textOfLast(reader))
+  else if (tag === tagUri) names.uri.push(textOfLast(reader))
+  else if (tag === tagIp) {
+    names.ip.push(formatIp(reader.lastContent))
+    names.ipBytes.push(reader.lastContent)
+  } else addOther(names.other, reader)
 }
 
 /** Reads one name and returns its tag. */
 function checkAltName(reader: DerReader): number {
   const tag = reader.next('name')
-  switch (tag) {
-    case tagDns:
-      checkIa5(reader, 'dNSName')
-      break
-    case tagIp: {
-      const length = reader.stop - reader.start
-      if (length !== 4 && length !== 16) reader.fail('iPAddress', `address of ${length} octets`, reader.start)
-      break
-    }
-    case tagEmail:
-      checkIa5(reader, 'rfc822Name')
-      break
-    case tagUri:
-      checkUri(reader)
-      break
-  }
+  const length = reader.stop - reader.start
+  if (tag === tagDns) checkIa5(reader, 'dNSName')
+  else if (tag === tagEmail) checkIa5(reader, 'rfc822Name')
+  else if (tag === tagUri) checkUri(reader)
+  else if (tag === tagIp && length !== 4 && length !== 16)
+    reader.fail('iPAddress', `address of ${length} octets`, reader.start)
   return tag
 }
 
@@ -205,22 +183,13 @@ export function readNameConstraints(reader: DerReader): NameConstraints {
 
 function readSubtree(reader: DerReader, subtrees: GeneralSubtrees, field: 'permitted' | 'excluded'): void {
   const outer = reader.enter(tags.sequence, field)
-  switch (reader.next(field)) {
-    case tagDns:
-      subtrees.dns.push(readConstraint(reader, 'dNSName', isDnsConstraint))
-      break
-    case tagIp:
-      subtrees.ip.push(readIpRange(reader))
-      break
-    case tagEmail:
-      subtrees.email.push(readConstraint(reader, 'rfc822Name', isEmailConstraint))
-      break
-    case tagUri:
-      subtrees.uri.push(readConstraint(reader, 'uniformResourceIdentifier', isUriConstraint))
-      break
-    default:
-      addOther(subtrees.other, reader)
-  }
+  const tag = reader.next(field)
+  if (tag === tagDns) subtrees.dns.push(readConstraint(reader, 'dNSName', isDnsConstraint))
+  else if (tag === tagIp) subtrees.ip.push(readIpRange(reader))
+  else if (tag === tagEmail) subtrees.email.push(readConstraint(reader, 'rfc822Name', isEmailConstraint))
+  else if (tag === tagUri)
+    subtrees.uri.push(readConstraint(reader, 'uniformResourceIdentifier', isUriConstraint))
+  else addOther(subtrees.other, reader)
   reader.leave(outer)
 }
 

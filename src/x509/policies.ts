@@ -45,18 +45,14 @@ class PolicyGraph {
 
   /** Section 6.1.4 (b). False when a mapping names anyPolicy, which makes the chain invalid. */
   map(mappings: readonly PolicyMapping[], isAllowed: boolean): boolean {
-    const subjectPolicies = new Map<string, string[]>()
-    for (const { issuerDomainPolicy, subjectDomainPolicy } of mappings) {
-      if (!isAllowed) this.removeLeaf(issuerDomainPolicy)
-      else if (issuerDomainPolicy === anyPolicy || subjectDomainPolicy === anyPolicy) return false
-      else {
-        const mapped = subjectPolicies.get(issuerDomainPolicy)
-        if (mapped === undefined) subjectPolicies.set(issuerDomainPolicy, [subjectDomainPolicy])
-        else mapped.push(subjectDomainPolicy)
-      }
-    }
+    if (isAllowed && mappings.some((one) => Object.values(one).includes(anyPolicy))) return false
+    if (!isAllowed) for (const { issuerDomainPolicy } of mappings) this.removeLeaf(issuerDomainPolicy)
     this.prune()
-    for (const [policy, expected] of subjectPolicies) this.expect(policy, expected)
+    for (const [policy, mapped] of isAllowed ? Map.groupBy(mappings, (one) => one.issuerDomainPolicy) : [])
+      this.expect(
+        policy,
+        mapped.map((one) => one.subjectDomainPolicy),
+      )
     return true
   }
 

@@ -46,16 +46,7 @@ function compress(state: Int32Array, w: Int32Array): void {
     const small1 = rotated(b, 17) ^ rotated(b, 19) ^ (b >>> 10)
     w[i] = w[i - 16]! + small0 + w[i - 7]! + small1
   }
-  let [a, b, c, d, e, f, g, h] = state as unknown as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  let [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = state
   for (let i = 0; i < 64; i++) {
     const big1 = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)
     const chosen = (e & f) ^ (~e & g)

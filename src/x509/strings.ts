@@ -4,14 +4,19 @@ import { tags } from './der.ts'
 // ASN.1 character strings. The texts keep whatever is in them, control characters too:
 // what a terminal may see is decided where it is printed.
 
-const printable = new Uint8Array(256)
-// X.680's PrintableString, and "*" and "&", which are not in it but are in certificates in use; Go takes them.
-for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?*&") {
-  printable[c.charCodeAt(0)] = 1
+/** Which octets a string type has. */
+function octetsOf(characters: string): Uint8Array {
+  const octets = new Uint8Array(256)
+  for (const character of characters) octets[character.charCodeAt(0)] = 1
+  return octets
 }
 
-function isPrintable(bytes: Uint8Array, start: number, stop: number): boolean {
-  for (let at = start; at < stop; at++) if (printable[bytes[at]!] === 0) return false
+// X.680's PrintableString, and "*" and "&", which are not in it but are in certificates in use; Go takes them.
+const printable = octetsOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?*&")
+const numeric = octetsOf('0123456789 ')
+
+function hasOnly(octets: Uint8Array, bytes: Uint8Array, start: number, stop: number): boolean {
+  for (let at = start; at < stop; at++) if (octets[bytes[at]!] === 0) return false
   return true
 }
 
@@ -42,7 +47,7 @@ export function fitsPrintableString(text: string): boolean {
 export function readString(bytes: Buffer, tag: number, start: number, stop: number): string | undefined {
   switch (tag) {
     case tags.printableString:
-      return isPrintable(bytes, start, stop) ? latin1(bytes, start, stop) : undefined
+      return hasOnly(printable, bytes, start, stop) ? latin1(bytes, start, stop) : undefined
     case tags.utf8String:
       return readUtf8(bytes, start, stop)
     case tags.ia5String:
@@ -51,7 +56,7 @@ export function readString(bytes: Buffer, tag: number, start: number, stop: numb
     case tags.t61String:
       return latin1(bytes, start, stop)
     case tags.numericString:
-      return isNumeric(bytes, start, stop) ? latin1(bytes, start, stop) : undefined
+      return hasOnly(numeric, bytes, start, stop) ? latin1(bytes, start, stop) : undefined
     case tags.bmpString:
       return readBmp(bytes, start, stop)
     default:
@@ -59,32 +64,23 @@ export function readString(bytes: Buffer, tag: number, start: number, stop: numb
   }
 }
 
+const stringTags: ReadonlySet<number> = new Set([
+  tags.printableString,
+  tags.utf8String,
+  tags.ia5String,
+  tags.t61String,
+  tags.numericString,
+  tags.bmpString,
+])
+
 /** True for the string types that names of certificates may have; UniversalString is not among Go's. */
 export function isStringTag(tag: number): boolean {
-  switch (tag) {
-    case tags.printableString:
-    case tags.utf8String:
-    case tags.ia5String:
-    case tags.t61String:
-    case tags.numericString:
-    case tags.bmpString:
-      return true
-    default:
-      return false
-  }
+  return stringTags.has(tag)
 }
 
 function readUtf8(bytes: Buffer, start: number, stop: number): string | undefined {
   if (isIa5(bytes, start, stop)) return latin1(bytes, start, stop)
   return isUtf8(bytes.subarray(start, stop)) ? bytes.toString('utf8', start, stop) : undefined
-}
-
-function isNumeric(bytes: Uint8Array, start: number, stop: number): boolean {
-  for (let at = start; at < stop; at++) {
-    const c = bytes[at]!
-    if (c !== 0x20 && (c < 0x30 || c > 0x39)) return false
-  }
-  return true
 }
 
 // UCS-2: no surrogates, none of the code points that Unicode keeps out of text; one terminating NUL is dropped.

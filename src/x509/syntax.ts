@@ -6,24 +6,15 @@ import { quoted } from './strings.ts'
 
 /** True when a host name is one that Go takes: no empty label, no dot at the end, visible ASCII only. Empty is allowed. */
 export function isValidDomain(domain: string, isConstraint: boolean): boolean {
-  if (domain === '') return true
   // A constraint may begin with a dot, for all hosts below (RFC 5280 section 4.2.1.10).
-  const from = isConstraint && domain.startsWith('.') ? 1 : 0
-  let labelLength = 0
-  for (let i = from; i < domain.length; i++) {
-    const c = domain.charCodeAt(i)
-    if (c < 0x21 || c > 0x7e) return false
-    if (c !== 0x2e) labelLength++
-    else if (labelLength === 0) return false
-    else labelLength = 0
-  }
-  return labelLength > 0
+  const labels = isConstraint && domain.startsWith('.') ? domain.slice(1) : domain
+  return domain === '' || /^[!-\-/-~]+(?:\.[!-\-/-~]+)*$/.test(labels)
 }
 
 /** Why Go's net/url would refuse this text as a URI of a subject alternative name, or undefined. The text is ASCII. */
 export function uriDefect(text: string): string | undefined {
   const [reference, fragment] = cut(text, '#')
-  if (hasControl(reference)) return 'control character'
+  if (/[\0-\x1f\x7f]/.test(reference)) return 'control character'
   if (reference !== '*') {
     const defect = referenceDefect(reference)
     if (defect !== undefined) return defect
@@ -64,12 +55,8 @@ export function uriHost(text: string): string {
 
 /** The scheme; empty when there is none, undefined when the text begins with its colon. */
 function schemeOf(reference: string): string | undefined {
-  for (let i = 0; i < reference.length; i++) {
-    const c = reference[i]!
-    if (c === ':') return i === 0 ? undefined : reference.slice(0, i)
-    if (!/[a-z]/i.test(c) && (i === 0 || !/[0-9+.-]/.test(c))) return ''
-  }
-  return ''
+  if (reference.startsWith(':')) return undefined
+  return /^[a-z][a-z0-9+.-]*(?=:)/i.exec(reference)?.[0] ?? ''
 }
 
 function authorityDefect(scheme: string, authority: string): string | undefined {
@@ -111,13 +98,8 @@ function ipLiteralDefect(host: string): string | undefined {
   const address = zoneAt < 0 ? literal : literal.slice(0, zoneAt)
   const zone = zoneAt < 0 ? '' : literal.slice(zoneAt + 3)
   if (zoneAt >= 0 && !isZone(zone)) return 'invalid zone'
-  if (
-    hostCharactersDefect(address) !== undefined ||
-    !address.includes(':') ||
-    parseIp(address) === undefined
-  ) {
-    return 'invalid IP literal'
-  }
+  const isAddress = address.includes(':') && parseIp(address) !== undefined
+  if (!isAddress || hostCharactersDefect(address) !== undefined) return 'invalid IP literal'
   return isValidDomain(unescapePercent(host), false) ? undefined : 'invalid domain'
 }
 
@@ -127,14 +109,10 @@ const hostCharacter = /^[A-Za-z0-9!$&'()*+,;=:[\]<>"._~-]$/
 function hostCharactersDefect(host: string): string | undefined {
   const defect = escapesDefect(host)
   if (defect !== undefined) return defect
-  for (let i = 0; i < host.length; i++) {
-    const c = host[i]!
-    if (c === '%') {
-      const escaped = host.slice(i, i + 3)
-      if (escaped !== '%25' && Number.parseInt(escaped.slice(1), 16) < 0x80)
-        return `invalid escape ${quoted(escaped)}`
-      i += 2
-    } else if (!hostCharacter.test(c)) return `invalid character ${quoted(c)} in the host`
+  for (const [part] of host.matchAll(/%..|[^%]/gs)) {
+    if (part.startsWith('%')) {
+      if (part !== '%25' && Number.parseInt(part.slice(1), 16) < 0x80) return `invalid escape ${quoted(part)}`
+    } else if (!hostCharacter.test(part)) return `invalid character ${quoted(part)} in the host`
   }
   return undefined
 }
@@ -149,20 +127,9 @@ function isOptionalPort(port: string): boolean {
   return /^(:\d*)?$/.test(port)
 }
 
-function hasControl(text: string): boolean {
-  for (let i = 0; i < text.length; i++) {
-    const c = text.charCodeAt(i)
-    if (c < 0x20 || c === 0x7f) return true
-  }
-  return false
-}
-
 function escapesDefect(text: string): string | undefined {
-  for (let i = text.indexOf('%'); i >= 0; i = text.indexOf('%', i + 3)) {
-    const escaped = text.slice(i, i + 3)
-    if (!/^%[0-9a-fA-F]{2}$/.test(escaped)) return `invalid escape ${quoted(escaped)}`
-  }
-  return undefined
+  const at = text.search(/%(?![0-9a-f]{2})/i)
+  return at < 0 ? undefined : `invalid escape ${quoted(text.slice(at, at + 3))}`
 }
 
 function unescapePercent(text: string): string {
@@ -182,52 +149,16 @@ export interface Mailbox {
   readonly domain: string
 }
 
-const atext = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.]$/
-// RFC 2822's qtext, and the space, which RFC 3696 shows in an example.
-const quotedCharacter = (c: number): boolean =>
-  c === 0x7f || (c > 0 && c !== 9 && c !== 10 && c !== 13 && c < 0x7f && c !== 0x22 && c !== 0x5c)
-const quotablePair = (c: number): boolean => c > 0 && c <= 0x7f && c !== 10 && c !== 13
+// RFC 2822's qtext, and the space, which RFC 3696 shows in an example; behind a backslash all but NUL and line ends.
+const quotedLocal = /^"((?:[\x01-\x08\x0b\x0c\x0e-!#-[\]-\x7f]|\\[\x01-\t\x0b\x0c\x0e-\x7f])*)"@(.*)$/s
+// RFC 3696's examples escape outside of quotes, so any character may follow a backslash.
+const unquotedLocal = /^((?:[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.]|\\.)+)@(.*)$/s
 
 /** The parts of a mailbox (RFC 2821 section 4.1.2) as Go reads it; undefined when it is none. */
 export function parseMailbox(text: string): Mailbox | undefined {
-  const read = text.startsWith('"') ? quotedLocal(text) : unquotedLocal(text)
-  if (read === undefined || text[read.end] !== '@') return undefined
-  const domain = text.slice(read.end + 1)
-  const isDomain = isValidDomain(domain, false)
-  return isDomain ? { local: read.local, domain } : undefined
-}
-
-interface ReadLocal {
-  readonly local: string
-  /** Index behind it. */
-  readonly end: number
-}
-
-function quotedLocal(text: string): ReadLocal | undefined {
-  let local = ''
-  for (let i = 1; i < text.length; i++) {
-    const c = text.charCodeAt(i)
-    if (c === 0x22) return { local, end: i + 1 }
-    if (c === 0x5c) {
-      i++
-      if (i >= text.length || !quotablePair(text.charCodeAt(i))) return undefined
-    } else if (!quotedCharacter(c)) return undefined
-    local += text[i]
-  }
-  return undefined
-}
-
-function unquotedLocal(text: string): ReadLocal | undefined {
-  let local = ''
-  let end = 0
-  for (; end < text.length; end++) {
-    // RFC 3696's examples escape outside of quotes, so any character may follow a backslash.
-    if (text[end] === '\\') {
-      end++
-      if (end >= text.length) return undefined
-    } else if (!atext.test(text[end]!)) break
-    local += text[end]
-  }
-  if (local === '' || local.startsWith('.') || local.endsWith('.') || local.includes('..')) return undefined
-  return { local, end }
+  const isQuoted = text.startsWith('"')
+  const [, written, domain = ''] = (isQuoted ? quotedLocal : unquotedLocal).exec(text) ?? []
+  if (written === undefined || !isValidDomain(domain, false)) return undefined
+  const local = written.replace(/\\(.)/gs, '$1')
+  return isQuoted || !/^\.|\.$|\.\./.test(local) ? { local, domain } : undefined
 }
