@@ -33,7 +33,9 @@ export async function readKeyFile(
   const bytes = await readInput(file, context)
   if (file !== '-' && bytes[0] !== 0x30 && Buffer.from(bytes).includes('client-key-data:'))
     throw isKubeconfig(file, 'private key')
-  const { keyObject, publicKey } = inFile(file, () => readPrivateKeyFile(bytes, password, file === '-' ? undefined : file))
+  const { keyObject, publicKey } = inFile(file, () =>
+    readPrivateKeyFile(bytes, password, file === '-' ? undefined : file),
+  )
   if (keyObject !== undefined && publicKey !== undefined) return { keyObject, publicKey, file }
   throw new KcertError(
     'KCERT_KEY_ENCRYPTED',

@@ -1,6 +1,15 @@
 import type * as Yaml from 'yaml'
 import { decodeBase64 } from './base64.ts'
-import { deepestNode, type Entry, type Node, plainType, type Range, type ScalarNode } from './node.ts'
+import {
+  deepestNode,
+  type Entry,
+  type Node,
+  plainType,
+  type Range,
+  type ScalarNode,
+  textOf,
+  valueAt,
+} from './node.ts'
 import { mostNodes as mostPlainNodes, type PlainStop, readPlainYaml } from './plain-yaml.ts'
 
 /** Why a text, or a document in it, could not be read. */
@@ -55,6 +64,15 @@ function defectOfLarge(text: string, { because, line }: PlainStop): DocumentDefe
   }
 }
 
+/** Returns the first document of a text when all of it can be read and it is of that kind; else why not, as a fragment. */
+export async function readDocumentOfKind(text: string, kind: string): Promise<Node | string> {
+  const { documents, defects } = await readDocuments(text)
+  const [root] = documents
+  const [defect] = defects
+  if (defect !== undefined) return `line ${defect.line ?? 1}: ${defect.reason}`
+  return root !== undefined && textOf(valueAt(root, 'kind')) === kind ? root : `its kind is not ${kind}`
+}
+
 /** Reads all of YAML with the yaml library. */
 export async function readAnyYaml(text: string): Promise<Documents> {
   const yaml = await import('yaml')
@@ -65,7 +83,10 @@ export async function readAnyYaml(text: string): Promise<Documents> {
   for (const document of composer.compose(shallowTokens(yaml, lines, text, defects), true, text.length)) {
     const error = document.errors[0]
     if (error !== undefined) {
-      defects.push({ reason: firstLine(error.message), line: lines.linePos(error.pos[0]).line })
+      defects.push({
+        reason: error.message.replace(/\n.*/s, '').slice(0, 200),
+        line: lines.linePos(error.pos[0]).line,
+      })
       continue
     }
     if (document.contents === null) continue
@@ -97,11 +118,6 @@ function* shallowTokens(
     }
   }
   yield* parser.end()
-}
-
-function firstLine(message: string): string {
-  const end = message.indexOf('\n')
-  return (end === -1 ? message : message.slice(0, end)).slice(0, 200)
 }
 
 interface Converted {
@@ -228,13 +244,10 @@ function taggedScalar(tag: string, text: string): readonly [type: ScalarNode['ty
 }
 
 function sum(parts: readonly Converted[]): { nodes: number; characters: number } {
-  let nodes = 1
-  let characters = 0
-  for (const part of parts) {
-    nodes += part.nodes
-    characters += part.characters
+  return {
+    nodes: parts.reduce((total, part) => total + part.nodes, 1),
+    characters: parts.reduce((total, part) => total + part.characters, 0),
   }
-  return { nodes, characters }
 }
 
 function rangeOf(node: { range?: Yaml.Range | null | undefined }): Range {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { utf8Of } from '../x509/pem.ts'
 import { type DocumentDefect, type Documents, readDocuments } from './documents.ts'
 import { type Node, plainType, type Range } from './node.ts'
@@ -44,15 +45,6 @@ function* prologueOf(text: string): Generator<{ readonly line: string; readonly 
     if (!/^(?:%|[ \t]*(?:#|\r?$))/.test(line)) return
     yield { line, at }
     at = end + 1
-  }
-}
-
-function isUtf8(bytes: Uint8Array): boolean {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    return true
-  } catch {
-    return false
   }
 }
 
@@ -131,7 +123,7 @@ function endOfFlow(text: string, start: number): number {
     else if (character === '"') at = closingQuote(text, at)
     else if (character === "'" && /[[{,:]\s*$/.test(text.slice(Math.max(0, at - 40), at)))
       at = text.indexOf("'", at + 1)
-    else if (character === '#' && /\s/.test(text[at - 1]!)) at = text.indexOf('\n', at)
+    else if (character === '#' && /\s/.test(text.charAt(at - 1))) at = text.indexOf('\n', at)
     if (at === -1) return text.length
   }
   return text.length

@@ -22,13 +22,12 @@ export type FlagChanges = Readonly<Record<string, string | null>>
 export function flagWords(words: readonly string[]): FlagWord[] {
   const found: FlagWord[] = []
   for (let at = 0; at < words.length; at++) {
-    const word = words[at]!
+    const [word = '', next] = words.slice(at, at + 2)
     if (word === '--') break
-    const match = /^--?([A-Za-z][\w.-]*)(?:=([\s\S]*))?$/.exec(word)
-    if (match === null) continue
-    const name = normalized(match[1]!)
-    const next = words[at + 1]
-    if (match[2] !== undefined) found.push({ name, value: match[2], at, form: 'joined' })
+    const [, written, value] = /^--?([A-Za-z][\w.-]*)(?:=([\s\S]*))?$/.exec(word) ?? []
+    if (written === undefined) continue
+    const name = normalized(written)
+    if (value !== undefined) found.push({ name, value, at, form: 'joined' })
     else if (next === undefined || next.startsWith('-'))
       found.push({ name, value: 'true', at, form: 'alone' })
     else found.push({ name, value: next, at: at++, form: 'apart' })
@@ -82,7 +81,7 @@ export function wordEdits(words: readonly string[], changes: FlagChanges): WordE
     } else if (last === undefined) {
       added.push({ do: 'add', word: `--${name}=${value}` })
     } else if (last.value !== value || (last.form === 'alone' && value !== 'true')) {
-      const written = words[last.at]!.split('=')[0]!
+      const [written = ''] = (words[last.at] ?? '').split('=')
       edits.push(
         last.form === 'apart' && !value.startsWith('-')
           ? { do: 'replace', at: last.at + 1, word: value }

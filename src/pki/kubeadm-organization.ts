@@ -26,7 +26,7 @@ export function organizationAt(
 
 /** True before the first version without it: the patch of its own minor, or any minor below the first of them. */
 function isBefore({ minor, patch }: KubeadmVersion, droppedIn: OlderOrganization['droppedIn']): boolean {
-  const versions = droppedIn.map((text) => kubeadmVersion(text)!)
+  const versions = droppedIn.flatMap((text) => kubeadmVersion(text) ?? [])
   const same = versions.find((one) => one.minor === minor)
   return same === undefined ? versions.every((one) => minor < one.minor) : patch < same.patch
 }

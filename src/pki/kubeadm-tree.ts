@@ -126,35 +126,16 @@ export function recogniseTrees(files: Iterable<FoundFile>): RecognisedTrees {
 function foldersOf(files: Iterable<FoundFile>): { folders: Folders; roots: ReadonlySet<string> } {
   const folders = new Map<string, Set<string>>()
   const roots = new Set<string>()
-  let lastRoot: string | undefined
-  let lastFolder: string | undefined
-  let names = new Set<string>()
   for (const { path, root, isNoKubeconfig } of files) {
-    // Files of one folder stand together, and most have names that say nothing: 10,000 of them are no reason for 10,000 entries.
-    if (root !== undefined && root !== lastRoot) {
-      roots.add(withoutSlash(root))
-      lastRoot = root
-    }
-    const slash = path.lastIndexOf('/')
-    const folder = path.slice(0, slash)
-    const name = path.slice(slash + 1)
+    if (root !== undefined) roots.add(root.replace(/\/$/, ''))
+    const [folder, name] = [parentOf(path), nameOf(path)]
     if (isNoKubeconfig && kubeconfigNames.has(name)) continue
-    if (folder !== lastFolder) {
-      names = folders.get(folder) ?? new Set()
-      folders.set(folder, names)
-      lastFolder = folder
-    }
-    if (isTelling(name)) names.add(name)
+    const names = folders.get(folder) ?? new Set()
+    folders.set(folder, names)
+    // Most names say nothing: of 10,000 files they are no reason for 10,000 entries.
+    if (tellingNames.has(name) || kubeletFile(name) !== undefined) names.add(name)
   }
   return { folders, roots }
-}
-
-function isTelling(name: string): boolean {
-  return tellingNames.has(name) || kubeletFile(name) !== undefined
-}
-
-function withoutSlash(path: string): string {
-  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path === '/' ? '' : path
 }
 
 function parentOf(folder: string): string {
@@ -208,30 +189,24 @@ function isEtcdFolder(names: ReadonlySet<string> | undefined): boolean {
 
 /** Copies of pki/etcd without what is around it: only kubeadm's etcd has a client for its health beside a server. */
 function etcdFoldersAlone(folders: Folders, known: ReadonlySet<string>): KubeadmTree[] {
-  const trees: KubeadmTree[] = []
-  for (const [folder, names] of folders) {
-    if (known.has(folder) || !names.has('healthcheck-client.crt')) continue
-    if (!['server.crt', 'peer.crt'].some((name) => names.has(name))) continue
-    trees.push({
-      kind: 'kubeadm',
-      node: 'etcd',
-      kubernetesFolder: undefined,
-      pkiFolder: folder,
-      etcdFolder: folder,
-      hasOwnEtcd: true,
-      isInPlace: false,
-    })
-  }
-  return trees
+  const isEtcds = ([folder, names]: readonly [string, ReadonlySet<string>]): boolean =>
+    !known.has(folder) &&
+    names.has('healthcheck-client.crt') &&
+    (names.has('server.crt') || names.has('peer.crt'))
+  return [...folders].filter(isEtcds).map(([folder]) => ({
+    kind: 'kubeadm',
+    node: 'etcd',
+    kubernetesFolder: undefined,
+    pkiFolder: folder,
+    etcdFolder: folder,
+    hasOwnEtcd: true,
+    isInPlace: false,
+  }))
 }
 
 function tellingRowsIn(names: ReadonlySet<string>): ReadonlySet<string> {
-  const rows = new Set<string>()
-  for (const name of names) {
-    const row = pkiNames.get(name)?.row.name
-    if (row !== undefined && tellingRows.has(row)) rows.add(row)
-  }
-  return rows
+  const rows = [...names].flatMap((name) => pkiNames.get(name)?.row.name ?? [])
+  return new Set(rows.filter((row) => tellingRows.has(row)))
 }
 
 function isPkiFolder(folder: string, names: ReadonlySet<string>): boolean {
@@ -266,7 +241,7 @@ function pathIn({ pkiFolder, etcdFolder }: KubeadmTree, path: string): string {
 }
 
 function rowsExpectedIn({ node, hasOwnEtcd }: KubeadmTree): readonly (KubeadmCa | KubeadmLeaf)[] {
-  if (node === 'worker') return [kubeadmCas[0]!]
+  if (node === 'worker') return kubeadmCas.filter(({ name }) => name === 'ca')
   const rows = [...kubeadmCas, ...kubeadmLeaves]
   const isEtcds = ({ file }: KubeadmCa | KubeadmLeaf) => file.startsWith(etcdPart)
   if (node === 'etcd') return rows.filter(isEtcds)
@@ -306,13 +281,10 @@ function missingOfKubeadm(
 }
 
 function findKubeletTrees(folders: Folders): KubeletTree[] {
-  const trees: KubeletTree[] = []
-  for (const [folder, names] of folders) {
-    if (folder !== kubeadmFolders.kubeletPki && ![...names].some((name) => kubeletFile(name) !== undefined))
-      continue
-    trees.push({ kind: 'kubelet', folder, isInPlace: folder === kubeadmFolders.kubeletPki })
-  }
-  return trees
+  const home = kubeadmFolders.kubeletPki
+  return [...folders]
+    .filter(([folder, names]) => folder === home || [...names].some((name) => kubeletFile(name)))
+    .map(([folder]) => ({ kind: 'kubelet', folder, isInPlace: folder === home }))
 }
 
 function addKubeletPlaces(tree: KubeletTree, folders: Folders, places: Map<string, TreePlace>): void {
@@ -329,12 +301,11 @@ function missingOfKubelet(
 ): MissingFile[] {
   if (!isWalked(tree.folder)) return []
   const names = folders.get(tree.folder) ?? new Set()
-  const roles = new Set<KubeletFile['role']>()
-  for (const name of names) {
+  const roles = [...names].flatMap((name) => {
     const file = kubeletFile(name)
-    if (file?.part === 'pair' || file?.part === 'updated') roles.add(file.role)
-  }
-  return [...roles]
+    return file?.part === 'pair' || file?.part === 'updated' ? [file.role] : []
+  })
+  return [...new Set(roles)]
     .map((role) => ({ path: `${tree.folder}/${currentLinkName(role)}`, role, part: 'link' as const }))
     .filter(({ path }) => !names.has(nameOf(path)))
 }

@@ -1,5 +1,5 @@
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
+import { readDocumentOfKind } from '../kubeconfig/documents.ts'
 import { entriesOf, isTrue, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 
 /** A kubelet's configuration file (kubelet.config.k8s.io/v1beta1), as far as certificates go. Absent: not set, the kubelet's default. */
@@ -21,8 +21,6 @@ export interface KubeletConfiguration {
   readonly healthzPort?: number | undefined
   readonly featureGates: Readonly<Record<string, boolean>>
 }
-
-const kind = 'KubeletConfiguration'
 
 /** Returns what a kubelet's configuration file says. Throws KCERT_MANIFEST_MALFORMED when it is none. */
 export async function readKubeletConfiguration(text: string): Promise<KubeletConfiguration> {
@@ -54,12 +52,10 @@ export async function readKubeletConfiguration(text: string): Promise<KubeletCon
 }
 
 async function configurationOf(text: string): Promise<Node> {
-  const { documents, defects } = await readDocuments(text)
-  const [root] = documents
-  if (defects.length === 0 && root !== undefined && textOf(valueAt(root, 'kind')) === kind) return root
-  const [defect] = defects
+  const root = await readDocumentOfKind(text, 'KubeletConfiguration')
+  if (typeof root !== 'string') return root
   throw new KcertError('KCERT_MANIFEST_MALFORMED', "a kubelet's configuration file that is none", {
-    why: defect === undefined ? `its kind is not ${kind}` : `line ${defect.line ?? 1}: ${defect.reason}`,
+    why: root,
     next: 'the flag --config of the kubelet names it; kubeadm has it in /var/lib/kubelet/config.yaml',
   })
 }

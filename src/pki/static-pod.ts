@@ -1,6 +1,6 @@
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { readDocuments } from '../kubeconfig/documents.ts'
+import { readDocumentOfKind } from '../kubeconfig/documents.ts'
 import { editYaml, type YamlEdit, type YamlPath } from '../kubeconfig/edit-yaml.ts'
 import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { type FlagChanges, type Flags, flagsOf, programOf, wordEdits } from './component-flags.ts'
@@ -110,13 +110,9 @@ function annotationEdits(root: Node, changes: Readonly<Record<string, string | n
 }
 
 async function podOf(text: string): Promise<Node> {
-  const { documents, defects } = await readDocuments(text)
-  const [root] = documents
-  if (defects.length === 0 && root !== undefined && textOf(valueAt(root, 'kind')) === 'Pod') return root
-  const [defect] = defects
-  throw new KcertError('KCERT_MANIFEST_MALFORMED', 'a static pod manifest that is none', {
-    why: defect === undefined ? 'its kind is not Pod' : `line ${defect.line ?? 1}: ${defect.reason}`,
-  })
+  const root = await readDocumentOfKind(text, 'Pod')
+  if (typeof root !== 'string') return root
+  throw new KcertError('KCERT_MANIFEST_MALFORMED', 'a static pod manifest that is none', { why: root })
 }
 
 function runsNot(program: string, containers: readonly PodContainer[]): KcertError {

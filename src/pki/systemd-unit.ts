@@ -86,10 +86,9 @@ export interface Variable {
 /** Returns the variables of an environment file (systemd.exec(5)), in their order. Comments and other lines are passed over. */
 export function readEnvironment(text: string): Variable[] {
   return logicalLines(text).flatMap(({ start, end }) => {
-    const match = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=[ \t]*/.exec(text.slice(start, end))
-    if (match === null) return []
-    const value = text.slice(start + match[0].length, end).trimEnd()
-    return [{ name: match[1]!, value: unquoted(value) }]
+    const [head = '', name] = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=[ \t]*/.exec(text.slice(start, end)) ?? []
+    const value = text.slice(start + head.length, end).trimEnd()
+    return name === undefined ? [] : [{ name, value: unquoted(value) }]
   })
 }
 
@@ -126,10 +125,9 @@ function directivesOf(text: string): Directive[] {
   let section = ''
   for (const { start, end } of logicalLines(text)) {
     const line = text.slice(start, end)
-    const heading = /^\s*\[(.+)\]\s*$/.exec(line)
-    if (heading !== null) section = heading[1]!
-    const match = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*=[ \t]*/.exec(line)
-    if (match !== null) directives.push({ section, name: match[1]!, start: start + match[0].length, end })
+    section = /^\s*\[(.+)\]\s*$/.exec(line)?.[1] ?? section
+    const [head = '', name] = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*=[ \t]*/.exec(line) ?? []
+    if (name !== undefined) directives.push({ section, name, start: start + head.length, end })
   }
   return directives
 }
@@ -137,14 +135,18 @@ function directivesOf(text: string): Directive[] {
 /** Lines with those that continue them; comments and empty ones left out. */
 function logicalLines(text: string): { readonly start: number; readonly end: number }[] {
   const lines: { start: number; end: number }[] = []
+  let last = { start: 0, end: 0 }
   let continues = false
   for (let start = 0; start < text.length; ) {
     const newline = text.indexOf('\n', start)
     const next = newline === -1 ? text.length : newline + 1
     const end = text[next - 1] === '\n' ? (text[next - 2] === '\r' ? next - 2 : next - 1) : next
     const isComment = /^\s*[#;]/.test(text.slice(start, end))
-    if (continues) lines.at(-1)!.end = end
-    else if (!isComment && text.slice(start, end).trim() !== '') lines.push({ start, end })
+    if (continues) last.end = end
+    else if (!isComment && text.slice(start, end).trim() !== '') {
+      last = { start, end }
+      lines.push(last)
+    }
     // A comment within continued lines ends nothing, whatever it ends with.
     if (!(continues && isComment)) continues = !isComment && text[end - 1] === '\\'
     start = next
@@ -169,9 +171,9 @@ function expanded(written: readonly string[], variables: ReadonlyMap<string, str
   return [
     program,
     ...rest.flatMap((word) => {
-      const alone = /^\$([A-Za-z_]\w*)$/.exec(word)
-      if (alone !== null) {
-        const value = variables.get(alone[1]!) ?? ''
+      const [, alone] = /^\$([A-Za-z_]\w*)$/.exec(word) ?? []
+      if (alone !== undefined) {
+        const value = variables.get(alone) ?? ''
         return systemdWords(value, 0, value.length).map(({ text }) => text)
       }
       const filled = word.replace(/\$(?:\{([A-Za-z_]\w*)\}|\$)/g, (_, name?: string) =>

@@ -45,31 +45,27 @@ function unreachable({ name, host, port }: Endpoint, error: Error, timeoutMs: nu
 export function reasonOf(error: Error, timeoutMs: number): string {
   const first = error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
   const { code } = first as NodeJS.ErrnoException
-  switch (code) {
-    case 'ECONNREFUSED':
-      return 'nothing listens there: the connection was refused'
-    case 'ENOTFOUND':
-      return 'no address is known for that name'
-    case 'EAI_AGAIN':
-      return 'the name could not be looked up: the name server does not answer'
-    case 'ETIMEDOUT':
-      return `no answer within ${timeoutMs / 1000} s (--timeout)`
-    case 'EHOSTUNREACH':
-    case 'ENETUNREACH':
-      return 'no route leads there'
-    case 'ECONNRESET':
-    case 'EPIPE':
-      return 'the connection was closed before a certificate came'
-    case 'ERR_SSL_WRONG_VERSION_NUMBER':
-    case 'ERR_SSL_PACKET_LENGTH_TOO_LONG':
-      return 'what answers there does not speak TLS'
-    default: {
-      const alert = alertOf(code)
-      if (alert !== undefined)
-        return `it ends the handshake without showing a certificate (TLS alert: ${alert})`
-      return code === undefined ? first.message : `${first.message} (${code})`
-    }
-  }
+  const known = reasons[code ?? '']
+  if (known !== undefined) return known
+  if (code === 'ETIMEDOUT') return `no answer within ${timeoutMs / 1000} s (--timeout)`
+  const alert = alertOf(code)
+  if (alert !== undefined) return `it ends the handshake without showing a certificate (TLS alert: ${alert})`
+  return code === undefined ? first.message : `${first.message} (${code})`
+}
+
+const noRoute = 'no route leads there'
+const closed = 'the connection was closed before a certificate came'
+const noTls = 'what answers there does not speak TLS'
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there: the connection was refused',
+  ENOTFOUND: 'no address is known for that name',
+  EAI_AGAIN: 'the name could not be looked up: the name server does not answer',
+  EHOSTUNREACH: noRoute,
+  ENETUNREACH: noRoute,
+  ECONNRESET: closed,
+  EPIPE: closed,
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
 }
 
 function alertOf(code = ''): string | undefined {

@@ -135,7 +135,8 @@ function located(
   // Go passes over intermediates that it cannot parse, and the leaf may hang under a root; roots of nothing trust nothing.
   const isUseless =
     role === 'leaf' ? members[0]?.kind !== 'certificate' : role === 'roots' && certificates.length === 0
-  if (isUseless) throw malformed(unreadable[0]!)
+  const [damaged] = unreadable
+  if (isUseless && damaged !== undefined) throw malformed(damaged)
   return { certificates, unreadable, isKubeconfig: false }
 }
 
@@ -173,26 +174,20 @@ async function readDocument(
   if (opened === undefined) return readManifest(source, role, readReferencedFile)
   if (opened.refusal !== undefined) throw unusableKubeconfig(source.name, opened.refusal)
   const { entry, material, key } = materialOf(opened.kubeconfig, source.name, role, options)
-  const pem = material.data ?? readReference(source, material.file!, readReferencedFile)
+  const pem = bytesOf(material, source, readReferencedFile)
   const input = located(source.name, `${entry}: ${material.field}`, thingsOfPem(pem), role)
-  if (key !== undefined) checkKey(key, input.certificates[0]!, source, readReferencedFile)
+  const [leaf] = input.certificates
+  if (key !== undefined && leaf !== undefined) checkKey(key, leaf, source, readReferencedFile)
   return { ...input, isKubeconfig: true }
 }
 
-interface ChosenMaterial {
-  readonly entry: string
-  readonly material: Material
-  /** The private key beside a client certificate. */
-  readonly key?: Material | undefined
-}
-
-/** The one certificate of a kubeconfig that a client with this file would use. */
+/** The one certificate of a kubeconfig that a client with this file would use, and the private key beside it. */
 function materialOf(
   kubeconfig: Kubeconfig,
   source: string,
   role: InputRole,
   { context: wanted, contextFlag }: InputOptions,
-): ChosenMaterial {
+): { readonly entry: string; readonly material: Material; readonly key?: Material | undefined } {
   const { contexts, clusters, users } = kubeconfig
   const refuse = (what: string, why: string, next: string = commandLine`kcert inspect ${source}`): never => {
     throw new KcertError('KCERT_USAGE', `${source}: ${what}`, { why, next })
@@ -200,49 +195,35 @@ function materialOf(
   const names = contexts.map(({ name }) => JSON.stringify(name)).join(', ')
   const context = contextOf(kubeconfig, wanted)
   if (context === undefined && wanted !== undefined) {
-    return refuse(
-      `there is no context ${JSON.stringify(wanted)}`,
-      names === '' ? 'there is none at all' : `its contexts: ${names}`,
-    )
+    const why = names === '' ? 'there is none at all' : `its contexts: ${names}`
+    return refuse(`there is no context ${JSON.stringify(wanted)}`, why)
   }
-  const chooseContext =
-    contextFlag !== undefined && contexts.length > 0 ? `name one with ${contextFlag}: ${names}` : undefined
-  if (role === 'leaf') {
-    const user =
-      users.find(({ name }) => name === context?.user) ?? (users.length === 1 ? users[0] : undefined)
-    if (user === undefined) {
-      return refuse(
-        'which user is meant?',
-        'there is no current context with a user of this file',
-        chooseContext,
+  const meant = <Entry extends { readonly name: string }>(
+    kind: 'user' | 'cluster',
+    all: readonly Entry[],
+  ): Entry =>
+    all.find(({ name }) => name === context?.[kind]) ??
+    (all.length === 1 ? all[0] : undefined) ??
+    refuse(
+      `which ${kind} is meant?`,
+      `there is no current context with a ${kind} of this file`,
+      contextFlag !== undefined && contexts.length > 0 ? `name one with ${contextFlag}: ${names}` : undefined,
+    )
+  if (role !== 'leaf') {
+    const { name, certificateAuthority } = meant('cluster', clusters)
+    const material =
+      certificateAuthority ??
+      refuse(
+        `cluster ${name} has no certificate-authority`,
+        "clients with it trust the system's roots, or nothing",
       )
-    }
-    if (user.clientCertificate === undefined) {
-      const kinds = user.credentials.map(({ kind }) => kind).join(', ')
-      return refuse(
-        `user ${user.name} has no client certificate`,
-        kinds === '' ? 'it has no credentials' : `it has: ${kinds}`,
-      )
-    }
-    return { entry: `user ${user.name}`, material: user.clientCertificate, key: user.clientKey }
+    return { entry: `cluster ${name}`, material }
   }
-  const cluster =
-    clusters.find(({ name }) => name === context?.cluster) ??
-    (clusters.length === 1 ? clusters[0] : undefined)
-  if (cluster === undefined) {
-    return refuse(
-      'which cluster is meant?',
-      'there is no current context with a cluster of this file',
-      chooseContext,
-    )
-  }
-  if (cluster.certificateAuthority === undefined) {
-    return refuse(
-      `cluster ${cluster.name} has no certificate-authority`,
-      "clients with it trust the system's roots, or nothing",
-    )
-  }
-  return { entry: `cluster ${cluster.name}`, material: cluster.certificateAuthority }
+  const { name, clientCertificate, clientKey, credentials } = meant('user', users)
+  const kinds = credentials.map(({ kind }) => kind).join(', ')
+  const why = kinds === '' ? 'it has no credentials' : `it has: ${kinds}`
+  const material = clientCertificate ?? refuse(`user ${name} has no client certificate`, why)
+  return { entry: `user ${name}`, material, key: clientKey }
 }
 
 function contextOf(
@@ -269,20 +250,24 @@ function checkKey(
 }
 
 function publicKeyOf(
-  { data, file }: Material,
+  material: Material,
   source: Source,
   readReferencedFile: ReadReferencedFile,
 ): string | undefined {
   try {
-    const bytes = data ?? readReference(source, file!, readReferencedFile)
-    return readPrivateKeyFile(bytes).publicKey?.sha256
+    return readPrivateKeyFile(bytesOf(material, source, readReferencedFile)).publicKey?.sha256
   } catch (error) {
     if (error instanceof KcertError) return undefined
     throw error
   }
 }
 
-function readReference(source: Source, file: string, readReferencedFile: ReadReferencedFile): Uint8Array {
+function bytesOf(
+  { data, file = '' }: Material,
+  source: Source,
+  readReferencedFile: ReadReferencedFile,
+): Uint8Array {
+  if (data !== undefined) return data
   const path = mapReference(file, { source: source.name, ...(source.file && { file: source.file }) })
   const read = path === undefined ? undefined : readReferencedFile(path)
   if (read !== undefined && 'bytes' in read) return read.bytes

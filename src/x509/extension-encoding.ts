@@ -4,7 +4,7 @@ import { bitString, boolean, element, explicit, integer, octetString, oid, seque
 import { type KeyUsage, keyUsages } from './extensions.ts'
 import { isDnsConstraint, isEmailConstraint, isUriConstraint } from './general-names.ts'
 import { maskOf, parseIp } from './ip.ts'
-import { type OidName, oidOf } from './oids.ts'
+import { isOidName, type OidName, oidOf } from './oids.ts'
 import { isAsciiText, quoted } from './strings.ts'
 import { uriDefect } from './syntax.ts'
 
@@ -68,19 +68,33 @@ export function encodeExtensions(description: ExtensionsDescription, subjectIsEm
   }
   const { nameConstraints } = description
   add('keyUsage', true, description.keyUsage, encodeKeyUsage)
-  add('extKeyUsage', false, description.extendedKeyUsage, encodeExtendedKeyUsage)
-  add('basicConstraints', true, description.basicConstraints, encodeBasicConstraints)
+  add('extKeyUsage', false, description.extendedKeyUsage, (usages) =>
+    sequenceOf(usages.map((usage) => oid(isOidName(usage) ? oidOf(usage) : usage))),
+  )
+  add('basicConstraints', true, description.basicConstraints, ({ ca, pathLength }) =>
+    sequence(...(ca ? [boolean(true)] : []), ...(pathLength === undefined ? [] : [integer(pathLength)])),
+  )
   add('subjectKeyIdentifier', false, description.subjectKeyId, (hex) => octetString(Buffer.from(hex, 'hex')))
   add('authorityKeyIdentifier', false, description.authorityKeyId, (hex) =>
     sequence(element(contextTag(0), Buffer.from(hex, 'hex'))),
   )
-  add('authorityInfoAccess', false, description.authorityInfoAccess, encodeAuthorityInfoAccess)
+  add('authorityInfoAccess', false, description.authorityInfoAccess, ({ ocsp = [], caIssuers = [] }) => {
+    const describe = (method: OidName) => (uri: string) => sequence(oid(oidOf(method)), generalName(6, uri))
+    return sequenceOf([...ocsp.map(describe('ocsp')), ...caIssuers.map(describe('caIssuers'))])
+  })
   // RFC 5280 section 4.2.1.6: critical where the subject is empty and the names stand alone.
   add('subjectAltName', subjectIsEmpty, description.subjectAltNames, encodeAltNames)
   add('certificatePolicies', false, description.policies, (policies) =>
     sequenceOf(policies.map((policy) => sequence(oid(policy)))),
   )
-  add('nameConstraints', nameConstraints?.critical ?? true, nameConstraints, encodeNameConstraints)
+  add('nameConstraints', nameConstraints?.critical ?? true, nameConstraints, (constraints) => {
+    const permitted = encodeSubtrees(constraints.permitted)
+    const excluded = encodeSubtrees(constraints.excluded)
+    return sequenceOf([
+      ...(permitted.length > 0 ? [explicit(0, ...permitted)] : []),
+      ...(excluded.length > 0 ? [explicit(1, ...excluded)] : []),
+    ])
+  })
   add('cRLDistributionPoints', false, description.crlDistributionPoints, (uris) =>
     sequenceOf(uris.map((uri) => sequence(explicit(0, explicit(0, generalName(6, uri)))))),
   )
@@ -105,25 +119,6 @@ function sequenceOf(parts: readonly Uint8Array[]): Uint8Array | undefined {
   return parts.length === 0 ? undefined : sequence(...parts)
 }
 
-function encodeExtendedKeyUsage(usages: readonly string[]): Uint8Array | undefined {
-  return sequenceOf(usages.map((usage) => oid(/^\d/.test(usage) ? usage : oidOf(usage as OidName))))
-}
-
-function encodeBasicConstraints({
-  ca,
-  pathLength,
-}: NonNullable<ExtensionsDescription['basicConstraints']>): Uint8Array {
-  return sequence(...(ca ? [boolean(true)] : []), ...(pathLength === undefined ? [] : [integer(pathLength)]))
-}
-
-function encodeAuthorityInfoAccess({
-  ocsp = [],
-  caIssuers = [],
-}: NonNullable<ExtensionsDescription['authorityInfoAccess']>): Uint8Array | undefined {
-  const describe = (method: OidName) => (uri: string) => sequence(oid(oidOf(method)), generalName(6, uri))
-  return sequenceOf([...ocsp.map(describe('ocsp')), ...caIssuers.map(describe('caIssuers'))])
-}
-
 function encodeAltNames({
   dns = [],
   ip = [],
@@ -135,17 +130,6 @@ function encodeAltNames({
     ...email.map((name) => generalName(1, name)),
     ...ip.map((address) => element(contextTag(7), addressOctets(address))),
     ...uri.map(uriName),
-  ])
-}
-
-function encodeNameConstraints(
-  constraints: NonNullable<ExtensionsDescription['nameConstraints']>,
-): Uint8Array | undefined {
-  const permitted = encodeSubtrees(constraints.permitted)
-  const excluded = encodeSubtrees(constraints.excluded)
-  return sequenceOf([
-    ...(permitted.length > 0 ? [explicit(0, ...permitted)] : []),
-    ...(excluded.length > 0 ? [explicit(1, ...excluded)] : []),
   ])
 }
 

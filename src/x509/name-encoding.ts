@@ -1,6 +1,6 @@
 import { directoryString, ia5String, oid, sequence, setOf } from './der-writer.ts'
 import { Name } from './name.ts'
-import { type OidName, oidOf } from './oids.ts'
+import { isOidName, oidOf } from './oids.ts'
 
 /** A subject by the names of its attributes. */
 export interface NameDescription {
@@ -49,6 +49,6 @@ function rdnsOf(name: NameDescription): AttributeDescription[][] {
 const ia5Types: ReadonlySet<string> = new Set(['DC', 'emailAddress'])
 
 function encodeAttribute({ type, value }: AttributeDescription): Uint8Array {
-  const dotted = /^\d+(\.\d+)+$/.test(type) ? type : oidOf(type as OidName)
+  const dotted = isOidName(type) ? oidOf(type) : type
   return sequence(oid(dotted), ia5Types.has(type) ? ia5String(value) : directoryString(value))
 }

@@ -192,7 +192,7 @@ export type OidName = ValueOf<(typeof tables)[number]>
 const attributeTypeByOid = new Map<string, string>(Object.entries(attributeTypes))
 const usageByOid = new Map<string, string>(Object.entries(extendedKeyUsages))
 const nameByOid = new Map<string, OidName>()
-const oidByName = new Map<OidName, string>()
+const oidByName = new Map<string, string>()
 for (const table of tables) {
   for (const [oid, name] of Object.entries(table) as [string, OidName][]) {
     nameByOid.set(oid, name)
@@ -203,6 +203,11 @@ for (const table of tables) {
 /** Name of an object identifier in the RFC that defines it; undefined when kcert does not know it. */
 export function nameOfOid(oid: string): OidName | undefined {
   return nameByOid.get(oid)
+}
+
+/** True for a name of this table. */
+export function isOidName(name: string): name is OidName {
+  return oidByName.has(name)
 }
 
 /** The dotted object identifier of a name of this table. */

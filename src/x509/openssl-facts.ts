@@ -1,40 +1,32 @@
 import { X509Certificate } from 'node:crypto'
 import type { Certificate } from './certificate.ts'
 import { asBuffer, DerReader, tags } from './der.ts'
+import { oidOf } from './oids.ts'
 import { areSameName, type CanonicalName, canonicalName, canonicalRdns, isWithin } from './openssl-name.ts'
 
 // A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself is asked there: whether it reads the
 // certificate at all, whether a signature holds. The rest it does not tell, and it is derived here as OpenSSL derives it.
 
-const oids = {
-  keyUsage: '2.5.29.15',
-  subjectAltName: '2.5.29.17',
-  basicConstraints: '2.5.29.19',
-  nameConstraints: '2.5.29.30',
-  authorityKeyIdentifier: '2.5.29.35',
-  subjectKeyIdentifier: '2.5.29.14',
-  extKeyUsage: '2.5.29.37',
-  nsCertType: '2.16.840.1.113730.1.1',
-  proxyCertInfo: '1.3.6.1.5.5.7.1.14',
-} as const
+const [oidProxyCertInfo, oidNsCertType] = ['1.3.6.1.5.5.7.1.14', oidOf('nsCertType')]
 
 /** Critical extensions with any other identifier make OpenSSL refuse a chain. */
-const understood = new Set<string>([
-  oids.keyUsage,
-  oids.subjectAltName,
-  oids.basicConstraints,
-  oids.nameConstraints,
-  oids.extKeyUsage,
-  oids.nsCertType,
-  oids.proxyCertInfo,
-  '2.5.29.31',
-  '2.5.29.32',
-  '2.5.29.33',
-  '2.5.29.36',
-  '2.5.29.54',
+const understood: ReadonlySet<string> = new Set([
+  oidOf('keyUsage'),
+  oidOf('subjectAltName'),
+  oidOf('basicConstraints'),
+  oidOf('nameConstraints'),
+  oidOf('extKeyUsage'),
+  oidOf('cRLDistributionPoints'),
+  oidOf('certificatePolicies'),
+  oidOf('policyMappings'),
+  oidOf('policyConstraints'),
+  oidOf('inhibitAnyPolicy'),
+  oidOf('ocspNoCheck'),
+  oidNsCertType,
+  oidProxyCertInfo,
+  // Addresses and numbers of autonomous systems (RFC 3779).
   '1.3.6.1.5.5.7.1.7',
   '1.3.6.1.5.5.7.1.8',
-  '1.3.6.1.5.5.7.48.1.5',
 ])
 
 /** A GeneralName by its tag number (RFC 5280 section 4.2.1.6). What it says is decoded once, however often it is compared. */
@@ -103,16 +95,16 @@ export function opensslFacts(certificate: Certificate): OpensslFacts {
 
 function deriveFacts(certificate: Certificate): OpensslFacts {
   const value = (oid: string): Uint8Array | undefined => certificate.findExtension(oid)?.value
-  const authorityKeyId = readAuthorityKeyId(value(oids.authorityKeyIdentifier))
+  const authorityKeyId = readAuthorityKeyId(value(oidOf('authorityKeyIdentifier')))
   const isSelfIssued = areSameName(certificate.subject, certificate.issuer)
-  const constraints = readConstraints(value(oids.nameConstraints))
-  let x509: X509Certificate | null | undefined
+  const constraints = readConstraints(value(oidOf('nameConstraints')))
+  let x509: { readonly read: X509Certificate | undefined } | undefined
   return {
     certificate,
     // Of a large bundle of roots few are ever asked for.
     get x509() {
-      if (x509 === undefined) x509 = readByOpenssl(certificate) ?? null
-      return x509 ?? undefined
+      x509 ??= { read: readByOpenssl(certificate) }
+      return x509.read
     },
     isSelfIssued,
     isSelfSigned:
@@ -123,9 +115,9 @@ function deriveFacts(certificate: Certificate): OpensslFacts {
     isInvalid: certificate.keyUsage?.length === 0,
     authorityKeyId,
     hasUnknownCritical: certificate.extensions.some(({ oid, critical }) => critical && !understood.has(oid)),
-    isProxy: value(oids.proxyCertInfo) !== undefined,
-    nsCertType: readNsCertType(value(oids.nsCertType)),
-    altNames: reading(value(oids.subjectAltName), (reader) => readNames(reader, tags.sequence)),
+    isProxy: value(oidProxyCertInfo) !== undefined,
+    nsCertType: readNsCertType(value(oidNsCertType)),
+    altNames: reading(value(oidOf('subjectAltName')), (reader) => readNames(reader, tags.sequence)),
     permitted: constraints?.permitted ?? [],
     excluded: constraints?.excluded ?? [],
     hasConstraints: constraints !== undefined,

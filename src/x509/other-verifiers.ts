@@ -4,7 +4,7 @@ import { isMlDsa } from './ml-dsa.ts'
 import { isValidForHostInNode } from './node-hostname.ts'
 import { opensslFacts } from './openssl-facts.ts'
 import { findOpensslError, type OpensslError, type OpensslSettings } from './openssl-path.ts'
-import type { Refusal, RefusalCode } from './refusal.ts'
+import type { RefusalCode } from './refusal.ts'
 
 // Clusters are not spoken to by Go alone. These answer otherwise at times, and then a certificate works with kubectl and
 // fails in a script, or the other way round.
@@ -58,15 +58,11 @@ export function askOtherVerifiers(
     if (!purposes.includes(question.purpose)) continue
     const error = errorOf(verifier, question)
     const accepts = error === undefined
-    if (accepts === go.trusted) verdicts.push({ verifier, accepts, ...(error && { error }) })
-    else if (go.trusted) {
-      verdicts.push({
-        verifier,
-        accepts,
-        error: error!,
-        difference: `it ${whyRefused(error!, question)}`,
-      })
-    } else verdicts.push({ verifier, accepts, difference: `it ${whyAccepted(go.refusal)}` })
+    const difference =
+      accepts === go.trusted
+        ? undefined
+        : `it ${error === undefined ? whyAccepted(go) : whyRefused(error, question)}`
+    verdicts.push({ verifier, accepts, ...(error && { error }), ...(difference && { difference }) })
   }
   return verdicts
 }
@@ -149,7 +145,9 @@ const refusalWords: Readonly<Record<number, string>> = {
   93: 'follows RFC 5280 strictly: extensions are for version 3',
 }
 
-function whyAccepted({ code, certificate }: Refusal): string {
+function whyAccepted(go: ChainVerdict): string | undefined {
+  if (go.trusted) return undefined
+  const { code, certificate } = go.refusal
   const algorithm =
     code === 'SIGNATURE_UNSUPPORTED' ? certificate.signatureAlgorithm : certificate.publicKey.algorithm
   const isOfAlgorithm = code.endsWith('_UNSUPPORTED')

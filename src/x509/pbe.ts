@@ -33,7 +33,8 @@ const keyLengths: Readonly<Record<CipherName, number>> = {
   'des-ede3-cbc': 24,
 }
 
-const hashLengths: Readonly<Record<HashName, number>> = {
+/** Octets of a digest. */
+export const hashLengths: Readonly<Record<HashName, number>> = {
   sha1: 20,
   sha224: 28,
   sha256: 32,
@@ -273,10 +274,6 @@ function addToEach(input: Buffer, block: Buffer): void {
       carry >>= 8
     }
   }
-}
-
-export function hashLength(hashName: HashName): number {
-  return hashLengths[hashName]
 }
 
 export function unsupported(what: string): KcertError {

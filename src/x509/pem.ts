@@ -146,15 +146,10 @@ class PemScanner {
       // What is left of a damaged block may well be its END line.
       at = this.nextBegin(next, this.defects.length > before)
     }
-    if (at >= 0)
-      this.defects.splice(maxDefects - 1, 1, {
-        label: '',
-        index: this.index,
-        offset: at,
-        line: this.lineAt(at),
-        reason: tooManyBlocks,
-        isLayout: false,
-      })
+    if (at >= 0) {
+      this.defects.splice(maxDefects - 1)
+      this.addDefect('', at, tooManyBlocks)
+    }
     return { blocks: this.blocks, defects: this.defects }
   }
 
@@ -171,16 +166,12 @@ class PemScanner {
     const offset = this.bytes.subarray(from, to).indexOf(end, 0, 'latin1') + from
     if (offset < from || !this.startsLine(offset) || this.defects.length >= maxDefects) return
     const label = this.labelAt(offset + end.length)
-    if (label === undefined) return
+    if (label !== undefined) this.addDefect(label, offset, 'no BEGIN line before the END line')
+  }
+
+  private addDefect(label: string, offset: number, reason: string): void {
     const [index, line] = [this.index++, this.lineAt(offset)]
-    this.defects.push({
-      label,
-      index,
-      offset,
-      line,
-      reason: 'no BEGIN line before the END line',
-      isLayout: false,
-    })
+    this.defects.push({ label, index, offset, line, reason, isLayout: false })
   }
 
   /** Reads what follows one "-----BEGIN "; returns where to look for the next. */
@@ -222,12 +213,10 @@ class PemScanner {
   /** A BEGIN line that lost its dashes is a defect worth a word; "-----BEGIN " in running text is none. */
   private passOver(offset: number): number {
     if (this.startsLine(offset) && this.defects.length < maxDefects) {
-      const [index, line] = [this.index++, this.lineAt(offset)]
-      const reason = 'the BEGIN line does not end in "-----"'
       const from = offset + begin.length
       const words = this.bytes.toString('latin1', from, from + maxLabelLength)
       const [, label = ''] = /^([A-Z0-9 ]+)-*\s/.exec(words) ?? []
-      this.defects.push({ label, index, offset, line, reason, isLayout: false })
+      this.addDefect(label, offset, 'the BEGIN line does not end in "-----"')
     }
     return offset + begin.length
   }
@@ -264,11 +253,8 @@ class PemScanner {
   /** Counts on from the last call, so that all calls together read the text once. Offsets only grow. */
   private lineAt(offset: number): number {
     if (offset === this.countedTo) return this.line
-    for (
-      let at = this.bytes.indexOf(lf, this.countedTo);
-      at >= 0 && at < offset;
-      at = this.bytes.indexOf(lf, at + 1)
-    ) {
+    let at = this.bytes.indexOf(lf, this.countedTo)
+    for (; at >= 0 && at < offset; at = this.bytes.indexOf(lf, this.countedTo)) {
       this.line++
       this.countedTo = at + 1
     }

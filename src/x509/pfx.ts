@@ -5,7 +5,7 @@ import {
   deriveKey,
   derivePkcs12,
   type HashName,
-  hashLength,
+  hashLengths,
   isHashName,
   type Kdf,
   type KdfBudget,
@@ -37,21 +37,11 @@ export interface Pfx {
   readonly mac: Mac | undefined
 }
 
-type Mac =
-  | {
-      readonly kind: 'PKCS#12'
-      readonly hash: HashName
-      readonly digest: Uint8Array
-      readonly salt: Uint8Array
-      readonly iterations: number
-    }
-  /** RFC 9579. */
-  | {
-      readonly kind: 'PBMAC1'
-      readonly hash: HashName
-      readonly digest: Uint8Array
-      readonly kdf: Kdf
-    }
+interface Mac {
+  readonly hash: HashName
+  readonly digest: Uint8Array
+  readonly keyOf: (password: Password, budget: KdfBudget) => Uint8Array
+}
 
 /** Reads the outer structure of a keystore. */
 export function readPfx(bytes: Uint8Array): Pfx {
@@ -88,12 +78,19 @@ function readMac(reader: DerReader): Mac {
     reader.read(tags.octetString, 'digest')
     return { ...algorithm, digest: reader.lastContent }
   })
-  if (pbmac !== undefined) return { kind: 'PBMAC1', digest, ...pbmac }
+  // RFC 9579.
+  if (pbmac !== undefined) {
+    const { kdf, hash } = pbmac
+    const length = kdf.keyLength ?? hashLengths[hash]
+    return { hash, digest, keyOf: ({ text }, budget) => deriveKey(kdf, text, length, budget) }
+  }
   if (!isHashName(name)) throw unsupported(`PKCS#12 MAC with ${name}`)
   reader.read(tags.octetString, 'macSalt')
   const salt = reader.lastContent
   const iterations = reader.atEnd ? 1 : readIterations(reader)
-  return { kind: 'PKCS#12', hash: name, digest, salt, iterations }
+  const keyOf: Mac['keyOf'] = ({ bmp }, budget) =>
+    derivePkcs12(name, bmp, salt, 3, iterations, hashLengths[name], budget)
+  return { hash: name, digest, keyOf }
 }
 
 function readPbmac1(reader: DerReader): { kdf: Kdf; hash: HashName } {
@@ -106,9 +103,5 @@ function readPbmac1(reader: DerReader): { kdf: Kdf; hash: HashName } {
 /** True when the password gives the MAC, or when there is none and opening the bags must show it. */
 export function isMacOf({ content, mac }: Pfx, password: Password, budget: KdfBudget): boolean {
   if (mac === undefined) return true
-  const key =
-    mac.kind === 'PBMAC1'
-      ? deriveKey(mac.kdf, password.text, mac.kdf.keyLength ?? hashLength(mac.hash), budget)
-      : derivePkcs12(mac.hash, password.bmp, mac.salt, 3, mac.iterations, hashLength(mac.hash), budget)
-  return createHmac(mac.hash, key).update(content).digest().equals(mac.digest)
+  return createHmac(mac.hash, mac.keyOf(password, budget)).update(content).digest().equals(mac.digest)
 }
