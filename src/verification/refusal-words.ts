@@ -94,7 +94,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     reason: `Go does not use the key of the CA ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
     next:
       isTooLongForTls(certificate.publicKey) && !chain.slice(0, -1).includes(certificate)
-        ? `do not send this certificate, which the chain does not need: ${placeOf(certificate)}`
+        ? `leave out ${placeOf(certificate)}, which is sent and which no chain needs`
         : 'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
   }),
   LEAF_KEY_UNSUPPORTED: ({ certificate }) => ({

@@ -181,7 +181,7 @@ describe('RSA above 8192 bits', () => {
           trusted: false,
           code: 'ISSUER_KEY_UNSUPPORTED',
           reason: `Go does not use the key of the CA "ca": ${words}`,
-          next: 'do not send this certificate, which the chain does not need: leaf.crt: certificate 2',
+          next: 'leave out leaf.crt: certificate 2, which is sent and which no chain needs',
           goError: `tls: ${purpose} sent certificate containing RSA key larger than 8192 bits`,
         })
       const unseen = {
