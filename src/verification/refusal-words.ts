@@ -90,11 +90,11 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
       : `${name(certificate)} is signed with ${certificate.signatureAlgorithm}, in a form that Go does not know`,
     next: 'issue it again, signed with ECDSA, Ed25519 or RSA and SHA-256',
   }),
-  ISSUER_KEY_UNSUPPORTED: ({ certificate, chain }, { placeOf }) => ({
+  ISSUER_KEY_UNSUPPORTED: ({ certificate, chain }, { sourceOf }) => ({
     reason: `Go does not use the key of the CA ${name(certificate)}: ${keyWords(certificate.publicKey)}`,
     next:
       isTooLongForTls(certificate.publicKey) && !chain.slice(0, -1).includes(certificate)
-        ? `leave out ${placeOf(certificate)}, which is sent and which no chain needs`
+        ? commandLine`leave this certificate, which is sent and not needed, out of ${sourceOf(certificate)}`
         : 'replace the CA by one with ECDSA P-256 or with RSA of 2048 to 8192 bits',
   }),
   LEAF_KEY_UNSUPPORTED: ({ certificate }) => ({

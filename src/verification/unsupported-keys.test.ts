@@ -181,7 +181,7 @@ describe('RSA above 8192 bits', () => {
           trusted: false,
           code: 'ISSUER_KEY_UNSUPPORTED',
           reason: `Go does not use the key of the CA "ca": ${words}`,
-          next: 'leave out leaf.crt: certificate 2, which is sent and which no chain needs',
+          next: 'leave this certificate, which is sent and not needed, out of leaf.crt',
           goError: `tls: ${purpose} sent certificate containing RSA key larger than 8192 bits`,
         })
       const unseen = {
