@@ -139,7 +139,7 @@ function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | st
 
   const convert = (node: unknown, depth: number): Converted => {
     if (yaml.isAlias(node)) return alias(node)
-    const anchor = yaml.isNode(node) && 'anchor' in node ? (node.anchor as string | undefined) : undefined
+    const anchor = yaml.isScalar(node) || yaml.isCollection(node) ? node.anchor : undefined
     if (anchor !== undefined) open.add(anchor)
     const outcome = content(node, depth)
     if (outcome.nodes > mostNodes || outcome.characters > mostCharacters) {
@@ -181,7 +181,8 @@ function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | st
       const value = convert(pair.value, depth + 1)
       parts.push(key, value)
       if (key.node.kind !== 'scalar') throw new Refusal('a key that is no text')
-      if (!isMergeKey(pair.key)) entries.set(key.node.text, { key: key.node.range, value: value.node })
+      const isMerge = yaml.isScalar(pair.key) && pair.key.source === '<<' && pair.key.type === 'PLAIN'
+      if (!isMerge) entries.set(key.node.text, { key: key.node.range, value: value.node })
       else if (isMergeable(value.node)) merge(value.node, entries)
       else throw new Refusal('what "<<" merges is not a map')
     }
@@ -195,10 +196,6 @@ function converted(yaml: typeof Yaml, document: Yaml.Document.Parsed): Node | st
     if (error instanceof Refusal) return error.message
     throw error
   }
-}
-
-function isMergeKey(key: unknown): boolean {
-  return (key as Yaml.Scalar | null)?.source === '<<' && (key as Yaml.Scalar).type === 'PLAIN'
 }
 
 function isMergeable(node: Node): boolean {

@@ -53,29 +53,18 @@ export function kubeconfigDocument(cluster: ClusterEntry, user: UserEntry): obje
     ],
     'current-context': context,
     kind: 'Config',
-    users: [
-      {
-        name: user.name,
-        user: 'token' in user ? { token: user.token } : certificateFields(user),
-      },
-    ],
+    users: [{ name: user.name, user: 'token' in user ? { token: user.token } : certificateFields(user) }],
   }
 }
 
 function certificateFields({ certificate, key }: ClientCertificate): object {
   return {
-    ...certificateField(certificate),
+    ...(typeof certificate === 'string' && { 'client-certificate-data': base64(certificate) }),
+    ...(typeof certificate === 'object' && { 'client-certificate': certificate.file }),
     ...('pem' in key ? { 'client-key-data': base64(key.pem) } : { 'client-key': key.file }),
   }
 }
 
-function certificateField(certificate: ClientCertificate['certificate']): object {
-  if (certificate === undefined) return {}
-  return typeof certificate === 'string'
-    ? { 'client-certificate-data': base64(certificate) }
-    : { 'client-certificate': certificate.file }
-}
-
 function base64(content: Uint8Array | string): string {
-  return Buffer.from(content as string).toString('base64')
+  return Buffer.from(typeof content === 'string' ? Buffer.from(content) : content).toString('base64')
 }

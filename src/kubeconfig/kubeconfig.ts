@@ -134,9 +134,7 @@ class KubeconfigReader {
     if (items.length > mostItems) this.warn(part, `${items.length} items; the first ${mostItems} are read`)
     return items.slice(0, mostItems).map((item, index) => {
       const name = textOf(valueAt(item, 'name')) ?? ''
-      const path = `${part}[${name === '' ? index : name}]`
-      const node = valueAt(item, inner)
-      return read({ name, path }, node)
+      return read({ name, path: `${part}[${name || index}]` }, valueAt(item, inner))
     })
   }
 

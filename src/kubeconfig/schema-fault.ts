@@ -29,7 +29,7 @@ export async function schemaFault(
   const { safeParse } = await import('valibot')
   const [issue] = safeParse(schema, value).issues ?? []
   if (issue === undefined) return undefined
-  const path = [...at, ...(issue.path ?? []).map(({ key }) => key as string | number)]
+  const path = [...at, ...(issue.path ?? []).map(({ key }) => (typeof key === 'number' ? key : String(key)))]
   return { place: locationOf(file, path), why: issueText(issue, path, schema) }
 }
 
@@ -37,7 +37,7 @@ function issueText(issue: GenericIssue, path: FieldPath, schema: GenericSchema):
   const field = String(path.at(-1) ?? '')
   const isMissing = issue.received === 'undefined'
   if (issue.expected === 'never') {
-    const near = nearest(field, 'entries' in schema ? Object.keys(schema.entries as object) : [])
+    const near = nearest(field, 'entries' in schema ? Object.keys(Object(schema.entries)) : [])
     return `there is no field ${JSON.stringify(field)}${near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`}`
   }
   if (isMissing) return `${JSON.stringify(field)} is missing`

@@ -118,8 +118,7 @@ function durationOf(member: string, text: string): number {
   try {
     return parseDuration(text)
   } catch (error) {
-    const { message, why = '' } = error as KcertError
-    throw refuse(`ca.${member}: ${message}`, why)
+    throw error instanceof KcertError ? refuse(`ca.${member}: ${error.message}`, error.why ?? '') : error
   }
 }
 
@@ -137,7 +136,7 @@ class Members {
 
   text(name: string): string | undefined {
     const node = this.given(name)
-    return node === undefined ? undefined : this.textOf(node, name)
+    return node && this.textOf(node, name)
   }
 
   texts(name: string): string[] {
@@ -157,18 +156,15 @@ class Members {
 
   map(name: string): Members | undefined {
     const node = this.given(name)
-    if (node === undefined) return undefined
-    return node.kind === 'map'
-      ? new Members(node, `${this.path}${name}.`)
-      : this.refuseKind(name, 'an object')
+    return node && this.membersOf(node, name, 'an object')
   }
 
   maps(name: string): Members[] {
-    return this.list(name).map((item) =>
-      item.kind === 'map'
-        ? new Members(item, `${this.path}${name}.`)
-        : this.refuseKind(name, 'a list of objects'),
-    )
+    return this.list(name).map((item) => this.membersOf(item, name, 'a list of objects'))
+  }
+
+  private membersOf(node: Node, name: string, wanted: string): Members {
+    return node.kind === 'map' ? new Members(node, `${this.path}${name}.`) : this.refuseKind(name, wanted)
   }
 
   textEntries(): [string, string][] {

@@ -187,16 +187,19 @@ function expanded(written: readonly string[], variables: ReadonlyMap<string, str
 /** The text with the flags among the words behind the first one changed. */
 function editWords(text: string, placed: readonly PlacedWord[], flags: FlagChanges): string {
   const words = placed.slice(1)
-  const last = placed.at(-1)!
+  const [last] = placed.slice(-1)
+  if (last === undefined) return text
   const edits = wordEdits(
     words.map((word) => word.text),
     flags,
   )
-  const splices = edits.map((edit): readonly [from: number, to: number, put: string] => {
-    if (edit.do === 'add') return [last.end, last.end, gapBefore(text, placed) + systemdWord(edit.word)]
-    const { start, end } = words[edit.at]!
-    if (edit.do === 'replace') return [start, end, systemdWord(edit.word)]
-    return removal(text, placed[edit.at]!.end, start, end)
+  const splices = edits.flatMap((edit): (readonly [from: number, to: number, put: string])[] => {
+    if (edit.do === 'add') return [[last.end, last.end, gapBefore(text, placed) + systemdWord(edit.word)]]
+    const [before, word] = placed.slice(edit.at)
+    if (before === undefined || word === undefined) return []
+    return edit.do === 'replace'
+      ? [[word.start, word.end, systemdWord(edit.word)]]
+      : [removal(text, before.end, word.start, word.end)]
   })
   let cut = text.length
   return splices

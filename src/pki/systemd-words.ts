@@ -28,7 +28,7 @@ export function systemdWords(text: string, from: number, to: number): PlacedWord
     let word = ''
     let quote = ''
     while (at < to) {
-      const code = text[at]!
+      const code = text.charAt(at)
       if (code === '\\') {
         const continued = lineContinuation(text, at)
         if (continued !== undefined) {
@@ -59,7 +59,8 @@ export function systemdWords(text: string, from: number, to: number): PlacedWord
 export function systemdWord(text: string): string {
   const safe = text.replaceAll('%', '%%').replaceAll('$', '$$$$')
   if (safe !== '' && !/[\s"'\\;#]/.test(safe)) return safe
-  return `"${safe.replace(/[\\"\n\t]/g, (code) => ({ '\\': '\\\\', '"': '\\"', '\n': '\\n', '\t': '\\t' })[code]!)}"`
+  const written = safe.replaceAll(/[\\"]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+  return `"${written}"`
 }
 
 function afterSpace(text: string, start: number, to: number, from: number): number {
@@ -67,8 +68,8 @@ function afterSpace(text: string, start: number, to: number, from: number): numb
   while (at < to) {
     const continued = text[at] === '\\' ? lineContinuation(text, at) : undefined
     if (continued !== undefined) at = continued
-    else if (/\s/.test(text[at]!)) at++
-    else if (at > from && /[#;]/.test(text[at]!) && isLineStart(text, at)) at = endOfLine(text, at)
+    else if (/\s/.test(text.charAt(at))) at++
+    else if (at > from && /[#;]/.test(text.charAt(at)) && isLineStart(text, at)) at = endOfLine(text, at)
     else return at
   }
   return at
@@ -95,6 +96,6 @@ function unescaped(text: string, at: number): [string, number] {
   if (known !== undefined) return [known, at + 2]
   const hex = /^\\x([\da-fA-F]{2})|^\\u([\da-fA-F]{4})|^\\([0-7]{3})/.exec(text.slice(at, at + 6))
   if (hex === null) return [`\\${code}`, at + 1 + code.length]
-  const value = Number.parseInt(hex[1] ?? hex[2] ?? hex[3]!, hex[3] === undefined ? 16 : 8)
+  const value = Number.parseInt(hex[1] ?? hex[2] ?? hex[3] ?? '', hex[3] === undefined ? 16 : 8)
   return [String.fromCharCode(value), at + hex[0].length]
 }

@@ -18,15 +18,11 @@ const url = /^https:\/\/([^/?#@]+)(?:[/?#].*)?$/
  */
 export function parseEndpoint(text: string): Endpoint | undefined {
   const authority = url.exec(text)?.[1]
-  const name = authority === undefined ? text : withPort(authority)
+  const name = authority?.replace(/(?<!:\d+)$/, ':443') ?? text
   const [, bracketed, plain, digits] = hostAndPort.exec(name) ?? []
   const host = bracketed ?? plain
   const port = Number(digits)
   if (host === undefined || port < 1 || port > 65_535) return undefined
   if (bracketed !== undefined && isIP(bracketed) !== 6) return undefined
   return { name, host, port }
-}
-
-function withPort(authority: string): string {
-  return /:\d+$/.test(authority) ? authority : `${authority}:443`
 }

@@ -56,12 +56,7 @@ export interface Handshake {
   readonly fault: Error | undefined
 }
 
-/**
- * Returns the chain that a server shows over a connection, as DER in the order that it was sent. Trusts nobody and sends nothing:
- * no client certificate, no request. A server that insists on a client certificate has shown its own before it hangs up.
- * `host` is what SNI says when it is a name. Throws the error of the connection when no chain was seen within the time; the
- * connection is ended either way.
- */
+/** Returns the chain that a server shows over a connection, sending no client certificate and no request. Throws as `handshake` does. */
 export async function shownChain(connection: Duplex, host: string, timeoutMs: number): Promise<Buffer[]> {
   const { chain } = await handshake(connection, { host, timeoutMs })
   return [...chain]
@@ -170,8 +165,7 @@ function cipherOf({ suite }: ServerFlight, tls: TLSSocket): string {
   // Where the handshake does not come to an end OpenSSL does not name the suite.
   const known = tls13Suites.get(suite)
   if (known !== undefined) return known.name
-  const { standardName } = (tls.getCipher() ?? {}) as { standardName?: string }
-  return standardName ?? `0x${suite.toString(16).padStart(4, '0')}`
+  return tls.getCipher()?.standardName ?? `0x${suite.toString(16).padStart(4, '0')}`
 }
 
 function answerOf(tls: TLSSocket, question: HttpQuestion): Promise<{ status: number; body: string }> {
@@ -201,8 +195,9 @@ async function beginningOf(answer: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of answer) {
-    chunks.push(chunk as Buffer)
-    size += (chunk as Buffer).length
+    const bytes = Buffer.from(chunk)
+    chunks.push(bytes)
+    size += bytes.length
     if (size > mostOfAnswer) break
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -29,7 +29,7 @@ async function servedChain(endpoint: Endpoint, timeoutMs: number): Promise<Buffe
   try {
     return await shownChain(connectTcp({ host, port }), host, timeoutMs)
   } catch (error) {
-    throw unreachable(endpoint, error as Error, timeoutMs)
+    throw unreachable(endpoint, error instanceof Error ? error : new Error(String(error)), timeoutMs)
   }
 }
 
@@ -44,7 +44,7 @@ function unreachable({ name, host, port }: Endpoint, error: Error, timeoutMs: nu
 /** Returns why no chain was seen, in words. */
 export function reasonOf(error: Error, timeoutMs: number): string {
   const first = error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
-  const { code } = first as NodeJS.ErrnoException
+  const { code }: NodeJS.ErrnoException = first
   const known = reasons[code ?? '']
   if (known !== undefined) return known
   if (code === 'ETIMEDOUT') return `no answer within ${timeoutMs / 1000} s (--timeout)`

@@ -61,7 +61,10 @@ export function serverFlight(received: Buffer, handshakeSecret?: Buffer): Server
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error
   }
-  return flight.certificates && (flight as ServerFlight)
+  const { suite, isTls13, certificates } = flight
+  return suite === undefined || isTls13 === undefined || certificates === undefined
+    ? undefined
+    : { ...flight, suite, isTls13, certificates }
 }
 
 type Writable<Of> = { -readonly [Key in keyof Of]: Of[Key] }
@@ -146,15 +149,8 @@ function readServerHello(body: Buffer): { suite: number; isTls13: boolean } | un
   const suite = reader.number(2)
   reader.bytes(1)
   if (reader.left === 0) return { suite, isTls13: false }
-  const extensions = new Reader(reader.vector(2))
-  let isTls13 = false
-  while (extensions.left > 0) {
-    const type = extensions.number(2)
-    const value = extensions.vector(2)
-    if (type === extensionType.supportedVersions && value.length === 2)
-      isTls13 = value.readUInt16BE(0) === tls13
-  }
-  return { suite, isTls13 }
+  const chosen = extensionIn(reader, extensionType.supportedVersions)
+  return { suite, isTls13: chosen?.length === 2 && chosen.readUInt16BE(0) === tls13 }
 }
 
 function readCertificates(body: Buffer, isTls13: boolean): Buffer[] {
@@ -177,13 +173,18 @@ function readAuthorities(body: Buffer, isTls13: boolean): Buffer[] {
     message.vector(2)
     return readNames(message)
   }
+  const names = extensionIn(message, extensionType.certificateAuthorities)
+  return names === undefined ? [] : readNames(new Reader(names))
+}
+
+/** The value of an extension of a message that ends with its extensions. */
+function extensionIn(message: Reader, wanted: number): Buffer | undefined {
   const extensions = new Reader(message.vector(2))
   while (extensions.left > 0) {
-    const type = extensions.number(2)
-    const value = extensions.vector(2)
-    if (type === extensionType.certificateAuthorities) return readNames(new Reader(value))
+    const [type, value] = [extensions.number(2), extensions.vector(2)]
+    if (type === wanted) return value
   }
-  return []
+  return undefined
 }
 
 function readNames(message: Reader): Buffer[] {

@@ -60,7 +60,7 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     reason: `${who(refusal)} has a critical extension that Go does not handle: ${refusal.certificate.unhandledCriticalExtensions.join(', ')}`,
     next: 'issue it again without that extension, or with the extension not critical',
   }),
-  HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name!),
+  HOST_NAME_MISMATCH: ({ certificate }, { question }) => hostWords(certificate, question.name ?? ''),
   LEAF_SELF_SIGNED: ({ certificate }, context) => ({
     reason: `the leaf ${name(certificate)} signed itself, and is not among the roots`,
     next: [
@@ -75,9 +75,9 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
       'else the leaf is of another cluster, or the CA was replaced',
     ].join('; '),
   }),
-  ISSUER_UNKNOWN: (refusal, context) => unknownIssuerWords(refusal, context),
+  ISSUER_UNKNOWN: unknownIssuerWords,
   ISSUER_KEY_OTHER: ({ certificate, other }, { placeOf }) => ({
-    reason: `${name(certificate)} is signed by another key than that of the CA ${name(other!)} in ${placeOf(other!)}: ${keyIdWords(certificate, other!)}`,
+    reason: `${name(certificate)} is signed by another key than that of the CA ${name(other)} in ${other && placeOf(other)}: ${keyIdWords(certificate, other)}`,
     next: 'find the CA that signed it, usually the one before or after a rotation, among all CA files: kcert inspect FILES -o tree',
   }),
   SIGNATURE_WEAK: ({ certificate }) => ({
@@ -102,21 +102,21 @@ const wordings: Readonly<Record<RefusalCode, Wording>> = {
     next: 'issue it again with a key of ECDSA P-256 or of RSA with 2048 to 8192 bits',
   }),
   ISSUER_NOT_CA: ({ certificate, other }, { sourceOf }) => ({
-    reason: `${name(certificate)} signed ${name(other!)}, but it is no CA: ${certificate.basicConstraints === undefined ? 'basic constraints are missing' : 'its basic constraints say so'}`,
+    reason: `${name(certificate)} signed ${name(other)}, but it is no CA: ${certificate.basicConstraints === undefined ? 'basic constraints are missing' : 'its basic constraints say so'}`,
     next: commandLine`issue it again with "CA:TRUE", or sign with a CA; what it is: kcert inspect ${sourceOf(certificate)}`,
   }),
   ISSUER_MAY_NOT_SIGN: ({ certificate }) => ({
-    reason: `the CA ${name(certificate)} has a key usage without keyCertSign: ${certificate.keyUsage!.join(', ')}`,
+    reason: `the CA ${name(certificate)} has a key usage without keyCertSign: ${certificate.keyUsage?.join(', ')}`,
     next: 'issue the CA again with the key usage keyCertSign',
   }),
   PATH_LENGTH_EXCEEDED: ({ certificate, chain }) => ({
-    reason: `the CA ${name(certificate)} allows ${certificate.basicConstraints!.pathLength} intermediates below it, and there are ${chain.length - 2}`,
+    reason: `the CA ${name(certificate)} allows ${certificate.basicConstraints?.pathLength} intermediates below it, and there are ${chain.length - 2}`,
     next: 'use a CA with a longer path length, or sign the leaf with fewer intermediates; Go counts self-issued CAs too',
   }),
   USAGE_WRONG: (refusal, { question }) => usageWords(refusal, question),
-  NAME_NOT_ALLOWED: (refusal, context) => constraintWords(refusal, context),
+  NAME_NOT_ALLOWED: constraintWords,
   POLICY_NOT_MET: ({ chain }) => ({
-    reason: `a CA above the leaf ${name(chain[0]!)} demands an explicit certificate policy, and none holds from the root down`,
+    reason: `a CA above the leaf ${name(chain[0])} demands an explicit certificate policy, and none holds from the root down`,
     next: 'issue the certificates below that CA with one of its policies',
   }),
   TOO_MANY_CANDIDATES: () => ({
@@ -137,8 +137,9 @@ function keyWords(key: PublicKeyInfo): string {
 }
 
 /** The common name in quotes, or the whole subject. */
-function name({ subject }: Certificate): string {
-  return `"${subject.commonName || subject.text || '(empty subject)'}"`
+function name(certificate: Certificate | undefined): string {
+  const { commonName, text } = certificate?.subject ?? {}
+  return `"${commonName || text || '(empty subject)'}"`
 }
 
 function isLeaf({ certificate, chain }: Refusal): boolean {
@@ -200,7 +201,8 @@ function unknownIssuerWords({ certificate }: Refusal, { question, placeOf }: Ref
   }
 }
 
-function keyIdWords({ authorityKeyId }: Certificate, { subjectKeyId }: Certificate): string {
+function keyIdWords({ authorityKeyId }: Certificate, issuer: Certificate | undefined): string {
+  const { subjectKeyId } = issuer ?? {}
   if (authorityKeyId === undefined || subjectKeyId === undefined) return 'the signature does not verify'
   if (authorityKeyId === subjectKeyId)
     return 'the key identifiers agree, but the signature does not verify, so it is damaged or forged'
@@ -224,17 +226,19 @@ function usageWords(refusal: Refusal, { purpose }: ChainQuestion): RefusalWords 
   }
 }
 
-function constraintWords({ violation }: Refusal, { placeOf }: RefusalContext): RefusalWords {
-  const { certificate, constrainedBy, kind, name: text, excludedBy, unusable } = violation!
+function constraintWords(refusal: Refusal, { placeOf }: RefusalContext): RefusalWords {
+  const { certificate } = refusal
+  const { constrainedBy, kind, name: text, excludedBy, unusable } = refusal.violation ?? {}
   const by =
     constrainedBy === undefined
       ? 'a CA above it'
       : `the CA ${name(constrainedBy)} (${placeOf(constrainedBy)})`
-  const reason =
+  const verdict =
     unusable !== undefined
-      ? `the ${kind} "${text}" of ${name(certificate)} cannot be compared with the name constraints of ${by}`
+      ? `cannot be compared with the name constraints of ${by}`
       : excludedBy === undefined
-        ? `the ${kind} "${text}" of ${name(certificate)} is in no subtree that ${by} permits`
-        : `the ${kind} "${text}" of ${name(certificate)} is excluded by ${by}: "${excludedBy}"`
+        ? `is in no subtree that ${by} permits`
+        : `is excluded by ${by}: "${excludedBy}"`
+  const reason = `the ${kind} "${text}" of ${name(certificate)} ${verdict}`
   return { reason, next: `issue the certificate again without that name, or with a CA that may sign for it` }
 }

@@ -31,7 +31,9 @@ export interface VerificationOptions {
 export function verify(inputs: VerificationInputs, options: VerificationOptions): VerificationReport {
   const { now, at, purpose, name: host } = options
   const places = new Places(inputs)
-  const asked = { leaf: inputs.leaf.certificates[0]!.certificate, at, purpose, name: host }
+  const [first] = inputs.leaf.certificates
+  if (first === undefined) throw new TypeError('an input of a leaf has a certificate')
+  const asked = { leaf: first.certificate, at, purpose, name: host }
   const question: ChainQuestion = { ...asked, ...poolsOf(inputs, isSeenByGo) }
   const verdict = withUser(
     withTlsKeys(verifyChain(question), question, sentAlong(inputs.leaf, isSeenByGo)),
@@ -60,7 +62,15 @@ export function verify(inputs: VerificationInputs, options: VerificationOptions)
     differences: others.flatMap(({ verifier, accepts, difference, error }) =>
       difference === undefined
         ? []
-        : [{ verifier, accepts, reason: difference, ...errorText(verifier, error) }],
+        : // Node goes on after an error and tells the last one, which is another; the others stop at the first.
+          [
+            {
+              verifier,
+              accepts,
+              reason: difference,
+              ...(verifier !== 'node' && error && { error: error.text }),
+            },
+          ],
     ),
     warnings: [
       ...unseenWarnings(inputs),
@@ -116,7 +126,7 @@ function hiddenIn(
 
 function othersOn(
   question: ChainQuestion,
-  verdict: ReturnType<typeof verifyChain>,
+  verdict: ChainVerdict,
   hidden: LocatedCertificate | undefined,
 ): OtherVerdict[] {
   const others = askOtherVerifiers(question, verdict)
@@ -124,13 +134,8 @@ function othersOn(
   return others.map((one) => (one.accepts ? { ...one, difference: 'it reads this form of PEM too' } : one))
 }
 
-// Node goes on after an error and tells the last one, which is another; the others stop at the first.
-function errorText(verifier: OtherVerdict['verifier'], error: OtherVerdict['error']): { error?: string } {
-  return error === undefined || verifier === 'node' ? {} : { error: error.text }
-}
-
 function refusalReport(
-  { refusal }: Extract<ReturnType<typeof verifyChain>, { trusted: false }>,
+  { refusal }: Extract<ChainVerdict, { trusted: false }>,
   question: ChainQuestion,
   places: Places,
   hidden: LocatedCertificate | undefined,
@@ -227,82 +232,62 @@ function userWarnings(leaf: Certificate, places: Places): VerificationWarning[] 
 
 /** What this verdict rests on and Go, which finds certificates with pem.Decode, would not even see. */
 function unseenWarnings({ roots, intermediates, leaf }: VerificationInputs): VerificationWarning[] {
-  const warning = ({ certificates }: CertificateInput, isRoots: boolean): VerificationWarning[] => {
-    const [first] = certificates.filter(({ form }) => form !== undefined)
+  return [...roots, leaf, ...intermediates].flatMap(({ certificates }, index) => {
+    const first = certificates.find(({ form }) => form !== undefined)
     if (first?.form === undefined) return []
     const { source, entry, form } = first
     const { what, next } = unseenForms[form]
     const areAll = certificates.every((one) => one.form !== undefined)
+    const isRoots = index < roots.length
     const consequence = areAll
       ? `Go finds no certificate in this${isRoots ? ', and with such a file of roots trusts nobody' : ''}`
       : 'Go passes over this certificate'
     const message = `${what}: ${consequence}`
-    return [
-      {
-        source,
-        entry: areAll ? '' : entry,
-        code: 'NOT_PLAIN_PEM',
-        message,
-        next: next(source, false),
-      },
-    ]
-  }
-  return [
-    ...roots.flatMap((one) => warning(one, true)),
-    ...[leaf, ...intermediates].flatMap((one) => warning(one, false)),
-  ]
+    return [{ source, entry: areAll ? '' : entry, code: 'NOT_PLAIN_PEM', message, next: next(source, false) }]
+  })
 }
 
 function unreadableWarnings(
   { roots, intermediates, leaf }: VerificationInputs,
   purpose: Purpose,
 ): VerificationWarning[] {
-  // client-go's ParseCertsPEM, with which servers read their client CAs, gives up at the first certificate that it cannot
-  // parse; a CertPool, with which clients read their roots, goes on.
-  const isFatal = purpose === 'client'
-  const consequence = ({ isUnseen }: Unreadable): string =>
-    isFatal && !isUnseen
-      ? ', and an API server refuses the whole file for it'
-      : ', and Go drops it in silence'
-  const warning = (one: Unreadable, more: string): VerificationWarning => ({
-    source: one.source,
-    entry: one.entry,
-    code: 'CERT_UNREADABLE',
-    message: `${one.reason}; it was left out${more}`,
-    next: 'remove this block, or fetch the certificate again',
-  })
-  return [
-    ...roots.flatMap(({ unreadable }) => unreadable.map((one) => warning(one, consequence(one)))),
-    ...[leaf, ...intermediates].flatMap(({ unreadable }) => unreadable.map((one) => warning(one, ''))),
-  ]
+  return [...roots, leaf, ...intermediates].flatMap(({ unreadable }, index) =>
+    unreadable.map(({ source, entry, reason, isUnseen }) => {
+      // client-go's ParseCertsPEM, with which servers read their client CAs, gives up at the first certificate that it cannot
+      // parse; a CertPool, with which clients read their roots, goes on.
+      const consequence =
+        purpose === 'client' && !isUnseen
+          ? ', and an API server refuses the whole file for it'
+          : ', and Go drops it in silence'
+      return {
+        source,
+        entry,
+        code: 'CERT_UNREADABLE',
+        message: `${reason}; it was left out${index < roots.length ? consequence : ''}`,
+        next: 'remove this block, or fetch the certificate again',
+      }
+    }),
+  )
 }
-
-type Unreadable = CertificateInput['unreadable'][number]
 
 /** Where each certificate was found. One may be at several places: a root among the roots first, any other where it was sent. */
 class Places {
-  private readonly byFingerprint = new Map<string, LocatedCertificate>()
-  private readonly roots = new Map<string, LocatedCertificate>()
-  private readonly notFiles = new Set<string>()
+  private readonly byFingerprint: ReadonlyMap<string, LocatedCertificate>
+  private readonly roots: ReadonlyMap<string, LocatedCertificate>
+  private readonly notFiles: ReadonlySet<string>
 
   constructor({ leaf, roots, intermediates }: VerificationInputs) {
-    for (const { certificates, isNoFile } of [leaf, ...intermediates, ...roots]) {
-      for (const one of certificates) {
-        if (isNoFile) this.notFiles.add(one.source)
-        const { fingerprintSha256 } = one.certificate
-        if (!this.byFingerprint.has(fingerprintSha256)) this.byFingerprint.set(fingerprintSha256, one)
-      }
-    }
-    for (const one of roots.flatMap(({ certificates }) => certificates)) {
-      const { fingerprintSha256 } = one.certificate
-      if (!this.roots.has(fingerprintSha256)) this.roots.set(fingerprintSha256, one)
-    }
+    const all = [leaf, ...intermediates, ...roots]
+    this.byFingerprint = firstByFingerprint(all)
+    this.roots = firstByFingerprint(roots)
+    const notFiles = all.filter(({ isNoFile }) => isNoFile).flatMap(({ certificates }) => certificates)
+    this.notFiles = new Set(notFiles.map(({ source }) => source))
   }
 
   of({ fingerprintSha256 }: Certificate, isRoot?: boolean): { source: string; entry: string } {
-    const found =
-      (isRoot ? this.roots.get(fingerprintSha256) : undefined) ?? this.byFingerprint.get(fingerprintSha256)
-    return { source: found!.source, entry: found!.entry }
+    const found = isRoot ? this.roots.get(fingerprintSha256) : undefined
+    const { source = '', entry = '' } = found ?? this.byFingerprint.get(fingerprintSha256) ?? {}
+    return { source, entry }
   }
 
   fileOf(certificate: Certificate): string | undefined {
@@ -331,4 +316,9 @@ class Places {
   reportChain(chain: Chain): VerifiedCertificate[] {
     return chain.map((certificate, i) => this.report(certificate, i === chain.length - 1))
   }
+}
+
+function firstByFingerprint(inputs: readonly CertificateInput[]): ReadonlyMap<string, LocatedCertificate> {
+  const located = inputs.flatMap(({ certificates }) => certificates).toReversed()
+  return new Map(located.map((one) => [one.certificate.fingerprintSha256, one]))
 }

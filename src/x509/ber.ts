@@ -95,13 +95,10 @@ class BerReader {
       if (this.offset !== end) this.fail('an element reaches past the end of its parent')
       return children
     }
-    while (!this.atEndOfContents()) children.push(this.read(depth + 1))
+    while (this.bytes[this.offset] !== 0 || this.bytes[this.offset + 1] !== 0)
+      children.push(this.read(depth + 1))
     this.offset += 2
     return children
-  }
-
-  private atEndOfContents(): boolean {
-    return this.bytes[this.offset] === 0 && this.bytes[this.offset + 1] === 0
   }
 
   /** Content of one piece of a string, which is DER by now. */

@@ -1,9 +1,8 @@
 import type { Certificate } from './certificate.ts'
-import type { CertificatePool } from './certificate-pool.ts'
 import { explainPaths, ownCodes } from './dead-ends.ts'
 import { isValidForHost } from './hostname.ts'
 import { findConstraintViolation } from './name-constraints.ts'
-import { buildPaths, ownDefect } from './path.ts'
+import { buildPaths, ownDefect, type PathQuestion } from './path.ts'
 import { policiesAllow } from './policies.ts'
 import type { Chain, Refusal, RefusalCode } from './refusal.ts'
 
@@ -14,11 +13,8 @@ import type { Chain, Refusal, RefusalCode } from './refusal.ts'
 export const purposes = ['server', 'client', 'any'] as const
 export type Purpose = (typeof purposes)[number]
 
-export interface ChainQuestion {
+export interface ChainQuestion extends PathQuestion {
   readonly leaf: Certificate
-  readonly roots: CertificatePool
-  readonly intermediates: CertificatePool
-  readonly at: Date
   readonly purpose: Purpose
   /** Host name or IP address that the leaf must be valid for. Absent: names are not looked at. */
   readonly name?: string | undefined

@@ -1,13 +1,7 @@
 // NIST's prime curves (SP 800-186), y² = x³ − 3x + b over p. Only membership of a point is computed here, for a key that
 // is not on its curve makes Go refuse the certificate; everything secret is node:crypto's.
 
-interface Curve {
-  /** Octets of one coordinate. */
-  readonly size: number
-  readonly p: bigint
-  readonly b: bigint
-}
-
+/** Each with the octets of one coordinate. */
 const curves = {
   'P-224': {
     size: 28,
@@ -29,7 +23,7 @@ const curves = {
     p: 2n ** 521n - 1n,
     b: 0x51953eb9618e1c9a1f929a21a0b68540eea2da725b99b315f3b8b489918ef109e156193951ec7e937b1652c0bd3bb1bf073573df883d2c34f1ef451fd46b503f00n,
   },
-} as const satisfies Record<string, Curve>
+} as const
 
 export type CurveName = keyof typeof curves
 

@@ -23,7 +23,8 @@ export function explainPaths(leaf: Certificate, paths: BuiltPaths): Explanation 
   // An issuer that did sign but may not, or no longer, is the reason; next an unfit signature; a missing issuer comes last,
   // because every chain that ends early ends so. Of equals the one closest to a root: there the search came furthest.
   const [likeliest] = explanations.toSorted(
-    (a, b) => plausibility(b.code) - plausibility(a.code) || b.chain.length - a.chain.length,
+    (a, b) =>
+      (plausibilities[b.code] ?? 1) - (plausibilities[a.code] ?? 1) || b.chain.length - a.chain.length,
   )
   return likeliest ?? explainOrphan([leaf])
 }
@@ -38,10 +39,6 @@ const plausibilities: Partial<Record<RefusalCode, number>> = {
   SIGNATURE_WEAK: 3,
   ISSUER_KEY_UNSUPPORTED: 3,
   SIGNATURE_UNSUPPORTED: 2,
-}
-
-function plausibility(code: RefusalCode): number {
-  return plausibilities[code] ?? 1
 }
 
 function explainDeadEnd({ below, candidate, reason }: DeadEnd): Explanation {

@@ -17,7 +17,7 @@ export function isValidForHost(certificate: Certificate, host: string): boolean 
   const isHostName = isHostname(withoutFinalDot(asked), false)
   return certificate.subjectAltNames.dns.some((name) => {
     if (isHostName && isHostname(name, true)) return matchesPattern(name, asked)
-    return isExactMatch(name, asked)
+    return name !== '' && name !== '.' && asked !== '' && lowerAscii(name) === asked
   })
 }
 
@@ -48,11 +48,6 @@ function matchesPattern(pattern: string, asked: string): boolean {
   const given = lowerAscii(pattern).split('.')
   if (given.length !== wanted.length) return false
   return given.every((label, i) => label === wanted[i] || (i === 0 && label === '*'))
-}
-
-function isExactMatch(name: string, asked: string): boolean {
-  if (name === '' || name === '.' || asked === '') return false
-  return lowerAscii(name) === asked
 }
 
 // Letters, digits, "_" and inner or final "-"; a lone star is none, for there is no host name of which it could be a pattern.

@@ -72,14 +72,8 @@ function groupsOf(half: string, mayEndInIpv4: boolean): number[] | undefined {
 
 /** Length of the prefix that a mask of 4 or 16 octets stands for; undefined when its ones are not all in front. */
 export function prefixLength(mask: Uint8Array): number | undefined {
-  let ones = 0
-  while (ones < mask.length * 8 && isSet(mask, ones)) ones++
-  for (let i = ones; i < mask.length * 8; i++) if (isSet(mask, i)) return undefined
-  return ones
-}
-
-function isSet(mask: Uint8Array, bit: number): boolean {
-  return (mask[bit >> 3]! & (0x80 >> (bit & 7))) !== 0
+  const bits = Array.from(mask, (octet) => octet.toString(2).padStart(8, '0')).join('')
+  return /^(1*)0*$/.exec(bits)?.[1]?.length
 }
 
 /** Mask of a prefix length. */

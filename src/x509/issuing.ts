@@ -77,11 +77,8 @@ export function keyIdentifierOf(publicKey: Uint8Array | PublicKeyInfo | KeyObjec
 function spkiOf(key: Uint8Array | PublicKeyInfo | KeyObject): Uint8Array {
   if (key instanceof Uint8Array) return key
   if ('spki' in key) return key.spki
-  return publicOf(key).export({ format: 'der', type: 'spki' })
-}
-
-function publicOf(key: KeyObject): KeyObject {
-  return key.type === 'private' ? createPublicKey(key) : key
+  const publicKey = key.type === 'private' ? createPublicKey(key) : key
+  return publicKey.export({ format: 'der', type: 'spki' })
 }
 
 interface SignatureAlgorithm {

@@ -15,3 +15,5 @@ export const nameSchema = v.object({
     v.pipe(v.array(v.string()), v.description("Kubernetes' user UID, OID 1.3.6.1.4.1.57683.2")),
   ),
 })
+
+export type NameFields = v.InferOutput<typeof nameSchema>

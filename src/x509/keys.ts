@@ -265,18 +265,13 @@ function readLegacyEncrypted(
 /** Reads a public key: SubjectPublicKeyInfo (PEM label PUBLIC KEY) or RSAPublicKey (RSA PUBLIC KEY). */
 export function readPublicKey(input: PemBlock | Uint8Array): PublicKeyInfo {
   const der = input instanceof Uint8Array ? input : input.der
-  const reader = new DerReader(isRsaPublicKey(der) ? rsaSubjectPublicKeyInfo(der) : der, 'public key')
+  const outside = new DerReader(der, 'public key')
+  outside.enter(tags.sequence, '')
+  const spki = outside.peek(tags.integer)
+    ? sequence(sequence(oid(oidOf('rsaEncryption')), nullElement), bitString(der))
+    : der
+  const reader = new DerReader(spki, 'public key')
   const key = readSubjectPublicKeyInfo(reader, 'SubjectPublicKeyInfo')
   reader.finish('after the key')
   return key
-}
-
-function isRsaPublicKey(der: Uint8Array): boolean {
-  const reader = new DerReader(der, 'public key')
-  reader.enter(tags.sequence, '')
-  return reader.peek(tags.integer)
-}
-
-function rsaSubjectPublicKeyInfo(der: Uint8Array): Uint8Array {
-  return sequence(sequence(oid(oidOf('rsaEncryption')), nullElement), bitString(der))
 }

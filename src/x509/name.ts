@@ -1,4 +1,5 @@
 import { DerReader, sameOctets, tagName, tags } from './der.ts'
+import type { NameFields } from './json-fields.ts'
 import { settled } from './lists.ts'
 import { attributeTypeName } from './oids.ts'
 import { Repeated } from './repeated.ts'
@@ -15,7 +16,6 @@ export interface NameAttribute {
   readonly derHex?: string
 }
 
-const none: readonly string[] = Object.freeze([])
 const oidCommonName = '2.5.4.3'
 const oidOrganization = '2.5.4.10'
 /** Of Kubernetes: the UID of the user that a client certificate is for (k8s.io/apimachinery pkg/util/asn1). */
@@ -41,10 +41,19 @@ export class Name {
     this.start = reader.header
     this.content = reader.offset
     this.stop = reader.end
-    const kubernetes = new KubernetesNames()
-    while (!reader.atEnd) checkRdn(reader, anyValue, kubernetes)
-    this.commonName = kubernetes.user
-    this.organization = kubernetes.groups
+    let commonName: string | undefined
+    const organization: string[] = []
+    while (!reader.atEnd) {
+      const rdn = reader.enter(tags.set, 'rdn')
+      while (!reader.atEnd) {
+        const { oid, value, derHex } = readAttribute(reader, anyValue)
+        if (oid === oidCommonName && derHex === undefined) commonName = value
+        if (oid === oidOrganization && derHex === undefined) organization.push(value)
+      }
+      reader.leave(rdn)
+    }
+    this.commonName = commonName
+    this.organization = settled(organization)
   }
 
   get der(): Uint8Array {
@@ -74,7 +83,13 @@ export class Name {
     reader.offset = this.content
     reader.end = this.stop
     const rdns: (readonly NameAttribute[])[] = []
-    while (!reader.atEnd) rdns.push(readRdn(reader))
+    while (!reader.atEnd) {
+      const attributes: NameAttribute[] = []
+      reader.each(tags.set, 'rdn', () => {
+        attributes.push(readAttribute(reader, true))
+      })
+      rdns.push(settled(attributes))
+    }
     return settled(rdns)
   }
 
@@ -102,14 +117,6 @@ export class Name {
     if (this === other) return true
     return sameOctets(this.bytes, this.start, this.stop, other.bytes, other.start, other.stop)
   }
-}
-
-/** A name as reports show it. */
-export interface NameFields {
-  text: string
-  commonName?: string
-  organization: string[]
-  userUids?: string[]
 }
 
 /** Returns what reports show of a name. */
@@ -153,83 +160,25 @@ function inName(reader: DerReader, field: string, read: () => Name): Name {
   return name
 }
 
-/** What Kubernetes takes from a subject. */
-class KubernetesNames {
-  user: string | undefined = undefined
-  groups: readonly string[] = none
-  private own: string[] | undefined = undefined
-
-  /** One list for all certificates of one organization; a list of its own for a subject with several. */
-  addGroup(group: readonly [string]): void {
-    if (this.groups === none) this.groups = group
-    else if (this.own === undefined) this.groups = this.own = [...this.groups, group[0]]
-    else this.own.push(group[0])
-  }
-}
-
-/** Reads a relative distinguished name and refuses what is wrong with it. */
-function checkRdn(reader: DerReader, anyValue: boolean, found: KubernetesNames): void {
-  const outer = reader.enter(tags.set, 'rdn')
-  while (!reader.atEnd) checkAttribute(reader, anyValue, found)
-  reader.leave(outer)
-}
-
-function checkAttribute(reader: DerReader, anyValue: boolean, found: KubernetesNames): void {
-  const outer = reader.enter(tags.sequence, 'attribute')
-  const oid = reader.oid('type')
-  if (oid === oidOrganization && isStringTag(reader.bytes[reader.offset] ?? 0)) {
-    found.addGroup(organizations.of(reader))
-  } else {
-    const value = checkedValue(reader, oid, anyValue)
-    if (oid === oidCommonName && value !== undefined) found.user = value
-  }
-  reader.leave(outer)
-}
-
-// Many certificates are of one organization.
-const organizations = new Repeated((reader): readonly [string] => [
-  checkedValue(reader, oidOrganization, false)!,
-])
-
-/** The value of an attribute when it is a string. */
-function checkedValue(reader: DerReader, oid: string, anyValue: boolean): string | undefined {
-  const tag = reader.next('value')
-  const { bytes, header, start, stop } = reader
-  if (isStringTag(tag)) {
-    const value = readString(bytes, tag, start, stop)
-    if (value === undefined) reader.fail(attributeTypeName(oid), `octets that are no ${tagName(tag)}`, start)
-    return value
-  }
-  if (!anyValue) {
-    const reason = `${tagName(tag)} is no string type that Go reads in names`
-    reader.fail(attributeTypeName(oid), reason, header)
-  }
-  checkValue(reader, tag, header, stop, attributeTypeName(oid))
-  return undefined
-}
-
-/** One that was checked before. */
-function readRdn(reader: DerReader): NameAttribute[] {
-  const outer = reader.enter(tags.set, 'rdn')
-  const attributes: NameAttribute[] = []
-  while (!reader.atEnd) attributes.push(readAttribute(reader))
-  reader.leave(outer)
-  return settled(attributes)
-}
-
-function readAttribute(reader: DerReader): NameAttribute {
+/** Reads an attribute and refuses what is wrong with it. */
+function readAttribute(reader: DerReader, anyValue: boolean): NameAttribute {
   const outer = reader.enter(tags.sequence, 'attribute')
   const oid = reader.oid('type')
   const type = attributeTypeName(oid)
   const tag = reader.next('value')
   const { bytes, header, start, stop } = reader
-  reader.leave(outer)
-  const derHex = bytes.toString('hex', header, stop)
+  let value: string | undefined
   if (isStringTag(tag)) {
-    const value = readString(bytes, tag, start, stop) ?? ''
-    return type === oid ? { oid, type, value, derHex } : { oid, type, value }
+    value =
+      readString(bytes, tag, start, stop) ?? reader.fail(type, `octets that are no ${tagName(tag)}`, start)
+  } else {
+    if (!anyValue) reader.fail(type, `${tagName(tag)} is no string type that Go reads in names`, header)
+    checkValue(reader, tag, header, stop, type)
+    if (tag === tags.universalString) value = readUniversal(bytes, start, stop)
   }
-  const value = tag === tags.universalString ? readUniversal(bytes, start, stop) : undefined
+  reader.leave(outer)
+  if (value !== undefined && type !== oid && isStringTag(tag)) return { oid, type, value }
+  const derHex = bytes.toString('hex', header, stop)
   return { oid, type, value: value ?? `#${derHex}`, derHex }
 }
 

@@ -12,17 +12,11 @@ export function isValidForHostInNode(certificate: Certificate, host: string): bo
   const { dns, ipBytes } = certificate.subjectAltNames
   // An IPv4 address in 16 octets is another address here, as it is to OpenSSL.
   if (address !== undefined) return ipBytes.some((octets) => Buffer.compare(octets, address) === 0)
-  const names = dns.length > 0 ? dns : commonNamesOf(certificate)
+  const commonNames = certificate.subject.attributes.filter(({ type }) => type === 'CN')
+  const names = dns.length > 0 ? dns : commonNames.map(({ value }) => value)
   // Node brings the name into the form of URLs first; what is no name there matches nothing.
   const labels = labelsOf(withoutFinalDot(domainToASCII(host)))
   return names.some((name) => matches(labels, name))
-}
-
-function commonNamesOf({ subject }: Certificate): string[] {
-  return subject.rdns
-    .flat()
-    .filter(({ type }) => type === 'CN')
-    .map(({ value }) => value)
 }
 
 function labelsOf(host: string): string[] {

@@ -22,7 +22,7 @@ export function opensslConstraintError(
   constraining: OpensslFacts,
   isLeaf: boolean,
 ): ConstraintError | undefined {
-  const countNames = named.certificate.subject.rdns.flat().length + (named.altNames?.length ?? 0)
+  const countNames = named.certificate.subject.attributes.length + (named.altNames?.length ?? 0)
   const countSubtrees = constraining.permitted.length + constraining.excluded.length
   if (countNames * countSubtrees > mostComparisons) return 'unspecified'
   for (const name of namesOf(named, isLeaf)) {
@@ -43,7 +43,7 @@ function* namesOf(
   isLeaf: boolean,
 ): Generator<RawName | 'bad-syntax'> {
   const { subject } = certificate
-  const attributes = subject.rdns.flat()
+  const { attributes } = subject
   if (attributes.length > 0) yield new RawName(types.directory, subject.der)
   for (const { oid, value, derHex } of attributes) {
     if (oid !== oidEmailAddress) continue

@@ -270,8 +270,8 @@ class PemScanner {
     let at = this.afterLine(bodyAt, marker)
     for (;;) {
       const next = this.afterLine(at, marker)
-      const colonAt = this.findColon(at, next)
-      if (colonAt < 0) return { headers: headers ?? noHeaders, contentAt: at }
+      const colonAt = at + this.bytes.subarray(at, next).indexOf(colon)
+      if (colonAt < at) return { headers: headers ?? noHeaders, contentAt: at }
       headers ??= new Map()
       headers.set(
         this.bytes.toString('utf8', at, colonAt).trim(),
@@ -286,11 +286,6 @@ class PemScanner {
     while (at < limit && this.bytes[at] !== lf && this.bytes[at] !== cr) at++
     if (at < limit && this.bytes[at] === cr && this.bytes[at + 1] === lf) at++
     return Math.min(at + 1, limit)
-  }
-
-  private findColon(from: number, to: number): number {
-    for (let at = from; at < to; at++) if (this.bytes[at] === colon) return at
-    return -1
   }
 
   private base64Defect(at: number, marker: number): string {

@@ -70,18 +70,14 @@ function hasOddEscape(text: string): boolean {
 }
 
 /** Returns the types of a subject's attributes besides CN, O and those allowed, and of a CN or O whose value is no text. */
-export function moreThanUserAndGroups({ rdns }: Name, allowed: readonly string[] = []): string[] {
+export function moreThanUserAndGroups({ attributes }: Name, allowed: readonly string[] = []): string[] {
   const types = ['CN', 'O', ...allowed]
-  return rdns
-    .flat()
+  return attributes
     .filter(({ type, derHex }) => !types.includes(type) || derHex !== undefined)
     .map(({ type }) => type)
 }
 
 /** Returns the values of a subject that have a character which is not seen where the value is shown. */
-export function hiddenSubjectValues({ rdns }: Name): string[] {
-  return rdns
-    .flat()
-    .map(({ value }) => value)
-    .filter((value) => !isVisible(value))
+export function hiddenSubjectValues({ attributes }: Name): string[] {
+  return attributes.map(({ value }) => value).filter((value) => !isVisible(value))
 }
