@@ -1,14 +1,18 @@
 import { execFileSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { connect, createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { PodRequest } from '../../src/csr/pods/report.ts'
+import type { InspectionReport } from '../../src/inspection/report.ts'
 import { kcertBeside, type Session } from '../scripts/program.ts'
 import { run } from './command.ts'
 import { type Cluster, describeOnCluster, openCluster } from './fixture.ts'
 import { kubectlCommand } from './kubectl.ts'
+import { defaultMinor, releases } from './spec.ts'
 
 // What the requester's and reader's commands say of a real API server and a real kube-controller-manager.
 
@@ -285,6 +289,105 @@ describeOnCluster('the life of a request', () => {
     const [first] = requests
     const checked = await kcert(['csr', 'check', first.name, '--cluster', '-o', 'json'])
     expect(JSON.parse(checked.stdout).isSubmitted).toBe(true)
+  })
+
+  test("a pod's certificate: pending without a signer, stuck by its cause, and read from the object once it is issued", async (context) => {
+    const { stdout: kinds } = await lab.kubectl([
+      'api-resources',
+      '--api-group=certificates.k8s.io',
+      '-o',
+      'name',
+    ])
+    if (!kinds.includes('podcertificaterequests')) return context.skip('this minor does not serve them')
+    const source = {
+      signerName: 'example.com/mesh',
+      keyType: 'ECDSAP256',
+      credentialBundlePath: 'bundle.pem',
+    }
+    const pod = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'mesh', namespace: 'default' },
+      spec: {
+        containers: [
+          {
+            name: 'pause',
+            image: `registry.k8s.io/pause:${releases[defaultMinor].pause}`,
+            volumeMounts: [{ name: 'certificate', mountPath: '/certificate' }],
+          },
+        ],
+        volumes: [{ name: 'certificate', projected: { sources: [{ podCertificate: source }] } }],
+      },
+    }
+    await lab.kubectl(['apply', '-f', '-'], { input: JSON.stringify(pod) })
+    const listed = async (): Promise<PodRequest[]> => {
+      const { stdout, stderr } = await kcert(['csr', 'list', '--pods', '-n', 'default', '-o', 'json'])
+      expect(stderr).toBe('')
+      return JSON.parse(stdout).requests
+    }
+    await until(async () => (await listed()).length === 1)
+    const [pending] = await listed()
+    expect(pending).toMatchObject({
+      state: 'pending',
+      signerName: 'example.com/mesh',
+      podName: 'mesh',
+      serviceAccountName: 'default',
+    })
+    const name = `podcertificaterequest/${pending!.name}`
+    const explained = await kcert(['csr', 'explain', name, '-n', 'default'])
+    expect(explained.exit).toBe(3)
+    expect(explained.stdout).toContain('signer-absent')
+
+    const { stdout } = await lab.kubectl(['get', name, '-o', 'json'])
+    const object = JSON.parse(stdout)
+    writeFileSync(at('mesh.der'), Buffer.from(object.spec.stubPKCS10Request, 'base64'))
+    const signing = ['-CA', at('ca.pem'), '-CAkey', at('ca-key.pem'), '-days', '1', '-out', at('mesh.pem')]
+    writeFileSync(at('mesh.cnf'), 'extendedKeyUsage=clientAuth\nsubjectAltName=DNS:mesh.default\n')
+    await run([
+      'openssl',
+      'x509',
+      '-req',
+      '-inform',
+      'DER',
+      '-in',
+      at('mesh.der'),
+      '-extfile',
+      at('mesh.cnf'),
+      ...signing,
+    ])
+    const { validFromDate, validToDate } = new X509Certificate(readFileSync(at('mesh.pem')))
+    const middle = new Date((validFromDate.getTime() + validToDate.getTime()) / 2)
+    const seconds = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`
+    const status = {
+      conditions: [
+        {
+          type: 'Issued',
+          status: 'True',
+          reason: 'Signed',
+          message: 'by a test',
+          lastTransitionTime: seconds(new Date()),
+        },
+      ],
+      certificateChain: readFileSync(at('mesh.pem'), 'utf8'),
+      notBefore: seconds(validFromDate),
+      beginRefreshAt: seconds(middle),
+      notAfter: seconds(validToDate),
+    }
+    await lab.kubectl([
+      'patch',
+      name,
+      '--subresource=status',
+      '--type=merge',
+      '-p',
+      JSON.stringify({ status }),
+    ])
+    expect(await listed()).toMatchObject([{ state: 'issued', notAfter: seconds(validToDate) }])
+    expect((await kcert(['csr', 'explain', name, '-n', 'default'])).exit).toBe(0)
+    await lab.kubectl(['wait', 'pod', 'mesh', '--for=condition=Ready', '--timeout=180s'])
+    const inspected = await kcert(['inspect', '--cluster', '-o', 'json'])
+    const { certificates } = JSON.parse(inspected.stdout) as InspectionReport
+    const ofPod = certificates.filter(({ source }) => source.includes(pending!.name))
+    expect(ofPod).toMatchObject([{ notAfter: seconds(validToDate) }])
   })
 
   test('a kube-controller-manager that is down is found out by its Lease', async () => {
