@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type {
   ComponentName,
   FileAttributes,
@@ -46,7 +46,7 @@ function readFileGroup(path: string, records: readonly AnswerRecord[]): FileCont
   if (kind !== 'file') return { ...name, found: kind === 'folder' ? 'folder' : 'special', ...attributes }
   const content = of.get('data')?.block
   if (content !== undefined)
-    return { ...name, found: 'file', ...attributes, sha256: sha256(content), content }
+    return { ...name, found: 'file', ...attributes, sha256: hash('sha256', content), content }
   const sum = of.get('sum')?.rest
   return { ...name, found: 'file', ...attributes, ...(sum !== undefined && { sha256: sum }) }
 }
@@ -176,8 +176,4 @@ function linesOf(block: Buffer | undefined): string[] {
 
 function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
-}
-
-function sha256(octets: Uint8Array): string {
-  return createHash('sha256').update(octets).digest('hex')
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type {
@@ -117,7 +117,7 @@ class ShellNode implements NodeAccess {
         why: `kcert writes up to ${largestWrite / 1024 / 1024} MiB into a file of a node`,
       })
     }
-    return this.write(path, digestOf(octets), options, octets, '')
+    return this.write(path, hash('sha256', octets), options, octets, '')
   }
 
   async copyFile(
@@ -318,10 +318,6 @@ function checkedPath(path: string): string {
     })
   }
   return path.length > 1 ? path.replace(/\/+$/, '') || '/' : path
-}
-
-function digestOf(octets: Uint8Array): Sha256 {
-  return createHash('sha256').update(octets).digest('hex')
 }
 
 function nonce(): string {

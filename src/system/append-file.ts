@@ -1,8 +1,6 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { commandLine } from '../errors/command-line.ts'
-import { KcertError } from '../errors/kcert-error.ts'
-import { syncFolder } from './atomic-file.ts'
+import { notWritten, syncFolder } from './atomic-file.ts'
 import { noteChange } from './lasting-changes.ts'
 import { fileIfThere } from './required-file.ts'
 
@@ -54,15 +52,7 @@ export class AppendFile {
     try {
       this.withFile(flags, act)
     } catch (error) {
-      throw new KcertError(
-        'KCERT_FILE_NOT_WRITTEN',
-        `${this.name} could not be written; what was there is untouched`,
-        {
-          why: (error as Error).message,
-          next: commandLine`look at the folder and its space: ls -ld ${dirname(this.name)}; df ${dirname(this.name)}`,
-          cause: error,
-        },
-      )
+      throw notWritten(this.name, error)
     }
   }
 

@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { messageOf, systemCode } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from './lasting-changes.ts'
@@ -67,8 +68,8 @@ export function writeFileAtomically(
     }
   } catch (error) {
     removeQuietly(temporary, calls)
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && exclusive) throw alreadyThere(path)
-    throw notWritten(path, error as Error)
+    if (systemCode(error) === 'EEXIST' && exclusive) throw alreadyThere(path)
+    throw notWritten(path, error)
   }
   syncFolder(path, folder, calls)
   if (!isTemporaryName(basename(path))) noteChange(`${path} is written`)
@@ -84,7 +85,7 @@ function targetOf(path: string, secret: boolean, calls: FileCalls): Target {
     if (before.isFile()) return { path: real, before }
   } catch (error) {
     if (error instanceof KcertError) throw error
-    throw notWritten(path, error as Error)
+    throw notWritten(path, error)
   }
   throw new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} is not written`, {
     why: 'it exists and is not a regular file; replacing a folder, device or FIFO by a file would break it',
@@ -160,13 +161,12 @@ export function syncFolder(path: string, folder: string, calls: FileCalls): void
     }
   } catch (error) {
     // Some file systems (FUSE, SMB) know no such call, and a folder may be writable without being readable.
-    if (['EINVAL', 'ENOTSUP', 'ENOSYS', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? ''))
-      return
+    if (['EINVAL', 'ENOTSUP', 'ENOSYS', 'EACCES'].includes(systemCode(error) ?? '')) return
     throw new KcertError(
       'KCERT_FILE_NOT_WRITTEN',
       `${path} has its new content, but may lose it in a power failure`,
       {
-        why: `its folder could not be made durable: ${(error as Error).message}`,
+        why: `its folder could not be made durable: ${messageOf(error)}`,
         next: 'look at the disk (dmesg), then run the command again',
         cause: error,
       },
@@ -175,7 +175,7 @@ export function syncFolder(path: string, folder: string, calls: FileCalls): void
 }
 
 /** Removes a file that may not be there. */
-export function removeQuietly(path: string, calls: FileCalls): void {
+export function removeQuietly(path: string, calls: Pick<FileCalls, 'unlinkSync'> = fs): void {
   try {
     calls.unlinkSync(path)
   } catch {
@@ -203,14 +203,14 @@ function linked(path: string): KcertError {
 }
 
 /** Returns the error of a write that failed and changed nothing. */
-export function notWritten(path: string, cause: NodeJS.ErrnoException): KcertError {
+export function notWritten(path: string, cause: unknown): KcertError {
   const folder = dirname(path)
-  const isNowhere = cause.code === 'ENOENT' && !fs.existsSync(folder)
+  const isNowhere = systemCode(cause) === 'ENOENT' && !fs.existsSync(folder)
   return new KcertError(
     'KCERT_FILE_NOT_WRITTEN',
     `${path} could not be written; what was there is untouched`,
     {
-      why: isNowhere ? `there is no folder ${folder}` : cause.message,
+      why: isNowhere ? `there is no folder ${folder}` : messageOf(cause),
       next: isNowhere
         ? commandLine`mkdir -p ${folder}`
         : commandLine`look at the folder and its space: ls -ld ${folder}; df ${folder}`,

@@ -10,6 +10,7 @@ import {
   statSync,
 } from 'node:fs'
 import { resolve } from 'node:path'
+import { messageOf, systemCode } from '../errors/caught.ts'
 import type { FileFacts, Source, UnreadableSource } from '../inspection/source.ts'
 
 /**
@@ -54,7 +55,7 @@ export function readFile(name: string, limit = largestFileBytes): Source | Unrea
     const opened = readOpened(link, limit)
     return 'reason' in opened ? failed(opened) : { name, ...opened }
   } catch (error) {
-    return failed(failureOf(error as NodeJS.ErrnoException, link))
+    return failed(failureOf(error, link))
   }
 }
 
@@ -192,8 +193,9 @@ function tooLarge(limit: number): Failure {
 }
 
 /** Returns what a system error means for the one who named the file. */
-export function failureOf(error: NodeJS.ErrnoException, { path, linkTarget }: Link): Failure {
-  switch (error.code) {
+export function failureOf(error: unknown, { path, linkTarget }: Link): Failure {
+  const code = systemCode(error)
+  switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
       if (linkTarget !== undefined)
@@ -210,13 +212,11 @@ export function failureOf(error: NodeJS.ErrnoException, { path, linkTarget }: Li
     case 'EPERM':
       return { reason: 'permission', detail: 'this user may not read it' }
     default:
-      return { reason: 'io', detail: systemMessage(error) }
+      // "EIO: i/o error, read" → "i/o error, read (EIO)"
+      return {
+        reason: 'io',
+        detail:
+          code === undefined ? messageOf(error) : `${messageOf(error).replace(`${code}: `, '')} (${code})`,
+      }
   }
-}
-
-function systemMessage(error: NodeJS.ErrnoException): string {
-  // "EIO: i/o error, read" → "i/o error, read (EIO)"
-  return error.code === undefined
-    ? error.message
-    : `${error.message.replace(`${error.code}: `, '')} (${error.code})`
 }

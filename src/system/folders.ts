@@ -1,5 +1,6 @@
-import { type Dirent, readdirSync, realpathSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { type Dirent, readdirSync, realpathSync, statfsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { orUndefined } from '../errors/caught.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { failureOf, linkAt, readUnlessForeign } from './files.ts'
 import { isTemporaryName } from './leftovers.ts'
@@ -41,7 +42,7 @@ export function* readFolder(name: string): Generator<Source | UnreadableSource> 
       else yield { name: entry.name, root, bytes: read.bytes, file: read.file }
     } catch (error) {
       const link = linkAt(entry.path)
-      const failure = failureOf(error as NodeJS.ErrnoException, link)
+      const failure = failureOf(error, link)
       // What was there a moment ago and is gone was replaced or tidied away: its successor is in the list, or nobody misses it.
       if (failure.reason !== 'not-found') yield unread(entry, root, failure, link)
     }
@@ -67,7 +68,7 @@ function unread(
 
 /** Returns whether the path leads to a folder, through links too. */
 export function isFolder(path: string): boolean {
-  return targetOf(path)?.isDirectory() ?? false
+  return orUndefined(() => statSync(path))?.isDirectory() ?? false
 }
 
 function visitOf(path: string, visited: Visited): 'first' | 'repeated' | 'pseudo' {
@@ -143,7 +144,7 @@ function linkEntry(folder: Entry, child: Dirent): Entry | undefined {
   if (!child.isSymbolicLink()) return undefined
   const { name } = child
   const link = entryBelow(folder, name, 'link')
-  const target = targetOf(link.path)
+  const target = orUndefined(() => statSync(link.path))
   // A link that leads nowhere stays in the list: reading it says why.
   if (target === undefined || target.isFile()) return link
   return target.isDirectory() ? entryBelow(folder, name, 'linked folder') : undefined
@@ -153,14 +154,6 @@ function entryBelow(folder: Entry, name: string, kind: Entry['kind']): Entry {
   const shown = below(folder.name, name)
   // One string where both are the same, which is where the folder was named by its absolute path.
   return { name: shown, path: folder.name === folder.path ? shown : below(folder.path, name), kind }
-}
-
-function targetOf(path: string): Stats | undefined {
-  try {
-    return statSync(path)
-  } catch {
-    return undefined
-  }
 }
 
 function below(folder: string, name: string): string {

@@ -1,7 +1,8 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { type AtomicWrite, type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import { orUndefined } from '../errors/caught.ts'
+import { type AtomicWrite, type FileCalls, removeQuietly, writeFileAtomically } from './atomic-file.ts'
 import { readFile } from './files.ts'
 import { checkKeyPath, checkOutputPath, type OutputChoice, writeKeyFile } from './output-file.ts'
 import { fileError } from './required-file.ts'
@@ -53,6 +54,7 @@ export function writeKeyPair(
     if (isRestored) removeQuietly(note, calls)
     throw error
   }
+  // A note that stays is true: a later `finishKeyPair` writes what is there already, or forgets.
   removeQuietly(note, calls)
 }
 
@@ -96,15 +98,11 @@ function noteOf(certificate: FileContent, key: FileContent, mode: number): strin
 }
 
 function readNote(text: string): Note | undefined {
-  try {
-    const note = JSON.parse(text) as Note
-    const isNote = [note.certificate, note.keyPath, note.keySha256].every(
-      (member) => typeof member === 'string',
-    )
-    return isNote ? { ...note, mode: note.mode ?? 0o644 } : undefined
-  } catch {
-    return undefined
-  }
+  const note = orUndefined((): Note | undefined => JSON.parse(text))
+  const texts = [note?.certificate, note?.keyPath, note?.keySha256]
+  return note && texts.every((one) => typeof one === 'string')
+    ? { ...note, mode: note.mode ?? 0o644 }
+    : undefined
 }
 
 function restore(path: string, before: string | undefined, write: AtomicWrite, calls: FileCalls): boolean {
@@ -131,13 +129,5 @@ function contentOf(path: string): string | undefined {
 }
 
 function sha256(content: string): string {
-  return createHash('sha256').update(content, 'latin1').digest('hex')
-}
-
-function removeQuietly(path: string, calls: FileCalls): void {
-  try {
-    calls.unlinkSync(path)
-  } catch {
-    // What it says is true: a later `finishKeyPair` writes what is there already, or forgets.
-  }
+  return hash('sha256', Buffer.from(content, 'latin1'))
 }

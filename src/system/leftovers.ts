@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { readdirSync, unlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -55,5 +55,5 @@ function machine(): string {
 }
 
 function short(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 8)
+  return hash('sha256', text).slice(0, 8)
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { hash, randomBytes, randomInt } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -12,8 +12,11 @@ import {
 } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { messageOf, orUndefined, systemCode } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
+import { removeQuietly } from './atomic-file.ts'
 import { openedFile, openFlags } from './files.ts'
 import { isOfLiving, temporaryName } from './leftovers.ts'
 import { bootId, processNamespace, startedTicksOf } from './process-identity.ts'
@@ -88,8 +91,8 @@ function take(lock: string, content: string, path: string): boolean {
     linkSync(prepared, lock)
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw notLocked(path, error as Error)
+    if (systemCode(error) === 'EEXIST') return false
+    throw notLocked(path, error)
   } finally {
     removeQuietly(prepared)
   }
@@ -104,7 +107,7 @@ function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'with
   // A FIFO, a folder or a symbolic link: no kcert leaves one, so waiting for its end is in vain.
   if (lstatSync(lock, { throwIfNoEntry: false })?.isFile() === false) throw locked(path, lock)
   if (!isDead(contentOf(lock))) return 'alive'
-  const about = `claim-${createHash('sha256').update(basename(lock)).digest('hex').slice(0, 16)}`
+  const about = `claim-${hash('sha256', basename(lock)).slice(0, 16)}`
   const claim = temporaryName(about)
   try {
     writeFileSync(join(dirname(lock), claim), mine, { mode: 0o600, flag: 'wx' })
@@ -117,7 +120,7 @@ function breakIfDead(lock: string, mine: string, path: string): 'broken' | 'with
     unlinkSync(lock)
     return 'broken'
   } catch (error) {
-    throw notLocked(path, error as Error)
+    throw notLocked(path, error)
   } finally {
     removeQuietly(join(dirname(lock), claim))
   }
@@ -131,12 +134,8 @@ function isDead(content: string | undefined): boolean {
 }
 
 function holderOf(content: string): Holder | undefined {
-  try {
-    const holder = JSON.parse(content) as Holder
-    return Number.isSafeInteger(holder.pid) && holder.pid > 0 ? holder : undefined
-  } catch {
-    return undefined
-  }
+  const holder = orUndefined((): Holder | undefined => JSON.parse(content))
+  return Number.isSafeInteger(holder?.pid) && Number(holder?.pid) > 0 ? holder : undefined
 }
 
 function thisProcess(): Holder {
@@ -151,7 +150,7 @@ function thisProcess(): Holder {
 }
 
 function contentOf(path: string): string | undefined {
-  try {
+  return orUndefined(() => {
     const descriptor = openSync(path, openFlags | constants.O_NOFOLLOW)
     try {
       const opened = openedFile(descriptor, fstatSync(descriptor), { path })
@@ -159,26 +158,12 @@ function contentOf(path: string): string | undefined {
     } finally {
       closeSync(descriptor)
     }
-  } catch {
-    return undefined
-  }
+  })
 }
 
-function removeQuietly(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch {
-    // It was never made.
-  }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}
-
-function notLocked(path: string, cause: Error): KcertError {
+function notLocked(path: string, cause: unknown): KcertError {
   return new KcertError('KCERT_FILE_NOT_WRITTEN', `${path} cannot be locked`, {
-    why: cause.message,
+    why: messageOf(cause),
     next: commandLine`ls -ld ${dirname(path)}`,
     cause,
   })

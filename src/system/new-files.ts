@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { KcertError } from '../errors/kcert-error.ts'
+import { promisify } from 'node:util'
+import { onKcertError, systemCode } from '../errors/caught.ts'
+import type { KcertError } from '../errors/kcert-error.ts'
 import {
   alreadyThere,
   checkWritten,
@@ -13,11 +15,7 @@ import {
 import { noteChange } from './lasting-changes.ts'
 import { removeLeftovers, temporaryName } from './leftovers.ts'
 
-function syncFile(descriptor: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    fs.fsync(descriptor, (error) => (error ? reject(error) : resolve()))
-  })
-}
+const syncFile = promisify(fs.fsync)
 
 /** Few systems let a process open fewer. */
 const openAtOnce = 128
@@ -62,7 +60,7 @@ function begin({ path, text }: NewFile): Unnamed {
     fill(descriptor, bytes, 0o644, fs)
     return { path, bytes, temporary, descriptor, failure: undefined }
   } catch (error) {
-    return { path, bytes, temporary, descriptor, failure: notWritten(path, error as Error) }
+    return { path, bytes, temporary, descriptor, failure: notWritten(path, error) }
   }
 }
 
@@ -78,7 +76,7 @@ async function toDisk(file: Unnamed): Promise<Unnamed> {
     }
     return file
   } catch (error) {
-    return { ...file, failure: failure ?? notWritten(path, error as Error) }
+    return { ...file, failure: failure ?? notWritten(path, error) }
   }
 }
 
@@ -91,8 +89,7 @@ function giveName({ path, temporary, failure }: Unnamed): KcertError | undefined
     }
     return failure
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === 'EEXIST' ? alreadyThere(path) : notWritten(path, error as Error)
+    return systemCode(error) === 'EEXIST' ? alreadyThere(path) : notWritten(path, error)
   } finally {
     discard(temporary)
   }
@@ -102,7 +99,7 @@ function giveName({ path, temporary, failure }: Unnamed): KcertError | undefined
 const unfinished = new Set<string>()
 
 function discard(temporary: string): void {
-  removeQuietly(temporary, fs)
+  removeQuietly(temporary)
   unfinished.delete(temporary)
 }
 
@@ -128,7 +125,6 @@ function syncFailure(path: string, folder: string): KcertError | undefined {
     syncFolder(path, folder, fs)
     return undefined
   } catch (error) {
-    if (error instanceof KcertError) return error
-    throw error
+    return onKcertError((failure) => failure)(error)
   }
 }

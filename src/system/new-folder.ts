@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
+import { messageOf, orUndefined, systemCode } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { removeQuietly, syncFolder, writeFileAtomically } from './atomic-file.ts'
@@ -19,9 +20,9 @@ export function makeFolders(path: string, mode: number): void {
   try {
     fs.mkdirSync(path, { mode })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    if (systemCode(error) === 'EEXIST') return
     throw new KcertError('KCERT_FILE_NOT_WRITTEN', `the folder ${path} cannot be made`, {
-      why: (error as Error).message,
+      why: messageOf(error),
       next: commandLine`name another, or look at the one above: ls -ld ${above}`,
       cause: error,
     })
@@ -45,9 +46,9 @@ export function newFolder(path: string): void {
     fs.chmodSync(path, 0o700)
   } catch (error) {
     if (error instanceof KcertError) throw error
-    const { code, message } = error as NodeJS.ErrnoException
+    const code = systemCode(error)
     if (code === 'EEXIST' || code === 'ENOTDIR') throw exists(path, 'it is no folder')
-    throw new KcertError('KCERT_FILE_NOT_WRITTEN', path, { why: message, cause: error })
+    throw new KcertError('KCERT_FILE_NOT_WRITTEN', path, { why: messageOf(error), cause: error })
   }
 }
 
@@ -67,7 +68,7 @@ export function writeInto(
     makeFolders(dirname(whole), 0o700)
     writeFileAtomically(whole, content, { mode: 0o600, exclusive: true, secret: true })
   }
-  removeQuietly(marker, fs)
+  removeQuietly(marker)
 }
 
 /** Removes what is named as unfinished, and nothing else. `folder` has no symbolic links on its way. */
@@ -89,23 +90,15 @@ function removeUnfinished(folder: string): void {
 
 /** False for what others have put there, for what a link leads to, and where a folder on the way is missing. */
 function isOwn(path: string): boolean {
-  try {
-    const trust = pathTrust(path)
-    return 'path' in trust && trust.path === path
-  } catch {
-    return false
-  }
+  const trust = orUndefined(() => pathTrust(path))
+  return trust !== undefined && 'path' in trust && trust.path === path
 }
 
 /** Undefined for a file that kcert has not written: it is somebody else's. */
 function namesIn(marker: string): string[] | undefined {
   const note = unfinishedNote(marker)
-  try {
-    const names: unknown = JSON.parse(note ?? '')
-    return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : undefined
-  } catch {
-    return undefined
-  }
+  const names = orUndefined((): unknown => JSON.parse(note ?? ''))
+  return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : undefined
 }
 
 function exists(path: string, why: string): KcertError {

@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
+import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type FileCalls, notWritten, syncFolder, writeFileAtomically } from './atomic-file.ts'
@@ -42,17 +43,13 @@ export function pairFiles(calls: LinkCalls = fs) {
         // In one step: the kubelet takes the old link away first, and a look in between finds none.
         calls.renameSync(by, path)
       } catch (error) {
-        throw notWritten(path, error as Error)
+        throw notWritten(path, error)
       }
       syncFolder(path, dirname(path), calls)
     },
 
     namesIn(folder: string): readonly string[] {
-      try {
-        return fs.readdirSync(folder)
-      } catch {
-        return []
-      }
+      return orUndefined(() => fs.readdirSync(folder)) ?? []
     },
 
     nudge(path: string): void {
@@ -68,7 +65,7 @@ export function pairFiles(calls: LinkCalls = fs) {
       try {
         calls.renameSync(from, to)
       } catch (error) {
-        throw notWritten(to, error as Error)
+        throw notWritten(to, error)
       }
       syncFolder(to, dirname(to), calls)
     },
@@ -79,7 +76,7 @@ function orUnreadable<Result>(path: string, look: () => Result): Result {
   try {
     return look()
   } catch (error) {
-    const { detail } = failureOf(error as NodeJS.ErrnoException, linkAt(path))
+    const { detail } = failureOf(error, linkAt(path))
     throw new KcertError('KCERT_FILE_UNREADABLE', `${path} cannot be read`, {
       why: detail,
       next: commandLine`ls -l ${path}`,

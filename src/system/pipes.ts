@@ -1,5 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { systemCode } from '../errors/caught.ts'
 import type { Source, UnreadableSource } from '../inspection/source.ts'
 import { contentOf, failureOf, largestFileBytes, notAFile, openFlags, tooLargeDetail } from './files.ts'
 
@@ -20,7 +22,7 @@ export async function readDescriptor(name: string, descriptor: number): Promise<
       : contentOf(descriptor, 0)
     return bytes ? { name, bytes } : { name, reason: 'too-large', detail: tooLargeDetail }
   } catch (error) {
-    return { name, ...failureOf(error as NodeJS.ErrnoException, { path: name }) }
+    return { name, ...failureOf(error, { path: name }) }
   }
 }
 
@@ -54,7 +56,7 @@ export async function readFifo(path: string, timeoutMs: number): Promise<Uint8Ar
     for (let waitedMs = 0; waitedMs <= timeoutMs; waitedMs += fifoPollMs) {
       const isOver = readWaiting(descriptor, chunks)
       if (isOver && chunks.length > 0) break
-      await new Promise((resolve) => setTimeout(resolve, fifoPollMs))
+      await pause(fifoPollMs)
     }
     return Buffer.concat(chunks)
   } finally {
@@ -71,7 +73,7 @@ function readWaiting(descriptor: number, chunks: Buffer[]): boolean {
       chunks.push(Buffer.from(fifoBuffer.subarray(0, count)))
       if (chunks.length * fifoBuffer.length > fifoBytes) return true
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false
+      if (systemCode(error) === 'EAGAIN') return false
       throw error
     }
   }

@@ -1,4 +1,5 @@
 import { readlinkSync } from 'node:fs'
+import { orUndefined, systemCode } from '../errors/caught.ts'
 import { textIfReadable } from './required-file.ts'
 
 // Which process it was: ids are used again, so they count with the start of the machine and of the process.
@@ -24,11 +25,7 @@ export function machineId(): string | undefined {
  * container may have the name of its machine. Undefined where there is no /proc.
  */
 export function processNamespace(): string | undefined {
-  try {
-    return readlinkSync('/proc/self/ns/pid')
-  } catch {
-    return undefined
-  }
+  return orUndefined(() => readlinkSync('/proc/self/ns/pid'))
 }
 
 /** Returns when the process began; empty when there is none. Where there is no /proc, whether it is there at all. */
@@ -41,6 +38,6 @@ export function startedTicksOf(pid: number): string {
     process.kill(pid, 0)
     return 'running'
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM' ? 'running' : ''
+    return systemCode(error) === 'EPERM' ? 'running' : ''
   }
 }

@@ -31,7 +31,7 @@ export function trustedPath(kind: TrustedKind, path: string): string {
   try {
     trust = pathTrust(path)
   } catch (error) {
-    throw fileError({ name: path, ...failureOf(error as NodeJS.ErrnoException, { path }) })
+    throw fileError({ name: path, ...failureOf(error, { path }) })
   }
   if ('untrusted' in trust) throw refusal(kind, path, trust.untrusted)
   return trust.path
@@ -60,7 +60,7 @@ export function readTrustedFile(kind: TrustedKind, name: string): Source | Unrea
     }
   } catch (error) {
     if (error instanceof KcertError) throw error
-    return { name, ...failureOf(error as NodeJS.ErrnoException, { path: name }) }
+    return { name, ...failureOf(error, { path: name }) }
   }
 }
 
@@ -85,7 +85,7 @@ function statusOf(name: string, descriptor: number): Stats {
   try {
     return fstatSync(descriptor)
   } catch (error) {
-    throw fileError({ name, ...failureOf(error as NodeJS.ErrnoException, { path: name }) })
+    throw fileError({ name, ...failureOf(error, { path: name }) })
   }
 }
 

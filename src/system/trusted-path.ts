@@ -1,5 +1,6 @@
 import { accessSync, constants, lstatSync, readlinkSync, type Stats } from 'node:fs'
 import { dirname } from 'node:path'
+import { systemCode } from '../errors/caught.ts'
 
 /** A file, folder or symbolic link that users other than root and the caller can change or replace. */
 export interface UntrustedEntry {
@@ -89,7 +90,7 @@ function isReadOnly(path: string, stats: Stats): boolean {
     accessSync(path, constants.W_OK)
     return false
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EROFS'
+    return systemCode(error) === 'EROFS'
   }
 }
 
