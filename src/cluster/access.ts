@@ -1,6 +1,6 @@
 import type { AccessQuestion } from '../csr/approval/facts.ts'
 import type { ApiClient } from './api-client.ts'
-import { StatusError } from './failures.ts'
+import { statusIn } from './failures.ts'
 import type { ApiObject } from './malformed.ts'
 
 /** Who one is to the API server. */
@@ -76,6 +76,6 @@ export function accessOf(client: ApiClient): AccessApi {
 }
 
 function undefinedWhenRefused(error: unknown): undefined {
-  if (error instanceof StatusError && (error.status === 403 || error.status === 404)) return undefined
+  if (statusIn(error) === 403 || statusIn(error) === 404) return undefined
   throw error
 }

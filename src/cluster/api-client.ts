@@ -36,43 +36,38 @@ const longestRetryAfterMs = 60_000
 const mostRefusalBytes = 1024 * 1024
 
 const gone = new Set(['ENOTFOUND', 'ERR_INVALID_URL'])
+const cut = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 const refused = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN'])
+
+interface Surroundings {
+  readonly transport: Transport
+  readonly credentials: Credentials
+  readonly failures: Failures
+  readonly random: RandomOctets
+  readonly pause: Pause
+}
 
 /** Calls to one API server: authentication, repetition of what may be repeated, and errors in kcert's words. */
 export class ApiClient {
-  readonly #transport: Transport
-  readonly #credentials: Credentials
-  readonly #failures: Failures
-  readonly #random: RandomOctets
-  readonly #pause: Pause
+  readonly #to: Surroundings
 
-  constructor(
-    transport: Transport,
-    credentials: Credentials,
-    failures: Failures,
-    random: RandomOctets,
-    pause: Pause,
-  ) {
-    this.#transport = transport
-    this.#credentials = credentials
-    this.#failures = failures
-    this.#random = random
-    this.#pause = pause
+  constructor(to: Surroundings) {
+    this.#to = to
   }
 
   /** Returns the answer's JSON. Throws StatusError for what the server refuses, and KcertErrors for the rest. */
   async call(call: ApiCall): Promise<ApiObject> {
     const { body } = await this.#attempts(call, async (access) => {
-      const answer = await this.#transport.exchange(exchangeOf(call), access, call.signal)
+      const answer = await this.#to.transport.exchange(exchangeOf(call), access, call.signal)
       return { answer, refusal: () => answer }
     })
-    return this.#failures.parse(body, call.purpose)
+    return this.#to.failures.parse(body, call.purpose)
   }
 
   /** Returns the answer as it comes in, until `signal` ends it. */
   async open(call: ApiCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const { chunks } = await this.#attempts(call, async (access) => {
-      const answer = await this.#transport.stream(exchangeOf(call), access, signal)
+      const answer = await this.#to.transport.stream(exchangeOf(call), access, signal)
       return { answer, refusal: () => gathered(answer) }
     })
     return chunks
@@ -86,26 +81,23 @@ export class ApiClient {
     let renewed = false
     const counts = { timeouts: 0, refusals: 0 }
     for (let count = 1; ; count++) {
-      const access = await this.#credentials.access()
-      const outcome = await attempt(access).catch((error: unknown) => {
-        if (error instanceof Unanswered) return error
-        throw error
-      })
+      const access = await this.#to.credentials.access()
+      const outcome = await attempt(access).catch(onUnanswered)
       if (outcome instanceof Unanswered) {
         if (outcome.code === 'CERT_SIGNATURE_FAILURE' && count < mostAttempts) {
-          if (this.#credentials.reorder(access)) continue
+          if (this.#to.credentials.reorder(access)) continue
         }
         if (!call.isRepeatable && outcome.mayHaveArrived) mayHaveHappened = true
         const isLast = mayHaveHappened || count >= mostAttempts || !isWorthAnother(outcome, counts)
         if (isLast || !(await this.#rest(this.#pauseMs(count), call.signal))) {
-          throw await this.#failures.unreachable(outcome, { call, access, mayHaveHappened })
+          throw await this.#to.failures.unreachable(outcome, { call, access, mayHaveHappened })
         }
         continue
       }
       const { answer, refusal } = outcome
       if (answer.status >= 200 && answer.status < 300) return answer
-      const refused = this.#failures.refusal(await refusal(), { call, access, isSecond: count > 1 })
-      if (answer.status === 401 && !renewed && this.#credentials.renew(access)) {
+      const refused = this.#to.failures.refusal(await refusal(), { call, access, isSecond: count > 1 })
+      if (answer.status === 401 && !renewed && this.#to.credentials.renew(access)) {
         renewed = true
         continue
       }
@@ -117,7 +109,7 @@ export class ApiClient {
 
   /** Waits; false when the signal was given meanwhile. */
   async #rest(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
-    await this.#pause(milliseconds, signal).catch((error: unknown) => {
+    await this.#to.pause(milliseconds, signal).catch((error: unknown) => {
       if (!signal?.aborted) throw error
     })
     return !signal?.aborted
@@ -126,36 +118,41 @@ export class ApiClient {
   /** Doubles, and is spread by half, so that many who were turned away together do not come back together. */
   #pauseMs(count: number): number {
     const pause = Math.min(firstPauseMs * 2 ** (count - 1), longestPauseMs)
-    return pause * (0.5 + (this.#random(1)[0] ?? 0) / 256)
+    return pause * (0.5 + (this.#to.random(1)[0] ?? 0) / 256)
   }
+}
+
+function onUnanswered(error: unknown): Unanswered {
+  if (error instanceof Unanswered) return error
+  throw error
 }
 
 function isWorthAnother({ code }: Unanswered, counts: { timeouts: number; refusals: number }): boolean {
   if (code === undefined || code === 'ABORT_ERR' || gone.has(code)) return false
   if (code === 'ETIMEDOUT') return ++counts.timeouts < mostTimeouts
   if (refused.has(code)) return ++counts.refusals < mostRefusals
-  return (
-    code === 'ECONNRESET' ||
-    code === 'EPIPE' ||
-    code.startsWith('HPE_') ||
-    code === 'ERR_STREAM_PREMATURE_CLOSE'
-  )
+  return cut.has(code) || code.startsWith('HPE_')
 }
 
 /** 429 is said before anything was done; what else is temporary may come after. */
 function mayComeAgain({ status, retryAfterMs }: Refusal, { isRepeatable }: ApiCall): boolean {
   if (retryAfterMs !== undefined && retryAfterMs > longestRetryAfterMs) return false
   if (status === 429) return true
-  return isRepeatable && (status === 500 || status === 502 || status === 503 || status === 504)
+  return isRepeatable && [500, 502, 503, 504].includes(status)
 }
 
-function exchangeOf({ method, path, query = {}, body, contentType = 'application/json' }: ApiCall) {
+/** Returns the path of a call with the parameters that have a value. */
+export function pathWithQuery({ path, query = {} }: Pick<ApiCall, 'path' | 'query'>): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
-  const text = parameters.toString()
+  return parameters.size === 0 ? path : `${path}?${parameters}`
+}
+
+function exchangeOf(call: ApiCall) {
+  const { method, body, contentType = 'application/json' } = call
   return {
     method,
-    path: text === '' ? path : `${path}?${text}`,
+    path: pathWithQuery(call),
     headers: {
       Accept: 'application/json',
       'User-Agent': 'kcert',

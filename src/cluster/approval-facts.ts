@@ -3,11 +3,8 @@ import { factsOfNodes } from '../csr/approval/node-list.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Cluster } from './cluster.ts'
 import { readClusterAddresses } from './cluster-addresses.ts'
-import type { ApiObject } from './malformed.ts'
-import { listReadable } from './readable.ts'
-import type { Resource } from './resource.ts'
-
-const nodes: Resource = { group: '', version: 'v1', resource: 'nodes' }
+import { type NodeObject, resources } from './kinds.ts'
+import { getOne, listReadable } from './readable.ts'
 
 // One list of Nodes serves thousands of requests; a kubelet that changes its addresses is believed a minute later.
 const nodesKeptMs = 60_000
@@ -29,7 +26,7 @@ const kubeletPort = 10_250
 export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, clock: Clock): ApprovalFacts {
   const ports = new Map<string, number>()
   const known = kept(nodesKeptMs, clock, async () => {
-    const listed = await listReadable(cluster.objects, nodes)
+    const listed = await listReadable(cluster.objects, resources.nodes)
     if (listed === undefined) return undefined
     for (const node of listed) ports.set(nodeOf(node).name, portOf(node))
     return factsOfNodes(listed.map(nodeOf))
@@ -41,7 +38,7 @@ export function approvalFactsOf(cluster: Cluster, readServed: ServedReader, cloc
       const found = await (await known())?.findNode(name)
       if (found !== 'absent') return found
       // It may have come since the list was made, and whether there is one decides.
-      const node = await cluster.objects.get({ ...nodes, name })
+      const node = await getOne(cluster.objects, { ...resources.nodes, name })
       if (node === undefined) return 'absent'
       ports.set(name, portOf(node))
       return nodeOf(node)
@@ -68,24 +65,16 @@ function kept<Result>(keptMs: number, clock: Clock, look: () => Promise<Result>)
   }
 }
 
-interface NodeObject {
-  readonly metadata?: { readonly name?: string; readonly labels?: Readonly<Record<string, string>> }
-  readonly status?: {
-    readonly addresses?: readonly { readonly type?: string; readonly address?: string }[]
-    readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port?: number } }
-  }
-}
-
-function nodeOf(object: ApiObject): NodeFacts {
-  const { metadata, status } = object as NodeObject
+/** Returns what approval policies know of a node. */
+export function nodeOf({ metadata, status }: NodeObject): NodeFacts {
   return {
-    name: metadata?.name ?? '',
-    addresses: (status?.addresses ?? []).map(({ type = '', address = '' }) => ({ type, address })),
-    isControlPlane: Object.hasOwn(metadata?.labels ?? {}, 'node-role.kubernetes.io/control-plane'),
+    name: metadata.name,
+    addresses: status?.addresses ?? [],
+    isControlPlane: Object.hasOwn(metadata.labels ?? {}, 'node-role.kubernetes.io/control-plane'),
   }
 }
 
-function portOf(object: ApiObject): number {
-  const port = (object as NodeObject).status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 0
+function portOf({ status }: NodeObject): number {
+  const port = status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 0
   return Number.isInteger(port) && port > 0 && port < 65_536 ? port : kubeletPort
 }

@@ -4,30 +4,16 @@ import { readDocuments } from '../kubeconfig/documents.ts'
 import { itemsOf, type Node, textOf, valueAt } from '../kubeconfig/node.ts'
 import { announcedBy, announcedIn, announcements } from './announced-servers.ts'
 import type { Cluster } from './cluster.ts'
-import type { ApiObject } from './malformed.ts'
+import { type PodObject, resources } from './kinds.ts'
 import { getReadable, listReadable } from './readable.ts'
-import type { Resource } from './resource.ts'
 
 // Which addresses and names belong to API servers and services. No one object says it: each source is asked, what they say is put
 // together, and where a source that could say more may not be read, nothing is known.
 
-const serviceCidrs: Resource = { group: 'networking.k8s.io', version: 'v1', resource: 'servicecidrs' }
-const endpoints: Resource = {
-  group: '',
-  version: 'v1',
-  resource: 'endpoints',
-  namespace: 'default',
-  name: 'kubernetes',
-}
-const kubeadmConfig: Resource = {
-  group: '',
-  version: 'v1',
-  resource: 'configmaps',
-  namespace: 'kube-system',
-  name: 'kubeadm-config',
-}
-const clusterInfo: Resource = { ...kubeadmConfig, namespace: 'kube-public', name: 'cluster-info' }
-const systemPods: Resource = { group: '', version: 'v1', resource: 'pods', namespace: 'kube-system' }
+const endpoints = { ...resources.endpoints, namespace: 'default', name: 'kubernetes' } as const
+const kubeadmConfig = { ...resources.configMaps, namespace: 'kube-system', name: 'kubeadm-config' } as const
+const clusterInfo = { ...resources.configMaps, namespace: 'kube-public', name: 'cluster-info' } as const
+const systemPods = { ...resources.pods, namespace: 'kube-system' } as const
 
 const serviceNames = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc']
 
@@ -66,8 +52,7 @@ async function endpointAddresses({ objects }: Cluster): Promise<string[] | undef
   if (addresses.length > 0) return addresses
   const older = await getReadable(objects, endpoints)
   if (older === undefined || older === 'absent') return undefined
-  const subsets = listAt(older, 'subsets').flatMap((subset) => listAt(subset, 'addresses'))
-  const ips = subsets.map((one) => String((one as { ip?: unknown }).ip))
+  const ips = (older.subsets ?? []).flatMap(({ addresses = [] }) => addresses.flatMap(({ ip }) => ip ?? []))
   return ips.length > 0 ? ips : undefined
 }
 
@@ -76,10 +61,8 @@ async function serviceRanges(
   objects: Cluster['objects'],
   kubeadm: Node | 'absent',
 ): Promise<string[] | undefined> {
-  const listed = await listReadable(objects, serviceCidrs)
-  const ranges = (listed ?? []).flatMap((one) =>
-    listAt((one as { spec?: ApiObject }).spec, 'cidrs').map(String),
-  )
+  const listed = await listReadable(objects, resources.serviceCidrs)
+  const ranges = (listed ?? []).flatMap(({ spec }) => spec?.cidrs ?? [])
   if (ranges.length > 0) return ranges
   const subnet = textOf(valueAt(valuesOf(kubeadm), 'networking', 'serviceSubnet'))
   if (subnet !== undefined) return subnet.split(',').map((range) => range.trim())
@@ -88,9 +71,8 @@ async function serviceRanges(
   return fromFlags.length > 0 ? [...new Set(fromFlags)] : undefined
 }
 
-function rangesInFlags(pod: ApiObject): string[] {
-  const containers = listAt((pod as { spec?: ApiObject }).spec, 'containers')
-  const words = containers.flatMap((one) => [...listAt(one, 'command'), ...listAt(one, 'args')].map(String))
+function rangesInFlags({ spec }: PodObject): string[] {
+  const words = (spec?.containers ?? []).flatMap(({ command = [], args = [] }) => [...command, ...args])
   const flag = '--service-cluster-ip-range='
   return words.filter((word) => word.startsWith(flag)).flatMap((word) => word.slice(flag.length).split(','))
 }
@@ -98,13 +80,13 @@ function rangesInFlags(pod: ApiObject): string[] {
 /** The YAML in a key of a ConfigMap; undefined where we may not read it, or it cannot be read. */
 async function configMapDocument(
   { objects }: Cluster,
-  resource: Resource,
+  resource: typeof kubeadmConfig | typeof clusterInfo,
   key: string,
 ): Promise<Node | 'absent' | undefined> {
   const object = await getReadable(objects, resource)
   if (object === undefined || object === 'absent') return object
-  const text = (object.data as Readonly<Record<string, unknown>> | undefined)?.[key]
-  if (typeof text !== 'string') return 'absent'
+  const text = object.data?.[key]
+  if (text === undefined) return 'absent'
   const { documents, defects } = await readDocuments(text)
   return defects.length > 0 ? undefined : (documents[0] ?? 'absent')
 }
@@ -121,9 +103,4 @@ export function hostOf(text: string | undefined): string | undefined {
   if (isBareIpv6) return text
   const host = URL.parse(isUrl ? text : `https://${text}`)?.hostname
   return host === undefined ? undefined : withoutBrackets(host)
-}
-
-function listAt(object: unknown, field: string): unknown[] {
-  const value = (object as Readonly<Record<string, unknown>> | undefined)?.[field]
-  return Array.isArray(value) ? value : []
 }

@@ -150,7 +150,8 @@ function openSelected(selected: SelectedContext, options: ConnectionOptions): Cl
     user,
     timeoutMs: requestTimeoutMs,
   })
-  const clientOver = (over: Transport) => new ApiClient(over, credentials, failures, random, pause)
+  const clientOver = (over: Transport) =>
+    new ApiClient({ transport: over, credentials, failures, random, pause })
   const client = clientOver(transport)
   const objects = { ...objectsOf(client, pause), watch: watchOf(client, pause) }
   return {

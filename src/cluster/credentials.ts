@@ -4,6 +4,7 @@ import type { RequestOptions } from 'node:https'
 import { isIP } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { KubeConfig } from '@kubernetes/client-node'
+import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
 import type { Clock } from '../system/clock.ts'
@@ -107,7 +108,8 @@ export class Credentials {
 
   /** The client certificate of the last request, for messages. */
   get certificate(): X509Certificate | undefined {
-    return this.#certificate === undefined ? undefined : certificateOf(this.#certificate)
+    const pem = this.#certificate
+    return pem === undefined ? undefined : orUndefined(() => new X509Certificate(pem))
   }
 
   async #load(): Promise<Access> {
@@ -302,14 +304,6 @@ function impersonationOf(user: Fields): Access['headers'] {
         (Array.isArray(values) ? values : [values]).map(String),
       ]),
     ),
-  }
-}
-
-function certificateOf(pem: string): X509Certificate | undefined {
-  try {
-    return new X509Certificate(pem)
-  } catch {
-    return undefined
   }
 }
 

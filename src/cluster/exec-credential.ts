@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { argumentVector, type CommandLine, commandLine, embed } from '../errors/command-line.ts'
 import { unusable } from './kubeconfig-files.ts'
+import { isObject, objectIn } from './malformed.ts'
 
 // client.authentication.k8s.io: a program prints who one is. client-node runs it without telling it anything
 // (KUBERNETES_EXEC_INFO) and without a terminal to ask at, so kcert runs it and hands client-node what came of it.
@@ -153,8 +154,8 @@ function shownArgument(argument: string, index: number, all: readonly string[]):
 
 function credentialOf(output: string, command: string, apiVersion: string): ExecCredential {
   // JSON.parse quotes its input in its message, and the input is a secret.
-  const answer = parsed(output)
-  const status = (answer?.status ?? {}) as Fields
+  const answer = objectIn(output)
+  const status = isObject(answer?.status) ? answer.status : {}
   const text = (field: string): string | undefined => {
     const value = status[field]
     return typeof value === 'string' && value !== '' ? value : undefined
@@ -180,14 +181,5 @@ function credentialOf(output: string, command: string, apiVersion: string): Exec
     ...(certificate !== undefined && { certificate }),
     ...(key !== undefined && { key }),
     ...(!Number.isNaN(expires.getTime()) && { expiresAt: expires }),
-  }
-}
-
-function parsed(output: string): Fields | undefined {
-  try {
-    const value = JSON.parse(output) as unknown
-    return typeof value === 'object' && value !== null ? (value as Fields) : undefined
-  } catch {
-    return undefined
   }
 }

@@ -4,7 +4,7 @@ import { KcertError } from '../errors/kcert-error.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Access, Credentials, UserDescription } from './credentials.ts'
 import { commandForRight } from './forbidden.ts'
-import { type ApiObject, MalformedAnswer, objectIn } from './malformed.ts'
+import { type ApiObject, isObject, MalformedAnswer, objectIn } from './malformed.ts'
 import type { Answer, Unanswered } from './transport.ts'
 import { describeUntrusted } from './untrusted.ts'
 
@@ -24,6 +24,25 @@ export class StatusError extends KcertError {
     this.status = status
     this.reason = reason
   }
+}
+
+/** Returns the HTTP status with which the API server refused; undefined for any other error. */
+export function statusIn(error: unknown): number | undefined {
+  return error instanceof StatusError ? error.status : undefined
+}
+
+/** Returns the code of what an API server refuses. */
+export function codeOfStatus(status: number): ErrorCode {
+  const isOfRequest = status >= 400 && status < 500 && status !== 429
+  return codes[status] ?? (isOfRequest ? 'KCERT_API_INVALID' : 'KCERT_UNREACHABLE')
+}
+
+const codes: Readonly<Record<number, ErrorCode>> = {
+  401: 'KCERT_API_UNAUTHORIZED',
+  403: 'KCERT_API_FORBIDDEN',
+  404: 'KCERT_API_NOT_FOUND',
+  409: 'KCERT_API_CONFLICT',
+  410: 'KCERT_API_CONFLICT',
 }
 
 /** A refusal, and when the server wants to be asked again. */
@@ -70,7 +89,7 @@ export class Failures {
     const said = statusOf(answer.body)
     const { status } = answer
     const message = said.message ?? `HTTP status ${status}`
-    const { code, what, next } = this.#kindOf(status, said, call)
+    const { code, what, next } = this.#kindOf(status, said, call.purpose)
     const why =
       isSecond && status === 409
         ? `${message} (an earlier try was cut off, and may be what it conflicts with)`
@@ -124,67 +143,49 @@ export class Failures {
   #kindOf(
     status: number,
     { reason, message = '' }: Said,
-    { purpose }: Circumstances['call'],
+    purpose: string,
   ): { code: ErrorCode; what: string; next: string } {
     const { files } = this.#origin
     const kubectl = embed(this.#origin.kubectl)
+    const code = codeOfStatus(status)
     switch (status) {
-      case 401:
-        return {
-          code: this.#hasExpired ? 'KCERT_API_CLIENT_EXPIRED' : 'KCERT_API_UNAUTHORIZED',
-          what: `${this.#place} does not know who asks`,
-          next: this.#hasExpired ? commandLine`kcert inspect ${files}` : commandLine`${kubectl} auth whoami`,
-        }
+      case 401: {
+        const what = `${this.#place} does not know who asks`
+        return this.#hasExpired
+          ? { code: 'KCERT_API_CLIENT_EXPIRED', what, next: commandLine`kcert inspect ${files}` }
+          : { code, what, next: commandLine`${kubectl} auth whoami` }
+      }
       case 403: {
         const command = commandForRight(message)
-        return {
-          code: 'KCERT_API_FORBIDDEN',
-          what: `not allowed to ${purpose}`,
-          next:
-            command === undefined
-              ? commandLine`${kubectl} auth can-i --list`
-              : commandLine`ask whoever may give the right: ${embed(command)}`,
-        }
+        const next =
+          command === undefined
+            ? commandLine`${kubectl} auth can-i --list`
+            : commandLine`ask whoever may give the right: ${embed(command)}`
+        return { code, what: `not allowed to ${purpose}`, next }
       }
       case 404:
-        return {
-          code: 'KCERT_API_NOT_FOUND',
-          what: `there is nothing to ${purpose}`,
-          next: 'look at its name, and at --context',
-        }
-      case 409:
-        return reason === 'AlreadyExists'
-          ? {
-              code: 'KCERT_API_CONFLICT',
-              what: `one of its name exists already: cannot ${purpose}`,
-              next: 'choose another name, or delete it first',
-            }
-          : {
-              code: 'KCERT_API_CONFLICT',
-              what: `changed by somebody else meanwhile: cannot ${purpose}`,
-              next: 'run the command again',
-            }
-      case 410:
-        return {
-          code: 'KCERT_API_CONFLICT',
-          what: `what was being read is too old now: cannot ${purpose}`,
-          next: 'run the command again',
-        }
+        return { code, what: `there is nothing to ${purpose}`, next: 'look at its name, and at --context' }
+      case 409: {
+        if (reason !== 'AlreadyExists')
+          return {
+            code,
+            what: `changed by somebody else meanwhile: cannot ${purpose}`,
+            next: 'run the command again',
+          }
+        const what = `one of its name exists already: cannot ${purpose}`
+        return { code, what, next: 'choose another name, or delete it first' }
+      }
+      case 410: {
+        const what = `what was being read is too old now: cannot ${purpose}`
+        return { code, what, next: 'run the command again' }
+      }
       default:
         break
     }
-    if (status >= 400 && status < 500 && status !== 429) {
-      return {
-        code: 'KCERT_API_INVALID',
-        what: `${this.#place} refuses to ${purpose}`,
-        next: 'change what the message names',
-      }
-    }
-    return {
-      code: 'KCERT_UNREACHABLE',
-      what: `${this.#place} could not ${purpose} (HTTP status ${status})`,
-      next: commandLine`${kubectl} get --raw '/readyz?verbose'`,
-    }
+    if (code === 'KCERT_API_INVALID')
+      return { code, what: `${this.#place} refuses to ${purpose}`, next: 'change what the message names' }
+    const what = `${this.#place} could not ${purpose} (HTTP status ${status})`
+    return { code, what, next: commandLine`${kubectl} get --raw '/readyz?verbose'` }
   }
 
   get #hasExpired(): boolean {
@@ -209,18 +210,18 @@ interface Said {
 
 /** The parts of a Status object; of what is none, its first line when it is short text. */
 function statusOf(body: Buffer): Said {
-  try {
-    const { message, reason, details } = JSON.parse(body.toString('utf8')) as Record<string, unknown>
-    const seconds = (details as { retryAfterSeconds?: unknown } | undefined)?.retryAfterSeconds
-    return {
-      message: typeof message === 'string' && message !== '' ? message.slice(0, 2_000) : undefined,
-      reason: typeof reason === 'string' ? reason : '',
-      retryAfterSeconds: typeof seconds === 'number' && seconds > 0 ? seconds : undefined,
-    }
-  } catch {
+  const said = objectIn(body.toString('utf8'))
+  if (said === undefined) {
     const [line = ''] = body.subarray(0, 400).toString('utf8').split('\n')
     const isText = line.trim() !== '' && !line.includes('<')
     return { message: isText ? line.trim() : undefined, reason: '', retryAfterSeconds: undefined }
+  }
+  const { message, reason, details } = said
+  const seconds = isObject(details) ? details.retryAfterSeconds : undefined
+  return {
+    message: typeof message === 'string' && message !== '' ? message.slice(0, 2_000) : undefined,
+    reason: typeof reason === 'string' ? reason : '',
+    retryAfterSeconds: typeof seconds === 'number' && seconds > 0 ? seconds : undefined,
   }
 }
 
@@ -234,26 +235,20 @@ export function hostAndPort(server: URL): string {
 }
 
 function reasonOf({ code, message }: Unanswered, timeoutMs: number): string {
-  switch (code) {
-    case 'ECONNREFUSED':
-      return 'nothing listens there: the connection was refused'
-    case 'ENOTFOUND':
-      return 'no address is known for that name'
-    case 'EAI_AGAIN':
-      return 'the name could not be looked up: the name server does not answer'
-    case 'ETIMEDOUT':
-      return `no answer within ${timeoutMs / 1000} s (--request-timeout)`
-    case 'EHOSTUNREACH':
-    case 'ENETUNREACH':
-      return 'no route leads there'
-    case 'ECONNRESET':
-    case 'EPIPE':
-    case 'ERR_STREAM_PREMATURE_CLOSE':
-      return 'the connection was cut'
-    case 'EPROTO':
-    case 'ERR_SSL_WRONG_VERSION_NUMBER':
-      return 'what answers there does not speak TLS'
-    default:
-      return code === undefined ? message : `${message} (${code})`
-  }
+  if (code === undefined) return message
+  if (code === 'ETIMEDOUT') return `no answer within ${timeoutMs / 1000} s (--request-timeout)`
+  return reasons[code] ?? `${message} (${code})`
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there: the connection was refused',
+  ENOTFOUND: 'no address is known for that name',
+  EAI_AGAIN: 'the name could not be looked up: the name server does not answer',
+  EHOSTUNREACH: 'no route leads there',
+  ENETUNREACH: 'no route leads there',
+  ECONNRESET: 'the connection was cut',
+  EPIPE: 'the connection was cut',
+  ERR_STREAM_PREMATURE_CLOSE: 'the connection was cut',
+  EPROTO: 'what answers there does not speak TLS',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'what answers there does not speak TLS',
 }

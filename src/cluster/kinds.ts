@@ -1,175 +1,197 @@
-import type { ApiObject } from '../cluster/malformed.ts'
-import type { ObjectsApi, Selection } from '../cluster/objects.ts'
-import { listReadable } from '../cluster/readable.ts'
-import type { Resource } from '../cluster/resource.ts'
+import { type Fitted, fitted, metadataFields, pairs, type Shape, texts } from '../csr/json-shape.ts'
+import type { ApiObject } from './malformed.ts'
+import type { Resource } from './resource.ts'
 
-// The kinds that an observer reads, and what it reads of them. What a server leaves out is absent, not an error.
+// The kinds of objects that kcert reads: where the API server has them, and the fields that are read as typed. Those are checked once,
+// where an answer comes in, and taken for granted by all that follows. What a server leaves out is absent, not an error.
 
-export interface Metadata {
-  readonly name: string
-  readonly namespace?: string
-  readonly uid?: string
-  readonly resourceVersion?: string
-  readonly creationTimestamp?: string
-  readonly deletionTimestamp?: string
-  readonly labels?: Readonly<Record<string, string>>
-  readonly annotations?: Readonly<Record<string, string>>
-  readonly ownerReferences?: readonly {
-    readonly kind: string
-    readonly name: string
-    readonly controller?: boolean
-  }[]
-  readonly managedFields?: readonly {
-    readonly manager?: string
-    readonly time?: string
-    readonly subresource?: string
-    readonly fieldsV1?: Readonly<Record<string, unknown>>
-  }[]
+type Fields = Readonly<Record<string, Shape>>
+
+const fieldsOf = <const Own extends Fields, Needed extends keyof Own & string = never>(
+  fields: Own,
+  ...needs: readonly Needed[]
+) => ({ fields, needs })
+const nothing: readonly never[] = []
+const spec = <const Own extends Fields>(fields: Own) => fieldsOf({ spec: { fields, needs: nothing } })
+const each = <const Own extends Fields, Needed extends keyof Own & string = never>(
+  fields: Own,
+  ...needs: readonly Needed[]
+) => ({ each: { fields, needs } })
+
+const metadata = fieldsOf(
+  {
+    ...metadataFields,
+    namespace: 'text',
+    finalizers: texts,
+    ownerReferences: each({ kind: 'text', name: 'text', controller: 'boolean' }, 'kind', 'name'),
+    managedFields: each({ manager: 'text', time: 'text', subresource: 'text', fieldsV1: fieldsOf({}) }),
+  },
+  'name',
+)
+const conditions = each(
+  { type: 'text', status: 'text', reason: 'text', message: 'text', lastTransitionTime: 'text' },
+  'type',
+  'status',
+)
+const containers = each(
+  { name: 'text', image: 'text', command: texts, args: texts, volumeMounts: each({ name: 'text' }, 'name') },
+  'name',
+)
+const startedAt = fieldsOf({ startedAt: 'text' })
+const state = fieldsOf({ running: startedAt, terminated: startedAt })
+/** A containerID is "containerd://0123…". */
+const containerStatuses = each({ name: 'text', containerID: 'text', state, lastState: state }, 'name')
+const ports = each({ name: 'text', port: 'number' })
+/** caBundle, and who is verified by it. */
+const clientConfig = fieldsOf({
+  caBundle: 'text',
+  url: 'text',
+  service: fieldsOf({ namespace: 'text', name: 'text', port: 'number' }),
+})
+const webhooks = fieldsOf({ webhooks: each({ name: 'text', clientConfig }, 'name') })
+const strategy = fieldsOf({ type: 'text' })
+const workload = spec({
+  paused: 'boolean',
+  strategy,
+  updateStrategy: strategy,
+  selector: fieldsOf({ matchLabels: pairs }),
+  template: fieldsOf({
+    metadata: fieldsOf({ labels: pairs, annotations: pairs }),
+    spec: fieldsOf({ containers }),
+  }),
+})
+const podVolumes = each(
+  {
+    name: 'text',
+    secret: fieldsOf({ secretName: 'text' }),
+    projected: fieldsOf({
+      sources: each({
+        configMap: fieldsOf({ name: 'text', items: each({ key: 'text', path: 'text' }, 'key', 'path') }),
+        clusterTrustBundle: fieldsOf(
+          { name: 'text', signerName: 'text', labelSelector: fieldsOf({}), path: 'text' },
+          'path',
+        ),
+      }),
+    }),
+  },
+  'name',
+)
+
+const shapes = {
+  apiservices: fieldsOf({ spec: clientConfig, status: fieldsOf({ conditions }) }),
+  clusterrolebindings: fieldsOf({
+    roleRef: fieldsOf({ name: 'text' }),
+    subjects: each({ kind: 'text', name: 'text', namespace: 'text' }),
+  }),
+  clusterroles: fieldsOf({
+    rules: each({ apiGroups: texts, resources: texts, resourceNames: texts, verbs: texts }),
+  }),
+  clustertrustbundles: spec({ signerName: 'text', trustBundle: 'text' }),
+  configmaps: fieldsOf({ data: pairs, binaryData: pairs }),
+  customresourcedefinitions: spec({ conversion: fieldsOf({ webhook: fieldsOf({ clientConfig }) }) }),
+  daemonsets: workload,
+  deployments: workload,
+  endpoints: fieldsOf({ subsets: each({ addresses: each({ ip: 'text' }) }) }),
+  endpointslices: fieldsOf({
+    addressType: 'text',
+    endpoints: each({
+      addresses: texts,
+      conditions: fieldsOf({ ready: 'boolean' }),
+      targetRef: fieldsOf({ kind: 'text', namespace: 'text', name: 'text' }),
+    }),
+    ports,
+  }),
+  leases: spec({
+    holderIdentity: 'text',
+    leaseDurationSeconds: 'number',
+    acquireTime: 'text',
+    renewTime: 'text',
+    leaseTransitions: 'number',
+  }),
+  mutatingwebhookconfigurations: webhooks,
+  namespaces: fieldsOf({ status: fieldsOf({ phase: 'text' }) }),
+  nodes: fieldsOf({
+    spec: fieldsOf({ providerID: 'text' }),
+    status: fieldsOf({
+      addresses: each({ type: 'text', address: 'text' }, 'type', 'address'),
+      conditions,
+      nodeInfo: fieldsOf({ kubeletVersion: 'text', machineID: 'text' }),
+      daemonEndpoints: fieldsOf({ kubeletEndpoint: fieldsOf({ Port: 'number' }) }),
+    }),
+  }),
+  podcertificaterequests: fieldsOf(
+    {
+      spec: fieldsOf(
+        {
+          signerName: 'text',
+          podName: 'text',
+          serviceAccountName: 'text',
+          nodeName: 'text',
+          maxExpirationSeconds: 'number',
+        },
+        ...(['signerName', 'podName', 'serviceAccountName', 'nodeName'] as const),
+      ),
+      status: fieldsOf({ conditions, certificateChain: 'text', beginRefreshAt: 'text' }),
+    },
+    'spec',
+  ),
+  pods: fieldsOf({
+    spec: fieldsOf({
+      nodeName: 'text',
+      hostNetwork: 'boolean',
+      containers,
+      initContainers: containers,
+      volumes: podVolumes,
+    }),
+    status: fieldsOf({
+      phase: 'text',
+      podIP: 'text',
+      conditions,
+      containerStatuses,
+      initContainerStatuses: containerStatuses,
+    }),
+  }),
+  secrets: fieldsOf({ type: 'text', data: pairs }),
+  servicecidrs: spec({ cidrs: texts }),
+  services: spec({ clusterIP: 'text', selector: pairs, ports }),
+  statefulsets: workload,
+  validatingwebhookconfigurations: webhooks,
+} satisfies Fields
+
+const shapeOf: Readonly<Record<string, Shape | undefined>> = shapes
+
+/** Returns the object with what kcert reads of it in its types, null left out; or the first field that has another. */
+export function shaped(
+  value: ApiObject,
+  resource: string,
+): { readonly object: ApiObject } | { readonly fault: string } {
+  const faults: string[] = []
+  const own = shapeOf[resource]
+  const whole = own === undefined ? value : (fitted(value, own, '', faults) as ApiObject)
+  const object = { ...whole, metadata: fitted(value.metadata, metadata, 'metadata', faults) }
+  return faults[0] === undefined ? { object } : { fault: faults[0] }
 }
+
+export type Metadata = Fitted<typeof metadata>
 
 export interface Named {
   readonly metadata: Metadata
 }
 
-export interface ConfigMap extends Named {
-  readonly data?: Readonly<Record<string, string>>
-}
+/** An object that an API server sent, of the kind whose plural this is. */
+export type ObjectOf<Plural extends string> = ApiObject &
+  Named &
+  (Plural extends keyof typeof shapes ? Fitted<(typeof shapes)[Plural]> : unknown)
 
-export interface Secret extends Named {
-  readonly type?: string
-  readonly data?: Readonly<Record<string, string>>
-}
-
-interface Condition {
-  readonly type: string
-  readonly status: string
-}
-
-export interface NodeObject extends Named {
-  readonly spec?: { readonly providerID?: string }
-  readonly status?: {
-    readonly addresses?: readonly { readonly type: string; readonly address: string }[]
-    readonly conditions?: readonly Condition[]
-    readonly nodeInfo?: { readonly kubeletVersion?: string; readonly machineID?: string }
-  }
-}
-
-export interface LeaseObject extends Named {
-  readonly spec?: {
-    readonly holderIdentity?: string
-    readonly leaseDurationSeconds?: number
-    readonly renewTime?: string
-  }
-}
-
-interface Container {
-  readonly name: string
-  readonly image?: string
-  readonly restartPolicy?: string
-  readonly volumeMounts?: readonly { readonly name: string }[]
-}
-
-interface ContainerState {
-  readonly running?: { readonly startedAt?: string }
-  readonly terminated?: { readonly startedAt?: string }
-}
-
-interface ContainerStatus {
-  readonly name: string
-  /** "containerd://0123…" */
-  readonly containerID?: string
-  readonly state?: ContainerState
-  readonly lastState?: ContainerState
-}
-
-export interface PodObject extends Named {
-  readonly spec?: {
-    readonly nodeName?: string
-    readonly hostNetwork?: boolean
-    readonly containers?: readonly Container[]
-    readonly initContainers?: readonly Container[]
-    readonly volumes?: readonly {
-      readonly name: string
-      readonly secret?: { readonly secretName?: string }
-      readonly projected?: {
-        readonly sources?: readonly {
-          readonly configMap?: {
-            readonly name?: string
-            readonly items?: readonly { readonly key: string; readonly path: string }[]
-          }
-          readonly clusterTrustBundle?: {
-            readonly name?: string
-            readonly signerName?: string
-            readonly labelSelector?: object
-            readonly path: string
-          }
-        }[]
-      }
-    }[]
-  }
-  readonly status?: {
-    readonly phase?: string
-    readonly podIP?: string
-    readonly conditions?: readonly (Condition & { readonly lastTransitionTime?: string })[]
-    readonly containerStatuses?: readonly ContainerStatus[]
-    readonly initContainerStatuses?: readonly ContainerStatus[]
-  }
-}
-
-export interface WorkloadObject extends Named {
-  readonly spec?: {
-    readonly updateStrategy?: { readonly type?: string }
-    readonly template?: { readonly metadata?: Partial<Metadata> }
-  }
-}
-
-export interface ServiceObject extends Named {
-  readonly spec?: {
-    readonly clusterIP?: string
-    readonly selector?: Readonly<Record<string, string>>
-    readonly ports?: readonly { readonly name?: string; readonly port: number }[]
-  }
-}
-
-export interface EndpointSlice extends Named {
-  readonly endpoints?: readonly {
-    readonly addresses?: readonly string[]
-    readonly conditions?: { readonly ready?: boolean }
-    readonly targetRef?: { readonly kind?: string; readonly namespace?: string; readonly name?: string }
-  }[]
-  readonly ports?: readonly { readonly name?: string; readonly port?: number }[]
-}
-
-/** caBundle, and who is verified by it. */
-export interface ClientConfig {
-  readonly caBundle?: string
-  readonly url?: string
-  readonly service?: { readonly namespace: string; readonly name: string; readonly port?: number }
-}
-
-export interface ApiServiceObject extends Named {
-  readonly spec?: ClientConfig
-  readonly status?: { readonly conditions?: readonly Condition[] }
-}
-
-export interface WebhookConfiguration extends Named {
-  readonly webhooks?: readonly { readonly name: string; readonly clientConfig?: ClientConfig }[]
-}
-
-export interface CustomResourceDefinition extends Named {
-  readonly spec?: { readonly conversion?: { readonly webhook?: { readonly clientConfig?: ClientConfig } } }
-}
-
-export interface ClusterTrustBundle extends Named {
-  readonly spec?: { readonly signerName?: string; readonly trustBundle?: string }
-}
-
-/** Signs what API servers serve. kube-controller-manager publishes its CAs, and deletes every other bundle of this signer. */
-export const apiServerSigner = 'kubernetes.io/kube-apiserver-serving'
+export type ClientConfig = Fitted<typeof clientConfig>
+export type NodeObject = ObjectOf<'nodes'>
+export type PodObject = ObjectOf<'pods'>
 
 const core = { group: '', version: 'v1' } as const
 const apps = { group: 'apps', version: 'v1' } as const
 const admission = { group: 'admissionregistration.k8s.io', version: 'v1' } as const
+const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const
+const certificates = { group: 'certificates.k8s.io', version: 'v1' } as const
 
 export const resources = {
   nodes: { ...core, resource: 'nodes' },
@@ -178,58 +200,26 @@ export const resources = {
   secrets: { ...core, resource: 'secrets' },
   pods: { ...core, resource: 'pods' },
   services: { ...core, resource: 'services' },
+  endpoints: { ...core, resource: 'endpoints' },
   leases: { group: 'coordination.k8s.io', version: 'v1', resource: 'leases', namespace: 'kube-system' },
   deployments: { ...apps, resource: 'deployments' },
   daemonSets: { ...apps, resource: 'daemonsets' },
   statefulSets: { ...apps, resource: 'statefulsets' },
   endpointSlices: { group: 'discovery.k8s.io', version: 'v1', resource: 'endpointslices' },
+  serviceCidrs: { group: 'networking.k8s.io', version: 'v1', resource: 'servicecidrs' },
   apiServices: { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' },
   validating: { ...admission, resource: 'validatingwebhookconfigurations' },
   mutating: { ...admission, resource: 'mutatingwebhookconfigurations' },
   definitions: { group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
+  clusterRoles: { ...rbac, resource: 'clusterroles' },
+  clusterRoleBindings: { ...rbac, resource: 'clusterrolebindings' },
+  requests: { ...certificates, resource: 'certificatesigningrequests' },
   /** v1 since 1.37; before, only where an administrator turned v1beta1 (1.33) or v1alpha1 (1.32) on. */
   clusterTrustBundles: {
-    group: 'certificates.k8s.io',
-    version: 'v1',
+    ...certificates,
     olderVersions: ['v1beta1', 'v1alpha1'],
     resource: 'clustertrustbundles',
   },
   /** v1 since 1.37; v1beta1 where an administrator turned it on in 1.35 and 1.36. */
-  podCertificateRequests: {
-    group: 'certificates.k8s.io',
-    version: 'v1',
-    olderVersions: ['v1beta1'],
-    resource: 'podcertificaterequests',
-  },
+  podCertificateRequests: { ...certificates, olderVersions: ['v1beta1'], resource: 'podcertificaterequests' },
 } as const satisfies Record<string, Resource>
-
-/** Returns all objects of a kind; none where the cluster has no such kind. Throws KCERT_API_FORBIDDEN and KCERT_UNREACHABLE. */
-export async function listAll<Kind extends Named>(
-  objects: ObjectsApi,
-  resource: Resource,
-  selection: Selection = {},
-): Promise<Kind[]> {
-  const readable = await listReadable(objects, resource, selection)
-  // Asked once more, the refusal comes in the adapter's own words.
-  const found: readonly ApiObject[] = readable ?? (await Array.fromAsync(objects.list(resource, selection)))
-  return found as unknown as Kind[]
-}
-
-/** Returns one object; undefined when there is none. */
-export async function getOne<Kind extends Named>(
-  objects: ObjectsApi,
-  resource: Resource & { readonly name: string },
-): Promise<Kind | undefined> {
-  return (await objects.get(resource)) as unknown as Kind | undefined
-}
-
-/** Returns when the content of an object was written last, in milliseconds: by its managed fields, else its creation. */
-export function contentChangedAtMs({ metadata }: Named, field: 'data' | 'spec'): number {
-  const times = (metadata.managedFields ?? []).flatMap(({ time, subresource, fieldsV1 }) =>
-    time !== undefined && subresource === undefined && (fieldsV1 === undefined || `f:${field}` in fieldsV1)
-      ? [Date.parse(time)]
-      : [],
-  )
-  const created = Date.parse(metadata.creationTimestamp ?? '')
-  return Math.max(...times, Number.isNaN(created) ? 0 : created)
-}

@@ -1,3 +1,4 @@
+import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 
 // What an API server sends is JSON of a known shape and size. What it says instead is never quoted: it may be a Secret.
@@ -20,12 +21,8 @@ export class MalformedAnswer extends KcertError {
 
 /** Returns the JSON object of a text; undefined for anything else. */
 export function objectIn(text: string): ApiObject | undefined {
-  try {
-    const value = JSON.parse(text) as unknown
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = orUndefined((): unknown => JSON.parse(text))
+  return isObject(value) ? value : undefined
 }
 
 export function isObject(value: unknown): value is ApiObject {

@@ -1,8 +1,8 @@
 import type { ApiCall, ApiClient, Pause } from './api-client.ts'
-import { StatusError } from './failures.ts'
+import { StatusError, statusIn } from './failures.ts'
+import { shaped } from './kinds.ts'
 import type { ApiObject } from './malformed.ts'
 import { isObject, MalformedAnswer, mostObjects } from './malformed.ts'
-import { shaped } from './object-shapes.ts'
 import { describeResource, pathOf, type Resource } from './resource.ts'
 import { servedVersion } from './served-version.ts'
 
@@ -62,17 +62,23 @@ export interface Page {
 
 /** Returns the objects of a cluster, watching excepted (watch.ts). */
 export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<ObjectsApi, 'watch'> {
-  const callForObject = async (resource: Resource, call: ApiCall): Promise<ApiObject> =>
-    checkedObject(await client.call(call), resource, call.purpose)
+  const callForObject = async (
+    method: ApiCall['method'],
+    verb: string,
+    resource: Resource,
+    rest: Omit<ApiCall, 'method' | 'path' | 'purpose'>,
+  ): Promise<ApiObject> => {
+    const purpose = `${verb} ${describeResource(resource)}`
+    return checkedObject(
+      await client.call({ method, path: pathOf(resource), purpose, ...rest }),
+      resource,
+      purpose,
+    )
+  }
   return {
     async get(resource) {
       try {
-        return await callForObject(resource, {
-          method: 'GET',
-          path: pathOf(resource),
-          isRepeatable: true,
-          purpose: `read ${describeResource(resource)}`,
-        })
+        return await callForObject('GET', 'read', resource, { isRepeatable: true })
       } catch (error) {
         // A server that does not know the kind answers 404 in plain text.
         if (error instanceof StatusError && error.reason === 'NotFound') return undefined
@@ -84,7 +90,7 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
       try {
         for await (const { items } of pagesOf(client, pause, resource, selection)) yield* items
       } catch (error) {
-        const isUncertain = error instanceof StatusError && (error.status === 404 || error.status === 403)
+        const isUncertain = statusIn(error) === 404 || statusIn(error) === 403
         if (resource.olderVersions === undefined || !isUncertain) throw error
         const version = await servedVersion(client, resource)
         if (version === resource.version) throw error
@@ -106,23 +112,16 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
     },
 
     replace(resource, object) {
-      return callForObject(resource, {
-        method: 'PUT',
-        path: pathOf(resource),
-        body: object,
-        isRepeatable: metadataOf(object).resourceVersion !== undefined,
-        purpose: `write ${describeResource(resource)}`,
-      })
+      const isRepeatable = metadataOf(object).resourceVersion !== undefined
+      return callForObject('PUT', 'write', resource, { body: object, isRepeatable })
     },
 
     patch(resource, patch, type) {
-      return callForObject(resource, {
-        method: 'PATCH',
-        path: pathOf(resource),
+      const isRepeatable = type !== 'json' && metadataOf(patch).resourceVersion !== undefined
+      return callForObject('PATCH', 'change', resource, {
         body: patch,
         contentType: patchTypes[type],
-        isRepeatable: type !== 'json' && metadataOf(patch as ApiObject).resourceVersion !== undefined,
-        purpose: `change ${describeResource(resource)}`,
+        isRepeatable,
       })
     },
 
@@ -137,8 +136,8 @@ export function objectsOf(client: Pick<ApiClient, 'call'>, pause: Pause): Omit<O
         })
         return true
       } catch (error) {
-        if (error instanceof StatusError && error.status === 404) return false
-        if (error instanceof StatusError && error.status === 409 && preconditions !== undefined) return false
+        if (statusIn(error) === 404) return false
+        if (statusIn(error) === 409 && preconditions !== undefined) return false
         throw error
       }
     },
@@ -170,7 +169,7 @@ export async function* pagesOf(
       if (page.next === undefined) return
       next = page.next
     } catch (error) {
-      const isTooOld = next !== undefined && error instanceof StatusError && error.status === 410
+      const isTooOld = next !== undefined && statusIn(error) === 410
       if (!isTooOld || restarts === mostRestarts) throw error
       await pause(restartPauseMs * 2 ** restarts++, signal)
       next = undefined
@@ -233,9 +232,9 @@ function withKinds({ apiVersion, kind }: ApiObject, items: readonly ApiObject[])
   }))
 }
 
-export function metadataOf(object: ApiObject): Readonly<Record<string, unknown>> {
-  const { metadata } = object
-  return typeof metadata === 'object' && metadata !== null ? (metadata as Record<string, unknown>) : {}
+export function metadataOf(object: object): ApiObject {
+  const metadata = 'metadata' in object ? object.metadata : undefined
+  return isObject(metadata) ? metadata : {}
 }
 
 function nameIn(object: ApiObject): { name?: string } {

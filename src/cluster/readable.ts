@@ -1,39 +1,72 @@
-import { StatusError } from './failures.ts'
-import type { ApiObject } from './malformed.ts'
+import { statusIn } from './failures.ts'
+import type { ObjectOf } from './kinds.ts'
 import type { ObjectsApi, Selection } from './objects.ts'
 import type { Resource } from './resource.ts'
 
-/** Returns all objects of a kind; undefined where we may not list them, and none where the cluster has no such kind. */
-export async function listReadable(
-  objects: ObjectsApi,
-  resource: Resource,
-  selection: Selection = {},
-): Promise<ApiObject[] | undefined> {
+// Objects with the types of their kind, which src/cluster/objects.ts has checked.
+
+type ResourceOf<Plural> = Resource & { readonly resource: Plural }
+
+/** Yields the objects of a kind as `ObjectsApi.list` does. */
+export function listEach<Plural extends string>(
+  objects: Pick<ObjectsApi, 'list'>,
+  resource: ResourceOf<Plural>,
+  selection?: Selection,
+): AsyncIterable<ObjectOf<Plural>> {
+  return objects.list(resource, selection) as AsyncIterable<ObjectOf<Plural>>
+}
+
+/** Returns all objects of a kind; none where the cluster has no such kind. Throws KCERT_API_FORBIDDEN and KCERT_UNREACHABLE. */
+export async function listAll<Plural extends string>(
+  objects: Pick<ObjectsApi, 'list'>,
+  resource: ResourceOf<Plural>,
+  selection?: Selection,
+): Promise<ObjectOf<Plural>[]> {
   // A list that was begun again may give an object twice; the later one counts.
-  const found = new Map<string, ApiObject>()
+  const found = new Map<string, ObjectOf<Plural>>()
   try {
-    for await (const object of objects.list(resource, selection)) {
-      const { name, namespace } = object.metadata as { name?: string; namespace?: string }
+    for await (const object of listEach(objects, resource, selection)) {
+      const { name, namespace } = object.metadata
       found.set(`${namespace}/${name}`, object)
     }
   } catch (error) {
-    if (!(error instanceof StatusError)) throw error
-    if (error.status === 403) return undefined
-    if (error.status !== 404) throw error
+    if (statusIn(error) !== 404) throw error
   }
   return [...found.values()]
 }
 
-/** Returns an object; undefined where we may not read it, `absent` where there is none. */
-export async function getReadable(
-  objects: ObjectsApi,
-  resource: Resource,
-): Promise<ApiObject | 'absent' | undefined> {
+/** The same; undefined where we may not list them. */
+export async function listReadable<Plural extends string>(
+  objects: Pick<ObjectsApi, 'list'>,
+  resource: ResourceOf<Plural>,
+  selection?: Selection,
+): Promise<ObjectOf<Plural>[] | undefined> {
   try {
-    return (await objects.get(resource)) ?? 'absent'
+    return await listAll(objects, resource, selection)
   } catch (error) {
-    if (error instanceof StatusError && error.status === 403) return undefined
-    if (error instanceof StatusError && error.status === 404) return 'absent'
+    if (statusIn(error) === 403) return undefined
+    throw error
+  }
+}
+
+/** Returns one object; undefined when there is none. */
+export async function getOne<Plural extends string>(
+  objects: Pick<ObjectsApi, 'get'>,
+  resource: ResourceOf<Plural>,
+): Promise<ObjectOf<Plural> | undefined> {
+  return (await objects.get(resource)) as ObjectOf<Plural> | undefined
+}
+
+/** Returns an object; undefined where we may not read it, `absent` where there is none. */
+export async function getReadable<Plural extends string>(
+  objects: Pick<ObjectsApi, 'get'>,
+  resource: ResourceOf<Plural>,
+): Promise<ObjectOf<Plural> | 'absent' | undefined> {
+  try {
+    return (await getOne(objects, resource)) ?? 'absent'
+  } catch (error) {
+    if (statusIn(error) === 403) return undefined
+    if (statusIn(error) === 404) return 'absent'
     throw error
   }
 }

@@ -3,6 +3,7 @@ import { shapedRequest } from '../csr/request-shape.ts'
 import type { RequestObject, RequestsApi } from '../csr/requests-api.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { noteChange } from '../system/lasting-changes.ts'
+import { resources } from './kinds.ts'
 import type { ApiObject } from './malformed.ts'
 import { MalformedAnswer } from './malformed.ts'
 import { metadataOf, type ObjectsApi } from './objects.ts'
@@ -10,11 +11,7 @@ import type { Resource } from './resource.ts'
 
 const kind = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' } as const
 
-const requests: Resource = {
-  group: 'certificates.k8s.io',
-  version: 'v1',
-  resource: 'certificatesigningrequests',
-}
+const { requests } = resources
 
 /** Returns the CertificateSigningRequests of a cluster. */
 export function requestsOf(objects: ObjectsApi): RequestsApi {

@@ -1,6 +1,6 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import type { ApiClient, Pause } from './api-client.ts'
-import { StatusError } from './failures.ts'
+import { statusIn } from './failures.ts'
 import type { ApiObject } from './malformed.ts'
 import { isObject, MalformedAnswer, mostObjects, objectIn } from './malformed.ts'
 import {
@@ -77,10 +77,8 @@ export function watchOf(client: ApiClient, pause: Pause): ObjectsApi['watch'] {
         try {
           isFruitful = yield* stretch(client, { resource, selection, position, signal })
         } catch (error) {
-          if (error instanceof StatusError && (error.status === 403 || error.status === 405))
-            polls = Number.POSITIVE_INFINITY
-          else if (isOutage(error) || (error instanceof StatusError && error.status === 410))
-            position.resourceVersion = undefined
+          if (statusIn(error) === 403 || statusIn(error) === 405) polls = Number.POSITIVE_INFINITY
+          else if (isOutage(error) || statusIn(error) === 410) position.resourceVersion = undefined
           else throw error
         }
         fruitless = isFruitful ? 0 : fruitless + 1

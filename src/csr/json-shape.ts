@@ -9,11 +9,28 @@ export type Shape =
   | { readonly values: Shape }
   | { readonly fields: Readonly<Record<string, Shape>>; readonly needs?: readonly string[] }
 
-export const texts: Shape = { each: 'text' }
-export const pairs: Shape = { values: 'text' }
+export const texts = { each: 'text' } as const satisfies Shape
+export const pairs = { values: 'text' } as const satisfies Shape
+
+/** The type of a value in which `fitted` finds no fault, as far as the shape names its fields. */
+export type Fitted<Form> = Form extends 'text'
+  ? string
+  : Form extends 'number'
+    ? number
+    : Form extends 'boolean'
+      ? boolean
+      : Form extends { readonly each: infer One }
+        ? readonly Fitted<One>[]
+        : Form extends { readonly values: infer One }
+          ? Readonly<Record<string, Fitted<One>>>
+          : Form extends { readonly fields: infer Fields; readonly needs: readonly (infer Needed)[] }
+            ? { readonly [Name in Extract<keyof Fields, Needed>]: Fitted<Fields[Name]> } & {
+                readonly [Name in Exclude<keyof Fields, Needed>]?: Fitted<Fields[Name]>
+              }
+            : never
 
 /** The fields of metadata that kcert reads of an object of any kind. */
-export const metadataFields: Readonly<Record<string, Shape>> = {
+export const metadataFields = {
   name: 'text',
   uid: 'text',
   resourceVersion: 'text',
@@ -21,7 +38,7 @@ export const metadataFields: Readonly<Record<string, Shape>> = {
   deletionTimestamp: 'text',
   labels: pairs,
   annotations: pairs,
-}
+} as const satisfies Readonly<Record<string, Shape>>
 
 /**
  * Returns the value with each field that the shape names of its type, or not there: null is as nothing, as Kubernetes reads it. Adds to

@@ -11,7 +11,8 @@ import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kube
 import type { FileContent, NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { Tell } from '../rotation-io/recovering.ts'
 import { Backup } from '../site/backups.ts'
-import { folderOf, linkedFrom } from '../site/certificate-files.ts'
+import { linkedFrom } from '../site/certificate-files.ts'
+import { textOf } from '../site/node-files.ts'
 import type { Clock } from '../system/clock.ts'
 
 /** Where a kubelet's files are, as whoever asks knows it; the rest is found, or kubeadm's. */
@@ -95,7 +96,7 @@ async function readThrough(node: NodeAccess, path: string): Promise<FileContent>
     const [facts] = await node.statFiles([at])
     if (facts?.linkTarget === undefined) {
       const [file] = await node.readFiles([at])
-      return file!
+      return file ?? { path: at, found: 'unreadable', reason: 'the node says nothing of it' }
     }
     at = linkedFrom(at, facts.linkTarget)
   }
@@ -105,7 +106,7 @@ async function readThrough(node: NodeAccess, path: string): Promise<FileContent>
 async function configurationOf(file: FileContent): Promise<KubeletConfiguration> {
   const nothing = { featureGates: {} }
   if (file.found !== 'file') return nothing
-  return readKubeletConfiguration(Buffer.from(file.content).toString('utf8')).catch(() => nothing)
+  return readKubeletConfiguration(textOf(file)).catch(() => nothing)
 }
 
 /** CAs of a kubeconfig, and the files of certificates and keys that it names beside the store's. */
@@ -116,7 +117,7 @@ async function namedIn(node: NodeAccess, path: string, content: Uint8Array | und
   const opened = content === undefined ? undefined : await openKubeconfig(content)
   if (opened === undefined) return { authorities, named }
   const { clusters, users } = opened.kubeconfig
-  const absolute = (file: string): string => (file.startsWith('/') ? file : `${folderOf(path)}/${file}`)
+  const absolute = (file: string): string => linkedFrom(path, file)
   for (const { certificateAuthority } of clusters) {
     if (certificateAuthority?.data !== undefined)
       authorities.push({ path, content: certificateAuthority.data })
@@ -159,7 +160,7 @@ export async function treatKubelet(
     const isStuck = next !== undefined && fixed.some(({ id, path }) => id === next.id && path === next.path)
     if (next === undefined || isStuck || round === mostRounds)
       return { left, fixed, ...(backup.isEmpty ? {} : { backup: backup.folder }) }
-    for (const fix of next.fixes!) await applyFix(node, backup, fix)
+    for (const fix of next.fixes ?? []) await applyFix(node, backup, fix)
     tell(`${node.name}: ${next.path}: mended: ${next.what}`)
     fixed.push(next)
   }
@@ -173,7 +174,7 @@ async function applyFix(node: NodeAccess, backup: Backup, fix: Fix): Promise<voi
     facts?.linkTarget !== undefined
       ? { linkTarget: facts.linkTarget }
       : facts?.found === 'file'
-        ? { sha256: facts.sha256! }
+        ? { sha256: facts.sha256 ?? '' }
         : ('absent' as const)
   switch (fix.kind) {
     case 'link':
@@ -196,7 +197,7 @@ async function applyFix(node: NodeAccess, backup: Backup, fix: Fix): Promise<voi
     case 'point': {
       const [file] = (await node.readFiles([path])) as [ReadFile]
       const material = { file: fix.to }
-      const text = await editKubeconfig(Buffer.from(file.content).toString('utf8'), {
+      const text = await editKubeconfig(textOf(file), {
         users: [{ name: fix.user, clientCertificate: material, clientKey: material }],
       })
       await node.writeFile(path, text, { replaces: { sha256: file.sha256 } })

@@ -13,7 +13,7 @@ import { currentLinkName } from '../pki/kubelet.ts'
 import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
 import type { FileContent, NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
 import { staticPodDefinitions } from '../site/definitions.ts'
-import { absolute } from '../site/node-files.ts'
+import { absolute, textOf } from '../site/node-files.ts'
 import { readCertificates } from '../x509/certificate.ts'
 
 // What a node's own files say of its kubelet's certificates and of their signer: no API server is asked.
@@ -182,8 +182,4 @@ function failureOf(file: FileContent | undefined): string {
       ? 'does not exist'
       : `leads to ${file.linkTarget}, which is not there`
   return file.found === 'unreadable' ? `cannot be read: ${file.reason}` : 'is no file'
-}
-
-function textOf({ content }: { readonly content: Uint8Array }): string {
-  return Buffer.from(content).toString('utf8')
 }

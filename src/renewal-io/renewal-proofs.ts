@@ -36,7 +36,8 @@ export async function proveLeaves(
 ): Promise<Proof[]> {
   const proofs = await Promise.all(
     leaves.map(async (leaf) => {
-      const seen = survey.nodes.find(({ name }) => name === leaf.place.node)!
+      const seen = survey.nodes.find(({ name }) => name === leaf.place.node)
+      if (seen === undefined) throw new TypeError(`node ${leaf.place.node} was not surveyed`)
       return [...(await provedServing(site, seen, leaf)), ...(await provedClient(site, survey, leaf))]
     }),
   )
@@ -57,7 +58,8 @@ async function provedServing(site: Site, seen: SeenNode, { place, leaf }: Survey
   const proof = { node, name, what: 'served', at } as const
   const detail = await persistently(site, async () => {
     const [der] = await shownChain(site.dial(node, served.host, served.port), '127.0.0.1', timeoutMs)
-    const shown = Certificate.parse(der!)
+    if (der === undefined) return 'it shows no certificate'
+    const shown = Certificate.parse(der)
     if (shown.fingerprintSha256 === leaf.fingerprintSha256) return undefined
     return `it still serves one until ${shown.notAfter.toISOString()}`
   })
@@ -81,7 +83,7 @@ async function serverOf(
 ): Promise<Listening | undefined> {
   const running = (program: string) => processes.find((one) => one.program === program)
   if (name === 'apiserver' || name === 'kubelet-serving') {
-    const found = running(servers[name]!)
+    const found = running(servers[name] ?? '')
     return found && listeningOf(found.argv, await configurationOf(site.node(node), found))
   }
   const flags = flagsOf(running('etcd')?.argv ?? [])

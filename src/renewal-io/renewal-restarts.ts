@@ -10,7 +10,7 @@ import { ControlPlanes } from '../site/control-planes.ts'
 import { processOf } from '../site/definitions.ts'
 import { healthStatus } from '../site/health.ts'
 import { awaitKubelet, restartKubelet, restartStaticPod, staticPodsIn } from '../site/node-restarts.ts'
-import type { Site } from '../site/site.ts'
+import { nodeNamed, type Site } from '../site/site.ts'
 import { restartMembers } from './etcd-restarts.ts'
 import { type NeededRestart, restartOrder, type SeenNode, type SiteSurvey } from './renewing.ts'
 
@@ -71,7 +71,7 @@ function podsOf(
   tell: Tell,
 ): RestartPod {
   return async ({ name, manifests }, program) => {
-    const node = site.node(name)!
+    const node = nodeNamed(site, name)
     const pod = (await staticPodsIn(node, manifests)).find((one) => one.program === program)
     if (pod === undefined) return
     const before = await processOn(node, program)
@@ -105,10 +105,12 @@ async function restartEtcd(
     runsEtcd.map(({ name }) => name),
     {
       isHealthy: async (name) => {
-        const running = await processOn(site.node(name)!, 'etcd')
+        const running = await processOn(nodeNamed(site, name), 'etcd')
         return running !== undefined && (await healthStatus(site, name, running)) === 200
       },
-      restart: (name) => restartPod(nodes.find((seen) => seen.name === name)!, 'etcd'),
+      restart: async (name) => {
+        for (const seen of nodes) if (seen.name === name) await restartPod(seen, 'etcd')
+      },
       awaitHealthy: (name) => awaitHealthyEtcd(site, name),
     },
     unreachable.filter(({ node }) => isControlPlane(node)).length,
@@ -130,7 +132,7 @@ async function awaitSuccessor(
   const begun = site.clock().getTime()
   let isKubeletRestarted = false
   await until(site, `${program} on ${name} starts again`, name, program, async () => {
-    const running = await processOn(site.node(name)!, program)
+    const running = await processOn(nodeNamed(site, name), program)
     const isOther =
       replaces === undefined || (running && (await site.startedAtMs(name, running)) !== replaces)
     if (running !== undefined && isOther) return true
@@ -145,7 +147,7 @@ async function awaitSuccessor(
 
 async function awaitHealthyEtcd(site: Site, name: string): Promise<void> {
   await until(site, `etcd on ${name} is healthy`, name, 'etcd', async () => {
-    const running = await processOn(site.node(name)!, 'etcd')
+    const running = await processOn(nodeNamed(site, name), 'etcd')
     if (running === undefined) return false
     // Where it serves no metrics without a client certificate nobody can ask; then what it serves is looked at in the end.
     const metrics = running.argv.some((word) => word.startsWith('--listen-metrics-urls'))

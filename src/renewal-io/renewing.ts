@@ -8,7 +8,8 @@ import {
   surveyLeaves,
 } from '../ca/renewal.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { orUndefined } from '../errors/caught.ts'
+import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess, ProcessFacts, ReadFile } from '../pki/node-access.ts'
 import type { InventoryNode } from '../rotation/inventory.ts'
@@ -17,8 +18,9 @@ import type { Tell } from '../rotation-io/recovering.ts'
 import { Backup } from '../site/backups.ts'
 import { certificatePatterns, folderOf, readCertificateFiles } from '../site/certificate-files.ts'
 import { processOf } from '../site/definitions.ts'
+import { textOf } from '../site/node-files.ts'
 import { type FoundPod, staticPodsIn } from '../site/node-restarts.ts'
-import type { Site } from '../site/site.ts'
+import { nodeNamed, type Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
 import type { Certificate } from '../x509/certificate.ts'
 
@@ -75,12 +77,12 @@ export async function surveySite(
     try {
       const its = components.filter(({ node }) => node === name)
       const kubelet = kubelets.find(({ node }) => node === name)
-      return await seeNode(site.node(name)!, role, its, kubelet)
+      return await seeNode(nodeNamed(site, name), role, its, kubelet)
     } catch (error) {
       if (!(error instanceof KcertError)) throw error
       unreachable.push({
         node: name,
-        why: error.why === undefined ? error.message : `${error.message}: ${error.why}`,
+        why: wordsOf(error),
         error,
       })
       return undefined
@@ -137,13 +139,10 @@ async function seeNode(
 
 function intentIn(file: Awaited<ReturnType<NodeAccess['readFiles']>>[number] | undefined): LeafUser[] {
   if (file?.found !== 'file') return []
-  try {
-    const { restarts } = JSON.parse(Buffer.from(file.content).toString('utf8')) as { restarts?: unknown }
-    return restartOrder.filter((user) => Array.isArray(restarts) && restarts.includes(user))
-  } catch {
-    // Half of one: then every file was as it had been before.
-    return []
-  }
+  // Half of one is no JSON: then every file was as it had been before.
+  const intent = orUndefined((): { restarts?: unknown } => JSON.parse(textOf(file)))
+  const restarts = intent?.restarts
+  return restartOrder.filter((user) => Array.isArray(restarts) && restarts.includes(user))
 }
 
 /** A process that must start anew. */
@@ -227,7 +226,7 @@ export async function writeRenewals(
     const its = restarts.filter((one) => one.node === name).map(({ program }) => program)
     const leaves = chosen.filter(({ place }) => place.node === name)
     if (leaves.length === 0 && its.length === 0) continue
-    const node = site.node(name)!
+    const node = nodeNamed(site, name)
     const backup = new Backup(node, 'renew', site.clock())
     backups.set(name, backup)
     await writeIntent(node, [...new Set([...seen.intended, ...its])])
@@ -252,7 +251,7 @@ export async function writeRenewals(
 
 /** Everything of a node has started anew. */
 export async function clearIntent(site: Site, { name }: SeenNode): Promise<void> {
-  await site.node(name)!.removeFile(intentPath, { holds: 'anything' })
+  await nodeNamed(site, name).removeFile(intentPath, { holds: 'anything' })
 }
 
 async function writeIntent(node: NodeAccess, restarts: readonly LeafUser[]): Promise<void> {
@@ -271,7 +270,11 @@ async function makeChange(
   if (file !== undefined) await backup.keep(change.path)
   if (change.kind === 'link') {
     const replaces =
-      file?.linkTarget === undefined ? { sha256: file!.sha256 } : { linkTarget: file.linkTarget }
+      file === undefined
+        ? 'absent'
+        : file.linkTarget === undefined
+          ? { sha256: file.sha256 }
+          : { linkTarget: file.linkTarget }
     await node.linkFile(change.path, change.to, { replaces })
     return
   }

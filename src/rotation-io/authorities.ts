@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { isKeyOf, type SigningPair } from '../ca/authority.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
 import { type Issuing, issueBridge, issueSuccessor, withCommonName } from '../ca/successor.ts'
+import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { FileContent } from '../pki/node-access.ts'
 import { copyPath, folderBeside, keyBeside, materialPaths } from '../rotation/material.ts'
@@ -11,7 +12,7 @@ import { nextName } from '../rotation/target-reading.ts'
 import type { ApiServer, ControlPlanes } from '../site/control-planes.ts'
 import type { Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
-import { type Certificate, readCertificates } from '../x509/certificate.ts'
+import { type Certificate, readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike } from '../x509/new-key.ts'
 import { readIndex } from './copies.ts'
@@ -189,22 +190,22 @@ export class Authorities {
   }
 }
 
+/** Returns the certificates of these digests in PEM. */
+export async function bundleOf(
+  authorities: Pick<Authorities, 'certificate'>,
+  digests: readonly string[],
+): Promise<string> {
+  const certificates = []
+  for (const digest of digests) certificates.push(await authorities.certificate(digest))
+  return writeCertificates(certificates)
+}
+
 function certificatesIn(file: FileContent | undefined): Certificate[] {
-  if (file?.found !== 'file') return []
-  try {
-    return readCertificates(file.content)
-  } catch {
-    return []
-  }
+  return (file?.found === 'file' && orUndefined(() => readCertificates(file.content))) || []
 }
 
 function keyIn(file: FileContent | undefined): KeyObject | undefined {
-  if (file?.found !== 'file') return undefined
-  try {
-    return readPrivateKeyFile(file.content).keyObject
-  } catch {
-    return undefined
-  }
+  return file?.found === 'file' ? orUndefined(() => readPrivateKeyFile(file.content).keyObject) : undefined
 }
 
 /** The first certificate that one of the keys belongs to. */

@@ -1,12 +1,13 @@
+import { type ObjectOf, resources } from '../cluster/kinds.ts'
+import { listAll } from '../cluster/readable.ts'
 import type { BackendPicture } from '../rotation/picture.ts'
-import { type EndpointSlice, listAll, type PodObject, resources } from '../site/api-objects.ts'
 import type { Site } from '../site/site.ts'
 
 /** Returns the running pods that Services lead to, by their EndpointSlices. */
 export async function backends({ objects }: Pick<Site, 'objects'>): Promise<readonly BackendPicture[]> {
   const [pods, slices] = await Promise.all([
-    listAll<PodObject>(objects, resources.pods, { fieldSelector: 'status.phase=Running' }),
-    listAll<EndpointSlice>(objects, resources.endpointSlices),
+    listAll(objects, resources.pods, { fieldSelector: 'status.phase=Running' }),
+    listAll(objects, resources.endpointSlices),
   ])
   const services = Map.groupBy(slices.flatMap(leadsOf), ({ pod }) => pod)
   return pods.flatMap(({ metadata, spec, status }): BackendPicture[] => {
@@ -28,7 +29,7 @@ export async function backends({ objects }: Pick<Site, 'objects'>): Promise<read
   })
 }
 
-function leadsOf({ metadata, endpoints = [] }: EndpointSlice) {
+function leadsOf({ metadata, endpoints = [] }: ObjectOf<'endpointslices'>) {
   const name = metadata.labels?.['kubernetes.io/service-name']
   if (name === undefined) return []
   return endpoints.flatMap(({ targetRef }) =>

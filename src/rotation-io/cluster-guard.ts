@@ -1,9 +1,10 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type ObjectOf, resources } from '../cluster/kinds.ts'
 import { leaseSeconds, longestLeaseSeconds } from '../cluster/lease.ts'
-import type { ApiObject } from '../cluster/malformed.ts'
-import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
+import type { ObjectsApi } from '../cluster/objects.ts'
+import { getOne } from '../cluster/readable.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { isOfFinished, readJournal } from '../rotation/journal.ts'
@@ -17,8 +18,10 @@ import type { JournalMirror } from './journal-file.ts'
 
 const name = 'kcert-rotation'
 const namespace = 'kube-system'
-const leases = { group: 'coordination.k8s.io', version: 'v1', resource: 'leases', namespace } as const
-const configMaps = { group: '', version: 'v1', resource: 'configmaps', namespace } as const
+const { leases } = resources
+const lease = { ...leases, name } as const
+const configMaps = { ...resources.configMaps, namespace } as const
+const mirror = { ...configMaps, name } as const
 
 const durationSeconds = 30
 // A single API server that is restarted is away for some 40 s.
@@ -48,18 +51,10 @@ export async function mirroredJournal(
   objects: Pick<ObjectsApi, 'get'>,
   isNamed = false,
 ): Promise<string | undefined> {
-  const object = await objects.get({ ...configMaps, name })
-  const text = (object?.data as Readonly<Record<string, string>> | undefined)?.['journal.jsonl']
+  const text = (await getOne(objects, mirror))?.data?.['journal.jsonl']
   // What is cut in front cannot be held against its chain of digests.
   if (!text?.match(/^.*"previous":"0{64}"/)) return undefined
   return isNamed && isOfFinished(readJournal(text)) ? undefined : text
-}
-
-interface LeaseSpec {
-  readonly holderIdentity?: string
-  readonly leaseDurationSeconds?: number
-  readonly renewTime?: string
-  readonly leaseTransitions?: number
 }
 
 /** The Lease kube-system/kcert-rotation, held by this run, and the ConfigMap of the same name with the journal. */
@@ -79,7 +74,7 @@ export class ClusterGuard implements JournalMirror {
     this.sleep = options.sleep ?? pause
     // Of two machines, or containers, that have one name, neither knows of the other's processes.
     const machine = `${bootId()} ${processNamespace() ?? ''}`
-    const digest = createHash('sha256').update(`${machine} ${options.journalPath}`).digest('hex').slice(0, 8)
+    const digest = hash('sha256', `${machine} ${options.journalPath}`).slice(0, 8)
     this.place = `${hostname()}_${digest}_`
     this.identity = `${this.place}${Buffer.from(options.random(6)).toString('hex')}`
   }
@@ -131,10 +126,10 @@ export class ClusterGuard implements JournalMirror {
     await this.mirroring
     await this.writeMirror()
     const { objects } = this.options
-    const object = await objects.get({ ...leases, name }).catch(() => undefined)
-    if (specOf(object).holderIdentity !== this.identity) return
-    const spec = { ...specOf(object), holderIdentity: '', leaseDurationSeconds: 1 }
-    await objects.replace({ ...leases, name }, { ...object, spec }).catch(() => {})
+    const object = await getOne(objects, lease).catch(() => undefined)
+    if (object?.spec?.holderIdentity !== this.identity) return
+    const spec = { ...object.spec, holderIdentity: '', leaseDurationSeconds: 1 }
+    await objects.replace(lease, { ...object, spec }).catch(() => {})
   }
 
   private async take(): Promise<void> {
@@ -142,10 +137,10 @@ export class ClusterGuard implements JournalMirror {
     const begun = this.now()
     let seen: string | undefined
     for (;;) {
-      const object = await objects.get({ ...leases, name })
-      const { holderIdentity = '', leaseDurationSeconds } = specOf(object)
+      const object = await getOne(objects, lease)
+      const { holderIdentity = '', leaseDurationSeconds } = object?.spec ?? {}
       const waitSeconds = leaseSeconds(leaseDurationSeconds, durationSeconds)
-      const version = String(metadataOf(object ?? {}).resourceVersion)
+      const version = String(object?.metadata.resourceVersion)
       const isFree = holderIdentity === '' || holderIdentity.startsWith(this.place)
       seen ??= version
       const isOver = seen === version && this.now() - begun >= waitSeconds * 1000
@@ -158,12 +153,12 @@ export class ClusterGuard implements JournalMirror {
   }
 
   /** False when somebody else was quicker. */
-  private async write(object: ApiObject | undefined): Promise<boolean> {
+  private async write(object: ObjectOf<'leases'> | undefined): Promise<boolean> {
     const { objects } = this.options
     // Others count from when they see it, which can be long before the answer is here.
     const begun = this.options.clock()
     const time = begun.toISOString().replace('Z', '000Z')
-    const before = specOf(object)
+    const before = object?.spec ?? {}
     const spec = {
       ...before,
       holderIdentity: this.identity,
@@ -177,7 +172,7 @@ export class ClusterGuard implements JournalMirror {
       if (object === undefined) {
         const kind = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name, namespace } }
         await objects.create(leases, { ...kind, spec })
-      } else await objects.replace({ ...leases, name }, { ...object, spec })
+      } else await objects.replace(lease, { ...object, spec })
       this.renewedAtMs = begun.getTime()
       return true
     } catch (error) {
@@ -188,8 +183,8 @@ export class ClusterGuard implements JournalMirror {
 
   private async renew(): Promise<void> {
     try {
-      const object = await this.options.objects.get({ ...leases, name })
-      const { holderIdentity = '' } = specOf(object)
+      const object = await getOne(this.options.objects, lease)
+      const { holderIdentity = '' } = object?.spec ?? {}
       if (object !== undefined && holderIdentity !== this.identity) {
         this.lost = held(holderIdentity)
         clearInterval(this.renewing)
@@ -217,8 +212,8 @@ export class ClusterGuard implements JournalMirror {
       text.length > mostMirrored ? text.slice(text.indexOf('\n', text.length - mostMirrored) + 1) : text
     const data = { 'journal.jsonl': cut }
     try {
-      const object = await objects.get({ ...configMaps, name })
-      if (object !== undefined) await objects.replace({ ...configMaps, name }, { ...object, data })
+      const object = await objects.get(mirror)
+      if (object !== undefined) await objects.replace(mirror, { ...object, data })
       else {
         const kind = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } }
         await objects.create(configMaps, { ...kind, data })
@@ -236,10 +231,6 @@ export class ClusterGuard implements JournalMirror {
   private now(): number {
     return this.options.clock().getTime()
   }
-}
-
-function specOf(object: ApiObject | undefined): LeaseSpec {
-  return (object?.spec ?? {}) as LeaseSpec
 }
 
 function unconfirmed(): KcertError {

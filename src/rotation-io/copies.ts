@@ -1,11 +1,13 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ApiObject } from '../cluster/malformed.ts'
+import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Expected, NodeAccess, Sha256 } from '../pki/node-access.ts'
 import type { CopiedFile } from '../rotation/action.ts'
 import { copiesFolder, copiesIndex, copyPath, pastIndex } from '../rotation/material.ts'
 import type { CopyPicture, ObjectReference } from '../rotation/picture.ts'
+import { textOf } from '../site/node-files.ts'
 
 // What a rotation replaces lies on the node that had it: the bytes under their digest, and a line in the index for each phase
 // that touched them first. Bytes come first, so a line always leads to something; keys among them never leave the node.
@@ -77,7 +79,7 @@ export class Copies {
       const of = { object }
       if (now === undefined) return this.add(node, index, { phase, node, of })
       const text = `${JSON.stringify(now)}\n`
-      const digest = createHash('sha256').update(text).digest('hex')
+      const digest = hash('sha256', text)
       await this.makeFolder(this.nodeNamed(node))
       await this.nodeNamed(node).writeFile(copyPath(digest), text, { replaces: 'anything', mode: 0o600 })
       await this.add(node, index, { phase, node, of, digest })
@@ -113,19 +115,20 @@ export class Copies {
   /** Returns what is wrong with the copies of a node, restored into a scratch folder and compared; undefined when nothing is. */
   async rehearse(node: string): Promise<string | undefined> {
     const access = this.nodeNamed(node)
-    const copies = (await this.on(node)).filter((copy) => copy.digest !== undefined)
+    const copies = (await this.on(node)).flatMap(({ digest, of }) =>
+      digest === undefined ? [] : [[digest, 'path' in of ? of.path : of.object.name] as const],
+    )
     if (copies.length === 0) return 'there are no copies'
     const scratch = `${copiesFolder}/.scratch`
     await access.makeFolder(scratch, { mode: 0o700 })
     try {
-      for (const digest of new Set(copies.map((copy) => copy.digest!))) {
+      for (const [digest, [same]] of Map.groupBy(copies, ([digest]) => digest)) {
         const to = `${scratch}/${digest}`
         try {
           await access.copyFile(copyPath(digest), to, { replaces: 'anything', sha256: digest, mode: 0o600 })
         } catch (error) {
           if (!(error instanceof KcertError)) throw error
-          const copy = copies.find((one) => one.digest === digest)!
-          return `the copy of ${'path' in copy.of ? copy.of.path : copy.of.object.name} does not restore: ${error.message}`
+          return `the copy of ${same?.[1]} does not restore: ${error.message}`
         }
         await access.removeFile(to, { holds: { sha256: digest } })
       }
@@ -196,7 +199,7 @@ export async function readIndex(node: NodeAccess): Promise<Index> {
   if (file?.found === 'absent') return { copies: [], text: '', replaces: 'absent' }
   if (file?.found !== 'file')
     throw damaged(node.name, file?.found === 'unreadable' ? file.reason : 'it is no file')
-  const text = Buffer.from(file.content).toString('utf8')
+  const text = textOf(file)
   const lines = text.split('\n')
   if (lines.pop() !== '') throw damaged(node.name, 'its last line has no end')
   const copies = lines.map((line, at) => copyIn(line) ?? throwDamaged(node.name, at))
@@ -204,17 +207,13 @@ export async function readIndex(node: NodeAccess): Promise<Index> {
 }
 
 function copyIn(line: string): CopyPicture | undefined {
-  try {
-    const copy = JSON.parse(line) as Partial<CopyPicture> | null
-    const isWhole =
-      Number.isInteger(copy?.phase) &&
-      typeof copy?.node === 'string' &&
-      isPlace(copy.of) &&
-      (copy.digest === undefined || /^[\da-f]{64}$/.test(copy.digest))
-    return isWhole ? (copy as CopyPicture) : undefined
-  } catch {
-    return undefined
-  }
+  const copy = orUndefined((): Partial<CopyPicture> | null => JSON.parse(line))
+  const isWhole =
+    Number.isInteger(copy?.phase) &&
+    typeof copy?.node === 'string' &&
+    isPlace(copy.of) &&
+    (copy.digest === undefined || /^[\da-f]{64}$/.test(copy.digest))
+  return isWhole ? (copy as CopyPicture) : undefined
 }
 
 function isPlace(of: unknown): boolean {

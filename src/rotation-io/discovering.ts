@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import pMap from 'p-map'
+import { type NodeObject, resources } from '../cluster/kinds.ts'
+import { listAll } from '../cluster/readable.ts'
+import { onKcertError } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
@@ -13,9 +16,8 @@ import { copiesFolder } from '../rotation/material.ts'
 import { distribute } from '../rotation/phases/01-distribute.ts'
 import { preflight } from '../rotation/refusals.ts'
 import { defaultWish, targetOf, targetSections } from '../rotation/target-reading.ts'
-import { listAll, type NodeObject, resources } from '../site/api-objects.ts'
 import { isControlPlane, layoutOf } from '../site/node-objects.ts'
-import { openSite, type Site, type SiteOptions } from '../site/site.ts'
+import { aheadMsOf, nodeNamed, openSite, type Site, type SiteOptions } from '../site/site.ts'
 import { machineId } from '../system/process-identity.ts'
 import { SiteObserver } from './observer.ts'
 
@@ -49,7 +51,7 @@ export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
  */
 export async function discover(options: DiscoverOptions): Promise<Discovery> {
   const { objects, clock } = options
-  const listed = await listAll<NodeObject>(objects, resources.nodes)
+  const listed = await listAll(objects, resources.nodes)
   const nodes = listed.toSorted(
     (a, b) =>
       Number(isControlPlane(b)) - Number(isControlPlane(a)) || (a.metadata.name < b.metadata.name ? -1 : 1),
@@ -115,7 +117,7 @@ async function examine(
   here: string | undefined,
 ): Promise<{ readonly node: FoundNode; readonly report: DiscoveredNode }> {
   const { name } = object.metadata
-  const access = site.node(name)!
+  const access = nodeNamed(site, name)
   const [marks, proof, role] = await Promise.all([
     marksOf(access),
     prove(access, readOnly),
@@ -140,25 +142,14 @@ async function examine(
 /** Only kubeadm's nodes carry labels for certain: where there is none, an API server that runs says it. */
 export async function roleOf(object: NodeObject, node: NodeAccess): Promise<FoundNode['role']> {
   if (isControlPlane(object)) return 'control-plane'
-  try {
-    const running = await node.processes(['kube-apiserver'], call)
-    return running.length > 0 ? 'control-plane' : 'worker'
-  } catch (error) {
-    if (error instanceof KcertError) return 'worker'
-    throw error
-  }
+  const running = await node.processes(['kube-apiserver'], call).catch(onKcertError(() => []))
+  return running.length > 0 ? 'control-plane' : 'worker'
 }
 
 /** Undefined where the node cannot be asked: kcert.yaml then says kubeadm, by far the most common layout, and the report unknown. */
 async function marksOf(node: NodeAccess): Promise<readonly string[] | undefined> {
-  try {
-    return (await node.statFiles(kubeadmMarks, call)).flatMap(({ found, path }) =>
-      found === 'file' ? [path] : [],
-    )
-  } catch (error) {
-    if (error instanceof KcertError) return undefined
-    throw error
-  }
+  const files = await node.statFiles(kubeadmMarks, call).catch(onKcertError(() => undefined))
+  return files?.flatMap(({ found, path }) => (found === 'file' ? [path] : []))
 }
 
 /** Reads and writes what a rotation will read and write, and returns what does not go; writes nothing when `readOnly`. */
@@ -166,8 +157,7 @@ export async function prove(node: NodeAccess, readOnly: boolean): Promise<NodePr
   try {
     const { isRoot, maySudo } = await node.identity(call)
     const clock = await node.clock(call)
-    const clockSkewMs = Math.round((clock.aheadMs.atLeast + clock.aheadMs.atMost) / 2)
-    const known = { reached: true, isRoot, clockSkewMs }
+    const known = { reached: true, isRoot, clockSkewMs: aheadMsOf(clock) }
     if (!isRoot) {
       const way = maySudo
         ? 'set become: sudo, which it may'

@@ -35,11 +35,12 @@ export class SiteExecutor implements Executor {
     const authorities = new Authorities(site, planes, random, given)
     const identity = new OwnIdentity(site, planes, authorities)
     const requests = new KubeletRequests(site, authorities, identity)
-    this.files = new FileWriting(site, planes, copies, authorities, requests)
-    this.objects = new ObjectPatching(site.objects, planes, copies, authorities)
+    const parts = { site, planes, copies, authorities, identity, requests }
+    this.files = new FileWriting(parts)
+    this.objects = new ObjectPatching(parts)
     this.restarts = new Restarting(site, planes, unreadLogs)
     this.rolls = new Rolling(site.objects, () => site.clock().getTime())
-    this.probes = new Probing(site, planes, authorities, identity, copies)
+    this.probes = new Probing(parts)
   }
 
   async write(action: WriteFile): Promise<void> {

@@ -95,13 +95,13 @@ function writing({ files = {}, failure, alsoKnown = [] }: Scene) {
     certificate: async (wanted: string) => known.get(wanted) ?? certificates.get(wanted)!,
     issuing: () => ({ now, serialNumber: '0abc' }),
   }
-  const one = new FileWriting(
-    { reading: new FileReading(certificates) } as never,
-    { node: () => node } as never,
-    { putAside: copy('putAside'), keepFiles: copy('keepFiles'), keepFile: copy('keepFile') } as never,
-    authorities as never,
-    { request: async (...given: unknown[]) => JSON.stringify(given) } as never,
-  )
+  const one = new FileWriting({
+    site: { reading: new FileReading(certificates) } as never,
+    planes: { node: () => node } as never,
+    copies: { putAside: copy('putAside'), keepFiles: copy('keepFiles'), keepFile: copy('keepFile') } as never,
+    authorities: authorities as never,
+    requests: { request: async (...given: unknown[]) => JSON.stringify(given) } as never,
+  })
   const write = (path: string, content: Content, more: Partial<WriteFile> = {}) => {
     const file = stored.get(path)
     const replaces = typeof file === 'string' ? digest(file) : 'absent'

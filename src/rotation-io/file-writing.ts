@@ -1,5 +1,6 @@
 import { dirname, resolve } from 'node:path'
 import { reissueLeaf } from '../ca/successor.ts'
+import { orUndefined } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
@@ -12,16 +13,14 @@ import { editUnit, unitCommands } from '../pki/systemd-unit.ts'
 import type { Content, WriteFile } from '../rotation/action.ts'
 import type { Digest } from '../rotation/certificate-record.ts'
 import { copyPath } from '../rotation/material.ts'
-import type { ControlPlanes } from '../site/control-planes.ts'
-import type { Site } from '../site/site.ts'
+import { textOf } from '../site/node-files.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { readPrivateKeyFile } from '../x509/keys.ts'
 import { generatePrivateKey, keyTypeLike, writePrivateKey } from '../x509/new-key.ts'
 import { verifySignature } from '../x509/signature.ts'
-import type { Authorities } from './authorities.ts'
-import type { Copies } from './copies.ts'
-import type { KubeletRequests } from './kubelet-requests.ts'
+import { bundleOf } from './authorities.ts'
+import type { Parts } from './parts.ts'
 
 type ContentOf<Kind extends Content['kind']> = Extract<Content, { readonly kind: Kind }>
 
@@ -33,31 +32,17 @@ interface Prepared {
 
 /** Writes files of nodes as actions say: what is there is compared and copied first, what is secret is filled in here. */
 export class FileWriting {
-  private readonly site: Site
-  private readonly planes: ControlPlanes
-  private readonly copies: Copies
-  private readonly authorities: Authorities
-  private readonly requests: KubeletRequests
+  private readonly parts: Omit<Parts, 'identity'>
 
-  constructor(
-    site: Site,
-    planes: ControlPlanes,
-    copies: Copies,
-    authorities: Authorities,
-    requests: KubeletRequests,
-  ) {
-    this.site = site
-    this.planes = planes
-    this.copies = copies
-    this.authorities = authorities
-    this.requests = requests
+  constructor(parts: Omit<Parts, 'identity'>) {
+    this.parts = parts
   }
 
   async write(action: WriteFile): Promise<void> {
     const { node: name, path, content, mode, phase } = action
-    const node = this.planes.node(name)
-    if (content.kind === 'copies-over') return this.copies.putAside(name)
-    if (content.kind === 'copies') return this.copies.keepFiles(name, content.of, phase)
+    const node = this.parts.planes.node(name)
+    if (content.kind === 'copies-over') return this.parts.copies.putAside(name)
+    if (content.kind === 'copies') return this.parts.copies.keepFiles(name, content.of, phase)
     const [now] = await node.readFiles([path])
     if (
       now === undefined ||
@@ -70,14 +55,14 @@ export class FileWriting {
       })
     }
     // What it is made of may stand nowhere else.
-    if (now.found === 'file') await this.site.reading.read(now.content, now.sha256)
+    if (now.found === 'file') await this.parts.site.reading.read(now.content, now.sha256)
     if (digestOf(now) !== action.replaces) {
       if (await this.isDone(now, content, node)) return
       throw drift(action)
     }
     // What kcert laid out for itself comes from elsewhere, keys among it: of that no copy is left behind.
     if (content.kind !== 'nothing' || ownFolderOf(path) === undefined)
-      await this.copies.keepFile(name, path, phase)
+      await this.parts.copies.keepFile(name, path, phase)
     const call = { timeoutMs: 60_000 }
     if (content.kind === 'nothing') {
       if (now.found === 'absent' && now.linkTarget === undefined) return
@@ -99,7 +84,7 @@ export class FileWriting {
     const { text, besides = [] } = await this.prepare(action, now, node)
     if (now.found === 'absent') await makeFolderOf(node, path)
     for (const { path: also, text: its, ...modes } of besides) {
-      await this.copies.keepFile(name, also, phase)
+      await this.parts.copies.keepFile(name, also, phase)
       await node.writeFile(also, its, { replaces: 'anything', ...modes, ...call })
     }
     await inDriftWords(action, () => node.writeFile(path, text, { replaces: bytesOf(now), mode, ...call }))
@@ -111,7 +96,7 @@ export class FileWriting {
       case 'certificates':
         return { text: await this.bundle(content.certificates) }
       case 'ca-key': {
-        const { key } = await this.authorities.authority(content.ca, content.generation)
+        const { key } = await this.parts.authorities.authority(content.ca, content.generation)
         return { text: writePrivateKey(key, 'kubernetes') }
       }
       case 'reissued':
@@ -121,26 +106,24 @@ export class FileWriting {
       case 'definition':
         return { text: await this.definition(action, content, textOf(present(action, now))) }
       case 'requested':
-        return { text: await this.requests.request(action.node, content) }
+        return { text: await this.parts.requests.request(action.node, content) }
       default:
         throw new TypeError(`no bytes for ${content.kind}`)
     }
   }
 
-  private async bundle(digests: readonly Digest[]): Promise<string> {
-    const certificates = []
-    for (const digest of digests) certificates.push(await this.authorities.certificate(digest))
-    return writeCertificates(certificates)
+  private bundle(digests: readonly Digest[]): Promise<string> {
+    return bundleOf(this.parts.authorities, digests)
   }
 
   private async reissued({ ca, chain, leaf: replaced, newKey }: ContentOf<'reissued'>): Promise<Prepared> {
-    const leaf = await this.authorities.certificate(replaced)
-    const authority = await this.authorities.authority(ca, 'new')
+    const leaf = await this.parts.authorities.certificate(replaced)
+    const authority = await this.parts.authorities.authority(ca, 'new')
     const key = newKey === undefined ? undefined : generatePrivateKey(keyTypeLike(leaf.publicKey))
-    const reissued = reissueLeaf(leaf, authority, this.authorities.issuing(), key)
+    const reissued = reissueLeaf(leaf, authority, this.parts.authorities.issuing(), key)
     const text = `${writeCertificates([reissued])}${await this.bundle(chain)}`
-    if (key === undefined) return { text }
-    return { text, besides: [{ path: newKey!, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
+    if (key === undefined || newKey === undefined) return { text }
+    return { text, besides: [{ path: newKey, text: writePrivateKey(key, 'kubernetes'), mode: 0o600 }] }
   }
 
   /** Certificates that stand in files of their own stay there: the kubelet's is its store's to change, others go beside. */
@@ -162,10 +145,10 @@ export class FileWriting {
     if (reissue === undefined || user === undefined || isStore) {
       return { text: await editKubeconfig(text, { clusters }, now.path) }
     }
-    const leaf = await this.authorities.certificate(reissue)
-    const authority = await this.authorities.authority('cluster', 'new')
+    const leaf = await this.parts.authorities.certificate(reissue)
+    const authority = await this.parts.authorities.authority('cluster', 'new')
     const key = newKey ? generatePrivateKey(keyTypeLike(leaf.publicKey)) : undefined
-    const reissued = writeCertificates([reissueLeaf(leaf, authority, this.authorities.issuing(), key)])
+    const reissued = writeCertificates([reissueLeaf(leaf, authority, this.parts.authorities.issuing(), key)])
     const keyText = key === undefined ? undefined : writePrivateKey(key, 'kubernetes')
     const keyFile = user.clientKey?.file
     const besides = [
@@ -185,7 +168,7 @@ export class FileWriting {
   private async holds(node: NodeAccess, path: string, certificates: readonly Digest[]): Promise<boolean> {
     const [file] = await node.readFiles([path])
     if (file?.found !== 'file') return false
-    const { holds } = await this.site.reading.read(file.content, file.sha256)
+    const { holds } = await this.parts.site.reading.read(file.content, file.sha256)
     return holds.kind === 'certificates' && holds.certificates.join() === certificates.join()
   }
 
@@ -215,7 +198,7 @@ export class FileWriting {
         return now.found === 'file' && textOf(now) === (await this.bundle(content.certificates))
       case 'ca-key': {
         if (now.found !== 'file') return false
-        const { certificate } = await this.authorities.authority(content.ca, content.generation)
+        const { certificate } = await this.parts.authorities.authority(content.ca, content.generation)
         return keySpki(now) === certificate.publicKey.sha256
       }
       case 'kubeconfig': {
@@ -242,7 +225,7 @@ export class FileWriting {
   private async isOfNewCa(certificate: Certificate | undefined): Promise<boolean> {
     if (certificate === undefined) return false
     for (const ca of ['cluster', 'front-proxy'] as const) {
-      const { certificate: authority } = await this.authorities.authority(ca, 'new')
+      const { certificate: authority } = await this.parts.authorities.authority(ca, 'new')
       if (verifySignature(certificate, authority.publicKey).ok) return true
     }
     return false
@@ -281,24 +264,12 @@ function present(action: WriteFile, file: FileContent): ReadFile {
   throw drift(action)
 }
 
-function textOf(file: ReadFile): string {
-  return Buffer.from(file.content).toString('utf8')
+function keySpki({ content }: ReadFile): string | undefined {
+  return orUndefined(() => readPrivateKeyFile(content).publicKey?.sha256)
 }
 
-function keySpki(file: ReadFile): string | undefined {
-  try {
-    return readPrivateKeyFile(file.content).publicKey?.sha256
-  } catch {
-    return undefined
-  }
-}
-
-function firstCertificate(file: ReadFile): Certificate | undefined {
-  try {
-    return readCertificates(file.content)[0]
-  } catch {
-    return undefined
-  }
+function firstCertificate({ content }: ReadFile): Certificate | undefined {
+  return orUndefined(() => readCertificates(content)[0])
 }
 
 async function clientOf(file: ReadFile, node: string): Promise<Certificate | undefined> {

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isKeyOf } from '../ca/authority.ts'
+import { nodeOf } from '../cluster/approval-facts.ts'
+import { resources } from '../cluster/kinds.ts'
+import { objectIn } from '../cluster/malformed.ts'
+import { listAll } from '../cluster/readable.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { actOn } from '../csr/approval/acting.ts'
-import type { ApprovalFacts, NodeFacts } from '../csr/approval/facts.ts'
+import type { ApprovalFacts } from '../csr/approval/facts.ts'
 import { judgeByPolicy } from '../csr/approval/judging.ts'
 import { kubeletClientPolicy } from '../csr/approval/kubelet-client.ts'
 import { kubeletServingPolicy } from '../csr/approval/kubelet-serving.ts'
@@ -70,9 +74,7 @@ export class KubeletRequests {
       const text = writeCertificates(chain)
       return `${text}${writePrivateKey(key, 'kubernetes')}`
     } finally {
-      await this.site.objects
-        .delete({ group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests', name })
-        .catch(() => false)
+      await this.site.objects.delete({ ...resources.requests, name }).catch(() => false)
     }
   }
 
@@ -150,17 +152,9 @@ export class KubeletRequests {
   }
 
   private async facts(before: Certificate): Promise<ApprovalFacts> {
-    const nodes: NodeFacts[] = []
-    for await (const object of this.site.objects.list({ group: '', version: 'v1', resource: 'nodes' })) {
-      const { metadata, status } = object as NodeObject
-      nodes.push({
-        name: metadata?.name ?? '',
-        addresses: (status?.addresses ?? []).map(({ type = '', address = '' }) => ({ type, address })),
-        isControlPlane: Object.hasOwn(metadata?.labels ?? {}, 'node-role.kubernetes.io/control-plane'),
-      })
-    }
+    const nodes = await listAll(this.site.objects, resources.nodes)
     return {
-      ...factsOfNodes(nodes),
+      ...factsOfNodes(nodes.map(nodeOf)),
       // The names were taken from the certificate that the kubelet serves now, so they are no news.
       readServedCertificate: async () => ({ certificate: before, isTrusted: true }),
       readClusterAddresses: async () => ({ apiServers: [], serviceCidrs: [] }),
@@ -179,19 +173,10 @@ export class KubeletRequests {
   }
 }
 
-interface NodeObject {
-  readonly metadata?: { readonly name?: string; readonly labels?: Readonly<Record<string, string>> }
-  readonly status?: { readonly addresses?: readonly { readonly type?: string; readonly address?: string }[] }
-}
-
 /** Returns the message of a Status object. */
 export function messageIn(body: string): string | undefined {
-  try {
-    const { message } = JSON.parse(body) as { message?: unknown }
-    return typeof message === 'string' ? message : undefined
-  } catch {
-    return undefined
-  }
+  const { message } = objectIn(body) ?? {}
+  return typeof message === 'string' ? message : undefined
 }
 
 function unfit(name: string, why: string): KcertError {

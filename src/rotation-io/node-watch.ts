@@ -1,4 +1,4 @@
-import { KcertError } from '../errors/kcert-error.ts'
+import { onKcertError } from '../errors/caught.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import { kubeadmFolders } from '../pki/kubeadm.ts'
 import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
@@ -80,7 +80,8 @@ export class NodeWatch {
     const nodeNowMs = this.site.clock().getTime() + aheadMs
     const read = new Map<string, NodeFile>()
     const asked = new Set<string>()
-    const matched = new Map<string, readonly string[]>()
+    const tried = new Set<string>()
+    const matched: string[] = []
     const readMore = async (paths: readonly string[]): Promise<void> => {
       const more = [...new Set(paths)].filter((path) => !asked.has(path))
       for (const path of more) asked.add(path)
@@ -88,10 +89,10 @@ export class NodeWatch {
         read.set(path, file)
     }
     const matchMore = async (patterns: readonly string[]): Promise<void> => {
-      const more = patterns.filter((pattern) => !matched.has(pattern))
+      const more = patterns.filter((pattern) => !tried.has(pattern))
       if (more.length === 0) return
-      for (const pattern of more) matched.set(pattern, [])
-      matched.set(more[0]!, await this.node.matchPaths(more, call))
+      for (const pattern of more) tried.add(pattern)
+      matched.push(...(await this.node.matchPaths(more, call)))
     }
     const [processes] = await Promise.all([
       this.node.processes(programs, call),
@@ -99,13 +100,13 @@ export class NodeWatch {
       matchMore(this.patterns),
     ])
     for (let round = 1; ; round++) {
-      const found = await this.interpret(processes, read, [...matched.values()].flat())
-      const before = asked.size + matched.size
+      const found = await this.interpret(processes, read, matched)
+      const before = asked.size + tried.size
       await Promise.all([readMore(found.paths), matchMore(found.patterns)])
-      if (asked.size + matched.size > before && round < mostRounds) continue
+      if (asked.size + tried.size > before && round < mostRounds) continue
       this.paths = found.paths
       this.patterns = found.patterns
-      return this.picture(found, processes, read)
+      return this.picture(found, read)
     }
   }
 
@@ -278,13 +279,13 @@ export class NodeWatch {
   /** Paths of a unit's own file and its drop-ins; undefined where there is no such unit. Asked once. */
   private async unitFiles(name: Definition['name']): Promise<readonly string[] | undefined> {
     if (this.units.has(name)) return this.units.get(name)
-    const unit = await this.node
-      .unit(unitOf(this.site.inventory, this.name, name), call)
-      .catch((error: unknown) => {
+    const unitName = unitOf(this.site.inventory, this.name, name)
+    const unit = await this.node.unit(unitName, call).catch(
+      onKcertError((error) => {
         // A node without systemd has no units; whether it can be reached is seen elsewhere.
-        if (error instanceof KcertError && error.code === 'KCERT_NODE_COMMAND_FAILED') return undefined
-        throw error
-      })
+        if (error.code !== 'KCERT_NODE_COMMAND_FAILED') throw error
+      }),
+    )
     const files =
       unit?.loadState === 'loaded' && unit.fragmentPath !== undefined
         ? [unit.fragmentPath, ...unit.dropInPaths]
@@ -295,7 +296,6 @@ export class NodeWatch {
 
   private picture(
     { components, kubelet }: Awaited<ReturnType<NodeWatch['interpret']>>,
-    _processes: readonly ProcessFacts[],
     read: ReadonlyMap<string, NodeFile>,
   ): NodeLook {
     const files = [...read.values()].map((file) => withReferences(file, read))

@@ -99,12 +99,12 @@ function clusterWith(conflicts: number) {
       return now
     },
   } as unknown as ObjectsApi
-  const patching = new ObjectPatching(
-    objects,
-    { names: async () => ['cp1'] } as never,
-    { keepObject: async () => {} } as never,
-    {} as never,
-  )
+  const patching = new ObjectPatching({
+    site: { objects },
+    planes: { names: async () => ['cp1'] } as never,
+    copies: { keepObject: async () => {} } as never,
+    authorities: {} as never,
+  })
   const action = (flags: Record<string, string>, version = contentVersion(now)): PatchObject => ({
     kind: 'patch-object',
     phase: 2,

@@ -1,39 +1,30 @@
+import { resources } from '../cluster/kinds.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
-import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
+import { metadataOf } from '../cluster/objects.ts'
 import type { Resource } from '../cluster/resource.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { editKubeconfig } from '../kubeconfig/edit.ts'
 import { usableKubeconfig } from '../kubeconfig/open.ts'
-import type { ObjectChange, PatchObject } from '../rotation/action.ts'
+import type { PatchObject } from '../rotation/action.ts'
 import type { ObjectReference } from '../rotation/picture.ts'
-import type { ControlPlanes } from '../site/control-planes.ts'
 import { contentVersion } from '../site/object-content.ts'
-import { writeCertificates } from '../x509/certificate.ts'
-import type { Authorities } from './authorities.ts'
-import type { Copies } from './copies.ts'
+import { bundleOf } from './authorities.ts'
 import { withExtraArgs } from './extra-args.ts'
 import { restored } from './object-restoring.ts'
+import type { Parts } from './parts.ts'
 
 const kinds: Readonly<Record<string, Pick<Resource, 'group' | 'version' | 'resource'>>> = {
-  ConfigMap: { group: '', version: 'v1', resource: 'configmaps' },
-  Secret: { group: '', version: 'v1', resource: 'secrets' },
-  APIService: { group: 'apiregistration.k8s.io', version: 'v1', resource: 'apiservices' },
-  ValidatingWebhookConfiguration: {
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    resource: 'validatingwebhookconfigurations',
-  },
-  MutatingWebhookConfiguration: {
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    resource: 'mutatingwebhookconfigurations',
-  },
-  CustomResourceDefinition: {
-    group: 'apiextensions.k8s.io',
-    version: 'v1',
-    resource: 'customresourcedefinitions',
-  },
+  ConfigMap: resources.configMaps,
+  Secret: resources.secrets,
+  APIService: resources.apiServices,
+  ValidatingWebhookConfiguration: resources.validating,
+  MutatingWebhookConfiguration: resources.mutating,
+  CustomResourceDefinition: resources.definitions,
+}
+
+type PatchingParts = Pick<Parts, 'planes' | 'copies' | 'authorities'> & {
+  readonly site: Pick<Parts['site'], 'objects'>
 }
 
 type Fields = Record<string, unknown>
@@ -43,18 +34,12 @@ const mostTries = 5
 
 /** Changes objects of the cluster at the version that was planned for; what they were is copied first. */
 export class ObjectPatching {
-  private readonly objects: ObjectsApi
-  private readonly planes: ControlPlanes
-  private readonly copies: Copies
-  private readonly authorities: Authorities
+  private readonly parts: PatchingParts
   /** Versions that this run wrote, by the version that it replaced: two fields of one object are two acts of one plan. */
   private readonly successors = new Map<string, string>()
 
-  constructor(objects: ObjectsApi, planes: ControlPlanes, copies: Copies, authorities: Authorities) {
-    this.objects = objects
-    this.planes = planes
-    this.copies = copies
-    this.authorities = authorities
+  constructor(parts: PatchingParts) {
+    this.parts = parts
   }
 
   /** A controller that notes something in the object at the same moment is given way to; somebody who changes it is drift. */
@@ -73,27 +58,26 @@ export class ObjectPatching {
   private async patchOnce(action: PatchObject): Promise<void> {
     const { object, change, phase } = action
     const resource = resourceOf(object)
-    const now = await this.objects.get(resource)
+    const { objects } = this.parts.site
+    const now = await objects.get(resource)
     if (now === undefined) {
       if (change.kind === 'delete') return
       if (change.kind !== 'copy') throw drift(action)
     } else if (!this.isMeant(action, now)) throw drift(action)
-    const [first] = await this.planes.names()
-    await this.copies.keepObject(first!, object, now && restorable(now), phase)
+    const [first = ''] = await this.parts.planes.names()
+    await this.parts.copies.keepObject(first, object, now && restorable(now), phase)
     if (change.kind === 'delete' || (change.kind === 'copy' && change.digest === undefined)) {
-      const { uid, resourceVersion } = metadataOf(now!)
-      const isGone = await this.objects.delete(resource, {
-        uid: String(uid),
-        resourceVersion: String(resourceVersion),
-      })
-      if (!isGone && (await this.objects.get(resource)) !== undefined) throw drift(action)
+      if (now === undefined) return
+      const { uid, resourceVersion } = metadataOf(now)
+      const meant = { uid: String(uid), resourceVersion: String(resourceVersion) }
+      const isGone = await objects.delete(resource, meant)
+      if (!isGone && (await objects.get(resource)) !== undefined) throw drift(action)
       return
     }
-    const wanted = await this.changed(first!, object, now, change)
+    const wanted = await this.changed(first, action, now)
+    const { name: _, ...kind } = resource
     const written =
-      now === undefined
-        ? await this.objects.create({ ...resource, name: undefined as never }, wanted)
-        : await this.objects.replace(resource, wanted)
+      now === undefined ? await objects.create(kind, wanted) : await objects.replace(resource, wanted)
     this.successors.set(`${keyOf(object)} ${action.version}`, versionOf(written))
   }
 
@@ -102,34 +86,26 @@ export class ObjectPatching {
     return current === version || current === this.successors.get(`${keyOf(object)} ${version}`)
   }
 
-  private async changed(
-    first: string,
-    object: ObjectReference,
-    now: ApiObject | undefined,
-    change: Exclude<ObjectChange, { kind: 'delete' }>,
-  ): Promise<ApiObject> {
+  private async changed(first: string, action: PatchObject, now: ApiObject | undefined): Promise<ApiObject> {
+    const { object, change } = action
+    const pemOf = (trust: readonly string[]): Promise<string> => bundleOf(this.parts.authorities, trust)
+    if (change.kind === 'copy' && change.digest !== undefined) {
+      const text = Buffer.from(await this.parts.copies.bytes(first, change.digest)).toString('utf8')
+      return restored(object, now, JSON.parse(text))
+    }
+    if (now === undefined) throw drift(action)
     switch (change.kind) {
-      case 'ca-bundle': {
-        const pem = await this.pem(change.trust)
-        return withField(now!, change.field, Buffer.from(pem).toString('base64'))
-      }
+      case 'ca-bundle':
+        return withField(now, change.field, Buffer.from(await pemOf(change.trust)).toString('base64'))
       case 'cluster-info':
-        return editData(now!, 'kubeconfig', async (text) => withCaData(text, await this.pem(change.trust)))
+        return editData(now, 'kubeconfig', async (text) => withCaData(text, await pemOf(change.trust)))
       case 'extra-args':
-        return editData(now!, 'ClusterConfiguration', (text) =>
+        return editData(now, 'ClusterConfiguration', (text) =>
           withExtraArgs(text, change.component, change.flags),
         )
-      case 'copy': {
-        const text = Buffer.from(await this.copies.bytes(first, change.digest!)).toString('utf8')
-        return restored(object, now, JSON.parse(text) as ApiObject)
-      }
+      default:
+        throw new TypeError(`no object is written by ${change.kind}`)
     }
-  }
-
-  private async pem(digests: readonly string[]): Promise<string> {
-    const certificates = []
-    for (const digest of digests) certificates.push(await this.authorities.certificate(digest))
-    return writeCertificates(certificates)
   }
 }
 
@@ -160,15 +136,20 @@ export function withField(object: ApiObject, field: string, value: string): ApiO
     .replace(/\[(\w+)\]/g, '.$1')
     .split('.')
     .filter((part) => part !== '')
-  const copy = structuredClone(object) as Fields
+  const last = path.pop() ?? ''
+  const copy: Fields = structuredClone(object)
   let at = copy
-  for (const part of path.slice(0, -1)) {
-    const next = at[part]
-    if (typeof next !== 'object' || next === null) throw new TypeError(`the object has no field ${field}`)
-    at = next as Fields
+  for (const part of path) {
+    const next: unknown = at[part]
+    if (!isFields(next)) throw new TypeError(`the object has no field ${field}`)
+    at = next
   }
-  at[path.at(-1)!] = value
+  at[last] = value
   return copy
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null
 }
 
 async function editData(

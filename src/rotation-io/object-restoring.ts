@@ -1,12 +1,10 @@
-import type { ApiObject } from '../cluster/malformed.ts'
+import { type ApiObject, isObject } from '../cluster/malformed.ts'
 import { metadataOf } from '../cluster/objects.ts'
 import { movedFlags } from '../rotation/touched-files.ts'
 import { extraArgsOf } from '../site/definitions.ts'
 import { withExtraArgs } from './extra-args.ts'
 
 // What a rotation changed in an object is brought back, and nothing else: what somebody wrote into it since then is theirs.
-
-type Fields = Readonly<Record<string, unknown>>
 
 /** Returns the object with what kcert changed as the copy has it; the copy itself where there is no object any more. */
 export async function restored(
@@ -43,39 +41,40 @@ function whole(now: ApiObject, copy: ApiObject): ApiObject {
 }
 
 function withBundleOf(now: unknown, copy: unknown): unknown {
-  const before = (copy ?? {}) as Fields
-  if (now === undefined || before.caBundle === undefined) return now
-  return { ...(now as Fields), caBundle: before.caBundle }
+  const { caBundle } = fieldsIn(copy)
+  return now === undefined || caBundle === undefined ? now : { ...fieldsIn(now), caBundle }
 }
 
 function withConversionOf(now: unknown, copy: unknown): unknown {
-  const [its, before] = [now, copy].map((spec) => ((spec ?? {}) as Conversion).conversion)
-  const { webhook } = its ?? {}
-  if (webhook === undefined || before?.webhook === undefined) return now
-  const clientConfig = withBundleOf(webhook.clientConfig, before.webhook.clientConfig)
-  return { ...(now as Fields), conversion: { ...its, webhook: { ...webhook, clientConfig } } }
+  const conversion = fieldsIn(fieldsIn(now).conversion)
+  const before = fieldsIn(fieldsIn(copy).conversion)
+  if (conversion.webhook === undefined || before.webhook === undefined) return now
+  const webhook = fieldsIn(conversion.webhook)
+  const clientConfig = withBundleOf(webhook.clientConfig, fieldsIn(before.webhook).clientConfig)
+  return { ...fieldsIn(now), conversion: { ...conversion, webhook: { ...webhook, clientConfig } } }
 }
 
-interface Conversion {
-  readonly conversion?: { readonly webhook?: { readonly clientConfig?: unknown } }
-}
-
-function listOf(webhooks: unknown): readonly (Fields & { readonly clientConfig?: unknown })[] {
+function listOf(webhooks: unknown): readonly ApiObject[] {
   return Array.isArray(webhooks) ? webhooks : []
+}
+
+function fieldsIn(value: unknown): ApiObject {
+  return isObject(value) ? value : {}
 }
 
 /** Byte for byte where nobody else wrote; otherwise the flags alone: an upgrade writes its version there. */
 async function withFlagsOf(now: ApiObject, copy: ApiObject): Promise<ApiObject> {
-  const [text, before] = [now, copy].map(
-    ({ data }) => (data as Texts | undefined)?.ClusterConfiguration ?? '',
-  )
-  const byKcert = await withExtraArgs(before!, 'controllerManager', await flagsIn(text!))
+  const [text, before] = [configurationIn(now), configurationIn(copy)]
+  const byKcert = await withExtraArgs(before, 'controllerManager', await flagsIn(text))
   if (byKcert === text) return whole(now, copy)
-  const ClusterConfiguration = await withExtraArgs(text!, 'controllerManager', await flagsIn(before!))
-  return { ...now, data: { ...(now.data as Texts), ClusterConfiguration } }
+  const ClusterConfiguration = await withExtraArgs(text, 'controllerManager', await flagsIn(before))
+  return { ...now, data: { ...fieldsIn(now.data), ClusterConfiguration } }
 }
 
-type Texts = Readonly<Record<string, string>>
+function configurationIn({ data }: ApiObject): string {
+  const text = fieldsIn(data).ClusterConfiguration
+  return typeof text === 'string' ? text : ''
+}
 
 /** The flags that a rotation leads elsewhere, null where they are not set. */
 async function flagsIn(text: string): Promise<Record<string, string | null>> {

@@ -1,18 +1,19 @@
 import pMap from 'p-map'
+import { type NodeObject, resources } from '../cluster/kinds.ts'
+import { listAll } from '../cluster/readable.ts'
+import { onKcertError } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
-import { nodeAddresses } from '../pki/node-address.ts'
 import type { CertificateRecord } from '../rotation/certificate-record.ts'
 import { inventoryNode } from '../rotation/inventory.ts'
 import type { HandshakePicture, NodePicture, SectionName, Sections, Seen } from '../rotation/picture.ts'
 import { fileKey } from '../rotation/picture.ts'
 import type { Observer } from '../rotation/ports.ts'
-import { listAll, type NodeObject, resources } from '../site/api-objects.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import { processHandshake, serviceHandshakes } from '../site/handshakes.ts'
-import { isControlPlane, layoutOf } from '../site/node-objects.ts'
+import { internalAddress, isControlPlane, layoutOf } from '../site/node-objects.ts'
 import { PodWatch } from '../site/pods.ts'
-import type { Site } from '../site/site.ts'
+import { aheadMsOf, type Site } from '../site/site.ts'
 import { caBundles, workloads } from '../site/workloads.ts'
 import { backends } from './backends.ts'
 import { readIndex } from './copies.ts'
@@ -30,11 +31,11 @@ const nodesAtOnce = 24
 
 /** Looks at a real cluster: objects through its API server, everything else through its nodes. */
 export class SiteObserver implements Observer {
-  private readonly site: Site
+  readonly site: Site
+  readonly podWatch: PodWatch
+  readonly storedWatch: StoredWatch
+  readonly planes: ControlPlanes
   private readonly watches = new Map<string, NodeWatch>()
-  private readonly podWatch: PodWatch
-  private readonly storedWatch: StoredWatch
-  private readonly planes: ControlPlanes
 
   constructor(site: Site) {
     this.site = site
@@ -47,64 +48,36 @@ export class SiteObserver implements Observer {
     sections: readonly Section[],
     remembered: readonly CertificateRecord[] = [],
   ): Promise<Seen<Section>> {
-    const { site } = this
-    const stored: OfLooks['stored'] = (looks) =>
-      this.storedWatch.stored(authoritiesIn(looks, site), remembered)
-    const published: OfLooks['published'] = (names) => publishedTrust(site, this.planes, names)
     const looksAtNodes = sections.some((section) => section === 'components' || section === 'kubelets')
-    const look = new Look(
-      site,
-      this.podWatch,
-      (node) => this.watchOf(node),
-      { stored, published },
-      looksAtNodes,
-    )
-    const atMs = site.clock().getTime()
+    const look = new Look(this, looksAtNodes, remembered)
+    const atMs = this.site.clock().getTime()
     const seen = await Promise.all(
-      sections.map(async (section) => [section, await look[section as SectionName]()] as const),
+      sections.map(async (section: SectionName) => [section, await look[section]()] as const),
     )
-    return {
-      ...Object.fromEntries(seen),
-      atMs,
-      certificates: site.certificates.table,
-    } as unknown as Seen<Section>
+    const common = { atMs, certificates: this.site.certificates.table }
+    return { ...Object.fromEntries(seen), ...common } as unknown as Seen<Section>
   }
 
-  private watchOf(node: NodeAccess): NodeWatch {
+  watchOf(node: NodeAccess): NodeWatch {
     const watch = this.watches.get(node.name) ?? new NodeWatch(node, this.site)
     this.watches.set(node.name, watch)
     return watch
   }
 }
 
-/** What is told of objects by what was seen of nodes. */
-interface OfLooks {
-  readonly stored: (looks: readonly NodeLook[]) => Promise<Sections['stored']>
-  /** By the names of control-plane nodes. */
-  readonly published: (controlPlanes: readonly string[]) => Promise<Sections['published']>
-}
-
 /** One observation: what several sections need is fetched once. */
 class Look implements Record<SectionName, () => Promise<unknown>> {
+  private readonly observer: SiteObserver
   private readonly site: Site
-  private readonly podWatch: PodWatch
-  private readonly watchOf: (node: NodeAccess) => NodeWatch
-  private readonly ofLooks: OfLooks
   private readonly looksAtNodes: boolean
+  private readonly remembered: readonly CertificateRecord[]
   private readonly fetched = new Map<string, Promise<unknown>>()
 
-  constructor(
-    site: Site,
-    podWatch: PodWatch,
-    watchOf: (node: NodeAccess) => NodeWatch,
-    ofLooks: OfLooks,
-    looksAtNodes: boolean,
-  ) {
+  constructor(observer: SiteObserver, looksAtNodes: boolean, remembered: readonly CertificateRecord[]) {
+    this.observer = observer
+    this.site = observer.site
     this.looksAtNodes = looksAtNodes
-    this.site = site
-    this.podWatch = podWatch
-    this.watchOf = watchOf
-    this.ofLooks = ofLooks
+    this.remembered = remembered
   }
 
   async nodes(): Promise<Sections['nodes']> {
@@ -149,14 +122,15 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   published(): Promise<Sections['published']> {
     return this.once('published', async () => {
       const controlPlanes = (await this.nodeObjects()).filter((node) => this.isControlPlane(node))
-      return this.ofLooks.published(controlPlanes.map(({ metadata }) => metadata.name))
+      const names = controlPlanes.map(({ metadata }) => metadata.name)
+      return publishedTrust(this.site, this.observer.planes, names)
     })
   }
 
   async pods(): Promise<Sections['pods']> {
     const [published, nodes] = await Promise.all([this.published(), this.nodeObjects()])
-    const addresses = new Map(nodes.map((node) => [node.metadata.name, addressOf(node)]))
-    return this.podWatch.pods(
+    const addresses = new Map(nodes.map((node) => [node.metadata.name, internalAddress(node)]))
+    return this.observer.podWatch.pods(
       (name) => this.site.node(name, addresses.get(name)),
       published,
       (names, look) => this.onEach(names, look),
@@ -176,7 +150,8 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   async stored(): Promise<Sections['stored']> {
-    return this.ofLooks.stored(await this.looks())
+    const authorities = authoritiesIn(await this.looks(), this.site)
+    return this.observer.storedWatch.stored(authorities, this.remembered)
   }
 
   clusterInfo(): Promise<Sections['clusterInfo']> {
@@ -235,7 +210,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
 
   private nodeObjects(): Promise<readonly NodeObject[]> {
     return this.once('nodes', async () => {
-      const nodes = await listAll<NodeObject>(this.site.objects, resources.nodes)
+      const nodes = await listAll(this.site.objects, resources.nodes)
       // Control planes first, then by name: the first of them is where the new CA is made, in every run.
       return nodes.toSorted(
         (a, b) =>
@@ -257,12 +232,10 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
       const found = await this.onEach(await this.nodeObjects(), async (object) => {
         const node = this.open(object)
         if (node === undefined) return []
-        const look = await this.watchOf(node)
+        const look = await this.observer
+          .watchOf(node)
           .look()
-          .catch((error: unknown) => {
-            if (error instanceof KcertError) return error
-            throw error
-          })
+          .catch(onKcertError((error) => error))
         return [[object.metadata.name, look] as const]
       })
       return new Map(found.flat())
@@ -272,13 +245,10 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   private async reach(object: NodeObject): Promise<Pick<NodePicture, 'unreachable' | 'clockSkewMs'>> {
     const node = this.open(object)
     if (node === undefined) return { unreachable: 'kcert.yaml does not say how it is reached' }
-    try {
-      const { aheadMs } = await node.clock({ timeoutMs: 10_000 })
-      return { clockSkewMs: Math.round((aheadMs.atLeast + aheadMs.atMost) / 2) }
-    } catch (error) {
-      if (!(error instanceof KcertError)) throw error
-      return { unreachable: error.why ?? error.message }
-    }
+    return node.clock({ timeoutMs: 10_000 }).then(
+      (clock) => ({ clockSkewMs: aheadMsOf(clock) }),
+      onKcertError(({ why, message }) => ({ unreachable: why ?? message })),
+    )
   }
 
   /** Clusters that no kubeadm made may have no labels: there the inventory says it. */
@@ -288,7 +258,7 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   }
 
   private open(object: NodeObject): NodeAccess | undefined {
-    return this.site.node(object.metadata.name, addressOf(object))
+    return this.site.node(object.metadata.name, internalAddress(object))
   }
 
   private onEach<Item, Result>(
@@ -303,8 +273,4 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
     this.fetched.set(what, fetched)
     return fetched
   }
-}
-
-function addressOf({ status }: NodeObject): string | undefined {
-  return nodeAddresses(status?.addresses, ['InternalIP'])[0]
 }

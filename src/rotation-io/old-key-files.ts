@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
 import type { FoundKeys, KeyFile, KeyPlaces, OldKeyFiles } from '../rotation/old-keys.ts'
@@ -89,11 +90,7 @@ export class SiteOldKeyFiles implements OldKeyFiles {
   }
 
   spkiOf(content: Uint8Array): string | undefined {
-    try {
-      return readPrivateKeyFile(content).publicKey?.sha256
-    } catch {
-      return undefined
-    }
+    return orUndefined(() => readPrivateKeyFile(content).publicKey?.sha256)
   }
 
   /** Undefined when it is gone. */

@@ -1,6 +1,6 @@
 import { setTimeout as pauseFor } from 'node:timers/promises'
-import type { ApiCall } from '../cluster/api-client.ts'
-import { StatusError } from '../cluster/failures.ts'
+import { type ApiCall, pathWithQuery } from '../cluster/api-client.ts'
+import { codeOfStatus, StatusError } from '../cluster/failures.ts'
 import type { ApiObject } from '../cluster/malformed.ts'
 import { MalformedAnswer, objectIn } from '../cluster/malformed.ts'
 import { type ObjectsApi, objectsOf, type Selection } from '../cluster/objects.ts'
@@ -93,30 +93,23 @@ async function isLaidOut(planes: ControlPlanes): Promise<boolean> {
 }
 
 async function callAsOwn(ask: Ask, call: ApiCall): Promise<ApiObject> {
-  const { method, path, query = {}, body, contentType, purpose } = call
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value)
-  const text = parameters.toString()
+  const { method, body, contentType, purpose } = call
   const answer = await ask({
     method,
-    path: text === '' ? path : `${path}?${text}`,
-    ...(contentType === undefined ? {} : { headers: { 'Content-Type': contentType } }),
-    ...(body === undefined ? {} : { body }),
+    path: pathWithQuery(call),
+    ...(contentType !== undefined && { headers: { 'Content-Type': contentType } }),
+    ...(body !== undefined && { body }),
   })
   if (answer.status < 300) {
     const object = objectIn(answer.body)
     if (object !== undefined) return object
     throw new MalformedAnswer(purpose, 'what is not a JSON object')
   }
-  const code = codes[answer.status] ?? 'KCERT_UNREACHABLE'
-  const why = messageIn(answer.body) ?? `HTTP status ${answer.status}`
-  const reason = answer.status === 404 ? 'NotFound' : answer.status === 409 ? 'Conflict' : ''
-  throw new StatusError(
-    code,
-    `the API server refuses to ${purpose}`,
-    { why },
-    { status: answer.status, reason },
-  )
+  const { status } = answer
+  const why = messageIn(answer.body) ?? `HTTP status ${status}`
+  const reason = status === 404 ? 'NotFound' : status === 409 ? 'Conflict' : ''
+  const what = `the API server refuses to ${purpose}`
+  throw new StatusError(codeOfStatus(status), what, { why }, { status, reason })
 }
 
 /** Answers to a kubeconfig whose CA or client certificate the rotation has outlived. */
@@ -126,11 +119,3 @@ const refusals: ReadonlySet<ErrorCode> = new Set([
   'KCERT_API_UNTRUSTED',
   'KCERT_API_CERT_EXPIRED',
 ])
-
-const codes: Readonly<Record<number, ErrorCode>> = {
-  401: 'KCERT_API_UNAUTHORIZED',
-  403: 'KCERT_API_FORBIDDEN',
-  404: 'KCERT_API_NOT_FOUND',
-  409: 'KCERT_API_CONFLICT',
-  422: 'KCERT_API_INVALID',
-}

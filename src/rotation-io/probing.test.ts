@@ -202,13 +202,13 @@ function probing({
       return leafOf(newCa, ends, 'kcert-rotation-probe')
     },
   }
-  const one = new Probing(
-    site as never,
-    planes as never,
-    authorities as never,
-    identity as never,
-    { rehearse: async (name: string) => (name === 'cp1' ? copies : 'another node') } as never,
-  )
+  const one = new Probing({
+    site: site as never,
+    planes: planes as never,
+    authorities: authorities as never,
+    identity: identity as never,
+    copies: { rehearse: async (name: string) => (name === 'cp1' ? copies : 'another node') } as never,
+  })
   const probe = (subject: ProbeSubject, deadlineMs = at) =>
     one.probe({ kind: 'probe', phase: 7, subject, deadlineMs })
   return { probe, asked, did, tried: (what: string) => did.filter(([kind]) => kind === what) }

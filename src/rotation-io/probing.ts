@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hostOf } from '../cluster/cluster-addresses.ts'
-import type { ApiObject } from '../cluster/malformed.ts'
-import { metadataOf } from '../cluster/objects.ts'
+import { resources } from '../cluster/kinds.ts'
+import { isObject, objectIn } from '../cluster/malformed.ts'
+import { listEach } from '../cluster/readable.ts'
 import { requestsOf } from '../cluster/requests.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
@@ -13,19 +14,16 @@ import type { ComponentName, ProcessFacts } from '../pki/node-access.ts'
 import type { Probe, ProbeSubject } from '../rotation/action.ts'
 import type { ProcessId } from '../rotation/picture.ts'
 import type { ProbeAnswer } from '../rotation/ports.ts'
-import type { ControlPlanes } from '../site/control-planes.ts'
 import { callHttps, type HttpsAnswer } from '../site/http-call.ts'
 import { configurationOf, listeningOf } from '../site/listening.ts'
-import type { Site } from '../site/site.ts'
 import { readCertificates, writeCertificates } from '../x509/certificate.ts'
 import { createRequest } from '../x509/issuing.ts'
 import { generatePrivateKey } from '../x509/new-key.ts'
 import { writePem } from '../x509/pem.ts'
 import { verifySignature } from '../x509/signature.ts'
-import type { Authorities } from './authorities.ts'
-import type { Copies } from './copies.ts'
 import { beside } from './file-writing.ts'
-import { type OwnIdentity, probeName } from './own-identity.ts'
+import { probeName } from './own-identity.ts'
+import type { Parts } from './parts.ts'
 import { WatchingHandshakes } from './watching-handshakes.ts'
 
 const pollMs = 250
@@ -34,26 +32,12 @@ type Subject<Kind extends ProbeSubject['kind']> = Extract<ProbeSubject, { readon
 
 /** Tries what a phase must prove, on the real thing: a fresh handshake each time, for what is pooled hides what is wrong. */
 export class Probing {
-  private readonly site: Site
-  private readonly planes: ControlPlanes
-  private readonly authorities: Authorities
-  private readonly identity: OwnIdentity
-  private readonly copies: Copies
+  private readonly parts: Omit<Parts, 'requests'>
   private readonly handshakes: WatchingHandshakes
 
-  constructor(
-    site: Site,
-    planes: ControlPlanes,
-    authorities: Authorities,
-    identity: OwnIdentity,
-    copies: Copies,
-  ) {
-    this.site = site
-    this.planes = planes
-    this.authorities = authorities
-    this.identity = identity
-    this.copies = copies
-    this.handshakes = new WatchingHandshakes({ site, planes, identity })
+  constructor(parts: Omit<Parts, 'requests'>) {
+    this.parts = parts
+    this.handshakes = new WatchingHandshakes(parts)
   }
 
   async probe({ subject, deadlineMs }: Probe): Promise<ProbeAnswer> {
@@ -85,7 +69,7 @@ export class Probing {
       case 'logs':
         return this.logs(subject)
       case 'copies':
-        return this.copies
+        return this.parts.copies
           .rehearse(subject.node)
           .then((wrong) => ({ ok: wrong === undefined, detail: wrong ?? 'restored and compared' }))
     }
@@ -96,7 +80,7 @@ export class Probing {
     const running = await this.running(at)
     const headers = ca === 'front-proxy' ? { 'X-Remote-User': probeName } : {}
     const commonName = ca === 'front-proxy' ? await this.frontProxyName() : probeName
-    const pair = await this.identity.client(ca, generation, { commonName })
+    const pair = await this.parts.identity.client(ca, generation, { commonName })
     const answer = await this.dial(nodeOf(at), running, { path: askedOf(running), headers, client: pair })
     const said = `${at} answers ${answer.status} to a client of the ${generation} ${ca} CA`
     const verdict = verdictOf(answer)
@@ -107,7 +91,7 @@ export class Probing {
   /** A handshake by a client that trusts the old CA and nothing else must fail, and for that reason. */
   private async oldTrust({ at }: Subject<'old-trust'>) {
     const running = await this.running(at)
-    const { certificate } = await this.authorities.authority('cluster', 'old')
+    const { certificate } = await this.parts.authorities.authority('cluster', 'old')
     try {
       const trust = { ca: writeCertificates([certificate]) }
       const { status } = await this.dial(nodeOf(at), running, { path: '/healthz', trust })
@@ -126,10 +110,10 @@ export class Probing {
   }
 
   private async signer({ generation }: Subject<'signer'>) {
-    const { certificate: wanted } = await this.authorities.authority('cluster', generation)
+    const { certificate: wanted } = await this.parts.authorities.authority('cluster', generation)
     const key = generatePrivateKey({ algorithm: 'ECDSA', curve: 'P-256' })
     const der = createRequest({ subject: { commonName: probeName } }, key)
-    const api = requestsOf(this.site.objects)
+    const api = requestsOf(this.parts.site.objects)
     const created = await api.create({
       metadata: { generateName: 'kcert-signer-' },
       spec: {
@@ -140,7 +124,7 @@ export class Probing {
       },
     })
     // A request without one is refused where it is read.
-    const name = created.metadata.name!
+    const name = created.metadata.name ?? ''
     try {
       await api.replaceApproval({
         ...created,
@@ -153,8 +137,10 @@ export class Probing {
       const begun = this.now()
       while (this.now() - begun < 25_000) {
         const status = (await api.get(name))?.status
-        if (status?.certificate) {
-          const issued = readCertificates(Buffer.from(status.certificate, 'base64'))[0]!
+        const [issued] = status?.certificate
+          ? readCertificates(Buffer.from(status.certificate, 'base64'))
+          : []
+        if (issued !== undefined) {
           const detail = `a test request was signed by ${issued.issuer.text}, key ${issued.authorityKeyId ?? 'unnamed'}`
           return { ok: verifySignature(issued, wanted.publicKey).ok, detail }
         }
@@ -164,9 +150,7 @@ export class Probing {
       }
       return { ok: false, detail: 'nobody signed a test request within 25 s' }
     } finally {
-      await this.site.objects
-        .delete({ group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests', name })
-        .catch(() => {})
+      await this.parts.site.objects.delete({ ...resources.requests, name }).catch(() => {})
     }
   }
 
@@ -177,7 +161,7 @@ export class Probing {
     if (own === undefined)
       return { ok: true, detail: `${id} has neither a client certificate nor a token: nothing to try` }
     const users = new Set<string>()
-    for (const { node } of await this.planes.everyApiServer()) {
+    for (const { node } of await this.parts.planes.everyApiServer()) {
       const running = await this.running(`${node}/kube-apiserver`)
       const answer = await this.dial(node, running, {
         ...whoAmI,
@@ -201,7 +185,7 @@ export class Probing {
    * stands in no other node's certificate: the others are asked for theirs.
    */
   private nameAt(node: string, wanted: string): string {
-    const { nodes } = this.site.inventory
+    const { nodes } = this.parts.site.inventory
     const named = nodes.find(({ addresses }) => addresses.includes(wanted))
     if (named === undefined || named.name === node) return wanted
     return nodes.find(({ name }) => name === node)?.addresses[0] ?? 'kubernetes'
@@ -218,9 +202,9 @@ export class Probing {
             `logs of ${pod.namespace}/${pod.name} on ${node}`,
             `/api/v1/namespaces/${pod.namespace}/pods/${pod.name}/log?container=${pod.container}&tailLines=1`,
           ]
-    const apis = await this.planes.everyApiServer()
+    const apis = await this.parts.planes.everyApiServer()
     for (const { node: at } of apis) {
-      const { status, body } = await this.identity.call(at, { method: 'GET', path })
+      const { status, body } = await this.parts.identity.call(at, { method: 'GET', path })
       if (status !== 200) {
         const said = `${what} through ${at}: ${status} ${body.slice(0, 200).trim()}`
         return {
@@ -233,23 +217,21 @@ export class Probing {
   }
 
   private async runningPod(node: string) {
-    const pods = { group: '', version: 'v1', resource: 'pods' }
-    const candidates: { namespace: string; name: string; container: string; isSystem: boolean }[] = []
-    for await (const pod of this.site.objects.list(pods, { fieldSelector: `spec.nodeName=${node}` })) {
-      const { containerStatuses = [] } = (pod.status ?? {}) as PodStatus
-      const running = containerStatuses.find(({ state }) => state?.running !== undefined)
-      const { namespace, name, deletionTimestamp } = metadataOf(pod as ApiObject)
-      if (running === undefined || deletionTimestamp !== undefined) continue
-      const isSystem = namespace === 'kube-system'
-      candidates.push({ namespace: String(namespace), name: String(name), container: running.name, isSystem })
-    }
+    const selection = { fieldSelector: `spec.nodeName=${node}` }
+    const pods = await Array.fromAsync(listEach(this.parts.site.objects, resources.pods, selection))
+    const candidates = pods.flatMap(({ metadata, status }) => {
+      const { namespace = '', name, deletionTimestamp } = metadata
+      const running = status?.containerStatuses?.find(({ state }) => state?.running !== undefined)
+      if (running === undefined || deletionTimestamp !== undefined) return []
+      return [{ namespace, name, container: running.name }]
+    })
     // Nobody rolls a DaemonSet's or a static pod in the meantime as easily as a Deployment's.
-    return candidates.find(({ isSystem }) => isSystem) ?? candidates[0]
+    return candidates.find(({ namespace }) => namespace === 'kube-system') ?? candidates[0]
   }
 
   private async running(at: ProcessId): Promise<ProcessFacts> {
     const [node, program] = at.split('/') as [string, ComponentName]
-    const [running] = await this.planes.node(node).processes([program])
+    const [running] = await this.parts.planes.node(node).processes([program])
     if (running === undefined) throw new Error(`${at} does not run`)
     return running
   }
@@ -259,17 +241,20 @@ export class Probing {
     running: ProcessFacts,
     call: Omit<Parameters<typeof callHttps>[0], 'stream'>,
   ): Promise<HttpsAnswer> {
-    const { host, port } = listeningOf(running.argv, await configurationOf(this.planes.node(node), running))
-    return callHttps({ stream: this.site.dial(node, host, port), ...call })
+    const { host, port } = listeningOf(
+      running.argv,
+      await configurationOf(this.parts.planes.node(node), running),
+    )
+    return callHttps({ stream: this.parts.site.dial(node, host, port), ...call })
   }
 
   private async frontProxyName(): Promise<string> {
-    const [api] = await this.planes.apiServers()
+    const [api] = await this.parts.planes.apiServers()
     return api?.flags['requestheader-allowed-names']?.split(',')[0] ?? 'front-proxy-client'
   }
 
   private async credentialsIn(node: string, path: string) {
-    const access = this.planes.node(node)
+    const access = this.parts.planes.node(node)
     const [file] = await access.readFiles([path])
     if (file?.found !== 'file') throw new Error(`${node}:${path} cannot be read`)
     const { root, kubeconfig } = await usableKubeconfig(file.content, `${node}:${path}`)
@@ -299,15 +284,8 @@ export class Probing {
   }
 
   private now(): number {
-    return this.site.clock().getTime()
+    return this.parts.site.clock().getTime()
   }
-}
-
-interface PodStatus {
-  readonly containerStatuses?: readonly {
-    readonly name: string
-    readonly state?: { readonly running?: object }
-  }[]
 }
 
 const whoAmI = {
@@ -319,7 +297,9 @@ const whoAmI = {
   body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }),
 }
 
-const kubeletClient = kubeadmLeaves.find(({ name }) => name === 'apiserver-kubelet-client')!.commonName!
+const kubeletClient =
+  kubeadmLeaves.find(({ name }) => name === 'apiserver-kubelet-client')?.commonName ??
+  'kube-apiserver-kubelet-client'
 
 /** What kubeadm makes since its certificate has no O; where it is missing, API servers may ask nothing of kubelets. */
 const binding = commandLine`bind its ClusterRole: kubectl create clusterrolebinding kubeadm:apiserver-kubelet-client --clusterrole system:kubelet-api-admin --user ${kubeletClient}`
@@ -353,12 +333,10 @@ export function verdictOf({ status, body }: HttpsAnswer): 'accepted' | 'refused'
 
 /** Undefined when the answer does not say it. */
 function userIn(body: string): string | undefined {
-  try {
-    const { status } = JSON.parse(body) as { status?: { userInfo?: { username?: string } } }
-    return status?.userInfo?.username || undefined
-  } catch {
-    return undefined
-  }
+  const { status } = objectIn(body) ?? {}
+  const userInfo = isObject(status) ? status.userInfo : undefined
+  const username = isObject(userInfo) ? userInfo.username : undefined
+  return (typeof username === 'string' && username) || undefined
 }
 
 /** The token of a user, which the reader of kubeconfigs does not keep. */

@@ -1,28 +1,20 @@
 import { readClusterInfo, signatureStates } from '../bootstrap/cluster-info.ts'
 import { signingTokens, tokenSecretType } from '../bootstrap/token-secret.ts'
-import { StatusError } from '../cluster/failures.ts'
+import { statusIn } from '../cluster/failures.ts'
+import { type Named, type ObjectOf, resources } from '../cluster/kinds.ts'
 import { leaseSeconds, longestLeaseSeconds } from '../cluster/lease.ts'
-import type { ApiObject } from '../cluster/malformed.ts'
+import { getOne, listAll, listEach } from '../cluster/readable.ts'
+import { orUndefined } from '../errors/caught.ts'
 import { wordsOf } from '../errors/kcert-error.ts'
-import type { ProcessId, PublishedTrust, Sections, Trust } from '../rotation/picture.ts'
-import {
-  apiServerSigner,
-  type ClusterTrustBundle,
-  type ConfigMap,
-  contentChangedAtMs,
-  getOne,
-  type LeaseObject,
-  listAll,
-  type Named,
-  resources,
-  type Secret,
-} from '../site/api-objects.ts'
+import type { ProcessId, PublishedTrust, Sections } from '../rotation/picture.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import { extraArgsOf, kubernetesVersionOf } from '../site/definitions.ts'
-import { contentVersion } from '../site/object-content.ts'
+import { apiServerSigner, contentChangedAtMs, contentVersion } from '../site/object-content.ts'
 import type { Site } from '../site/site.ts'
 
 // What the cluster itself says of its CAs, in ConfigMaps, Secrets and bundles.
+
+const inSystem = { namespace: 'kube-system' } as const
 
 const serviceAccountToken = 'kubernetes.io/service-account-token'
 
@@ -37,60 +29,56 @@ export async function publishedTrust(
 ): Promise<Sections['published']> {
   const { objects, reading } = site
   const [namespaces, configMaps, secrets, bundles] = await Promise.all([
-    listAll<Named & { readonly status?: { readonly phase?: string } }>(objects, resources.namespaces),
-    listAll<ConfigMap>(objects, resources.configMaps, { fieldSelector: 'metadata.name=kube-root-ca.crt' }),
-    listAll<Secret>(objects, resources.secrets, { fieldSelector: `type=${serviceAccountToken}` }),
+    listAll(objects, resources.namespaces),
+    listAll(objects, resources.configMaps, { fieldSelector: 'metadata.name=kube-root-ca.crt' }),
+    listAll(objects, resources.secrets, { fieldSelector: `type=${serviceAccountToken}` }),
     trustBundles(site, planes, controlPlanes),
   ])
   const byNamespace = new Map(configMaps.map((one) => [one.metadata.namespace, one]))
-  const trustOf = (pem: string | Uint8Array | undefined): { readonly trust?: Trust } =>
-    pem === undefined ? {} : { trust: reading.trustOf(pem) }
+  const published = (
+    kind: PublishedTrust['kind'],
+    object: Named,
+    pem: string | Uint8Array | undefined,
+    field: 'data' | 'spec' = 'data',
+  ): PublishedTrust => {
+    const { namespace, name } = object.metadata
+    return {
+      kind,
+      name: namespace === undefined ? name : `${namespace}/${name}`,
+      isActive: true,
+      ...(pem !== undefined && { trust: reading.trustOf(pem) }),
+      changedAtMs: contentChangedAtMs(object, field),
+    }
+  }
   return [
     ...namespaces.map(({ metadata: { name }, status }): PublishedTrust => {
       const object = byNamespace.get(name)
-      return {
-        kind: 'ConfigMap',
-        name: `${name}/kube-root-ca.crt`,
-        isActive: status?.phase !== 'Terminating',
-        ...trustOf(object?.data?.['ca.crt']),
-        changedAtMs: object === undefined ? 0 : contentChangedAtMs(object, 'data'),
-      }
+      const absent = { kind: 'ConfigMap', name: `${name}/kube-root-ca.crt`, changedAtMs: 0 } as const
+      const isActive = status?.phase !== 'Terminating'
+      if (object === undefined) return { ...absent, isActive }
+      return { ...published('ConfigMap', object, object.data?.['ca.crt']), isActive }
     }),
-    ...secrets.map((secret): PublishedTrust => {
+    ...secrets.map((secret) => {
       const data = secret.data?.['ca.crt']
-      const { namespace, name } = secret.metadata
-      return {
-        kind: 'Secret',
-        name: `${namespace}/${name}`,
-        isActive: true,
-        ...trustOf(data === undefined ? undefined : Buffer.from(data, 'base64')),
-        changedAtMs: contentChangedAtMs(secret, 'data'),
-      }
+      return published('Secret', secret, data === undefined ? undefined : Buffer.from(data, 'base64'))
     }),
-    ...bundles.map(
-      (bundle): PublishedTrust =>
-        'unread' in bundle
-          ? {
-              kind: 'ClusterTrustBundle',
-              name: bundle.at,
-              isActive: true,
-              unread: bundle.unread,
-              changedAtMs: 0,
-            }
-          : {
-              kind: 'ClusterTrustBundle',
-              name: bundle.metadata.name,
-              isActive: true,
-              ...trustOf(bundle.spec?.trustBundle),
-              changedAtMs: contentChangedAtMs(bundle, 'spec'),
-            },
-    ),
+    ...bundles.map((bundle): PublishedTrust => {
+      if (!isUnread(bundle)) return published('ClusterTrustBundle', bundle, bundle.spec?.trustBundle, 'spec')
+      const { at, unread } = bundle
+      return { kind: 'ClusterTrustBundle', name: at, isActive: true, unread, changedAtMs: 0 }
+    }),
   ]
 }
+
+type ClusterTrustBundle = ObjectOf<'clustertrustbundles'>
 
 interface Unread {
   readonly at: ProcessId
   readonly unread: string
+}
+
+function isUnread(found: ClusterTrustBundle | Unread): found is Unread {
+  return !('metadata' in found)
 }
 
 /**
@@ -102,37 +90,39 @@ async function trustBundles(
   planes: ControlPlanes,
   controlPlanes: readonly string[],
 ): Promise<(ClusterTrustBundle | Unread)[]> {
-  const known = await bundlesIn(site.objects.list(resources.clusterTrustBundles))
+  const known = await bundlesIn(listEach(site.objects, resources.clusterTrustBundles))
   if (known !== undefined) return known
   const nodes = [...new Set([...controlPlanes, ...(await planes.names())])].sort()
   const flags = await Promise.allSettled(nodes.map((node) => planes.flagsOn(node)))
+  // One that cannot be asked may have an API server.
   const servers = nodes.filter((_, index) => {
-    const said = flags[index]!
-    return said.status === 'rejected' || said.value !== undefined
+    const said = flags[index]
+    return said?.status !== 'fulfilled' || said.value !== undefined
   })
   // Then it is the one that has answered.
   if (servers.length < 2) return []
   const asked = await Promise.all(
     servers.map(async (node) => {
       try {
-        return await bundlesIn(site.listAt(node, resources.clusterTrustBundles))
+        const list: typeof site.objects.list = (resource) => site.listAt(node, resource)
+        return await bundlesIn(listEach({ list }, resources.clusterTrustBundles))
       } catch (error) {
         return { at: `${node}/kube-apiserver`, unread: wordsOf(error) }
       }
     }),
   )
   const found = asked.find((one) => Array.isArray(one))
-  return found ?? asked.filter((one): one is Unread => one !== undefined && 'unread' in one)
+  return found ?? asked.flatMap((one) => (one === undefined || Array.isArray(one) ? [] : [one]))
 }
 
 /** Undefined where the API server serves no such kind. */
-async function bundlesIn(list: AsyncIterable<ApiObject>): Promise<ClusterTrustBundle[] | undefined> {
+async function bundlesIn(list: AsyncIterable<ClusterTrustBundle>): Promise<ClusterTrustBundle[] | undefined> {
   try {
-    const all = (await Array.fromAsync(list)) as unknown as ClusterTrustBundle[]
+    const all = await Array.fromAsync(list)
     const byName = new Map(all.map((bundle) => [bundle.metadata.name, bundle]))
     return [...byName.values()].filter(({ spec }) => spec?.signerName === apiServerSigner)
   } catch (error) {
-    if (error instanceof StatusError && error.status === 404) return undefined
+    if (statusIn(error) === 404) return undefined
     throw error
   }
 }
@@ -140,12 +130,8 @@ async function bundlesIn(list: AsyncIterable<ApiObject>): Promise<ClusterTrustBu
 /** Returns kube-public/cluster-info, with whether each token that signs has signed what stands there. */
 export async function clusterInfo({ objects, certificates, clock }: Site): Promise<Sections['clusterInfo']> {
   const [object, secrets] = await Promise.all([
-    getOne<ConfigMap>(objects, { ...resources.configMaps, namespace: 'kube-public', name: 'cluster-info' }),
-    listAll<Secret>(
-      objects,
-      { ...resources.secrets, namespace: 'kube-system' },
-      { fieldSelector: `type=${tokenSecretType}` },
-    ),
+    getOne(objects, { ...resources.configMaps, namespace: 'kube-public', name: 'cluster-info' }),
+    listAll(objects, { ...resources.secrets, ...inSystem }, { fieldSelector: `type=${tokenSecretType}` }),
   ])
   if (object === undefined) return undefined
   const info = await readClusterInfo(object.data ?? {})
@@ -165,11 +151,8 @@ export async function extensionAuthentication({
   objects,
   reading,
 }: Site): Promise<Sections['extensionAuthentication']> {
-  const object = await getOne<ConfigMap>(objects, {
-    ...resources.configMaps,
-    namespace: 'kube-system',
-    name: 'extension-apiserver-authentication',
-  })
+  const resource = { ...resources.configMaps, ...inSystem, name: 'extension-apiserver-authentication' }
+  const object = await getOne(objects, resource)
   if (object === undefined) return undefined
   const { data = {} } = object
   return {
@@ -183,20 +166,15 @@ export async function extensionAuthentication({
 }
 
 function isEmptyList(json: string | undefined): boolean {
-  try {
-    const list = JSON.parse(json ?? '[]') as unknown
-    return !Array.isArray(list) || list.length === 0
-  } catch {
-    return true
-  }
+  const list = orUndefined((): unknown => JSON.parse(json ?? '[]'))
+  return !Array.isArray(list) || list.length === 0
 }
 
 /** Returns kubeadm's own configuration; undefined where no kubeadm made the cluster. */
 export async function kubeadmConfiguration({ objects }: Site): Promise<Sections['kubeadm']> {
-  const inSystem = { namespace: 'kube-system' } as const
   const [object, secret] = await Promise.all([
-    getOne<ConfigMap>(objects, { ...resources.configMaps, ...inSystem, name: 'kubeadm-config' }),
-    getOne<Secret>(objects, { ...resources.secrets, ...inSystem, name: 'kubeadm-certs' }),
+    getOne(objects, { ...resources.configMaps, ...inSystem, name: 'kubeadm-config' }),
+    getOne(objects, { ...resources.secrets, ...inSystem, name: 'kubeadm-certs' }),
   ])
   if (object === undefined) return undefined
   const text = object.data?.ClusterConfiguration ?? ''
@@ -213,9 +191,7 @@ const leaders = ['kube-controller-manager', 'kube-scheduler', 'cloud-controller-
 
 /** Returns who leads. A Lease that nobody renews in time is held by nobody. */
 export async function leases({ objects, clock }: Site, nodes: readonly Named[]): Promise<Sections['leases']> {
-  const found = await Promise.all(
-    leaders.map((name) => getOne<LeaseObject>(objects, { ...resources.leases, name })),
-  )
+  const found = await Promise.all(leaders.map((name) => getOne(objects, { ...resources.leases, name })))
   const now = clock().getTime()
   return found.flatMap((lease) => {
     if (lease === undefined) return []

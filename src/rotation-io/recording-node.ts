@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type {
   Expected,
   FileContent,
@@ -44,7 +44,10 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
 
   const read = async (path: string, call: NodeCall & { largestBytes?: number }): Promise<FileContent> => {
     const own = overlay.get(path)
-    if (own === undefined) return (await node.readFiles([path], call))[0]!
+    if (own === undefined) {
+      const [file] = await node.readFiles([path], call)
+      return file ?? { path, found: 'unreadable', reason: 'the node says nothing of it' }
+    }
     if (own === 'absent') return { path, found: 'absent' }
     if ('to' in own) {
       const folder = path.slice(0, path.lastIndexOf('/'))
@@ -54,7 +57,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     const { content, mode } = own
     const sizeBytes = content.length
     const facts = { mode, uid: 0, gid: 0, sizeBytes, modifiedAt: now() }
-    return { path, found: 'file', ...facts, content, sha256: digestOf(content) }
+    return { path, found: 'file', ...facts, content, sha256: hash('sha256', content) }
   }
   const readAll = async (
     paths: readonly string[],
@@ -72,7 +75,7 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     from?: string,
   ): Promise<Written> => {
     const before = await read(path, {})
-    const sha256 = digestOf(content)
+    const sha256 = hash('sha256', content)
     const wasThere = before.found === 'file' ? before : undefined
     const isSame = wasThere?.sha256 === sha256 && (mode === undefined || mode === wasThere.mode)
     const said = { path, sha256, before: wasThere?.sha256 ?? ('absent' as const) }
@@ -148,8 +151,4 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
       return taken
     },
   }
-}
-
-function digestOf(content: Uint8Array): Sha256 {
-  return createHash('sha256').update(content).digest('hex')
 }

@@ -2,12 +2,12 @@ import { type Recovery, recoverFiles } from '../ca/recovery.ts'
 import { drawSerialNumber } from '../ca/serial.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import type { NodeAccess, ReadFile } from '../pki/node-access.ts'
+import type { ReadFile } from '../pki/node-access.ts'
 import type { Inventory } from '../rotation/inventory.ts'
 import type { Picture } from '../rotation/picture.ts'
 import { certificatePatterns, folderOf, readCertificateFiles } from '../site/certificate-files.ts'
 import { restartKubelet, restartStaticPod, staticPodsIn } from '../site/node-restarts.ts'
-import type { Site } from '../site/site.ts'
+import { nodeNamed, type Site } from '../site/site.ts'
 import type { RandomOctets } from '../system/random.ts'
 import { Copies } from './copies.ts'
 import { SiteExecutor } from './executor.ts'
@@ -65,7 +65,7 @@ export async function planRecovery(site: Site, random: RandomOctets): Promise<Pl
   )
   const before = new Map(found.map(({ node, file }) => [`${node}:${file.path}`, file]))
   const changed = new Set(recovery.files.map(({ node }) => node))
-  const copies = new Copies((name) => site.node(name)!)
+  const copies = new Copies((name) => nodeNamed(site, name))
   const restarts: string[] = []
   for (const { name } of site.inventory.nodes) {
     // Where a recovery has been before and was stopped behind its writing, only the restart is left.
@@ -82,12 +82,13 @@ export async function carryOutRecovery(
   random: RandomOctets,
   tell: Tell,
 ): Promise<void> {
-  const nodeNamed = (name: string): NodeAccess => site.node(name)!
-  const copies = new Copies(nodeNamed)
+  const copies = new Copies((name) => nodeNamed(site, name))
   for (const { node, path, text, what } of files) {
-    const file = before.get(`${node}:${path}`)!
+    const file = before.get(`${node}:${path}`)
     await copies.keepFile(node, path, recoveryNumber)
-    await nodeNamed(node).writeFile(path, text, { replaces: { sha256: file.sha256 } })
+    await nodeNamed(site, node).writeFile(path, text, {
+      replaces: file === undefined ? 'absent' : { sha256: file.sha256 },
+    })
     tell(`wrote ${node}:${path} (${what.join(', ')})`)
   }
   for (const node of restarts) await restartOn(site, node, seen, copies, tell)
@@ -143,7 +144,7 @@ async function restartOn(
   copies: Copies,
   tell: Tell,
 ): Promise<void> {
-  const node = site.node(name)!
+  const node = nodeNamed(site, name)
   const manifests = new Set(
     components.flatMap((one) =>
       one.node === name && one.runsAs === 'static-pod' ? [folderOf(one.definition)] : [],

@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { resources } from '../cluster/kinds.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
+import { getOne } from '../cluster/readable.ts'
+import { onKcertError } from '../errors/caught.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
@@ -8,6 +11,7 @@ import { restartCommand, unitOf } from '../rotation/inventory.ts'
 import { printedLog } from '../site/component-log.ts'
 import type { ControlPlanes } from '../site/control-planes.ts'
 import { healthStatus } from '../site/health.ts'
+import { textOf } from '../site/node-files.ts'
 import type { Site } from '../site/site.ts'
 
 const pollMs = 200
@@ -21,15 +25,6 @@ const sameStartMs = 1_000
 /** So long a fresh process must have said nothing of certificates that it does not trust. */
 const quietMs = 2_500
 const quietDeadlineMs = 30_000
-
-interface LeaseObject {
-  readonly metadata: { readonly resourceVersion?: string }
-  readonly spec?: {
-    readonly holderIdentity?: string
-    readonly acquireTime?: string
-    readonly renewTime?: string
-  }
-}
 
 /** What becomes of a process whose log cannot be read. */
 export interface UnreadLogs {
@@ -79,7 +74,8 @@ export class Restarting {
     for (;;) {
       const running = (await node.processes([program]).catch(() => []))[0]
       const isGone = action.replaces === undefined || !(await isOld(running))
-      if (isGone && !isReleased) isReleased = await this.release(lease!, held!, name, running)
+      if (isGone && !isReleased && lease !== undefined && held !== undefined)
+        isReleased = await this.release(lease, held, name, running)
       if (isGone && running !== undefined && (await healthStatus(this.site, name, running)) === 200) {
         await this.awaitQuiet(name, program, running)
         return
@@ -138,9 +134,9 @@ export class Restarting {
   ): Promise<boolean> {
     const resource = leaseResource(lease)
     try {
-      const object = await this.site.objects.get(resource)
-      const { spec } = (object ?? {}) as unknown as LeaseObject
-      if (object === undefined || spec?.holderIdentity !== held) return true
+      const object = await getOne(this.site.objects, resource)
+      const spec = object?.spec
+      if (spec?.holderIdentity !== held) return true
       const acquiredMs = Date.parse(spec.acquireTime ?? '')
       if (running !== undefined && acquiredMs > (await this.site.startedAtMs(node, running))) return true
       await this.site.objects.replace(resource, {
@@ -150,9 +146,7 @@ export class Restarting {
       return true
     } catch (error) {
       // It runs out by itself: 17 s are lost and nothing else.
-      if (error instanceof KcertError && error.code !== 'KCERT_API_CONFLICT') return true
-      if (error instanceof KcertError) return false
-      throw error
+      return onKcertError(({ code }) => code !== 'KCERT_API_CONFLICT')(error)
     }
   }
 
@@ -219,22 +213,13 @@ export class Restarting {
 }
 
 export function leaseResource(name: string) {
-  return {
-    group: 'coordination.k8s.io',
-    version: 'v1',
-    resource: 'leases',
-    namespace: 'kube-system',
-    name,
-  } as const
+  return { ...resources.leases, name }
 }
 
 /** The identity that holds the Lease, when it is one of this node. */
 async function holderOf(objects: ObjectsApi, lease: string, node: string): Promise<string | undefined> {
-  const object = await objects.get(leaseResource(lease)).catch((error: unknown) => {
-    if (error instanceof KcertError) return undefined
-    throw error
-  })
-  const holder = (object as unknown as LeaseObject | undefined)?.spec?.holderIdentity
+  const object = await getOne(objects, leaseResource(lease)).catch(onKcertError(() => undefined))
+  const holder = object?.spec?.holderIdentity
   return holder?.startsWith(`${node}_`) ? holder : undefined
 }
 
@@ -246,7 +231,7 @@ async function unitOfProcess(
   if (running === undefined) return undefined
   const [file] = await node.readFiles([`/proc/${running.pid}/cgroup`])
   if (file?.found !== 'file') return undefined
-  return /\/([^/\n]+\.service)\b/.exec(Buffer.from(file.content).toString('utf8'))?.[1]
+  return /\/([^/\n]+\.service)\b/.exec(textOf(file))?.[1]
 }
 
 /** Lines of a log that speak of certificates. */

@@ -1,17 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ApiObject } from '../cluster/malformed.ts'
-import { metadataOf, type ObjectsApi } from '../cluster/objects.ts'
+import { type ObjectOf, resources } from '../cluster/kinds.ts'
+import type { ObjectsApi } from '../cluster/objects.ts'
+import { getOne, listEach } from '../cluster/readable.ts'
 import type { Resource } from '../cluster/resource.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { RollWorkload } from '../rotation/action.ts'
 import { rotationAnnotation } from '../rotation/restart.ts'
-
-const resources: Readonly<Record<string, string>> = {
-  Deployment: 'deployments',
-  StatefulSet: 'statefulsets',
-  DaemonSet: 'daemonsets',
-}
+import { rollingKinds } from '../site/workloads.ts'
 
 // A PodDisruptionBudget that allows nothing now may allow it when the pod before is Ready again.
 const evictionPatienceMs = 300_000
@@ -29,10 +25,10 @@ export class Rolling {
 
   async roll({ workload, annotation, phase }: RollWorkload): Promise<void> {
     const resource = workloadResource(workload)
-    const object = await this.objects.get(resource)
+    const object = await getOne(this.objects, resource)
     // It was deleted meanwhile, and its pods with it.
     if (object === undefined) return
-    const spec = (object.spec ?? {}) as WorkloadSpec
+    const { spec = {} } = object
     if (spec.paused) {
       throw new KcertError('KCERT_ROTATION_GATE', `${workload} is paused`, {
         why: 'its controller replaces no pod',
@@ -47,20 +43,17 @@ export class Rolling {
       'strategic-merge',
     )
     const isOnDelete = (spec.updateStrategy?.type ?? spec.strategy?.type) === 'OnDelete'
-    if (isOnDelete) await this.evictAll(resource, spec, annotation)
+    if (isOnDelete) await this.evictAll(resource.namespace, spec, annotation)
   }
 
   /** With OnDelete a controller makes new pods and takes none away: each is evicted, which its budget may refuse. */
-  private async evictAll({ namespace }: Resource, spec: WorkloadSpec, annotation: string): Promise<void> {
-    const labels = Object.entries(spec.selector?.matchLabels ?? {}).map(
-      ([label, value]) => `${label}=${value}`,
-    )
-    const pods: Resource = { group: '', version: 'v1', resource: 'pods', namespace: namespace! }
-    const old: string[] = []
-    for await (const pod of this.objects.list(pods, { labelSelector: labels.join(',') })) {
-      if (annotationOf(pod) !== annotation) old.push(String(metadataOf(pod).name))
-    }
-    for (const name of old) await this.evict({ ...pods, name })
+  private async evictAll(namespace: string, { selector }: WorkloadSpec, annotation: string): Promise<void> {
+    const labels = Object.entries(selector?.matchLabels ?? {}).map(([label, value]) => `${label}=${value}`)
+    const pods = { ...resources.pods, namespace } as const
+    const found = await Array.fromAsync(listEach(this.objects, pods, { labelSelector: labels.join(',') }))
+    for (const { metadata } of found)
+      if (metadata.annotations?.[rotationAnnotation] !== annotation)
+        await this.evict({ ...pods, name: metadata.name })
   }
 
   private async evict(pod: Resource): Promise<void> {
@@ -91,22 +84,11 @@ export class Rolling {
   }
 }
 
-interface WorkloadSpec {
-  readonly paused?: boolean
-  readonly strategy?: { readonly type?: string }
-  readonly updateStrategy?: { readonly type?: string }
-  readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> }
-  readonly template?: { readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> } }
-}
+type WorkloadSpec = NonNullable<ObjectOf<'deployments'>['spec']>
 
-function workloadResource(workload: string): Resource {
+function workloadResource(workload: string) {
   const [, kind = '', namespace = '', name = ''] = /^(\w+) ([^/]+)\/(.+)$/.exec(workload) ?? []
-  const resource = resources[kind]
-  if (resource === undefined) throw new TypeError(`${workload} is no workload that rolls`)
-  return { group: 'apps', version: 'v1', resource, namespace, name }
-}
-
-function annotationOf(pod: ApiObject): string | undefined {
-  const annotations = (metadataOf(pod).annotations ?? {}) as Readonly<Record<string, string>>
-  return annotations[rotationAnnotation]
+  const rolling = rollingKinds.find(([known]) => known === kind)
+  if (rolling === undefined) throw new TypeError(`${workload} is no workload that rolls`)
+  return { ...rolling[1], namespace, name }
 }

@@ -2,7 +2,7 @@ import type { NodeAccess } from '../pki/node-access.ts'
 import type { RestartComponent } from '../rotation/action.ts'
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
 import type { NodeScript, PreparedScript, Runbook, RunbookPhase } from '../rotation/runbook.ts'
-import type { Site } from '../site/site.ts'
+import { nodeNamed, type Site } from '../site/site.ts'
 import { type ExecutorOptions, SiteExecutor } from './executor.ts'
 import { type RecordingNode, recordingNode } from './recording-node.ts'
 import { nodeRunbook, type ScriptedChange, type ScriptedRestart } from './runbook-script.ts'
@@ -24,7 +24,7 @@ export async function prepareRunbook(
     const group: PreparedScript[] = []
     for (const script of scripts) {
       const changes = await changesOf(site, executor, nodes, script)
-      const { hostname } = await recorded.node(script.node)!.identity()
+      const { hostname } = await nodeNamed(recorded, script.node).identity()
       const { number, title, next } = phase
       const facts = { phase: number, title, next, node: script.node, hostname }
       group.push({ node: script.node, files: nodeRunbook(facts, changes) })

@@ -1,7 +1,8 @@
-import { StatusError } from '../cluster/failures.ts'
+import { statusIn } from '../cluster/failures.ts'
+import { type Metadata, resources } from '../cluster/kinds.ts'
+import { listEach } from '../cluster/readable.ts'
 import type { CertificateRecord, Digest } from '../rotation/certificate-record.ts'
 import type { FileHolds, Sections, StoredKey, StoredPicture } from '../rotation/picture.ts'
-import { type Metadata, type Named, resources, type Secret } from '../site/api-objects.ts'
 import type { Site } from '../site/site.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { readPublicKey } from '../x509/keys.ts'
@@ -97,8 +98,8 @@ async function storedIn(
   let lookedAt = 0
   for (const [kind, resource, fieldSelector] of kinds) {
     try {
-      for await (const object of objects.list(resource, { fieldSelector })) {
-        const { metadata, type } = object as unknown as Named & Pick<Secret, 'type'>
+      for await (const object of listEach(objects, resource, { fieldSelector })) {
+        const { metadata, type } = object
         const name = `${metadata.namespace}/${metadata.name}`
         if (kind === 'ConfigMap' ? isKnown(metadata) : type === serviceAccountToken) continue
         lookedAt++
@@ -108,7 +109,7 @@ async function storedIn(
         if (stored !== undefined) found.set(stored.id, stored)
       }
     } catch (error) {
-      if (!(error instanceof StatusError) || error.status !== 403) throw error
+      if (statusIn(error) !== 403) throw error
       unread.push(kind)
     }
   }

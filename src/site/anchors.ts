@@ -1,4 +1,4 @@
-import { KcertError } from '../errors/kcert-error.ts'
+import { onKcertError } from '../errors/caught.ts'
 import type { Anchor, GivenCertificate } from '../probe/target.ts'
 import { readCertificateInput } from '../verification/input.ts'
 import { readCertificates } from '../x509/certificate.ts'
@@ -14,8 +14,7 @@ export async function anchorOf(by: string, source: string, bytes: Uint8Array): P
     const roots = await readCertificateInput({ name: source, bytes }, 'roots', { readReferencedFile })
     return { by, source, roots }
   } catch (error) {
-    if (!(error instanceof KcertError)) throw error
-    return { by, source, fault: error.why ?? error.message }
+    return onKcertError(({ why, message }) => ({ by, source, fault: why ?? message }))(error)
   }
 }
 
@@ -25,7 +24,6 @@ export function givenIn(source: string, bytes: Uint8Array): GivenCertificate {
     const [certificate] = readCertificates(bytes)
     return certificate === undefined ? { source, fault: 'it holds no certificate' } : { source, certificate }
   } catch (error) {
-    if (!(error instanceof KcertError)) throw error
-    return { source, fault: error.message }
+    return onKcertError(({ message }) => ({ source, fault: message }))(error)
   }
 }

@@ -35,8 +35,8 @@ export class Certificates {
   private findSignedBy(ca: Certificate): void {
     for (const [digest, record] of this.table) {
       if (record.signedBy !== undefined) continue
-      const certificate = this.known.get(digest)!
-      if (!certificate.issuer.equals(ca.subject) || !verifySignature(certificate, ca.publicKey).ok) continue
+      const certificate = this.known.get(digest)
+      if (!certificate?.issuer.equals(ca.subject) || !verifySignature(certificate, ca.publicKey).ok) continue
       this.table.set(digest, { ...record, signedBy: ca.publicKey.sha256 })
     }
   }

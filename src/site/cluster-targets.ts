@@ -1,15 +1,16 @@
 import { announcedBy, announcedIn, announcements } from '../cluster/announced-servers.ts'
 import type { Cluster } from '../cluster/cluster.ts'
-import { getReadable, listReadable } from '../cluster/readable.ts'
+import { type NodeObject, type PodObject, resources } from '../cluster/kinds.ts'
+import { getReadable, listAll, listReadable } from '../cluster/readable.ts'
+import { onKcertError } from '../errors/caught.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
-import { KcertError } from '../errors/kcert-error.ts'
+import { type KcertError, wordsOf } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import { nodeUserPrefix } from '../pki/kubelet.ts'
 import { nodeHost } from '../pki/node-address.ts'
 import type { Anchor, GivenCertificate, ShownClient } from '../probe/target.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { anchorOf, givenIn } from './anchors.ts'
-import { type ConfigMap, listAll, type NodeObject, type PodObject, resources } from './api-objects.ts'
 import type { ClientPair, ProbeTarget } from './dialling.ts'
 
 // Targets as the objects of a cluster tell of them: Nodes, the EndpointSlice of the API servers, and the mirror pods of static
@@ -44,9 +45,9 @@ export class ClusterSight {
   clusterCa(): Promise<Anchor | undefined> {
     return this.once('ca', async () => {
       if (this.given.clusterCa !== undefined) return this.given.clusterCa
-      const resource = { ...resources.configMaps, namespace: 'default', name: 'kube-root-ca.crt' }
+      const resource = { ...resources.configMaps, namespace: 'default', name: 'kube-root-ca.crt' } as const
       const found = await this.noting(() => getReadable(this.cluster.objects, resource), undefined)
-      const text = found === 'absent' ? undefined : (found as ConfigMap | undefined)?.data?.['ca.crt']
+      const text = found === 'absent' ? undefined : found?.data?.['ca.crt']
       if (text !== undefined)
         return anchorOf('cluster CA', 'configmap default/kube-root-ca.crt', Buffer.from(text))
       const { certificateAuthority, clusterName } = this.cluster.connection()
@@ -151,10 +152,13 @@ export class ClusterSight {
       const servers = (await this.systemPods()).filter(
         ({ metadata }) => metadata.labels?.component === 'kube-apiserver',
       )
-      const found = servers.map((pod) => ({ flags: flagsOfPod(pod), node: pod.spec?.nodeName ?? '' }))
-      const verifier = found.find(({ flags }) => flags['kubelet-certificate-authority'] !== undefined)
+      const [verifier] = servers.flatMap((pod) => {
+        const flags = flagsOfPod(pod)
+        const path = flags['kubelet-certificate-authority']
+        return path === undefined ? [] : [{ flags, path, node: pod.spec?.nodeName ?? '' }]
+      })
       if (verifier === undefined) return undefined
-      const path = verifier.flags['kubelet-certificate-authority']!
+      const { path } = verifier
       const by = '--kubelet-certificate-authority'
       const source = `${verifier.node}:${path}`
       const ca = await this.clusterCa()
@@ -166,8 +170,7 @@ export class ClusterSight {
   }
 
   private async issuedForKubelets(): Promise<ReadonlyMap<string, GivenCertificate>> {
-    const resource = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
-    const found = await listReadable(this.cluster.objects, resource, {
+    const found = await listReadable(this.cluster.objects, resources.requests, {
       fieldSelector: 'spec.signerName=kubernetes.io/kubelet-serving',
     })
     // The one that was asked for last: what a kubelet asked for before its restart is issued too, perhaps later, and never taken up.
@@ -176,7 +179,7 @@ export class ClusterSight {
       GivenCertificate & { readonly certificate: Certificate; readonly askedAtMs: number }
     >()
     for (const object of found ?? []) {
-      const { name, creationTimestamp } = object.metadata as { name: string; creationTimestamp: string }
+      const { name, creationTimestamp = '' } = object.metadata
       const { username = '' } = object.spec as { username?: string }
       const { certificate: issued } = (object.status ?? {}) as { certificate?: string }
       if (issued === undefined || !username.startsWith(nodeUserPrefix)) continue
@@ -196,21 +199,18 @@ export class ClusterSight {
 
   private ownServer() {
     const { server, tlsServerName } = this.cluster.connection()
-    const url = URL.parse(server) ?? URL.parse(this.cluster.server)!
+    const url = URL.parse(server) ?? new URL(this.cluster.server)
     const host = withoutBrackets(url.hostname)
     return { host, port: Number(url.port || 443), expectedNames: [tlsServerName ?? host] }
   }
 
   private nodes(): Promise<NodeObject[]> {
-    return this.once('nodes', () => listAll<NodeObject>(this.cluster.objects, resources.nodes))
+    return this.once('nodes', () => listAll(this.cluster.objects, resources.nodes))
   }
 
   /** By address; empty where Nodes may not be listed, for names are a comfort. */
   private async nodeNames(): Promise<ReadonlyMap<string, string>> {
-    const nodes = await this.nodes().catch((error: unknown) => {
-      if (error instanceof KcertError) return []
-      throw error
-    })
+    const nodes = await this.nodes().catch(onKcertError(() => []))
     return new Map(
       nodes.flatMap(({ metadata, status }) =>
         (status?.addresses ?? []).map(({ address }) => [address, metadata.name] as const),
@@ -221,12 +221,9 @@ export class ClusterSight {
   /** Static pods of the control plane; none where they may not be listed, or there are none. */
   private systemPods(): Promise<readonly PodObject[]> {
     return this.once('pods', async () => {
-      const found = await listReadable(
-        this.cluster.objects,
-        { ...resources.pods, namespace: 'kube-system' },
-        { labelSelector: 'component in (kube-apiserver,etcd)' },
-      )
-      return (found ?? []) as unknown as PodObject[]
+      const inSystem = { ...resources.pods, namespace: 'kube-system' } as const
+      const selection = { labelSelector: 'component in (kube-apiserver,etcd)' }
+      return (await listReadable(this.cluster.objects, inSystem, selection)) ?? []
     })
   }
 
@@ -235,13 +232,11 @@ export class ClusterSight {
     read: () => Promise<Result>,
     otherwise: Other,
   ): Promise<Result | Other> {
-    try {
-      return await read()
-    } catch (error) {
-      if (!(error instanceof KcertError)) throw error
-      this.notes.add(error.why === undefined ? error.message : `${error.message}: ${error.why}`)
+    const note = (error: KcertError): Other => {
+      this.notes.add(wordsOf(error))
       return otherwise
     }
+    return read().catch(onKcertError(note))
   }
 
   private once<Result>(key: string, read: () => Promise<Result>): Promise<Result> {
@@ -327,17 +322,11 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }
 
-function kubeletPort(node: NodeObject): number {
-  const { daemonEndpoints } = (node.status ?? {}) as {
-    daemonEndpoints?: { kubeletEndpoint?: { Port?: number } }
-  }
-  return daemonEndpoints?.kubeletEndpoint?.Port ?? 10250
+function kubeletPort({ status }: NodeObject): number {
+  return status?.daemonEndpoints?.kubeletEndpoint?.Port ?? 10250
 }
 
 function flagsOfPod({ spec }: PodObject): Flags {
-  const [container] = (spec?.containers ?? []) as readonly {
-    command?: readonly string[]
-    args?: readonly string[]
-  }[]
+  const [container] = spec?.containers ?? []
   return flagsOf([...(container?.command ?? []), ...(container?.args ?? [])])
 }

@@ -1,13 +1,13 @@
-import type { ApiObject } from '../cluster/malformed.ts'
-import { metadataOf } from '../cluster/objects.ts'
+import { resources } from '../cluster/kinds.ts'
+import { listEach } from '../cluster/readable.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { type Flags, flagsOf } from '../pki/component-flags.ts'
 import type { NodeAccess } from '../pki/node-access.ts'
-import { nodeAddresses } from '../pki/node-address.ts'
 import { readStaticPod } from '../pki/static-pod.ts'
+import { textOf } from './node-files.ts'
+import { internalAddress } from './node-objects.ts'
 import type { Site } from './site.ts'
 
-const nodesResource = { group: '', version: 'v1', resource: 'nodes' } as const
 const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
 
 // Nodes are born in the middle of a rotation, but not between two acts.
@@ -74,11 +74,10 @@ export class ControlPlanes {
       this.site.inventory.nodes.filter(({ role }) => role === 'control-plane').map(({ name }) => name),
     )
     try {
-      for await (const object of this.site.objects.list(nodesResource, {
-        labelSelector: controlPlaneLabel,
-      })) {
-        const name = String(metadataOf(object).name)
-        if (this.site.node(name, addressOf(object)) !== undefined) names.add(name)
+      const selection = { labelSelector: controlPlaneLabel }
+      for await (const object of listEach(this.site.objects, resources.nodes, selection)) {
+        const { name } = object.metadata
+        if (this.site.node(name, internalAddress(object)) !== undefined) names.add(name)
       }
     } catch (error) {
       // While no API server answers, the inventory has to do.
@@ -91,14 +90,7 @@ export class ControlPlanes {
   private async flagsOfManifest(name: string): Promise<Flags | undefined> {
     const [file] = await this.node(name).readFiles(['/etc/kubernetes/manifests/kube-apiserver.yaml'])
     if (file?.found !== 'file') return undefined
-    const pod = await readStaticPod(Buffer.from(file.content).toString('utf8'))
+    const pod = await readStaticPod(textOf(file))
     return pod.containers.find(({ program }) => program === 'kube-apiserver')?.flags
   }
-}
-
-function addressOf(object: ApiObject): string | undefined {
-  const { status } = object as {
-    status?: { addresses?: readonly { type?: string; address?: string }[] }
-  }
-  return nodeAddresses(status?.addresses, ['InternalIP'])[0]
 }

@@ -1,3 +1,4 @@
+import { orUndefined } from '../errors/caught.ts'
 import { currentOf, type Material } from '../kubeconfig/kubeconfig.ts'
 import { type OpenedKubeconfig, openKubeconfig } from '../kubeconfig/open.ts'
 import type { Sha256 } from '../pki/node-access.ts'
@@ -87,9 +88,5 @@ export class FileReading {
 }
 
 function certificatesIn(content: Uint8Array): Certificate[] {
-  try {
-    return readCertificates(content)
-  } catch {
-    return []
-  }
+  return orUndefined(() => readCertificates(content)) ?? []
 }

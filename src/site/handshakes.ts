@@ -1,11 +1,12 @@
 import { isIP } from 'node:net'
+import { resources } from '../cluster/kinds.ts'
 import type { ObjectsApi } from '../cluster/objects.ts'
+import { getOne, listAll } from '../cluster/readable.ts'
 import { withoutBrackets } from '../errors/host-port.ts'
 import type { ProcessFacts } from '../pki/node-access.ts'
 import type { CaBundlePicture, HandshakePicture } from '../rotation/picture.ts'
 import { shownChain } from '../tls/handshake.ts'
 import { Certificate } from '../x509/certificate.ts'
-import { type EndpointSlice, getOne, listAll, resources, type ServiceObject } from './api-objects.ts'
 import { configurationOf, listeningOf } from './listening.ts'
 import type { Site } from './site.ts'
 import { serviceNamed } from './workloads.ts'
@@ -63,8 +64,8 @@ export async function addressesOf(objects: ObjectsApi, server: string): Promise<
   }
   const { namespace, name, port } = service
   const [object, slices] = await Promise.all([
-    getOne<ServiceObject>(objects, { ...resources.services, namespace, name }),
-    listAll<EndpointSlice>(
+    getOne(objects, { ...resources.services, namespace, name }),
+    listAll(
       objects,
       { ...resources.endpointSlices, namespace },
       { labelSelector: `kubernetes.io/service-name=${name}` },

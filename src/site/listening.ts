@@ -2,6 +2,7 @@ import { withoutBrackets } from '../errors/host-port.ts'
 import { type Flags, flagsOf, programOf } from '../pki/component-flags.ts'
 import { type KubeletConfiguration, readKubeletConfiguration } from '../pki/kubelet-configuration.ts'
 import type { ComponentName, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import { textOf } from './node-files.ts'
 
 // Where components listen on their own node: by their command lines, and kubelets by their configuration too.
 
@@ -60,7 +61,8 @@ export function healthOf(
 
 /** Where it serves metrics, which asks for no client certificate; kubeadm has it on loopback. */
 function etcdHealth({ 'listen-metrics-urls': metrics, 'listen-client-urls': clients }: Flags) {
-  const url = URL.parse((metrics ?? clients ?? 'http://127.0.0.1:2379').split(',')[0]!)
+  const [first = ''] = (metrics ?? clients ?? 'http://127.0.0.1:2379').split(',')
+  const url = URL.parse(first)
   const host = reachable(withoutBrackets(url?.hostname ?? ''))
   return { host, port: Number(url?.port || 2379), path: '/health', isTls: url?.protocol === 'https:' }
 }
@@ -75,7 +77,7 @@ export async function configurationOf(
   try {
     const [file] = await node.readFiles([path])
     if (file?.found !== 'file') return {}
-    return await readKubeletConfiguration(Buffer.from(file.content).toString('utf8'))
+    return await readKubeletConfiguration(textOf(file))
   } catch {
     return {}
   }

@@ -18,6 +18,11 @@ interface Known {
   readonly file: NodeFile
 }
 
+/** Returns the text of a file that was read. */
+export function textOf({ content }: { readonly content: Uint8Array }): string {
+  return Buffer.from(content).toString('utf8')
+}
+
 /** The ticks of a file system's clock are coarser than its fractions say: what changed this lately may change again unseen. */
 const settledMs = 2_000
 

@@ -1,4 +1,5 @@
-import type { NodeObject } from './api-objects.ts'
+import type { NodeObject } from '../cluster/kinds.ts'
+import { nodeAddresses } from '../pki/node-address.ts'
 
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
@@ -23,4 +24,9 @@ export function layoutOf({ metadata, status }: NodeObject, said: string | undefi
     /-(?:eks|gke)\b|-eks-|-gke\./.test(version) ||
     managedLabels.some((label) => metadata.labels?.[label] !== undefined)
   return isManaged ? 'managed' : (said ?? 'kubeadm')
+}
+
+/** Returns the address by which a node is reached where none is said. */
+export function internalAddress({ status }: NodeObject): string | undefined {
+  return nodeAddresses(status?.addresses, ['InternalIP'])[0]
 }

@@ -6,7 +6,8 @@ import { editStaticPod, readStaticPod, type StaticPod } from '../pki/static-pod.
 import { restartCommand, unitOf } from '../rotation/inventory.ts'
 import { rotationAnnotation } from '../rotation/restart.ts'
 import { healthStatus } from './health.ts'
-import type { Site } from './site.ts'
+import { textOf } from './node-files.ts'
+import { nodeNamed, type Site } from './site.ts'
 
 export interface FoundPod {
   readonly file: ReadFile
@@ -41,7 +42,7 @@ export async function restartStaticPod(
 
 /** Starts a kubelet anew by its unit, or by the operator's own command. */
 export async function restartKubelet(site: Site, name: string): Promise<void> {
-  const node = site.node(name)!
+  const node = nodeNamed(site, name)
   const command = restartCommand(site.inventory, name, 'kubelet')
   const call = { timeoutMs: 120_000 }
   if (command === undefined) await node.restartUnit(unitOf(site.inventory, name, 'kubelet'), call)
@@ -63,7 +64,7 @@ export async function awaitKubelet(site: Site, name: string): Promise<void> {
   let seen: { readonly pid: number; readonly ticks: number; readonly atMs: number } | undefined
   for (;;) {
     const now = site.clock().getTime()
-    const [running] = await site.node(name)!.processes(['kubelet'])
+    const [running] = await nodeNamed(site, name).processes(['kubelet'])
     if (running === undefined) seen = undefined
     else if (seen?.pid !== running.pid || seen.ticks !== running.startTicks)
       seen = { pid: running.pid, ticks: running.startTicks, atMs: now }
@@ -77,8 +78,4 @@ export async function awaitKubelet(site: Site, name: string): Promise<void> {
     }
     await sleep(pollMs)
   }
-}
-
-function textOf({ content }: ReadFile): string {
-  return Buffer.from(content).toString('utf8')
 }

@@ -17,7 +17,7 @@ import {
 } from './cluster-targets.ts'
 import type { ProbeTarget } from './dialling.ts'
 import { configurationOf, listeningOf } from './listening.ts'
-import type { Site } from './site.ts'
+import { nodeNamed, type Site } from './site.ts'
 
 // Targets as the processes of the nodes tell of them: where they listen, which file they were given their certificate in, by whose
 // CAs others verify them, and which client certificate they are shown by API servers. No API server is asked.
@@ -69,13 +69,13 @@ export async function nodeTargets(
     }),
   )
   const running = found.flat()
-  const trust = await new NodeTrust(site, running, given).read()
+  const trust = await trustOf(site, running, given)
   const targets = await Promise.all(running.map((one) => targetsOf(site, one, trust)))
   return { targets: targets.flat().filter(({ kind }) => wanted.has(kind)), faults }
 }
 
 async function runningOn(site: Site, name: string): Promise<Running[]> {
-  const node = site.node(name)!
+  const node = nodeNamed(site, name)
   const processes = await node.processes(programs)
   // As they are named above, whichever started first: two runs show the same rows in the same order.
   const inOrder = programs.flatMap((name) => processes.filter(({ program }) => program === name))
@@ -99,88 +99,65 @@ interface Trust {
 }
 
 /** By whose CAs who is verified, read where API servers and controller managers have it. */
-class NodeTrust {
-  private readonly site: Site
-  private readonly running: readonly Running[]
-  private readonly given: GivenTrust
-
-  constructor(site: Site, running: readonly Running[], given: GivenTrust) {
-    this.site = site
-    this.running = running
-    this.given = given
-  }
-
-  async read(): Promise<Trust> {
-    const { client } = this.given
-    const [cluster, kubelets, etcd, peers, toKubelets, toEtcd] = await Promise.all([
-      this.clusterCa(),
-      this.given.kubeletCa ??
-        this.anchor('kube-apiserver', 'kubelet-certificate-authority', '--kubelet-certificate-authority'),
-      this.given.etcdCa ?? this.anchor('kube-apiserver', 'etcd-cafile', 'etcd CA'),
-      this.peerAnchors(),
-      client ?? this.pair('kubelet-client-certificate', 'kubelet-client-key'),
-      client ?? this.pair('etcd-certfile', 'etcd-keyfile'),
-    ])
-    return {
-      cluster,
-      kubelets,
-      etcd: (node, kind) => (kind === 'etcd' ? etcd : (this.given.etcdCa ?? peers.get(node))),
-      toKubelets,
-      toEtcd,
-      toApiServers: client,
-    }
-  }
-
-  private async clusterCa(): Promise<Anchor | undefined> {
-    return (
-      this.given.clusterCa ??
-      (await this.anchor('kube-controller-manager', 'root-ca-file', 'cluster CA')) ??
-      (await this.anchor('kube-apiserver', 'client-ca-file', 'cluster CA'))
-    )
-  }
-
-  /** The file of the first process of that program that has the flag. */
-  private async anchor(program: Program, flag: string, by: string): Promise<Anchor | undefined> {
-    const having = this.having(program, flag)
-    return having && this.anchorIn(having.node, having.flags[flag]!, by)
-  }
-
-  private async peerAnchors(): Promise<ReadonlyMap<string, Anchor>> {
-    const members = this.running.filter(({ program }) => program === 'etcd')
-    const found = await Promise.all(
-      members.map(async ({ node, flags }) => {
-        const path = flags['peer-trusted-ca-file']
-        return path === undefined ? [] : [[node, await this.anchorIn(node, path, 'etcd peer CA')] as const]
-      }),
-    )
-    return new Map(found.flat())
-  }
-
-  private async anchorIn(node: string, path: string, by: string): Promise<Anchor> {
+async function trustOf(site: Site, running: readonly Running[], given: GivenTrust): Promise<Trust> {
+  /** The first process of that program that has the flag, and the flag. */
+  const having = (program: Program, flag: string) =>
+    running.flatMap((one) => {
+      const path = one.program === program ? one.flags[flag] : undefined
+      return path ? [{ ...one, path }] : []
+    })[0]
+  const anchorIn = async (node: string, path: string, by: string): Promise<Anchor> => {
     const source = `${node}:${path}`
-    const bytes = await contentOf(this.site, node, path)
+    const bytes = await contentOf(site, node, path)
     return bytes === undefined
       ? { by, source, fault: 'the file cannot be read' }
       : anchorOf(by, source, bytes)
   }
-
-  private async pair(certificateFlag: string, keyFlag: string): Promise<ShownPair | undefined> {
-    const having = this.having('kube-apiserver', certificateFlag)
-    const path = having?.flags[certificateFlag]
-    if (having === undefined || path === undefined) return undefined
+  const anchor = async (program: Program, flag: string, by: string): Promise<Anchor | undefined> => {
+    const found = having(program, flag)
+    return found && anchorIn(found.node, found.path, by)
+  }
+  const pair = async (certificateFlag: string, keyFlag: string): Promise<ShownPair | undefined> => {
+    const found = having('kube-apiserver', certificateFlag)
+    if (found === undefined) return undefined
+    const { node, path, flags } = found
     const [certificate, key] = await Promise.all([
-      contentOf(this.site, having.node, path),
-      contentOf(this.site, having.node, having.flags[keyFlag] ?? path),
+      contentOf(site, node, path),
+      contentOf(site, node, flags[keyFlag] ?? path),
     ])
     if (certificate === undefined || key === undefined) return undefined
-    const source = `${having.node}:${path}`
+    const source = `${node}:${path}`
     const subject = givenIn(source, certificate).certificate?.subject.text ?? ''
     const textIn = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
     return { source, subject, pair: { certificate: textIn(certificate), key: textIn(key) } }
   }
-
-  private having(program: Program, flag: string): Running | undefined {
-    return this.running.find((one) => one.program === program && (one.flags[flag] ?? '') !== '')
+  const peerAnchors = running.flatMap(({ program, node, flags }) => {
+    const path = program === 'etcd' ? flags['peer-trusted-ca-file'] : undefined
+    return path === undefined
+      ? []
+      : [anchorIn(node, path, 'etcd peer CA').then((one) => [node, one] as const)]
+  })
+  const clusterCa = async (): Promise<Anchor | undefined> =>
+    (await anchor('kube-controller-manager', 'root-ca-file', 'cluster CA')) ??
+    (await anchor('kube-apiserver', 'client-ca-file', 'cluster CA'))
+  const { client } = given
+  const kubeletCa = 'kubelet-certificate-authority'
+  const [cluster, kubelets, etcd, peers, toKubelets, toEtcd] = await Promise.all([
+    given.clusterCa ?? clusterCa(),
+    given.kubeletCa ?? anchor('kube-apiserver', kubeletCa, `--${kubeletCa}`),
+    given.etcdCa ?? anchor('kube-apiserver', 'etcd-cafile', 'etcd CA'),
+    Promise.all(peerAnchors),
+    client ?? pair('kubelet-client-certificate', 'kubelet-client-key'),
+    client ?? pair('etcd-certfile', 'etcd-keyfile'),
+  ])
+  const byNode = new Map(peers)
+  return {
+    cluster,
+    kubelets,
+    etcd: (node, kind) => (kind === 'etcd' ? etcd : (given.etcdCa ?? byNode.get(node))),
+    toKubelets,
+    toEtcd,
+    toApiServers: client,
   }
 }
 
@@ -278,7 +255,7 @@ function from(site: Site, node: string, { host, port }: { readonly host: string;
 async function storeFile(site: Site, { node, flags }: Running): Promise<string | undefined> {
   const folder = flags['cert-dir'] ?? kubeadmFolders.kubeletPki
   const paths = [`${folder}/${currentLinkName('kubelet-serving')}`, `${folder}/kubelet.crt`]
-  const found = await site.node(node)!.statFiles(paths)
+  const found = await nodeNamed(site, node).statFiles(paths)
   return found.find(({ found: what }) => what === 'file')?.path
 }
 
@@ -296,7 +273,7 @@ async function given(
 }
 
 async function contentOf(site: Site, node: string, path: string): Promise<Uint8Array | undefined> {
-  const [file] = await site.node(node)!.readFiles([path])
+  const [file] = await nodeNamed(site, node).readFiles([path])
   return file?.found === 'file' ? file.content : undefined
 }
 
@@ -308,7 +285,6 @@ function addressOf(site: Site, name: string): string | undefined {
 function firstOf(ranges: string | undefined): string | undefined {
   const [range] = (ranges ?? '').split(',')
   const [network = ''] = (range ?? '').split('/')
-  const octets = parseIp(network)
-  if (octets === undefined || octets.length !== 4) return undefined
-  return [...octets.subarray(0, 3), octets[3]! + 1].join('.')
+  const [a, b, c, d, more] = parseIp(network) ?? []
+  return d === undefined || more !== undefined ? undefined : [a, b, c, d + 1].join('.')
 }

@@ -1,4 +1,8 @@
 import { hash } from 'node:crypto'
+import type { Named } from '../cluster/kinds.ts'
+
+/** Signs what API servers serve. kube-controller-manager publishes its CAs, and deletes every other bundle of this signer. */
+export const apiServerSigner = 'kubernetes.io/kube-apiserver-serving'
 
 /**
  * Returns a name of what people and kcert wrote into an object: another one when somebody changed it. What controllers note
@@ -18,4 +22,15 @@ export function contentVersion({ metadata, ...fields }: { readonly metadata: obj
 function sorted(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** Returns when the content of an object was written last, in milliseconds: by its managed fields, else its creation. */
+export function contentChangedAtMs({ metadata }: Named, field: 'data' | 'spec'): number {
+  const times = (metadata.managedFields ?? []).flatMap(({ time, subresource, fieldsV1 }) =>
+    time !== undefined && subresource === undefined && (fieldsV1 === undefined || `f:${field}` in fieldsV1)
+      ? [Date.parse(time)]
+      : [],
+  )
+  const created = Date.parse(metadata.creationTimestamp ?? '')
+  return Math.max(...times, Number.isNaN(created) ? 0 : created)
 }

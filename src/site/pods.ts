@@ -1,10 +1,12 @@
+import { type PodObject, resources } from '../cluster/kinds.ts'
+import { listAll } from '../cluster/readable.ts'
 import { flagsOf } from '../pki/component-flags.ts'
 import type { FileFacts, NodeAccess } from '../pki/node-access.ts'
 import { capabilities } from '../rotation/capabilities.ts'
 import { publishedFor } from '../rotation/convergence.ts'
 import { isSelected } from '../rotation/inventory.ts'
 import type { PodPicture, PublishedTrust, Trust } from '../rotation/picture.ts'
-import { apiServerSigner, listAll, type PodObject, resources } from './api-objects.ts'
+import { apiServerSigner } from './object-content.ts'
 import { PodPrograms, keyOf as programKey, type Rereading, type RunningClient } from './pod-programs.ts'
 import type { Site } from './site.ts'
 
@@ -62,23 +64,19 @@ export class PodWatch {
   async pods(
     nodeNamed: (name: string) => NodeAccess | undefined,
     published: readonly PublishedTrust[],
-    eachNode: <Result>(
-      names: readonly string[],
-      look: (name: string) => Promise<Result>,
-    ) => Promise<Result[]>,
+    eachNode: <Item>(items: readonly Item[], look: (item: Item) => Promise<void>) => Promise<unknown>,
   ): Promise<readonly PodPicture[]> {
     const lookedAtMs = this.site.clock().getTime()
-    const found = await listAll<PodObject>(this.site.objects, resources.pods, {
+    const found = await listAll(this.site.objects, resources.pods, {
       fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
     })
     const tokenSecrets = new Set(published.flatMap(({ kind, name }) => (kind === 'Secret' ? [name] : [])))
     const mounting = found.flatMap((pod) => mountingsOf(pod, tokenSecrets, lookedAtMs))
     const byNode = Map.groupBy(mounting, ({ node }) => node)
     const volumes = new Map<string, Volume>()
-    await eachNode([...byNode.keys()], async (name) => {
+    await eachNode([...byNode], async ([name, its]) => {
       const node = nodeNamed(name)
-      if (node === undefined) return
-      await this.readVolumes(node, byNode.get(name)!, volumes).catch(() => {})
+      if (node !== undefined) await this.readVolumes(node, its, volumes).catch(() => {})
     })
     this.forget(mounting)
     const pods = mounting.map((one) => ({ one, pod: this.picture(one, volumes.get(keyOf(one)), published) }))
@@ -87,10 +85,10 @@ export class PodWatch {
       ({ one }) => one.node,
     )
     const programs = new Map<string, Rereading>()
-    await eachNode([...behind.keys()], async (name) => {
+    await eachNode([...behind], async ([name, its]) => {
       const node = nodeNamed(name)
       if (node === undefined) return
-      const clients = behind.get(name)!.map(({ one }) => clientOf(one))
+      const clients = its.map(({ one }) => clientOf(one))
       for (const [key, rereading] of await this.programs.read(node, clients)) programs.set(key, rereading)
     })
     return pods.map(({ one, pod }) => ({ ...pod, ...this.rereading(one, pod, programs) }))
@@ -237,7 +235,7 @@ function isBehind({ volume, startedAtMs }: Omit<PodPicture, 'rereads'>): boolean
 /** Minor version of kube-proxy, by its image; a tag of another form says none. */
 function proxyMinor({ spec }: PodObject): number | undefined {
   const images = (spec?.containers ?? []).map(({ image = '' }) => image)
-  const [, minor] = (images.length === 1 && /\/kube-proxy:v1\.(\d+)\./.exec(images[0]!)) || []
+  const [, minor] = (images.length === 1 && /\/kube-proxy:v1\.(\d+)\./.exec(images.join())) || []
   return minor === undefined ? undefined : Number(minor)
 }
 

@@ -10,7 +10,7 @@ import { shellNode } from '../node/shell-node.ts'
 import { type SshConnections, sshConnections } from '../node/ssh.ts'
 import type { Transport } from '../node/transport.ts'
 import { openTunnel } from '../node/tunnel.ts'
-import type { NodeAccess, ProcessFacts } from '../pki/node-access.ts'
+import type { ClockReading, NodeAccess, ProcessFacts } from '../pki/node-access.ts'
 import { type Access, accessOf, type Inventory, inventoryNode } from '../rotation/inventory.ts'
 import type { Clock } from '../system/clock.ts'
 import { Certificates } from './certificates.ts'
@@ -35,6 +35,13 @@ export interface Site {
   /** Returns a process's start on kcert's clock: the same number each time, so that it names the process. */
   startedAtMs(node: string, process: ProcessFacts): Promise<number>
   close(): Promise<void>
+}
+
+/** Returns a node of the inventory. Throws TypeError where nothing says how it is reached. */
+export function nodeNamed(site: Pick<Site, 'node'>, name: string): NodeAccess {
+  const node = site.node(name)
+  if (node === undefined) throw new TypeError(`nothing says how node ${name} is reached`)
+  return node
 }
 
 export interface SiteOptions {
@@ -115,8 +122,12 @@ export function openSite({ inventory, objects, clock, through }: SiteOptions): S
 
 async function aheadOf(node: NodeAccess | undefined): Promise<number> {
   if (node === undefined) throw new TypeError('nothing says how the node is reached')
-  const { aheadMs } = await node.clock()
-  return Math.round((aheadMs.atLeast + aheadMs.atMost) / 2)
+  return aheadMsOf(await node.clock())
+}
+
+/** Returns by how much a node's clock is ahead: the middle of what the reading allows. */
+export function aheadMsOf({ aheadMs: { atLeast, atMost } }: ClockReading): number {
+  return Math.round((atLeast + atMost) / 2)
 }
 
 function transportOf(access: Access, connections: SshConnections): Transport {

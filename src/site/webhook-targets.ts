@@ -32,10 +32,9 @@ export async function webhookTargets(objects: ObjectsApi, origin?: Origin): Prom
   const found = await Promise.all(
     [...byServer].map(async ([server, of]) => {
       const anchors = anchorsOf(of, certificates)
-      const [first] = of
       const common = {
         name: server,
-        kind: kinds[first!.object.kind] ?? 'webhook',
+        kind: kinds[of[0]?.object.kind ?? ''] ?? 'webhook',
         anchors,
         isVerified: anchors.some(({ roots }) => roots !== undefined),
         notes: [] as string[],
@@ -87,11 +86,10 @@ function anchorsOf(bundles: readonly CaBundlePicture[], certificates: Certificat
     const [{ id: source, trust }] = same as [CaBundlePicture]
     if (trust.length === 0)
       return { by: 'caBundle', source, fault: 'it is empty: the CAs of the control-plane nodes are asked' }
-    const located = trust.map((digest, index) => ({
-      source,
-      entry: `certificate ${index + 1}`,
-      certificate: certificates.get(digest)!,
-    }))
+    const located = trust.flatMap((digest, index) => {
+      const certificate = certificates.get(digest)
+      return certificate === undefined ? [] : [{ source, entry: `certificate ${index + 1}`, certificate }]
+    })
     return { by: 'caBundle', source, roots: { certificates: located, unreadable: [], isKubeconfig: false } }
   })
 }

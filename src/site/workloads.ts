@@ -1,19 +1,8 @@
+import { type ClientConfig, type Metadata, type Named, resources } from '../cluster/kinds.ts'
+import { getOne, listAll } from '../cluster/readable.ts'
 import { isSelected } from '../rotation/inventory.ts'
 import type { CaBundlePicture, Sections, WorkloadPicture } from '../rotation/picture.ts'
 import { rotationAnnotation } from '../rotation/restart.ts'
-import {
-  type ApiServiceObject,
-  type ClientConfig,
-  type CustomResourceDefinition,
-  getOne,
-  listAll,
-  type Metadata,
-  type Named,
-  resources,
-  type ServiceObject,
-  type WebhookConfiguration,
-  type WorkloadObject,
-} from './api-objects.ts'
 import { contentVersion } from './object-content.ts'
 import type { Site } from './site.ts'
 
@@ -23,10 +12,10 @@ export async function caBundles({
   reading,
 }: Pick<Site, 'objects' | 'reading'>): Promise<Sections['caBundles']> {
   const [apiServices, validating, mutating, definitions] = await Promise.all([
-    listAll<ApiServiceObject>(objects, resources.apiServices),
-    listAll<WebhookConfiguration>(objects, resources.validating),
-    listAll<WebhookConfiguration>(objects, resources.mutating),
-    listAll<CustomResourceDefinition>(objects, resources.definitions),
+    listAll(objects, resources.apiServices),
+    listAll(objects, resources.validating),
+    listAll(objects, resources.mutating),
+    listAll(objects, resources.definitions),
   ])
   const bundle = (
     kind: string,
@@ -56,7 +45,7 @@ export async function caBundles({
       },
     ]
   }
-  const webhooks = (kind: string, found: readonly WebhookConfiguration[]) =>
+  const webhooks = (kind: string, found: readonly (typeof validating | typeof mutating)[number][]) =>
     found.flatMap((object) =>
       (object.webhooks ?? []).flatMap(({ clientConfig }, index) => {
         const place = `webhooks[${index}]`
@@ -121,7 +110,8 @@ export function serviceNamed(server: string): ServiceName | undefined {
   return namespace === undefined || name === undefined ? undefined : { namespace, name, port: Number(port) }
 }
 
-const kinds = [
+/** Workloads that replace their own pods. */
+export const rollingKinds = [
   ['Deployment', resources.deployments],
   ['DaemonSet', resources.daemonSets],
   ['StatefulSet', resources.statefulSets],
@@ -134,11 +124,11 @@ export async function workloads(
 ): Promise<Sections['workloads']> {
   const [services, ...listed] = await Promise.all([
     servicesOf(objects, bundles),
-    ...kinds.map(([, resource]) => listAll<WorkloadObject>(objects, resource)),
+    ...rollingKinds.map(([, resource]) => listAll(objects, resource)),
   ])
   const excluded = inventory.workloads?.exclude ?? []
-  return kinds.flatMap(([kind], index) =>
-    listed[index]!.map(({ metadata, spec }): WorkloadPicture => {
+  return rollingKinds.flatMap(([kind], index) =>
+    (listed[index] ?? []).map(({ metadata, spec }): WorkloadPicture => {
       const { namespace = '', name, resourceVersion = '', labels = {} } = metadata
       const template = spec?.template?.metadata
       const annotation = template?.annotations?.[rotationAnnotation]
@@ -164,7 +154,7 @@ async function servicesOf(objects: Site['objects'], bundles: readonly CaBundlePi
       const service = serviceNamed(server)
       if (service === undefined) return []
       const { namespace, name } = service
-      const object = await getOne<ServiceObject>(objects, { ...resources.services, namespace, name })
+      const object = await getOne(objects, { ...resources.services, namespace, name })
       return object === undefined ? [] : [{ object, ids: its.map(({ id }) => id) }]
     }),
   )

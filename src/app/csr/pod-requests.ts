@@ -1,5 +1,6 @@
 import type { Cluster } from '../../cluster/cluster.ts'
 import { explainFactsOf } from '../../cluster/explain-facts.ts'
+import { resources } from '../../cluster/kinds.ts'
 import type { Selection } from '../../cluster/objects.ts'
 import { explainPodRequest } from '../../csr/pods/explain.ts'
 import type { PodExplanation, PodRequest, PodRequestList, PodRequestState } from '../../csr/pods/report.ts'
@@ -9,7 +10,6 @@ import {
   podRequestList,
   podRequestStates,
 } from '../../csr/pods/request.ts'
-import { resources } from '../../site/api-objects.ts'
 
 interface PodListOptions {
   readonly namespace?: string | undefined

@@ -1,12 +1,13 @@
 import { announcedBy, announcedIn, announcements } from '../../cluster/announced-servers.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { resources } from '../../cluster/kinds.ts'
 import type { Selection } from '../../cluster/objects.ts'
+import { listEach } from '../../cluster/readable.ts'
 import type { Resource } from '../../cluster/resource.ts'
 import { hostPort } from '../../errors/host-port.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Inspection } from '../../inspection/inspection.ts'
 import { passedOverTypes } from '../../inspection/read-manifest.ts'
-import { resources } from '../../site/api-objects.ts'
 import type { Endpoint } from '../../tls/endpoint.ts'
 
 // `kcert inspect --cluster`: what a cluster holds, object by object, page by page. Of an object nothing is kept but what was found
@@ -87,7 +88,7 @@ export async function apiServersOf(
   const own = ownPort === '' ? `${server}:443` : server
   const announced: Endpoint[] = []
   try {
-    for await (const slice of cluster.objects.list(announcements, announcedBy)) {
+    for await (const slice of listEach(cluster.objects, announcements, announcedBy)) {
       for (const { host, port } of announcedIn(slice)) {
         const name = hostPort(host, port)
         if (name !== own) announced.push({ name, host, port })
