@@ -80,13 +80,11 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 function refuseInsecureBesideCa({ cluster, contextName, files, source }: SelectedContext): void {
   const ca = ['certificate-authority-data', 'certificate-authority'].find((field) => cluster[field])
   if (ca === undefined || cluster['insecure-skip-tls-verify'] !== true) return
-  throw unusable(
-    `context ${JSON.stringify(contextName)} of ${source} has both ${ca} and insecure-skip-tls-verify`,
-    {
-      why: 'kubectl refuses both together: a CA verifies the server, and insecure-skip-tls-verify verifies none',
-      next: commandLine`remove insecure-skip-tls-verify from ${files}`,
-    },
-  )
+  const what = `context ${JSON.stringify(contextName)} of ${source} has both ${ca} and insecure-skip-tls-verify`
+  throw unusable(what, {
+    why: 'kubectl refuses both together: a CA verifies the server, and insecure-skip-tls-verify verifies none',
+    next: commandLine`remove insecure-skip-tls-verify from ${files}`,
+  })
 }
 
 function unverifiedWarning({ cluster, contextName }: SelectedContext, server: URL): string | undefined {
@@ -216,22 +214,18 @@ function serverOf(selected: SelectedContext): URL {
   // client-go takes "host:port" for https as well.
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)
   if (url?.username || url?.password) {
-    throw unusable(
-      `the server of context ${JSON.stringify(selected.contextName)} has a password in its URL`,
-      {
-        why: 'it would be seen wherever the address of the server is',
-        next: commandLine`write the user into users: of ${selected.files}`,
-      },
-    )
+    const what = `the server of context ${JSON.stringify(selected.contextName)} has a password in its URL`
+    throw unusable(what, {
+      why: 'it would be seen wherever the address of the server is',
+      next: commandLine`write the user into users: of ${selected.files}`,
+    })
   }
   if (url !== null && (url.protocol === 'https:' || url.protocol === 'http:')) return url
-  throw unusable(
-    `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is no URL`,
-    {
-      why: 'it is written https://HOST:PORT',
-      next: commandLine`kcert inspect ${selected.files}`,
-    },
-  )
+  const what = `the server ${JSON.stringify(text)} of context ${JSON.stringify(selected.contextName)} is no URL`
+  throw unusable(what, {
+    why: 'it is written https://HOST:PORT',
+    next: commandLine`kcert inspect ${selected.files}`,
+  })
 }
 
 async function waiting(milliseconds: number, signal?: AbortSignal): Promise<void> {

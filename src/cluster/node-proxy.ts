@@ -26,15 +26,12 @@ export function nodeProxyOf(client: Pick<ApiClient, 'open'>): NodeProxy {
       } as const
       const answer = await client.open(call, AbortSignal.timeout(patienceMs))
       const body = await readWhole(answer, mostBytes).catch((error: Error) => {
-        throw new KcertError(
-          'KCERT_UNREACHABLE',
-          `node ${JSON.stringify(node)} did not answer to ${call.purpose}`,
-          {
-            why: `the answer was cut, or took longer than ${patienceMs / 1000} s`,
-            next: commandLine`kubectl get --raw ${call.path}`,
-            cause: error,
-          },
-        )
+        const what = `node ${JSON.stringify(node)} did not answer to ${call.purpose}`
+        throw new KcertError('KCERT_UNREACHABLE', what, {
+          why: `the answer was cut, or took longer than ${patienceMs / 1000} s`,
+          next: commandLine`kubectl get --raw ${call.path}`,
+          cause: error,
+        })
       })
       if (body !== undefined) return body.toString('utf8')
       throw new MalformedAnswer(call.purpose, `more than ${mostBytes >> 20} MiB`)

@@ -280,19 +280,6 @@ kc_link() {
   echo wrote
 }
 
-# FROM TO EXPECTED-FROM EXPECTED-TO
-kc_move() {
-  kc_holds "$1" "$3"
-  [ -e "$1" ] || [ -L "$1" ] || kc_fail changed absent
-  kc_holds "$2" "$4"
-  kc_split "$2" none
-  from=\${1%/*}; from=\${from:-/}
-  [ $(stat -c %d "$from") = $(stat -c %d "$d") ] || kc_fail other-file-system "$d"
-  kc_try rename mv -fT "$1" "$2"
-  kc_sync "$d"
-  [ "$from" = "$d" ] || kc_sync "$from"
-}
-
 # PATH EXPECTED
 kc_remove() {
   [ -e "$1" ] || [ -L "$1" ] || { echo absent; return; }

@@ -32,7 +32,6 @@ export function rootedNode(node: NodeAccess, root: string): NodeAccess {
       outside(await node.writeFile(inside(path), content, options)),
     copyFile: async (from, to, options) => outside(await node.copyFile(inside(from), inside(to), options)),
     linkFile: (path, target, options) => node.linkFile(inside(path), target, options),
-    moveFile: (from, to, options) => node.moveFile(inside(from), inside(to), options),
     removeFile: (path, options) => node.removeFile(inside(path), options),
     makeFolder: (path, options) => node.makeFolder(inside(path), options),
     removeFolder: (path, call) => node.removeFolder(inside(path), call),

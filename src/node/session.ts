@@ -74,14 +74,11 @@ export class Session {
     const missing = lines.join(' ').split(' ').slice(1)
     if (missing.length === 0) return session
     await session.close()
-    throw new KcertError(
-      'KCERT_NODE_UNFIT',
-      `node "${node}" lacks what kcert uses there: ${missing.join(', ')}`,
-      {
-        why: 'kcert works on nodes with a POSIX shell and the tools of coreutils or busybox',
-        next: 'install coreutils on the node, or reach it by a command whose shell sees the host (nsenter, chroot /host)',
-      },
-    )
+    const what = `node "${node}" lacks what kcert uses there: ${missing.join(', ')}`
+    throw new KcertError('KCERT_NODE_UNFIT', what, {
+      why: 'kcert works on nodes with a POSIX shell and the tools of coreutils or busybox',
+      next: 'install coreutils on the node, or reach it by a command whose shell sees the host (nsenter, chroot /host)',
+    })
   }
 
   private async hello(script: Buffer, call: NodeCall): Promise<{ lines: readonly string[] }> {
@@ -119,14 +116,11 @@ export class Session {
   }
 
   private unreadable({ message }: BrokenAnswer): KcertError {
-    return new KcertError(
-      'KCERT_NODE_UNREACHABLE',
-      `node "${this.node}" sent an answer that cannot be read`,
-      {
-        why: `${message}; something else writes to the same output`,
-        next: commandLine`look at what the login of that node starts in the background: ${embed(this.transport.title)}`,
-      },
-    )
+    const what = `node "${this.node}" sent an answer that cannot be read`
+    return new KcertError('KCERT_NODE_UNREACHABLE', what, {
+      why: `${message}; something else writes to the same output`,
+      next: commandLine`look at what the login of that node starts in the background: ${embed(this.transport.title)}`,
+    })
   }
 
   /** Ends the shell, and waits until it is gone. */
@@ -214,14 +208,11 @@ export class Session {
 
   private timedOut(timeoutMs: number): KcertError {
     const stderr = this.stderr.trim()
-    return new KcertError(
-      'KCERT_NODE_UNREACHABLE',
-      `node "${this.node}" did not answer within ${timeoutMs / 1000} s`,
-      {
-        why: stderr === '' ? 'what was asked of it was ended' : lastLines(stderr),
-        next: commandLine`look at it by hand: ${embed(this.transport.title)}`,
-      },
-    )
+    const what = `node "${this.node}" did not answer within ${timeoutMs / 1000} s`
+    return new KcertError('KCERT_NODE_UNREACHABLE', what, {
+      why: stderr === '' ? 'what was asked of it was ended' : lastLines(stderr),
+      next: commandLine`look at it by hand: ${embed(this.transport.title)}`,
+    })
   }
 }
 

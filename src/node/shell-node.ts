@@ -141,15 +141,6 @@ class ShellNode implements NodeAccess {
     return answer.records.some(({ name }) => name === 'wrote')
   }
 
-  async moveFile(
-    from: string,
-    to: string,
-    { holds, replaces, ...call }: NodeCall & { holds: Expected; replaces: Expected },
-  ): Promise<void> {
-    const words = ['kc_move', checkedPath(from), checkedPath(to), wanted(holds), wanted(replaces)]
-    await this.change(words, from, call)
-  }
-
   async removeFile(path: string, { holds, ...call }: NodeCall & { holds: Expected }): Promise<boolean> {
     const answer = await this.change(['kc_remove', checkedPath(path), wanted(holds)], path, call)
     return answer.records.some(({ name }) => name === 'removed')

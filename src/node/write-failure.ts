@@ -5,33 +5,24 @@ import { KcertError } from '../errors/kcert-error.ts'
 export function writeFailure(node: string, path: string, step: string, said: string): KcertError {
   const where = `${path} on node "${node}"`
   if (step === 'changed') {
-    return new KcertError(
-      'KCERT_NODE_FILE_CHANGED',
-      `${where} is not what it was when the change was planned`,
-      {
-        why: `there is now ${inWords(said)}`,
-        next: 'see who changed it, then plan again: what stands there now is taken into account',
-      },
-    )
+    const what = `${where} is not what it was when the change was planned`
+    return new KcertError('KCERT_NODE_FILE_CHANGED', what, {
+      why: `there is now ${inWords(said)}`,
+      next: 'see who changed it, then plan again: what stands there now is taken into account',
+    })
   }
   if (step === 'refused') {
-    return new KcertError(
-      'KCERT_NODE_REFUSED',
-      `${where} may not be changed by the user that kcert is there`,
-      {
-        why: said,
-        next: 'log in as root, or set become: sudo for the node',
-      },
-    )
+    const what = `${where} may not be changed by the user that kcert is there`
+    return new KcertError('KCERT_NODE_REFUSED', what, {
+      why: said,
+      next: 'log in as root, or set become: sudo for the node',
+    })
   }
-  return new KcertError(
-    'KCERT_NODE_FILE_NOT_WRITTEN',
-    `${where} could not be changed; what was there is untouched`,
-    {
-      why: reasons[step] ?? (said === '' ? step : said),
-      next: commandLine`look at the folder and its space on the node: ls -ld ${folderOf(path)}; df ${folderOf(path)}`,
-    },
-  )
+  const what = `${where} could not be changed; what was there is untouched`
+  return new KcertError('KCERT_NODE_FILE_NOT_WRITTEN', what, {
+    why: reasons[step] ?? (said === '' ? step : said),
+    next: commandLine`look at the folder and its space on the node: ls -ld ${folderOf(path)}; df ${folderOf(path)}`,
+  })
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -39,7 +30,6 @@ const reasons: Readonly<Record<string, string>> = {
   dangling: 'it is a symbolic link that leads nowhere',
   'no-folder': 'its folder does not exist',
   'not-a-file': 'it is a folder or a device, and is not replaced by a file',
-  'other-file-system': 'it would go to another file system, where a rename is not atomic',
 }
 
 function inWords(state: string): string {

@@ -214,12 +214,6 @@ export interface NodeAccess {
     target: string,
     options: NodeCall & { readonly replaces: Expected },
   ): Promise<boolean>
-  /** Renames within one file system, atomically. A link is moved, not what it leads to. */
-  moveFile(
-    from: string,
-    to: string,
-    options: NodeCall & { readonly holds: Expected; readonly replaces: Expected },
-  ): Promise<void>
   /** Removes a file or a link. Returns false when there was none. */
   removeFile(path: string, options: NodeCall & { readonly holds: Expected }): Promise<boolean>
   /** Makes a folder, and the folders above it (0755) where they are missing. One that is there keeps its mode. */

@@ -221,12 +221,9 @@ function pairOf(
 }
 
 function noKey(ca: CaName, generation: Generation): KcertError {
-  return new KcertError(
-    'KCERT_ROTATION_REFUSED',
-    `the key of the ${generation} ${ca} CA lies on no control-plane node`,
-    {
-      why: 'what the rotation issues has to be signed with it',
-      next: 'bring it to the first control-plane node, beside the certificate of the CA, with mode 0600',
-    },
-  )
+  const what = `the key of the ${generation} ${ca} CA lies on no control-plane node`
+  return new KcertError('KCERT_ROTATION_REFUSED', what, {
+    why: 'what the rotation issues has to be signed with it',
+    next: 'bring it to the first control-plane node, beside the certificate of the CA, with mode 0600',
+  })
 }

@@ -102,14 +102,11 @@ export class Copies {
   async bytes(node: string, digest: Sha256): Promise<Uint8Array> {
     const [file] = await this.nodeNamed(node).readFiles([copyPath(digest)])
     if (file?.found === 'file' && file.sha256 === digest) return file.content
-    throw new KcertError(
-      'KCERT_BACKUP_DAMAGED',
-      `${copyPath(digest)} on node "${node}" is not there as it was`,
-      {
-        why: 'somebody removed or changed it',
-        next: commandLine`look at ${copiesFolder} on ${node}; without it this change cannot be taken back by kcert`,
-      },
-    )
+    const what = `${copyPath(digest)} on node "${node}" is not there as it was`
+    throw new KcertError('KCERT_BACKUP_DAMAGED', what, {
+      why: 'somebody removed or changed it',
+      next: commandLine`look at ${copiesFolder} on ${node}; without it this change cannot be taken back by kcert`,
+    })
   }
 
   /** Returns what is wrong with the copies of a node, restored into a scratch folder and compared; undefined when nothing is. */

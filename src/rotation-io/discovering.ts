@@ -16,7 +16,7 @@ import { copiesFolder } from '../rotation/material.ts'
 import { distribute } from '../rotation/phases/01-distribute.ts'
 import { preflight } from '../rotation/refusals.ts'
 import { defaultWish, targetOf, targetSections } from '../rotation/target-reading.ts'
-import { isControlPlane, layoutOf } from '../site/node-objects.ts'
+import { inOrder, isControlPlane, layoutOf } from '../site/node-objects.ts'
 import { aheadMsOf, nodeNamed, openSite, type Site, type SiteOptions } from '../site/site.ts'
 import { machineId } from '../system/process-identity.ts'
 import { SiteObserver } from './observer.ts'
@@ -51,11 +51,7 @@ export interface DiscoverOptions extends Omit<SiteOptions, 'inventory'> {
  */
 export async function discover(options: DiscoverOptions): Promise<Discovery> {
   const { objects, clock } = options
-  const listed = await listAll(objects, resources.nodes)
-  const nodes = listed.toSorted(
-    (a, b) =>
-      Number(isControlPlane(b)) - Number(isControlPlane(a)) || (a.metadata.name < b.metadata.name ? -1 : 1),
-  )
+  const nodes = inOrder(await listAll(objects, resources.nodes))
   const here = options.local ?? nodes.find(isThisMachine)?.metadata.name
   if (options.local !== undefined && !nodes.some(({ metadata }) => metadata.name === options.local)) {
     throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(options.local)}`, {

@@ -180,12 +180,9 @@ export function messageIn(body: string): string | undefined {
 }
 
 function unfit(name: string, why: string): KcertError {
-  return new KcertError(
-    'KCERT_ROTATION_GATE',
-    `the request ${name} brought no certificate that can be used`,
-    {
-      why,
-      next: 'look at kube-controller-manager, and run the same command again',
-    },
-  )
+  const what = `the request ${name} brought no certificate that can be used`
+  return new KcertError('KCERT_ROTATION_GATE', what, {
+    why,
+    next: 'look at kube-controller-manager, and run the same command again',
+  })
 }

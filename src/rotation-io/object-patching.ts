@@ -172,13 +172,10 @@ async function withCaData(text: string, pem: string): Promise<string> {
 }
 
 function drift({ object, phase }: PatchObject, cause?: unknown): KcertError {
-  return new KcertError(
-    'KCERT_ROTATION_DRIFT',
-    `${keyOf(object)} is not what it was when the plan was made`,
-    {
-      why: 'somebody else changed it meanwhile',
-      next: commandLine`run the same command again: kcert rotate-ca --phase ${phase}`,
-      cause,
-    },
-  )
+  const what = `${keyOf(object)} is not what it was when the plan was made`
+  return new KcertError('KCERT_ROTATION_DRIFT', what, {
+    why: 'somebody else changed it meanwhile',
+    next: commandLine`run the same command again: kcert rotate-ca --phase ${phase}`,
+    cause,
+  })
 }

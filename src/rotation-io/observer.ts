@@ -11,7 +11,7 @@ import { fileKey } from '../rotation/picture.ts'
 import type { Observer } from '../rotation/ports.ts'
 import { ControlPlanes } from '../site/control-planes.ts'
 import { processHandshake, serviceHandshakes } from '../site/handshakes.ts'
-import { internalAddress, isControlPlane, layoutOf } from '../site/node-objects.ts'
+import { inOrder, internalAddress, isControlPlane, layoutOf } from '../site/node-objects.ts'
 import { PodWatch } from '../site/pods.ts'
 import { aheadMsOf, type Site } from '../site/site.ts'
 import { caBundles, workloads } from '../site/workloads.ts'
@@ -211,12 +211,8 @@ class Look implements Record<SectionName, () => Promise<unknown>> {
   private nodeObjects(): Promise<readonly NodeObject[]> {
     return this.once('nodes', async () => {
       const nodes = await listAll(this.site.objects, resources.nodes)
-      // Control planes first, then by name: the first of them is where the new CA is made, in every run.
-      return nodes.toSorted(
-        (a, b) =>
-          Number(this.isControlPlane(b)) - Number(this.isControlPlane(a)) ||
-          (a.metadata.name < b.metadata.name ? -1 : 1),
-      )
+      // The first of them is where the new CA is made, in every run.
+      return inOrder(nodes, (node) => this.isControlPlane(node))
     })
   }
 

@@ -36,8 +36,9 @@ export class Probing {
   private readonly handshakes: WatchingHandshakes
 
   constructor(parts: Omit<Parts, 'requests'>) {
+    const { site, planes, identity } = parts
     this.parts = parts
-    this.handshakes = new WatchingHandshakes(parts)
+    this.handshakes = new WatchingHandshakes({ site, planes, identity })
   }
 
   async probe({ subject, deadlineMs }: Probe): Promise<ProbeAnswer> {

@@ -115,7 +115,6 @@ export function recordingNode(node: NodeAccess, now: () => Date): RecordingNode 
     unit: (name, call) => node.unit(name, call),
     run: refuse,
     restartUnit: refuse,
-    moveFile: refuse,
     writeFile: (path, content, options) => write(path, Buffer.from(content as Uint8Array), options),
     async copyFile(from, to, options) {
       const file = await read(from, {})

@@ -97,27 +97,21 @@ export class Restarting {
     if (command !== undefined) {
       const { status, stderr } = await node.run(command, call)
       if (status === 0) return
-      throw new KcertError(
-        'KCERT_NODE_COMMAND_FAILED',
-        `${command.join(' ')} failed on node "${node.name}"`,
-        {
-          why: stderr === '' ? `it ended with status ${status}` : stderr,
-          next: 'correct `restart` of the node in kcert.yaml',
-        },
-      )
+      const what = `${command.join(' ')} failed on node "${node.name}"`
+      throw new KcertError('KCERT_NODE_COMMAND_FAILED', what, {
+        why: stderr === '' ? `it ended with status ${status}` : stderr,
+        next: 'correct `restart` of the node in kcert.yaml',
+      })
     }
     const named = unitOf(this.site.inventory, node.name, component)
     const { loadState } = await node.unit(named, call)
     const unit = loadState === 'loaded' ? named : await unitOfProcess(node, running)
     if (unit === undefined) {
-      throw new KcertError(
-        'KCERT_ROTATION_REFUSED',
-        `nothing says how ${program} is restarted on node ${node.name}`,
-        {
-          why: `there is no unit ${named}`,
-          next: commandLine`name its unit or a command in kcert.yaml: restart: { ${program}: [...] }`,
-        },
-      )
+      const what = `nothing says how ${program} is restarted on node ${node.name}`
+      throw new KcertError('KCERT_ROTATION_REFUSED', what, {
+        why: `there is no unit ${named}`,
+        next: commandLine`name its unit or a command in kcert.yaml: restart: { ${program}: [...] }`,
+      })
     }
     await node.restartUnit(unit, call)
   }
@@ -182,14 +176,11 @@ export class Restarting {
       known = now
       if (this.now() - since >= quietMs) return
       if (this.now() > deadline) {
-        throw new KcertError(
-          'KCERT_ROTATION_GATE',
-          `${name}/${program} runs, and is not trusted or does not trust`,
-          {
-            why: heard,
-            next: commandLine`look at its log on ${name} (process ${running.pid}), and run the same command again`,
-          },
-        )
+        const what = `${name}/${program} runs, and is not trusted or does not trust`
+        throw new KcertError('KCERT_ROTATION_GATE', what, {
+          why: heard,
+          next: commandLine`look at its log on ${name} (process ${running.pid}), and run the same command again`,
+        })
       }
       await sleep(500)
     }

@@ -8,6 +8,16 @@ export function isControlPlane({ metadata }: NodeObject): boolean {
   return controlPlaneLabels.some((label) => metadata.labels?.[label] !== undefined)
 }
 
+/** Returns the nodes with control planes first, then by name: every run and every report has them in this order. */
+export function inOrder(
+  nodes: readonly NodeObject[],
+  isFirst: (node: NodeObject) => boolean = isControlPlane,
+): NodeObject[] {
+  return nodes.toSorted(
+    (a, b) => Number(isFirst(b)) - Number(isFirst(a)) || (a.metadata.name < b.metadata.name ? -1 : 1),
+  )
+}
+
 const managedLabels = [
   'eks.amazonaws.com/nodegroup',
   'cloud.google.com/gke-nodepool',

@@ -162,15 +162,12 @@ export function syncFolder(path: string, folder: string, calls: FileCalls): void
   } catch (error) {
     // Some file systems (FUSE, SMB) know no such call, and a folder may be writable without being readable.
     if (['EINVAL', 'ENOTSUP', 'ENOSYS', 'EACCES'].includes(systemCode(error) ?? '')) return
-    throw new KcertError(
-      'KCERT_FILE_NOT_WRITTEN',
-      `${path} has its new content, but may lose it in a power failure`,
-      {
-        why: `its folder could not be made durable: ${messageOf(error)}`,
-        next: 'look at the disk (dmesg), then run the command again',
-        cause: error,
-      },
-    )
+    const what = `${path} has its new content, but may lose it in a power failure`
+    throw new KcertError('KCERT_FILE_NOT_WRITTEN', what, {
+      why: `its folder could not be made durable: ${messageOf(error)}`,
+      next: 'look at the disk (dmesg), then run the command again',
+      cause: error,
+    })
   }
 }
 
@@ -192,29 +189,23 @@ export function alreadyThere(path: string): KcertError {
 }
 
 function linked(path: string): KcertError {
-  return new KcertError(
-    'KCERT_FILE_EXISTS',
-    `${path} is a symbolic link, and a private key is not written through it`,
-    {
-      why: 'whoever made the link decides where the key would lie',
-      next: 'name the file that is meant, or remove the link',
-    },
-  )
+  const what = `${path} is a symbolic link, and a private key is not written through it`
+  return new KcertError('KCERT_FILE_EXISTS', what, {
+    why: 'whoever made the link decides where the key would lie',
+    next: 'name the file that is meant, or remove the link',
+  })
 }
 
 /** Returns the error of a write that failed and changed nothing. */
 export function notWritten(path: string, cause: unknown): KcertError {
   const folder = dirname(path)
   const isNowhere = systemCode(cause) === 'ENOENT' && !fs.existsSync(folder)
-  return new KcertError(
-    'KCERT_FILE_NOT_WRITTEN',
-    `${path} could not be written; what was there is untouched`,
-    {
-      why: isNowhere ? `there is no folder ${folder}` : messageOf(cause),
-      next: isNowhere
-        ? commandLine`mkdir -p ${folder}`
-        : commandLine`look at the folder and its space: ls -ld ${folder}; df ${folder}`,
-      cause,
-    },
-  )
+  const what = `${path} could not be written; what was there is untouched`
+  return new KcertError('KCERT_FILE_NOT_WRITTEN', what, {
+    why: isNowhere ? `there is no folder ${folder}` : messageOf(cause),
+    next: isNowhere
+      ? commandLine`mkdir -p ${folder}`
+      : commandLine`look at the folder and its space: ls -ld ${folder}; df ${folder}`,
+    cause,
+  })
 }

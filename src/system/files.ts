@@ -181,7 +181,10 @@ export function notAFile(found: Stats): Failure {
   return { reason: 'not-a-file', detail: `is ${kindOf(found)}, which kcert does not read` }
 }
 
-function kindOf(found: Stats): string {
+/** Returns what a path leads to, in words. */
+export function kindOf(found: Stats): string {
+  if (found.isSymbolicLink()) return 'a symbolic link'
+  if (found.isFile()) return 'a file'
   if (found.isDirectory()) return 'a folder'
   if (found.isFIFO()) return 'a FIFO'
   if (found.isSocket()) return 'a socket'

@@ -1,6 +1,8 @@
 import * as fs from 'node:fs'
+import { orUndefined } from '../errors/caught.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { type FileCalls, removeQuietly, writeFileAtomically } from './atomic-file.ts'
+import { type FileCalls, writeFileAtomically } from './atomic-file.ts'
+import { kindOf } from './files.ts'
 import { requiredFile } from './required-file.ts'
 
 export interface OutputChoice {
@@ -17,14 +19,11 @@ export function checkKeyPath(path: string, { replace }: OutputChoice): void {
   if (found === undefined) return
   if (!replace) throw exists(path, found)
   if (found.isFile()) return
-  throw new KcertError(
-    'KCERT_FILE_EXISTS',
-    `${path} is ${kindOf(found)}, and a private key is not written to it`,
-    {
-      why: 'the key would end where somebody else may read it',
-      next: 'name a file',
-    },
-  )
+  const what = `${path} is ${kindOf(found)}, and a private key is not written to it`
+  throw new KcertError('KCERT_FILE_EXISTS', what, {
+    why: 'the key would end where somebody else may read it',
+    next: 'name a file',
+  })
 }
 
 /** Throws KCERT_FILE_EXISTS when something is there and must not be replaced. */
@@ -43,11 +42,6 @@ export function writeKeyFile(path: string, pem: string, choice: OutputChoice, ca
 export function writePublicFile(path: string, text: string, choice: OutputChoice, calls?: FileCalls): void {
   checkOutputPath(path, choice)
   writeFileAtomically(path, text, { mode: 0o644, exclusive: !choice.replace }, calls)
-}
-
-/** Removes what is needed no more; what cannot be removed stays, and does no harm. */
-export function removeFile(path: string, calls: FileCalls = fs): void {
-  removeQuietly(path, calls)
 }
 
 /**
@@ -84,12 +78,8 @@ function freeName(stem: string): string {
 }
 
 function lookAt(path: string): fs.Stats | undefined {
-  try {
-    return fs.lstatSync(path, { throwIfNoEntry: false })
-  } catch {
-    // The folder is not there or may not be searched: writing says so.
-    return undefined
-  }
+  // A folder that is not there or may not be searched: writing says so.
+  return orUndefined(() => fs.lstatSync(path, { throwIfNoEntry: false }))
 }
 
 function exists(path: string, found: fs.Stats): KcertError {
@@ -98,12 +88,4 @@ function exists(path: string, found: fs.Stats): KcertError {
     why: 'it may hold the only copy of something',
     next: found.isFile() ? 'name another file, or add --force to replace it' : 'name another file',
   })
-}
-
-function kindOf(found: fs.Stats): string {
-  if (found.isSymbolicLink()) return 'a symbolic link'
-  if (found.isDirectory()) return 'a folder'
-  if (found.isFIFO()) return 'a FIFO'
-  if (found.isSocket()) return 'a socket'
-  return found.isFile() ? 'a file' : 'a device'
 }

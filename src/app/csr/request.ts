@@ -15,9 +15,10 @@ import type { SigningRequest } from '../../csr/signing-request.ts'
 import { differencesOf, submitRequest } from '../../csr/submission.ts'
 import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
+import { removeQuietly } from '../../system/atomic-file.ts'
 import { writeKeyPair } from '../../system/key-pair-files.ts'
 import { withLock } from '../../system/lock.ts'
-import { checkKeyPath, removeFile, writeKeyFile, writePublicFile } from '../../system/output-file.ts'
+import { checkKeyPath, writeKeyFile, writePublicFile } from '../../system/output-file.ts'
 import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
 import { generatePrivateKey, type KeyFormat, writePrivateKey } from '../../x509/new-key.ts'
 import { readPem, writePem } from '../../x509/pem.ts'
@@ -66,10 +67,10 @@ export async function requestCertificate(work: Work): Promise<FetchReport> {
   if (!isRenewal) return obtain(work, files)
   const waiting = { ...files, key: `${files.key}.new`, request: `${files.request}.new` }
   // Without its key, it is what an earlier run could not remove.
-  if (!existsSync(waiting.key)) removeFile(waiting.request)
+  if (!existsSync(waiting.key)) removeQuietly(waiting.request)
   const report = await obtain({ ...work, wish: { ...work.wish, files: waiting, force: false } }, files)
   // The key last: with it, the same command finds its way again.
-  for (const file of [waiting.request, waiting.key]) removeFile(file)
+  for (const file of [waiting.request, waiting.key]) removeQuietly(file)
   return report
 }
 
