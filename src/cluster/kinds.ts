@@ -7,16 +7,19 @@ import type { Resource } from './resource.ts'
 
 type Fields = Readonly<Record<string, Shape>>
 
+/** Fields, of which those named behind them must be there. The names are not inferred from what is expected of the result. */
 const fieldsOf = <const Own extends Fields, Needed extends keyof Own & string = never>(
   fields: Own,
   ...needs: readonly Needed[]
-) => ({ fields, needs })
-const nothing: readonly never[] = []
-const spec = <const Own extends Fields>(fields: Own) => fieldsOf({ spec: { fields, needs: nothing } })
+): { readonly fields: Own; readonly needs: readonly NoInfer<Needed>[] } => ({ fields, needs })
 const each = <const Own extends Fields, Needed extends keyof Own & string = never>(
   fields: Own,
   ...needs: readonly Needed[]
-) => ({ each: { fields, needs } })
+): { readonly each: { readonly fields: Own; readonly needs: readonly NoInfer<Needed>[] } } => ({
+  each: { fields, needs },
+})
+const nothing: readonly never[] = []
+const spec = <const Own extends Fields>(fields: Own) => fieldsOf({ spec: { fields, needs: nothing } })
 
 const metadata = fieldsOf(
   {
@@ -156,7 +159,7 @@ const shapes = {
   services: spec({ clusterIP: 'text', selector: pairs, ports }),
   statefulsets: workload,
   validatingwebhookconfigurations: webhooks,
-} satisfies Fields
+}
 
 const shapeOf: Readonly<Record<string, Shape | undefined>> = shapes
 
