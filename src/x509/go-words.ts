@@ -144,7 +144,8 @@ function candidateError({ candidate, reason, below, among }: DeadEnd, at: Date):
       return signatureErrors[candidate.publicKey.algorithm] ?? unimplemented
     case 'not-a-ca':
     case 'no-cert-sign':
-      return maySign(candidate) && among === 'intermediates'
+      // A version 1 certificate gets past the question whether its key may sign, and is stopped as an intermediate only.
+      return candidate.basicConstraints === undefined && candidate.version < 3 && among === 'intermediates'
         ? unfitError(candidate, reason, at)
         : 'x509: invalid signature: parent certificate cannot sign this kind of certificate'
     default:
@@ -188,11 +189,6 @@ function keyError({ publicKey }: Certificate): string {
   return rsaExponent % 2 === 0
     ? 'crypto/rsa: public exponent is even'
     : 'crypto/rsa: public exponent too large'
-}
-
-/** A version 1 certificate gets past the question whether its key may sign, and is stopped as an intermediate only. */
-function maySign({ version, basicConstraints }: Certificate): boolean {
-  return basicConstraints === undefined && version < 3
 }
 
 const shortEscapes: Readonly<Record<string, string>> = {

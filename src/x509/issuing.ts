@@ -87,11 +87,11 @@ interface SignatureAlgorithm {
   readonly hash: string | null
 }
 
-const curveHashes: Readonly<Record<string, 'sha256' | 'sha384' | 'sha512'>> = {
-  secp224r1: 'sha256',
-  prime256v1: 'sha256',
-  secp384r1: 'sha384',
-  secp521r1: 'sha512',
+const ofCurves: Readonly<Record<string, readonly [hash: string, name: OidName]>> = {
+  secp224r1: ['sha256', 'ecdsa-with-SHA256'],
+  prime256v1: ['sha256', 'ecdsa-with-SHA256'],
+  secp384r1: ['sha384', 'ecdsa-with-SHA384'],
+  secp521r1: ['sha512', 'ecdsa-with-SHA512'],
 }
 
 function signatureAlgorithmOf(
@@ -105,13 +105,12 @@ function signatureAlgorithmOf(
   }
   if (type === 'ed25519') return { identifier: sequence(oid(oidOf('Ed25519'))), hash: null }
   const curve = key.asymmetricKeyDetails?.namedCurve ?? ''
-  const curveHash = type === 'ec' ? curveHashes[curve] : undefined
-  if (curveHash === undefined) {
+  const [curveHash, name] = (type === 'ec' && ofCurves[curve]) || []
+  if (curveHash === undefined || name === undefined) {
     throw new KcertError('KCERT_KEY_UNSUPPORTED', `cannot sign with a key of type ${curve || type}`, {
       why: 'Kubernetes reads RSA, ECDSA P-256, P-384 and P-521, and Ed25519',
     })
   }
-  const name = `ecdsa-with-${curveHash.toUpperCase()}` as OidName
   return { identifier: sequence(oid(oidOf(name))), hash: curveHash }
 }
 

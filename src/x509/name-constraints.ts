@@ -1,6 +1,7 @@
 import type { Certificate } from './certificate.ts'
 import type { GeneralSubtrees } from './general-names.ts'
 import { formatIp, parseIp } from './ip.ts'
+import { oncePer } from './once-per.ts'
 import { AddressSubtrees, DomainSubtrees, MailboxSubtrees } from './subtrees.ts'
 import { isValidDomain, parseMailbox, uriHost } from './syntax.ts'
 
@@ -58,21 +59,16 @@ interface Subtrees {
 }
 
 // The same few CAs stand above every leaf of a cluster: their constraints are sorted once.
-const sortedConstraints = new WeakMap<Certificate, ConstraintSet>()
-
-function constraintsOf(certificate: Certificate): ConstraintSet | undefined {
+const constraintsOf = oncePer((certificate: Certificate): ConstraintSet | undefined => {
   const { nameConstraints } = certificate
-  if (nameConstraints === undefined) return undefined
-  const known = sortedConstraints.get(certificate)
-  if (known !== undefined) return known
-  const set = {
-    of: certificate,
-    permitted: subtreesOf(nameConstraints.permitted, 'permitted'),
-    excluded: subtreesOf(nameConstraints.excluded, 'excluded'),
-  }
-  sortedConstraints.set(certificate, set)
-  return set
-}
+  return (
+    nameConstraints && {
+      of: certificate,
+      permitted: subtreesOf(nameConstraints.permitted, 'permitted'),
+      excluded: subtreesOf(nameConstraints.excluded, 'excluded'),
+    }
+  )
+})
 
 function subtreesOf({ dns, ip, email, uri }: GeneralSubtrees, side: 'permitted' | 'excluded'): Subtrees {
   return {

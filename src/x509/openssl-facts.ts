@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import type { Certificate } from './certificate.ts'
 import { asBuffer, DerReader, tags } from './der.ts'
 import { oidOf } from './oids.ts'
+import { oncePer } from './once-per.ts'
 import { areSameName, type CanonicalName, canonicalName, canonicalRdns, isWithin } from './openssl-name.ts'
 
 // A certificate as OpenSSL 3 sees it. What node:crypto (which is OpenSSL) answers itself is asked there: whether it reads the
@@ -82,16 +83,8 @@ export interface OpensslFacts {
   readonly hasConstraints: boolean
 }
 
-const facts = new WeakMap<Certificate, OpensslFacts>()
-
 /** Returns what OpenSSL makes of a certificate. */
-export function opensslFacts(certificate: Certificate): OpensslFacts {
-  const known = facts.get(certificate)
-  if (known !== undefined) return known
-  const derived = deriveFacts(certificate)
-  facts.set(certificate, derived)
-  return derived
-}
+export const opensslFacts = oncePer(deriveFacts)
 
 function deriveFacts(certificate: Certificate): OpensslFacts {
   const value = (oid: string): Uint8Array | undefined => certificate.findExtension(oid)?.value

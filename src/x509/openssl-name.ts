@@ -1,21 +1,14 @@
 import { DerReader, tags } from './der.ts'
 import type { Name } from './name.ts'
+import { oncePer } from './once-per.ts'
 
 // OpenSSL compares names without regard to case, string type and repeated spaces (RFC 5280 section 7.1, roughly), where Go
 // compares octets.
 
-const canonicalNames = new WeakMap<Name, CanonicalName>()
-
 /** One text for each relative name: equal ones are equal to OpenSSL. */
 export type CanonicalName = readonly string[]
 
-export function canonicalName(name: Name): CanonicalName {
-  const known = canonicalNames.get(name)
-  if (known !== undefined) return known
-  const canonical = canonicalRdns(name.der)
-  canonicalNames.set(name, canonical)
-  return canonical
-}
+export const canonicalName = oncePer((name: Name): CanonicalName => canonicalRdns(name.der))
 
 export function areSameName(a: Name, b: Name): boolean {
   const [first, second] = [canonicalName(a), canonicalName(b)]

@@ -107,13 +107,12 @@ function buildChain(
     countUntrusted = chain.length
   }
 
-  const isTrustedLeaf = takesPartialChain && countUntrusted === chain.length && isAmong(question.roots, leaf)
+  const isTrustedLeaf =
+    takesPartialChain &&
+    countUntrusted === chain.length &&
+    question.roots.some((root) => root.equals(leaf.certificate))
   if (isTrustedLeaf) return { chain: [...chain] }
   return { chain, error: deadEndError(chain, countUntrusted) }
-}
-
-function isAmong(roots: readonly Certificate[], { certificate }: OpensslFacts): boolean {
-  return roots.some((root) => root.equals(certificate))
 }
 
 function deadEndError(chain: OpensslChain, countUntrusted: number): OpensslErrorName {

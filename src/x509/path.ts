@@ -1,5 +1,6 @@
 import type { Certificate } from './certificate.ts'
 import type { CertificatePool } from './certificate-pool.ts'
+import { oncePer } from './once-per.ts'
 import { type SignatureRefusal, verifySignature } from './signature.ts'
 
 // Path building as Go's crypto/x509 does it: every candidate with the issuer's name is tried, roots before intermediates,
@@ -150,25 +151,14 @@ function signingDefect(issued: Certificate, candidate: Certificate): DeadEnd['re
   if (basicConstraints === undefined ? version === 3 : !basicConstraints.ca) return 'not-a-ca'
   if (keyUsage !== undefined && keyUsage.length > 0 && !keyUsage.includes('keyCertSign'))
     return 'no-cert-sign'
-  const verdict = checkedSignature(issued, candidate)
+  const verdict = checkedSignature(issued)(candidate)
   return verdict.ok ? undefined : verdict.reason
 }
 
 // An issuer's signature is asked for again for every chain it stands in, and once more for what OpenSSL would say.
-const checkedSignatures = new WeakMap<Certificate, WeakMap<Certificate, ReturnType<typeof verifySignature>>>()
-
-function checkedSignature(issued: Certificate, issuer: Certificate): ReturnType<typeof verifySignature> {
-  let checked = checkedSignatures.get(issued)
-  if (checked === undefined) {
-    checked = new WeakMap()
-    checkedSignatures.set(issued, checked)
-  }
-  const known = checked.get(issuer)
-  if (known !== undefined) return known
-  const verdict = verifySignature(issued, issuer.publicKey)
-  checked.set(issuer, verdict)
-  return verdict
-}
+const checkedSignature = oncePer((issued: Certificate) =>
+  oncePer((issuer: Certificate) => verifySignature(issued, issuer.publicKey)),
+)
 
 /** Why a certificate cannot be used at this time, wherever it stands. */
 export function ownDefect(certificate: Certificate, at: Date): OwnDefect | undefined {

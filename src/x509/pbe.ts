@@ -8,15 +8,10 @@ import { type DerReader, tags } from './der.ts'
 export type HashName = 'sha1' | 'sha224' | 'sha256' | 'sha384' | 'sha512'
 
 export interface Kdf {
-  readonly kind: 'PBKDF2' | 'scrypt'
-  readonly salt: Uint8Array
-  readonly iterations: number
   /** Asked for by the parameters; absent where the cipher decides. */
   readonly keyLength: number | undefined
-  readonly prf: HashName
-  /** Of scrypt (RFC 7914): block size and parallelization. */
-  readonly r: number
-  readonly p: number
+  /** The key that a password gives. */
+  readonly derive: (password: string, length: number, budget: KdfBudget) => Buffer
 }
 
 type CipherName = 'aes-128-cbc' | 'aes-192-cbc' | 'aes-256-cbc' | 'des-ede3-cbc'
@@ -150,7 +145,13 @@ function readPbkdf2(reader: DerReader): Kdf {
   const iterations = readIterations(reader)
   const keyLength = readKeyLength(reader)
   const prf = reader.peek(tags.sequence) ? readPrf(reader) : 'sha1'
-  return { kind: 'PBKDF2', salt, iterations, keyLength, prf, r: 0, p: 0 }
+  return {
+    keyLength,
+    derive: (password, length, budget) => {
+      budget.spend(iterations * Math.ceil(length / hashLengths[prf]) * 0.4, `${iterations} iterations`)
+      return pbkdf2Sync(password, salt, iterations, length, prf)
+    },
+  }
 }
 
 function readKeyLength(reader: DerReader): number | undefined {
@@ -182,7 +183,14 @@ function readScrypt(reader: DerReader): Kdf {
   const keyLength = readKeyLength(reader)
   const isValid = iterations > 1 && Number.isInteger(Math.log2(iterations)) && r > 0 && p > 0
   if (!isValid) reader.fail('keyDerivationFunc.parameters', 'no parameters of scrypt')
-  return { kind: 'scrypt', salt, iterations, keyLength, prf: 'sha256', r, p }
+  return {
+    keyLength,
+    derive: (password, length, budget) => {
+      const what = `scrypt with N=${iterations}, r=${r}, p=${p}`
+      budget.spend(128 * iterations * r > maxScryptBytes ? Infinity : iterations * r * p * 0.45, what)
+      return scryptSync(password, salt, length, { N: iterations, r, p, maxmem: 2 * maxScryptBytes })
+    },
+  }
 }
 
 /** Reads an iteration count. */
@@ -190,18 +198,6 @@ export function readIterations(reader: DerReader): number {
   const iterations = reader.int64('iterationCount')
   if (iterations < 1) reader.fail('iterationCount', 'below one', reader.start)
   return iterations
-}
-
-/** The key that a password gives. */
-export function deriveKey(kdf: Kdf, password: string, length: number, budget: KdfBudget): Buffer {
-  const { kind, salt, iterations, r, p } = kdf
-  if (kind === 'PBKDF2') {
-    budget.spend(iterations * Math.ceil(length / hashLengths[kdf.prf]) * 0.4, `${iterations} iterations`)
-    return pbkdf2Sync(password, salt, iterations, length, kdf.prf)
-  }
-  const what = `scrypt with N=${iterations}, r=${r}, p=${p}`
-  budget.spend(128 * iterations * r > maxScryptBytes ? Infinity : iterations * r * p * 0.45, what)
-  return scryptSync(password, salt, length, { N: iterations, r, p, maxmem: 2 * maxScryptBytes })
 }
 
 /** Opens a PBES2 encryption; undefined when the password is not the one. */
@@ -215,7 +211,7 @@ export function decryptPbes2(
   if (kdf.keyLength !== undefined && kdf.keyLength !== keyLengths[cipher]) {
     throw unsupported(`${cipher} with a key of ${kdf.keyLength} octets`)
   }
-  return decryptCbc(cipher, deriveKey(kdf, password, keyLengths[cipher], budget), iv, ciphertext)
+  return decryptCbc(cipher, kdf.derive(password, keyLengths[cipher], budget), iv, ciphertext)
 }
 
 /** Plain text of a CBC cipher with PKCS#7 padding; undefined when the padding is wrong. */

@@ -2,12 +2,10 @@ import { createHmac } from 'node:crypto'
 import { derFromBer } from './ber.ts'
 import { constructedTag, DerReader, derLimits, tags } from './der.ts'
 import {
-  deriveKey,
   derivePkcs12,
   type HashName,
   hashLengths,
   isHashName,
-  type Kdf,
   type KdfBudget,
   readIterations,
   readKdf,
@@ -73,7 +71,9 @@ function readMac(reader: DerReader): Mac {
   const { name, pbmac, digest } = reader.within(tags.sequence, 'mac', () => {
     const algorithm = reader.within(tags.sequence, 'digestAlgorithm', () => {
       const name = reader.oidName('digestAlgorithm')
-      return { name, pbmac: name === 'PBMAC1' ? readPbmac1(reader) : undefined }
+      if (name !== 'PBMAC1') return { name, pbmac: undefined }
+      const readParameters = () => ({ kdf: readKdf(reader), hash: readPrf(reader) })
+      return { name, pbmac: reader.within(tags.sequence, 'PBMAC1-params', readParameters) }
     })
     reader.read(tags.octetString, 'digest')
     return { ...algorithm, digest: reader.lastContent }
@@ -82,7 +82,7 @@ function readMac(reader: DerReader): Mac {
   if (pbmac !== undefined) {
     const { kdf, hash } = pbmac
     const length = kdf.keyLength ?? hashLengths[hash]
-    return { hash, digest, keyOf: ({ text }, budget) => deriveKey(kdf, text, length, budget) }
+    return { hash, digest, keyOf: ({ text }, budget) => kdf.derive(text, length, budget) }
   }
   if (!isHashName(name)) throw unsupported(`PKCS#12 MAC with ${name}`)
   reader.read(tags.octetString, 'macSalt')
@@ -91,13 +91,6 @@ function readMac(reader: DerReader): Mac {
   const keyOf: Mac['keyOf'] = ({ bmp }, budget) =>
     derivePkcs12(name, bmp, salt, 3, iterations, hashLengths[name], budget)
   return { hash: name, digest, keyOf }
-}
-
-function readPbmac1(reader: DerReader): { kdf: Kdf; hash: HashName } {
-  return reader.within(tags.sequence, 'PBMAC1-params', () => ({
-    kdf: readKdf(reader),
-    hash: readPrf(reader),
-  }))
 }
 
 /** True when the password gives the MAC, or when there is none and opening the bags must show it. */

@@ -121,8 +121,8 @@ class RequestedExtensions {
   /** Reads the attribute that `info` just read; others than extensionRequest, and malformed ones, are passed over as Go does. */
   readAttribute(info: DerReader): void {
     const head = attributeHead(info.fork())
-    if (head === undefined || this.seen.has(head.type) || !isKnown(head))
-      this.unread.push(attributeText(head))
+    const isKnown = head?.valueCount === 1 && knownAttributes.has(head.type) && !this.seen.has(head.type)
+    if (!isKnown) this.unread.push(attributeText(head))
     if (head !== undefined) this.seen.add(head.type)
     const reader = info.fork()
     if (!entersExtensionRequest(reader)) return
@@ -166,10 +166,6 @@ const knownAttributes: ReadonlySet<string> = new Set([
   'challengePassword',
   'unstructuredName',
 ])
-
-function isKnown({ type, valueCount }: AttributeHead): boolean {
-  return valueCount === 1 && knownAttributes.has(type)
-}
 
 function attributeText(head: AttributeHead | undefined): string {
   if (head === undefined) return 'a malformed attribute'
