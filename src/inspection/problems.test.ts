@@ -838,6 +838,47 @@ describe('what is in it', () => {
     expect(problems.filter((one) => one.severity !== 'info')).toEqual([])
   })
 
+  const withUids = (uids: readonly string[], leaf: Partial<LeafOptions> = {}) => {
+    const attributes = [['2.5.4.3', 'ann'], ...uids.map((uid) => ['1.3.6.1.4.1.57683.2', uid])]
+    return pem({ subject: attributes.map(([type = '', value = '']) => [{ type, value }]), ...leaf })
+  }
+
+  test.each([
+    [['u-1', 'u-2'], 'its subject has 2 user UIDs: "u-1", "u-2"'],
+    [[''], 'its subject has an empty user UID'],
+  ])(
+    'the user UIDs %j of a client certificate are critical: API servers answer 401',
+    async (uids, message) => {
+      expect(only(await problemsOf(named('f', withUids(uids))), 'USER_UID_INVALID')).toMatchObject({
+        severity: 'critical',
+        message: `${message} (OID 1.3.6.1.4.1.57683.2), and API servers since Kubernetes 1.33 answer 401`,
+        next: 'reissue it with one user UID, or with none: renew it with whoever issued it',
+      })
+    },
+  )
+
+  test('one user UID is no problem, and two are none where no API server looks for a user', async () => {
+    const [two, serving] = [
+      ['u-1', 'u-2'],
+      { extendedKeyUsage: ['serverAuth'], subjectAltNames: { dns: ['a'] } },
+    ]
+    expect(await problemsOf(named('f', withUids(['u-1'])))).toEqual([])
+    expect(await problemsOf(named('f', withUids(two, serving)))).toEqual([])
+    const etcdCa = cas.get('etcd-ca')!
+    const ofEtcd = certificatePem(
+      signedBy(etcdCa, {
+        ...{ commonName: '', key: testKey('apiserver-etcd-client'), notBefore, notAfter },
+        subject: [
+          [{ type: '2.5.4.3', value: 'kube-apiserver-etcd-client' }],
+          ...two.map((value) => [{ type: '1.3.6.1.4.1.57683.2', value }]),
+        ],
+        extendedKeyUsage: ['clientAuth'],
+      }),
+    )
+    const problems = await problemsWith('/etc/kubernetes/pki/apiserver-etcd-client.crt', ofEtcd)
+    expect(problems.filter(({ severity }) => severity !== 'info')).toEqual([])
+  })
+
   test('apiserver-kubelet-client is accepted with the O of kubeadm 1.29 to 1.36.0, and with no other', async () => {
     const withOrganization = (organization: string) => {
       const subject = { commonName: 'kube-apiserver-kubelet-client', organization: [organization] }

@@ -103,6 +103,11 @@ export const problemCodes = {
     summary:
       'The subject is not the one that this place has in kubeadm, so the rights that go with it are missing.',
   },
+  USER_UID_INVALID: {
+    severity: 'critical',
+    summary:
+      'The subject of a client certificate has two Kubernetes user UIDs, or an empty one: API servers since 1.33 answer 401.',
+  },
   SYSTEM_MASTERS: {
     severity: 'warning',
     summary:

@@ -10,6 +10,7 @@ import {
   checkSignatureSupport,
   checkSubject,
   checkUsages,
+  checkUserUid,
 } from './content.ts'
 import { checkCurrentLinks, checkModes } from './files.ts'
 import { checkKubeconfigs, checkNames } from './kubeconfigs.ts'
@@ -36,6 +37,7 @@ const ofEachCertificate: readonly CertificateCheck[] = [
   checkAltNames,
   checkUsages,
   checkSubject,
+  checkUserUid,
   checkMasters,
   checkKey,
 ]

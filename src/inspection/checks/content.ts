@@ -3,6 +3,7 @@ import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import { isTooLongForTls, minorsOfKey, unknownBefore138 } from '../../x509/go-keys.ts'
 import { isMlDsa } from '../../x509/ml-dsa.ts'
+import { userUidFault } from '../../x509/name.ts'
 import { nameOfOid } from '../../x509/oids.ts'
 import type { PublicKeyInfo } from '../../x509/public-key.ts'
 import { kubeadmKubeconfigOf, renewalAdvice } from '../advice.ts'
@@ -208,18 +209,30 @@ function sameSet(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((value) => b.includes(value))
 }
 
+/** A user of the API server has one UID or none; etcd and the front proxy, with CAs of their own, do not look for one. */
+export const checkUserUid: CertificateCheck = (entry, role) => {
+  const { certificate } = entry
+  const { commonName } = certificate.subject
+  const fault = userUidFault(certificate.subject)
+  const isElsewhere = role.row !== undefined && role.row.kind !== 'ca' && role.row.signer !== 'ca'
+  if (fault === undefined || !commonName || isElsewhere || !mayBeClient(certificate)) return undefined
+  return problemAt(entry, 'USER_UID_INVALID', {
+    message: `its subject has ${fault} (OID 1.3.6.1.4.1.57683.2), and API servers since Kubernetes 1.33 answer 401`,
+    next: ['reissue it with one user UID, or with none', renewalAdvice(entry, role, 'misissued')].join(': '),
+    ...(role.isRecord && { severity: 'info' }),
+  })
+}
+
+/** Without the extension every use is allowed. */
+function mayBeClient({ isCa, extendedKeyUsage: usages }: Certificate): boolean {
+  const isAllowed = usages.includes('clientAuth') || usages.includes('anyExtendedKeyUsage')
+  return !isCa && (usages.length === 0 || isAllowed)
+}
+
 /** Members of system:masters: what is theirs cannot be taken away but with the CA. */
 export const checkMasters: CertificateCheck = (entry, role): Problem | undefined => {
   const { certificate } = entry
-  if (certificate.isCa || !certificate.subject.organization.includes(systemMasters)) return undefined
-  const { extendedKeyUsage } = certificate
-  if (
-    extendedKeyUsage.length > 0 &&
-    !extendedKeyUsage.includes('clientAuth') &&
-    !extendedKeyUsage.includes('anyExtendedKeyUsage')
-  ) {
-    return undefined
-  }
+  if (!certificate.subject.organization.includes(systemMasters) || !mayBeClient(certificate)) return undefined
   const { row } = role
   const isInTable =
     row !== undefined &&
