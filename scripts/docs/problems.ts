@@ -3,11 +3,10 @@ import { generatedNote, table } from './page.ts'
 
 /** Returns docs/problems.md: everything that `kcert inspect` can find wrong. */
 export function problemPage(): string {
-  const rows = Object.entries(problemCodes).map(([code, { severity, summary }]) => [
-    `\`${code}\``,
-    severity,
-    summary,
-  ])
+  const rows = Object.entries(problemCodes).map(([code, row]) => {
+    const [severity = '', ...summary] = row.split(': ')
+    return [`\`${code}\``, severity, summary.join(': ')]
+  })
   return [
     '# Problems that kcert inspect finds',
     generatedNote('src/inspection/problems.ts'),
