@@ -5,7 +5,7 @@ import { command, conditionOf, sentence } from './sentence.ts'
 // Reads the tables of errors (rules/). A row is a mark and a text, which goes on in indented lines:
 //
 //   # id generic if CONDITION: what the error means         "generic": its words count only where nothing says more
-//   > words by which it is known                            "tls alert: NAME" are the words of every program for that alert
+//   > words by which it is known | others                   "tls alert: NAME" are the words of every program for that alert
 //   - id if CONDITION: a cause of it                        the likeliest first
 //     ! what in the text speaks for this cause
 //     $ kcert inspect {kubeconfig} # what the command shows when it is this cause
@@ -29,7 +29,7 @@ export function readTable(table: string): Rule[] {
       const { text = '', ...head } = headOf(first)
       return {
         ...head,
-        words: words.flatMap(wordsOf),
+        words: words.flatMap((row) => row.split(' | ').flatMap(wordsOf)),
         means: (found) => sentence(text, found) ?? '',
         causes: causes.flatMap((cause) => causesOf(cause, named)),
       }

@@ -7,3 +7,10 @@ export const errorSchema = v.object({
   why: v.optional(v.string()),
   next: v.optional(v.string()),
 })
+
+/** Returns a schema with what docs/schemas say of it. */
+export const described = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
+  v.pipe(schema, v.description(what))
+
+/** The schema of a text. */
+export const text = (what: string) => described(v.string(), what)

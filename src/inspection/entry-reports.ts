@@ -25,204 +25,123 @@ export interface ReportContext {
   readonly statusOf: (entry: CertificateEntry) => CertificateStatus
 }
 
+type Fields = {
+  readonly [Name in keyof CertificateReport]-?: (
+    of: CertificateEntry,
+    context: ReportContext,
+  ) => CertificateReport[Name]
+}
+
+/** What a report says of a certificate, in the order of the JSON. */
+const fields: Fields = {
+  source: ({ source }) => source,
+  entry: ({ entry }) => entry,
+  role: (of, { roleOf }) => roleOf(of).name,
+  subject: ({ certificate }) => nameReport(certificate.subject),
+  issuer: ({ certificate }) => nameReport(certificate.issuer),
+  serialNumber: ({ certificate }) => certificate.serialNumber,
+  notBefore: ({ certificate }) => timeText(certificate.notBeforeMs),
+  notAfter: ({ certificate }) => timeText(certificate.notAfterMs),
+  secondsLeft: ({ certificate }, { now }) => Math.floor((certificate.notAfterMs - now.getTime()) / 1000),
+  percentLeft,
+  isCa: ({ certificate }) => certificate.isCa,
+  pathLength: ({ certificate }) => certificate.basicConstraints?.pathLength,
+  publicKey: ({ certificate }) => publicKeyReport(certificate.publicKey),
+  signatureAlgorithm: ({ certificate }) => certificate.signatureAlgorithm,
+  subjectAltNames: ({ certificate }) => altNamesReport(certificate.subjectAltNames),
+  keyUsage: ({ certificate }) => shared(certificate.keyUsage),
+  extendedKeyUsage: ({ certificate }) => shared(certificate.extendedKeyUsage),
+  subjectKeyId: ({ certificate }) => certificate.subjectKeyId,
+  authorityKeyId: ({ certificate }) => certificate.authorityKeyId,
+  nameConstraints: ({ certificate: { nameConstraints: found } }) =>
+    found && { permitted: subtreesReport(found.permitted), excluded: subtreesReport(found.excluded) },
+  crlDistributionPoints: ({ certificate }) => unlessEmpty(certificate.crlDistributionPoints),
+  authorityInfoAccess: ({
+    certificate: {
+      authorityInfoAccess: { ocsp, caIssuers },
+    },
+  }) =>
+    ocsp.length + caIssuers.length === 0 ? undefined : { ocsp: shared(ocsp), caIssuers: shared(caIssuers) },
+  certificatePolicies: ({ certificate }) => unlessEmpty(certificate.policies),
+  unknownCriticalExtensions: ({ certificate }) => unlessEmpty(certificate.unhandledCriticalExtensions),
+  fingerprintSha256: ({ certificate }) => certificate.fingerprintSha256,
+  caPin: ({ certificate: { isCa, publicKey } }) => (isCa ? `sha256:${publicKey.sha256}` : undefined),
+  issuerFound(of, { links }) {
+    const found = links.issuerPlace(of)
+    return found && { ...placeOf(found), fingerprintSha256: found.certificate.fingerprintSha256 }
+  },
+  issuerUnsought: ({ certificate }, { links }) => links.isIssuerUnsought(certificate) || undefined,
+  issuerUnchecked: ({ certificate }, { links }) => links.isIssuerUnchecked(certificate) || undefined,
+  key(of, { links }) {
+    const found = links.keyOf(of)
+    return found && { ...placeOf(found.key), matches: found.matches }
+  },
+  kubeletRotation: (of, { roleOf }) => kubeletRotation(of, roleOf(of)),
+  isReplaced: (of, { roleOf }) => roleOf(of).isReplaced,
+  status: (of, { statusOf }) => statusOf(of),
+}
+const rows = Object.entries(fields)
+
 /**
  * The report of one certificate. Its fields are read when an output asks for them: a table of 10,000 rows asks for six of
  * twenty-four, and neither for digests nor for links, which take the longest. `toJSON` returns all as plain data.
  */
-export class ReportOfCertificate implements CertificateReport {
+class LazyReport {
   readonly source: string
   readonly entry: string
   readonly secondsLeft: number
   /** What it was made of, for outputs that need the certificate itself. */
   readonly of: CertificateEntry
-  private readonly context: ReportContext
+  readonly context: ReportContext
 
   constructor(of: CertificateEntry, context: ReportContext) {
     this.source = of.source
     this.entry = of.entry
-    this.secondsLeft = Math.floor((of.certificate.notAfterMs - context.now.getTime()) / 1000)
+    this.secondsLeft = fields.secondsLeft(of, context)
     this.of = of
     this.context = context
   }
 
-  get role(): string | undefined {
-    return this.knownRole.name
+  /** The name itself, which says all that its report does: a table reads one field of 10,000 of them. */
+  get subject(): Name {
+    return this.of.certificate.subject
   }
 
-  get subject(): NameReport {
-    return named(this.of.certificate.subject)
+  get issuer(): Name {
+    return this.of.certificate.issuer
   }
 
-  get issuer(): NameReport {
-    return named(this.of.certificate.issuer)
+  toJSON(): object {
+    const report: Record<string, unknown> = {}
+    for (const [name, read] of rows) report[name] = read(this.of, this.context)
+    return report
   }
+}
 
-  get serialNumber(): string {
-    return this.of.certificate.serialNumber
-  }
+for (const [name, read] of rows) {
+  if (['source', 'entry', 'secondsLeft', 'subject', 'issuer'].includes(name)) continue
+  Object.defineProperty(LazyReport.prototype, name, {
+    get(this: LazyReport) {
+      return read(this.of, this.context)
+    },
+  })
+}
 
-  get notBefore(): string {
-    return timeText(this.of.certificate.notBeforeMs)
-  }
+/** The constructor of reports whose fields are read when they are asked for. */
+export const ReportOfCertificate = LazyReport as unknown as new (
+  of: CertificateEntry,
+  context: ReportContext,
+) => CertificateReport & Pick<LazyReport, 'of'>
 
-  get notAfter(): string {
-    return timeText(this.of.certificate.notAfterMs)
-  }
-
-  /** With one decimal: more says nothing. */
-  get percentLeft(): number {
-    const { notBeforeMs, notAfterMs } = this.of.certificate
-    const lifetimeMs = notAfterMs - notBeforeMs
-    const leftMs = notAfterMs - this.context.now.getTime()
-    if (leftMs <= 0 || lifetimeMs <= 0) return 0
-    return Math.min(Math.round((1000 * leftMs) / lifetimeMs) / 10, 100)
-  }
-
-  get isCa(): boolean {
-    return this.of.certificate.isCa
-  }
-
-  get pathLength(): number | undefined {
-    return this.of.certificate.basicConstraints?.pathLength
-  }
-
-  get publicKey(): CertificateReport['publicKey'] {
-    return publicKeyReport(this.of.certificate.publicKey)
-  }
-
-  get signatureAlgorithm(): string {
-    return this.of.certificate.signatureAlgorithm
-  }
-
-  get subjectAltNames(): CertificateReport['subjectAltNames'] {
-    return altNamesReport(this.of.certificate.subjectAltNames)
-  }
-
-  get keyUsage(): string[] {
-    return shared(this.of.certificate.keyUsage)
-  }
-
-  get extendedKeyUsage(): string[] {
-    return shared(this.of.certificate.extendedKeyUsage)
-  }
-
-  get subjectKeyId(): string | undefined {
-    return this.of.certificate.subjectKeyId
-  }
-
-  get authorityKeyId(): string | undefined {
-    return this.of.certificate.authorityKeyId
-  }
-
-  get nameConstraints(): CertificateReport['nameConstraints'] {
-    const found = this.of.certificate.nameConstraints
-    return found && { permitted: subtreesReport(found.permitted), excluded: subtreesReport(found.excluded) }
-  }
-
-  get crlDistributionPoints(): string[] | undefined {
-    return unlessEmpty(this.of.certificate.crlDistributionPoints)
-  }
-
-  get authorityInfoAccess(): CertificateReport['authorityInfoAccess'] {
-    const { ocsp, caIssuers } = this.of.certificate.authorityInfoAccess
-    if (ocsp.length + caIssuers.length === 0) return undefined
-    return { ocsp: shared(ocsp), caIssuers: shared(caIssuers) }
-  }
-
-  get certificatePolicies(): string[] | undefined {
-    return unlessEmpty(this.of.certificate.policies)
-  }
-
-  get unknownCriticalExtensions(): string[] | undefined {
-    return unlessEmpty(this.of.certificate.unhandledCriticalExtensions)
-  }
-
-  get fingerprintSha256(): string {
-    return this.of.certificate.fingerprintSha256
-  }
-
-  get caPin(): string | undefined {
-    const { isCa, publicKey } = this.of.certificate
-    return isCa ? `sha256:${publicKey.sha256}` : undefined
-  }
-
-  get issuerFound(): CertificateReport['issuerFound'] {
-    const found = this.context.links.issuerPlace(this.of)
-    return found && { ...placeOf(found), fingerprintSha256: found.certificate.fingerprintSha256 }
-  }
-
-  get issuerUnsought(): true | undefined {
-    return this.context.links.isIssuerUnsought(this.of.certificate) ? true : undefined
-  }
-
-  get issuerUnchecked(): true | undefined {
-    return this.context.links.isIssuerUnchecked(this.of.certificate) ? true : undefined
-  }
-
-  get key(): CertificateReport['key'] {
-    const found = this.context.links.keyOf(this.of)
-    return found && { ...placeOf(found.key), matches: found.matches }
-  }
-
-  get kubeletRotation(): CertificateReport['kubeletRotation'] {
-    return kubeletRotation(this.of, this.knownRole)
-  }
-
-  get isReplaced(): boolean | undefined {
-    return this.knownRole.isReplaced
-  }
-
-  get status(): CertificateStatus {
-    return this.context.statusOf(this.of)
-  }
-
-  toJSON(): CertificateReport {
-    const { source, entry, role, serialNumber, notBefore, notAfter, secondsLeft } = this
-    const { percentLeft, isCa, pathLength, publicKey, signatureAlgorithm, subjectAltNames, keyUsage } = this
-    const { extendedKeyUsage, subjectKeyId, authorityKeyId, fingerprintSha256, caPin, issuerFound } = this
-    const { nameConstraints, crlDistributionPoints, authorityInfoAccess, certificatePolicies } = this
-    const { unknownCriticalExtensions, issuerUnsought, issuerUnchecked, key, kubeletRotation } = this
-    const { isReplaced, status } = this
-    return {
-      source,
-      entry,
-      role,
-      subject: nameReport(this.of.certificate.subject),
-      issuer: nameReport(this.of.certificate.issuer),
-      serialNumber,
-      notBefore,
-      notAfter,
-      secondsLeft,
-      percentLeft,
-      isCa,
-      pathLength,
-      publicKey,
-      signatureAlgorithm,
-      subjectAltNames,
-      keyUsage,
-      extendedKeyUsage,
-      subjectKeyId,
-      authorityKeyId,
-      nameConstraints,
-      crlDistributionPoints,
-      authorityInfoAccess,
-      certificatePolicies,
-      unknownCriticalExtensions,
-      fingerprintSha256,
-      caPin,
-      issuerFound,
-      issuerUnsought,
-      issuerUnchecked,
-      key,
-      kubeletRotation,
-      isReplaced,
-      status,
-    }
-  }
-
-  private get knownRole(): Role {
-    return this.context.roleOf(this.of)
-  }
+/** With one decimal: more says nothing. */
+function percentLeft(
+  { certificate: { notBeforeMs, notAfterMs } }: CertificateEntry,
+  { now }: ReportContext,
+): number {
+  const lifetimeMs = notAfterMs - notBeforeMs
+  const leftMs = notAfterMs - now.getTime()
+  if (leftMs <= 0 || lifetimeMs <= 0) return 0
+  return Math.min(Math.round((1000 * leftMs) / lifetimeMs) / 10, 100)
 }
 
 const none: string[] = []
@@ -253,11 +172,6 @@ function kubeletRotation(
   if (!isNodeIdentity(commonName, organization)) return undefined
   const { earliest, latest } = kubeletRotationWindow(certificate.notBefore, certificate.notAfter)
   return { earliest: timeText(earliest), latest: timeText(latest) }
-}
-
-/** The name itself, which says all that its report does: a table reads one field of 10,000 of them. */
-function named(name: Name): NameReport {
-  return name as Pick<Name, 'text' | 'commonName' | 'organization' | 'userUids'> as NameReport
 }
 
 function nameReport(name: Name): NameReport {

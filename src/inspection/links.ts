@@ -34,16 +34,20 @@ export class Links {
   private readonly authorities = new Map<string, CertificateEntry[]>()
   /** By name: when the first of them expires. */
   private readonly firstEnds = new Map<string, number>()
-  private entriesOf: Map<Certificate, CertificateEntry[]> | undefined
   private readonly verdicts = new Map<Certificate, Map<Certificate, boolean>>()
   private readonly issuers = new Map<Certificate, Certificate | undefined>()
-  private byIssuer: Map<string, CertificateEntry[]> | undefined
   private misses = 0
   private readonly unsought = new Set<Certificate>()
-  private keysByHash: Map<string, KeyEntry[]> | undefined
-  private certificatesByHash: Map<string, CertificateEntry[]> | undefined
-  private allKeys: Map<string, KeyEntry[]> | undefined
-  private keysByPath: Map<string, KeyEntry[]> | undefined
+  private readonly placesOf = this.indexed('certificates', ({ certificate }) => certificate)
+  private readonly byIssuer = this.indexed('certificates', ({ certificate }) => certificate.issuer.key)
+  private readonly byHash = this.indexed('certificates', ({ certificate }) => certificate.publicKey.sha256)
+  private readonly keysByHash = this.indexed('keys', ({ publicKey }) => publicKey?.sha256)
+  private readonly privateByHash = this.indexed('keys', ({ kind, publicKey }) =>
+    kind === 'private' ? publicKey?.sha256 : undefined,
+  )
+  private readonly keysByPath = this.indexed('keys', ({ group: { owner, origin } }) =>
+    owner.kind === 'file' ? origin.file?.path : undefined,
+  )
 
   constructor(collection: Collection, now: Date) {
     this.collection = collection
@@ -158,31 +162,19 @@ export class Links {
   issuerPlace(entry: CertificateEntry): CertificateEntry | undefined {
     const issuer = this.issuerOf(entry.certificate)
     if (issuer === entry.certificate) return entry
-    const places = issuer && this.placesOf(issuer)
+    const places = issuer === undefined ? [] : this.placesOf(issuer)
     return (
-      places?.find(({ group }) => group === entry.group) ??
-      places?.find(({ source }) => source === entry.source) ??
-      places?.[0]
+      places.find(({ group }) => group === entry.group) ??
+      places.find(({ source }) => source === entry.source) ??
+      places[0]
     )
   }
 
   /** Certificates that name this one as their issuer and were signed by it. */
   issuedBy(issuer: Certificate): CertificateEntry[] {
-    if (this.byIssuer === undefined) {
-      this.byIssuer = new Map()
-      for (const entry of this.collection.certificates)
-        push(this.byIssuer, entry.certificate.issuer.key, entry)
-    }
-    const named = this.byIssuer.get(issuer.subject.key) ?? []
-    return named.filter(({ certificate }) => certificate !== issuer && this.issuerOf(certificate) === issuer)
-  }
-
-  private placesOf(certificate: Certificate): readonly CertificateEntry[] {
-    if (this.entriesOf === undefined) {
-      this.entriesOf = new Map()
-      for (const entry of this.collection.certificates) push(this.entriesOf, entry.certificate, entry)
-    }
-    return this.entriesOf.get(certificate) ?? []
+    return this.byIssuer(issuer.subject.key).filter(
+      ({ certificate }) => certificate !== issuer && this.issuerOf(certificate) === issuer,
+    )
   }
 
   /**
@@ -215,23 +207,22 @@ export class Links {
   keyOf(entry: CertificateEntry): KeyLink | undefined {
     if (this.collection.keys.length === 0) return undefined
     const hash = entry.certificate.publicKey.sha256
-    const mine = this.keyIndex().get(hash)
+    const own = nearest(this.privateByHash(hash), entry)
+    const found = own && { key: own, matches: true }
     // Only the leaf of a chain has its key beside it.
-    if (entry.position > 0) return mine && { key: nearest(mine, entry), matches: true }
+    if (entry.position > 0) return found
     const beside = this.privateKeysBeside(entry)
     const right = beside.find(({ publicKey }) => publicKey.sha256 === hash)
     if (right !== undefined) return { key: right, matches: true }
     const [wrong] = beside
-    if (wrong !== undefined) return { key: wrong, matches: false, own: mine && nearest(mine, entry) }
-    return mine && { key: nearest(mine, entry), matches: true }
+    return wrong === undefined ? found : { key: wrong, matches: false, own }
   }
 
   /** Certificates and keys with the same public key. */
   matchesOf(key: KeyEntry): readonly { readonly source: string; readonly entry: string }[] {
     const hash = key.publicKey?.sha256
     if (hash === undefined) return []
-    const keys = (this.keyIndexAll().get(hash) ?? []).filter((other) => other !== key)
-    return [...(this.certificateIndex().get(hash) ?? []), ...keys]
+    return [...this.byHash(hash), ...this.keysByHash(hash).filter((other) => other !== key)]
   }
 
   /** Private keys that stand where the certificate's own should, and are known; not those of another certificate of the group. */
@@ -263,8 +254,8 @@ export class Links {
     const path = group.owner.kind === 'file' ? group.origin.file?.path : undefined
     if (path === undefined) return []
     const slash = path.lastIndexOf('/')
-    return keyNameBeside(path.slice(slash + 1)).flatMap(
-      (name) => this.keyPaths().get(path.slice(0, slash + 1) + name) ?? [],
+    return keyNameBeside(path.slice(slash + 1)).flatMap((name) =>
+      this.keysByPath(path.slice(0, slash + 1) + name),
     )
   }
 
@@ -278,44 +269,16 @@ export class Links {
     )
   }
 
-  private keyIndex(): Map<string, KeyEntry[]> {
-    if (this.keysByHash === undefined) {
-      this.keysByHash = new Map()
-      for (const key of this.collection.keys) {
-        if (key.kind === 'private' && key.publicKey !== undefined)
-          push(this.keysByHash, key.publicKey.sha256, key)
-      }
+  /** Returns what finds the certificates or keys of a key; the index is made when it is first asked. */
+  private indexed<List extends 'certificates' | 'keys', Key>(
+    list: List,
+    keyOf: (item: Collection[List][number]) => Key | undefined,
+  ): (key: Key) => readonly Collection[List][number][] {
+    let index: Map<Key | undefined, Collection[List][number][]> | undefined
+    return (key) => {
+      index ??= Map.groupBy<Key | undefined, Collection[List][number]>(this.collection[list], keyOf)
+      return index.get(key) ?? []
     }
-    return this.keysByHash
-  }
-
-  private keyIndexAll(): Map<string, KeyEntry[]> {
-    if (this.allKeys === undefined) {
-      this.allKeys = new Map()
-      for (const key of this.collection.keys) if (key.publicKey) push(this.allKeys, key.publicKey.sha256, key)
-    }
-    return this.allKeys
-  }
-
-  private certificateIndex(): Map<string, CertificateEntry[]> {
-    if (this.certificatesByHash === undefined) {
-      this.certificatesByHash = new Map()
-      for (const entry of this.collection.certificates) {
-        push(this.certificatesByHash, entry.certificate.publicKey.sha256, entry)
-      }
-    }
-    return this.certificatesByHash
-  }
-
-  private keyPaths(): Map<string, KeyEntry[]> {
-    if (this.keysByPath === undefined) {
-      this.keysByPath = new Map()
-      for (const key of this.collection.keys) {
-        const { owner, origin } = key.group
-        if (owner.kind === 'file' && origin.file !== undefined) push(this.keysByPath, origin.file.path, key)
-      }
-    }
-    return this.keysByPath
   }
 }
 
@@ -324,8 +287,8 @@ function mayIssue(certificate: Certificate): boolean {
   return certificate.isCa || certificate.version !== 3
 }
 
-function nearest(keys: readonly KeyEntry[], { group, source }: CertificateEntry): KeyEntry {
-  return keys.find((one) => group.keys.includes(one)) ?? keys.find((one) => one.source === source) ?? keys[0]!
+function nearest(keys: readonly KeyEntry[], { group, source }: CertificateEntry): KeyEntry | undefined {
+  return keys.find((one) => group.keys.includes(one)) ?? keys.find((one) => one.source === source) ?? keys[0]
 }
 
 function push<Key, Value>(map: Map<Key, Value[]>, key: Key, value: Value): void {

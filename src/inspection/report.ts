@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { described, text } from '../errors/error-schema.ts'
 import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas;
@@ -7,27 +8,21 @@ import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 
 const place = {
-  source: v.pipe(
-    v.string(),
-    v.description(
-      'the file, "-" for standard input, host:port, or, with --cluster, an object: "secret shop/web-tls"',
-    ),
+  source: text(
+    'the file, "-" for standard input, host:port, or, with --cluster, an object: "secret shop/web-tls"',
   ),
-  entry: v.pipe(
-    v.string(),
-    v.description(
-      'where in the source: "certificate 2", "user admin: client-certificate-data", "data[tls.crt] #1"; empty when the source is just this',
-    ),
+  entry: text(
+    'where in the source: "certificate 2", "user admin: client-certificate-data", "data[tls.crt] #1"; empty when the source is just this',
   ),
 }
 
 const publicKeySchema = v.object({
-  algorithm: v.pipe(v.string(), v.description('RSA, ECDSA, Ed25519, ML-DSA-65, or an OID')),
+  algorithm: text('RSA, ECDSA, Ed25519, ML-DSA-65, or an OID'),
   bits: v.optional(v.number()),
   curve: v.optional(v.string()),
-  sha256: v.pipe(
+  sha256: described(
     hex,
-    v.description('SHA-256 of the SubjectPublicKeyInfo; with "sha256:" in front it is kubeadm\'s CA pin'),
+    'SHA-256 of the SubjectPublicKeyInfo; with "sha256:" in front it is kubeadm\'s CA pin',
   ),
 })
 
@@ -44,11 +39,8 @@ export const statuses = ['ok', 'warning', 'critical', 'expired', 'not-yet-valid'
 export const certificateReportSchema = v.object({
   ...place,
   role: v.optional(
-    v.pipe(
-      v.string(),
-      v.description(
-        'the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"',
-      ),
+    text(
+      'the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"',
     ),
   ),
   subject: nameSchema,
@@ -56,8 +48,8 @@ export const certificateReportSchema = v.object({
   serialNumber: v.pipe(v.string(), v.regex(/^-?[0-9a-f]+$/), v.description('hexadecimal')),
   notBefore: time,
   notAfter: time,
-  secondsLeft: v.pipe(v.number(), v.description('until notAfter; negative when expired')),
-  percentLeft: v.pipe(v.number(), v.description('of the lifetime, 0 to 100')),
+  secondsLeft: described(v.number(), 'until notAfter; negative when expired'),
+  percentLeft: described(v.number(), 'of the lifetime, 0 to 100'),
   isCa: v.boolean(),
   pathLength: v.optional(v.number()),
   publicKey: publicKeySchema,
@@ -70,13 +62,11 @@ export const certificateReportSchema = v.object({
   nameConstraints: v.optional(v.object({ permitted: namesSchema, excluded: namesSchema })),
   crlDistributionPoints: v.optional(v.array(v.string())),
   authorityInfoAccess: v.optional(v.object({ ocsp: v.array(v.string()), caIssuers: v.array(v.string()) })),
-  certificatePolicies: v.optional(v.pipe(v.array(v.string()), v.description('object identifiers'))),
+  certificatePolicies: v.optional(described(v.array(v.string()), 'object identifiers')),
   unknownCriticalExtensions: v.optional(
-    v.pipe(
+    described(
       v.array(v.string()),
-      v.description(
-        'object identifiers of critical extensions that Go does not know: it refuses a chain with one',
-      ),
+      'object identifiers of critical extensions that Go does not know: it refuses a chain with one',
     ),
   ),
   fingerprintSha256: hex,
@@ -89,27 +79,23 @@ export const certificateReportSchema = v.object({
   ),
   issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
   issuerUnsought: v.optional(
-    v.pipe(
+    described(
       v.literal(true),
-      v.description('its signature was not checked: thousands among the inputs are of none of them'),
+      'its signature was not checked: thousands among the inputs are of none of them',
     ),
   ),
   issuerUnchecked: v.optional(
-    v.pipe(
+    described(
       v.literal(true),
-      v.description(
-        "its issuer may be among the inputs: this Node's OpenSSL does not know the algorithm (ML-DSA)",
-      ),
+      "its issuer may be among the inputs: this Node's OpenSSL does not know the algorithm (ML-DSA)",
     ),
   ),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
   kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
   isReplaced: v.optional(
-    v.pipe(
+    described(
       v.boolean(),
-      v.description(
-        'true for a dated file of the kubelet that another has taken the place of: nobody uses it, and no count of the summary but certificates has it',
-      ),
+      'true for a dated file of the kubelet that another has taken the place of: nobody uses it, and no count of the summary but certificates has it',
     ),
   ),
   status: v.picklist(statuses),
@@ -120,14 +106,14 @@ export const requestReportSchema = v.object({
   subject: nameSchema,
   publicKey: publicKeySchema,
   signatureAlgorithm: v.string(),
-  signatureValid: v.pipe(
+  signatureValid: described(
     v.boolean(),
-    v.description('the key in the request signed it, by an algorithm that Go takes in requests or by ML-DSA'),
+    'the key in the request signed it, by an algorithm that Go takes in requests or by ML-DSA',
   ),
   signatureUnchecked: v.optional(
-    v.pipe(
+    described(
       v.literal(true),
-      v.description("the signature may be valid: this Node's OpenSSL does not know the algorithm (ML-DSA)"),
+      "the signature may be valid: this Node's OpenSSL does not know the algorithm (ML-DSA)",
     ),
   ),
   subjectAltNames: namesSchema,
@@ -143,7 +129,7 @@ export const keyReportSchema = v.object({
   ...place,
   role: v.optional(v.string()),
   kind: v.picklist(['private', 'public']),
-  format: v.pipe(v.string(), v.description('PKCS#1, SEC1, PKCS#8, encrypted PKCS#8, SubjectPublicKeyInfo')),
+  format: text('PKCS#1, SEC1, PKCS#8, encrypted PKCS#8, SubjectPublicKeyInfo'),
   publicKey: v.optional(publicKeySchema),
   encrypted: v.boolean(),
   matches: v.array(v.object(place)),
@@ -155,7 +141,7 @@ const kubeconfigReportSchema = v.object({
   clusters: v.array(
     v.object({
       name: v.string(),
-      server: v.optional(v.pipe(v.string(), v.description('without user and password, if it has them'))),
+      server: v.optional(text('without user and password, if it has them')),
       tlsServerName: v.optional(v.string()),
       insecureSkipTlsVerify: v.boolean(),
     }),
@@ -163,9 +149,9 @@ const kubeconfigReportSchema = v.object({
   users: v.array(
     v.object({
       name: v.string(),
-      credentials: v.pipe(
+      credentials: described(
         v.array(v.string()),
-        v.description('the kinds: client certificate, token, tokenFile, exec, auth-provider, basic'),
+        'the kinds: client certificate, token, tokenFile, exec, auth-provider, basic',
       ),
     }),
   ),
@@ -175,9 +161,9 @@ const kubeconfigReportSchema = v.object({
       cluster: v.string(),
       user: v.string(),
       namespace: v.optional(v.string()),
-      isCurrent: v.pipe(
+      isCurrent: described(
         v.boolean(),
-        v.description('of several files of $KUBECONFIG the first current-context counts, as in kubectl'),
+        'of several files of $KUBECONFIG the first current-context counts, as in kubectl',
       ),
     }),
   ),
@@ -216,11 +202,11 @@ export const inspectionReportSchema = v.object({
   apiVersion: v.literal('kcert/v1'),
   kind: v.literal('InspectionReport'),
   generatedAt: time,
-  at: v.pipe(time, v.description('the time that was judged at')),
+  at: described(time, 'the time that was judged at'),
   selection: v.optional(
-    v.pipe(
+    described(
       v.object({ only: v.array(v.string()), certificates: v.number() }),
-      v.description('what --only asked for, and how many certificates it was asked of'),
+      'what --only asked for, and how many certificates it was asked of',
     ),
   ),
   certificates: v.array(certificateReportSchema),

@@ -1,8 +1,8 @@
 import type { Decided, DecisionReport } from '../csr/approval/decision-report.ts'
 import { altNameList } from './names.ts'
-import type { Paint } from './paint.ts'
-import { joinSections } from './sections.ts'
-import { tableLines } from './table.ts'
+import type { Tone } from './paint.ts'
+import { adviceLines, counted, indentedLines, joinSections } from './sections.ts'
+import { countsText, type Said, saidColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
@@ -10,20 +10,18 @@ import { padded, wrapped } from './width.ts'
 // What `kcert csr approve` and `kcert csr deny` did or would do: a line for each request, the rules of those that need a look,
 // and the count.
 
-type Outcome = Decided['outcome']
-
-const outcomeText: Readonly<Record<Outcome, string>> = {
-  approved: 'approved',
-  denied: 'denied',
-  'would-approve': 'would approve',
-  'would-deny': 'would deny',
-  already: 'done before',
-  'left-alone': 'left alone',
-  refused: 'REFUSED',
-  changed: 'CHANGED',
-  gone: 'gone',
-  'not-found': 'not found',
-  failed: 'FAILED',
+const outcomes: Readonly<Record<Decided['outcome'], Said>> = {
+  approved: ['approved', 'ok'],
+  denied: ['denied', 'warning'],
+  'would-approve': ['would approve', 'ok'],
+  'would-deny': ['would deny', 'warning'],
+  already: ['done before', 'ok'],
+  'left-alone': ['left alone', 'warning'],
+  refused: ['REFUSED', 'critical'],
+  changed: ['CHANGED', 'critical'],
+  gone: ['gone', 'warning'],
+  'not-found': ['not found', 'warning'],
+  failed: ['FAILED', 'critical'],
 }
 
 /** Rules of more requests than these are in the JSON. */
@@ -33,12 +31,11 @@ const mostDetailed = 40
 export function renderDecisions(report: DecisionReport, view: View): string {
   const { requests, dryRun } = report
   const detailed = requests.filter((decided) => dryRun || needsLook(decided))
+  const more = detailed.length - mostDetailed
   return joinSections([
     requestTable(requests, view),
     ...detailed.slice(0, mostDetailed).map((decided) => detailLines(decided, view)),
-    detailed.length > mostDetailed
-      ? [`… and ${detailed.length - mostDetailed} more with their rules: -o json`]
-      : [],
+    more > 0 ? [`… and ${more} more with their rules: -o json`] : [],
     [countText(report)],
   ])
 }
@@ -53,41 +50,26 @@ export function renderProposal(report: DecisionReport, view: View): string {
   ])
 }
 
-function requestTable(requests: readonly Decided[], { width, paint }: View): string[] {
+function requestTable(requests: readonly Decided[], view: View): string[] {
   if (requests.length === 0) return ['no request is waiting']
-  return tableLines<Decided>(
-    [
-      { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
-      {
-        title: 'OUTCOME',
-        cell: ({ outcome }) => outcomeText[outcome],
-        paint: ({ outcome }, cell) => strokeOf(outcome, paint)(cell),
-      },
-      {
-        title: 'SIGNER',
-        cell: ({ signerName = '' }) => signerName,
-        shrinkTo: 14,
-        cut: 'middle',
-        dropRank: 2,
-      },
-      { title: 'SUBJECT', cell: ({ request }) => request?.subject.text ?? '', shrinkTo: 16 },
-      {
-        title: 'NAMES',
-        cell: ({ request }) => (request ? altNameList(request.subjectAltNames).join(',') : ''),
-        shrinkTo: 12,
-        dropRank: 1,
-      },
-      { title: 'REQUESTER', cell: ({ username = '' }) => username, shrinkTo: 12, cut: 'middle' },
-    ],
-    requests,
-    width,
-    paint,
-  )
+  return table(view, requests, [
+    { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
+    saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
+    { title: 'SIGNER', cell: ({ signerName = '' }) => signerName, shrinkTo: 14, cut: 'middle', dropRank: 2 },
+    { title: 'SUBJECT', cell: ({ request }) => request?.subject.text ?? '', shrinkTo: 16 },
+    {
+      title: 'NAMES',
+      cell: ({ request }) => (request ? altNameList(request.subjectAltNames).join(',') : ''),
+      shrinkTo: 12,
+      dropRank: 1,
+    },
+    { title: 'REQUESTER', cell: ({ username = '' }) => username, shrinkTo: 12, cut: 'middle' },
+  ])
 }
 
 function needsLook({ outcome, duties }: Decided): boolean {
   if (outcome === 'approved') return duties.some((duty) => duty.outcome !== 'met')
-  return outcome !== 'denied' && outcome !== 'already' && outcome !== 'gone' && outcome !== 'not-found'
+  return !['denied', 'already', 'gone', 'not-found'].includes(outcome)
 }
 
 function detailLines(decided: Decided, view: View): string[] {
@@ -98,48 +80,26 @@ function detailLines(decided: Decided, view: View): string[] {
   const entry = (label: string, mark: string, text: string, next?: string): string[] => {
     const indent = ' '.repeat(widest + 13)
     const [first = '', ...rest] = wrapped(printable(text), width - indent.length)
-    const stroke = dutyStroke(mark, paint)
+    const tone: Tone = mark === 'met' ? 'ok' : mark === 'unknown' ? 'warning' : 'critical'
     return [
-      `  ${padded(label, widest)}  ${stroke(padded(mark, 7))}  ${first}`,
+      `  ${padded(label, widest)}  ${paint.status[tone](padded(mark, 7))}  ${first}`,
       ...rest.map((line) => indent + line),
-      ...(next === undefined ? [] : [`${indent}next: ${printable(next)}`]),
+      ...adviceLines({ next }, indent),
     ]
   }
+  const [word, tone] = outcomes[outcome]
+  const requester = groups.length > 0 ? `; the requester is in ${groups.join(', ')}` : ''
   return [
-    `${paint.heading(printable(name))}: ${strokeOf(outcome, paint)(outcomeText[outcome])}: ${printable(reason)}`,
-    ...(usages.length > 0
-      ? entryText(
-          `for ${usages.join(', ')}${groups.length > 0 ? `; the requester is in ${groups.join(', ')}` : ''}`,
-          width,
-        )
-      : []),
+    `${paint.heading(printable(name))}: ${paint.status[tone](word)}: ${printable(reason)}`,
+    ...(usages.length > 0 ? indentedLines(`for ${usages.join(', ')}${requester}`, '  ', view) : []),
     ...(rules.length > 0 ? duties.flatMap((duty) => entry(duty.name, duty.outcome, duty.text)) : []),
     ...marked.flatMap(({ id, outcome: found, detail, next }) => entry(id, found, detail, next)),
-    ...(error?.why === undefined ? [] : entryText(`why: ${error.why}`, width)),
-    ...(error?.next === undefined ? [] : [`  next: ${printable(error.next)}`]),
+    ...(error?.why === undefined ? [] : indentedLines(`why: ${error.why}`, '  ', view)),
+    ...adviceLines({ next: error?.next }),
   ]
 }
 
-function entryText(text: string, width: number): string[] {
-  return wrapped(printable(text), width - 2).map((line) => `  ${line}`)
-}
-
 function countText({ counts, requests, dryRun }: DecisionReport): string {
-  const parts = Object.entries(counts).map(
-    ([outcome, count]) => `${count.toLocaleString('en')} ${outcomeText[outcome as Outcome].toLowerCase()}`,
-  )
-  const total = `${requests.length.toLocaleString('en')} request${requests.length === 1 ? '' : 's'}`
-  const rest = parts.length === 0 ? '' : `: ${parts.join(', ')}`
-  return `${total}${rest}${dryRun ? ' (dry run: nothing was written)' : ''}`
-}
-
-function strokeOf(outcome: Outcome, { status, severity }: Paint): (text: string) => string {
-  if (outcome === 'approved' || outcome === 'would-approve' || outcome === 'already') return status.ok
-  if (outcome === 'refused' || outcome === 'changed' || outcome === 'failed') return severity.critical
-  return status.warning
-}
-
-function dutyStroke(outcome: string, { status, severity }: Paint): (text: string) => string {
-  if (outcome === 'met') return status.ok
-  return outcome === 'unknown' ? status.warning : severity.critical
+  const each = countsText(counts, outcomes).toLowerCase()
+  return `${counted(requests.length, 'request')}${each}${dryRun ? ' (dry run: nothing was written)' : ''}`
 }

@@ -45,3 +45,19 @@ function strokeOf(mark: Mark, { status, severity, faint }: Paint): (text: string
   if (mark === '-') return faint
   return mark === '?' ? status.warning : severity.critical
 }
+
+/** A question, the answer to it, and the checks that lead there. */
+export function questionLines(
+  question: string,
+  verdict: 'ok' | 'no' | 'unknown',
+  checks: Parameters<typeof checkLines>[0],
+  view: View,
+): string[] {
+  const { heading, status } = view.paint
+  const answers = {
+    ok: status.ok('yes'),
+    no: status.critical('NO'),
+    unknown: status.warning('not all of it could be looked at'),
+  }
+  return [`${heading(question)} ${answers[verdict]}`, ...checkLines(checks, view)]
+}

@@ -3,10 +3,8 @@ import { markedLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList, keyText } from './names.ts'
 import type { Paint } from './paint.ts'
-import { joinSections } from './sections.ts'
-import { printable } from './terminal.ts'
+import { adviceLines, indentedLines, joinSections } from './sections.ts'
 import type { View } from './view.ts'
-import { wrapped } from './width.ts'
 
 type Question = CheckReport['rules'][number]['question']
 
@@ -27,11 +25,11 @@ const signingText: Readonly<Record<CheckReport['answers']['signing'], string>> =
 /** Returns the check as people read it: the request, the three questions with all rules, what is open, and the decision. */
 export function renderCheck(report: CheckReport, view: View): string {
   return joinSections([
-    fieldLines(requestFields(report), view),
+    fieldLines(view, requestFields(report)),
     ...(['admission', 'approval', 'signing'] as const).map((question) =>
       questionLines(report, question, view),
     ),
-    adviceLines(report, view),
+    worthKnowing(report, view),
     decisionLines(report, view),
   ])
 }
@@ -56,22 +54,19 @@ function requestFields({ spec, request }: CheckReport): Field[] {
 function questionLines(report: CheckReport, question: Question, view: View): string[] {
   const answer = answerTo(report, question, view.paint)
   const marked = [
-    ...report.rules
-      .filter((rule) => rule.question === question)
-      .map((rule) => ({ ...rule, mark: rule.ok ? ('ok' as const) : ('NO' as const) })),
-    ...report.open
-      .filter((rule) => rule.question === question)
-      .map((rule) => ({ ...rule, mark: '?' as const })),
-  ]
+    ...report.rules.map((rule) => ({ ...rule, mark: rule.ok ? ('ok' as const) : ('NO' as const) })),
+    ...report.open.map((rule) => ({ ...rule, mark: '?' as const })),
+  ].filter((rule) => rule.question === question)
   if (marked.length === 0 && question !== 'approval') return []
   return [`${view.paint.heading(questionText[question])} ${answer}`, ...markedLines(marked, view)]
 }
 
 function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question, paint: Paint): string {
-  if (question === 'approval') return approvalStroke(decision, paint)(approvalText(decision, isSubmitted))
+  if (question === 'approval')
+    return paint.status[decisionTones[decision]](approvalText(decision, isSubmitted))
   if (question === 'signing') {
     const isNo = signingText[answers.signing].startsWith('NO')
-    return (isNo ? paint.severity.critical : paint.status.ok)(signingText[answers.signing])
+    return paint.status[isNo ? 'critical' : 'ok'](signingText[answers.signing])
   }
   return answers.admission === 'accepted' ? paint.status.ok('yes') : paint.severity.critical('NO')
 }
@@ -82,32 +77,21 @@ function approvalText(decision: CheckReport['decision'], isSubmitted: boolean): 
   return isSubmitted ? 'yes' : 'nothing in it speaks against it'
 }
 
-function approvalStroke(
-  decision: CheckReport['decision'],
-  { status, severity }: Paint,
-): (text: string) => string {
-  return { approve: status.ok, ignore: status.warning, deny: severity.critical }[decision]
-}
+const decisionTones = { approve: 'ok', ignore: 'warning', deny: 'critical' } as const
 
-function adviceLines({ advice }: CheckReport, { paint, width }: View): string[] {
+function worthKnowing({ advice }: CheckReport, view: View): string[] {
   if (advice.length === 0) return []
   return [
-    paint.heading('Worth knowing'),
-    ...advice.flatMap(({ detail, next }) => [
-      ...wrapped(printable(detail), width - 2).map((line) => `  ${line}`),
-      `  next: ${printable(next)}`,
-    ]),
+    view.paint.heading('Worth knowing'),
+    ...advice.flatMap(({ detail, next }) => [...indentedLines(detail, '  ', view), ...adviceLines({ next })]),
   ]
 }
 
 function decisionLines({ decision, reason, duties }: CheckReport, view: View): string[] {
   const { paint } = view
-  const stroke = { met: paint.status.ok, unknown: paint.status.warning, unmet: paint.severity.critical }
-  return fieldLines(
-    [
-      ...duties.map(({ name, text, outcome }): Field => [name, `${outcome}: ${text}`, stroke[outcome]]),
-      ['decision', `${decision}: ${reason}`, approvalStroke(decision, paint)],
-    ],
-    view,
-  )
+  const stroke = { met: paint.status.ok, unknown: paint.status.warning, unmet: paint.status.critical }
+  return fieldLines(view, [
+    ...duties.map(({ name, text, outcome }): Field => [name, `${outcome}: ${text}`, stroke[outcome]]),
+    ['decision', `${decision}: ${reason}`, paint.status[decisionTones[decision]]],
+  ])
 }

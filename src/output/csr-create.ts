@@ -1,8 +1,9 @@
 import type { CreatedRequest, CreateReport } from '../csr/create-report.ts'
+import { fieldLines } from './fields.ts'
 import { altNameList, keyText } from './names.ts'
-import { noPaint } from './paint.ts'
-import { type Column, tableLines } from './table.ts'
-import { printable } from './terminal.ts'
+import { joinSections } from './sections.ts'
+import { table } from './table.ts'
+import { wholeWidth } from './view.ts'
 
 // What `kcert csr create` did, for people. Never a private key: the report has none.
 
@@ -10,11 +11,11 @@ import { printable } from './terminal.ts'
 export function renderCreated({ requests }: CreateReport): string {
   const [only, second] = requests
   if (only === undefined) return ''
-  return second === undefined ? renderOne(only) : renderTable(requests)
+  return joinSections([second === undefined ? renderOne(only) : renderTable(requests)])
 }
 
-function renderOne({ subject, subjectAltNames, publicKey, manifest, files }: CreatedRequest): string {
-  const fields: (readonly [label: string, value: string | undefined])[] = [
+function renderOne({ subject, subjectAltNames, publicKey, manifest, files }: CreatedRequest): string[] {
+  return fieldLines(wholeWidth, [
     ['request', files.request],
     ['private key', files.key],
     ['kubeconfig', files.kubeconfig],
@@ -23,18 +24,14 @@ function renderOne({ subject, subjectAltNames, publicKey, manifest, files }: Cre
     ['key', keyText(publicKey)],
     ['signer', manifest?.spec.signerName],
     ['usages', manifest?.spec.usages.join(', ')],
-  ]
-  const shown = fields.filter(([, value]) => value !== undefined && value !== '')
-  const widest = Math.max(...shown.map(([label]) => label.length))
-  return shown.map(([label, value]) => `${label.padEnd(widest)}  ${printable(value!)}\n`).join('')
+  ])
 }
 
-function renderTable(requests: readonly CreatedRequest[]): string {
-  const columns: Column<CreatedRequest>[] = [
+function renderTable(requests: readonly CreatedRequest[]): string[] {
+  return table(wholeWidth, requests, [
     { title: 'FOR', cell: ({ row }) => row ?? '' },
     { title: 'SUBJECT', cell: ({ subject }) => subject },
     { title: 'REQUEST', cell: ({ files }) => files.request ?? '' },
     { title: 'PRIVATE KEY', cell: ({ files }) => files.key ?? files.kubeconfig ?? '' },
-  ]
-  return `${tableLines(columns, requests, Number.POSITIVE_INFINITY, noPaint).join('\n')}\n`
+  ])
 }

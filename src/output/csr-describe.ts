@@ -1,10 +1,10 @@
 import type { ClusterRequest } from '../csr/request-report.ts'
 import type { CertificateReport, InspectionReport } from '../inspection/report.ts'
-import { removalText, strokeOf } from './csr-list.ts'
-import { type Field, fieldLines } from './fields.ts'
+import { removalText, toneOf } from './csr-list.ts'
+import { type Field, titledFields } from './fields.ts'
 import { certificateCard } from './inspection/card.ts'
 import { altNameList, keyText } from './names.ts'
-import { joinSections } from './sections.ts'
+import { adviceLines, joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
 import { secondOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
@@ -42,7 +42,7 @@ export function requestLines(
   const { name, conditions, collected, decidedBy } = request
   const asked = request.request
   const fields: Field[] = [
-    ['condition', request.condition, strokeOf(request.state, view.paint)],
+    ['condition', request.condition, view.paint.status[toneOf(request.state)]],
     ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
     [
       'decided by',
@@ -65,8 +65,7 @@ export function requestLines(
     ['annotations', pairs(request.annotations ?? {})],
     ['uid', request.uid],
   ]
-  const indented = fieldLines(fields, { ...view, width: view.width - 2 }).map((line) => `  ${line}`)
-  return [view.paint.heading(printable(name)), ...indented]
+  return titledFields(name, fields, view)
 }
 
 export function conditionWords({
@@ -112,6 +111,6 @@ function pairs(values: Readonly<Record<string, string>>): string {
 function problemLines({ problems }: DescribedRequest, { paint }: View): string[] {
   return problems.flatMap(({ severity, code, message, next }) => [
     `${paint.severity[severity](severity)}  ${code}  ${printable(message)}`,
-    `  next: ${printable(next)}`,
+    ...adviceLines({ next }),
   ])
 }

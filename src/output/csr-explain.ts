@@ -1,16 +1,17 @@
 import type { Explanation } from '../csr/explain/report.ts'
 import { requestLines } from './csr-describe.ts'
 import { joinSections } from './sections.ts'
+import type { Said } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { wrapped } from './width.ts'
 
-const verdictText: Readonly<Record<Explanation['verdict'], string>> = {
-  issued: 'ISSUED: its certificate is there',
-  waiting: 'WAITING: it goes on by itself',
-  stuck: 'STUCK: nothing happens until somebody acts',
-  failed: 'FAILED: for good',
-  denied: 'DENIED: for good',
+const verdicts: Readonly<Record<Explanation['verdict'], Said>> = {
+  issued: ['ISSUED: its certificate is there', 'ok'],
+  waiting: ['WAITING: it goes on by itself', 'warning'],
+  stuck: ['STUCK: nothing happens until somebody acts', 'critical'],
+  failed: ['FAILED: for good', 'critical'],
+  denied: ['DENIED: for good', 'critical'],
 }
 
 /** Returns the request, why it is where it is, and the commands to go on with. */
@@ -27,9 +28,9 @@ export function verdictLines(
   { verdict, causes, open }: Pick<Explanation, 'verdict' | 'causes' | 'open'>,
   view: View,
 ): string[][] {
-  const stroke = { issued: view.paint.status.ok, waiting: view.paint.status.warning }[verdict as 'issued']
+  const [text, tone] = verdicts[verdict]
   return [
-    [(stroke ?? view.paint.severity.critical)(verdictText[verdict])],
+    [view.paint.status[tone](text)],
     ...causes.map((cause) => causeLines(cause, view)),
     openLines(open, view),
   ]

@@ -1,19 +1,19 @@
 import type { FetchedMany, FetchedOne } from '../csr/fetch-report.ts'
 import { issuedColumns } from './issued-columns.ts'
 import { shortName } from './names.ts'
-import { joinSections } from './sections.ts'
-import { tableLines } from './table.ts'
+import { adviceLines, counted, joinSections } from './sections.ts'
+import { countsText, type Said, saidColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 
-const outcomeText: Readonly<Record<FetchedOne['outcome'], string>> = {
-  fetched: 'fetched',
-  present: 'there already',
-  'not-issued': 'not issued',
-  unfit: 'UNFIT',
-  'not-found': 'not found',
-  refused: 'REFUSED',
-  failed: 'FAILED',
+const outcomes: Readonly<Record<FetchedOne['outcome'], Said>> = {
+  fetched: ['fetched', 'ok'],
+  present: ['there already', 'ok'],
+  'not-issued': ['not issued', 'warning'],
+  unfit: ['UNFIT', 'critical'],
+  'not-found': ['not found', 'warning'],
+  refused: ['REFUSED', 'critical'],
+  failed: ['FAILED', 'critical'],
 }
 
 /** What is against more than these is in the JSON. */
@@ -21,47 +21,25 @@ const mostDetailed = 40
 
 /** Returns a line for each request, why some have no file, and the count. */
 export function renderFetchedMany({ folder, counts, requests }: FetchedMany, view: View): string {
-  const { paint, width } = view
-  const count = `${requests.length.toLocaleString('en')} request${requests.length === 1 ? '' : 's'}`
-  const each = Object.entries(counts).map(
-    ([outcome, many]) => `${many.toLocaleString('en')} ${outcomeText[outcome as FetchedOne['outcome']]}`,
-  )
   const failed = requests.flatMap(({ name, error }) => (error === undefined ? [] : [{ name, error }]))
+  const more = failed.length - mostDetailed
   return joinSections([
     requests.length === 0
       ? ['no request is there']
-      : tableLines<FetchedOne>(
-          [
-            { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
-            {
-              title: 'OUTCOME',
-              cell: ({ outcome }) => outcomeText[outcome],
-              paint: ({ outcome }, cell) => strokeOf(outcome, view)(cell),
-            },
-            {
-              title: 'SUBJECT',
-              cell: ({ certificate }) => (certificate ? shortName(certificate.subject) : ''),
-              shrinkTo: 16,
-            },
-            ...issuedColumns,
-          ],
-          requests,
-          width,
-          paint,
-        ),
+      : table(view, requests, [
+          { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
+          saidColumn('OUTCOME', view.paint, ({ outcome }) => outcomes[outcome]),
+          {
+            title: 'SUBJECT',
+            cell: ({ certificate }) => (certificate ? shortName(certificate.subject) : ''),
+            shrinkTo: 16,
+          },
+          ...issuedColumns,
+        ]),
     failed
       .slice(0, mostDetailed)
-      .flatMap(({ name, error: { what, why, next } }) => [
-        `${printable(name)}: ${printable(what)}`,
-        ...(why === undefined ? [] : [`  why: ${printable(why)}`]),
-        ...(next === undefined ? [] : [`  next: ${printable(next)}`]),
-      ]),
-    failed.length > mostDetailed ? [`… and ${failed.length - mostDetailed} more: -o json`] : [],
-    [`${count} in ${printable(folder)}${each.length === 0 ? '' : `: ${each.join(', ')}`}`],
+      .flatMap(({ name, error }) => [`${printable(name)}: ${printable(error.what)}`, ...adviceLines(error)]),
+    more > 0 ? [`… and ${more} more: -o json`] : [],
+    [`${counted(requests.length, 'request')} in ${printable(folder)}${countsText(counts, outcomes)}`],
   ])
-}
-
-function strokeOf(outcome: FetchedOne['outcome'], { paint }: View): (text: string) => string {
-  if (outcome === 'fetched' || outcome === 'present') return paint.status.ok
-  return outcome === 'not-issued' || outcome === 'not-found' ? paint.status.warning : paint.severity.critical
 }

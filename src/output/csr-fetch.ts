@@ -1,6 +1,7 @@
 import type { FetchReport } from '../csr/fetch-report.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList } from './names.ts'
+import { joinSections } from './sections.ts'
 import { secondOf } from './time.ts'
 import type { View } from './view.ts'
 
@@ -26,7 +27,5 @@ export function renderFetched(report: FetchReport, view: View): string {
       ],
     ),
   ]
-  return fieldLines(fields, view)
-    .map((line) => `${line}\n`)
-    .join('')
+  return joinSections([fieldLines(view, fields)])
 }

@@ -1,27 +1,42 @@
 import type { ClusterRequest, RequestList } from '../csr/request-report.ts'
 import { altNameList, shortName } from './names.ts'
-import type { Paint } from './paint.ts'
-import { type Column, tableLines } from './table.ts'
+import type { Paint, Tone } from './paint.ts'
+import { joinSections } from './sections.ts'
+import { type Column, saidColumn, table } from './table.ts'
 import { timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
 /** Returns the requests as a table, and a line that counts them. */
-export function renderRequestList(list: RequestList, { width, paint }: View): string {
-  const { requests } = list
-  if (requests.length === 0) return 'no CertificateSigningRequests\n'
-  const lines = tableLines(columnsAt(Date.parse(list.generatedAt), paint), requests, width, paint)
-  return `${lines.join('\n')}\n\n${summaryText(list)}\n`
+export function renderRequestList(list: RequestList, view: View): string {
+  return renderList(
+    'CertificateSigningRequests',
+    list,
+    columnsAt(Date.parse(list.generatedAt), view.paint),
+    view,
+  )
+}
+
+interface Summarized<Request> {
+  readonly requests: readonly Request[]
+  readonly summary: Partial<RequestList['summary']>
+}
+
+/** Returns requests of a kind as a table, and a line that counts them. */
+export function renderList<Request>(
+  kind: string,
+  list: Summarized<Request>,
+  columns: readonly Column<Request>[],
+  view: View,
+): string {
+  if (list.requests.length === 0) return `no ${kind}\n`
+  return joinSections([table(view, list.requests, columns), [summaryText(list)]])
 }
 
 function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
   return [
     { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
     { title: 'AGE', cell: ({ ageSeconds }) => (ageSeconds === undefined ? '' : ageText(ageSeconds)) },
-    {
-      title: 'CONDITION',
-      cell: ({ condition }) => condition,
-      paint: ({ state }, cell) => strokeOf(state, paint)(cell),
-    },
+    saidColumn('CONDITION', paint, ({ condition, state }) => [condition, toneOf(state)]),
     {
       title: 'SUBJECT',
       cell: ({ request, fault = '' }) => (request === undefined ? `(${fault})` : shortName(request.subject)),
@@ -54,32 +69,17 @@ export function removalText(after: string | undefined, now: number, interval = '
 }
 
 /** Returns how a state is coloured. */
-export function strokeOf(
-  state: ClusterRequest['state'],
-  { status, severity }: Paint,
-): (text: string) => string {
-  if (state === 'issued') return status.ok
-  return state === 'pending' || state === 'approved' ? status.warning : severity.critical
+export function toneOf(state: ClusterRequest['state']): Tone {
+  if (state === 'issued') return 'ok'
+  return state === 'pending' || state === 'approved' ? 'warning' : 'critical'
 }
 
 /** Returns the line that counts requests by state. */
-export function summaryText({
-  requests,
-  summary,
-}: {
-  readonly requests: readonly unknown[]
-  readonly summary: Partial<RequestList['summary']>
-}): string {
-  const words = {
-    pending: 'pending',
-    approved: 'approved and unsigned',
-    failed: 'failed',
-    denied: 'denied',
-    issued: 'issued',
-  }
-  const counts = Object.entries(words)
-    .map(([state, text]) => [summary[state as keyof typeof words] ?? 0, text] as const)
-    .filter(([count]) => count > 0)
-    .map(([count, text]) => `${count} ${text}`)
+function summaryText({ requests, summary }: Summarized<unknown>): string {
+  const states = ['pending', 'approved', 'failed', 'denied', 'issued'] as const
+  const counts = states
+    .map((state) => ({ count: summary[state] ?? 0, state }))
+    .filter(({ count }) => count > 0)
+    .map(({ count, state }) => `${count} ${state === 'approved' ? 'approved and unsigned' : state}`)
   return `${requests.length} ${requests.length === 1 ? 'request' : 'requests'}: ${counts.join(', ')}`
 }

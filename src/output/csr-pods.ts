@@ -1,21 +1,17 @@
 import type { PodExplanation, PodRequest, PodRequestList } from '../csr/pods/report.ts'
 import { conditionWords, madeText, removedText } from './csr-describe.ts'
 import { verdictLines } from './csr-explain.ts'
-import { ageText, removalText, strokeOf, summaryText } from './csr-list.ts'
-import { type Field, fieldLines } from './fields.ts'
+import { ageText, removalText, renderList, toneOf } from './csr-list.ts'
+import { type Field, titledFields } from './fields.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
-import { type Column, tableLines } from './table.ts'
-import { printable } from './terminal.ts'
+import { type Column, saidColumn } from './table.ts'
 import { timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
 /** Returns PodCertificateRequests as a table, and a line that counts them. */
-export function renderPodRequestList(list: PodRequestList, { width, paint }: View): string {
-  const { requests } = list
-  if (requests.length === 0) return 'no PodCertificateRequests\n'
-  const lines = tableLines(columnsAt(Date.parse(list.generatedAt), paint), requests, width, paint)
-  return `${lines.join('\n')}\n\n${summaryText(list)}\n`
+export function renderPodRequestList(list: PodRequestList, view: View): string {
+  return renderList('PodCertificateRequests', list, columnsAt(Date.parse(list.generatedAt), view.paint), view)
 }
 
 function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
@@ -23,11 +19,10 @@ function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
     { title: 'NAMESPACE', cell: ({ namespace }) => namespace, shrinkTo: 8, cut: 'middle' },
     { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
     { title: 'AGE', cell: ({ ageSeconds }) => (ageSeconds === undefined ? '' : ageText(ageSeconds)) },
-    {
-      title: 'CONDITION',
-      cell: ({ state }) => `${state[0]!.toUpperCase()}${state.slice(1)}`,
-      paint: ({ state }, cell) => strokeOf(state, paint)(cell),
-    },
+    saidColumn('CONDITION', paint, ({ state }) => [
+      `${state.slice(0, 1).toUpperCase()}${state.slice(1)}`,
+      toneOf(state),
+    ]),
     { title: 'POD', cell: ({ podName }) => podName, shrinkTo: 12, cut: 'middle' },
     {
       title: 'SERVICE ACCOUNT',
@@ -60,7 +55,7 @@ export function renderPodExplanation(explanation: PodExplanation, generatedAt: s
 function podRequestLines(request: PodRequest, generatedAt: string, view: View): string[] {
   const { namespace, name, conditions, maxExpirationSeconds, collected } = request
   const fields: Field[] = [
-    ['state', request.state, strokeOf(request.state, view.paint)],
+    ['state', request.state, view.paint.status[toneOf(request.state)]],
     ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
     ['created', madeText(request)],
     ['pod', request.podName],
@@ -74,6 +69,5 @@ function podRequestLines(request: PodRequest, generatedAt: string, view: View): 
     ['removed', collected && removedText(collected, generatedAt, '5m')],
     ['uid', request.uid],
   ]
-  const indented = fieldLines(fields, { ...view, width: view.width - 2 }).map((line) => `  ${line}`)
-  return [view.paint.heading(printable(`${namespace}/${name}`)), ...indented]
+  return titledFields(`${namespace}/${name}`, fields, view)
 }

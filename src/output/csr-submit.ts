@@ -2,7 +2,7 @@ import type { SubmissionItem, SubmissionReport } from '../csr/submission-report.
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList } from './names.ts'
 import { joinSections } from './sections.ts'
-import { type Column, tableLines } from './table.ts'
+import { table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 
@@ -17,15 +17,15 @@ const outcomeText: Readonly<Record<SubmissionItem['outcome'], string>> = {
 export function renderSubmissions({ submissions }: SubmissionReport, view: View): string {
   const [only, second] = submissions
   if (only === undefined) return ''
-  if (second === undefined) return joinSections([fieldLines(fieldsOf(only), view), nextLines(only, view)])
-  const columns: Column<SubmissionItem>[] = [
+  if (second === undefined) return joinSections([fieldLines(view, fieldsOf(only)), nextLines(only, view)])
+  const lines = table(view, submissions, [
     { title: 'NAME', cell: ({ name, source }) => name ?? source, shrinkTo: 12, cut: 'middle' },
     { title: 'OUTCOME', cell: ({ outcome }) => outcomeText[outcome] },
     { title: 'CONDITION', cell: ({ request }) => request?.condition ?? '' },
     { title: 'SUBJECT', cell: ({ request }) => request?.request?.subject.text ?? '', shrinkTo: 12 },
     { title: 'SIGNER', cell: ({ request }) => request?.signerName ?? '', shrinkTo: 12, cut: 'middle' },
-  ]
-  return `${tableLines(columns, submissions, view.width, view.paint).join('\n')}\n`
+  ])
+  return joinSections([lines])
 }
 
 function fieldsOf({ name, outcome, request }: SubmissionItem): Field[] {

@@ -1,7 +1,7 @@
 import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
 import { fieldLines } from './fields.ts'
 import { joinSections } from './sections.ts'
-import { type Column, tableLines } from './table.ts'
+import { saidColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { renderYaml } from './yaml.ts'
@@ -18,35 +18,27 @@ ${renderYaml(inventory)}`
 /** Returns what was found: nodes and whether they can be read and written, components, what is refused, what to do next. */
 export function renderDiscovery(discovery: Discovery, view: View): string {
   const { nodes, refusals, written } = discovery
-  const { width, paint } = view
-  const columns: Column<Discovery['nodes'][number]>[] = [
-    { title: 'NODE', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
-    { title: 'ROLE', cell: ({ role }) => role },
-    { title: 'LAYOUT', cell: ({ layout }) => layout },
-    { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
-    { title: 'BY', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
-    {
-      title: 'PROOF',
-      cell: ({ proof }) => proofText(proof),
-      paint: ({ proof }, cell) => (isProven(proof) ? paint.status.ok(cell) : paint.severity.critical(cell)),
-    },
-  ]
-  const faults = nodes.flatMap(({ name, proof }) =>
-    proof.fault === undefined ? [] : [[name, proof.fault] as const],
-  )
+  const { paint } = view
   return joinSections([
-    tableLines(columns, nodes, width, paint),
-    fieldLines(faults, view),
+    table(view, nodes, [
+      { title: 'NODE', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
+      { title: 'ROLE', cell: ({ role }) => role },
+      { title: 'LAYOUT', cell: ({ layout }) => layout },
+      { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
+      { title: 'BY', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
+      saidColumn('PROOF', paint, ({ proof }) => [proofText(proof), isProven(proof) ? 'ok' : 'critical']),
+    ]),
+    fieldLines(
+      view,
+      nodes.map(({ name, proof }) => [name, proof.fault]),
+    ),
     flagLines(discovery, view),
     refusals.flatMap(({ what, why, next }) =>
-      fieldLines(
-        [
-          ['refused', what, paint.severity.critical],
-          ['why', why],
-          ['next', next],
-        ],
-        view,
-      ),
+      fieldLines(view, [
+        ['refused', what, paint.status.critical],
+        ['why', why],
+        ['next', next],
+      ]),
     ),
     nextLines(discovery, written),
   ])
@@ -71,7 +63,7 @@ function flagLines({ components }: Discovery, view: View): string[] {
   const found = components.flatMap(({ id, flags }) =>
     unusual.flatMap((flag) => (flags[flag] === undefined ? [] : [[id, `--${flag}=${flags[flag]}`] as const])),
   )
-  return fieldLines(found, view)
+  return fieldLines(view, found)
 }
 
 function nextLines({ refusals, nodes }: Discovery, written: string | undefined): string[] {

@@ -1,5 +1,5 @@
 import type { ErrorExplanation } from '../diagnosis/report.ts'
-import { joinSections } from './sections.ts'
+import { indentedLines, joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
 import type { View } from './view.ts'
 import { wrapped } from './width.ts'
@@ -19,7 +19,7 @@ function errorSections(error: ExplainedError, view: View): string[][] {
   const often = error.times > 1 ? ` (${error.times} times, first in line ${error.line})` : ''
   return [
     [
-      ...indented(`"${error.words}"${often}`, '', view).map((line) => paint.heading(line)),
+      ...indentedLines(`"${error.words}"${often}`, '', view).map(paint.heading),
       ...wrapped(printable(error.means), width),
     ],
     ...error.causes.map((cause, index) => causeLines(cause, index + 1, view)),
@@ -28,16 +28,14 @@ function errorSections(error: ExplainedError, view: View): string[][] {
 
 function causeLines({ id, detail, evidence, checks }: Cause, number: number, view: View): string[] {
   const { paint } = view
-  const [first = '', ...rest] = indented(`${number}. ${id}: ${detail}`, '   ', view)
+  const [first = '', ...rest] = indentedLines(`${number}. ${id}: ${detail}`, '   ', view)
   const heading = `${number}. ${id}:`
   return [
     paint.heading(heading) + first.slice('   '.length + heading.length),
     ...rest,
     ...(evidence === undefined
       ? []
-      : indented(`the text speaks for it: ${evidence}`, '   ', view).map((line) =>
-          paint.status.warning(line),
-        )),
+      : indentedLines(`the text speaks for it: ${evidence}`, '   ', view).map(paint.status.warning)),
     ...checkLines(checks, '   ', view),
   ]
 }
@@ -46,7 +44,7 @@ function checkLines(checks: readonly Check[], indent: string, view: View): strin
   return checks.flatMap(({ command, shows }) => [
     // A command is left whole, so that it can be pasted.
     `${indent}$ ${printable(command)}`,
-    ...indented(shows, `${indent}    `, view).map((line) => view.paint.faint(line)),
+    ...indentedLines(shows, `${indent}    `, view).map(view.paint.faint),
   ])
 }
 
@@ -60,8 +58,4 @@ function unknownLines(subject: ErrorExplanation['subject'], { width, paint }: Vi
       width,
     ),
   ]
-}
-
-function indented(text: string, indent: string, { width }: View): string[] {
-  return wrapped(printable(text), width - indent.length).map((line) => indent + line)
 }

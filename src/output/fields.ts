@@ -3,20 +3,30 @@ import type { View } from './view.ts'
 import { padded, wrapped } from './width.ts'
 
 /** A label and what stands beside it; what is undefined or empty is left out. */
-export type Field = readonly [label: string, value: string | undefined, stroke?: (text: string) => string]
+export type Field = readonly [
+  label: string,
+  value: string | undefined,
+  stroke?: ((text: string) => string) | undefined,
+]
 
 /** Returns labelled values, one below the other, long ones wrapped under their beginning. Both are made printable here. */
-export function fieldLines(fields: readonly Field[], { width, paint }: View): string[] {
+export function fieldLines({ width, paint }: View, fields: readonly Field[]): string[] {
   const shown = fields
     .filter(([, value]) => value !== undefined && value !== '')
     .map(([label, ...rest]): Field => [printable(label), ...rest])
   const labelWidth = Math.max(0, ...shown.map(([label]) => label.length))
-  return shown.flatMap(([label, value, stroke]) => {
-    const [first = '', ...rest] = wrapped(printable(value!), width - labelWidth - 2)
+  return shown.flatMap(([label, value = '', stroke]) => {
+    const [first = '', ...rest] = wrapped(printable(value), width - labelWidth - 2)
     const indent = ' '.repeat(labelWidth + 2)
     return [
       `${paint.faint(padded(label, labelWidth))}  ${stroke === undefined ? first : stroke(first)}`,
       ...rest.map((line) => indent + line),
     ]
   })
+}
+
+/** Returns fields below a title. */
+export function titledFields(title: string, fields: readonly Field[], view: View): string[] {
+  const lines = fieldLines({ ...view, width: view.width - 2 }, fields)
+  return [view.paint.heading(printable(title)), ...lines.map((line) => `  ${line}`)]
 }

@@ -4,12 +4,9 @@ import { minuteOf } from './time.ts'
 
 /** A row that has a certificate once there is one. */
 interface Issued {
-  readonly certificate?: IssuedCertificate | undefined
-}
-
-interface IssuedCertificate {
-  readonly subjectAltNames: Parameters<typeof altNameList>[0]
-  readonly notAfter: string
+  readonly certificate?:
+    | { readonly subjectAltNames: Parameters<typeof altNameList>[0]; readonly notAfter: string }
+    | undefined
 }
 
 /** For whom a certificate is, and until when. */

@@ -1,7 +1,7 @@
 import type { ContextReport, CreatedKubeconfig, KubeconfigEdit } from '../kubeconfig/report.ts'
 import { markedLines } from './check-lines.ts'
-import { type Field, fieldLines } from './fields.ts'
-import { joinSections } from './sections.ts'
+import { fieldLines } from './fields.ts'
+import { diffLines, joinSections } from './sections.ts'
 import { printable } from './terminal.ts'
 import { secondOf } from './time.ts'
 import type { View } from './view.ts'
@@ -14,20 +14,14 @@ export function renderEdit(report: KubeconfigEdit, view: View): string {
     unchanged: 'says this already',
     'would-edit': 'would be edited (--dry-run)',
   }
-  const { paint } = view
-  const fields: Field[] = [
-    ['kubeconfig', `${file}: ${words[outcome]}`],
-    ['clusters', clusters.join(', ')],
-    ['users', users.join(', ')],
-    ['before it', backup],
-  ]
   return joinSections([
-    fieldLines(fields, view),
-    diff.map((line) => {
-      const text = printable(line)
-      if (line.startsWith('+')) return paint.status.ok(text)
-      return line.startsWith('-') ? paint.severity.critical(text) : text
-    }),
+    fieldLines(view, [
+      ['kubeconfig', `${file}: ${words[outcome]}`],
+      ['clusters', clusters.join(', ')],
+      ['users', users.join(', ')],
+      ['before it', backup],
+    ]),
+    diffLines(diff, view),
     contextLines(contexts, view),
   ])
 }
@@ -35,14 +29,16 @@ export function renderEdit(report: KubeconfigEdit, view: View): string {
 /** Returns where the kubeconfig went, who it is for, and whether it works. */
 export function renderCreated(report: CreatedKubeconfig, view: View): string {
   const { outcome, file, server, cluster, user, credential, notAfter, contexts } = report
-  const fields: Field[] = [
-    ['kubeconfig', outcome === 'written' ? file : `${file} would be written (--dry-run)`],
-    ['server', server],
-    ['cluster', cluster],
-    ['user', `${user} (${credential})`],
-    ['not after', notAfter === undefined ? undefined : secondOf(notAfter)],
-  ]
-  return joinSections([fieldLines(fields, view), contextLines(contexts, view)])
+  return joinSections([
+    fieldLines(view, [
+      ['kubeconfig', outcome === 'written' ? file : `${file} would be written (--dry-run)`],
+      ['server', server],
+      ['cluster', cluster],
+      ['user', `${user} (${credential})`],
+      ['not after', notAfter && secondOf(notAfter)],
+    ]),
+    contextLines(contexts, view),
+  ])
 }
 
 function contextLines(contexts: readonly ContextReport[] | undefined, view: View): string[] {

@@ -14,7 +14,7 @@ export function renderDiagnosis({ nodes }: KubeletDiagnosis, view: View): string
 function nodeSections(report: NodeReport, view: View): string[][] {
   const { node, folder, findings, fixed, kubelet, backup, unreachable } = report
   const { paint } = view
-  if (unreachable !== undefined) return [fieldLines([[node, unreachable, paint.severity.critical]], view)]
+  if (unreachable !== undefined) return [fieldLines(view, [[node, unreachable, paint.status.critical]])]
   const states = {
     running: 'it runs',
     'not-running': 'it does not run',
@@ -27,30 +27,20 @@ function nodeSections(report: NodeReport, view: View): string[][] {
   return [
     [paint.heading(printable(`${node}  ${folder}  ${state}`))],
     ...fixed.map(({ path, what }) =>
-      fieldLines(
-        [
-          ['mended', what, paint.status.ok],
-          ['at', path],
-        ],
-        view,
-      ),
+      fieldLines(view, [
+        ['mended', what, paint.status.ok],
+        ['at', path],
+      ]),
     ),
-    ...findings.map(({ id, severity, path, what, why, next, fixable }) =>
-      fieldLines(
-        [
-          [severity, `${id}: ${what}`, paint.severity[severity]],
-          ['at', path],
-          ['why', why],
-          [
-            'next',
-            fixable && severity !== 'info'
-              ? ['repair it with kcert kubelet doctor --fix, or', next].join(': ')
-              : next,
-          ],
-        ],
-        view,
-      ),
-    ),
-    fieldLines([['before it', backup]], view),
+    ...findings.map(({ id, severity, path, what, why, next, fixable }) => {
+      const repair = fixable && severity !== 'info' ? ['repair it with kcert kubelet doctor --fix, or'] : []
+      return fieldLines(view, [
+        [severity, `${id}: ${what}`, paint.severity[severity]],
+        ['at', path],
+        ['why', why],
+        ['next', [...repair, next].join(': ')],
+      ])
+    }),
+    fieldLines(view, [['before it', backup]]),
   ]
 }

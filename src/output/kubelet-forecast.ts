@@ -1,58 +1,42 @@
 import type { ForecastCertificate, ForecastFinding, ForecastReport } from '../kubelet/forecast-report.ts'
-import type { Paint } from './paint.ts'
-import { tableLines } from './table.ts'
+import type { Paint, Tone } from './paint.ts'
+import { adviceLines, joinSections } from './sections.ts'
+import { saidColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
-interface Row {
-  readonly node: string
-  readonly certificate: ForecastCertificate
-}
-
 const barWidth = 32
 
 /** Returns the certificates with when each is renewed, on one line of time, and what stands against it. */
-export function renderForecast(report: ForecastReport, { width, paint }: View): string {
+export function renderForecast(report: ForecastReport, view: View): string {
   const nowMs = Date.parse(report.generatedAt)
   const rows = report.nodes.flatMap(({ name, certificates }) =>
-    certificates.map((certificate): Row => ({ node: name, certificate })),
+    certificates.map((certificate) => ({ ...certificate, node: name })),
   )
-  const endMs = Math.max(nowMs + 1, ...rows.map(({ certificate }) => Date.parse(certificate.notAfter)))
-  const columns = [
-    { title: 'NODE', cell: ({ node }: Row) => node, shrinkTo: 8 },
-    { title: 'CERTIFICATE', cell: ({ certificate }: Row) => certificate.usage },
-    {
-      title: 'RENEWED',
-      cell: ({ certificate }: Row) => renewalText(certificate, nowMs),
-      paint: ({ certificate }: Row, cell: string) => strokeOf(certificate, paint)(cell),
-    },
-    { title: 'EXPIRES', cell: ({ certificate }: Row) => minuteOf(certificate.notAfter), dropRank: 1 },
-    {
-      title: `NOW TO ${minuteOf(new Date(endMs).toISOString()).slice(0, 10)}`,
-      cell: ({ certificate }: Row) => bar(certificate, nowMs, endMs),
-      dropRank: 3,
-    },
-    {
-      title: 'SEEN IN',
-      cell: ({ certificate }: Row) => certificate.place ?? certificate.source,
-      shrinkTo: 8,
-      dropRank: 2,
-    },
-  ]
-  const table =
-    rows.length === 0 ? ['no certificates of kubelets were seen'] : tableLines(columns, rows, width, paint)
+  const endMs = Math.max(nowMs + 1, ...rows.map(({ notAfter }) => Date.parse(notAfter)))
   const signing = report.controllerManagers.map(
     ({ node, place, clusterSigningDuration }) => `signed for ${clusterSigningDuration} (${node ?? place})`,
   )
-  return [
-    ...table,
-    ...(rows.length === 0 ? [] : ['', '= before it is renewed, # renewed here, - the rest of its life']),
-    ...(signing.length === 0 ? [] : ['', ...new Set(signing)].map(printable)),
-    ...(report.findings.length === 0 ? [] : ['', ...findingLines(report.findings, paint)]),
-  ]
-    .map((line) => `${line}\n`)
-    .join('')
+  const legend = '= before it is renewed, # renewed here, - the rest of its life'
+  const certificates = table(view, rows, [
+    { title: 'NODE', cell: ({ node }) => node, shrinkTo: 8 },
+    { title: 'CERTIFICATE', cell: ({ usage }) => usage },
+    saidColumn('RENEWED', view.paint, (row) => [renewalText(row, nowMs), toneOf(row)]),
+    { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
+    {
+      title: `NOW TO ${minuteOf(new Date(endMs).toISOString()).slice(0, 10)}`,
+      cell: (row) => bar(row, nowMs, endMs),
+      dropRank: 3,
+    },
+    { title: 'SEEN IN', cell: ({ place, source }) => place ?? source, shrinkTo: 8, dropRank: 2 },
+  ])
+  return joinSections([
+    rows.length === 0 ? ['no certificates of kubelets were seen'] : certificates,
+    rows.length === 0 ? [] : [legend],
+    [...new Set(signing)].map(printable),
+    findingLines(report.findings, view.paint),
+  ])
 }
 
 function renewalText({ state, renewal, isSelfSigned }: ForecastCertificate, nowMs: number): string {
@@ -65,9 +49,9 @@ function renewalText({ state, renewal, isSelfSigned }: ForecastCertificate, nowM
   return `${isEstimate ? '~ ' : ''}${from} to ${minuteOf(latest)}${inText}`
 }
 
-function strokeOf({ state }: ForecastCertificate, { status, severity }: Paint): (text: string) => string {
-  if (state === 'expired' || state === 'overdue') return severity.critical
-  return state === 'waiting' ? status.ok : status.warning
+function toneOf({ state }: ForecastCertificate): Tone {
+  if (state === 'expired' || state === 'overdue') return 'critical'
+  return state === 'waiting' ? 'ok' : 'warning'
 }
 
 /** The time from now to the last end, in columns. */
@@ -83,24 +67,17 @@ function bar({ notAfter, renewal, state }: ForecastCertificate, nowMs: number, e
 }
 
 /** What is the same on many nodes is said once. */
-function findingLines(findings: readonly ForecastFinding[], paint: Paint): string[] {
-  const groups = new Map<string, { readonly finding: ForecastFinding; readonly nodes: string[] }>()
-  for (const finding of findings) {
-    const key = `${finding.id} ${finding.detail}`
-    const group = groups.get(key) ?? { finding, nodes: [] }
-    if (finding.node !== undefined) group.nodes.push(finding.node)
-    groups.set(key, group)
-  }
+function findingLines(findings: readonly ForecastFinding[], { status }: Paint): string[] {
+  const groups = Map.groupBy(findings, ({ id, detail }) => `${id} ${detail}`)
   return [...groups.values()]
-    .sort((one, other) => Number(other.finding.isProblem) - Number(one.finding.isProblem))
-    .flatMap(({ finding: { id, detail, next, isProblem }, nodes }) => {
-      const [first, ...more] = nodes
-      const where =
-        first === undefined ? '' : ` ${first}${more.length > 0 ? ` and ${more.length} more` : ''}:`
-      const stroke = isProblem ? paint.severity.critical : paint.status.warning
-      return [
-        `${stroke(isProblem ? 'problem' : 'note')} ${id}${first === undefined ? ':' : ''}${printable(`${where} ${detail}`)}`,
-        ...(next === undefined ? [] : [`  next: ${printable(next)}`]),
-      ]
-    })
+    .sort(([one], [other]) => Number(other?.isProblem) - Number(one?.isProblem))
+    .flatMap((group) =>
+      group.slice(0, 1).flatMap(({ id, detail, next, isProblem }) => {
+        const [first, ...more] = group.flatMap(({ node }) => node ?? [])
+        const others = more.length > 0 ? ` and ${more.length} more` : ''
+        const text = first === undefined ? `: ${detail}` : ` ${first}${others}: ${detail}`
+        const label = isProblem ? status.critical('problem') : status.warning('note')
+        return [`${label} ${id}${printable(text)}`, ...adviceLines({ next })]
+      }),
+    )
 }

@@ -1,6 +1,7 @@
 import type { ManagedCertificate } from '../kubelet/manage-report.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList } from './names.ts'
+import { joinSections } from './sections.ts'
 import { minuteOf } from './time.ts'
 import type { View } from './view.ts'
 
@@ -30,7 +31,5 @@ export function renderManaged(report: ManagedCertificate, view: View): string {
     ['lifetime', report.expirationSeconds === undefined ? undefined : `${report.expirationSeconds} s`],
     ['renewals', report.dryRun ? undefined : `${report.renewals}, and ${report.failures} tries that failed`],
   ]
-  return fieldLines(fields, view)
-    .map((line) => `${line}\n`)
-    .join('')
+  return joinSections([fieldLines(view, fields)])
 }

@@ -17,10 +17,28 @@ const ages = [60, 3600, 14400, 86400, 604800, 2592000, 7776000, 15552000, 311040
 
 /** Returns the metrics in Prometheus' text format. What is not known has no sample. */
 export function renderManagerMetrics(metrics: ManagerMetrics): string {
-  const { pair, usedSeconds } = metrics
+  const { pair, usedSeconds, notAfterSeconds, nextRenewalSeconds, isServerHealthy } = metrics
   const labels = `{pair="${pair}"}`
-  const one = (name: string, type: 'gauge' | 'counter', help: string, value: number | undefined): string =>
-    `# HELP ${prefix}${name} ${help}\n# TYPE ${prefix}${name} ${type}\n${value === undefined ? '' : `${prefix}${name}${labels} ${value}\n`}`
+  const rows: readonly (readonly [name: string, help: string, value: number | undefined])[] = [
+    [
+      'not_after_timestamp_seconds',
+      'When the certificate in use expires; no sample while there is none.',
+      notAfterSeconds,
+    ],
+    [
+      'next_renewal_timestamp_seconds',
+      'When the next certificate is asked for; no sample while one is being asked for.',
+      nextRenewalSeconds,
+    ],
+    [
+      'server_healthy',
+      'Whether the last answer of the API server was one of an API server.',
+      Number(isServerHealthy),
+    ],
+    ['renewals_total', 'Certificates that were got.', metrics.renewals],
+    ['renew_errors_total', 'Tries to get one that failed.', metrics.renewFailures],
+    ['hook_errors_total', 'Commands and signals after a renewal that failed.', metrics.hookFailures],
+  ]
   const age = `${prefix}rotation_age_seconds`
   const buckets = [...ages, Number.POSITIVE_INFINITY].map((limit) => {
     const count = usedSeconds.filter((used) => used <= limit).length
@@ -28,32 +46,11 @@ export function renderManagerMetrics(metrics: ManagerMetrics): string {
   })
   const sum = usedSeconds.reduce((total, used) => total + used, 0)
   return [
-    one(
-      'not_after_timestamp_seconds',
-      'gauge',
-      'When the certificate in use expires; no sample while there is none.',
-      metrics.notAfterSeconds,
-    ),
-    one(
-      'next_renewal_timestamp_seconds',
-      'gauge',
-      'When the next certificate is asked for; no sample while one is being asked for.',
-      metrics.nextRenewalSeconds,
-    ),
-    one(
-      'server_healthy',
-      'gauge',
-      'Whether the last answer of the API server was one of an API server.',
-      Number(metrics.isServerHealthy),
-    ),
-    one('renewals_total', 'counter', 'Certificates that were got.', metrics.renewals),
-    one('renew_errors_total', 'counter', 'Tries to get one that failed.', metrics.renewFailures),
-    one(
-      'hook_errors_total',
-      'counter',
-      'Commands and signals after a renewal that failed.',
-      metrics.hookFailures,
-    ),
+    ...rows.map(([name, help, value]) => {
+      const type = name.endsWith('_total') ? 'counter' : 'gauge'
+      const sample = value === undefined ? '' : `${prefix}${name}${labels} ${value}\n`
+      return `# HELP ${prefix}${name} ${help}\n# TYPE ${prefix}${name} ${type}\n${sample}`
+    }),
     `# HELP ${age} How old certificates were when they were replaced.\n# TYPE ${age} histogram\n`,
     ...buckets,
     `${age}_sum${labels} ${sum}\n${age}_count${labels} ${usedSeconds.length}\n`,

@@ -10,6 +10,9 @@ export interface Paint {
   readonly faint: Stroke
 }
 
+/** How a state is: nothing to do, worth looking at, wrong. */
+export type Tone = 'ok' | 'warning' | 'critical'
+
 /** 0 none, 1 sixteen colours, 2 of 256, 3 of 16 million: what the terminal can do, decided by src/cli. */
 export type ColorLevel = 0 | 1 | 2 | 3
 

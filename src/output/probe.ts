@@ -1,10 +1,10 @@
 import { hostPort } from '../errors/host-port.ts'
 import type { ClientVerdict, EndpointReport, ProbeReport } from '../probe/report.ts'
-import { fieldLines } from './fields.ts'
+import { type Field, fieldLines } from './fields.ts'
 import { shortName } from './names.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
-import { type Column, tableLines } from './table.ts'
+import { type Column, type Said, saidColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
@@ -12,43 +12,37 @@ import type { View } from './view.ts'
 /** Returns a table of the endpoints, then what is wrong with each and what to do next; of a single one everything that was seen. */
 export function renderProbe(report: ProbeReport, view: View): string {
   const { endpoints, notes, generatedAt } = report
-  const { width, paint } = view
-  const [only] = endpoints
+  const [only, second] = endpoints
   return joinSections([
-    endpoints.length === 0
-      ? []
-      : tableLines(columnsAt(Date.parse(generatedAt), paint), endpoints, width, paint),
-    ...(endpoints.length === 1 && only !== undefined && only.chain.length > 0
-      ? [detailLines(only, view)]
-      : []),
+    table(view, endpoints, columnsAt(Date.parse(generatedAt), view.paint)),
+    only === undefined || second !== undefined || only.chain.length === 0 ? [] : detailLines(only, view),
     ...endpoints.flatMap((one) => problemSections(one, view)),
     noteLines(endpoints, notes),
     [summaryText(report)],
   ])
 }
 
-const words = { ok: 'ok', no: 'NO', unreachable: 'NOT REACHED' } as const
+const answers: Readonly<Record<EndpointReport['status'], Said>> = {
+  ok: ['ok', 'ok'],
+  no: ['NO', 'critical'],
+  unreachable: ['NOT REACHED', 'critical'],
+}
 
 function columnsAt(now: number, paint: Paint): Column<EndpointReport>[] {
   return [
     { title: 'ENDPOINT', cell: ({ name }) => name, shrinkTo: 14, cut: 'middle' },
     { title: 'ADDRESS', cell: addressCell, shrinkTo: 14, cut: 'middle', dropRank: 2 },
-    {
-      title: 'ANSWER',
-      cell: ({ status }) => words[status],
-      paint: ({ status }, cell) => strokeOf(status, paint)(cell),
-    },
+    saidColumn('ANSWER', paint, ({ status }) => answers[status]),
     { title: 'TLS', cell: ({ version }) => version?.replace('TLSv', '') ?? '' },
     {
       title: 'LEAF',
-      cell: ({ chain }) => (chain[0] === undefined ? '' : shortName(chain[0].subject)),
+      cell: ({ chain: [leaf] }) => (leaf ? shortName(leaf.subject) : ''),
       shrinkTo: 12,
       dropRank: 5,
     },
     {
       title: 'LEFT',
-      cell: ({ chain }) =>
-        chain[0] === undefined ? '' : timeLeft((Date.parse(chain[0].notAfter) - now) / 1000),
+      cell: ({ chain: [leaf] }) => (leaf ? timeLeft((Date.parse(leaf.notAfter) - now) / 1000) : ''),
     },
     { title: 'NAMES', cell: namesCell, dropRank: 6 },
     { title: 'TRUSTED', cell: trustCell, shrinkTo: 10, dropRank: 1 },
@@ -56,10 +50,6 @@ function columnsAt(now: number, paint: Paint): Column<EndpointReport>[] {
     { title: 'SERVES', cell: servesCell, shrinkTo: 12, dropRank: 4 },
     { title: 'TIME', cell: timeCell, dropRank: 7 },
   ]
-}
-
-function strokeOf(status: EndpointReport['status'], { status: stroke }: Paint): (text: string) => string {
-  return status === 'ok' ? stroke.ok : stroke.expired
 }
 
 function addressCell({ host, port, from }: EndpointReport): string {
@@ -73,14 +63,10 @@ function namesCell({ names, chain }: EndpointReport): string {
   return missing.length === 0 ? 'yes' : `not ${missing.map(({ name }) => name).join(', ')}`
 }
 
-const shortAnchors: Readonly<Record<string, string>> = {
-  '--kubelet-certificate-authority': 'kubelet CA',
-}
-
 function trustCell({ verdicts, isVerified }: EndpointReport): string {
   const cells = verdicts.map(({ by, trusted }) => {
     const answer = trusted === undefined ? '?' : trusted ? 'yes' : 'no'
-    return `${answer} (${shortAnchors[by] ?? by})`
+    return `${answer} (${by === '--kubelet-certificate-authority' ? 'kubelet CA' : by})`
   })
   return [...cells, ...(isVerified || cells.length === 0 ? [] : ['nobody asks'])].join(', ')
 }
@@ -119,76 +105,60 @@ function timeCell({ connectMs, handshakeMs }: EndpointReport): string {
 
 /** All that was seen of one endpoint. */
 function detailLines(endpoint: EndpointReport, view: View): string[] {
-  const {
-    version,
-    cipher,
-    chain,
-    names,
-    verdicts,
-    clientAuthorities,
-    client,
-    given,
-    connectMs,
-    handshakeMs,
-  } = endpoint
+  const { version, cipher, chain, names, verdicts, clientAuthorities, client, given } = endpoint
+  const { connectMs, handshakeMs } = endpoint
   const [leaf] = chain
-  return fieldLines(
-    [
-      ['version', [version, cipher].filter(Boolean).join(', ')],
-      [
-        'time',
-        [connectMs === undefined ? '' : `connected in ${connectMs} ms`, `handshake ${handshakeMs} ms`]
-          .filter(Boolean)
-          .join(', '),
-      ],
-      ...chain.map(({ subject, issuer, notAfter }, index): [string, string] => [
+  const connected = connectMs === undefined ? '' : `connected in ${connectMs} ms, `
+  return fieldLines(view, [
+    ['version', [version, cipher].filter(Boolean).join(', ')],
+    ['time', `${connected}handshake ${handshakeMs} ms`],
+    ...chain.map(
+      ({ subject, issuer, notAfter }, index): Field => [
         index === 0 ? 'leaf' : `sent along ${index}`,
         `${subject.text || '(empty subject)'}, until ${minuteOf(notAfter)} UTC, by ${issuer.text}`,
-      ]),
-      ['fingerprint', leaf && `sha256:${leaf.fingerprintSha256}`],
-      ['valid for', leaf && [...leaf.dnsNames, ...leaf.ipAddresses].join(', ')],
-      ['reached as', names.map(({ name, matches }) => (matches ? name : `${name} (not in it)`)).join(', ')],
-      ...verdicts.map(({ by, source, trusted, reason }): [string, string] => [
+      ],
+    ),
+    ['fingerprint', leaf && `sha256:${leaf.fingerprintSha256}`],
+    ['valid for', leaf && [...leaf.dnsNames, ...leaf.ipAddresses].join(', ')],
+    ['reached as', names.map(({ name, matches }) => (matches ? name : `${name} (not in it)`)).join(', ')],
+    ...verdicts.map(
+      ({ by, source, trusted, reason }): Field => [
         `by ${by}`,
         `${trusted === undefined ? 'not known' : trusted ? 'trusted' : 'not trusted'}${reason === undefined ? '' : `: ${reason}`} (${source})`,
-      ]),
-      ['client CAs', clientAuthorities?.join('; ') || (clientAuthorities && 'any')],
-      ['client', client && [clientCell(client), client.subject, client.detail].filter(Boolean).join(', ')],
-      ['given', given && `${given.source}: ${given.fault ?? givenText(given.state)}`],
-    ],
-    view,
-  )
+      ],
+    ),
+    ['client CAs', clientAuthorities?.join('; ') || (clientAuthorities && 'any')],
+    ['client', client && [clientCell(client), client.subject, client.detail].filter(Boolean).join(', ')],
+    ['given', given && `${given.source}: ${given.fault ?? givenTexts[given.state]}`],
+  ])
 }
 
-function givenText(state: keyof typeof givenWords): string {
-  return state === 'served'
-    ? 'it is what is served'
-    : state === 'other'
-      ? 'another is served'
-      : 'newer than what is served'
+const givenTexts: Readonly<Record<keyof typeof givenWords, string>> = {
+  served: 'it is what is served',
+  'renewed-not-served': 'newer than what is served',
+  other: 'another is served',
+  unknown: 'newer than what is served',
 }
 
 function problemSections({ name, problems, verdicts }: EndpointReport, view: View): string[][] {
   return problems.map(({ code, message, next }) => {
     const words =
       code === 'NOT_TRUSTED' ? verdicts.find(({ trusted }) => trusted === false)?.goError : undefined
-    return fieldLines(
-      [
-        [name, `${code}: ${message}`, view.paint.severity.critical],
-        ['in Go', words],
-        ['next', next],
-      ],
-      view,
-    )
+    return fieldLines(view, [
+      [name, `${code}: ${message}`, view.paint.status.critical],
+      ['in Go', words],
+      ['next', next],
+    ])
   })
 }
 
 /** What many endpoints have to say is said once. */
 function noteLines(endpoints: readonly EndpointReport[], notes: readonly string[]): string[] {
-  const counts = new Map<string, number>()
-  for (const { notes: own } of endpoints)
-    for (const note of own) counts.set(note, (counts.get(note) ?? 0) + 1)
-  const shared = [...counts].map(([note, count]) => (endpoints.length > 1 ? `${note} (${count})` : note))
+  const said = Map.groupBy(
+    endpoints.flatMap(({ notes: own }) => own),
+    (note) => note,
+  )
+  const shared = [...said].map(([note, { length }]) => (endpoints.length > 1 ? `${note} (${length})` : note))
   return [...shared, ...notes].map((note) => `note: ${printable(note)}`)
 }
 

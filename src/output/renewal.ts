@@ -1,7 +1,7 @@
 import type { CertificateRenewal } from '../ca/renewal-report.ts'
 import { fieldLines } from './fields.ts'
-import { joinSections } from './sections.ts'
-import { type Column, tableLines } from './table.ts'
+import { counted, joinSections } from './sections.ts'
+import { table } from './table.ts'
 import { minuteOf, timeLeft } from './time.ts'
 import type { View } from './view.ts'
 
@@ -19,77 +19,65 @@ const outcomes: Readonly<Record<CertificateRenewal['outcome'], string>> = {
 /** Returns every certificate with the time it has, what was done or would be, and what is left to somebody else. */
 export function renderRenewal(report: CertificateRenewal, view: View): string {
   const { outcome, certificates, restarts, proofs, backups, unreachable, missing, next } = report
-  const { width, paint } = view
+  const { status } = view.paint
   const now = Date.parse(report.generatedAt)
-  const left = ({ notAfter }: Row): string => timeLeft((Date.parse(notAfter) - now) / 1000)
-  const columns: Column<Row>[] = [
-    { title: 'NODE', cell: ({ node }) => node, shrinkTo: 8, cut: 'middle' },
-    { title: 'CERTIFICATE', cell: ({ name }) => name },
-    { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
-    {
-      title: 'LEFT',
-      cell: left,
-      paint: ({ state }, cell) =>
-        state === 'valid' ? cell : state === 'due' ? paint.status.warning(cell) : paint.status.expired(cell),
-    },
-    {
-      title: 'STATE',
-      cell: (row) => stateText(row),
-      paint: ({ action, state }, cell) =>
-        action === 'cannot'
-          ? paint.severity.critical(cell)
-          : action === 'renewed' || state === 'valid'
-            ? paint.status.ok(cell)
-            : cell,
-    },
-  ]
   const verb = outcome === 'renewed' || outcome === 'incomplete' ? 'restarted' : 'restart'
   const hindered = certificates.filter(({ why }) => why !== undefined)
   return joinSections([
-    tableLines(columns, certificates, width, paint),
+    table(view, certificates, [
+      { title: 'NODE', cell: ({ node }) => node, shrinkTo: 8, cut: 'middle' },
+      { title: 'CERTIFICATE', cell: ({ name }) => name },
+      { title: 'EXPIRES', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
+      {
+        title: 'LEFT',
+        cell: ({ notAfter }) => timeLeft((Date.parse(notAfter) - now) / 1000),
+        paint: ({ state }, cell) =>
+          state === 'valid' ? cell : status[state === 'due' ? 'warning' : 'expired'](cell),
+      },
+      {
+        title: 'STATE',
+        cell: stateText,
+        paint: ({ action, state }, cell) => {
+          if (action === 'cannot') return status.critical(cell)
+          return action === 'renewed' || state === 'valid' ? status.ok(cell) : cell
+        },
+      },
+    ]),
     fieldLines(
+      view,
       restarts.map(({ node, program, because }) => [
         verb,
         `${node} ${program}${because === 'new-certificate' ? '' : `: ${because.replaceAll('-', ' ')}`}`,
       ]),
-      view,
     ),
     fieldLines(
+      view,
       proofs.map(({ node, name, what, at, ok, detail }) => [
         ok ? what : `not ${what}`,
         `${node} ${name}${at === '' ? '' : ` at ${at}`}: ${detail}`,
-        ...(ok ? [] : [paint.severity.critical]),
-      ]) as [string, string][],
-      view,
+        ok ? undefined : status.critical,
+      ]),
     ),
-    ...hindered.map(({ node, name, why = '', next: its = '' }) =>
-      fieldLines(
-        [
-          ['cannot', `${node} ${name}`, paint.severity.critical],
-          ['why', why],
-          ['next', its],
-        ],
-        view,
-      ),
+    ...hindered.map(({ node, name, why, next: its }) =>
+      fieldLines(view, [
+        ['cannot', `${node} ${name}`, status.critical],
+        ['why', why],
+        ['next', its],
+      ]),
     ),
     ...missing.map(({ node, path, next: its }) =>
-      fieldLines(
-        [
-          ['missing', `${node}:${path}`, paint.severity.critical],
-          ['next', its],
-        ],
-        view,
-      ),
+      fieldLines(view, [
+        ['missing', `${node}:${path}`, status.critical],
+        ['next', its],
+      ]),
     ),
     fieldLines(
-      unreachable.map(
-        ({ node, why }) => ['unreachable', `${node}: ${why}`, paint.severity.critical] as const,
-      ),
       view,
+      unreachable.map(({ node, why }) => ['unreachable', `${node}: ${why}`, status.critical]),
     ),
     fieldLines(
-      backups.map(({ node, folder }) => ['backup', `${node}:${folder}`] as const),
       view,
+      backups.map(({ node, folder }) => ['backup', `${node}:${folder}`]),
     ),
     lastLines(report, outcomes[outcome], next),
   ])
@@ -119,12 +107,8 @@ function doneLine({ certificates, restarts, proofs }: CertificateRenewal): strin
   const unseen = renewed.filter(
     (row) => !proofs.some(({ node, name, ok }) => ok && node === row.node && name === row.name),
   )
-  const count = counted(renewed.length, 'certificate', 'certificates')
+  const count = counted(renewed.length, 'certificate')
   if (unseen.length === 0) return `done: ${count} renewed and seen in use`
   const names = [...new Set(unseen.map(({ name }) => name))].join(', ')
   return `done: ${count} renewed, ${renewed.length - unseen.length} of them seen in use; not checked: ${names}`
-}
-
-function counted(count: number, one: string, many: string): string {
-  return `${count} ${count === 1 ? one : many}`
 }

@@ -1,7 +1,47 @@
+import { printable } from './terminal.ts'
+import type { View } from './view.ts'
+import { wrapped } from './width.ts'
+
 /** Returns sections of lines as one text, an empty line between them; those without lines leave no trace. */
 export function joinSections(sections: readonly (readonly string[])[]): string {
   return sections
     .filter((lines) => lines.length > 0)
     .map((lines) => `${lines.join('\n')}\n`)
     .join('\n')
+}
+
+/** Returns the reason and the next step of something, a line each where there is one. */
+export function adviceLines(
+  { why, next }: { readonly why?: string | undefined; readonly next?: string | undefined },
+  indent = '  ',
+): string[] {
+  return Object.entries({ why, next }).flatMap(([label, text]) =>
+    text === undefined ? [] : [`${indent}${label}: ${printable(text)}`],
+  )
+}
+
+/** Returns at most so many of the lines, and how many more there are. */
+export function firstLines(
+  lines: readonly string[],
+  most: number,
+  rest: (count: string) => string,
+): string[] {
+  const more = lines.length - most
+  return more > 0 ? [...lines.slice(0, most), rest(more.toLocaleString('en'))] : [...lines]
+}
+
+/** Returns a difference between texts with what is added and removed in colour. */
+export function diffLines(diff: readonly string[], { paint: { status } }: View): string[] {
+  const strokes: Readonly<Record<string, (text: string) => string>> = { '+': status.ok, '-': status.critical }
+  return diff.map((line) => (strokes[line.slice(0, 1)] ?? String)(printable(line)))
+}
+
+/** Returns a text wrapped below an indent. */
+export function indentedLines(text: string, indent: string, { width }: Pick<View, 'width'>): string[] {
+  return wrapped(printable(text), width - indent.length).map((line) => indent + line)
+}
+
+/** Returns `1 pod`, `12 pods`, `1,204 processes`. */
+export function counted(count: number, noun: string, many = `${noun}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? noun : many}`
 }

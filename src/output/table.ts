@@ -1,5 +1,6 @@
 import type { Paint } from './paint.ts'
 import { isPlain, printable } from './terminal.ts'
+import type { View } from './view.ts'
 import { type Cut, displayWidth, padded, shortened } from './width.ts'
 
 export interface Column<Row> {
@@ -14,6 +15,36 @@ export interface Column<Row> {
   /** When shortening is not enough, the column with the highest number goes first; absent: it always stays. */
   readonly dropRank?: number
   readonly paint?: (row: Row, cell: string) => string
+}
+
+/** What a state is called, and its colour. */
+export type Said = readonly [word: string, tone: keyof Paint['status']]
+
+export const yesOrNo = { true: ['yes', 'ok'], false: ['no', 'critical'] } as const
+
+/** Returns the column of a state. */
+export function saidColumn<Row>(title: string, { status }: Paint, of: (row: Row) => Said): Column<Row> {
+  return { title, cell: (row) => of(row)[0], paint: (row, cell) => status[of(row)[1]](cell) }
+}
+
+/** Returns how many rows came to what: ": 3 approved, 1 denied". */
+export function countsText(
+  counts: Readonly<Record<string, number>>,
+  said: Readonly<Record<string, Said>>,
+): string {
+  const parts = Object.entries(counts).map(
+    ([outcome, count]) => `${count.toLocaleString('en')} ${said[outcome]?.[0] ?? outcome}`,
+  )
+  return parts.length === 0 ? '' : `: ${parts.join(', ')}`
+}
+
+/** Returns the lines of a table in a view; none where there are no rows. */
+export function table<Row>(
+  { width, paint }: View,
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+): string[] {
+  return rows.length === 0 ? [] : tableLines(columns, rows, width, paint)
 }
 
 const gap = '  '

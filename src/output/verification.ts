@@ -2,7 +2,7 @@ import type { VerificationReport, VerificationWarning, VerifiedCertificate } fro
 import { shortName } from './names.ts'
 import { placeText } from './places.ts'
 import { joinSections } from './sections.ts'
-import { type Column, tableLines } from './table.ts'
+import { saidColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
 import { minuteOf, secondOf } from './time.ts'
 import type { View } from './view.ts'
@@ -46,20 +46,18 @@ function verdictLines(
 function chainLines(
   chain: readonly VerifiedCertificate[],
   { trusted, certificate: fault }: VerificationReport,
-  { width, paint }: View,
+  view: View,
 ): string[] {
-  const columns: Column<VerifiedCertificate>[] = [
+  return table(view, chain, [
     { title: 'CHAIN', cell: (one) => roleOf(one, chain, trusted) },
     { title: 'SUBJECT', cell: ({ subject }) => shortName(subject), shrinkTo: 14 },
     { title: 'EXPIRES (UTC)', cell: ({ notAfter }) => minuteOf(notAfter), dropRank: 1 },
-    {
-      title: 'AT FAULT',
-      cell: ({ fingerprintSha256 }) => (fingerprintSha256 === fault?.fingerprintSha256 ? 'at fault' : ''),
-      paint: (_one, cell) => paint.status.expired(cell),
-    },
+    saidColumn('AT FAULT', view.paint, ({ fingerprintSha256 }) => [
+      fingerprintSha256 === fault?.fingerprintSha256 ? 'at fault' : '',
+      'critical',
+    ]),
     { title: 'PLACE', cell: placeText, shrinkTo: 12, cut: 'middle', dropRank: 2 },
-  ]
-  return tableLines(columns, chain, width, paint)
+  ])
 }
 
 function roleOf(one: VerifiedCertificate, chain: readonly VerifiedCertificate[], trusted: boolean): string {
@@ -100,8 +98,8 @@ function refusedFields(report: VerificationReport): Field[] {
 function fieldLines(fields: readonly Field[], { width, paint }: View): string[] {
   const shown = fields.filter(([, value]) => value !== undefined)
   const labelWidth = Math.max(...shown.map(([label]) => label.length))
-  return shown.flatMap(([label, value]) => {
-    const text = printable(value!)
+  return shown.flatMap(([label, value = '']) => {
+    const text = printable(value)
     const lines = label === 'next' ? [text] : wrapped(text, width - labelWidth - 2)
     return lines.map((line, i) =>
       i === 0 ? `${paint.heading(padded(label, labelWidth))}  ${line}` : `${' '.repeat(labelWidth)}  ${line}`,
@@ -115,12 +113,7 @@ const titles = { openssl: 'openssl verify', node: 'Node.js 24', python: 'Python 
 
 /** Verifiers that give the same answer for the same reason are named together. */
 function groupedDifferences({ differences }: VerificationReport): Difference[][] {
-  const groups = new Map<string, Difference[]>()
-  for (const difference of differences) {
-    const key = `${difference.accepts} ${difference.reason}`
-    groups.set(key, [...(groups.get(key) ?? []), difference])
-  }
-  return [...groups.values()]
+  return [...Map.groupBy(differences, ({ accepts, reason }) => `${accepts} ${reason}`).values()]
 }
 
 function differenceLines(group: readonly Difference[], view: View): string[] {

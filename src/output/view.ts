@@ -1,4 +1,4 @@
-import type { Paint } from './paint.ts'
+import { noPaint, type Paint } from './paint.ts'
 
 /** What a renderer knows of the place that it writes for. */
 export interface View {
@@ -6,3 +6,6 @@ export interface View {
   readonly width: number
   readonly paint: Paint
 }
+
+/** For what is read in files and logs as often as on a terminal: nothing is cut, wrapped or coloured. */
+export const wholeWidth: View = { width: Number.POSITIVE_INFINITY, paint: noPaint }

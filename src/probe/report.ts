@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { described, text } from '../errors/error-schema.ts'
 import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 import { problemCodes } from './problems.ts'
 import { endpointKinds } from './target.ts'
@@ -6,8 +7,6 @@ import { endpointKinds } from './target.ts'
 // The JSON contract of `kcert probe`. docs/schemas/ProbeReport.json is generated from these schemas; the program itself only
 // imports their types, so valibot costs nothing at start.
 
-const described = <Schema extends v.GenericSchema>(schema: Schema, what: string) =>
-  v.pipe(schema, v.description(what))
 const hex = v.pipe(v.string(), v.regex(/^[0-9a-f]*$/))
 const milliseconds = described(v.number(), 'milliseconds, with one decimal')
 
@@ -24,21 +23,16 @@ const servedCertificateSchema = v.object({
 })
 
 const verdictSchema = v.object({
-  by: described(
-    v.string(),
-    'whose CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"',
-  ),
-  source: described(v.string(), 'where these CAs were read'),
+  by: text('whose CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"'),
+  source: text('where these CAs were read'),
   trusted: v.optional(described(v.boolean(), 'absent where the CAs could not be read')),
-  code: v.optional(described(v.string(), 'why not: docs/refusals.md')),
+  code: v.optional(text('why not: docs/refusals.md')),
   reason: v.optional(v.string()),
-  goError: v.optional(described(v.string(), 'what a component in Go writes into its log')),
+  goError: v.optional(text('what a component in Go writes into its log')),
 })
 
 const clientSchema = v.object({
-  source: v.optional(
-    described(v.string(), 'where the client certificate was read; absent when none was shown'),
-  ),
+  source: v.optional(text('where the client certificate was read; absent when none was shown')),
   subject: v.optional(v.string()),
   verdict: described(
     v.picklist(['accepted', 'refused', 'ignored', 'let-in', 'not-asked', 'not-tried', 'unknown']),
@@ -48,7 +42,7 @@ const clientSchema = v.object({
 })
 
 const givenSchema = v.object({
-  source: described(v.string(), '"cp1:/etc/kubernetes/pki/apiserver.crt" or "csr/csr-7x2lq"'),
+  source: text('"cp1:/etc/kubernetes/pki/apiserver.crt" or "csr/csr-7x2lq"'),
   state: described(
     v.picklist(['served', 'renewed-not-served', 'other', 'unknown']),
     'renewed-not-served: it is newer than the one that is served; other: another one, and not newer',
@@ -70,7 +64,7 @@ const endpointSchema = v.object({
   kind: v.picklist(endpointKinds),
   host: v.string(),
   port: v.number(),
-  from: v.optional(described(v.string(), 'the node that the connection began at; absent: this machine')),
+  from: v.optional(text('the node that the connection began at; absent: this machine')),
   at: time,
   status: described(
     v.picklist(['ok', 'no', 'unreachable']),
@@ -79,7 +73,7 @@ const endpointSchema = v.object({
   connectMs: v.optional(milliseconds),
   handshakeMs: v.optional(milliseconds),
   version: v.optional(v.picklist(['TLSv1.2', 'TLSv1.3'])),
-  cipher: v.optional(described(v.string(), "IANA's name")),
+  cipher: v.optional(text("IANA's name")),
   chain: described(v.array(servedCertificateSchema), 'as it was sent, leaf first'),
   names: described(
     v.array(v.object({ name: v.string(), matches: v.boolean() })),

@@ -4,10 +4,8 @@
 export const alerts = `
 # client-refuses-server if side=server: in the log of a server: a client hung up because it does not take the
   certificate of this server
-> tls alert: bad certificate
-> tls alert: unknown certificate authority / unknown ca
-> tls alert: unknown certificate / certificate unknown
-> tls alert: expired certificate / certificate expired
+> tls alert: bad certificate | tls alert: unknown certificate authority / unknown ca
+> tls alert: unknown certificate / certificate unknown | tls alert: expired certificate / certificate expired
 - client-does-not-trust-us: the client trusts another CA than the one that signed the certificate of this
   server: it holds the CA of before a rotation, or none
   $ kcert probe --all # NOT_TRUSTED: then it is the server; all ok: then it is that client
@@ -25,9 +23,7 @@ export const alerts = `
 
 # alert-bad-certificate: {server} refuses the client certificate that it was shown; why stands in its log
   alone
-> tls alert: bad certificate
-> ERR_BAD_SSL_CLIENT_AUTH_CERT
-> SSL_ERROR_BAD_CERT_ALERT
+> tls alert: bad certificate | ERR_BAD_SSL_CLIENT_AUTH_CERT | SSL_ERROR_BAD_CERT_ALERT
 > The SSL certificate error
 - client-of-another-ca: the client certificate is of a CA that the server does not take: another cluster, the
   CA before a rotation, the cluster CA shown to etcd
@@ -54,10 +50,8 @@ export const alerts = `
 
 # alert-certificate-required: if side=server: a client showed no certificate to a server that insists on one
   || {server} insists on a client certificate, and was shown none
-> tls alert: certificate required
-> tls: client didn't provide a certificate
-> peer did not return a certificate
-> SSL_ERROR_RX_CERTIFICATE_REQUIRED_ALERT
+> tls alert: certificate required | tls: client didn't provide a certificate
+> peer did not return a certificate | SSL_ERROR_RX_CERTIFICATE_REQUIRED_ALERT
 > No required SSL certificate was sent
 - no-client-certificate
 
@@ -79,8 +73,7 @@ export const alerts = `
 # alert-internal-error: if at=kubelet: the kubelet[ at {endpoint}] has no serving certificate: it asked for
   one, and nobody has approved || if at=unknown: {server} has no certificate to show: for a kubelet that is
   one that was never approved || {server} has no certificate to show, or failed to choose one
-> tls alert: internal error
-> no serving certificate available for the kubelet
+> tls alert: internal error | no serving certificate available for the kubelet
 - kubelet-serving-unapproved if at=kubelet,unknown: with serverTLSBootstrap a kubelet asks for its serving
   certificate and Kubernetes approves none of those: logs, exec, port-forward and metrics fail until somebody
   does
@@ -108,9 +101,7 @@ export const alerts = `
 - client-usage-wrong
 
 # alert-unrecognized-name: {server} has no certificate for the name that the client asked for (SNI)
-> tls alert: unrecognized name
-> received fatal alert: UnrecognisedName
-> acme/autocert: missing server name
+> tls alert: unrecognized name | received fatal alert: UnrecognisedName | acme/autocert: missing server name
 > acme/autocert: host
 - no-certificate-for-name: the server chooses its certificate by name, and has none for this one; or it has
   none at all yet

@@ -11,8 +11,7 @@ export const credentials = `
 
 # kubelet-knows-nobody: a kubelet was reached through the API server, and does not know the client certificate
   that the API server showed it
-> unable to upgrade connection: Unauthorized
-> Forbidden (user=system:anonymous
+> unable to upgrade connection: Unauthorized | Forbidden (user=system:anonymous
 > the server has asked for the client to provide credentials ( pods/log
 > You must be logged in to the server (the server has asked for the client to provide credentials ( pods/log
 - api-server-is-not-known: apiserver-kubelet-client.crt has ended, is of another CA than the clientCAFile of
@@ -25,8 +24,7 @@ export const credentials = `
   $ {probeKubelet} # CLIENT_REFUSED with -i kcert.yaml, which shows kubelets what API servers show
 
 # kubelet-forbids: the kubelet knows who calls it, and that user has no rights there (403)
-> Forbidden (user=kube-apiserver-kubelet-client
-> request failed, status: "403 Forbidden"
+> Forbidden (user=kube-apiserver-kubelet-client | request failed, status: "403 Forbidden"
 - kubelet-client-without-rights: apiserver-kubelet-client.crt was made by hand, without the group that has the
   rights, or the ClusterRoleBinding of its user or group is gone
   $ kcert inspect /etc/kubernetes/pki/apiserver-kubelet-client.crt # on a control plane: ROLE_SUBJECT_WRONG,
@@ -45,15 +43,9 @@ export const credentials = `
 
 # refused-elsewhere if at=mesh,outside: {server} was reached by TLS, and does not know who asks (HTTP status
   401)
-> You must be logged in to the server
-> (Unauthorized)
-> error: Unauthorized
-> Error from server (Unauthorized)
-> 401 Unauthorized
-> "reason":"Unauthorized"
-> : Unauthorized
-> ="Unauthorized"
-> the server has asked for the client to provide credentials
+> You must be logged in to the server | (Unauthorized) | error: Unauthorized
+> Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
+> ="Unauthorized" | the server has asked for the client to provide credentials
 - password-or-token-there: it is no API server: a registry wants the password of an imagePullSecret, a
   repository, an identity provider or Argo CD its own login, istiod the token of the pod. No certificate of
   the cluster has a part in it
@@ -64,15 +56,9 @@ export const credentials = `
 - password-or-token-there
 
 # kubelet-refuses-caller if at=kubelet: a kubelet does not know who calls it (HTTP status 401)
-> You must be logged in to the server
-> (Unauthorized)
-> error: Unauthorized
-> Error from server (Unauthorized)
-> 401 Unauthorized
-> "reason":"Unauthorized"
-> : Unauthorized
-> ="Unauthorized"
-> the server has asked for the client to provide credentials
+> You must be logged in to the server | (Unauthorized) | error: Unauthorized
+> Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
+> ="Unauthorized" | the server has asked for the client to provide credentials
 - kubelet-asks-nobody: metrics-server and Prometheus show a token of their ServiceAccount, and this kubelet
   does not have it checked (authentication.webhook.enabled), or it has ended; with a client certificate: it is
   not of the clientCAFile of that kubelet
@@ -80,15 +66,9 @@ export const credentials = `
   $ {probe} # the CAs that it asks client certificates of
 
 # unauthorized: the API server was reached and trusted, and does not know who asks (HTTP status 401)
-> You must be logged in to the server
-> (Unauthorized)
-> error: Unauthorized
-> Error from server (Unauthorized)
-> 401 Unauthorized
-> "reason":"Unauthorized"
-> : Unauthorized
-> ="Unauthorized"
-> the server has asked for the client to provide credentials
+> You must be logged in to the server | (Unauthorized) | error: Unauthorized
+> Error from server (Unauthorized) | 401 Unauthorized | "reason":"Unauthorized" | : Unauthorized
+> ="Unauthorized" | the server has asked for the client to provide credentials
 - client-certificate-ended: the client certificate in the kubeconfig has ended; the API server says nothing
   but Unauthorized then
   $ kcert inspect {kubeconfig} # CERT_EXPIRED for the client of a user
@@ -115,22 +95,16 @@ export const credentials = `
   api-server-knows-another-ca
 
 # anonymous: the API server took the request for one of nobody: no credential reached it (HTTP status 403)
-> is forbidden: User "system:anonymous"
-> User "system:anonymous" cannot
-> system:anonymous
+> is forbidden: User "system:anonymous" | User "system:anonymous" cannot | system:anonymous
 - no-credential: the kubeconfig has no certificate or token for the user of its context, or a proxy in between
   has ended TLS and with it the client certificate
   $ kcert inspect {kubeconfig} # no client certificate for the user of the context
   $ kcert probe --api-servers # whether API servers ask for a client certificate at this address
 
 # key-mismatch: a certificate and a private key were given as a pair, and are none
-> tls: private key does not match public key
-> private key type does not match public key type
-> key values mismatch
-> ERR_OSSL_X509_KEY_VALUES_MISMATCH
-> SSL_CTX_use_PrivateKey failed
-> private key does not match certificate
-> CSR not signed by referenced private key
+> tls: private key does not match public key | private key type does not match public key type
+> key values mismatch | ERR_OSSL_X509_KEY_VALUES_MISMATCH | SSL_CTX_use_PrivateKey failed
+> private key does not match certificate | CSR not signed by referenced private key
 - one-file-of-two-replaced: one of the two files was replaced and the other was not: a renewal that was copied
   by half, kube-controller-manager with a new --cluster-signing-cert-file and the old key
   $ kcert inspect {certificateFolder} # KEY_MISMATCH, with the certificate and the key that it was held against

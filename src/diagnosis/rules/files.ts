@@ -3,35 +3,23 @@
 export const files = `
 # signing-file-not-single: kube-controller-manager signs with one certificate, and --cluster-signing-cert-file
   holds several: it does not start
-> expected 1 certificate, found
-> csr-controller::
+> expected 1 certificate, found | csr-controller::
 - bundle-as-signing-file: a bundle of old and new CA was put where the signing certificate stands: during a
   rotation root-ca-file takes a bundle, the signing file never
   $ kcert inspect /etc/kubernetes/pki/ca.crt # CA_FILE_NOT_SINGLE
   $ kcert rotate-ca status # in which phase the rotation stands, and what is open
 
 # not-pem: a file that should hold a certificate or key in PEM holds something else
-> failed to find any PEM data in certificate input
-> failed to find any PEM data in key input
+> failed to find any PEM data in certificate input | failed to find any PEM data in key input
 > failed to find certificate PEM data in certificate input
-> PEM block in certificate input after skipping PEM blocks
-> in key input after skipping PEM blocks
+> PEM block in certificate input after skipping PEM blocks | in key input after skipping PEM blocks
 > found a certificate rather than a key in the PEM for the private key
 > data does not contain any valid RSA or ECDSA certificates
-> data does not contain a valid RSA or ECDSA private key
-> PEM routines:get_name:no start line
-> no start line
-> ERR_OSSL_PEM_NO_START_LINE
-> unable to load certificates from PEM file
-> unable to parse bytes as PEM block
-> illegal base64 data at input byte
-> error decoding certificate PEM block
-> error decoding private key PEM block
-> failed to append ca cert to pool
-> Could not read certificate from
-> Could not read private key from
-> unable to load Private Key
-> [SSL] PEM lib
+> data does not contain a valid RSA or ECDSA private key | PEM routines:get_name:no start line | no start line
+> ERR_OSSL_PEM_NO_START_LINE | unable to load certificates from PEM file | unable to parse bytes as PEM block
+> illegal base64 data at input byte | error decoding certificate PEM block
+> error decoding private key PEM block | failed to append ca cert to pool | Could not read certificate from
+> Could not read private key from | unable to load Private Key | [SSL] PEM lib
 - wrong-content: the file is empty, is DER or PKCS#12, has the key where the certificate should be, or is
   base64 twice over (a Secret whose data was encoded by hand)
   $ kcert inspect {certificateOrFile} # what is in it: NOTHING_FOUND, NOT_PLAIN_PEM or PEM_BLOCK_BAD
@@ -46,23 +34,15 @@ export const files = `
 
 # tls-secret-incomplete: the API server does not take a Secret of type kubernetes.io/tls: it needs tls.crt and
   tls.key, both in PEM
-> data[tls.crt]: Required value
-> data[tls.key]: Required value
-> data[tls.crt]: Invalid value
+> data[tls.crt]: Required value | data[tls.key]: Required value | data[tls.crt]: Invalid value
 > data[tls.key]: Invalid value
 - key-missing-or-misnamed: the two have other names in it (cert.pem), or one is missing
   $ kcert inspect SECRET.yaml # what it holds, and whether both belong together
 
 # keystore-not-opened: a keystore (PKCS#12) or an encrypted key was not opened
-> keystore password was incorrect
-> mac verify failure
-> pkcs12: decryption password incorrect
-> pkcs12: expected exactly
-> x509: decryption password incorrect
-> no DEK-Info header in block
-> bad decrypt
-> digital envelope routines::unsupported
-> digital envelope routines:EVP_DecryptFinal
+> keystore password was incorrect | mac verify failure | pkcs12: decryption password incorrect
+> pkcs12: expected exactly | x509: decryption password incorrect | no DEK-Info header in block | bad decrypt
+> digital envelope routines::unsupported | digital envelope routines:EVP_DecryptFinal
 > Unsupported algorithm, Algorithm (RC2
 - password-or-encryption: the password is another one, ends with a newline that was not meant, or the file is
   encrypted as of old (RC2, 3DES), which OpenSSL 3 and Node of today no longer open
@@ -70,39 +50,23 @@ export const files = `
     program and not the password
 
 # key-unsupported: a key is of a kind that this program does not use
-> contains an unsupported type of public key
-> containing RSA key larger than
-> x509: unsupported elliptic curve
-> x509: unsupported public key
-> x509: unknown public key algorithm
-> contained private key of unknown type
-> private key of unknown type
-> tls: unsupported certificate: private key is
-> unsupported private key type
+> contains an unsupported type of public key | containing RSA key larger than
+> x509: unsupported elliptic curve | x509: unsupported public key | x509: unknown public key algorithm
+> contained private key of unknown type | private key of unknown type
+> tls: unsupported certificate: private key is | unsupported private key type
 - unusual-key: DSA, Ed448, secp256k1, an RSA key of more than 8192 bits, or Ed25519 where the other side knows
   it not: RSA 2048 and ECDSA P-256 are taken everywhere
   $ kcert inspect {certificateOrFile} -o wide # the kind and length of the key
 
 # file-not-read generic: {someFile} is not there, may not be read by this
   user, or holds something else
-> unable to read client-cert
-> unable to read client-key
-> unable to read certificate-authority
-> unable to load root certificates
-> error setting certificate verify locations
-> error setting certificate file
-> unable to set private key file
-> could not load PEM client certificate
-> Could not find a suitable TLS CA certificate bundle
-> couldn't load the certificate file
-> couldn't load the private key file
-> failed to load existing certificate
-> unable to load client CA file
-> error reading CA cert file
-> unable to use specified CA cert
-> unable to use specified client cert
-> missing client certificate
-> error creating self-signed certificates
+> unable to read client-cert | unable to read client-key | unable to read certificate-authority
+> unable to load root certificates | error setting certificate verify locations
+> error setting certificate file | unable to set private key file | could not load PEM client certificate
+> Could not find a suitable TLS CA certificate bundle | couldn't load the certificate file
+> couldn't load the private key file | failed to load existing certificate | unable to load client CA file
+> error reading CA cert file | unable to use specified CA cert | unable to use specified client cert
+> missing client certificate | error creating self-signed certificates
 > the trustAnchors parameter must be non-empty
 - ca-key-elsewhere if caKey: the CA is kept elsewhere on purpose (an external CA), or the key was not copied
   when this control plane joined: nothing is issued here without it
@@ -121,24 +85,14 @@ export const files = `
 
 # file-not-read generic if keyOrCertificate: {someFile} is not there, may
   not be read by this user, or holds something else
-> no such file or directory
-> permission denied
+> no such file or directory | permission denied
 - ca-key-elsewhere, secret-not-mounted, missing-or-closed
 
 # malformed: a certificate or key is damaged, or is written in a way that Go does not read
-> x509: malformed
-> x509: invalid
-> x509: negative serial number
-> x509: trailing data
-> x509: failed to parse
-> x509: certificate contains duplicate extensions
-> x509: RSA modulus is not
-> x509: missing ASN.1 contents
-> x509: internal error: cannot parse
-> tls: failed to parse certificate
-> tls: failed to parse private key
-> asn1: structure error
-> asn1: syntax error
+> x509: malformed | x509: invalid | x509: negative serial number | x509: trailing data | x509: failed to parse
+> x509: certificate contains duplicate extensions | x509: RSA modulus is not | x509: missing ASN.1 contents
+> x509: internal error: cannot parse | tls: failed to parse certificate | tls: failed to parse private key
+> asn1: structure error | asn1: syntax error
 - damaged-or-unusual: it was cut off, changed by an editor, or made by a program that does not keep to DER
   $ kcert inspect {certificateOrFile} # CERT_UNREADABLE with the field and its offset; the other certificates of the file
     are read

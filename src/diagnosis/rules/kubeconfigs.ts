@@ -3,12 +3,8 @@
 export const kubeconfigs = `
 # no-kubeconfig: the client found no kubeconfig, and turned to the address that it has without one
   (localhost): no certificate was looked at
-> http://localhost:8080
-> localhost:8080 was refused
-> 127.0.0.1:8080 was refused
-> http://localhost/api
-> no configuration has been provided
-> Invalid kube-config file. No configuration found
+> http://localhost:8080 | localhost:8080 was refused | 127.0.0.1:8080 was refused | http://localhost/api
+> no configuration has been provided | Invalid kube-config file. No configuration found
 - file-not-found: there is no ~/.kube/config for this user (sudo has another home), KUBECONFIG is not set or
   names no file, or a provider of Terraform was given no cluster
   $ kcert inspect ~/.kube/config # does not exist, or has no current context
@@ -16,12 +12,8 @@ export const kubeconfigs = `
     KUBECONFIG=/etc/kubernetes/admin.conf kubectl get nodes
 
 # kubeconfig-incomplete: the kubeconfig was read, and what the context needs is not in it
-> no context exists with the name
-> context was not found for specified context
-> current-context must exist
-> no server found for cluster
-> cluster has no server defined
-> error loading config file
+> no context exists with the name | context was not found for specified context | current-context must exist
+> no server found for cluster | cluster has no server defined | error loading config file
 - entry-missing: context, cluster and user are three lists that name one another: one of the names is not
   there, KUBECONFIG names another file, or the data is damaged
   $ kcert inspect {kubeconfig} # its contexts, with the cluster and user of each, and what is wrong
@@ -45,11 +37,8 @@ export const kubeconfigs = `
 
 # plugin-not-installed if !isPluginFailed: the kubeconfig leaves the credential to a plugin, and kubectl could
   not run it: no request was sent
-> client-go credential plugin that is not installed
-> getting credentials: exec: executable
-> unable to run auth exec
-> No Auth Provider found for name
-> auth plugin has been removed
+> client-go credential plugin that is not installed | getting credentials: exec: executable
+> unable to run auth exec | No Auth Provider found for name | auth plugin has been removed
 - plugin-missing: the program under exec is not on the PATH of whoever runs kubectl (an IDE, a CI job, a
   container has another), fails by itself, or the plugin was built into kubectl and is gone (gcp and azure,
   since 1.26)
@@ -57,11 +46,8 @@ export const kubeconfigs = `
     stands in the file under exec
 
 # plugin-failed: the plugin of the kubeconfig ran, and brought no credential: no request was sent
-> getting credentials: exec: executable
-> failed to refresh token
-> cannot fetch token: 401 Unauthorized
-> No valid id-token, and cannot refresh
-> getting credentials:
+> getting credentials: exec: executable | failed to refresh token | cannot fetch token: 401 Unauthorized
+> No valid id-token, and cannot refresh | getting credentials:
 - login-ended: the login with the cloud or identity provider has ended, or the plugin has other settings here
   (profile, region): run the command that stands under exec by hand, it says why
   $ kcert inspect {kubeconfig} # the user of the context has a plugin and no client certificate; its command
@@ -71,10 +57,8 @@ export const kubeconfigs = `
   client.authentication.k8s.io
 > no kind "ExecCredential" is registered
 > getting credentials: decoding stdout: no kind "ExecCredential" is registered
-> getting credentials: exec plugin is configured to use API version
-> exec plugin: invalid apiVersion
-> exec plugin is configured to use API version
-> interactiveMode must be specified
+> getting credentials: exec plugin is configured to use API version | exec plugin: invalid apiVersion
+> exec plugin is configured to use API version | interactiveMode must be specified
 - kubeconfig-of-older-tools: v1alpha1 is gone since kubectl 1.24, and v1 needs interactiveMode: bring the
   plugin up to date, and let it write its entry of the kubeconfig anew
   $ kcert inspect {kubeconfig} # the user of the context has a plugin and no client certificate; its command

@@ -3,8 +3,7 @@
 export const names = `
 # certificate-of-another-node: a control plane has a certificate that is not for it[: {wantedName} is not
   among its names]
-> is invalid: x509: certificate is valid for
-> failed to write or validate certificate
+> is invalid: x509: certificate is valid for | failed to write or validate certificate
 > does not match any of DNSNames
 - copied-from-another-node: /etc/kubernetes/pki was copied whole: only ca, etcd/ca, front-proxy-ca and sa may
   be; every control plane makes the others for its own names. Or a member of etcd comes from an address that
@@ -15,8 +14,7 @@ export const names = `
 # legacy-common-name: the certificate of {server} has its name in the common name alone, which no client of
   today looks at
 > certificate relies on legacy Common Name field, use SANs instead
-> certificate relies on legacy Common Name field
-> no appropriate subjectAltName fields were found
+> certificate relies on legacy Common Name field | no appropriate subjectAltName fields were found
 > No subject alternative names present
 - made-without-alternative-names: it was made without subject alternative names, mostly by openssl req without
   -addext
@@ -28,8 +26,7 @@ export const names = `
 
 # no-address-in-certificate: the client connected to the address {asked}, and the certificate has no such IP
   address among its names; DNS names do not count for an address
-> because it doesn't contain any IP SANs
-> No subject alternative names matching IP address
+> because it doesn't contain any IP SANs | No subject alternative names matching IP address
 > no alternative certificate subject name matches target ipv4 address
 > no alternative certificate subject name matches target ipv6 address
 > IP address mismatch, certificate is not valid for
@@ -76,27 +73,13 @@ export const names = `
 - another-server if at!=outside
 
 # name-mismatch: the certificate of {server} is not for {asked}[, but for {tenNames}]
-> certificate is valid for
-> certificate is not valid for any names
-> ERR_TLS_CERT_ALTNAME_INVALID
-> does not match certificate's altnames
-> hostname mismatch
-> no alternative certificate subject name matches
-> No subject alternative DNS name matching
-> No name matching
-> ERR_CERT_COMMON_NAME_INVALID
-> SSL_ERROR_BAD_CERT_DOMAIN
-> invalid peer certificate: NotValidForName
-> doesn't match either of
-> doesn't match requested host name
-> does not match target host name
-> certificate not valid for name
-> RemoteCertificateNameMismatch
-> SSLPeerUnverifiedException
-> no certificate subject alternative name matches
-> certificate name does not match input
-> CertNotValidForName
-> SEC_E_WRONG_PRINCIPAL
+> certificate is valid for | certificate is not valid for any names | ERR_TLS_CERT_ALTNAME_INVALID
+> does not match certificate's altnames | hostname mismatch | no alternative certificate subject name matches
+> No subject alternative DNS name matching | No name matching | ERR_CERT_COMMON_NAME_INVALID
+> SSL_ERROR_BAD_CERT_DOMAIN | invalid peer certificate: NotValidForName | doesn't match either of
+> doesn't match requested host name | does not match target host name | certificate not valid for name
+> RemoteCertificateNameMismatch | SSLPeerUnverifiedException | no certificate subject alternative name matches
+> certificate name does not match input | CertNotValidForName | SEC_E_WRONG_PRINCIPAL
 > The target principal name is incorrect
 > certificate is NOT trusted. The name in the certificate does not match
 - default-certificate, kubelet-without-this-name, service-without-this-name, etcd-without-this-name,

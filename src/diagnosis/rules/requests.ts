@@ -10,19 +10,16 @@ export const requests = `
   $ kcert csr create --help # makes the object in the version of today
 
 # request-invalid: the API server does not take a CertificateSigningRequest
-> The CertificateSigningRequest "
-> cannot be handled as a CertificateSigningRequest
+> The CertificateSigningRequest " | cannot be handled as a CertificateSigningRequest
 > cannot be handled as a CertificateSigningRequest: illegal base64 data at input byte
-> PEM block type must be CERTIFICATE REQUEST
-> signer with system:masters group is not allowed
+> PEM block type must be CERTIFICATE REQUEST | signer with system:masters group is not allowed
 - breaks-a-rule: spec.request is base64 of the PEM on one line (base64 -w0), once; spec.signerName and
   spec.usages must be there; requests for system:masters are refused by admission, whoever asks
   $ kcert csr check MANIFEST.yaml # each rule that it breaks, and what to change
 
 # approver-without-right: who approves or signs lacks the right for this signer: beside the request itself,
   RBAC asks for the verb approve or sign on signers
-> user not permitted to approve requests with signerName
-> user not permitted to sign requests with signerName
+> user not permitted to approve requests with signerName | user not permitted to sign requests with signerName
 > user not permitted to attest
 - signer-right-missing: a ClusterRole needs apiGroups certificates.k8s.io, resources signers, resourceNames
   with the signer, verbs approve (or sign), beside update on certificatesigningrequests/approval (or /status)

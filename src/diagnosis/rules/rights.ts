@@ -27,8 +27,7 @@ export const rights = `
 
 # forbidden-without-user generic: the server knows who asks, and that user has no right to do it: TLS and the
   credential were accepted
-> 403 Forbidden
-> (403) Reason: Forbidden
+> 403 Forbidden | (403) Reason: Forbidden
 - no-role: a right that the user, its groups or the ServiceAccount does not have (RBAC)
   $ kcert inspect {kubeconfig} # as whom a client certificate comes: CN is the user, O are the groups
 `

@@ -14,11 +14,8 @@ export const time = `
 
 # not-yet-valid: a certificate begins on {notBefore}, and the clock of whoever refused it says {currentTime}
   || a certificate has not begun yet, by the clock of whoever refused it
-> certificate is not yet valid
-> certificate is not valid yet
-> CERT_NOT_YET_VALID
-> CertificateNotYetValidException
-> invalid peer certificate: NotValidYet
+> certificate is not yet valid | certificate is not valid yet | CERT_NOT_YET_VALID
+> CertificateNotYetValidException | invalid peer certificate: NotValidYet
 > invalid peer certificate: certificate not valid yet
 - clock-behind, made-for-later
 
@@ -36,19 +33,11 @@ export const time = `
   $ date -u # another time than the true one[; the text says {currentTime}]
 
 # certificate-expired: the certificate of {server}, or a CA above it, {ended}
-> certificate has expired or is not yet valid
-> certificate has expired
-> CERT_HAS_EXPIRED
-> CertificateExpiredException
-> invalid peer certificate: Expired
-> ERR_CERT_DATE_INVALID
-> SEC_ERROR_EXPIRED_CERTIFICATE
-> SEC_ERROR_EXPIRED_ISSUER_CERTIFICATE
-> certificate is expired
-> invalid peer certificate: certificate expired
-> errors in the certificate chain: NotTimeValid
-> certificate is NOT trusted. The certificate chain uses expired certificate
-> SEC_E_CERT_EXPIRED
+> certificate has expired or is not yet valid | certificate has expired | CERT_HAS_EXPIRED
+> CertificateExpiredException | invalid peer certificate: Expired | ERR_CERT_DATE_INVALID
+> SEC_ERROR_EXPIRED_CERTIFICATE | SEC_ERROR_EXPIRED_ISSUER_CERTIFICATE | certificate is expired
+> invalid peer certificate: certificate expired | errors in the certificate chain: NotTimeValid
+> certificate is NOT trusted. The certificate chain uses expired certificate | SEC_E_CERT_EXPIRED
 > not valid anymore. Expired on
 - webhook-certificate-ended if at=in-cluster: the certificate in the Secret of a webhook or aggregated API has
   ended, or its pod has not read the new one

@@ -3,9 +3,7 @@
 export const tokens = `
 # token-signed-by-another-key: in the log of an API server: somebody showed a token whose signature none of
   its keys made
-> error in cryptographic primitive
-> no keys found for token
-> failed to verify signature
+> error in cryptographic primitive | no keys found for token | failed to verify signature
 - service-account-keys-differ: a token of a service account that another key signed: sa.key was made anew,
   control planes have different ones, or the token is of another cluster
   $ kcert inspect /etc/kubernetes/pki # on each control plane: KEY_MISMATCH for sa.key; with -o json another
@@ -16,9 +14,7 @@ export const tokens = `
   $ kcert token list # for kubeadm join: a bootstrap token that has ended
 
 # token-expired: in the log of an API server: somebody goes on to show a token that has ended
-> token has expired
-> oidc: token is expired
-> token is expired by
+> token has expired | oidc: token is expired | token is expired by
 - token-not-read-again: a pod holds the token that it read at its start (the file is replaced every hour, old
   clients read it once), a login with an identity provider has ended, or a kubeconfig has a fixed token. No
   certificate is at fault
@@ -26,31 +22,26 @@ export const tokens = `
   $ date -u # the time of the control plane: one that is ahead ends tokens early
 
 # token-not-yet-valid: a token begins in the future, by the clock of the API server that refused it
-> token is not valid yet
-> token used before issued
+> token is not valid yet | token used before issued
 - clocks-differ: control planes have different times: one signs tokens (and dates certificates) ahead of the
   other; after a restart without NTP
   $ date -u # on every control plane: another time than the true one
 
 # token-of-what-is-gone: a token whose service account, Secret or pod is gone or was made anew
-> token has been invalidated
-> token lookup failed
-> invalid bearer token, serviceaccounts "
+> token has been invalidated | token lookup failed | invalid bearer token, serviceaccounts "
 > invalid bearer token, pods "
 - object-deleted: the ServiceAccount, its Secret or the pod was deleted or restored from a backup (another
   uid), and somebody still uses the token: start that pod anew. No certificate is at fault
   $ kcert inspect {kubeconfig} # a user with a token
 
 # token-refused generic: in the log of an API server: somebody showed a token that does not count
-> invalid bearer token
-> Unable to authenticate the request" err="invalid bearer token
+> invalid bearer token | Unable to authenticate the request" err="invalid bearer token
 > Unable to authenticate the request" err="[invalid bearer token
 - token-ended, service-account-keys-differ
 
 # identity-provider-differs: the API server or a token names another identity provider or client than the
   other
-> issuer did not match the issuer returned by provider
-> oidc: expected audience
+> issuer did not match the issuer returned by provider | oidc: expected audience
 > oidc: id token issued by a different provider
 - issuer-or-audience-written-otherwise: --oidc-issuer-url must be the issuer of the tokens to the letter, a
   slash at its end too, and --oidc-client-id their audience. No certificate is at fault

@@ -3,8 +3,7 @@
 export const trust = `
 # client-certificate-unknown-authority if side=server: a server refuses the certificate of a client: none of
   its client CAs signed it
-> certificate signed by unknown authority
-> certificate is not trusted
+> certificate signed by unknown authority | certificate is not trusted
 > client SSL certificate verify error: (18:self-signed certificate
 > client SSL certificate verify error: (18:self signed certificate
 > client SSL certificate verify error: (20:unable to get local issuer certificate
@@ -25,25 +24,16 @@ export const trust = `
 
 # unknown-authority: the client does not trust {server}: the chain that it was shown leads to no CA that it
   knows
-> certificate signed by unknown authority
-> certificate is not trusted
-> unable to get local issuer certificate
-> UNABLE_TO_GET_ISSUER_CERT
-> UNABLE_TO_GET_ISSUER_CERT_LOCALLY
-> unable to get issuer certificate
-> unable to find valid certification path to requested target
-> invalid peer certificate: UnknownIssuer
-> SEC_ERROR_UNKNOWN_ISSUER
-> ERR_CERT_AUTHORITY_INVALID
+> certificate signed by unknown authority | certificate is not trusted
+> unable to get local issuer certificate | UNABLE_TO_GET_ISSUER_CERT | UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+> unable to get issuer certificate | unable to find valid certification path to requested target
+> invalid peer certificate: UnknownIssuer | SEC_ERROR_UNKNOWN_ISSUER | ERR_CERT_AUTHORITY_INVALID
 > the issuer certificate of a locally looked up certificate could not be found
 > x509: failed to load system roots and no roots provided
 > The certificate chain was issued by an authority that is not trusted
-> errors in the certificate chain: PartialChain
-> errors in the certificate chain: UntrustedRoot
-> Unable to locally verify the issuer's authority
-> Path does not chain with any of the trust anchors
-> Peer's Certificate issuer is not recognized
-> x509 certificate is not issued by the trust anchor
+> errors in the certificate chain: PartialChain | errors in the certificate chain: UntrustedRoot
+> Unable to locally verify the issuer's authority | Path does not chain with any of the trust anchors
+> Peer's Certificate issuer is not recognized | x509 certificate is not issued by the trust anchor
 > X509 - Certificate verification failed, e.g. CRL, CA or signature check failed
 - ca-bundle-stale if at=in-cluster: API servers verify webhooks, aggregated APIs and conversions by a caBundle
   in their objects; it is not the CA that signed what the pods serve now (certificate renewed under another
@@ -118,15 +108,13 @@ export const trust = `
 
 # first-certificate-unverified: OpenSSL or Node found no issuer at all for the certificate of {server}: it
   came alone, and no trusted CA signed it
-> unable to verify the first certificate
-> UNABLE_TO_VERIFY_LEAF_SIGNATURE
+> unable to verify the first certificate | UNABLE_TO_VERIFY_LEAF_SIGNATURE
 - intermediate-not-sent, ca-bundle-stale, kubelet-serves-self-signed, etcd-ca-differs, etcd-has-its-own-ca,
   mesh-ca-changed, private-ca-not-given, ca-of-another-cluster, no-ca-given, somebody-in-between,
   ca-read-before-rotation, not-the-kubelet
 
 # self-signed-in-chain: {server} sends its root CA along, and the client does not trust that root
-> self-signed certificate in certificate chain
-> self signed certificate in certificate chain
+> self-signed certificate in certificate chain | self signed certificate in certificate chain
 > SELF_SIGNED_CERT_IN_CHAIN
 - kubelet-serves-self-signed
 - no-ca-given if at!=mesh,outside
@@ -139,9 +127,7 @@ export const trust = `
 
 # self-signed-leaf: the certificate of {server} is signed by itself, and the client does not trust just that
   one
-> self-signed certificate
-> self signed certificate
-> DEPTH_ZERO_SELF_SIGNED_CERT
+> self-signed certificate | self signed certificate | DEPTH_ZERO_SELF_SIGNED_CERT
 > MOZILLA_PKIX_ERROR_SELF_SIGNED_CERT
 - kubelet-serves-self-signed, not-the-kubelet
 - default-certificate if at!=kubelet,outside: the server made a certificate for itself because it was given
@@ -151,19 +137,11 @@ export const trust = `
 
 # verification-failed generic: the client refuses the certificate of {server}; the text does not say for which
   of the reasons
-> CERTIFICATE_VERIFY_FAILED
-> certificate verify failed
-> PKIX path building failed
-> PKIX path validation failed
-> tls: failed to verify certificate
-> failed to verify certificate
-> SSL certificate problem
-> Sending fatal alert BadCertificate
-> Sending fatal alert UnknownCA
-> x509: OSStatus
-> server certificate verification failed
-> Could not establish trust relationship for the SSL/TLS secure channel
-> The remote certificate is invalid
+> CERTIFICATE_VERIFY_FAILED | certificate verify failed | PKIX path building failed
+> PKIX path validation failed | tls: failed to verify certificate | failed to verify certificate
+> SSL certificate problem | Sending fatal alert BadCertificate | Sending fatal alert UnknownCA
+> x509: OSStatus | server certificate verification failed
+> Could not establish trust relationship for the SSL/TLS secure channel | The remote certificate is invalid
 - any-reason: its time, its names or its CA: what is served is held against what the client trusts
   $ {verify} # the certificate at fault, and why
   $ {probe} # what is served now

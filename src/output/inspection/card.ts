@@ -1,14 +1,11 @@
 import type { CertificateReport, RequestReport } from '../../inspection/report.ts'
+import { type Field, titledFields } from '../fields.ts'
 import { keyText, signatureText } from '../names.ts'
 import { placeText } from '../places.ts'
-import { printable } from '../terminal.ts'
 import { secondOf } from '../time.ts'
 import type { View } from '../view.ts'
-import { padded, wrapped } from '../width.ts'
 import { certificateExtras } from './extras.ts'
 import { timeLeftOf } from './time-left.ts'
-
-type Field = readonly [label: string, value: string | undefined, paint?: (text: string) => string]
 
 /** Returns the lines of one certificate with all its fields; what it does not have is left out. */
 export function certificateCard(certificate: CertificateReport, at: string, view: View): string[] {
@@ -41,7 +38,7 @@ export function certificateCard(certificate: CertificateReport, at: string, view
     ['CA pin', certificate.caPin],
     ['kubelet rotates', rotationText(certificate)],
   ]
-  return card(certificate, fields, view)
+  return titledFields(placeText(certificate), fields, view)
 }
 
 /** Returns the lines of one certificate request with all its fields. */
@@ -60,24 +57,7 @@ export function requestCard(request: RequestReport, view: View): string[] {
     ['usages asked for', list(request.usages ?? [])],
     ['asked for by', request.username],
   ]
-  return card(request, fields, view)
-}
-
-function card(
-  place: { source: string; entry: string },
-  fields: readonly Field[],
-  { width, paint }: View,
-): string[] {
-  const shown = fields.filter(([, value]) => value !== undefined && value !== '')
-  const labelWidth = Math.max(...shown.map(([label]) => label.length))
-  const indent = ' '.repeat(labelWidth + 4)
-  const lines = [paint.heading(printable(placeText(place)))]
-  for (const [label, value, stroke] of shown) {
-    const [first = '', ...rest] = wrapped(printable(value!), width - indent.length)
-    lines.push(`  ${paint.faint(padded(label, labelWidth))}  ${stroke ? stroke(first) : first}`)
-    for (const line of rest) lines.push(indent + line)
-  }
-  return lines
+  return titledFields(placeText(request), fields, view)
 }
 
 function altNameFields({ dns, ip, email, uri }: CertificateReport['subjectAltNames']): Field[] {

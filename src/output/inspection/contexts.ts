@@ -37,26 +37,14 @@ function rowsOf(
   const named = new Set(contexts.map(({ cluster }) => cluster))
   return [
     ...contexts.map(({ name, cluster, user, namespace = '', isCurrent }) => ({
-      source,
-      entry,
-      context: name,
-      isCurrent,
-      cluster,
+      ...{ source, entry, context: name, isCurrent, cluster, user, namespace },
       server: own.get(cluster) ?? others.get(cluster) ?? '',
-      user,
-      namespace,
     })),
     ...clusters
       .filter(({ name }) => !named.has(name) && !wanted.has(name))
       .map(({ name, server = '' }) => ({
-        source,
-        entry,
-        context: '(none)',
-        isCurrent: false,
-        cluster: name,
-        server,
-        user: '',
-        namespace: '',
+        ...{ source, entry, context: '(none)', isCurrent: false, cluster: name, server },
+        ...{ user: '', namespace: '' },
       })),
   ]
 }

@@ -3,13 +3,6 @@ import { printable } from '../terminal.ts'
 
 type Labels = Readonly<Record<string, string>>
 
-/** One metric with its samples; the key is the text of the labels, so that no label set comes twice. */
-interface Metric {
-  readonly name: string
-  readonly help: string
-  readonly samples: ReadonlyMap<string, number>
-}
-
 const severities: readonly Severity[] = ['info', 'warning', 'critical']
 
 /**
@@ -20,57 +13,49 @@ const severities: readonly Severity[] = ['info', 'warning', 'critical']
 export function renderPrometheus(report: InspectionReport): string {
   // A file that the kubelet no longer uses must not raise an alarm.
   const certificates = soonestFirst(report.certificates.filter(({ isReplaced }) => !isReplaced))
+  const { problems, summary, generatedAt } = report
+  const one = (): number => 1
   return [
-    {
-      name: 'kcert_certificate_not_after_timestamp_seconds',
-      help: 'When the certificate expires.',
-      samples: samples(certificates, certificateLabels, ({ notAfter }) => seconds(notAfter)),
-    },
-    {
-      name: 'kcert_certificate_not_before_timestamp_seconds',
-      help: 'When the certificate becomes valid.',
-      samples: samples(certificates, certificateLabels, ({ notBefore }) => seconds(notBefore)),
-    },
-    {
-      name: 'kcert_certificate_status',
-      help: 'Always 1; the label status says ok, warning, critical, expired or not-yet-valid.',
-      samples: samples(
-        certificates,
-        (one) => ({ ...certificateLabels(one), status: one.status }),
-        () => 1,
-      ),
-    },
-    {
-      name: 'kcert_problem',
-      help: 'Always 1; one for each problem that was found.',
-      samples: samples(
-        report.problems,
-        ({ source, entry, code, severity }) => ({ source, entry, code, severity }),
-        () => 1,
-      ),
-    },
-    {
-      name: 'kcert_problems',
-      help: 'How many problems were found, by severity.',
-      samples: samples(
+    metric(
+      'certificate_not_after_timestamp_seconds',
+      'When the certificate expires.',
+      samples(certificates, certificateLabels, ({ notAfter }) => seconds(notAfter)),
+    ),
+    metric(
+      'certificate_not_before_timestamp_seconds',
+      'When the certificate becomes valid.',
+      samples(certificates, certificateLabels, ({ notBefore }) => seconds(notBefore)),
+    ),
+    metric(
+      'certificate_status',
+      'Always 1; the label status says ok, warning, critical, expired or not-yet-valid.',
+      samples(certificates, (its) => ({ ...certificateLabels(its), status: its.status }), one),
+    ),
+    metric(
+      'problem',
+      'Always 1; one for each problem that was found.',
+      samples(problems, ({ source, entry, code, severity }) => ({ source, entry, code, severity }), one),
+    ),
+    metric(
+      'problems',
+      'How many problems were found, by severity.',
+      samples(
         severities,
         (severity) => ({ severity }),
-        (severity) => report.summary.problems[severity],
+        (severity) => summary.problems[severity],
       ),
-    },
-    {
-      name: 'kcert_inspected_sources',
-      help: 'How many files and servers were inspected.',
-      samples: new Map([['', report.summary.sources]]),
-    },
-    {
-      name: 'kcert_inspection_timestamp_seconds',
-      help: 'When the inspection was made.',
-      samples: new Map([['', seconds(report.generatedAt)]]),
-    },
-  ]
-    .map(metricText)
-    .join('')
+    ),
+    metric(
+      'inspected_sources',
+      'How many files and servers were inspected.',
+      new Map([['', summary.sources]]),
+    ),
+    metric(
+      'inspection_timestamp_seconds',
+      'When the inspection was made.',
+      new Map([['', seconds(generatedAt)]]),
+    ),
+  ].join('')
 }
 
 // The status metric has one more label, so the order decides there too which of two equal ones is kept.
@@ -89,6 +74,7 @@ function certificateLabels({
   return { source, entry, role: role ?? '', subject: subject.text, issuer: issuer.text, serial: serialNumber }
 }
 
+/** By the text of their labels, so that no label set comes twice. */
 function samples<Item>(
   items: readonly Item[],
   labels: (item: Item) => Labels,
@@ -102,10 +88,9 @@ function samples<Item>(
   return found
 }
 
-function metricText({ name, help, samples }: Metric): string {
-  let text = `# HELP ${name} ${help}\n# TYPE ${name} gauge\n`
-  for (const [labels, value] of samples) text += `${name}${labels} ${value}\n`
-  return text
+function metric(name: string, help: string, samples: ReadonlyMap<string, number>): string {
+  const lines = [...samples].map(([labels, value]) => `kcert_${name}${labels} ${value}\n`)
+  return `# HELP kcert_${name} ${help}\n# TYPE kcert_${name} gauge\n${lines.join('')}`
 }
 
 function labelText(labels: Labels): string {

@@ -1,19 +1,14 @@
-import type {
-  CertificateReport,
-  InspectionReport,
-  KeyReport,
-  RequestReport,
-} from '../../inspection/report.ts'
+import type { CertificateReport, InspectionReport, RequestReport } from '../../inspection/report.ts'
 import { altNameList, keyText, shortName, signatureText } from '../names.ts'
 import { type ShortPlaces, shortPlaces } from '../places.ts'
-import { joinSections } from '../sections.ts'
-import { type Column, tableLines, tableWidth } from '../table.ts'
+import { indentedLines, joinSections } from '../sections.ts'
+import { type Column, saidColumn, table, tableLines, tableWidth } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf } from '../time.ts'
 import type { View } from '../view.ts'
-import { shortened, wrapped } from '../width.ts'
+import { shortened } from '../width.ts'
 import { certificateCard, requestCard } from './card.ts'
-import { type ContextRow, contextColumns, contextRows } from './contexts.ts'
+import { contextColumns, contextRows } from './contexts.ts'
 import { shownKeys } from './left-out.ts'
 import { problemLines } from './problems.ts'
 import { summaryLines } from './summary.ts'
@@ -38,14 +33,15 @@ export function renderText(report: InspectionReport, view: View): string {
     contextTable(report, places, view),
     withoutCertificateLines(report, places, view),
     missingTable(report, places, view),
-    problemLines(report, view.width, view.paint),
+    problemLines(report, view),
     summaryLines(report, view.width),
   ])
 }
 
 function cardOfOne({ certificates, requests, at }: InspectionReport, view: View): string[] | undefined {
   if (certificates.length + requests.length !== 1) return undefined
-  return certificates[0] ? certificateCard(certificates[0], at, view) : requestCard(requests[0]!, view)
+  const [one] = certificates
+  return one ? certificateCard(one, at, view) : requests.flatMap((request) => requestCard(request, view))
 }
 
 function heading(places: ShortPlaces, { paint }: View): string[] {
@@ -78,19 +74,11 @@ interface CertificateRow {
 // Every kubeconfig brings a copy of its cluster's CA. A row stands for all copies, and is the one that lies in a file of its
 // own; a CA that differs in one of the kubeconfigs gets its own row, and is seen.
 function withoutCopies(authorities: readonly CertificateReport[]): CertificateRow[] {
-  const rows = new Map<string, CertificateRow>()
-  for (const authority of authorities) {
-    const key = authority.fingerprintSha256
-    const known = rows.get(key)
-    if (known === undefined) rows.set(key, { one: authority, copies: 0 })
-    else rows.set(key, { one: ownFile(known.one, authority), copies: known.copies + 1 })
-  }
-  return [...rows.values()]
-}
-
-/** The one that lies in a file of its own, or the first. */
-function ownFile(first: CertificateReport, other: CertificateReport): CertificateReport {
-  return first.entry !== '' && other.entry === '' ? other : first
+  const groups = Map.groupBy(authorities, ({ fingerprintSha256 }) => fingerprintSha256)
+  return [...groups.values()].flatMap((group) => {
+    const one = group.find(({ entry }) => entry === '') ?? group[0]
+    return one === undefined ? [] : [{ one, copies: group.length - 1 }]
+  })
 }
 
 function certificateTable(
@@ -98,22 +86,13 @@ function certificateTable(
   rows: readonly CertificateRow[],
   at: string,
   places: ShortPlaces,
-  { width, paint }: View,
+  view: View,
 ): string[] {
-  const columns: Column<CertificateRow>[] = [
-    {
-      title: 'STATUS',
-      cell: ({ one }) => one.status,
-      paint: ({ one }, cell) => paint.status[one.status](cell),
-    },
+  return table(view, rows, [
+    saidColumn('STATUS', view.paint, ({ one: { status } }) => [status, status]),
     { title: 'TIME LEFT', cell: ({ one }) => timeLeftOf(one, at) },
     { title: 'EXPIRES (UTC)', cell: ({ one }) => minuteOf(one.notAfter), dropRank: 2 },
-    {
-      title,
-      cell: ({ one }) => one.role ?? shortName(one.subject),
-      shrinkTo: 14,
-      shrinkGladlyTo: 24,
-    },
+    { title, cell: ({ one }) => one.role ?? shortName(one.subject), shrinkTo: 14, shrinkGladlyTo: 24 },
     {
       title: 'SUBJECT',
       cell: ({ one }) => (one.role === undefined ? '' : shortName(one.subject)),
@@ -127,8 +106,7 @@ function certificateTable(
       cut: 'start',
       dropRank: 1,
     },
-  ]
-  return rows.length === 0 ? [] : tableLines(columns, rows, width, paint)
+  ])
 }
 
 // That data stands inline is the usual case and needs no words; a file that a kubeconfig names does.
@@ -138,12 +116,8 @@ function placeCell({ source, entry }: CertificateReport, copies: number, places:
   return copies === 0 ? place : `${place}${place === '' ? '' : ' '}and ${copies} more`
 }
 
-function requestTable(
-  requests: readonly RequestReport[],
-  places: ShortPlaces,
-  { width, paint }: View,
-): string[] {
-  const columns: Column<RequestReport>[] = [
+function requestTable(requests: readonly RequestReport[], places: ShortPlaces, view: View): string[] {
+  return table(view, requests, [
     { title: 'REQUEST', cell: ({ subject }) => shortName(subject), shrinkTo: 16 },
     { title: 'KEY', cell: ({ publicKey }) => keyText(publicKey), dropRank: 3 },
     { title: 'SIGNATURE', cell: signatureText },
@@ -156,19 +130,13 @@ function requestTable(
     { title: 'SIGNER', cell: ({ signerName }) => signerName ?? '', shrinkTo: 12, dropRank: 2 },
     { title: 'CONDITION', cell: ({ condition }) => condition ?? '', shrinkTo: 9 },
     { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start', dropRank: 1 },
-  ]
-  return requests.length === 0 ? [] : tableLines(columns, requests, width, paint)
+  ])
 }
 
-function keyTable(report: InspectionReport, places: ShortPlaces, { width, paint }: View): string[] {
-  const keys = shownKeys(report)
-  const columns: Column<KeyReport>[] = [
+function keyTable(report: InspectionReport, places: ShortPlaces, view: View): string[] {
+  return table(view, shownKeys(report), [
     { title: 'KEY', cell: ({ kind, encrypted }) => (encrypted ? `${kind}, encrypted` : kind) },
-    {
-      title: 'TYPE',
-      cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown'),
-      dropRank: 1,
-    },
+    { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown'), dropRank: 1 },
     { title: 'FORMAT', cell: ({ format }) => format, dropRank: 2 },
     {
       title: 'MATCHES',
@@ -178,25 +146,23 @@ function keyTable(report: InspectionReport, places: ShortPlaces, { width, paint 
     { title: 'ROLE', cell: ({ role }) => role ?? '', shrinkTo: 10, dropRank: 3 },
     // Several keys of one kind differ in nothing else.
     { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start' },
-  ]
-  return keys.length === 0 ? [] : tableLines(columns, keys, width, paint)
+  ])
 }
 
-function contextTable(report: InspectionReport, places: ShortPlaces, { width, paint }: View): string[] {
-  const rows = contextRows(report)
-  const columns: Column<ContextRow>[] = [
+function contextTable(report: InspectionReport, places: ShortPlaces, view: View): string[] {
+  return table(view, contextRows(report), [
     ...contextColumns(),
     { title: 'PLACE', cell: places.of, shrinkTo: 12, cut: 'start', dropRank: 1 },
-  ]
-  return rows.length === 0 ? [] : tableLines(columns, rows, width, paint)
+  ])
 }
 
 // Who has no certificate and why: a row each where rows fit, and else the reason, whole, below the place.
 function withoutCertificateLines(
   { withoutCertificate }: InspectionReport,
   places: ShortPlaces,
-  { width, paint }: View,
+  view: View,
 ): string[] {
+  const { width, paint } = view
   if (withoutCertificate.length === 0) return []
   const columns: Column<WithoutCertificate>[] = [
     { title: 'NO CERTIFICATE', cell: places.of },
@@ -208,13 +174,13 @@ function withoutCertificateLines(
     paint.heading('NO CERTIFICATE'),
     ...withoutCertificate.flatMap((one) => [
       shortened(printable(places.of(one)), width, 'start'),
-      ...wrapped(printable(one.reason), width - 4).map((line) => `    ${line}`),
+      ...indentedLines(one.reason, '    ', view),
     ]),
   ]
 }
 
-function missingTable({ missing }: InspectionReport, places: ShortPlaces, { width, paint }: View): string[] {
-  const columns: Column<InspectionReport['missing'][number]>[] = [
+function missingTable({ missing }: InspectionReport, places: ShortPlaces, view: View): string[] {
+  return table(view, missing, [
     { title: 'MISSING', cell: ({ role }) => role, shrinkTo: 16 },
     {
       title: 'EXPECTED AT',
@@ -222,6 +188,5 @@ function missingTable({ missing }: InspectionReport, places: ShortPlaces, { widt
       shrinkTo: 20,
       cut: 'middle',
     },
-  ]
-  return missing.length === 0 ? [] : tableLines(columns, missing, width, paint)
+  ])
 }

@@ -32,7 +32,7 @@ export function renderTree(report: InspectionReport, view: View): string {
       ...treeLines(of, 1, report.at, view),
     ]),
     leftOut === undefined ? [] : wrapped(leftOut, view.width),
-    problemLines(report, view.width, view.paint),
+    problemLines(report, view),
     summaryLines(report, view.width),
   ])
 }

@@ -1,48 +1,52 @@
-import type {
-  CertificateReport,
-  InspectionReport,
-  KeyReport,
-  RequestReport,
-} from '../../inspection/report.ts'
+import type { CertificateReport, InspectionReport, RequestReport } from '../../inspection/report.ts'
 import { altNameList, keyText } from '../names.ts'
 import type { Paint } from '../paint.ts'
 import { placeText } from '../places.ts'
 import { joinSections } from '../sections.ts'
-import { type Column, tableLines } from '../table.ts'
-import { type ContextRow, contextColumns, contextRows } from './contexts.ts'
+import { type Column, saidColumn, table } from '../table.ts'
+import { contextColumns, contextRows } from './contexts.ts'
 import { certificateExtras } from './extras.ts'
 import { problemLines } from './problems.ts'
 import { summaryLine } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
 
-type WithoutCertificate = InspectionReport['withoutCertificate'][number]
-type Missing = InspectionReport['missing'][number]
-
 /** Returns every field of everything, a row for each, however wide that gets: for a wide screen, a pager or grep. */
 export function renderWide(report: InspectionReport, paint: Paint): string {
+  const view = { width: Infinity, paint }
   return joinSections([
-    rows(certificateColumns(report.at, paint), report.certificates, paint),
-    rows(requestColumns, report.requests, paint),
-    rows(keyColumns, report.keys, paint),
-    rows(contextWideColumns, contextRows(report), paint),
-    rows(withoutCertificateColumns, report.withoutCertificate, paint),
-    rows(missingColumns, report.missing, paint),
-    problemLines(report, Infinity, paint, Infinity),
+    table(view, report.certificates, certificateColumns(report.at, paint)),
+    table(view, report.requests, requestColumns),
+    table(view, report.keys, [
+      { title: 'KEY', cell: ({ kind }) => kind },
+      { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown') },
+      { title: 'FORMAT', cell: ({ format }) => format },
+      { title: 'ENCRYPTED', cell: ({ encrypted }) => (encrypted ? 'yes' : 'no') },
+      { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey?.sha256 ?? '' },
+      { title: 'ROLE', cell: ({ role }) => role ?? '' },
+      { title: 'MATCHES', cell: ({ matches }) => matches.map(placeText).join(', ') || 'nothing here' },
+      { title: 'PLACE', cell: placeText },
+    ]),
+    table(view, contextRows(report), [
+      ...contextColumns(),
+      { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
+      { title: 'PLACE', cell: placeText },
+    ]),
+    table(view, report.withoutCertificate, [
+      { title: 'NO CERTIFICATE', cell: placeText },
+      { title: 'REASON', cell: ({ reason }) => reason },
+    ]),
+    table(view, report.missing, [
+      { title: 'MISSING', cell: ({ role }) => role },
+      { title: 'EXPECTED AT', cell: ({ source }) => source },
+    ]),
+    problemLines(report, view, Infinity),
     [summaryLine(report)],
   ])
 }
 
-function rows<Row>(columns: readonly Column<Row>[], all: readonly Row[], paint: Paint): string[] {
-  return all.length === 0 ? [] : tableLines(columns, all, Infinity, paint)
-}
-
 function certificateColumns(at: string, paint: Paint): Column<CertificateReport>[] {
   return [
-    {
-      title: 'STATUS',
-      cell: ({ status }) => status,
-      paint: ({ status }, cell) => paint.status[status](cell),
-    },
+    saidColumn('STATUS', paint, ({ status }) => [status, status]),
     { title: 'TIME LEFT', cell: (certificate) => timeLeftOf(certificate, at) },
     { title: 'LIFE LEFT', cell: ({ percentLeft }) => `${Math.floor(percentLeft)}%` },
     { title: 'NOT BEFORE', cell: ({ notBefore }) => notBefore },
@@ -96,31 +100,4 @@ const requestColumns: readonly Column<RequestReport>[] = [
   { title: 'ASKED FOR BY', cell: ({ username }) => username ?? '' },
   { title: 'CONDITION', cell: ({ condition }) => condition ?? '' },
   { title: 'PLACE', cell: placeText },
-]
-
-const keyColumns: readonly Column<KeyReport>[] = [
-  { title: 'KEY', cell: ({ kind }) => kind },
-  { title: 'TYPE', cell: ({ publicKey }) => (publicKey ? keyText(publicKey) : 'unknown') },
-  { title: 'FORMAT', cell: ({ format }) => format },
-  { title: 'ENCRYPTED', cell: ({ encrypted }) => (encrypted ? 'yes' : 'no') },
-  { title: 'KEY SHA-256', cell: ({ publicKey }) => publicKey?.sha256 ?? '' },
-  { title: 'ROLE', cell: ({ role }) => role ?? '' },
-  { title: 'MATCHES', cell: ({ matches }) => matches.map(placeText).join(', ') || 'nothing here' },
-  { title: 'PLACE', cell: placeText },
-]
-
-const contextWideColumns: readonly Column<ContextRow>[] = [
-  ...contextColumns(),
-  { title: 'NAMESPACE', cell: ({ namespace }) => namespace },
-  { title: 'PLACE', cell: placeText },
-]
-
-const withoutCertificateColumns: readonly Column<WithoutCertificate>[] = [
-  { title: 'NO CERTIFICATE', cell: placeText },
-  { title: 'REASON', cell: ({ reason }) => reason },
-]
-
-const missingColumns: readonly Column<Missing>[] = [
-  { title: 'MISSING', cell: ({ role }) => role },
-  { title: 'EXPECTED AT', cell: ({ source }) => source },
 ]

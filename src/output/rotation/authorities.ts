@@ -1,16 +1,16 @@
 import type { AuthorityView, CertificateView } from '../../rotation/report.ts'
-import { type Field, fieldLines } from '../fields.ts'
+import { fieldLines } from '../fields.ts'
 import type { View } from '../view.ts'
 
 /** Returns the CAs that are rotated, one line each. */
 export function authorityLines(authorities: readonly AuthorityView[], view: View): string[] {
-  const fields = authorities.map(
-    ({ ca, oldCa, newCa, hasBridge }): Field => [
+  return fieldLines(
+    view,
+    authorities.map(({ ca, oldCa, newCa, hasBridge }) => [
       `${ca} CA`,
       `${caText(oldCa)} → ${caText(newCa)}${hasBridge ? ', with a bridge' : ''}`,
-    ],
+    ]),
   )
-  return fieldLines(fields, view)
 }
 
 function caText({ subject, notAfter }: CertificateView): string {
@@ -30,9 +30,4 @@ export function someOf(names: readonly string[], most: number): string {
   const shown = names.slice(0, most).join(', ')
   const more = names.length - most
   return more > 0 ? `${shown} and ${more.toLocaleString('en')} more` : shown
-}
-
-/** Returns `1 pod`, `12 pods`. */
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -1,31 +1,23 @@
 import type { KeptKeys, RotationOldKeys } from '../../rotation/report.ts'
-import { joinSections } from '../sections.ts'
-import { tableLines } from '../table.ts'
+import { adviceLines, counted, joinSections } from '../sections.ts'
+import { table } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
-import { counted, someOf } from './authorities.ts'
+import { someOf } from './authorities.ts'
 
 type OldKeyFile = RotationOldKeys['files'][number]
 
 /** Returns where the old CA's key lies, or may lie, and what ends that; nothing where it lies nowhere. */
 export function keptKeyLines(kept: KeptKeys | undefined): string[] {
-  return kept === undefined ? [] : [...plainKeyLines(kept), ...encryptedKeyLines(kept)]
-}
-
-function plainKeyLines({ files, archive, destroy }: KeptKeys): string[] {
-  if (files.length === 0) return []
-  return [
+  if (kept === undefined) return []
+  const { files, encrypted = [], archive, destroy } = kept
+  const plain = [
     `the old CA's key still lies on ${nodesText(files)}, readable by root alone (${counted(files.length, 'file')}); to keep it elsewhere, or nowhere:`,
     `  ${printable(archive)}`,
     `  ${printable(destroy)}`,
   ]
-}
-
-function encryptedKeyLines({ encrypted = [], destroy }: KeptKeys): string[] {
-  if (encrypted.length === 0) return []
-  return [
-    `${counted(encrypted.length, 'encrypted key')} on ${nodesText(encrypted)} may be the old CA's; which, and how that is told: ${printable(destroy)} --dry-run`,
-  ]
+  const locked = `${counted(encrypted.length, 'encrypted key')} on ${nodesText(encrypted)} may be the old CA's; which, and how that is told: ${printable(destroy)} --dry-run`
+  return [...(files.length === 0 ? [] : plain), ...(encrypted.length === 0 ? [] : [locked])]
 }
 
 function nodesText(files: readonly { readonly node: string }[]): string {
@@ -33,30 +25,24 @@ function nodesText(files: readonly { readonly node: string }[]): string {
 }
 
 /** Returns what becomes, or became, of the old CA's key, by node and path. */
-export function renderOldKeys(report: RotationOldKeys, { width, paint }: View): string {
+export function renderOldKeys(report: RotationOldKeys, view: View): string {
+  const { paint } = view
   const { oldCas, files, archived, encrypted, unreachable } = report
   return joinSections([
     oldCas.map(
       ({ ca, subject, keySha256 }) =>
         `${paint.heading(`old ${ca} CA`)} ${printable(subject)}, key ${keySha256.slice(0, 12)}`,
     ),
-    files.length === 0
-      ? []
-      : tableLines(
-          [
-            { title: 'NODE', cell: ({ node }) => node, shrinkTo: 12, cut: 'middle' },
-            { title: 'HOLDS', cell: heldText },
-            { title: 'STATE', cell: ({ state }) => state, dropRank: 1 },
-            { title: 'PATH', cell: ({ path }) => shortDigest(path), shrinkTo: 24, cut: 'middle' },
-          ],
-          files,
-          width,
-          paint,
-        ),
+    table(view, files, [
+      { title: 'NODE', cell: ({ node }) => node, shrinkTo: 12, cut: 'middle' },
+      { title: 'HOLDS', cell: heldText },
+      { title: 'STATE', cell: ({ state }) => state, dropRank: 1 },
+      { title: 'PATH', cell: ({ path }) => shortDigest(path), shrinkTo: 24, cut: 'middle' },
+    ]),
     archived.map((path) => `archived: ${printable(path)}`),
     encrypted.flatMap(({ node, path, why, next }) => [
       `${paint.status.warning('left alone:')} ${printable(`${node}:${path}`)}: ${why}`,
-      `  next: ${printable(next)}`,
+      ...adviceLines({ next }),
     ]),
     unreachable.map(
       ({ node, why }) => `${paint.severity.critical('not looked at:')} ${printable(node)}: ${printable(why)}`,

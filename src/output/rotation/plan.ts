@@ -1,11 +1,12 @@
 import { commandLine } from '../../errors/command-line.ts'
 import type { PhasePlanView, RotationPlan, StepView } from '../../rotation/report.ts'
-import { joinSections } from '../sections.ts'
-import { tableLines } from '../table.ts'
+import { counted, joinSections } from '../sections.ts'
+import { table } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
-import { authorityLines, certificatesText, counted, someOf } from './authorities.ts'
+import { authorityLines, certificatesText, someOf } from './authorities.ts'
 import { placesText, splitPlace } from './places.ts'
+import { blockerLines } from './status.ts'
 
 const risks = {
   reads: 'reads only',
@@ -53,33 +54,27 @@ export function renderPlan(plan: RotationPlan, view: View, isUndo = false): stri
     ...phases,
     disturbanceLines(plan, view),
     radiusLines(plan, view),
-    blockerLines(plan, view),
+    plan.blockers.length === 0 ? ['nothing stands in the way'] : blockerLines(plan.blockers, view),
     [
       `about ${durationText(plan.estimatedSeconds)} in all, by what was measured; each phase is foreseen on what the ones before it leave, and plans anew when its turn comes`,
     ],
   ])
 }
 
-interface Group {
-  readonly step: StepView
-  readonly nodes: string[]
-}
-
 /** Steps that do the same on several nodes are one line. */
 function stepLines(steps: readonly StepView[], view: View): string[] {
-  const groups = new Map<string, Group>()
-  for (const step of steps) {
+  const groups = Map.groupBy(steps, (step) => {
     const { node } = nodeAndWhat(step)
     const what = node === undefined ? step.what : withoutNode(step)
-    const key = JSON.stringify([step.kind, what, node === undefined, step.changes?.map(withoutDigest)])
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, { step, nodes: node === undefined ? [] : [node] })
-    else if (node !== undefined) group.nodes.push(node)
-  }
-  return [...groups.values()].flatMap((group) => groupLines(group, view))
+    return JSON.stringify([step.kind, what, node === undefined, step.changes?.map(withoutDigest)])
+  })
+  return [...groups.values()].flatMap((group) => {
+    const nodes = group.flatMap((step) => nodeAndWhat(step).node ?? [])
+    return group.slice(0, 1).flatMap((step) => groupLines(step, nodes, view))
+  })
 }
 
-function groupLines({ step, nodes }: Group, { paint }: View): string[] {
+function groupLines(step: StepView, nodes: readonly string[], { paint }: View): string[] {
   const places = new Set(nodes)
   const what = places.size < 2 ? step.what : `${withoutNode(step)} on ${placesText(nodes, 6)}`
   // Of the CAs the digest is the same everywhere.
@@ -130,28 +125,29 @@ function withoutNodeName(text: string): string {
 type Party = RotationPlan['presenters'][number]
 
 /** Who holds the same in the same place is one line, with how many they are. */
-function partyLines(title: string, parties: readonly Party[], { width, paint }: View): string[] {
-  const groups = new Map<string, { who: string[]; where: string; holds: string; shows: string }>()
-  for (const { who, where, certificates, loaded } of parties) {
-    const holds = withoutNodeName(certificatesText(certificates))
-    const shows = loaded === undefined ? '' : withoutNodeName(certificatesText(loaded))
+function partyLines(title: string, parties: readonly Party[], view: View): string[] {
+  const rows = parties.map(({ who, where, certificates, loaded }) => {
     const slash = who.indexOf('/')
-    const kind = who.includes(' ') ? `${who.split(' ', 1)[0]} …${who.slice(slash)}` : who.slice(slash + 1)
-    const key = JSON.stringify([kind, where, holds, shows])
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, { who: [who], where, holds, shows })
-    else group.who.push(who)
-  }
-  return tableLines(
+    return {
+      who,
+      where,
+      kind: who.includes(' ') ? `${who.split(' ', 1)[0]} …${who.slice(slash)}` : who.slice(slash + 1),
+      holds: withoutNodeName(certificatesText(certificates)),
+      shows: loaded === undefined ? '' : withoutNodeName(certificatesText(loaded)),
+    }
+  })
+  const groups = Map.groupBy(rows, ({ who, ...same }) => JSON.stringify(same))
+  return table(
+    view,
+    [...groups.values()].flatMap((group) =>
+      group.slice(0, 1).map((first) => ({ ...first, all: group.map(({ who }) => who) })),
+    ),
     [
-      { title, cell: ({ who }) => partiesText(who), shrinkTo: 20, shrinkGladlyTo: 40, cut: 'middle' },
+      { title, cell: ({ all }) => partiesText(all), shrinkTo: 20, shrinkGladlyTo: 40, cut: 'middle' },
       { title: 'WHERE', cell: ({ where }) => where, shrinkTo: 16, cut: 'middle', dropRank: 2 },
       { title: 'HOLDS', cell: ({ holds }) => holds, shrinkTo: 16 },
       { title: 'SHOWS', cell: ({ shows }) => shows, shrinkTo: 16, dropRank: 1 },
     ],
-    [...groups.values()],
-    width,
-    paint,
   )
 }
 
@@ -160,28 +156,22 @@ function partiesText(who: readonly string[]): string {
   const split = who.map(splitPlace)
   const [{ what } = {}] = split
   if (who.length === 1 || !what || split.some(({ node }) => node === undefined)) return someOf(who, 2)
-  return `${what} on ${placesText(
-    split.map(({ node }) => node!),
-    4,
-  )}`
+  const nodes = split.flatMap(({ node }) => node ?? [])
+  return `${what} on ${placesText(nodes, 4)}`
 }
 
 function disturbanceLines({ restarts, rolls }: RotationPlan, { paint }: View): string[] {
-  const byName = new Map<string, { nodes: string[]; phases: number[] }>()
-  for (const { process: id, phases } of restarts) {
-    const name = id.slice(id.indexOf('/') + 1)
-    const key = `${name} ${phases.join()}`
-    const one = byName.get(key) ?? { nodes: [], phases }
-    one.nodes.push(id.slice(0, id.indexOf('/')))
-    byName.set(key, one)
-  }
+  const byName = Map.groupBy(
+    restarts,
+    ({ process: id, phases }) => `${id.slice(id.indexOf('/') + 1)} in ${phasesText(phases)}`,
+  )
   const apis = restarts.some(({ process: id }) => id.endsWith('/kube-apiserver'))
   return [
     paint.heading('what restarts'),
-    ...[...byName].map(
-      ([key, { nodes, phases }]) =>
-        `  ${key.split(' ', 1)[0]} in ${phasesText(phases)} on ${printable(someOf(nodes, 6))}`,
-    ),
+    ...[...byName].map(([name, its]) => {
+      const nodes = its.map(({ process: id }) => id.slice(0, id.indexOf('/')))
+      return `  ${name} on ${printable(someOf(nodes, 6))}`
+    }),
     ...(apis ? [] : ['  no API server restarts']),
     ...rolls.map(
       ({ workload, phases, pods }) =>
@@ -195,17 +185,8 @@ function phasesText(numbers: readonly number[]): string {
 }
 
 function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View): string[] {
-  const {
-    caBundles,
-    appliedBundles,
-    kubeconfigs,
-    joinTokens,
-    foreign,
-    stored,
-    storedUnread,
-    barePods,
-    pods,
-  } = blastRadius
+  const { caBundles, appliedBundles, kubeconfigs, joinTokens, foreign, stored } = blastRadius
+  const { storedUnread, barePods, pods } = blastRadius
   const outside = kubeconfigs.filter(({ onNode }) => !onNode)
   const pin = authorities.find(({ ca }) => ca === 'cluster')?.oldPin
   return [
@@ -240,15 +221,6 @@ function radiusLines({ blastRadius, authorities }: RotationPlan, { paint }: View
     ),
     '  copies of admin.conf and other kubeconfigs that nobody told kcert about stop working in phase 12',
   ]
-}
-
-function blockerLines({ blockers }: RotationPlan, { paint }: View): string[] {
-  if (blockers.length === 0) return ['nothing stands in the way']
-  return blockers.flatMap(({ what, why, next }) => [
-    `${paint.severity.critical('blocked:')} ${printable(what)}`,
-    `  why: ${printable(why)}`,
-    `  next: ${printable(next)}`,
-  ])
 }
 
 /** Returns `8 min`, `40 s`. */

@@ -1,7 +1,7 @@
 import type { RotationRecovery } from '../../rotation/report.ts'
+import { counted } from '../sections.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
-import { counted } from './authorities.ts'
 
 const outcomes = {
   'nothing-expired': 'no CA on these nodes has expired: nothing is to be recovered',

@@ -1,7 +1,7 @@
 import type { RotationRunbook } from '../../rotation/report.ts'
+import { counted } from '../sections.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
-import { counted } from './authorities.ts'
 
 /** Returns what is to be run where, in which order, and what comes then. */
 export function renderRunbook(runbook: RotationRunbook, { paint }: View): string {

@@ -1,7 +1,7 @@
 import type { RotationStatus } from '../../rotation/report.ts'
 import type { Paint } from '../paint.ts'
-import { joinSections } from '../sections.ts'
-import { type Column, tableLines } from '../table.ts'
+import { adviceLines, joinSections } from '../sections.ts'
+import { saidColumn, table, yesOrNo } from '../table.ts'
 import { printable } from '../terminal.ts'
 import { minuteOf, timeLeft } from '../time.ts'
 import type { View } from '../view.ts'
@@ -52,15 +52,18 @@ export function standingText({ state, position }: RotationStatus): string {
   return state === 'under-way' ? `${states[state]}: ${positions[position]}` : states[state]
 }
 
-function phaseLines({ phases }: RotationStatus, { width, paint }: View): string[] {
-  const columns: Column<PhaseView>[] = [
+function phaseLines({ phases }: RotationStatus, view: View): string[] {
+  return table(view, phases, [
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
-    { title: 'STATE', cell: stateText, paint: (phase, cell) => strokeOf(phase, paint)(cell) },
+    { title: 'STATE', cell: stateText, paint: (phase, cell) => strokeOf(phase, view.paint)(cell) },
     { title: 'RISK', cell: ({ risk }) => risk, dropRank: 2 },
     { title: 'WHAT', cell: ({ title }) => title, shrinkTo: 24 },
-    { title: 'LAST RUN', cell: lastRunText, dropRank: 1 },
-  ]
-  return tableLines(columns, phases, width, paint)
+    {
+      title: 'LAST RUN',
+      cell: ({ lastRun }) => (lastRun === undefined ? '' : `${lastRun.event} ${minuteOf(lastRun.at)}`),
+      dropRank: 1,
+    },
+  ])
 }
 
 function stateText({ state, gaps }: PhaseView): string {
@@ -72,106 +75,85 @@ function strokeOf({ state }: PhaseView, { status, faint }: Paint) {
   return state === 'open' ? status.warning : faint
 }
 
-function lastRunText({ lastRun }: PhaseView): string {
-  return lastRun === undefined ? '' : `${lastRun.event} ${minuteOf(lastRun.at)}`
-}
-
 const mostGaps = 50
 
 /** Returns what is open at one place as one line, and so what is open alike on many nodes. */
 export function groupsOf(gaps: PhaseView['gaps']): readonly { at: string; what: string }[] {
-  const byPlace = new Map<string, string[]>()
-  for (const { at, what } of gaps) byPlace.set(at, [...(byPlace.get(at) ?? []), what])
-  const groups = new Map<string, { at: string; on: string; nodes: string[]; what: string }>()
-  for (const [at, whats] of byPlace) {
-    const { node, what: on = '' } = splitPlace(at)
-    const what = whats.join('; ')
-    const key = JSON.stringify([node === undefined ? at : on, what])
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, { at, on, nodes: node === undefined ? [] : [node], what })
-    else if (node !== undefined) group.nodes.push(node)
-  }
-  return [...groups.values()].map(({ at, on, nodes, what }) => ({
-    at: nodes.length < 2 ? at : `${on} on ${placesText(nodes, 4)}`.trim(),
-    what,
+  const places = [...Map.groupBy(gaps, ({ at }) => at)].map(([at, all]) => ({
+    at,
+    ...{ node: undefined, what: '' },
+    ...splitPlace(at),
+    open: all.map(({ what }) => what).join('; '),
   }))
+  const groups = Map.groupBy(places, ({ at, node, what, open }) =>
+    JSON.stringify([node === undefined ? at : what, open]),
+  )
+  return [...groups.values()].flatMap((group) => {
+    const nodes = group.flatMap(({ node }) => node ?? [])
+    return group.slice(0, 1).map(({ at, what, open }) => ({
+      at: nodes.length < 2 ? at : `${what} on ${placesText(nodes, 4)}`.trim(),
+      what: open,
+    }))
+  })
 }
 
-function openLines({ number, state, gaps, remarks }: PhaseView, { width, paint }: View): string[] {
+function openLines({ number, state, gaps, remarks }: PhaseView, view: View): string[] {
+  const { paint } = view
   const notes = remarks.map((remark) => `  ${paint.faint('note:')} ${printable(remark)}`)
   if (state !== 'open') return state === 'holds' && notes.length > 0 ? [`phase ${number}`, ...notes] : []
   const groups = groupsOf(gaps)
-  const shown = groups.slice(0, mostGaps)
-  const more = groups.length - shown.length
-  const table = tableLines(
-    [
+  const more = groups.length - mostGaps
+  return [
+    ...table(view, groups.slice(0, mostGaps), [
       { title: 'AT', cell: ({ at }) => at, shrinkTo: 24, cut: 'middle' },
       { title: `OPEN IN PHASE ${number}`, cell: ({ what }) => what, shrinkTo: 24 },
-    ],
-    shown,
-    width,
-    paint,
-  )
-  return [...table, ...(more > 0 ? [`and ${more.toLocaleString('en')} more: -o json has all`] : []), ...notes]
-}
-
-interface Proof {
-  readonly number: number
-  readonly what: string
-  readonly ok: boolean
-  readonly detail: string
-  readonly places: string[]
-  readonly keys: string[]
-  oldestSeconds: number
+    ]),
+    ...(more > 0 ? [`and ${more.toLocaleString('en')} more: -o json has all`] : []),
+    ...notes,
+  ]
 }
 
 /** What was asked in many places with one answer is one line, with the age of the oldest. */
-function evidenceLines({ phases }: RotationStatus, { width, paint }: View): string[] {
-  const proofs = new Map<string, Proof>()
-  for (const { number, evidence } of phases) {
-    for (const { key, ok, detail, ageSeconds } of evidence) {
-      const at = key.slice(key.lastIndexOf(' ') + 1)
+function evidenceLines({ phases }: RotationStatus, view: View): string[] {
+  const proofs = phases.flatMap(({ number, evidence }) =>
+    evidence.map((one) => {
+      const at = one.key.slice(one.key.lastIndexOf(' ') + 1)
       const { node, what = '' } = splitPlace(at)
-      const asked = node === undefined ? key : `${key.slice(0, -at.length)}${what}`.trim()
-      const group = JSON.stringify([number, asked, ok, detail])
-      const proof = proofs.get(group) ?? {
+      return {
+        ...one,
         number,
-        what: asked,
-        ok,
-        detail,
-        places: [],
-        keys: [],
-        oldestSeconds: 0,
+        node,
+        what: node === undefined ? one.key : `${one.key.slice(0, -at.length)}${what}`.trim(),
       }
-      if (node !== undefined) proof.places.push(node)
-      proof.keys.push(key)
-      proof.oldestSeconds = Math.max(proof.oldestSeconds, ageSeconds)
-      proofs.set(group, proof)
-    }
-  }
-  if (proofs.size === 0) return []
-  const columns: Column<Proof>[] = [
+    }),
+  )
+  const groups = Map.groupBy(proofs, ({ number, what, ok, detail }) =>
+    JSON.stringify([number, what, ok, detail]),
+  )
+  const rows = [...groups.values()].flatMap((group) =>
+    group.slice(0, 1).map((first) => ({
+      ...first,
+      places: group.flatMap(({ node }) => node ?? []),
+      oldestSeconds: Math.max(0, ...group.map(({ ageSeconds }) => ageSeconds)),
+    })),
+  )
+  return table(view, rows, [
     { title: 'PHASE', cell: ({ number }) => String(number).padStart(5) },
     {
       title: 'PROVEN',
-      cell: ({ what, places, keys: [key = ''] }) =>
-        places.length < 2 ? key : `${what} on ${placesText(places, 4)}`,
+      cell: ({ what, places, key }) => (places.length < 2 ? key : `${what} on ${placesText(places, 4)}`),
       shrinkTo: 30,
       cut: 'middle',
     },
-    {
-      title: 'ANSWER',
-      cell: ({ ok }) => (ok ? 'yes' : 'no'),
-      paint: ({ ok }, cell) => (ok ? paint.status.ok(cell) : paint.severity.critical(cell)),
-    },
+    saidColumn('ANSWER', view.paint, ({ ok }) => yesOrNo[`${ok}`]),
     { title: 'AGE', cell: ({ oldestSeconds }) => timeLeft(oldestSeconds) },
     { title: 'DETAIL', cell: ({ detail }) => detail, shrinkTo: 12, dropRank: 1 },
-  ]
-  return tableLines(columns, [...proofs.values()], width, paint)
+  ])
 }
 
-function nodeLines({ nodes }: RotationStatus, { width, paint }: View): string[] {
-  const columns: Column<RotationStatus['nodes'][number]>[] = [
+function nodeLines({ nodes }: RotationStatus, view: View): string[] {
+  const { status } = view.paint
+  return table(view, nodes, [
     { title: 'NODE', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
     { title: 'ROLE', cell: ({ isControlPlane }) => (isControlPlane ? 'control plane' : 'worker') },
     {
@@ -179,7 +161,7 @@ function nodeLines({ nodes }: RotationStatus, { width, paint }: View): string[] 
       cell: ({ isReady, unreachable }) =>
         unreachable === undefined ? (isReady ? 'Ready' : 'not Ready') : `does not answer: ${unreachable}`,
       paint: ({ isReady, unreachable }, cell) =>
-        isReady && unreachable === undefined ? paint.status.ok(cell) : paint.severity.critical(cell),
+        status[isReady && unreachable === undefined ? 'ok' : 'critical'](cell),
       shrinkTo: 12,
     },
     {
@@ -188,25 +170,22 @@ function nodeLines({ nodes }: RotationStatus, { width, paint }: View): string[] 
         skew === undefined ? '' : `${skew >= 0 ? '+' : ''}${skew.toFixed(2)} s`,
       dropRank: 1,
     },
-    {
-      title: 'OPEN IN PHASES',
-      cell: ({ openPhases }) => (openPhases.length === 0 ? 'none' : openPhases.join(', ')),
-    },
-  ]
-  return tableLines(columns, nodes, width, paint)
+    { title: 'OPEN IN PHASES', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
+  ])
 }
 
-function nextLines({ next, blockers, state, oldKeys }: RotationStatus, { paint }: View): string[] {
-  const refusals = blockers.flatMap(({ what, why, next: cure }) => [
-    `${paint.severity.critical('blocked:')} ${printable(what)}`,
-    `  why: ${printable(why)}`,
-    `  next: ${printable(cure)}`,
+/** Returns what stands in the way, why, and what to do about it. */
+export function blockerLines(blockers: RotationStatus['blockers'], { paint }: View): string[] {
+  return blockers.flatMap((blocker) => [
+    `${paint.status.critical('blocked:')} ${printable(blocker.what)}`,
+    ...adviceLines(blocker),
   ])
-  if (refusals.length > 0) return refusals
-  if (next === undefined)
-    return [
-      `nothing is left to do${state === 'finished' ? '; the next rotation begins with a journal of its own: --journal FILE' : ''}`,
-      ...keptKeyLines(oldKeys),
-    ]
-  return [`${paint.heading('next:')} ${printable(next.command)}`, `  ${printable(next.why)}`]
+}
+
+function nextLines({ next, blockers, state, oldKeys }: RotationStatus, view: View): string[] {
+  if (blockers.length > 0) return blockerLines(blockers, view)
+  if (next !== undefined)
+    return [`${view.paint.heading('next:')} ${printable(next.command)}`, `  ${printable(next.why)}`]
+  const another = '; the next rotation begins with a journal of its own: --journal FILE'
+  return [`nothing is left to do${state === 'finished' ? another : ''}`, ...keptKeyLines(oldKeys)]
 }

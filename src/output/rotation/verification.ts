@@ -1,6 +1,6 @@
 import type { RotationVerification } from '../../rotation/report.ts'
 import { joinSections } from '../sections.ts'
-import { tableLines } from '../table.ts'
+import { saidColumn, table, yesOrNo } from '../table.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
 import { authorityLines } from './authorities.ts'
@@ -9,45 +9,28 @@ const mostFindings = 50
 
 /** Returns every question with its answer, and what speaks against it by name. */
 export function renderVerification({ holds, authorities, checks }: RotationVerification, view: View): string {
-  const { width, paint } = view
+  const { paint } = view
   const findings = checks.flatMap(({ id, findings: its }) => its.map((one) => ({ id, ...one })))
-  const shown = findings.slice(0, mostFindings)
-  const more = findings.length - shown.length
+  const more = findings.length - mostFindings
   const accepted = checks.flatMap(({ accepted: its = [] }) => its)
   return joinSections([
     authorityLines(authorities, view),
-    tableLines(
-      [
-        {
-          title: 'ANSWER',
-          cell: ({ ok }) => (ok ? 'yes' : 'no'),
-          paint: ({ ok }, cell) => (ok ? paint.status.ok(cell) : paint.severity.critical(cell)),
-        },
-        { title: 'QUESTION', cell: ({ what }) => what, shrinkTo: 24 },
-        { title: 'LOOKED AT', cell: ({ checked }) => checked.toLocaleString('en') },
-      ],
-      checks,
-      width,
-      paint,
-    ),
-    shown.length === 0
-      ? []
-      : tableLines(
-          [
-            { title: 'AT', cell: ({ at }) => at, shrinkTo: 20, cut: 'middle' },
-            { title: 'FOUND', cell: ({ what }) => what, shrinkTo: 20 },
-            { title: 'NEXT', cell: ({ next = '' }) => next, shrinkTo: 20, dropRank: 1 },
-          ],
-          shown,
-          width,
-          paint,
-        ),
+    table(view, checks, [
+      saidColumn('ANSWER', paint, ({ ok }) => yesOrNo[`${ok}`]),
+      { title: 'QUESTION', cell: ({ what }) => what, shrinkTo: 24 },
+      { title: 'LOOKED AT', cell: ({ checked }) => checked.toLocaleString('en') },
+    ]),
+    table(view, findings.slice(0, mostFindings), [
+      { title: 'AT', cell: ({ at }) => at, shrinkTo: 20, cut: 'middle' },
+      { title: 'FOUND', cell: ({ what }) => what, shrinkTo: 20 },
+      { title: 'NEXT', cell: ({ next = '' }) => next, shrinkTo: 20, dropRank: 1 },
+    ]),
     accepted.map(({ at, what }) => `accepted by --waive, at ${printable(at)}: ${printable(what)}`),
     more > 0 ? [`and ${more.toLocaleString('en')} more: -o json has all`] : [],
     [
       holds
         ? paint.status.ok('nothing speaks against it: nobody presents the old CA')
-        : paint.severity.critical('not yet: what is named above is to be done first'),
+        : paint.status.critical('not yet: what is named above is to be done first'),
     ],
   ])
 }
