@@ -82,8 +82,7 @@ function userIn(body: string): string | undefined {
   const named = /^Forbidden \(user=([^,]+),/.exec(body)?.[1] ?? /User \\?"([^"\\]+)\\?"/.exec(body)?.[1]
   if (named !== undefined) return named
   try {
-    const { status } = JSON.parse(body) as { status?: { userInfo?: { username?: string } } }
-    const username = status?.userInfo?.username
+    const username: unknown = JSON.parse(body)?.status?.userInfo?.username
     return typeof username === 'string' ? username : undefined
   } catch {
     return undefined
@@ -91,13 +90,12 @@ function userIn(body: string): string | undefined {
 }
 
 /** An alert of TLS. A connection that is closed says nothing of the certificate: the server may not speak HTTP. */
-function isRefusal(fault: Error): boolean {
-  const { code = '' } = fault as NodeJS.ErrnoException
+function isRefusal({ code = '' }: NodeJS.ErrnoException): boolean {
   return /ALERT/.test(code)
 }
 
-function wordsOf(fault: Error): string {
-  const { code } = fault as NodeJS.ErrnoException
+function wordsOf(fault: NodeJS.ErrnoException): string {
+  const { code } = fault
   if (code === 'ETIMEDOUT') return 'no answer in time'
   const alert = /ALERT_(\w+)$/.exec(code ?? '')?.[1]
   if (alert !== undefined) return `TLS alert: ${alert.toLowerCase().replaceAll('_', ' ')}`

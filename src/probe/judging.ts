@@ -8,7 +8,6 @@ import {
   strangerOf,
   strangerText,
 } from '../pki/kubelet.ts'
-import type { LocatedCertificate } from '../verification/input.ts'
 import { verify } from '../verification/verification.ts'
 import { Certificate } from '../x509/certificate.ts'
 import { isValidForHost } from '../x509/hostname.ts'
@@ -30,13 +29,12 @@ import type { Anchor, GivenCertificate, Seen, Target, Unseen } from './target.ts
 export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointReport {
   const place = placeOf(target, at)
   if ('reason' in seen) return { ...place, ...unseen(seen) }
-  const chain = parsed(target, seen.chain)
-  if ('problem' in chain)
-    return { ...place, ...nothingRead, ...timesOf(seen), problems: [chain.problem], status: 'no' }
-  const [leaf] = chain.certificates
-  const served = leaf!.certificate
+  const { chain, problem } = parsed(seen.chain)
+  const [served] = chain
+  if (served === undefined)
+    return { ...place, ...nothingRead, ...timesOf(seen), problems: problem ? [problem] : [], status: 'no' }
   const names = target.expectedNames.map((name) => ({ name, matches: isValidForHost(served, name) }))
-  const verdicts = target.anchors.map((anchor) => verdictOf(anchor, chain.certificates, at))
+  const verdicts = target.anchors.map((anchor) => verdictOf(anchor, target, chain, at))
   const client = clientVerdict(target, seen)
   const given = target.given && givenReport(target, target.given, served)
   const outOfTime = timeProblems(served, at)
@@ -52,14 +50,12 @@ export function judge(target: Target, seen: Seen | Unseen, at: Date): EndpointRe
     ...place,
     notes: [...target.notes, ...strangerNotes(target, served), ...servingNameNotes(target, served)],
     ...timesOf(seen),
-    chain: chain.certificates.map(({ certificate }) => servedReport(certificate)),
+    chain: chain.map(servedReport),
     names,
     verdicts,
-    ...(seen.clientAuthorities !== undefined && {
-      clientAuthorities: seen.clientAuthorities.map(authorityText),
-    }),
+    clientAuthorities: seen.clientAuthorities?.map(authorityText),
     client,
-    ...(given !== undefined && { given }),
+    given,
     problems,
     status: problems.length === 0 ? 'ok' : 'no',
   }
@@ -85,7 +81,7 @@ export function probeReport(
       ok: count('ok'),
       no: count('no'),
       unreachable: count('unreachable'),
-      ...(ends[0] !== undefined && { nextExpiry: ends[0] }),
+      nextExpiry: ends[0],
     },
   }
 }
@@ -93,16 +89,7 @@ export function probeReport(
 const nothingRead = { chain: [], names: [], verdicts: [] }
 
 function placeOf({ name, kind, host, port, from, isVerified, notes }: Target, at: Date) {
-  return {
-    name,
-    kind,
-    host,
-    port,
-    ...(from !== undefined && { from }),
-    at: timeText(at),
-    isVerified,
-    notes: [...notes],
-  }
+  return { name, kind, host, port, from, at: timeText(at), isVerified, notes: [...notes] }
 }
 
 function unseen({ isReached, reason, next }: Unseen) {
@@ -116,10 +103,10 @@ function unseen({ isReached, reason, next }: Unseen) {
 
 function timesOf({ connectMs, handshakeMs, version, cipher }: Seen) {
   return {
-    ...(connectMs !== undefined && { connectMs: rounded(connectMs) }),
+    connectMs: connectMs === undefined ? undefined : rounded(connectMs),
     handshakeMs: rounded(handshakeMs),
-    ...(version !== undefined && { version: version as 'TLSv1.2' | 'TLSv1.3' }),
-    ...(cipher !== undefined && { cipher }),
+    version,
+    cipher,
   }
 }
 
@@ -127,24 +114,21 @@ function rounded(ms: number): number {
   return Math.round(ms * 10) / 10
 }
 
-type Parsed = { readonly certificates: readonly LocatedCertificate[] } | { readonly problem: ProbeProblem }
-
-function parsed(target: Target, ders: Seen['chain']): Parsed {
-  const source = addressOf(target)
+/** Reads what was sent as certificates; the problem where one of them is none. */
+function parsed(ders: Seen['chain']): {
+  readonly chain: readonly Certificate[]
+  readonly problem?: ProbeProblem
+} {
   try {
-    return {
-      certificates: ders.map((der, index) => ({
-        source,
-        entry: `certificate ${index + 1}`,
-        certificate: Certificate.parse(der),
-      })),
-    }
+    return { chain: ders.map((der) => Certificate.parse(der)) }
   } catch (error) {
+    const next = 'no component in Go reads it: issue it again'
     return {
+      chain: [],
       problem: {
         code: 'CERT_UNREADABLE',
-        message: (error as Error).message,
-        next: 'no component in Go reads it: issue it again',
+        message: error instanceof Error ? error.message : String(error),
+        next,
       },
     }
   }
@@ -180,23 +164,21 @@ function authorityText(der: Uint8Array): string {
 
 function verdictOf(
   { by, source, roots, fault }: Anchor,
-  certificates: readonly LocatedCertificate[],
+  target: Target,
+  chain: readonly Certificate[],
   at: Date,
 ): AnchorVerdict {
   if (roots === undefined) return { by, source, reason: fault ?? 'it could not be read' }
+  const certificates = chain.map((certificate, index) => ({
+    ...{ source: addressOf(target), entry: `certificate ${index + 1}` },
+    certificate,
+  }))
   const leaf = { certificates, unreadable: [], isKubeconfig: false }
   const { trusted, code, reason, goError } = verify(
     { leaf, roots: [roots], intermediates: [] },
     { now: at, at, purpose: 'server' },
   )
-  return {
-    by,
-    source,
-    trusted,
-    ...(code !== undefined && { code }),
-    ...(reason !== undefined && { reason }),
-    ...(goError !== undefined && { goError }),
-  }
+  return { by, source, trusted, code, reason, goError }
 }
 
 function timeProblems({ notBefore, notAfter }: Certificate, at: Date): ProbeProblem[] {
@@ -214,13 +196,8 @@ function trustProblems(verdicts: readonly AnchorVerdict[], isInTime: boolean): P
     const isOfLeaf = !isInTime && (code === 'CERT_EXPIRED' || code === 'CERT_NOT_YET_VALID')
     // What ends with the leaf's time is said once, as CERT_EXPIRED.
     if (trusted !== false || isOfLeaf) return []
-    return [
-      {
-        code: 'NOT_TRUSTED',
-        message: `by ${by} (${source}): ${reason ?? code}`,
-        next: commandLine`which CA signed it, and which are trusted: ${embed(inspection(by, source))}`,
-      },
-    ]
+    const next = commandLine`which CA signed it, and which are trusted: ${embed(inspection(by, source))}`
+    return [{ code: 'NOT_TRUSTED', message: `by ${by} (${source}): ${reason ?? code}`, next }]
   })
 }
 
@@ -231,16 +208,12 @@ function inspection(by: string, source: string): CommandLine {
   return commandLine`kcert inspect ${source.replace(/^[^:/]+:(?=\/)/, '').replace(/, as in .*/, '')}`
 }
 
-function nameProblems(target: Target, names: EndpointReport['names']): ProbeProblem[] {
-  const missing = names.filter(({ matches }) => !matches).map(({ name }) => name)
+function nameProblems(target: Target, asked: EndpointReport['names']): ProbeProblem[] {
+  const missing = asked.filter(({ matches }) => !matches).map(({ name }) => name)
   if (missing.length === 0) return []
-  return [
-    {
-      code: 'NAME_NOT_COVERED',
-      message: `it is not valid for ${missing.join(', ')}`,
-      next: commandLine`issue it again with ${fixed(missing.length === 1 ? 'that name' : 'these names')}; what it has: kcert probe ${addressOf(target)} -o json`,
-    },
-  ]
+  const names = fixed(missing.length === 1 ? 'that name' : 'these names')
+  const next = commandLine`issue it again with ${names}; what it has: kcert probe ${addressOf(target)} -o json`
+  return [{ code: 'NAME_NOT_COVERED', message: `it is not valid for ${missing.join(', ')}`, next }]
 }
 
 /** Somebody else's certificate, unless it is of the name of that which the kubelet was given. */
@@ -274,7 +247,7 @@ function givenReport(
   { source, certificate, besides = [], fault }: GivenCertificate,
   served: Certificate,
 ): GivenReport {
-  if (certificate === undefined) return { source, state: 'unknown', ...(fault !== undefined && { fault }) }
+  if (certificate === undefined) return { source, state: 'unknown', fault }
   const isSame = [certificate, ...besides].some(
     ({ fingerprintSha256 }) => fingerprintSha256 === served.fingerprintSha256,
   )
@@ -299,44 +272,24 @@ const restarts: Readonly<Partial<Record<Target['kind'], string>>> = {
 function givenProblems({ kind }: Target, { state, source, notBefore }: GivenReport): ProbeProblem[] {
   if (state === 'renewed-not-served') {
     const message = `renewed, but still serving the old one: ${source} is of ${notBefore}`
-    return [
-      {
-        code: 'OLD_CERTIFICATE_SERVED',
-        message,
-        next: restarts[kind] ?? 'restart it, so that it reads the file',
-      },
-    ]
+    const next = restarts[kind] ?? 'restart it, so that it reads the file'
+    return [{ code: 'OLD_CERTIFICATE_SERVED', message, next }]
   }
-  if (state === 'other') {
-    const message = `it serves another certificate than ${source}, which is of ${notBefore}`
-    return [
-      {
-        code: 'OTHER_CERTIFICATE_SERVED',
-        message,
-        next: 'find out where that one comes from: its flags, or what listens there',
-      },
-    ]
-  }
-  return []
+  if (state !== 'other') return []
+  const message = `it serves another certificate than ${source}, which is of ${notBefore}`
+  const next = 'find out where that one comes from: its flags, or what listens there'
+  return [{ code: 'OTHER_CERTIFICATE_SERVED', message, next }]
 }
 
 /** No answer is not a yes: with TLS 1.3 a server may close the connection on a certificate that it refuses. */
 function clientProblems({ verdict, detail = '' }: ClientVerdict, target: Target): ProbeProblem[] {
   const { subject = '', source = '' } = target.client ?? {}
-  if (verdict === 'refused')
-    return [
-      {
-        code: 'CLIENT_REFUSED',
-        message: `it refuses the client certificate ${subject} of ${source}: ${detail}`,
-        next: commandLine`is it of a CA that the server takes, and in date? ${embed(inspection('', source))}`,
-      },
-    ]
+  const what = `the client certificate ${subject} of ${source}: ${detail}`
+  if (verdict === 'refused') {
+    const next = commandLine`is it of a CA that the server takes, and in date? ${embed(inspection('', source))}`
+    return [{ code: 'CLIENT_REFUSED', message: `it refuses ${what}`, next }]
+  }
   if (verdict !== 'unknown') return []
-  return [
-    {
-      code: 'CLIENT_UNKNOWN',
-      message: `unknown whether it accepts the client certificate ${subject} of ${source}: ${detail}`,
-      next: commandLine`read the server's log, or connect with its own client: ${addressOf(target)} may not serve HTTP`,
-    },
-  ]
+  const next = commandLine`read the server's log, or connect with its own client: ${addressOf(target)} may not serve HTTP`
+  return [{ code: 'CLIENT_UNKNOWN', message: `unknown whether it accepts ${what}`, next }]
 }

@@ -70,7 +70,7 @@ export interface Target {
 export interface Seen {
   readonly chain: readonly Uint8Array[]
   readonly clientAuthorities: readonly Uint8Array[] | undefined
-  readonly version: string | undefined
+  readonly version: 'TLSv1.2' | 'TLSv1.3' | undefined
   readonly cipher: string | undefined
   readonly connectMs: number | undefined
   readonly handshakeMs: number
