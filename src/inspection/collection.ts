@@ -1,4 +1,4 @@
-import { KcertError } from '../errors/kcert-error.ts'
+import { KcertError, wordsOf } from '../errors/kcert-error.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import type {
   CertificateEntry,
@@ -41,15 +41,8 @@ export class Collection {
   /** How much was found so far: a source that does not change it holds nothing of interest. */
   get size(): number {
     const { certificates, keys, requests, kubeconfigs, objects, withoutCertificate, problems } = this
-    return (
-      certificates.length +
-      keys.length +
-      requests.length +
-      kubeconfigs.length +
-      objects.length +
-      withoutCertificate.length +
-      problems.length
-    )
+    const lists = [certificates, keys, requests, kubeconfigs, objects, withoutCertificate, problems]
+    return lists.reduce((sum, { length }) => sum + length, 0)
   }
 
   group({ origin, entry, owner }: Spot): Group {
@@ -100,14 +93,14 @@ export class Collection {
   }
 
   /** Something could not be read: the error's own words, or, for an error that nobody expected, a defect of kcert. */
-  addFailure(place: Place, error: unknown, code: ProblemCode, next: string): void {
-    if (error instanceof KcertError) {
-      const message = error.why === undefined ? error.message : `${error.message}: ${error.why}`
-      this.addProblem(place, code, { message, next: error.next ?? next })
-      return
+  addFailure(place: Place, error: unknown, code: ProblemCode, next: string, where = ''): void {
+    const at = where === '' ? '' : `${where}: `
+    if (error instanceof KcertError)
+      this.addProblem(place, code, { message: at + wordsOf(error), next: error.next ?? next })
+    else {
+      const message = `kcert failed here: ${wordsOf(error)}`
+      this.addProblem(place, 'KCERT_DEFECT', { message, next: 'report it with the file, if it may be shown' })
     }
-    const message = `kcert failed here: ${error instanceof Error ? error.message : String(error)}`
-    this.addProblem(place, 'KCERT_DEFECT', { message, next: 'report it with the file, if it may be shown' })
   }
 
   /** The same certificate at several places is one object, so that what is computed of it is computed once. */

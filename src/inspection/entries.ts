@@ -1,3 +1,4 @@
+import type { Kubeconfig } from '../kubeconfig/kubeconfig.ts'
 import type { KubeadmRow, Usage } from '../pki/kubeadm.ts'
 import type { TreePlace } from '../pki/kubeadm-tree.ts'
 import type { KubeletFile } from '../pki/kubelet.ts'
@@ -75,9 +76,9 @@ export interface KeyEntry extends Place {
 
 export interface RequestEntry extends Place {
   readonly request: CertificateRequest
-  readonly signerName?: string
+  readonly signerName?: string | undefined
   readonly usages?: readonly string[]
-  readonly username?: string
+  readonly username?: string | undefined
   readonly condition?: string
 }
 
@@ -109,12 +110,7 @@ export interface KubeconfigEntry extends Place {
     /** What is secret in the file besides keys. */
     readonly secret: 'token' | 'password' | undefined
   }[]
-  readonly contexts: readonly {
-    readonly name: string
-    readonly cluster: string
-    readonly user: string
-    readonly namespace: string | undefined
-  }[]
+  readonly contexts: Kubeconfig['contexts']
 }
 
 /** What keeps Go, and with it Kubernetes, from reading something as PEM that kcert reads. */

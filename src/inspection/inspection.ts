@@ -6,7 +6,6 @@ import { type FoundFile, type RecognisedTrees, recogniseTrees, type TreePlace } 
 import type { Certificate } from '../x509/certificate.ts'
 import { RunKdfBudget } from '../x509/pbe.ts'
 import { utf8Of } from '../x509/pem.ts'
-import type { CertificateRequest } from '../x509/request.ts'
 import type { Picture } from './checks/check.ts'
 import { problemsOf } from './checks/checks.ts'
 import { currentContexts } from './checks/kubeconfigs.ts'
@@ -17,7 +16,7 @@ import { Links } from './links.ts'
 import { nothingFound } from './nothing-found.ts'
 import { objectNode } from './object-node.ts'
 import { nameText } from './problems.ts'
-import { collectKubeconfig, isKubeconfig } from './read-kubeconfig.ts'
+import { collectKubeconfig, isKubeconfig, type KubeconfigContext } from './read-kubeconfig.ts'
 import { collectManifest, type ManifestContext } from './read-manifest.ts'
 import { type MaterialOptions, readDerMaterial, readPemMaterial } from './read-material.ts'
 import type { CertificateReport, InspectionReport } from './report.ts'
@@ -207,29 +206,15 @@ export class Inspection {
     wrapped: Pick<MaterialOptions, 'form'> = {},
   ): Promise<Group | undefined> {
     if (depth > deepestContent) return undefined
-    switch (shape) {
-      case 'pem':
-        return readPemMaterial(this.collection, spot, bytes, {
-          ...this.unlocking,
-          file: spot.owner.kind === 'file' ? spot.origin.file?.path : undefined,
-          ...wrapped,
-        })
-      case 'der':
-        return readDerMaterial(this.collection, spot, bytes, {
-          ...this.unlocking,
-          isGuess: isForeign(spot),
-          ...wrapped,
-        })
-      case 'document':
-        await this.readDocuments(spot, bytes, depth)
-        return undefined
-      case 'base64': {
-        const decoded = Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
-        return this.read(spot, decoded, shapeOf(decoded), depth + 1, { form: 'base64' })
-      }
-      default:
-        return undefined
-    }
+    const { collection, unlocking } = this
+    const file = spot.owner.kind === 'file' ? spot.origin.file?.path : undefined
+    if (shape === 'pem') return readPemMaterial(collection, spot, bytes, { ...unlocking, file, ...wrapped })
+    if (shape === 'der')
+      return readDerMaterial(collection, spot, bytes, { ...unlocking, isGuess: isForeign(spot), ...wrapped })
+    if (shape === 'document') await this.readDocuments(spot, bytes, depth)
+    if (shape !== 'base64') return undefined
+    const decoded = Buffer.from(Buffer.from(bytes).toString('latin1'), 'base64')
+    return this.read(spot, decoded, shapeOf(decoded), depth + 1, { form: 'base64' })
   }
 
   private async readDocuments(spot: Spot, content: Uint8Array, depth: number): Promise<void> {
@@ -240,15 +225,16 @@ export class Inspection {
     const { origin } = spot
     const { documents, defects, first } = await documentsOf(content, bytes)
     const isConfig = first !== undefined
-    for (const { reason, line, next } of isForeign(spot) && !isPlainlyKubeconfig(bytes) ? [] : defects) {
+    const usualNext = isConfig
+      ? 'correct it there: kubectl and every client refuse the whole file for it'
+      : 'correct the YAML or JSON there'
+    for (const { reason, line, next = usualNext } of isForeign(spot) && !isPlainlyKubeconfig(bytes)
+      ? []
+      : defects) {
       collection.addProblem({ source: origin.source, entry: spot.entry }, 'DOCUMENT_MALFORMED', {
         message: line === undefined ? reason : `line ${line}: ${reason}`,
-        next:
-          next ??
-          (isConfig
-            ? 'correct it there: kubectl and every client refuse the whole file for it'
-            : 'correct the YAML or JSON there'),
-        ...(isConfig && { severity: 'critical' }),
+        next,
+        severity: isConfig ? 'critical' : undefined,
       })
     }
     const isEmbedded = spot.owner.kind === 'value'
@@ -263,16 +249,14 @@ export class Inspection {
             next: 'put it into a file of its own, or remove what is before it',
             severity: isConfig ? 'warning' : 'critical',
           })
-        collectKubeconfig(
-          {
-            collection,
-            readReferencedFile: isEmbedded ? undefined : (path) => this.readReferenced(path),
-            readMaterial: (at, content, wanted) => this.readField(at, content, wanted),
-          },
-          origin,
-          prefix,
-          document,
-        )
+        const context: KubeconfigContext = {
+          collection,
+          readReferencedFile: isEmbedded ? undefined : (path) => this.readReferenced(path),
+          // PEM, or it is nothing that a client could use.
+          readMaterial: (at, field, wanted) =>
+            shapeOf(field) === 'pem' ? this.readPem(at, field, { wanted }) : undefined,
+        }
+        collectKubeconfig(context, origin, prefix, document)
       } else if (!isEmbedded) {
         await collectManifest(this.manifestContext(depth), origin, document)
       }
@@ -283,26 +267,12 @@ export class Inspection {
     return {
       collection: this.collection,
       readValue: (at, value) => this.readValue(at, value, depth + 1),
-      readPem: (at, value, onRequest) => this.readPem(at, value, onRequest),
+      readPem: (at, value, onRequest) => this.readPem(at, value, onRequest && { onRequest }),
     }
   }
 
-  /** A field of a kubeconfig: PEM, or it is nothing that a client could use. */
-  private readField(spot: Spot, bytes: Uint8Array, wanted: 'certificate' | 'key'): Group | undefined {
-    return shapeOf(bytes) === 'pem'
-      ? readPemMaterial(this.collection, spot, bytes, { ...this.unlocking, wanted })
-      : undefined
-  }
-
-  private readPem(
-    spot: Spot,
-    bytes: Uint8Array,
-    onRequest?: (request: CertificateRequest, entry: string) => void,
-  ): Group | undefined {
-    return readPemMaterial(this.collection, spot, bytes, {
-      ...this.unlocking,
-      ...(onRequest && { onRequest }),
-    })
+  private readPem(spot: Spot, bytes: Uint8Array, options: MaterialOptions = {}): Group | undefined {
+    return readPemMaterial(this.collection, spot, bytes, { ...this.unlocking, ...options })
   }
 
   /** A value of a Secret or ConfigMap, which may be anything. */
@@ -325,19 +295,13 @@ export class Inspection {
         const value = Buffer.from(text, text.startsWith(encodedCertificate) ? 'base64' : 'utf8')
         if (shapeOf(value) !== 'pem') continue
         const at = { ...spot, entry: `${spot.entry} ${path}`.trimStart() }
-        readPemMaterial(this.collection, at, value, {
-          password: undefined,
-          wanted: 'certificate',
-          isGuess: true,
-        })
+        readPemMaterial(this.collection, at, value, { wanted: 'certificate', isGuess: true })
       }
     }
   }
 
   private readReferenced(path: string): Source | UnreadableSource {
-    const known = this.referenced.get(path)
-    if (known !== undefined) return known
-    const outcome = this.options.readReferencedFile(path)
+    const outcome = this.referenced.get(path) ?? this.options.readReferencedFile(path)
     this.referenced.set(path, outcome)
     return outcome
   }
@@ -376,9 +340,7 @@ export class Inspection {
       return entry.status
     }
     return {
-      now,
-      thresholds,
-      collection,
+      ...{ now, thresholds, collection },
       links: new Links(collection, now),
       trees,
       mergedKubeconfigs: this.options.mergedKubeconfigs ?? [],
@@ -400,11 +362,8 @@ export class Inspection {
     return trees.missing
       .filter(({ path }) => !closed.some((folder) => path.startsWith(folder)))
       .map((file) => {
-        const root = [...shown.keys()].find((one) => file.path.startsWith(`${one}/`))
-        return {
-          source: root === undefined ? file.path : shown.get(root)! + file.path.slice(root.length),
-          file,
-        }
+        const [root = '', name = ''] = [...shown].find(([one]) => file.path.startsWith(`${one}/`)) ?? []
+        return { source: name + file.path.slice(root.length), file }
       })
   }
 }

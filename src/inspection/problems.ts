@@ -103,7 +103,7 @@ export interface Place {
 export function problemAt(
   { source, entry }: Place,
   code: ProblemCode,
-  said: { readonly message: string; readonly next: string; readonly severity?: Severity },
+  said: { readonly message: string; readonly next: string; readonly severity?: Severity | undefined },
 ): Problem {
   const { message, next, severity = usualSeverity(code) } = said
   return { source, entry, code, severity, message, next }

@@ -74,12 +74,10 @@ class KubeconfigCollector {
       if (skipsTlsVerify) this.addInsecure(at, certificateAuthority !== undefined)
       const owner: Owner = { kind: 'cluster', kubeconfig: this.entry, name }
       const group = certificateAuthority && this.material(at, owner, certificateAuthority)
-      if (certificateAuthority === undefined) {
-        const reason = skipsTlsVerify
-          ? 'the server is not checked at all'
-          : 'no CA: the CAs of the machine count'
-        this.collection.withoutCertificate.push({ ...this.place(at), reason })
-      }
+      const reason = skipsTlsVerify
+        ? 'the server is not checked at all'
+        : 'no CA: the CAs of the machine count'
+      if (certificateAuthority === undefined) this.addWithout(at, reason)
       this.clusters.push({ name, server, tlsServerName, skipsTlsVerify, group })
     }
     for (const user of kubeconfig.users) this.collectUser(user)
@@ -104,15 +102,14 @@ class KubeconfigCollector {
       if (credential.kind === 'tokenFile') this.checkFile(`${at}: tokenFile`, credential.file)
     if (user.clientCertificate === undefined) {
       const reasons = user.credentials.map(credentialText)
-      const reason = reasons.length === 0 ? 'no credentials' : reasons.join('; ')
-      this.collection.withoutCertificate.push({ ...this.place(at), reason })
+      this.addWithout(at, reasons.length === 0 ? 'no credentials' : reasons.join('; '))
     }
   }
 
   private material(at: string, owner: Owner, material: Material): Group | undefined {
     const entry = this.place(`${at}: ${material.field}`).entry
     if (material.data !== undefined)
-      return this.read(this.origin, entry, owner, material.data, material.field)
+      return this.read({ origin: this.origin, entry, owner }, material.data, material.field)
     const written = material.file ?? ''
     const path = mapReference(written, this.origin)
     const { readReferencedFile } = this.context
@@ -120,8 +117,7 @@ class KubeconfigCollector {
     if (readReferencedFile === undefined || path === undefined) {
       const where =
         readReferencedFile === undefined ? 'of the pod that uses this' : 'whose folder is not known'
-      const reason = `${material.field} is a file ${where}: ${nameText(written)}`
-      this.collection.withoutCertificate.push({ ...this.place(at), reason })
+      this.addWithout(at, `${material.field} is a file ${where}: ${nameText(written)}`)
       return undefined
     }
     const outcome = readReferencedFile(path)
@@ -130,15 +126,9 @@ class KubeconfigCollector {
       return undefined
     }
     // The mode and the links are the referenced file's own; the report still names the kubeconfig.
-    const origin: Origin = {
-      source: this.origin.source,
-      file: outcome.file,
-      root: undefined,
-      isReferenced: true,
-      treePlace: undefined,
-    }
+    const origin: Origin = { source: this.origin.source, file: outcome.file, isReferenced: true }
     this.collection.origins.push(origin)
-    return this.read(origin, pathEntry, owner, outcome.bytes, material.field)
+    return this.read({ origin, entry: pathEntry, owner }, outcome.bytes, material.field)
   }
 
   /** A file whose content is nobody's concern here, and that clients must be able to read. */
@@ -149,29 +139,24 @@ class KubeconfigCollector {
       this.addUnreadable(`${this.place(at).entry} ${nameText(written)}`, path, outcome)
   }
 
-  private read(
-    origin: Origin,
-    entry: string,
-    owner: Owner,
-    bytes: Uint8Array,
-    field: string,
-  ): Group | undefined {
+  private read(spot: Spot, bytes: Uint8Array, field: string): Group | undefined {
     const before = this.collection.problems.length
     const isKeyField = field.startsWith('client-key')
-    const group = this.context.readMaterial(
-      { origin, entry, owner },
-      bytes,
-      isKeyField ? 'key' : 'certificate',
-    )
+    const group = this.context.readMaterial(spot, bytes, isKeyField ? 'key' : 'certificate')
     const found = isKeyField ? group?.keys.length : group?.certificates.length
     if (!found && this.collection.problems.length === before) {
       const what = isKeyField ? 'private key' : 'certificate'
-      this.collection.addProblem({ source: this.origin.source, entry }, 'KUBECONFIG_FIELD_MALFORMED', {
+      const place = { source: this.origin.source, entry: spot.entry }
+      this.collection.addProblem(place, 'KUBECONFIG_FIELD_MALFORMED', {
         message: `${field} holds no ${what} in PEM`,
         next: commandLine`put a ${what} in PEM there: clients fail with this one`,
       })
     }
     return group
+  }
+
+  private addWithout(at: string, reason: string): void {
+    this.collection.withoutCertificate.push({ ...this.place(at), reason })
   }
 
   private addInsecure(at: string, hasCa: boolean): void {
@@ -221,16 +206,12 @@ function secretOf({ credentials }: KubeconfigUser): 'token' | 'password' | undef
 }
 
 function credentialText(credential: Credential): string {
-  switch (credential.kind) {
-    case 'exec':
-      return `runs ${credential.command === '' ? 'a plugin' : nameText(credential.command)} (exec); kcert never runs it`
-    case 'auth-provider':
-      return `asks the auth provider ${nameText(credential.name)}`
-    case 'token':
-      return 'a bearer token'
-    case 'tokenFile':
-      return `a bearer token in ${nameText(credential.file)}`
-    case 'basic':
-      return 'user name and password'
+  const { kind } = credential
+  if (kind === 'exec') {
+    const program = credential.command === '' ? 'a plugin' : nameText(credential.command)
+    return `runs ${program} (exec); kcert never runs it`
   }
+  if (kind === 'auth-provider') return `asks the auth provider ${nameText(credential.name)}`
+  if (kind === 'tokenFile') return `a bearer token in ${nameText(credential.file)}`
+  return kind === 'token' ? 'a bearer token' : 'user name and password'
 }

@@ -4,7 +4,7 @@ import { entriesOf, itemsOf, type Node, textOf, valueAt } from '../kubeconfig/no
 import type { CertificateRequest } from '../x509/request.ts'
 import type { Collection, Spot } from './collection.ts'
 import type { Group, ObjectEntry, Origin, Owner, RequestEntry } from './entries.ts'
-import { nameText } from './problems.ts'
+import { nameText, type Place } from './problems.ts'
 import { shapeOf } from './sniff.ts'
 
 /** What reading a manifest needs from the inspection around it. */
@@ -40,25 +40,28 @@ export async function collectManifest(
       await collectManifest(context, origin, item, depth + 1, kind.slice(0, -'List'.length))
     return
   }
-  const reader = new ManifestReader(context, origin, kind, node)
-  switch (kind) {
-    case 'Secret':
-    case 'ConfigMap':
-      return reader.values(kind)
-    case 'CertificateSigningRequest':
-      return reader.signingRequest()
-    case 'PodCertificateRequest':
-      return reader.podCertificateRequest()
-    case 'ValidatingWebhookConfiguration':
-    case 'MutatingWebhookConfiguration':
-      return reader.webhooks()
-    case 'APIService':
-      return reader.apiService()
-    case 'CustomResourceDefinition':
-      return reader.caBundle('spec.conversion.webhook.clientConfig.caBundle', 'conversion webhook CA')
-    case 'ClusterTrustBundle':
-      return reader.trustBundle()
-  }
+  // The kind is whatever the file says: "constructor" is none.
+  if (Object.hasOwn(readers, kind)) await readers[kind]?.(new ManifestReader(context, origin, kind, node))
+}
+
+/** What is read of each kind of object. */
+const readers: Readonly<Record<string, (reader: ManifestReader) => void | Promise<void>>> = {
+  Secret: (reader) => reader.values('Secret'),
+  ConfigMap: (reader) => reader.values('ConfigMap'),
+  CertificateSigningRequest: (reader) => reader.signingRequest(),
+  // The stub of its request is left out: the API server verifies it, and nothing is in it but the key.
+  PodCertificateRequest: (reader) =>
+    reader.plain('status.certificateChain', {
+      kind: 'issued',
+      request: undefined,
+      signerName: reader.text('spec.signerName'),
+    }),
+  ValidatingWebhookConfiguration: (reader) => reader.webhooks(),
+  MutatingWebhookConfiguration: (reader) => reader.webhooks(),
+  APIService: (reader) => reader.apiService(),
+  CustomResourceDefinition: (reader) =>
+    reader.bundle('spec.conversion.webhook.clientConfig.caBundle', 'conversion webhook CA'),
+  ClusterTrustBundle: (reader) => reader.plain('spec.trustBundle', { kind: 'ca-bundle', of: 'trust bundle' }),
 }
 
 /** Secrets that hold nothing but a token, or a packed release, and never a certificate. */
@@ -94,30 +97,36 @@ class ManifestReader {
     this.origin = origin
     this.node = node
     this.kind = kind
-    this.namespace = textOf(valueAt(node, 'metadata', 'namespace'))
-    const generated = textOf(valueAt(node, 'metadata', 'generateName'))
-    this.name =
-      textOf(valueAt(node, 'metadata', 'name')) ?? (generated === undefined ? '(no name)' : `${generated}*`)
+    this.namespace = this.text('metadata.namespace')
+    const generated = this.text('metadata.generateName')
+    this.name = this.text('metadata.name') ?? (generated === undefined ? '(no name)' : `${generated}*`)
     this.title = origin.isObject
       ? ''
       : `${kind} ${this.namespace === undefined ? '' : `${nameText(this.namespace)}/`}${nameText(this.name)}`
   }
 
+  /** Returns the field as it is written there. */
+  text(path: string): string | undefined {
+    return textOf(this.at(path))
+  }
+
+  private at(path: string): Node | undefined {
+    return valueAt(this.node, ...path.split('.'))
+  }
+
+  /** Reads a field that is PEM as it stands there. */
+  plain(path: string, owner: Owner): void {
+    const text = this.text(path)
+    if (text !== undefined) this.context.readPem(this.spot(path, owner), Buffer.from(text, 'utf8'))
+  }
+
   async values(kind: 'Secret' | 'ConfigMap'): Promise<void> {
-    const type = textOf(valueAt(this.node, 'type'))
+    const type = this.text('type')
     if (kind === 'Secret' && type !== undefined && passedOverTypes.has(type)) return
-    const object: ObjectEntry = {
-      source: this.origin.source,
-      entry: this.title,
-      origin: this.origin,
-      kind,
-      namespace: this.namespace,
-      name: this.name,
-      type,
-      groups: [],
-    }
-    const encoded = kind === 'Secret' ? 'data' : 'binaryData'
-    const plain = kind === 'Secret' ? 'stringData' : 'data'
+    const { origin, namespace, name } = this
+    const { source } = origin
+    const object: ObjectEntry = { source, entry: this.title, origin, kind, namespace, name, type, groups: [] }
+    const [encoded, plain] = kind === 'Secret' ? ['data', 'stringData'] : ['binaryData', 'data']
     for (const [key, value] of entriesOf(valueAt(this.node, encoded))) {
       const isEmpty = textOf(value) === ''
       const bytes = isEmpty ? Buffer.alloc(0) : this.decoded(`${encoded}[${nameText(key)}]`, value)
@@ -149,8 +158,8 @@ class ManifestReader {
 
   signingRequest(): void {
     const { node, context } = this
-    const signerName = textOf(valueAt(node, 'spec', 'signerName'))
-    const username = textOf(valueAt(node, 'spec', 'username'))
+    const signerName = this.text('spec.signerName')
+    const username = this.text('spec.username')
     const usages = itemsOf(valueAt(node, 'spec', 'usages')).map((usage) => textOf(usage) ?? '')
     const condition = conditionOf(node)
     let request: RequestEntry | undefined
@@ -159,15 +168,8 @@ class ManifestReader {
       const spot = this.spot('spec.request', { kind: 'file' })
       const before = context.collection.problems.length
       context.readPem(spot, requestBytes, (read, entry) => {
-        request = {
-          source: this.origin.source,
-          entry,
-          request: read,
-          usages,
-          condition,
-          ...(signerName !== undefined && { signerName }),
-          ...(username !== undefined && { username }),
-        }
+        const { source } = this.origin
+        request = { source, entry, request: read, usages, condition, signerName, username }
         context.collection.requests.push(request)
       })
       if (request === undefined && context.collection.problems.length === before) {
@@ -180,66 +182,38 @@ class ManifestReader {
       context.readPem(this.spot('status.certificate', { kind: 'issued', request, signerName }), bytes)
   }
 
-  /** The stub of its request is left out: the API server verifies it, and nothing is in it but the key. */
-  podCertificateRequest(): void {
-    const chain = textOf(valueAt(this.node, 'status', 'certificateChain'))
-    if (chain === undefined) return
-    const signerName = textOf(valueAt(this.node, 'spec', 'signerName'))
-    const owner: Owner = { kind: 'issued', request: undefined, signerName }
-    this.context.readPem(this.spot('status.certificateChain', owner), Buffer.from(chain, 'utf8'))
-  }
-
   webhooks(): void {
     for (const [index, webhook] of itemsOf(valueAt(this.node, 'webhooks')).entries()) {
       const name = textOf(valueAt(webhook, 'name')) ?? `${index}`
-      this.bundle(
-        `webhooks[${nameText(name)}].clientConfig.caBundle`,
-        valueAt(webhook, 'clientConfig', 'caBundle'),
-        'webhook CA',
-      )
+      const path = `webhooks[${nameText(name)}].clientConfig.caBundle`
+      this.bundle(path, 'webhook CA', valueAt(webhook, 'clientConfig', 'caBundle'))
     }
   }
 
   apiService(): void {
-    this.caBundle('spec.caBundle', 'aggregated API CA')
-    const insecure = valueAt(this.node, 'spec', 'insecureSkipTLSVerify')
-    if (textOf(insecure) === 'true') {
-      this.context.collection.addProblem(
-        { source: this.origin.source, entry: this.entry('spec.insecureSkipTLSVerify') },
-        'APISERVICE_INSECURE',
-        {
-          message:
-            'insecureSkipTLSVerify is set: the API server does not verify the certificate of the aggregated API server',
-          next: 'set spec.caBundle to the CA of the aggregated API server and remove insecureSkipTLSVerify',
-        },
-      )
-    }
+    this.bundle('spec.caBundle', 'aggregated API CA')
+    const path = 'spec.insecureSkipTLSVerify'
+    if (this.text(path) !== 'true') return
+    this.context.collection.addProblem(this.place(path), 'APISERVICE_INSECURE', {
+      message:
+        'insecureSkipTLSVerify is set: the API server does not verify the certificate of the aggregated API server',
+      next: 'set spec.caBundle to the CA of the aggregated API server and remove insecureSkipTLSVerify',
+    })
   }
 
-  caBundle(path: string, of: string): void {
-    this.bundle(path, valueAt(this.node, ...path.split('.')), of)
-  }
-
-  trustBundle(): void {
-    const text = textOf(valueAt(this.node, 'spec', 'trustBundle'))
-    if (text === undefined) return
-    const spot = this.spot('spec.trustBundle', { kind: 'ca-bundle', of: 'trust bundle' })
-    this.context.readPem(spot, Buffer.from(text, 'utf8'))
-  }
-
-  private bundle(path: string, value: Node | undefined, of: string): void {
+  bundle(path: string, of: string, value = this.at(path)): void {
     const bytes = value && this.decoded(path, value)
     if (bytes === undefined || bytes.length === 0) return
     const group = this.context.readPem(this.spot(path, { kind: 'ca-bundle', of }), bytes)
     if (group === undefined) this.malformed(path, 'no certificate in PEM')
   }
 
-  private entry(path: string): string {
-    return this.title === '' ? path : `${this.title} ${path}`
+  private place(path: string): Place {
+    return { source: this.origin.source, entry: this.title === '' ? path : `${this.title} ${path}` }
   }
 
   private spot(path: string, owner: Owner): Spot {
-    return { origin: this.origin, entry: this.entry(path), owner }
+    return { origin: this.origin, entry: this.place(path).entry, owner }
   }
 
   /** Octets of a field in base64; undefined when there are none, or it is no base64, which is then said. */
@@ -267,8 +241,7 @@ class ManifestReader {
     more: { readonly code?: 'REQUEST_UNREADABLE'; readonly next?: string } = {},
   ): void {
     const { code = 'FIELD_MALFORMED', next = this.fetchAdvice() } = more
-    const place = { source: this.origin.source, entry: this.entry(path) }
-    this.context.collection.addProblem(place, code, { message: `${path}: ${reason}`, next })
+    this.context.collection.addProblem(this.place(path), code, { message: `${path}: ${reason}`, next })
   }
 }
 

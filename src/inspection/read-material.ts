@@ -1,6 +1,12 @@
 import { KcertError } from '../errors/kcert-error.ts'
 import { Certificate, certificateOfBlock } from '../x509/certificate.ts'
-import { isPrivateKeyLabel, isPublicKeyLabel, readPrivateKey, readPublicKey } from '../x509/keys.ts'
+import {
+  isPrivateKeyLabel,
+  isPublicKeyLabel,
+  type PrivateKeyInfo,
+  readPrivateKey,
+  readPublicKey,
+} from '../x509/keys.ts'
 import type { RunKdfBudget } from '../x509/pbe.ts'
 import {
   contentOfPlainCertificate,
@@ -75,31 +81,20 @@ export function readPemMaterial(
   bytes: Uint8Array,
   options: MaterialOptions,
 ): Group | undefined {
-  return (
-    addPlainCertificate(collection, spot, bytes, options) ??
-    addThings(collection, spot, thingsOfPem(bytes, options, mostFaults), options)
-  )
-}
-
-/** The short way for a text that is one sound certificate; undefined, and nothing added, for any other. */
-function addPlainCertificate(
-  collection: Collection,
-  spot: Spot,
-  bytes: Uint8Array,
-  options: MaterialOptions,
-): Group | undefined {
   const isPlain = options.wanted !== 'key' && options.form === undefined
-  const der = isPlain ? contentOfPlainCertificate(bytes) : undefined
-  const certificate = der && soundCertificate(der)
-  if (certificate === undefined) return undefined
+  const certificate = isPlain ? plainCertificate(bytes) : undefined
+  if (certificate === undefined)
+    return addThings(collection, spot, thingsOfPem(bytes, options, mostFaults), options)
   const group = collection.group(spot)
   collection.addCertificate(group, spot.entry, certificate)
   return group
 }
 
-function soundCertificate(der: Uint8Array): Certificate | undefined {
+/** The short way for a text that is one sound certificate; undefined for any other. */
+function plainCertificate(bytes: Uint8Array): Certificate | undefined {
   try {
-    return Certificate.parse(der)
+    const der = contentOfPlainCertificate(bytes)
+    return der && Certificate.parse(der)
   } catch {
     // The long way meets the same fault, and says where it is.
     return undefined
@@ -115,12 +110,15 @@ export function thingsOfPem(
   const { blocks, defects } = readPem(bytes)
   const things: Thing[] = []
   let faults = 0
-  for (const part of inOrder(blocks, defects)) {
-    const found = 'reason' in part ? [thingOfDefect(part)] : thingsOfBlock(part, options)
-    const unseen = 'reason' in part ? undefined : unseenByGo(bytes, part)
-    for (const thing of found) {
-      const form = 'reason' in part ? undefined : (options.form ?? thing.form ?? unseen)
-      things.push(form === undefined ? thing : { ...thing, form })
+  const parts = defects.length === 0 ? blocks : [...blocks, ...defects].sort((a, b) => a.index - b.index)
+  for (const part of parts) {
+    if ('reason' in part) things.push(thingOfDefect(part))
+    else {
+      const unseen = unseenByGo(bytes, part)
+      for (const thing of thingsOfBlock(part, options)) {
+        const form = options.form ?? thing.form ?? unseen
+        things.push(form === undefined ? thing : { ...thing, form })
+      }
     }
     const last = things.at(-1)
     if (last === undefined || isReadable(last) || ++faults < most) continue
@@ -145,22 +143,14 @@ export async function readDerMaterial(
   return addThings(collection, spot, things, options)
 }
 
-function inOrder(
-  blocks: readonly PemBlock[],
-  defects: readonly PemDefect[],
-): readonly (PemBlock | PemDefect)[] {
-  return defects.length === 0 ? blocks : [...blocks, ...defects].sort((a, b) => a.index - b.index)
+function thingOfDefect({ label, line, reason, isLayout }: PemDefect): Thing {
+  return { kind: 'bad-block', of: kindOfLabel(label), label, reason, where: `line ${line}`, isLayout }
 }
 
-function thingOfDefect({ label, line, reason, isLayout }: PemDefect): Thing {
-  const of = isCertificateLabel(label)
-    ? 'certificate'
-    : isPrivateKeyLabel(label) || isPublicKeyLabel(label)
-      ? 'key'
-      : isRequestLabel(label)
-        ? 'request'
-        : 'block'
-  return { kind: 'bad-block', of, label, reason, where: `line ${line}`, isLayout }
+function kindOfLabel(label: string): ThingKind {
+  if (isCertificateLabel(label)) return 'certificate'
+  if (isPrivateKeyLabel(label) || isPublicKeyLabel(label)) return 'key'
+  return isRequestLabel(label) ? 'request' : 'block'
 }
 
 function isRequestLabel(label: string): boolean {
@@ -171,10 +161,7 @@ function thingsOfBlock(block: PemBlock, unlocking: Unlocking): Thing[] {
   const { label, line } = block
   const where = `line ${line}`
   if (isCertificateLabel(label)) {
-    const thing = attempt('certificate', where, () => ({
-      kind: 'certificate',
-      certificate: certificateOfBlock(block),
-    }))
+    const thing = certificateThing(where, () => certificateOfBlock(block))
     const reason = passedOverReason(block)
     return reason === undefined ? [thing] : [thing, { kind: 'bad-block', of: 'block', reason, where }]
   }
@@ -196,6 +183,10 @@ function passedOverReason({ label, headers }: PemBlock): string | undefined {
   return undefined
 }
 
+function certificateThing(where: string, read: () => Certificate): Thing {
+  return attempt('certificate', where, () => ({ kind: 'certificate', certificate: read() }))
+}
+
 function attempt(of: 'certificate' | 'request' | 'key', where: string, read: () => Thing): Thing {
   try {
     return read()
@@ -208,20 +199,22 @@ type Unlocking = Pick<MaterialOptions, 'password' | 'kdf' | 'file'>
 
 function privateKey(input: PemBlock | Uint8Array, { password, kdf, file }: Unlocking): Thing {
   try {
-    const { format, encrypted, publicKey } = readPrivateKey(input, password, kdf, file)
-    return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey } }
+    return privateKeyThing(readPrivateKey(input, password, kdf, file))
   } catch (error) {
     if (!(error instanceof KcertError) || error.code !== 'KCERT_PASSWORD_WRONG') throw error
     // A password that is another's must not hide what the key is.
-    const { format, encrypted } = readPrivateKey(input)
-    const key = { kind: 'private', format, encrypted, publicKey: undefined } as const
-    return { kind: 'key', key, isLocked: true }
+    return { ...privateKeyThing({ ...readPrivateKey(input), publicKey: undefined }), isLocked: true }
   }
 }
 
-/** The keystore is open: its password has nothing more to do. */
-function keyOfKeystore(der: Uint8Array, encrypted: boolean): Thing {
-  const { format, publicKey } = readPrivateKey(der)
+function privateKeyThing({
+  format,
+  encrypted,
+  publicKey,
+}: Omit<PrivateKeyInfo, 'publicKey'> & Partial<Pick<KeyEntry, 'publicKey'>>): Extract<
+  Thing,
+  { kind: 'key' }
+> {
   return { kind: 'key', key: { kind: 'private', format, encrypted, publicKey } }
 }
 
@@ -235,10 +228,7 @@ function publicKey(input: PemBlock | Uint8Array): Thing {
 export function thingsOfPkcs7(bytes: Uint8Array, where: string): Thing[] {
   const form = 'PKCS#7'
   try {
-    return readPkcs7(bytes).map((der) => ({
-      ...attempt('certificate', where, () => ({ kind: 'certificate', certificate: Certificate.parse(der) })),
-      form,
-    }))
+    return readPkcs7(bytes).map((der) => ({ ...certificateThing(where, () => Certificate.parse(der)), form }))
   } catch (error) {
     return [{ kind: 'failed', of: 'certificate', error, where, form }]
   }
@@ -291,28 +281,24 @@ export function certificatesOfDer(bytes: Uint8Array): Thing[] {
 
 async function thingsOfPkcs12(bytes: Uint8Array, { password, kdf }: Unlocking): Promise<Thing[]> {
   const { readPkcs12 } = await import('../x509/pkcs12.ts')
-  const things: Thing[] = []
+  const [where, form] = ['keystore', 'PKCS#12'] as const
   try {
     const { certificates, keys } = await readPkcs12(bytes, password, kdf)
-    for (const { der } of certificates) {
-      things.push(
-        attempt('certificate', 'keystore', () => ({
-          kind: 'certificate',
-          certificate: Certificate.parse(der),
-        })),
-      )
-    }
-    for (const { der, encrypted } of keys)
-      things.push(attempt('key', 'keystore', () => keyOfKeystore(der, encrypted)))
+    return [
+      ...certificates.map(({ der }) => certificateThing(where, () => Certificate.parse(der))),
+      // The keystore is open: its password has nothing more to do.
+      ...keys.map(({ der, encrypted }) =>
+        attempt('key', where, () => privateKeyThing({ ...readPrivateKey(der), encrypted })),
+      ),
+    ].map((thing) => ({ ...thing, form }))
   } catch (error) {
     const isLocked =
       error instanceof KcertError &&
       (error.code === 'KCERT_KEY_ENCRYPTED' || error.code === 'KCERT_PASSWORD_WRONG')
-    things.push(
-      isLocked ? { kind: 'locked', error } : { kind: 'failed', of: 'certificate', error, where: 'keystore' },
-    )
+    return [
+      isLocked ? { kind: 'locked', error, form } : { kind: 'failed', of: 'certificate', error, where, form },
+    ]
   }
-  return things.map((thing) => ({ ...thing, form: 'PKCS#12' }))
 }
 
 /** Where the content of the element at `at` begins. */
@@ -381,11 +367,8 @@ function addThings(
       case 'locked': {
         const { message, next = ownPassword } = thing.error
         // In a Secret its password lies beside it, for the program that uses it.
-        collection.addProblem(place, 'KEYSTORE_LOCKED', {
-          message,
-          next,
-          ...(spot.owner.kind === 'value' && { severity: 'info' }),
-        })
+        const severity = spot.owner.kind === 'value' ? 'info' : undefined
+        collection.addProblem(place, 'KEYSTORE_LOCKED', { message, next, severity })
         break
       }
       case 'bad-block':
@@ -396,12 +379,8 @@ function addThings(
         break
       default: {
         const hasOthers = things.length > 1
-        collection.addFailure(
-          place,
-          withPlace(thing.error, hasOthers ? thing.where : ''),
-          failureCodes[thing.of],
-          nextForBroken[hasOthers ? 'among' : 'alone'][thing.of],
-        )
+        const next = nextForBroken[hasOthers ? 'among' : 'alone'][thing.of]
+        collection.addFailure(place, thing.error, failureCodes[thing.of], next, hasOthers ? thing.where : '')
       }
     }
     if (thing.kind !== 'certificate' && isOfCertificate(thing) && group.certificates.length === 0)
@@ -436,14 +415,6 @@ const nextForBroken = {
   },
 } as const
 
-function withPlace(error: unknown, where: string): unknown {
-  if (where === '' || !(error instanceof KcertError)) return error
-  return new KcertError(error.code, `${where}: ${error.message}`, {
-    ...(error.why !== undefined && { why: error.why }),
-    ...(error.next !== undefined && { next: error.next }),
-  })
-}
-
 function isReadable({ kind }: Thing): boolean {
   return kind === 'certificate' || kind === 'request' || kind === 'key'
 }
@@ -465,9 +436,9 @@ function kindOf(thing: Thing): ThingKind {
 /** Names places: "certificate 2" in a file, "data[tls.crt] #2" within something; nothing more where there is just one. */
 export function labeller(prefix: string, things: readonly Thing[]): (thing: Thing) => string {
   if (things.length === 1) return () => prefix
-  const totals: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }
-  for (const thing of things) totals[kindOf(thing)]++
   const seen: Record<ThingKind, number> = { certificate: 0, request: 0, key: 0, block: 0 }
+  const totals = { ...seen }
+  for (const thing of things) totals[kindOf(thing)]++
   const primary: ThingKind = totals.certificate > 0 ? 'certificate' : totals.request > 0 ? 'request' : 'key'
   return (thing) => {
     const kind = kindOf(thing)

@@ -16,12 +16,9 @@ export function roleOf(entry: CertificateEntry, isReplaced: (group: Group) => bo
   const { commonName, organization } = certificate.subject
   if (!isNodeIdentity(commonName, organization)) return role
   const usages = certificate.extendedKeyUsage
-  const kubelet = usages.includes('clientAuth')
-    ? 'kubelet-client'
-    : usages.includes('serverAuth')
-      ? 'kubelet-serving'
-      : undefined
-  if (kubelet === undefined) return role
+  const isClient = usages.includes('clientAuth')
+  if (!isClient && !usages.includes('serverAuth')) return role
+  const kubelet = isClient ? 'kubelet-client' : 'kubelet-serving'
   return { ...role, kubelet, name: role.name ?? kubelet }
 }
 
@@ -91,6 +88,11 @@ function roleOfKubeletFile(
   return { ...nothing, name: role, usages, kubelet: role }
 }
 
+const caFilesOfApiServer: ReadonlyMap<string, string> = new Map([
+  ['client-ca-file', 'client CA'],
+  ['requestheader-client-ca-file', 'front-proxy CA'],
+])
+
 function roleOfValue(
   kind: 'Secret' | 'ConfigMap',
   name: string,
@@ -100,18 +102,15 @@ function roleOfValue(
 ): Role {
   const trusted = (role: string): Role => ({ ...nothing, name: role, isTrusted: true })
   if (kind === 'ConfigMap') {
-    if (name === 'extension-apiserver-authentication') {
-      if (key === 'client-ca-file') return trusted('client CA')
-      if (key === 'requestheader-client-ca-file') return trusted('front-proxy CA')
-    }
-    return key.endsWith('.crt') || key.endsWith('.pem')
-      ? trusted(name === 'kube-root-ca.crt' ? 'cluster CA' : 'CA bundle')
-      : nothing
+    const ofApiServer =
+      name === 'extension-apiserver-authentication' ? caFilesOfApiServer.get(key) : undefined
+    if (ofApiServer !== undefined) return trusted(ofApiServer)
+    if (!/\.(?:crt|pem)$/.test(key)) return nothing
+    return trusted(name === 'kube-root-ca.crt' ? 'cluster CA' : 'CA bundle')
   }
   if (key === 'ca.crt')
     return trusted(type === 'kubernetes.io/service-account-token' ? 'cluster CA' : 'CA bundle')
-  if (key === 'tls.crt') return { ...nothing, name: position > 0 ? 'TLS chain' : 'TLS' }
-  return nothing
+  return key === 'tls.crt' ? { ...nothing, name: position > 0 ? 'TLS chain' : 'TLS' } : nothing
 }
 
 function kubeconfigRow(

@@ -51,7 +51,7 @@ export function select(
   if (only === undefined || only.length === 0) return { ...report, certificates }
   const troubled = new Set(report.problems.filter(({ severity }) => severity !== 'info').map(placeKey))
   const kept = certificates.filter((certificate) =>
-    only.some((selector) => matches(certificate, selector, troubled)),
+    only.some((selector) => predicates[selector](certificate, troubled)),
   )
   const shown = new Set(kept.map(placeKey))
   const known = new Set([...report.certificates, ...report.keys, ...report.requests].map(placeKey))
@@ -82,57 +82,38 @@ function placeKey({ source, entry }: Pick<Problem, 'source' | 'entry'>): string 
   return `${source}\0${entry}`
 }
 
-function matches(certificate: CertificateReport, selector: Selector, troubled: ReadonlySet<string>): boolean {
-  const { status, isCa, extendedKeyUsage, role } = certificate
-  switch (selector) {
-    case 'expiring':
-      return status === 'warning' || status === 'critical'
-    case 'expired':
-    case 'not-yet-valid':
-    case 'ok':
-      return status === selector
-    case 'ca':
-      return isCa
-    case 'leaf':
-      return !isCa
-    case 'client':
-      return !isCa && extendedKeyUsage.includes('clientAuth')
-    case 'server':
-      return !isCa && extendedKeyUsage.includes('serverAuth')
-    case 'kubelet':
-      return role?.startsWith('kubelet') ?? false
-    case 'problem':
-      return troubled.has(placeKey(certificate))
-  }
+type Matches = (certificate: CertificateReport, troubled: ReadonlySet<string>) => boolean
+
+const predicates: Readonly<Record<Selector, Matches>> = {
+  expired: ({ status }) => status === 'expired',
+  expiring: ({ status }) => status === 'warning' || status === 'critical',
+  'not-yet-valid': ({ status }) => status === 'not-yet-valid',
+  ok: ({ status }) => status === 'ok',
+  ca: ({ isCa }) => isCa,
+  leaf: ({ isCa }) => !isCa,
+  client: ({ isCa, extendedKeyUsage }) => !isCa && extendedKeyUsage.includes('clientAuth'),
+  server: ({ isCa, extendedKeyUsage }) => !isCa && extendedKeyUsage.includes('serverAuth'),
+  kubelet: ({ role }) => role?.startsWith('kubelet') ?? false,
+  problem: (certificate, troubled) => troubled.has(placeKey(certificate)),
 }
 
 type Compare = (a: CertificateReport, b: CertificateReport) => number
 
+const nameOf = ({ subject }: CertificateReport) => subject.commonName ?? subject.text
 // All times left are counted from the same moment.
 const byExpiry: Compare = (a, b) => a.secondsLeft - b.secondsLeft
-const bySource: Compare = (a, b) => order(a.source, b.source)
-const byName: Compare = (a, b) =>
-  order(a.subject.commonName ?? a.subject.text, b.subject.commonName ?? b.subject.text)
-const byRole: Compare = (a, b) => order(a.role ?? '\uffff', b.role ?? '\uffff')
 
-const comparisons: Readonly<Record<Exclude<Sorting, 'input'>, readonly Compare[]>> = {
-  expiry: [byExpiry],
-  name: [byName, byExpiry],
-  source: [bySource],
-  role: [byRole, byExpiry],
+const comparisons: Readonly<Record<Sorting, Compare>> = {
+  expiry: byExpiry,
+  name: (a, b) => order(nameOf(a), nameOf(b)) || byExpiry(a, b),
+  source: (a, b) => order(a.source, b.source),
+  role: (a, b) => order(a.role ?? '\uffff', b.role ?? '\uffff') || byExpiry(a, b),
+  input: () => 0,
 }
 
 /** Equal ones keep their order. */
 function sorted(certificates: readonly CertificateReport[], sort: Sorting): CertificateReport[] {
-  if (sort === 'input') return [...certificates]
-  const compares = comparisons[sort]
-  return certificates.toSorted((a, b) => {
-    for (const compare of compares) {
-      const outcome = compare(a, b)
-      if (outcome !== 0) return outcome
-    }
-    return 0
-  })
+  return certificates.toSorted(comparisons[sort])
 }
 
 // Without a locale, which differs from machine to machine.
