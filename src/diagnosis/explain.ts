@@ -22,19 +22,11 @@ export function explainError(text: string, source: string): ErrorExplanation {
   const specific = matches.filter(({ rule }) => !rule.isGeneric)
   const grouped = Map.groupBy(specific.length > 0 ? specific : matches, ({ rule }) => rule.id)
   const errors = [...grouped.values()].map((group) => explained(group, readable))
-  return {
-    apiVersion: 'kcert/v1',
-    kind: 'ErrorExplanation',
-    source,
-    errors,
-    ...(errors.length > 0 ? { next: [] } : unexplained(readable, whole)),
-  }
-}
-
-function unexplained(text: string, whole: Found): Pick<ErrorExplanation, 'subject' | 'next'> {
-  return isAboutCertificates(text)
-    ? { subject: 'certificates', next: unknownError(whole) }
-    : { subject: 'other', next: otherSubject() }
+  const head = { apiVersion: 'kcert/v1', kind: 'ErrorExplanation', source, errors } as const
+  if (errors.length > 0) return { ...head, next: [] }
+  return isAboutCertificates(readable)
+    ? { ...head, subject: 'certificates', next: unknownError(whole) }
+    : { ...head, subject: 'other', next: otherSubject() }
 }
 
 // Facts of the whole text complete those of a place, and a text that says where and what in one go is short.
@@ -89,13 +81,8 @@ interface Place extends Span {
 }
 
 const rulesByWords = new Map<string, Rule[]>()
-for (const rule of rules) {
-  for (const words of rule.words) {
-    const same = rulesByWords.get(words)
-    if (same === undefined) rulesByWords.set(words, [rule])
-    else same.push(rule)
-  }
-}
+for (const rule of rules)
+  for (const words of rule.words) rulesByWords.set(words, [...(rulesByWords.get(words) ?? []), rule])
 
 // Go names the CA that it tried last in brackets. That is a hint, and no error of its own. A log that was cut off has no second bracket.
 function withoutHints(text: string): string {
@@ -153,19 +140,13 @@ function shownWords(matched: string): string {
 const mostEndpoints = 8
 
 function likeliestFirst(rows: readonly CauseRow[], found: Found): ExplainedError['causes'] {
-  const causes = rows
+  return rows
     .filter(({ holds }) => holds?.(found) ?? true)
-    .map(({ id, detail, evidence, checks }) => {
-      const speaks = evidence(found)
-      return {
-        id,
-        detail: detail(found),
-        ...(speaks === undefined ? {} : { evidence: speaks }),
-        checks: checks(found),
-      }
-    })
-  return [
-    ...causes.filter(({ evidence }) => evidence !== undefined),
-    ...causes.filter(({ evidence }) => evidence === undefined),
-  ]
+    .map(({ id, detail, evidence, checks }) => ({
+      id,
+      detail: detail(found),
+      evidence: evidence(found),
+      checks: checks(found),
+    }))
+    .sort((a, b) => Number(a.evidence === undefined) - Number(b.evidence === undefined))
 }

@@ -94,14 +94,13 @@ const serverWords =
 /** Returns the facts that stand in a piece of an error text. */
 export function findFacts(text: string): Found {
   const valid = validFor.exec(text)
-  const names = altNames.exec(text)?.[1]
   const times = boundsIn(text)
   const api = apiGroup.exec(text)
   const nodeName = node.exec(text)
   return withoutAbsent({
     endpoints: endpointsIn(text),
     wantedName: plainName(valid?.[2] ?? firstOf(wanted, text)),
-    certificateNames: valid ? listed(valid[1]!) : names === undefined ? [] : listed(names),
+    certificateNames: listed(valid?.[1] ?? altNames.exec(text)?.[1] ?? ''),
     ...times,
     candidate: safe(candidate.exec(text)?.[1], /^[\w .:@=,*/()-]+$/),
     webhook: safe(webhook.exec(text)?.[1]),
@@ -112,7 +111,9 @@ export function findFacts(text: string): Found {
     node: safe(nodeName?.[1] ?? nodeName?.[2]),
     user: safe(user.exec(text)?.[1]),
     tokenId: tokenId.exec(text)?.[1],
-    files: unique([...text.matchAll(file)].map(([, path]) => path!)).filter((path) => !isSecretLike(path)),
+    files: unique(Array.from(text.matchAll(file), ([, path = '']) => path)).filter(
+      (path) => !isSecretLike(path),
+    ),
     // An API server that asks an identity provider is a client there, in the middle of its own log.
     side:
       serverWords.test(text) && !/\boidc: /.test(text)
@@ -167,11 +168,12 @@ function endpointsIn(text: string): string[] {
 }
 
 function boundsIn(text: string): Pick<Found, 'currentTime' | 'notAfter' | 'notBefore'> {
-  const times = bound.exec(text)
-  const ended = bootstrapEnd.exec(text)?.[1]
-  if (times === null) return ended === undefined ? {} : { notAfter: `${ended.replace(' ', 'T')}Z` }
-  const [, current, word, edge] = times
-  const [currentTime, at] = [utc(current!), utc(edge!)]
+  const [, current, word, edge] = bound.exec(text) ?? []
+  if (current === undefined || edge === undefined) {
+    const ended = bootstrapEnd.exec(text)?.[1]
+    return ended === undefined ? {} : { notAfter: `${ended.replace(' ', 'T')}Z` }
+  }
+  const [currentTime, at] = [utc(current), utc(edge)]
   if (currentTime === undefined || at === undefined) return {}
   return word === 'after' ? { currentTime, notAfter: at } : { currentTime, notBefore: at }
 }

@@ -38,7 +38,7 @@ export function placesOf(words: string, { text, positions }: Squeezed): Span[] {
   const wanted = squeeze(words).text
   const spans: Span[] = []
   for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length))
-    spans.push({ start: positions[at]!, end: positions[at + wanted.length - 1]! + 1 })
+    spans.push({ start: positions[at] ?? 0, end: (positions[at + wanted.length - 1] ?? 0) + 1 })
   return spans
 }
 

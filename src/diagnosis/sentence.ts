@@ -43,10 +43,10 @@ export function command(text: string, found: Found): CommandLine | undefined {
 
 function chosen(text: string, found: Found): string | undefined {
   for (const alternative of text.split(' || ')) {
-    const condition = /^if ([^:]+): /.exec(alternative)
-    if (condition && !conditionOf(condition[1]!)(found)) continue
+    const [head = '', condition] = /^if ([^:]+): /.exec(alternative) ?? []
+    if (condition !== undefined && !conditionOf(condition)(found)) continue
     const said = alternative
-      .slice(condition?.[0].length ?? 0)
+      .slice(head.length)
       .replaceAll(/\[([^\]]*)\]/g, (_, part: string) => (isKnown(part, found) ? part : ''))
     if (isKnown(said, found)) return said
   }

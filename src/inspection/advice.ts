@@ -11,6 +11,11 @@ import { timeText } from './spans.ts'
 /** `misissued`: subject, names or usages are not what its place needs, and a renewal that copies them would copy the fault. */
 export type Urgency = 'expiring' | 'expired' | 'wrong' | 'misissued'
 
+/** Returns how to replace a certificate, with what to do about it in the words of its check before. */
+export function reissueAdvice(what: string, entry: CertificateEntry, role: Role, urgency: Urgency): string {
+  return [what, renewalAdvice(entry, role, urgency)].join(': ')
+}
+
 /** Returns how to replace a certificate: a command where there is one. */
 export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urgency): string {
   if (role.isRecord) return recordAdvice(entry)
@@ -18,24 +23,16 @@ export function renewalAdvice(entry: CertificateEntry, role: Role, urgency: Urge
   if (role.row !== undefined) return kubeadmAdvice(role.row, urgency)
   if (role.isTrusted || entry.certificate.isCa) return caAdvice(entry, urgency)
   const { owner } = entry.group
-  switch (owner.kind) {
-    case 'user':
-      return userAdvice(entry)
-    case 'served':
-      return 'renew it on the server and see that the process there reads the new one: it may still hold the old one in memory'
-    case 'value':
-      return owner.object.kind === 'Secret'
-        ? 'renew the certificate in this Secret; if cert-manager manages it: kubectl get certificate,certificaterequest -A'
-        : 'renew the certificate in this ConfigMap'
-    default:
-      return isSelfSignedServing(role)
-        ? 'move kubelet.crt and kubelet.key to another folder and restart the kubelet, which creates new ones; or set serverTLSBootstrap: true'
-        : 'renew it with whoever issued it'
-  }
-}
-
-function isSelfSignedServing({ name }: Role): boolean {
-  return name?.startsWith('kubelet-serving, self-signed') ?? false
+  if (owner.kind === 'user') return userAdvice(entry)
+  if (owner.kind === 'served')
+    return 'renew it on the server and see that the process there reads the new one: it may still hold the old one in memory'
+  if (owner.kind === 'value')
+    return owner.object.kind === 'Secret'
+      ? 'renew the certificate in this Secret; if cert-manager manages it: kubectl get certificate,certificaterequest -A'
+      : 'renew the certificate in this ConfigMap'
+  return role.name?.startsWith('kubelet-serving, self-signed')
+    ? 'move kubelet.crt and kubelet.key to another folder and restart the kubelet, which creates new ones; or set serverTLSBootstrap: true'
+    : 'renew it with whoever issued it'
 }
 
 function recordAdvice({ group }: CertificateEntry): string {
@@ -114,11 +111,11 @@ function plainNodeName(commonName: string | undefined): string {
 
 function caAdvice({ group }: CertificateEntry, urgency: Urgency): string {
   if (group.owner.kind === 'cluster') {
-    const compare =
-      'compare it with /etc/kubernetes/pki/ca.crt of a control-plane node: when that one is newer, put it into this kubeconfig'
-    return urgency === 'expired'
-      ? `${compare}; when it is the same, the cluster needs a new CA and new certificates`
-      : `${compare}; when it is the same, plan the rotation of the cluster CA now`
+    const otherwise =
+      urgency === 'expired'
+        ? 'the cluster needs a new CA and new certificates'
+        : 'plan the rotation of the cluster CA now'
+    return `compare it with /etc/kubernetes/pki/ca.crt of a control-plane node: when that one is newer, put it into this kubeconfig; when it is the same, ${otherwise}`
   }
   return urgency === 'expired'
     ? 'replace the CA by its successor; certificates that it signed must be reissued by that one'

@@ -17,8 +17,7 @@ export function mapReference(written: string, { file }: Origin): string | undefi
 
 /** What stands before /etc/kubernetes/ in the path; empty for /etc/kubernetes itself. */
 function copyPrefix(path: string | undefined): string {
-  const at = path?.lastIndexOf('/etc/kubernetes/') ?? -1
-  return at > 0 ? path!.slice(0, at) : ''
+  return path?.slice(0, Math.max(0, path.lastIndexOf('/etc/kubernetes/'))) ?? ''
 }
 
 function folderOf(path: string): string {

@@ -78,13 +78,8 @@ export class StoreLinks {
     const { collection } = this
     const targets = new Set<string>()
     for (const { file, root, treePlace } of collection.origins) {
-      if (
-        root === undefined ||
-        file?.linkTarget === undefined ||
-        treePlace === undefined ||
-        !('file' in treePlace)
-      )
-        continue
+      const isKubelets = treePlace !== undefined && 'file' in treePlace
+      if (root === undefined || file?.linkTarget === undefined || !isKubelets) continue
       const name = lastName(file.linkTarget)
       const beside = `${folderOf(file.path)}/${name}`
       targets.add(this.hasFile(beside) ? beside : linkDestination(file.path, file.linkTarget))

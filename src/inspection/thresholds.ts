@@ -51,10 +51,12 @@ export function parseThreshold(text: string): Threshold {
 /** Returns both thresholds that an operator named. Throws KCERT_USAGE where nothing could ever be a warning. */
 export function parseThresholds(warn: string, crit: string): Thresholds {
   const parsed = { warn: parseThreshold(warn), crit: parseThreshold(crit) }
-  const shared = (['durationMs', 'percent'] as const).filter(
-    (unit) => parsed.warn[unit] !== undefined && parsed.crit[unit] !== undefined,
-  )
-  if (shared.length > 0 && shared.every((unit) => parsed.warn[unit]! < parsed.crit[unit]!)) {
+  const shared = (['durationMs', 'percent'] as const).flatMap((unit) => {
+    const { [unit]: warnAt } = parsed.warn
+    const { [unit]: critAt } = parsed.crit
+    return warnAt === undefined || critAt === undefined ? [] : [warnAt < critAt]
+  })
+  if (shared.length > 0 && shared.every(Boolean)) {
     throw new KcertError('KCERT_USAGE', `--warn ${warn} comes later than --crit ${crit}`, {
       why: 'what has so little left is critical already, so nothing would ever be a warning',
       next: commandLine`--warn ${crit} --crit ${warn}`,
@@ -76,7 +78,8 @@ function parsePart(part: string, text: string): Threshold {
   while (at < part.length) {
     const match = partPattern.exec(part)
     if (match === null) throw refusal(text, 'neither a duration nor a percentage')
-    durationMs += Number(match[1]) * unitMs[match[2]!]!
+    const [, count, unit = ''] = match
+    durationMs += Number(count) * (unitMs[unit] ?? 0)
     at = partPattern.lastIndex
   }
   if (at === 0) throw refusal(text, 'empty')

@@ -34,28 +34,23 @@ export function unreadableProblem(
   const mayMatter = place !== undefined || (reason !== 'not-a-file' && relevantName.test(fileName))
   if (root !== undefined && !isFolder && !mayMatter) return undefined
   const isKey = !isFolder && fileName.endsWith('.key')
+  const [message, next] = reasons[reason]
   return problemAt(where, 'SOURCE_UNREADABLE', {
-    message: detail === '' ? reasons[reason].message : `${reasons[reason].message}: ${detail}`,
-    next: reasons[reason].next,
+    message: detail === '' ? message : `${message}: ${detail}`,
+    next,
     // A private key that only its owner may read is as it should be.
-    ...(root !== undefined && isKey && reason === 'permission' && { severity: 'info' as const }),
+    severity: root !== undefined && isKey && reason === 'permission' ? 'info' : undefined,
   })
 }
 
-const reasons: Readonly<Record<UnreadableSource['reason'], { message: string; next: string }>> = {
-  'not-found': { message: 'not found', next: 'check the path' },
-  permission: {
-    message: 'no permission to read it',
-    next: 'run kcert with sudo, or as a user who may read it',
-  },
-  'dangling-link': {
-    message: 'a link that leads nowhere',
-    next: 'remove the link, or bring back what it led to',
-  },
-  'too-large': { message: 'larger than kcert reads', next: 'split it, or name the part that matters' },
-  'not-a-file': { message: 'not a regular file', next: 'name a file or a folder' },
-  'seen-before': { message: 'read by another name', next: 'nothing' },
-  io: { message: 'could not be read', next: 'try again, and look at the file system if it stays so' },
+const reasons: Readonly<Record<UnreadableSource['reason'], readonly [message: string, next: string]>> = {
+  'not-found': ['not found', 'check the path'],
+  permission: ['no permission to read it', 'run kcert with sudo, or as a user who may read it'],
+  'dangling-link': ['a link that leads nowhere', 'remove the link, or bring back what it led to'],
+  'too-large': ['larger than kcert reads', 'split it, or name the part that matters'],
+  'not-a-file': ['not a regular file', 'name a file or a folder'],
+  'seen-before': ['read by another name', 'nothing'],
+  io: ['could not be read', 'try again, and look at the file system if it stays so'],
 }
 
 /** Returns the problem that a missing file of kubeadm's or the kubelet's is. */
@@ -68,7 +63,7 @@ export function missingProblem(
     // A disk that was full leaves empty files, and whoever looks for a missing one finds it there.
     message: isThere ? 'the file is there, and no kubeconfig is in it' : `${missing.role} is missing`,
     next: missingAdvice(missing, isThere, lacksKey),
-    ...(isNeededToStart(missing) && { severity: 'critical' }),
+    severity: isNeededToStart(missing) ? 'critical' : undefined,
   })
 }
 

@@ -2,8 +2,8 @@ import type { CheckReport } from '../csr/check-report.ts'
 import { markedLines } from './check-lines.ts'
 import { type Field, fieldLines } from './fields.ts'
 import { altNameList, keyText } from './names.ts'
-import type { Paint } from './paint.ts'
 import { adviceLines, indentedLines, joinSections } from './sections.ts'
+import type { Said } from './table.ts'
 import type { View } from './view.ts'
 
 type Question = CheckReport['rules'][number]['question']
@@ -14,12 +14,21 @@ const questionText: Readonly<Record<Question, string>> = {
   signing: 'Will the signer sign it?',
 }
 
-const signingText: Readonly<Record<CheckReport['answers']['signing'], string>> = {
-  signs: 'yes',
-  fails: 'NO: the object would get the condition Failed',
-  retries: 'NO: kube-controller-manager cannot verify its signature, and would try again and again',
-  nobody: 'NO: there is no such signer',
-  another: 'its owner decides',
+const signingAnswers: Readonly<Record<CheckReport['answers']['signing'], Said>> = {
+  signs: ['yes', 'ok'],
+  fails: ['NO: the object would get the condition Failed', 'critical'],
+  retries: [
+    'NO: kube-controller-manager cannot verify its signature, and would try again and again',
+    'critical',
+  ],
+  nobody: ['NO: there is no such signer', 'critical'],
+  another: ['its owner decides', 'ok'],
+}
+
+const decisions: Readonly<Record<CheckReport['decision'], Said>> = {
+  approve: ['yes', 'ok'],
+  ignore: ['leave it alone', 'warning'],
+  deny: ['NO: deny it', 'critical'],
 }
 
 /** Returns the check as people read it: the request, the three questions with all rules, what is open, and the decision. */
@@ -52,32 +61,22 @@ function requestFields({ spec, request }: CheckReport): Field[] {
 }
 
 function questionLines(report: CheckReport, question: Question, view: View): string[] {
-  const answer = answerTo(report, question, view.paint)
+  const [answer, tone] = answerTo(report, question)
   const marked = [
     ...report.rules.map((rule) => ({ ...rule, mark: rule.ok ? ('ok' as const) : ('NO' as const) })),
     ...report.open.map((rule) => ({ ...rule, mark: '?' as const })),
   ].filter((rule) => rule.question === question)
   if (marked.length === 0 && question !== 'approval') return []
-  return [`${view.paint.heading(questionText[question])} ${answer}`, ...markedLines(marked, view)]
+  const { heading, status } = view.paint
+  return [`${heading(questionText[question])} ${status[tone](answer)}`, ...markedLines(marked, view)]
 }
 
-function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question, paint: Paint): string {
-  if (question === 'approval')
-    return paint.status[decisionTones[decision]](approvalText(decision, isSubmitted))
-  if (question === 'signing') {
-    const isNo = signingText[answers.signing].startsWith('NO')
-    return paint.status[isNo ? 'critical' : 'ok'](signingText[answers.signing])
-  }
-  return answers.admission === 'accepted' ? paint.status.ok('yes') : paint.severity.critical('NO')
+function answerTo({ answers, decision, isSubmitted }: CheckReport, question: Question): Said {
+  if (question === 'signing') return signingAnswers[answers.signing]
+  if (question === 'admission') return answers.admission === 'accepted' ? ['yes', 'ok'] : ['NO', 'critical']
+  if (decision === 'approve' && !isSubmitted) return ['nothing in it speaks against it', 'ok']
+  return decisions[decision]
 }
-
-function approvalText(decision: CheckReport['decision'], isSubmitted: boolean): string {
-  if (decision === 'deny') return 'NO: deny it'
-  if (decision === 'ignore') return 'leave it alone'
-  return isSubmitted ? 'yes' : 'nothing in it speaks against it'
-}
-
-const decisionTones = { approve: 'ok', ignore: 'warning', deny: 'critical' } as const
 
 function worthKnowing({ advice }: CheckReport, view: View): string[] {
   if (advice.length === 0) return []
@@ -92,6 +91,6 @@ function decisionLines({ decision, reason, duties }: CheckReport, view: View): s
   const stroke = { met: paint.status.ok, unknown: paint.status.warning, unmet: paint.status.critical }
   return fieldLines(view, [
     ...duties.map(({ name, text, outcome }): Field => [name, `${outcome}: ${text}`, stroke[outcome]]),
-    ['decision', `${decision}: ${reason}`, paint.status[decisionTones[decision]]],
+    ['decision', `${decision}: ${reason}`, paint.status[decisions[decision][1]]],
   ])
 }

@@ -1,14 +1,18 @@
 import { createHash } from 'node:crypto'
+import { diff } from 'node:util'
 
 // What changes in a short text, line by line. Long values are shortened, and credentials are never shown.
 
 const context = 2
 const longest = 60
+/** By what util.diff calls them, from -1. */
+const marks = ['+', ' ', '-']
 
 /** Returns what separates two texts: "- " and "+ " lines between lines that stay, far ones left out. None where they are equal. */
 export function lineDiff(before: string, after: string): string[] {
-  const [old, now] = [linesOf(before), linesOf(after)]
-  const marked = compared(old, now)
+  const marked = diff(linesOf(before), linesOf(after)).map(
+    ([operation, line]) => [marks[operation + 1] ?? ' ', line] as const,
+  )
   const isNear = marked.map((_, index) =>
     marked.slice(Math.max(0, index - context), index + context + 1).some(([mark]) => mark !== ' '),
   )
@@ -21,30 +25,6 @@ export function lineDiff(before: string, after: string): string[] {
 function linesOf(text: string): string[] {
   const lines = text.split('\n')
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines
-}
-
-type Marked = readonly [mark: ' ' | '-' | '+', line: string]
-
-/** The longest common subsequence keeps its place. Texts are a few hundred lines at most. */
-function compared(old: readonly string[], now: readonly string[]): Marked[] {
-  const lengths = old.map(() => new Uint32Array(now.length + 1))
-  lengths.push(new Uint32Array(now.length + 1))
-  for (let i = old.length - 1; i >= 0; i--)
-    for (let j = now.length - 1; j >= 0; j--)
-      lengths[i]![j] =
-        old[i] === now[j] ? lengths[i + 1]![j + 1]! + 1 : Math.max(lengths[i + 1]![j]!, lengths[i]![j + 1]!)
-  const marked: Marked[] = []
-  let [i, j] = [0, 0]
-  while (i < old.length || j < now.length) {
-    if (i < old.length && j < now.length && old[i] === now[j]) {
-      marked.push([' ', old[i]!])
-      i++
-      j++
-    } else if (i < old.length && (j === now.length || lengths[i + 1]![j]! >= lengths[i]![j + 1]!)) {
-      marked.push(['-', old[i++]!])
-    } else marked.push(['+', now[j++]!])
-  }
-  return marked
 }
 
 const secretField =

@@ -9,6 +9,11 @@ export function placeText({ source, entry }: Place): string {
   return entry === '' ? source : `${source}: ${entry}`
 }
 
+/** Returns the one of several copies that says best what they are: that in a file of its own, or the first. */
+export function namesakeOf<Copy extends Place>(copies: readonly Copy[]): Copy | undefined {
+  return copies.find(({ entry }) => entry === '') ?? copies[0]
+}
+
 /** What the places of a report share, said once above the tables, and each place without it. */
 export interface ShortPlaces {
   /** The folder or the one source of all; empty when there is nothing to share. */

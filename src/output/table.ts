@@ -149,12 +149,14 @@ function fitting<Row>(fitted: Fitted<Row>[], limit: number): Fitted<Row>[] {
   for (;;) {
     for (const one of kept) one.width = one.longest
     if (shrink(kept, limit, gladFloorOf) || shrink(kept, limit, floorOf)) return kept
-    const victim = kept
-      .filter(({ column }) => column.dropRank !== undefined)
-      .sort((a, b) => b.column.dropRank! - a.column.dropRank!)[0]
-    if (victim === undefined) return kept
+    const [victim] = kept.toSorted((a, b) => rankOf(b) - rankOf(a))
+    if (victim?.column.dropRank === undefined) return kept
     kept = kept.filter((one) => one !== victim)
   }
+}
+
+function rankOf<Row>({ column: { dropRank = Number.NEGATIVE_INFINITY } }: Fitted<Row>): number {
+  return dropRank
 }
 
 // Takes cells from the widest shrinkable column until all fit; says whether they do.

@@ -22,13 +22,13 @@ export function printable(text: string): string {
 /** Returns the double-quoted YAML scalar of the text. Astral characters need \U there: YAML knows no surrogate pairs. */
 export function harmlessYamlString(text: string): string {
   return JSON.stringify(text.toWellFormed()).replace(hiddenCharacters(), (character) => {
-    const point = character.codePointAt(0)!
+    const point = character.codePointAt(0) ?? 0
     return point > 0xffff ? `\\U${hex(point, 8)}` : `\\u${hex(point, 4)}`
   })
 }
 
 function escaped(character: string): string {
-  const point = character.codePointAt(0)!
+  const point = character.codePointAt(0) ?? 0
   return point > 0xffff ? `\\u{${hex(point, 1)}}` : `\\u${hex(point, 4)}`
 }
 

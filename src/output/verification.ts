@@ -117,7 +117,7 @@ function groupedDifferences({ differences }: VerificationReport): Difference[][]
 }
 
 function differenceLines(group: readonly Difference[], view: View): string[] {
-  const { accepts, reason } = group[0]!
+  const [{ accepts, reason } = { accepts: false, reason: '' }] = group
   const { error } = group.find((difference) => difference.error !== undefined) ?? {}
   const who = group.map(({ verifier }) => titles[verifier]).join(', ')
   const says = error === undefined ? '' : ` (${error})`

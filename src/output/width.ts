@@ -33,7 +33,7 @@ export function displayWidth(text: string): number {
 }
 
 function characterWidth(character: string): 0 | 1 | 2 {
-  const point = character.codePointAt(0)!
+  const point = character.codePointAt(0) ?? 0
   if (point < 0x300) return 1
   if (isOnTop(character)) return 0
   // vowels and final consonants of decomposed Hangul join the syllable that began before them
@@ -81,15 +81,19 @@ function head(characters: string[], width: number): string {
 }
 
 function tail(characters: string[], width: number): string {
+  const kept: string[] = []
   let cells = 0
-  let start = characters.length
-  while (start > 0 && cells + characterWidth(characters[start - 1]!) <= width) {
-    start--
-    cells += characterWidth(characters[start]!)
+  for (const character of characters.toReversed()) {
+    cells += characterWidth(character)
+    if (cells > width) break
+    kept.push(character)
   }
   // a mark that lost its letter would sit on the "…"
-  while (start < characters.length && isOnTop(characters[start]!)) start++
-  return characters.slice(start).join('')
+  const first = kept.findLastIndex((character) => !isOnTop(character))
+  return kept
+    .slice(0, first + 1)
+    .reverse()
+    .join('')
 }
 
 /**

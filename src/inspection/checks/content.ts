@@ -6,7 +6,7 @@ import { isMlDsa } from '../../x509/ml-dsa.ts'
 import { userUidFault } from '../../x509/name.ts'
 import { nameOfOid } from '../../x509/oids.ts'
 import type { PublicKeyInfo } from '../../x509/public-key.ts'
-import { kubeadmKubeconfigOf, renewalAdvice } from '../advice.ts'
+import { kubeadmKubeconfigOf, reissueAdvice, renewalAdvice } from '../advice.ts'
 import type { CertificateEntry, Role } from '../entries.ts'
 import { algorithmText } from '../entry-reports.ts'
 import { problemAt } from '../problems.ts'
@@ -24,10 +24,12 @@ export const checkKeyStrength: CertificateCheck = (entry, role, { links }) => {
   if (weakness === undefined) return undefined
   return problemAt(entry, 'KEY_WEAK', {
     message: weakness,
-    next: [
+    next: reissueAdvice(
       'reissue it with an RSA key of 2048 to 8192 bits, or ECDSA P-256',
-      renewalAdvice(entry, role, 'wrong'),
-    ].join(': '),
+      entry,
+      role,
+      'wrong',
+    ),
   })
 }
 
@@ -50,17 +52,12 @@ export const checkCriticalExtensions: CertificateCheck = (entry, role) => {
   const { unhandledCriticalExtensions: unknown, isCa } = entry.certificate
   if (unknown.length === 0) return undefined
   const names = unknown.map((oid) => nameOfOid(oid) ?? oid).join(', ')
-  const what =
-    unknown.length === 1
-      ? 'a critical extension that Go does not know'
-      : 'critical extensions that Go does not know'
+  const what = `${unknown.length === 1 ? 'a critical extension' : 'critical extensions'} that Go does not know`
   return problemAt(entry, 'CRITICAL_EXTENSION_UNKNOWN', {
     message: `${what}, ${names}: ${isCa ? 'no chain through this CA is accepted' : 'whoever checks the certificate refuses it'}`,
     next: isCa
       ? 'replace the CA by one without the extension, or with the extension not critical'
-      : ['reissue it without it, or with it not critical', renewalAdvice(entry, role, 'misissued')].join(
-          ': ',
-        ),
+      : reissueAdvice('reissue it without it, or with it not critical', entry, role, 'misissued'),
     ...(role.isRecord && { severity: 'info' }),
   })
 }
@@ -71,7 +68,7 @@ export const checkSignatureStrength: CertificateCheck = (entry, role, { links })
   if (!isWeakSignature(certificate.signatureAlgorithm) || links.isSelfSigned(certificate)) return undefined
   return problemAt(entry, 'SIGNATURE_WEAK', {
     message: `signed with ${certificate.signatureAlgorithm}, which Kubernetes refuses`,
-    next: ['reissue it with SHA-256', renewalAdvice(entry, role, 'wrong')].join(': '),
+    next: reissueAdvice('reissue it with SHA-256', entry, role, 'wrong'),
   })
 }
 
@@ -82,9 +79,7 @@ export const checkSignatureSupport: CertificateCheck = (entry, role, { links }) 
   if (!isMlDsa(algorithm) || isMlDsa(publicKey.algorithm) || links.isSelfSigned(certificate)) return undefined
   return problemAt(entry, 'SIGNATURE_UNSUPPORTED', {
     message: `signed with ${algorithm}, which ${unknownBefore138}`,
-    next: ['reissue it from a CA with a key of ECDSA P-256 or RSA', renewalAdvice(entry, role, 'wrong')].join(
-      ': ',
-    ),
+    next: reissueAdvice('reissue it from a CA with a key of ECDSA P-256 or RSA', entry, role, 'wrong'),
   })
 }
 
@@ -127,16 +122,9 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
   const { uri, email, other } = certificate.subjectAltNames
   const others = uri.length + email.length + other.length > 0
   return problemAt(entry, 'SAN_MISSING', {
-    message:
-      `no ${others ? 'DNS name or IP address among its' : ''} subject alternative names; clients do not look at the common name`.replace(
-        '  ',
-        ' ',
-      ),
-    next: [
-      'reissue it with the names and addresses it is reached by',
-      renewalAdvice(entry, role, 'misissued'),
-    ].join(': '),
-    ...(serves && { severity: 'critical' }),
+    message: `no ${others ? 'DNS name or IP address among its ' : ''}subject alternative names; clients do not look at the common name`,
+    next: reissueAdvice('reissue it with the names and addresses it is reached by', entry, role, 'misissued'),
+    severity: serves ? 'critical' : undefined,
   })
 }
 
@@ -218,7 +206,7 @@ export const checkUserUid: CertificateCheck = (entry, role) => {
   if (fault === undefined || !commonName || isElsewhere || !mayBeClient(certificate)) return undefined
   return problemAt(entry, 'USER_UID_INVALID', {
     message: `its subject has ${fault} (OID 1.3.6.1.4.1.57683.2), and API servers since Kubernetes 1.33 answer 401`,
-    next: ['reissue it with one user UID, or with none', renewalAdvice(entry, role, 'misissued')].join(': '),
+    next: reissueAdvice('reissue it with one user UID, or with none', entry, role, 'misissued'),
     ...(role.isRecord && { severity: 'info' }),
   })
 }

@@ -21,10 +21,10 @@ export const checkModes: PictureCheck = ({ collection }) => {
   for (const key of collection.keys)
     if (key.kind === 'private' && !key.encrypted) check(key, key.group.origin.file, 'private key')
   for (const { origin, source, entry, users } of collection.kubeconfigs) {
-    const [user] = users.filter(({ secret }) => secret !== undefined)
-    if (user === undefined) continue
+    const user = users.find(({ secret }) => secret !== undefined)
+    if (user?.secret === undefined) continue
     const at = `user ${nameText(user.name)}`
-    check({ source, entry: entry === '' ? at : `${entry} ${at}` }, origin.file, user.secret!)
+    check({ source, entry: entry === '' ? at : `${entry} ${at}` }, origin.file, user.secret)
   }
   return found
 }

@@ -1,5 +1,4 @@
 import { withoutBrackets } from '../../errors/host-port.ts'
-import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import { type CertificateEntry, type Group, type KubeconfigEntry, leafOf } from '../entries.ts'
 import { nameText, problemAt } from '../problems.ts'
@@ -23,23 +22,21 @@ interface Scope {
 
 /** Several files make one configuration, of which the first that has a name counts, as in kubectl. */
 function scopeOf(files: readonly KubeconfigEntry[]): Scope {
-  const clusters = new Map<string, KubeconfigEntry['clusters'][number]>()
-  const users = new Map<string, KubeconfigEntry['users'][number]>()
-  const contexts = new Map<string, KubeconfigEntry>()
-  for (const file of files) {
-    for (const cluster of file.clusters) if (!clusters.has(cluster.name)) clusters.set(cluster.name, cluster)
-    for (const user of file.users) if (!users.has(user.name)) users.set(user.name, user)
-    for (const { name } of file.contexts) if (!contexts.has(name)) contexts.set(name, file)
+  // Of entries with one name the last stays in a Map: here that is the first of all files.
+  const backwards = files.toReversed()
+  const named = <Item extends { readonly name: string }>(list: readonly Item[]) =>
+    list.toReversed().map((item) => [item.name, item] as const)
+  return {
+    clusters: new Map(backwards.flatMap(({ clusters }) => named(clusters))),
+    users: new Map(backwards.flatMap(({ users }) => named(users))),
+    contexts: new Map(backwards.flatMap((file) => file.contexts.map(({ name }) => [name, file] as const))),
+    ...(files.length > 1
+      ? { where: 'in no file of $KUBECONFIG', next: 'correct the name' }
+      : {
+          where: 'not in this file',
+          next: 'correct the name, unless another file of $KUBECONFIG has it',
+        }),
   }
-  return files.length > 1
-    ? { clusters, users, contexts, where: 'in no file of $KUBECONFIG', next: 'correct the name' }
-    : {
-        clusters,
-        users,
-        contexts,
-        where: 'not in this file',
-        next: 'correct the name, unless another file of $KUBECONFIG has it',
-      }
 }
 
 /** Returns the kubeconfigs that make one configuration, in the order of $KUBECONFIG. */
@@ -108,7 +105,7 @@ function checkKubeconfig(
   scope: Scope,
   picture: Picture,
   allServers: readonly Group[],
-  trees: ReadonlyMap<KubeadmTree, TreeCas>,
+  trees: TreeCas,
 ): Problem[] {
   const problems: Problem[] = []
   for (const { server, group } of kubeconfig.clusters) {
@@ -118,7 +115,9 @@ function checkKubeconfig(
     const served = servers.filter(({ owner }) => owner.kind === 'served')
     const meant = served.length > 0 ? served : servers
     const isKnown = meant.some((one) => picture.links.reaches(certificatesOf(one), certificatesOf(group)))
-    if (meant[0] !== undefined && !isKnown) problems.push(notOfServer(group, meant[0]))
+    const [first] = meant
+    const leaf = first?.certificates[0]
+    if (first !== undefined && leaf !== undefined && !isKnown) problems.push(notOfServer(group, first, leaf))
   }
   for (const { cluster, user } of pairsOf(kubeconfig, scope)) {
     const ca = scope.clusters.get(cluster)?.group
@@ -147,13 +146,12 @@ function notOfClientText(certificate: Certificate, ca: Group, cluster: string): 
     : `signed by ${namesake}`
 }
 
-function hasTreeCa(entry: CertificateEntry, trees: ReadonlyMap<KubeadmTree, TreeCas>): boolean {
+function hasTreeCa(entry: CertificateEntry, trees: TreeCas): boolean {
   const tree = treeOf(entry)
-  return tree !== undefined && trees.get(tree)?.groups.has('ca') === true
+  return tree !== undefined && trees.get(tree)?.has('ca') === true
 }
 
-function notOfServer(ca: Group, server: Group): Problem {
-  const { certificate } = server.certificates[0]!
+function notOfServer(ca: Group, server: Group, { certificate }: CertificateEntry): Problem {
   const namesake = namesakeText(certificate, ca, 'this one')
   const signed =
     namesake === undefined
@@ -189,7 +187,8 @@ function serversOf(
   return servers.filter((group) => {
     if (group.owner.kind === 'served') return address !== undefined && group.source === address.authority
     if (tree !== undefined) return group.origin.treePlace?.tree === tree
-    return address !== undefined && hasName(group.certificates[0]!.certificate, address.host)
+    const [leaf] = group.certificates
+    return address !== undefined && leaf !== undefined && hasName(leaf.certificate, address.host)
   })
 }
 

@@ -1,5 +1,6 @@
 import { commandLine } from '../../errors/command-line.ts'
 import type { TreePlace } from '../../pki/kubeadm-tree.ts'
+import type { KubeletFile } from '../../pki/kubelet.ts'
 import type { Collection } from '../collection.ts'
 import type { CertificateEntry, Group, KeyEntry, Origin, UnseenForm } from '../entries.ts'
 import { problemAt } from '../problems.ts'
@@ -89,13 +90,14 @@ function problem(entry: Entry, form: UnseenForm, severity: Problem['severity']):
 
 /** In kubeadm's and the kubelet's folders each file must have what Kubernetes looks for in it. */
 function ofTrees(collection: Collection): Problem[] {
-  const places = new Map<Origin, TreePlace>()
-  for (const origin of collection.origins)
-    if (origin.treePlace !== undefined && !origin.isReferenced) places.set(origin, origin.treePlace)
+  const places = new Map(
+    collection.origins.flatMap((origin) =>
+      origin.treePlace === undefined || origin.isReferenced ? [] : [[origin, origin.treePlace] as const],
+    ),
+  )
   if (places.size === 0) return []
-  const groups = new Map<Origin, Group>()
-  for (const group of collection.groups)
-    if (group.owner.kind === 'file' && places.has(group.origin)) groups.set(group.origin, group)
+  const files = collection.groups.filter(({ owner, origin }) => owner.kind === 'file' && places.has(origin))
+  const groups = new Map(files.map((group) => [group.origin, group]))
   // A malformed certificate is critical by itself, and its own words say more.
   const judged = new Set(
     collection.problems.filter(({ severity }) => severity === 'critical').map(({ source }) => source),
@@ -113,16 +115,13 @@ function wantedAt(place: TreePlace): readonly Wanted[] {
     if (part === 'kubeconfig') return []
     return [part === 'key' ? 'private key' : part === 'public-key' ? 'public key' : 'certificate']
   }
-  switch (place.file.part) {
-    case 'current':
-      return ['certificate', 'private key']
-    case 'self-signed':
-      return ['certificate']
-    case 'self-signed-key':
-      return ['private key']
-    default:
-      return []
-  }
+  return wantedParts[place.file.part] ?? []
+}
+
+const wantedParts: Readonly<Partial<Record<KubeletFile['part'], readonly Wanted[]>>> = {
+  current: ['certificate', 'private key'],
+  'self-signed': ['certificate'],
+  'self-signed-key': ['private key'],
 }
 
 function ofTreeFile(
@@ -134,16 +133,16 @@ function ofTreeFile(
   const certificates = group?.certificates ?? []
   const keys = group?.keys ?? []
   return wanted.flatMap((what) => {
-    const fitting: readonly Entry[] =
-      what === 'certificate'
-        ? certificates
-        : what === 'private key'
-          ? keys.filter(({ kind }) => kind === 'private')
-          : // kube-apiserver takes the public key of a private one and of a certificate too.
-            [...keys, ...certificates]
-    if (fitting.some((entry) => !unseen.has(entry))) return []
-    const [first] = fitting
-    if (first !== undefined) return problem(first, unseen.get(first)!, 'critical')
+    const fitting: Readonly<Record<Wanted, readonly Entry[]>> = {
+      certificate: certificates,
+      'private key': keys.filter(({ kind }) => kind === 'private'),
+      // kube-apiserver takes the public key of a private one and of a certificate too.
+      'public key': [...keys, ...certificates],
+    }
+    if (fitting[what].some((entry) => !unseen.has(entry))) return []
+    const [first] = fitting[what]
+    const form = first && unseen.get(first)
+    if (first !== undefined && form !== undefined) return problem(first, form, 'critical')
     return problemAt({ source, entry: '' }, 'NOT_PLAIN_PEM', {
       message: `no ${what} in it that Kubernetes can read`,
       next: 'bring the file back from a backup or another node, or have it made anew as if it were missing',

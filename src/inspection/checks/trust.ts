@@ -3,8 +3,15 @@ import { kubeadmFolders } from '../../pki/kubeadm.ts'
 import type { KubeadmTree } from '../../pki/kubeadm-tree.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import { unknownBefore138 } from '../../x509/go-keys.ts'
-import { kubeadmAdvice, renewalAdvice } from '../advice.ts'
-import { type CertificateEntry, type Group, leafOf, type ObjectEntry, type RequestEntry } from '../entries.ts'
+import { kubeadmAdvice, reissueAdvice, renewalAdvice } from '../advice.ts'
+import {
+  type CertificateEntry,
+  type Group,
+  type KeyEntry,
+  leafOf,
+  type ObjectEntry,
+  type RequestEntry,
+} from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck, Picture, PictureCheck } from './check.ts'
@@ -50,67 +57,58 @@ function uncheckedText({ signatureAlgorithm }: Pick<Certificate, 'signatureAlgor
 export const checkKey: CertificateCheck = (entry, role, { links }) => {
   const found = links.keyOf(entry)
   if (found === undefined || found.matches) return undefined
-  const { key, own } = found
-  const mine = own && (own.source === entry.source && own.entry !== '' ? own.entry : placeText(own))
-  const renewal = renewalAdvice(entry, role, 'wrong')
+  const nameOf = (key: KeyEntry) =>
+    key.source === entry.source && key.entry !== '' ? key.entry : placeText(key)
+  const mine = found.own && nameOf(found.own)
+  const what =
+    mine === undefined
+      ? 'bring back the key or the certificate that belongs to it, or reissue both'
+      : `put the key of ${mine} and the certificate together again, or reissue both`
   return problemAt(entry, 'KEY_MISMATCH', {
-    message: `the key in ${key.source === entry.source && key.entry !== '' ? key.entry : placeText(key)} is not the one of this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
-    next:
-      mine === undefined
-        ? ['bring back the key or the certificate that belongs to it, or reissue both', renewal].join(': ')
-        : [`put the key of ${mine} and the certificate together again, or reissue both`, renewal].join(': '),
+    message: `the key in ${nameOf(found.key)} is not the one of this certificate${mine === undefined ? '' : `; its key is in ${mine}`}`,
+    next: reissueAdvice(what, entry, role, 'wrong'),
   })
 }
 
-export interface TreeCas {
-  readonly tree: KubeadmTree
-  readonly groups: ReadonlyMap<string, Group>
-}
+/** The CAs of kubeadm's folders, by their names in its table. */
+export type TreeCas = ReadonlyMap<KubeadmTree, ReadonlyMap<string, Group>>
 
-export function casOfTrees({ collection }: Picture): Map<KubeadmTree, TreeCas> {
-  const trees = new Map<KubeadmTree, { tree: KubeadmTree; groups: Map<string, Group> }>()
+export function casOfTrees({ collection }: Picture): TreeCas {
+  const trees = new Map<KubeadmTree, Map<string, Group>>()
   for (const group of collection.groups) {
-    const place = group.origin.treePlace
+    const { treePlace: place } = group.origin
     if (group.owner.kind !== 'file' || place === undefined || !('row' in place) || place.row.kind !== 'ca')
       continue
     if (group.certificates.length === 0) continue
-    const known = trees.get(place.tree) ?? { tree: place.tree, groups: new Map() }
-    known.groups.set(place.row.name, group)
-    trees.set(place.tree, known)
+    trees.set(place.tree, (trees.get(place.tree) ?? new Map()).set(place.row.name, group))
   }
   return trees
 }
 
 /** In a kubeadm folder each leaf is signed by the CA that the table names, and ca.crt is one certificate. */
 export const checkTrees: PictureCheck = (picture) => {
-  const problems: Problem[] = []
   const trees = casOfTrees(picture)
-  for (const { groups } of trees.values()) {
-    const ca = groups.get('ca')
-    if (ca !== undefined && ca.certificates.length > 1) problems.push(notSingle(ca))
-  }
-  if (trees.size === 0) return problems
+  if (trees.size === 0) return []
+  const bundles = [...trees.values()].flatMap((groups) => groups.get('ca') ?? [])
+  const problems = bundles.filter(({ certificates }) => certificates.length > 1).map(notSingle)
   for (const entry of picture.collection.certificates) {
     const { row } = picture.roleOf(entry)
     const tree = treeOf(entry)
     if (row === undefined || row.kind === 'ca' || tree === undefined || entry.position > 0) continue
-    const ca = trees.get(tree)?.groups.get(row.signer)
+    const ca = trees.get(tree)?.get(row.signer)
     if (ca === undefined || picture.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
-    problems.push(
-      problemAt(entry, 'CA_NOT_IN_BUNDLE', {
-        message: notSignedText(entry.certificate, ca),
-        next: [`when ${ca.source} is the right CA`, kubeadmAdvice(row, 'misissued')].join(': '),
-      }),
-    )
+    problems.push(notSigned(entry, ca, kubeadmAdvice(row, 'misissued')))
   }
   return problems
 }
 
-function notSignedText(certificate: Certificate, ca: Group): string {
-  const namesake = namesakeText(certificate, ca, `the one in ${ca.source}`)
-  return namesake === undefined
-    ? `signed by none of the certificates in ${ca.source}, but by ${JSON.stringify(certificate.issuer.text)}`
-    : `signed by ${namesake}`
+function notSigned(entry: CertificateEntry, ca: Group, advice: string): Problem {
+  const { certificate } = entry
+  const stranger = `none of the certificates in ${ca.source}, but by ${JSON.stringify(certificate.issuer.text)}`
+  return problemAt(entry, 'CA_NOT_IN_BUNDLE', {
+    message: `signed by ${namesakeText(certificate, ca, `the one in ${ca.source}`) ?? stranger}`,
+    next: [`when ${ca.source} is the right CA`, advice].join(': '),
+  })
 }
 
 const kubeletPart = '/var/lib/kubelet/pki'
@@ -125,26 +123,17 @@ export const checkKubelets: PictureCheck = (picture) => {
     const role = picture.roleOf(entry)
     if (role.kubelet !== 'kubelet-client' || role.isRecord || !place.tree.folder.endsWith(kubeletPart))
       continue
-    cas ??= casByPki(picture)
-    const ca = cas.get(place.tree.folder.slice(0, -kubeletPart.length) + kubeadmFolders.pki)
-    if (ca === undefined || picture.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
-    problems.push(
-      problemAt(entry, 'CA_NOT_IN_BUNDLE', {
-        message: notSignedText(entry.certificate, ca),
-        next: [`when ${ca.source} is the right CA`, renewalAdvice(entry, role, 'misissued')].join(': '),
+    cas ??= new Map(
+      [...casOfTrees(picture)].flatMap(([{ pkiFolder }, groups]) => {
+        const found = groups.get('ca')
+        return found === undefined ? [] : [[pkiFolder, found] as const]
       }),
     )
+    const ca = cas.get(place.tree.folder.slice(0, -kubeletPart.length) + kubeadmFolders.pki)
+    if (ca === undefined || picture.links.reaches(certificatesOf(entry.group), certificatesOf(ca))) continue
+    problems.push(notSigned(entry, ca, renewalAdvice(entry, role, 'misissued')))
   }
   return problems
-}
-
-function casByPki(picture: Picture): Map<string, Group> {
-  const found = new Map<string, Group>()
-  for (const { tree, groups } of casOfTrees(picture).values()) {
-    const ca = groups.get('ca')
-    if (ca !== undefined) found.set(tree.pkiFolder, ca)
-  }
-  return found
 }
 
 export function treeOf({ group }: CertificateEntry): KubeadmTree | undefined {

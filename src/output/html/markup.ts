@@ -36,5 +36,5 @@ const entities: Readonly<Record<string, string>> = {
 }
 
 function escaped(text: string): string {
-  return text.replaceAll(/[&<>"'`]/g, (character) => entities[character]!)
+  return text.replaceAll(/[&<>"'`]/g, (character) => entities[character] ?? '')
 }

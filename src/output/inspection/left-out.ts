@@ -1,5 +1,5 @@
 import type { InspectionReport, KeyReport } from '../../inspection/report.ts'
-import { plural } from './summary.ts'
+import { some } from './summary.ts'
 
 /**
  * Returns the keys that say something by themselves: one whose certificate is there says nothing new, for the certificate
@@ -14,11 +14,8 @@ export function shownKeys({ certificates, requests, keys }: InspectionReport): K
 /** Returns what a view of certificates alone does not show, or undefined where that is nothing. */
 export function leftOutText(report: InspectionReport): string | undefined {
   const keys = report.certificates.length === 0 ? report.keys : shownKeys(report)
-  const found = [
-    [report.requests.length, 'request'],
-    [keys.length, 'key'],
-  ] as const
-  const named = found.flatMap(([count, noun]) => (count === 0 ? [] : `${count} ${plural(count, noun)}`))
-  if (named.length === 0) return undefined
-  return `left out: ${named.join(', ')}, for they are no certificates; -o text shows them`
+  const named = [some(report.requests.length, 'request'), some(keys.length, 'key')].filter(Boolean)
+  return named.length === 0
+    ? undefined
+    : `left out: ${named.join(', ')}, for they are no certificates; -o text shows them`
 }

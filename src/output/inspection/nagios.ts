@@ -10,6 +10,8 @@ export interface NagiosVerdict {
   readonly exit: 0 | 1 | 2 | 3
 }
 
+const exits = { OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3 } as const
+
 // Old Nagios cuts a plugin's output at 4 KiB, and the performance data behind the text must not be lost.
 const longestProblem = 1000
 
@@ -19,17 +21,12 @@ export function renderNagios(report: InspectionReport): NagiosVerdict {
   const inspected =
     summary.certificates + summary.requests + summary.keys + (report.selection?.certificates ?? 0)
   const worst = worstProblem(report)
-  const verdict = worst
-    ? worst.severity === 'critical'
-      ? 'CRITICAL'
-      : 'WARNING'
-    : inspected === 0
-      ? 'UNKNOWN'
-      : 'OK'
+  const sound = inspected === 0 ? 'UNKNOWN' : 'OK'
+  const verdict = worst === undefined ? sound : worst.severity === 'critical' ? 'CRITICAL' : 'WARNING'
   const said = worst ? `${problemText(report, worst)}; ${summaryLine(report)}` : summaryLine(report)
   return {
     line: `${verdict} - ${withoutBar(said)}|${performanceData(report)}\n`,
-    exit: { OK: 0, WARNING: 1, CRITICAL: 2, UNKNOWN: 3 }[verdict] as NagiosVerdict['exit'],
+    exit: exits[verdict],
   }
 }
 
@@ -59,12 +56,13 @@ function withoutBar(text: string): string {
 
 function performanceData({ summary, certificates }: InspectionReport): string {
   const next = nextToExpire(certificates)
-  const data: [string, string][] = [
-    ['certificates', `${summary.certificates};;;0`],
-    ['expired', `${summary.expired};;;0`],
-    ['warnings', `${summary.problems.warning};;;0`],
-    ['criticals', `${summary.problems.critical};;;0`],
-  ]
-  if (next) data.push(['next_expiry', `${Math.floor(next.secondsLeft)}s;;;0`])
-  return data.map(([label, value]) => `${label}=${value}`).join(' ')
+  const { warning, critical } = summary.problems
+  const counts = {
+    certificates: summary.certificates,
+    expired: summary.expired,
+    warnings: warning,
+    criticals: critical,
+  }
+  const data = Object.entries(counts).map(([label, value]) => `${label}=${value};;;0`)
+  return [...data, ...(next ? [`next_expiry=${Math.floor(next.secondsLeft)}s;;;0`] : [])].join(' ')
 }

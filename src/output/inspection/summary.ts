@@ -29,7 +29,9 @@ function nextText(next: CertificateReport): string {
 
 function problemCounts({ summary, selection }: InspectionReport): string {
   const { info, warning, critical } = summary.problems
-  const found = [some(critical, 'critical'), some(warning, 'warning'), some(info, 'info')].filter(Boolean)
+  const found = [inState(critical, 'critical'), inState(warning, 'warning'), inState(info, 'info')].filter(
+    Boolean,
+  )
   if (found.length === 0) return 'no problems'
   // No certificate is shown, so that the problems are not those of certificates.
   const isElsewhere = selection?.only.includes('problem') && summary.certificates === 0
@@ -48,9 +50,9 @@ const selectorWords: Readonly<Record<string, string>> = {
 
 function counts({ summary, selection }: InspectionReport): string {
   const found = [
-    some(summary.certificates, plural(summary.certificates, 'certificate')),
-    some(summary.requests, plural(summary.requests, 'request')),
-    some(summary.keys, plural(summary.keys, 'key')),
+    some(summary.certificates, 'certificate'),
+    some(summary.requests, 'request'),
+    some(summary.keys, 'key'),
   ].filter(Boolean)
   const where = `${summary.sources} ${plural(summary.sources, 'source')}`
   if (found.length === 0 && selection !== undefined && selection.certificates > 0) {
@@ -70,11 +72,11 @@ function states(summary: InspectionReport['summary']): string {
   if (expired + critical + warning + notYetValid === 0)
     return `: ${summary.certificates === 1 ? '' : 'all '}${isTroubled ? 'in date' : 'ok'}`
   const states = [
-    some(summary.expired, 'expired'),
-    some(summary.critical, 'critical'),
-    some(summary.warning, 'warning'),
-    some(summary.notYetValid, 'not yet valid'),
-    some(summary.ok, isTroubled ? 'in date' : 'ok'),
+    inState(expired, 'expired'),
+    inState(critical, 'critical'),
+    inState(warning, 'warning'),
+    inState(notYetValid, 'not yet valid'),
+    inState(summary.ok, isTroubled ? 'in date' : 'ok'),
   ]
   return `: ${states.filter(Boolean).join(', ')}`
 }
@@ -99,6 +101,11 @@ export function plural(count: number, noun: string): string {
   return count === 1 ? noun : `${noun}s`
 }
 
-function some(count: number, what: string): string {
-  return count === 0 ? '' : `${count} ${what}`
+/** Returns `1 key`, `12 keys`, and nothing of none. */
+export function some(count: number, noun: string): string {
+  return count === 0 ? '' : `${count} ${plural(count, noun)}`
+}
+
+function inState(count: number, state: string): string {
+  return count === 0 ? '' : `${count} ${state}`
 }

@@ -1,6 +1,6 @@
 import type { CertificateReport, InspectionReport, RequestReport } from '../../inspection/report.ts'
 import { altNameList, keyText, shortName, signatureText } from '../names.ts'
-import { type ShortPlaces, shortPlaces } from '../places.ts'
+import { namesakeOf, type ShortPlaces, shortPlaces } from '../places.ts'
 import { indentedLines, joinSections } from '../sections.ts'
 import { type Column, saidColumn, table, tableLines, tableWidth } from '../table.ts'
 import { printable } from '../terminal.ts'
@@ -76,7 +76,7 @@ interface CertificateRow {
 function withoutCopies(authorities: readonly CertificateReport[]): CertificateRow[] {
   const groups = Map.groupBy(authorities, ({ fingerprintSha256 }) => fingerprintSha256)
   return [...groups.values()].flatMap((group) => {
-    const one = group.find(({ entry }) => entry === '') ?? group[0]
+    const one = namesakeOf(group)
     return one === undefined ? [] : [{ one, copies: group.length - 1 }]
   })
 }

@@ -1,6 +1,6 @@
 import type { CertificateReport, InspectionReport } from '../../inspection/report.ts'
 import { shortName } from '../names.ts'
-import { placeText } from '../places.ts'
+import { namesakeOf, placeText } from '../places.ts'
 import { joinSections } from '../sections.ts'
 import { printable } from '../terminal.ts'
 import type { View } from '../view.ts'
@@ -12,8 +12,8 @@ import { timeLeftOf } from './time-left.ts'
 
 /** One certificate, wherever it was found: copies in several files are one node. */
 interface Node {
-  certificate: CertificateReport
-  readonly places: string[]
+  readonly certificate: CertificateReport
+  readonly places: readonly string[]
   readonly issued: Node[]
 }
 
@@ -28,7 +28,7 @@ export function renderTree(report: InspectionReport, view: View): string {
   return joinSections([
     treeLines(roots, 0, report.at, view),
     ...[...orphans].map(([issuer, of]) => [
-      view.paint.heading(cut(`issuer not among the inputs: ${printable(issuer)}`, view)),
+      view.paint.heading(shortened(`issuer not among the inputs: ${printable(issuer)}`, view.width)),
       ...treeLines(of, 1, report.at, view),
     ]),
     leftOut === undefined ? [] : wrapped(leftOut, view.width),
@@ -39,14 +39,9 @@ export function renderTree(report: InspectionReport, view: View): string {
 
 function nodesOf(certificates: readonly CertificateReport[]): Map<string, Node> {
   const nodes = new Map<string, Node>()
-  for (const certificate of certificates) {
-    const place = placeText(certificate)
-    const known = nodes.get(certificate.fingerprintSha256)
-    if (known) {
-      known.places.push(place)
-      // Of several places the file of its own says best what it is, as in the tables.
-      if (certificate.entry === '' && known.certificate.entry !== '') known.certificate = certificate
-    } else nodes.set(certificate.fingerprintSha256, { certificate, places: [place], issued: [] })
+  for (const [fingerprint, copies] of Map.groupBy(certificates, (one) => one.fingerprintSha256)) {
+    const certificate = namesakeOf(copies)
+    if (certificate) nodes.set(fingerprint, { certificate, places: copies.map(placeText), issued: [] })
   }
   return nodes
 }
@@ -55,22 +50,16 @@ function nodesOf(certificates: readonly CertificateReport[]): Map<string, Node> 
 // node that is met first, which becomes a root, so that every certificate is shown, once.
 function arranged(nodes: Map<string, Node>): { roots: Node[]; orphans: Map<string, Node[]> } {
   const roots: Node[] = []
-  const orphans = new Map<string, Node[]>()
+  const orphans: Node[] = []
   const ringStarts = cutsOfRings(nodes)
   for (const [fingerprint, node] of nodes) {
-    const { issuerFound, issuer } = node.certificate
+    const { issuerFound } = node.certificate
     const above = issuerFound && nodes.get(issuerFound.fingerprintSha256)
     if (issuerFound?.fingerprintSha256 === fingerprint || ringStarts.has(node)) roots.push(node)
     else if (above) above.issued.push(node)
-    else orphansOf(issuer.text).push(node)
+    else orphans.push(node)
   }
-  return { roots, orphans }
-
-  function orphansOf(issuer: string): Node[] {
-    const known = orphans.get(issuer) ?? []
-    orphans.set(issuer, known)
-    return known
-  }
+  return { roots, orphans: Map.groupBy(orphans, ({ certificate }) => certificate.issuer.text) }
 }
 
 function cutsOfRings(nodes: Map<string, Node>): Set<Node> {
@@ -131,20 +120,11 @@ function nodeLines({ node, stem, below }: Branch, at: string, view: View): strin
   const state = `${status}, ${timeLeftOf(certificate, at)}`
   const name = printable(role === undefined ? shortName(subject) : `${role}: ${shortName(subject)}`)
   // the name gives way so that the state stays in sight
-  const room = view.width - stem.length - state.length - 2
-  const shown = view.width === Infinity ? name : shortened(name, Math.max(room, 8))
-  const lines = [`${paint.faint(stem)}${shown}  ${paint.status[status](state)}`]
+  const room = Math.max(view.width - stem.length - state.length - 2, 8)
   const barred = node.issued.length > 0 ? `${below}│  ` : `${below}   `
-  for (const place of places) {
-    const shown =
-      view.width === Infinity
-        ? printable(place)
-        : shortened(printable(place), Math.max(view.width - barred.length, 8), 'start')
-    lines.push(paint.faint(`${barred}${shown}`))
-  }
-  return lines
-}
-
-function cut(text: string, { width }: View): string {
-  return width === Infinity ? text : shortened(text, width)
+  const placeRoom = Math.max(view.width - barred.length, 8)
+  return [
+    `${paint.faint(stem)}${shortened(name, room)}  ${paint.status[status](state)}`,
+    ...places.map((place) => paint.faint(`${barred}${shortened(printable(place), placeRoom, 'start')}`)),
+  ]
 }

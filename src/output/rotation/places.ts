@@ -4,10 +4,8 @@ import { someOf } from './authorities.ts'
 
 /** Returns the node of a place, and what is there without it; no node for an object, a workload or the cluster. */
 export function splitPlace(at: string): { readonly node?: string; readonly what?: string } {
-  const found = /^([a-z0-9][-a-z0-9.]*)(?:\/([-a-z0-9.]+)|:(\/.*))?$/.exec(at)
-  if (found === null) return {}
-  const [, node, process, path] = found
-  return { node: node!, what: process ?? path ?? '' }
+  const [, node, process, path] = /^([a-z0-9][-a-z0-9.]*)(?:\/([-a-z0-9.]+)|:(\/.*))?$/.exec(at) ?? []
+  return node === undefined ? {} : { node, what: process ?? path ?? '' }
 }
 
 /** Returns names, each once, so many of them. */

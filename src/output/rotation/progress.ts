@@ -48,10 +48,11 @@ export function rotationProgress(view: ProgressView): RotationProgress {
     write(`${text}\n`)
   }
   const tick = (): void => {
-    if (!isTerminal || doing.size === 0) return
+    if (!isTerminal) return
     const [first, ...others] = doing.values()
-    const { what, sinceMs, waitsFor } =
-      [...doing.values()].find((one) => one.waitsFor !== undefined) ?? first!
+    const shown = doing.values().find((one) => one.waitsFor !== undefined) ?? first
+    if (shown === undefined) return
+    const { what, sinceMs, waitsFor } = shown
     const elapsed = `${Math.floor((nowMs() - sinceMs) / 1000)} s`
     const beside = others.length === 0 ? '' : ` (and ${others.length} more at once)`
     const detail = waitsFor === undefined ? '' : `${waitsFor}; `
