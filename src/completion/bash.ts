@@ -1,5 +1,5 @@
 import { shellWord } from '../errors/command-line.ts'
-import { type CompletedCommand, placesByWish } from './tree.ts'
+import { type CompletedCommand, commandCases, longFlags, placesByWish } from './tree.ts'
 
 /** Returns the completion for bash, 3.2 of macOS included: everything is in it, so that no kcert is started by a Tab. */
 export function bashCompletion(tree: readonly CompletedCommand[]): string {
@@ -7,14 +7,14 @@ export function bashCompletion(tree: readonly CompletedCommand[]): string {
 
 _kcert_next() {
   case "$1" in
-${cases(tree, ({ next }) => next.map(([word]) => word).join(' '))}
+${commandCases(tree, ({ next }) => wordsOf(next), echo)}
   *) return 1 ;;
   esac
 }
 
 _kcert_flags() {
   case "$1" in
-${cases(tree, ({ flags }) => flags.flatMap(({ names }) => names.filter((name) => name.startsWith('--'))).join(' '))}
+${commandCases(tree, (command) => wordsOf(longFlags(command)), echo)}
   esac
 }
 
@@ -75,13 +75,9 @@ complete -F _kcert kcert
 `
 }
 
-function cases(tree: readonly CompletedCommand[], words: (command: CompletedCommand) => string): string {
-  return tree
-    .map((command): [string, string] => [command.path, words(command)])
-    .filter(([, text]) => text !== '')
-    .map(([path, text]) => `  ${shellWord(path)}) echo ${shellWord(text)} ;;`)
-    .join('\n')
-}
+const wordsOf = (rows: readonly (readonly [word: string, summary: string])[]) =>
+  rows.map(([word]) => word).join(' ')
+const echo = (text: string) => `echo ${shellWord(text)}`
 
 function wantedCases(tree: readonly CompletedCommand[]): string {
   return [...placesByWish(tree)]

@@ -1,3 +1,5 @@
+import { shellWord } from '../errors/command-line.ts'
+
 // What can stand where on kcert's command line: the manifest of the commands, as completion needs it.
 
 /** What is offered for a value: its words, files, folders, or nothing. */
@@ -42,9 +44,7 @@ export interface Manifest {
       {
         readonly summary?: string
         readonly hidden?: boolean
-        readonly args: Readonly<
-          Record<string, { readonly description?: string; readonly options?: readonly string[] }>
-        >
+        readonly args: Readonly<Record<string, Pick<ManifestFlag, 'description' | 'options'>>>
         readonly flags: Readonly<Record<string, ManifestFlag>>
       }
     >
@@ -58,22 +58,18 @@ export function completionTree(
 ): CompletedCommand[] {
   const visible = Object.entries(commands).filter(([, { hidden }]) => !hidden)
   const paths = new Set(visible.flatMap(([id]) => prefixesOf(id.split(':'))))
-  return [...paths].sort().map((path) => {
-    const command = commands[path.replaceAll(' ', ':')]
-    const summary = command?.summary ?? topics[path]?.description ?? ''
-    const depth = path === '' ? 0 : path.split(' ').length
-    const next = [...paths]
-      .filter((other) => other.startsWith(path === '' ? '' : `${path} `) && other !== '')
-      .filter((other) => other.split(' ').length === depth + 1)
-      .sort()
-      .map((other): [string, string] => [
-        other.slice(other.lastIndexOf(' ') + 1),
-        commands[other.replaceAll(' ', ':')]?.summary ?? topics[other]?.description ?? '',
-      ])
+  const commandAt = (path: string) => commands[path.replaceAll(' ', ':')]
+  const summaryOf = (path: string) => commandAt(path)?.summary ?? topics[path]?.description ?? ''
+  const sorted = [...paths].sort()
+  return sorted.map((path) => {
+    const command = commandAt(path)
+    const next = sorted
+      .filter((other) => other !== '' && other.slice(0, Math.max(0, other.lastIndexOf(' '))) === path)
+      .map((other): [string, string] => [other.slice(other.lastIndexOf(' ') + 1), summaryOf(other)])
     const [operand] = Object.values(command?.args ?? {})
     return {
       path,
-      summary,
+      summary: summaryOf(path),
       isCommand: command !== undefined,
       next,
       flags: [
@@ -120,18 +116,34 @@ function placeIn(description: string): Wanted {
   return /\b(?:file|PEM|kubeconfig)\b/.test(description) ? 'file' : 'nothing'
 }
 
+/** Returns an arm of a shell's `case` for each command that has something to say, as `armOf` writes it. */
+export function commandCases<Said extends { readonly length: number }>(
+  tree: readonly CompletedCommand[],
+  saidOf: (command: CompletedCommand) => Said,
+  armOf: (said: Said) => string,
+): string {
+  return tree
+    .map((command) => ({ path: command.path, said: saidOf(command) }))
+    .filter(({ said }) => said.length > 0)
+    .map(({ path, said }) => `  ${shellWord(path)}) ${armOf(said)} ;;`)
+    .join('\n')
+}
+
+/** Returns the long names of flags, each with what it does. */
+export function longFlags({ flags }: CompletedCommand): (readonly [name: string, summary: string])[] {
+  return flags.flatMap(({ names, summary }) =>
+    names.filter((name) => name.startsWith('--')).map((name) => [name, summary] as const),
+  )
+}
+
 /** Returns where what is wanted: "csr list --signer", or "inspect" for its operands; those that want the same stand together. */
 export function placesByWish(tree: readonly CompletedCommand[]): Map<string, string[]> {
-  const rows = tree.flatMap(({ path, flags, operand, isCommand }): (readonly [string, Wanted])[] => [
-    ...flags.flatMap(({ names, value }) =>
-      value === undefined ? [] : names.map((name) => [`${path} ${name}`, value] as const),
+  const rows = tree.flatMap(({ path, flags, operand, isCommand }): { place: string; wish: Wanted }[] => [
+    ...flags.flatMap(({ names, value: wish }) =>
+      wish === undefined ? [] : names.map((name) => ({ place: `${path} ${name}`, wish })),
     ),
-    ...(isCommand && operand !== 'nothing' ? [[path, operand] as const] : []),
+    ...(isCommand && operand !== 'nothing' ? [{ place: path, wish: operand }] : []),
   ])
-  const grouped = new Map<string, string[]>()
-  for (const [place, wish] of rows) {
-    const key = typeof wish === 'string' ? `/${wish}` : wish.join(' ')
-    grouped.set(key, [...(grouped.get(key) ?? []), place])
-  }
-  return grouped
+  const grouped = Map.groupBy(rows, ({ wish }) => (typeof wish === 'string' ? `/${wish}` : wish.join(' ')))
+  return new Map([...grouped].map(([wish, all]) => [wish, all.map(({ place }) => place)]))
 }

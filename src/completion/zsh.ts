@@ -1,5 +1,5 @@
 import { shellWord } from '../errors/command-line.ts'
-import { type CompletedCommand, placesByWish } from './tree.ts'
+import { type CompletedCommand, commandCases, longFlags, placesByWish } from './tree.ts'
 
 /** Returns the completion for zsh, with what every word does beside it. */
 export function zshCompletion(tree: readonly CompletedCommand[]): string {
@@ -8,18 +8,14 @@ export function zshCompletion(tree: readonly CompletedCommand[]): string {
 
 _kcert_next() {
   case "$1" in
-${cases(tree, ({ next }) => next)}
+${commandCases(tree, ({ next }) => next, offered)}
   *) return 1 ;;
   esac
 }
 
 _kcert_flags() {
   case "$1" in
-${cases(tree, ({ flags }) =>
-  flags.flatMap(({ names, summary }) =>
-    names.filter((name) => name.startsWith('--')).map((name) => [name, summary] as const),
-  ),
-)}
+${commandCases(tree, longFlags, offered)}
   esac
 }
 
@@ -78,18 +74,8 @@ if [[ "\${funcstack[1]}" == _kcert ]]; then _kcert "$@"; else compdef _kcert kce
 `
 }
 
-function cases(
-  tree: readonly CompletedCommand[],
-  words: (command: CompletedCommand) => readonly (readonly [string, string])[],
-): string {
-  return tree
-    .map((command) => [command.path, words(command)] as const)
-    .filter(([, its]) => its.length > 0)
-    .map(
-      ([path, its]) =>
-        `  ${shellWord(path)}) offered=(${its.map(([word, summary]) => shellWord(described(word, summary))).join(' ')}) ;;`,
-    )
-    .join('\n')
+function offered(rows: readonly (readonly [word: string, summary: string])[]): string {
+  return `offered=(${rows.map(([word, summary]) => shellWord(described(word, summary))).join(' ')})`
 }
 
 function wantedCases(tree: readonly CompletedCommand[]): string {

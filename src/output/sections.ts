@@ -20,16 +20,6 @@ export function adviceLines(
   )
 }
 
-/** Returns at most so many of the lines, and how many more there are. */
-export function firstLines(
-  lines: readonly string[],
-  most: number,
-  rest: (count: string) => string,
-): string[] {
-  const more = lines.length - most
-  return more > 0 ? [...lines.slice(0, most), rest(more.toLocaleString('en'))] : [...lines]
-}
-
 /** Returns a difference between texts with what is added and removed in colour. */
 export function diffLines(diff: readonly string[], { paint: { status } }: View): string[] {
   const strokes: Readonly<Record<string, (text: string) => string>> = { '+': status.ok, '-': status.critical }
