@@ -7,23 +7,6 @@ import type { Found } from './report.ts'
 
 type Fact = (found: Found) => string | readonly string[] | undefined
 
-const plain = (
-  [
-    'wantedName',
-    'currentTime',
-    'notAfter',
-    'notBefore',
-    'candidate',
-    'webhook',
-    'peer',
-    'apiGroup',
-    'node',
-    'user',
-    'tokenId',
-    'side',
-  ] as const
-).map((name): [string, Fact] => [name, (found) => found[name]])
-
 const yearMs = 365 * 86_400_000
 
 const sentences: Readonly<Record<string, readonly string[]>> = {
@@ -110,7 +93,18 @@ const sentences: Readonly<Record<string, readonly string[]>> = {
 
 /** Each by its name. A list is a sentence or a command in the language of sentence.ts, as alternatives. */
 export const facts: Readonly<Record<string, Fact | readonly string[]>> = {
-  ...Object.fromEntries(plain),
+  wantedName: ({ wantedName }) => wantedName,
+  currentTime: ({ currentTime }) => currentTime,
+  notAfter: ({ notAfter }) => notAfter,
+  notBefore: ({ notBefore }) => notBefore,
+  candidate: ({ candidate }) => candidate,
+  webhook: ({ webhook }) => webhook,
+  peer: ({ peer }) => peer,
+  apiGroup: ({ apiGroup }) => apiGroup,
+  node: ({ node }) => node,
+  user: ({ user }) => user,
+  tokenId: ({ tokenId }) => tokenId,
+  side: ({ side }) => side,
   ...sentences,
   /** What was connected to. */
   at: componentOf,

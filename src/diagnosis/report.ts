@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, text } from '../errors/error-schema.ts'
+import { described, optionalText, text } from '../errors/error-schema.ts'
 
 // The JSON contract of `kcert explain-error`. docs/schemas/ErrorExplanation.json is generated from these schemas; the program
 // itself imports their types alone.
@@ -8,12 +8,12 @@ const names = v.array(v.string())
 
 const foundSchema = v.object({
   endpoints: described(names, 'servers, as HOST:PORT'),
-  wantedName: v.optional(text('the name or address that the client used')),
+  wantedName: optionalText('the name or address that the client used'),
   certificateNames: described(names, 'what the certificate is valid for'),
-  currentTime: v.optional(text('the clock of the program that refused')),
+  currentTime: optionalText('the clock of the program that refused'),
   notAfter: v.optional(v.string()),
   notBefore: v.optional(v.string()),
-  candidate: v.optional(text('the CA of the same name that was tried and does not fit')),
+  candidate: optionalText('the CA of the same name that was tried and does not fit'),
   webhook: v.optional(v.string()),
   by: v.optional(
     described(
@@ -55,14 +55,9 @@ export type Found = v.InferOutput<typeof foundSchema>
 const causeSchema = v.object({
   id: v.string(),
   detail: v.string(),
-  evidence: v.optional(text('what in the text speaks for it')),
+  evidence: optionalText('what in the text speaks for it'),
   checks: described(
-    v.array(
-      v.object({
-        command: v.string(),
-        shows: text('what it shows when this is the cause'),
-      }),
-    ),
+    v.array(v.object({ command: v.string(), shows: text('what it shows when this is the cause') })),
     'what tells this cause from the others',
   ),
 })

@@ -13,10 +13,7 @@ export function isAboutCertificates(text: string): boolean {
 /** Returns what to do about a text that is about something else. */
 export function otherSubject(): Check[] {
   return [
-    {
-      command: 'kcert probe --all',
-      shows: 'all ok: then certificates are not behind it either',
-    },
+    { command: 'kcert probe --all', shows: 'all ok: then certificates are not behind it either' },
     {
       command: 'kcert explain-error --help',
       shows:

@@ -14,3 +14,9 @@ export const described = <Schema extends v.GenericSchema>(schema: Schema, what: 
 
 /** The schema of a text. */
 export const text = (what: string) => described(v.string(), what)
+
+/** The schema of a text that may be absent. */
+export const optionalText = (what: string) => v.optional(text(what))
+
+/** The schema of what is true or absent. */
+export const onlyTrue = (what: string) => v.optional(described(v.literal(true), what))

@@ -95,13 +95,9 @@ export interface ObjectEntry extends Place {
 export interface KubeconfigEntry extends Place {
   readonly origin: Origin
   readonly currentContext: string | undefined
-  readonly clusters: readonly {
-    readonly name: string
-    readonly server: string | undefined
-    readonly tlsServerName: string | undefined
-    readonly skipsTlsVerify: boolean
+  readonly clusters: readonly (Omit<Kubeconfig['clusters'][number], 'certificateAuthority'> & {
     readonly group: Group | undefined
-  }[]
+  })[]
   readonly users: readonly {
     readonly name: string
     readonly group: Group | undefined

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, text } from '../errors/error-schema.ts'
+import { described, onlyTrue, optionalText, text } from '../errors/error-schema.ts'
 import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 
 // The JSON contract of `kcert inspect`. docs/schemas/InspectionReport.json is generated from these schemas;
@@ -38,10 +38,8 @@ export const statuses = ['ok', 'warning', 'critical', 'expired', 'not-yet-valid'
 
 export const certificateReportSchema = v.object({
   ...place,
-  role: v.optional(
-    text(
-      'the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"',
-    ),
+  role: optionalText(
+    'the name in kubeadm\'s certificate table, or what the place says: "cluster CA", "client of context x"',
   ),
   subject: nameSchema,
   issuer: nameSchema,
@@ -78,17 +76,9 @@ export const certificateReportSchema = v.object({
     ),
   ),
   issuerFound: v.optional(v.object({ ...place, fingerprintSha256: hex })),
-  issuerUnsought: v.optional(
-    described(
-      v.literal(true),
-      'its signature was not checked: thousands among the inputs are of none of them',
-    ),
-  ),
-  issuerUnchecked: v.optional(
-    described(
-      v.literal(true),
-      "its issuer may be among the inputs: this Node's OpenSSL does not know the algorithm (ML-DSA)",
-    ),
+  issuerUnsought: onlyTrue('its signature was not checked: thousands among the inputs are of none of them'),
+  issuerUnchecked: onlyTrue(
+    "its issuer may be among the inputs: this Node's OpenSSL does not know the algorithm (ML-DSA)",
   ),
   key: v.optional(v.object({ ...place, matches: v.boolean() })),
   kubeletRotation: v.optional(v.object({ earliest: time, latest: time })),
@@ -110,11 +100,8 @@ export const requestReportSchema = v.object({
     v.boolean(),
     'the key in the request signed it, by an algorithm that Go takes in requests or by ML-DSA',
   ),
-  signatureUnchecked: v.optional(
-    described(
-      v.literal(true),
-      "the signature may be valid: this Node's OpenSSL does not know the algorithm (ML-DSA)",
-    ),
+  signatureUnchecked: onlyTrue(
+    "the signature may be valid: this Node's OpenSSL does not know the algorithm (ML-DSA)",
   ),
   subjectAltNames: namesSchema,
   keyUsage: v.array(v.string()),
@@ -141,7 +128,7 @@ const kubeconfigReportSchema = v.object({
   clusters: v.array(
     v.object({
       name: v.string(),
-      server: v.optional(text('without user and password, if it has them')),
+      server: optionalText('without user and password, if it has them'),
       tlsServerName: v.optional(v.string()),
       insecureSkipTlsVerify: v.boolean(),
     }),
@@ -169,10 +156,7 @@ const kubeconfigReportSchema = v.object({
   ),
 })
 
-const withoutCertificateSchema = v.object({
-  ...place,
-  reason: v.string(),
-})
+const withoutCertificateSchema = v.object({ ...place, reason: v.string() })
 
 const missingSchema = v.object({ source: v.string(), role: v.string() })
 

@@ -39,27 +39,21 @@ export function requestLines(
   generatedAt: string,
   view: View,
 ): string[] {
-  const { name, conditions, collected, decidedBy } = request
+  const { name, conditions, collected, decidedBy, username, groups, expirationSeconds: lifetime } = request
   const asked = request.request
   const fields: Field[] = [
     ['condition', request.condition, view.paint.status[toneOf(request.state)]],
     ...conditions.map((condition): Field => [condition.type.toLowerCase(), conditionWords(condition)]),
-    [
-      'decided by',
-      decidedBy === undefined ? undefined : `${decidedBy} (the program; users are in the audit log)`,
-    ],
+    ['decided by', decidedBy && `${decidedBy} (the program; users are in the audit log)`],
     ['made', madeText(request)],
-    ['requester', requesterText(request)],
+    ['requester', username && `${username}${groups.length === 0 ? '' : ` (${groups.join(', ')})`}`],
     ['subject', asked && (asked.subject.text || '(empty)')],
     ['names', asked && [...altNameList(asked.subjectAltNames), ...asked.subjectAltNames.other].join(', ')],
     ['key', asked && `${keyText(asked.publicKey)}, sha256:${asked.publicKey.sha256}`],
     ['request', request.fault === undefined ? undefined : `cannot be read: ${request.fault}`],
     ['signer', request.signerName],
     ['usages', request.usages.join(', ')],
-    [
-      'lifetime',
-      request.expirationSeconds === undefined ? undefined : `${request.expirationSeconds} s asked for`,
-    ],
+    ['lifetime', lifetime === undefined ? undefined : `${lifetime} s asked for`],
     ['removed', collected && removedText(collected, generatedAt)],
     ['labels', pairs(request.labels)],
     ['annotations', pairs(request.annotations ?? {})],
@@ -68,14 +62,9 @@ export function requestLines(
   return titledFields(name, fields, view)
 }
 
-export function conditionWords({
-  status,
-  reason,
-  message,
-  lastTransitionTime,
-  lastUpdateTime = lastTransitionTime,
-}: ClusterRequest['conditions'][number]): string {
-  const words = [reason, message].filter((word) => word !== undefined && word !== '').join(': ')
+export function conditionWords(condition: ClusterRequest['conditions'][number]): string {
+  const { status, reason, message, lastTransitionTime, lastUpdateTime = lastTransitionTime } = condition
+  const words = [reason, message].filter(Boolean).join(': ')
   const when = lastUpdateTime === undefined ? '' : ` at ${secondOf(lastUpdateTime)}`
   return `${status === 'True' ? '' : `(${status}) `}${words || 'without a reason'}${when}`
 }
@@ -87,11 +76,6 @@ export function madeText({
   if (creationTimestamp === undefined) return undefined
   const age = ageSeconds === undefined ? '' : ` (${timeLeft(Math.max(0, ageSeconds))} ago)`
   return `${secondOf(creationTimestamp)}${age}`
-}
-
-function requesterText({ username, groups }: ClusterRequest): string | undefined {
-  if (username === undefined) return undefined
-  return groups.length === 0 ? username : `${username} (${groups.join(', ')})`
 }
 
 export function removedText(

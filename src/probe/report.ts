@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { described, text } from '../errors/error-schema.ts'
+import { described, optionalText, text } from '../errors/error-schema.ts'
 import { nameSchema, timeSchema as time } from '../x509/json-fields.ts'
 import { problemCodes } from './problems.ts'
 import { endpointKinds } from './target.ts'
@@ -26,13 +26,13 @@ const verdictSchema = v.object({
   by: text('whose CAs: "cluster CA", "--kubelet-certificate-authority", "etcd CA", "caBundle", "--ca"'),
   source: text('where these CAs were read'),
   trusted: v.optional(described(v.boolean(), 'absent where the CAs could not be read')),
-  code: v.optional(text('why not: docs/refusals.md')),
+  code: optionalText('why not: docs/refusals.md'),
   reason: v.optional(v.string()),
-  goError: v.optional(text('what a component in Go writes into its log')),
+  goError: optionalText('what a component in Go writes into its log'),
 })
 
 const clientSchema = v.object({
-  source: v.optional(text('where the client certificate was read; absent when none was shown')),
+  source: optionalText('where the client certificate was read; absent when none was shown'),
   subject: v.optional(v.string()),
   verdict: described(
     v.picklist(['accepted', 'refused', 'ignored', 'let-in', 'not-asked', 'not-tried', 'unknown']),
@@ -64,7 +64,7 @@ const endpointSchema = v.object({
   kind: v.picklist(endpointKinds),
   host: v.string(),
   port: v.number(),
-  from: v.optional(text('the node that the connection began at; absent: this machine')),
+  from: optionalText('the node that the connection began at; absent: this machine'),
   at: time,
   status: described(
     v.picklist(['ok', 'no', 'unreachable']),
@@ -73,7 +73,7 @@ const endpointSchema = v.object({
   connectMs: v.optional(milliseconds),
   handshakeMs: v.optional(milliseconds),
   version: v.optional(v.picklist(['TLSv1.2', 'TLSv1.3'])),
-  cipher: v.optional(text("IANA's name")),
+  cipher: optionalText("IANA's name"),
   chain: described(v.array(servedCertificateSchema), 'as it was sent, leaf first'),
   names: described(
     v.array(v.object({ name: v.string(), matches: v.boolean() })),

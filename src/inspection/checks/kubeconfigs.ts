@@ -32,10 +32,7 @@ function scopeOf(files: readonly KubeconfigEntry[]): Scope {
     contexts: new Map(backwards.flatMap((file) => file.contexts.map(({ name }) => [name, file] as const))),
     ...(files.length > 1
       ? { where: 'in no file of $KUBECONFIG', next: 'correct the name' }
-      : {
-          where: 'not in this file',
-          next: 'correct the name, unless another file of $KUBECONFIG has it',
-        }),
+      : { where: 'not in this file', next: 'correct the name, unless another file of $KUBECONFIG has it' }),
   }
 }
 

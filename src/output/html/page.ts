@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { minuteOf } from '../time.ts'
 import { html, Markup } from './markup.ts'
 import { style } from './style.ts'
 
@@ -77,6 +78,11 @@ function cellOf<Row>({ title, cell, kind }: HtmlColumn<Row>, row: Row): Markup {
   return kind === 'name'
     ? html`<th scope="row" role="rowheader"${classOf} data-title="${title}">${content}</th>`
     : html`<td role="cell"${classOf} data-title="${title}">${content}</td>`
+}
+
+/** A time, to the minute. */
+export function time(rfc3339: string): Markup {
+  return html`<time datetime="${rfc3339}">${minuteOf(rfc3339)}</time>`
 }
 
 /** A state as a word with its colour. */

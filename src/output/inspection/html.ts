@@ -5,11 +5,10 @@ import type {
   Problem,
 } from '../../inspection/report.ts'
 import { html, type Markup } from '../html/markup.ts'
-import { badge, page, section, type Tone, table } from '../html/page.ts'
+import { badge, page, section, type Tone, table, time } from '../html/page.ts'
 import { axis, bar } from '../html/timeline.ts'
 import { altNameList, keyText, shortName } from '../names.ts'
 import { placeText } from '../places.ts'
-import { minuteOf } from '../time.ts'
 import { summaryLine } from './summary.ts'
 import { timeLeftOf } from './time-left.ts'
 
@@ -30,7 +29,7 @@ const toneOfSeverity: Readonly<Record<Problem['severity'], Tone>> = {
 export function renderHtml(report: InspectionReport): string {
   return page({ title: 'Certificates', generatedAt: report.generatedAt }, [
     html`<p class="lead">${summaryLine(report)}</p>
-<p class="faint">Judged as of <time datetime="${report.at}">${minuteOf(report.at)}</time>.</p>
+<p class="faint">Judged as of ${time(report.at)}.</p>
 `,
     timelineSection(report),
     problemSection(report.problems),
@@ -44,19 +43,16 @@ function problemSection(problems: readonly Problem[]): Markup {
   return section(
     'What is wrong',
     html`<ul class="plain">
-${problems.map(
-  ({
-    severity,
-    code,
-    message,
-    next,
-    ...place
-  }) => html`<li class="${toneOfSeverity[severity]}">${badge(severity, toneOfSeverity[severity])} <strong>${code}</strong> <span>${placeText(place)}</span>
-<p>${message}</p><p>Next: ${next}</p></li>
-`,
-)}</ul>
+${problems.map(problemItem)}</ul>
 `,
   )
+}
+
+function problemItem({ severity, code, message, next, ...place }: Problem): Markup {
+  const tone = toneOfSeverity[severity]
+  return html`<li class="${tone}">${badge(severity, tone)} <strong>${code}</strong> <span>${placeText(place)}</span>
+<p>${message}</p><p>Next: ${next}</p></li>
+`
 }
 
 function timelineSection({ certificates, at }: InspectionReport): Markup {
@@ -68,11 +64,7 @@ function timelineSection({ certificates, at }: InspectionReport): Markup {
       [
         { title: 'Certificate', kind: 'name', cell: (one) => nameCell(one) },
         { title: 'Status', kind: 'short', cell: ({ status }) => badge(status, toneOfStatus[status]) },
-        {
-          title: 'Expires',
-          kind: 'short',
-          cell: ({ notAfter }) => html`<time datetime="${notAfter}">${minuteOf(notAfter)}</time>`,
-        },
+        { title: 'Expires', kind: 'short', cell: ({ notAfter }) => time(notAfter) },
         { title: 'Left', kind: 'short', cell: (one) => timeLeftOf(one, at) },
         {
           title: 'Timeline',

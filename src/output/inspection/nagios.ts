@@ -24,10 +24,7 @@ export function renderNagios(report: InspectionReport): NagiosVerdict {
   const sound = inspected === 0 ? 'UNKNOWN' : 'OK'
   const verdict = worst === undefined ? sound : worst.severity === 'critical' ? 'CRITICAL' : 'WARNING'
   const said = worst ? `${problemText(report, worst)}; ${summaryLine(report)}` : summaryLine(report)
-  return {
-    line: `${verdict} - ${withoutBar(said)}|${performanceData(report)}\n`,
-    exit: exits[verdict],
-  }
+  return { line: `${verdict} - ${withoutBar(said)}|${performanceData(report)}\n`, exit: exits[verdict] }
 }
 
 /** Returns the verdict when there is no report: the plugin could not look. */

@@ -1,6 +1,6 @@
 import type { RotationStatus } from '../../rotation/report.ts'
 import { html, type Markup } from '../html/markup.ts'
-import { badge, page, section, type Tone, table } from '../html/page.ts'
+import { badge, page, section, type Tone, table, time } from '../html/page.ts'
 import { axis, bar } from '../html/timeline.ts'
 import { minuteOf, timeLeft } from '../time.ts'
 import { groupsOf, standingText } from './status.ts'
@@ -50,9 +50,9 @@ function phaseItem(phase: PhaseView): Markup {
   return html`<li class="${toneOfState[state]}" data-number="${number}">
 <h3>Phase ${number}: ${title}</h3>
 <p>${badge(word, toneOfState[state])} <span class="faint">risk: ${risk}${lastRun === undefined ? '' : `; last run ${lastRun.event} ${minuteOf(lastRun.at)}`}</span></p>
-${state === 'open' ? gateDetails(phase) : html``}${remarks.map((remark) => html`<p class="faint">Note: ${remark}</p>\n`)}${
+${state === 'open' ? gateDetails(phase) : undefined}${remarks.map((remark) => html`<p class="faint">Note: ${remark}</p>\n`)}${
   evidence.length === 0
-    ? html``
+    ? undefined
     : html`<details><summary>${evidence.length} proven</summary>${table(
         'The last answer of each probe.',
         [
@@ -70,42 +70,29 @@ ${state === 'open' ? gateDetails(phase) : html``}${remarks.map((remark) => html`
 
 /** The gate of a phase is what is not so yet, where. */
 function gateDetails({ gaps }: PhaseView): Markup {
-  const groups = groupsOf(gaps)
   return html`<details open><summary>What is open</summary>${table(
     'The phase holds when nothing of this is left.',
     [
       { title: 'At', kind: 'name', cell: ({ at }) => at },
       { title: 'What', cell: ({ what }) => what },
     ],
-    groups,
+    groupsOf(gaps),
   )}</details>
 `
 }
 
-interface AuthorityRow {
-  readonly name: string
-  readonly subject: string
-  readonly notAfter: string | undefined
-  readonly secondsLeft: number
-}
-
 function authoritySection({ authorities, generatedAt }: RotationStatus): Markup {
-  const rows = authorities.flatMap(({ ca, oldCa, newCa }) =>
-    [
-      { name: `old ${ca} CA`, ...oldCa },
-      { name: `new ${ca} CA`, ...newCa },
-    ].map(
-      ({ name, subject, notAfter }): AuthorityRow => ({
-        name,
-        subject,
-        notAfter,
-        secondsLeft: notAfter === undefined ? 0 : (Date.parse(notAfter) - Date.parse(generatedAt)) / 1000,
-      }),
-    ),
-  )
+  const rows = authorities.flatMap(({ ca, oldCa, newCa }) => [
+    { name: `old ${ca} CA`, ...oldCa },
+    { name: `new ${ca} CA`, ...newCa },
+  ])
+  const timeline = (notAfter: string): Markup => {
+    const secondsLeft = (Date.parse(notAfter) - Date.parse(generatedAt)) / 1000
+    return bar(secondsLeft, secondsLeft < 0 ? 'bad' : 'good', timeLeft(secondsLeft))
+  }
   return section(
     'When the CAs end',
-    table<AuthorityRow>(
+    table(
       'The bar is the time that is left; its scale grows with the distance from now.',
       [
         { title: 'CA', kind: 'name', cell: ({ name }) => name },
@@ -113,18 +100,12 @@ function authoritySection({ authorities, generatedAt }: RotationStatus): Markup 
         {
           title: 'Ends',
           kind: 'short',
-          cell: ({ notAfter }) =>
-            notAfter === undefined
-              ? 'made in phase 1'
-              : html`<time datetime="${notAfter}">${minuteOf(notAfter)}</time>`,
+          cell: ({ notAfter }) => (notAfter === undefined ? 'made in phase 1' : time(notAfter)),
         },
         {
           title: 'Timeline',
           kind: 'bar',
-          cell: ({ notAfter, secondsLeft }) =>
-            notAfter === undefined
-              ? ''
-              : bar(secondsLeft, secondsLeft < 0 ? 'bad' : 'good', timeLeft(secondsLeft)),
+          cell: ({ notAfter }) => (notAfter === undefined ? '' : timeline(notAfter)),
         },
       ],
       rows,
@@ -148,10 +129,7 @@ function nodeSection(nodes: readonly NodeView[]): Markup {
               ? badge(isReady ? 'Ready' : 'not Ready', isReady ? 'good' : 'bad')
               : html`${badge('no answer', 'bad')} ${unreachable}`,
         },
-        {
-          title: 'Open in phases',
-          cell: ({ openPhases }) => (openPhases.length === 0 ? 'none' : openPhases.join(', ')),
-        },
+        { title: 'Open in phases', cell: ({ openPhases }) => openPhases.join(', ') || 'none' },
       ],
       nodes,
     ),
