@@ -150,21 +150,17 @@ function peerIn(text: string): Found['peer'] {
   if (etcdHidden.test(text)) return 'etcd'
   const named = peerWords.find(([, words]) => words.test(text))?.[0]
   if (named !== undefined) return named
-  const paths = [...text.matchAll(urlWithPath)].filter(([, host = '']) => !manuals.has(host))
-  const path = paths[0]?.[2]
+  const [, , path] = text.matchAll(urlWithPath).find(([, host = '']) => !manuals.has(host)) ?? []
   if (path === undefined) return undefined
   return apiServerPath.test(path) ? 'api-server' : 'elsewhere'
 }
 
 function endpointsIn(text: string): string[] {
-  return unique(
-    endpointPatterns
-      .flatMap((pattern) =>
-        [...text.matchAll(pattern)].map(([, host = '', port]) => ({ host, port: Number(port ?? '443') })),
-      )
-      .filter(({ host, port }) => port > 0 && port < 65_536 && !isSecretLike(host) && !manuals.has(host))
-      .map(({ host, port }) => `${host}:${port}`),
-  )
+  const places = endpointPatterns
+    .flatMap((pattern) => Array.from(text.matchAll(pattern)))
+    .map(([, host = '', port = '443']) => ({ host, port: Number(port) }))
+    .filter(({ host, port }) => port > 0 && port < 65_536 && !isSecretLike(host) && !manuals.has(host))
+  return unique(places.map(({ host, port }) => `${host}:${port}`))
 }
 
 function boundsIn(text: string): Pick<Found, 'currentTime' | 'notAfter' | 'notBefore'> {
@@ -193,11 +189,10 @@ function listed(text: string): string[] {
 }
 
 function firstOf(patterns: readonly RegExp[], text: string): string | undefined {
-  for (const pattern of patterns) {
-    const found = pattern.exec(text)?.[1]
-    if (found !== undefined) return found
-  }
-  return undefined
+  return patterns
+    .values()
+    .map((pattern) => pattern.exec(text)?.[1])
+    .find((found) => found !== undefined)
 }
 
 function plainName(name: string | undefined): string | undefined {

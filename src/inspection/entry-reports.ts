@@ -230,17 +230,13 @@ export function requestReport({ request, source, entry, ...object }: RequestEntr
 }
 
 /** Returns the report of a key: what it is and what belongs to it, and nothing of a private key itself. */
-export function keyReport(entry: KeyEntry, links: Links): KeyReport {
-  const { kind, format, encrypted, publicKey } = entry
+export function keyReport(key: KeyEntry, links: Links): KeyReport {
+  const { source, entry, kind, format, encrypted, publicKey } = key
   return {
-    source: entry.source,
-    entry: entry.entry,
-    role: roleOfKey(entry),
-    kind,
-    format,
+    ...{ source, entry, role: roleOfKey(key), kind, format },
     publicKey: publicKey && publicKeyReport(publicKey),
     encrypted,
-    matches: links.matchesOf(entry).map(placeOf),
+    matches: links.matchesOf(key).map(placeOf),
   }
 }
 
@@ -262,10 +258,7 @@ export function kubeconfigReport(
     })),
     users: users.map(({ name, credentials }) => ({ name, credentials: [...credentials] })),
     contexts: contexts.map(({ name, cluster, user, namespace }) => ({
-      name,
-      cluster,
-      user,
-      namespace,
+      ...{ name, cluster, user, namespace },
       isCurrent: isCurrent(kubeconfig, name),
     })),
   }

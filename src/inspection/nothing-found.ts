@@ -13,11 +13,9 @@ export function nothingFound(bytes: Uint8Array, shape: Shape): { message: string
   }
   const isJavas =
     bytes.length > 4 && Buffer.from(bytes.buffer, bytes.byteOffset, 4).readUInt32BE(0) === javaKeystore
-  if (isJavas) {
-    return {
-      message: 'a Java keystore (JKS), which kcert does not read',
-      next: 'convert it, and inspect the result: keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12',
-    }
+  if (!isJavas) return { message, next: 'check the path' }
+  return {
+    message: 'a Java keystore (JKS), which kcert does not read',
+    next: 'convert it, and inspect the result: keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype pkcs12',
   }
-  return { message, next: 'check the path' }
 }

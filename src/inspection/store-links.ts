@@ -21,9 +21,9 @@ export class StoreLinks {
     for (const { file, treePlace } of collection.origins) {
       if (file === undefined || treePlace === undefined || !('file' in treePlace)) continue
       const { file: kubelets, name, tree } = treePlace
-      if (kubelets.part === 'pair') this.addDated(slot(tree.folder, kubelets.role), name)
-      if (kubelets.part === 'current')
-        this.inUse.set(slot(tree.folder, kubelets.role), lastName(file.linkTarget ?? name))
+      const key = slot(tree.folder, kubelets.role)
+      if (kubelets.part === 'pair' && name > (this.newest.get(key) ?? '')) this.newest.set(key, name)
+      if (kubelets.part === 'current') this.inUse.set(key, lastName(file.linkTarget ?? name))
     }
     for (const one of unreadable) {
       const { file } = one
@@ -42,11 +42,6 @@ export class StoreLinks {
   private hasFile(path: string): boolean {
     this.knownPaths ??= new Set(this.collection.origins.flatMap(({ file }) => file?.path ?? []))
     return this.knownPaths.has(path)
-  }
-
-  private addDated(key: string, name: string): void {
-    const known = this.newest.get(key)
-    if (known === undefined || known < name) this.newest.set(key, name)
   }
 
   /** True for a dated file that another has taken the place of. A copy of the one in use is none. */

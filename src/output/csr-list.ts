@@ -8,12 +8,8 @@ import type { View } from './view.ts'
 
 /** Returns the requests as a table, and a line that counts them. */
 export function renderRequestList(list: RequestList, view: View): string {
-  return renderList(
-    'CertificateSigningRequests',
-    list,
-    columnsAt(Date.parse(list.generatedAt), view.paint),
-    view,
-  )
+  const columns = columnsAt(Date.parse(list.generatedAt), view.paint)
+  return renderList('CertificateSigningRequests', list, columns, view)
 }
 
 interface Summarized<Request> {
@@ -35,7 +31,7 @@ export function renderList<Request>(
 function columnsAt(now: number, paint: Paint): Column<ClusterRequest>[] {
   return [
     { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
-    { title: 'AGE', cell: ({ ageSeconds }) => (ageSeconds === undefined ? '' : ageText(ageSeconds)) },
+    ageColumn,
     saidColumn('CONDITION', paint, ({ condition, state }) => [condition, toneOf(state)]),
     {
       title: 'SUBJECT',
@@ -56,9 +52,10 @@ function namesCell({ request }: ClusterRequest): string {
   return [...altNameList(subjectAltNames), ...subjectAltNames.other].join(', ')
 }
 
-/** A clock that runs behind the server's makes no request younger than new. */
-export function ageText(seconds: number): string {
-  return timeLeft(Math.max(0, seconds))
+export const ageColumn: Column<Pick<ClusterRequest, 'ageSeconds'>> = {
+  title: 'AGE',
+  // A clock that runs behind the server's makes no request younger than new.
+  cell: ({ ageSeconds }) => (ageSeconds === undefined ? '' : timeLeft(Math.max(0, ageSeconds))),
 }
 
 /** When kube-controller-manager removes the object; what is over happens at its next look, which is `interval` away at most. */

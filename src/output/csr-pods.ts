@@ -1,7 +1,7 @@
 import type { PodExplanation, PodRequest, PodRequestList } from '../csr/pods/report.ts'
 import { conditionWords, madeText, removedText } from './csr-describe.ts'
 import { verdictLines } from './csr-explain.ts'
-import { ageText, removalText, renderList, toneOf } from './csr-list.ts'
+import { ageColumn, removalText, renderList, toneOf } from './csr-list.ts'
 import { type Field, titledFields } from './fields.ts'
 import type { Paint } from './paint.ts'
 import { joinSections } from './sections.ts'
@@ -18,7 +18,7 @@ function columnsAt(now: number, paint: Paint): Column<PodRequest>[] {
   return [
     { title: 'NAMESPACE', cell: ({ namespace }) => namespace, shrinkTo: 8, cut: 'middle' },
     { title: 'NAME', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
-    { title: 'AGE', cell: ({ ageSeconds }) => (ageSeconds === undefined ? '' : ageText(ageSeconds)) },
+    ageColumn,
     saidColumn('CONDITION', paint, ({ state }) => [
       `${state.slice(0, 1).toUpperCase()}${state.slice(1)}`,
       toneOf(state),

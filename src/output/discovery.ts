@@ -1,5 +1,5 @@
 import type { Discovery, NodeProof } from '../rotation/discovery-report.ts'
-import { fieldLines } from './fields.ts'
+import { faultLines, fieldLines } from './fields.ts'
 import { joinSections } from './sections.ts'
 import { saidColumn, table } from './table.ts'
 import { printable } from './terminal.ts'
@@ -17,8 +17,7 @@ ${renderYaml(inventory)}`
 
 /** Returns what was found: nodes and whether they can be read and written, components, what is refused, what to do next. */
 export function renderDiscovery(discovery: Discovery, view: View): string {
-  const { nodes, refusals, written } = discovery
-  const { paint } = view
+  const { nodes, refusals } = discovery
   return joinSections([
     table(view, nodes, [
       { title: 'NODE', cell: ({ name }) => name, shrinkTo: 12, cut: 'middle' },
@@ -26,21 +25,15 @@ export function renderDiscovery(discovery: Discovery, view: View): string {
       { title: 'LAYOUT', cell: ({ layout }) => layout },
       { title: 'VERSION', cell: ({ kubeletVersion }) => kubeletVersion, dropRank: 2 },
       { title: 'BY', cell: ({ access }) => access, shrinkTo: 16, dropRank: 1 },
-      saidColumn('PROOF', paint, ({ proof }) => [proofText(proof), isProven(proof) ? 'ok' : 'critical']),
+      saidColumn('PROOF', view.paint, ({ proof }) => [proofText(proof), isProven(proof) ? 'ok' : 'critical']),
     ]),
     fieldLines(
       view,
       nodes.map(({ name, proof }) => [name, proof.fault]),
     ),
     flagLines(discovery, view),
-    refusals.flatMap(({ what, why, next }) =>
-      fieldLines(view, [
-        ['refused', what, paint.status.critical],
-        ['why', why],
-        ['next', next],
-      ]),
-    ),
-    nextLines(discovery, written),
+    refusals.flatMap(({ what, why, next }) => faultLines(view, ['refused', what], { why, next })),
+    nextLines(discovery),
   ])
 }
 
@@ -66,7 +59,7 @@ function flagLines({ components }: Discovery, view: View): string[] {
   return fieldLines(view, found)
 }
 
-function nextLines({ refusals, nodes }: Discovery, written: string | undefined): string[] {
+function nextLines({ refusals, nodes, written }: Discovery): string[] {
   const where = written === undefined ? [] : [`written to ${printable(written)}`]
   if (refusals.length > 0 || !nodes.every(({ proof }) => isProven(proof))) return where
   return [...where, 'next: complete it, then kcert rotate-ca plan']

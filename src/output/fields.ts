@@ -30,3 +30,16 @@ export function titledFields(title: string, fields: readonly Field[], view: View
   const lines = fieldLines({ ...view, width: view.width - 2 }, fields)
   return [view.paint.heading(printable(title)), ...lines.map((line) => `  ${line}`)]
 }
+
+/** Returns what is wrong with something, why, and what to do about it. */
+export function faultLines(
+  view: View,
+  [label, what]: readonly [label: string, what: string],
+  { why, next }: { readonly why?: string | undefined; readonly next?: string | undefined },
+): string[] {
+  return fieldLines(view, [
+    [label, what, view.paint.status.critical],
+    ['why', why],
+    ['next', next],
+  ])
+}

@@ -1,5 +1,5 @@
 import type { CertificateRenewal } from '../ca/renewal-report.ts'
-import { fieldLines } from './fields.ts'
+import { faultLines, fieldLines } from './fields.ts'
 import { counted, joinSections } from './sections.ts'
 import { table } from './table.ts'
 import { minuteOf, timeLeft } from './time.ts'
@@ -58,19 +58,8 @@ export function renderRenewal(report: CertificateRenewal, view: View): string {
         ok ? undefined : status.critical,
       ]),
     ),
-    ...hindered.map(({ node, name, why, next: its }) =>
-      fieldLines(view, [
-        ['cannot', `${node} ${name}`, status.critical],
-        ['why', why],
-        ['next', its],
-      ]),
-    ),
-    ...missing.map(({ node, path, next: its }) =>
-      fieldLines(view, [
-        ['missing', `${node}:${path}`, status.critical],
-        ['next', its],
-      ]),
-    ),
+    ...hindered.map((row) => faultLines(view, ['cannot', `${row.node} ${row.name}`], row)),
+    ...missing.map((row) => faultLines(view, ['missing', `${row.node}:${row.path}`], row)),
     fieldLines(
       view,
       unreachable.map(({ node, why }) => ['unreachable', `${node}: ${why}`, status.critical]),

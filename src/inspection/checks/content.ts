@@ -1,4 +1,4 @@
-import { systemMasters } from '../../pki/kubeadm.ts'
+import { type KubeadmKubeconfig, type KubeadmLeaf, systemMasters } from '../../pki/kubeadm.ts'
 import { nodeGroup, nodeUserPrefix } from '../../pki/kubelet.ts'
 import type { Certificate } from '../../x509/certificate.ts'
 import { isTooLongForTls, minorsOfKey, unknownBefore138 } from '../../x509/go-keys.ts'
@@ -9,7 +9,7 @@ import type { PublicKeyInfo } from '../../x509/public-key.ts'
 import { kubeadmKubeconfigOf, reissueAdvice, renewalAdvice } from '../advice.ts'
 import type { CertificateEntry, Role } from '../entries.ts'
 import { algorithmText } from '../entry-reports.ts'
-import { problemAt } from '../problems.ts'
+import { type ProblemCode, problemAt } from '../problems.ts'
 import type { Problem } from '../report.ts'
 import type { CertificateCheck } from './check.ts'
 
@@ -131,26 +131,30 @@ export const checkAltNames: CertificateCheck = (entry, role) => {
 /** What the place demands: usages of a leaf, the making of a CA. */
 export const checkUsages: CertificateCheck = (entry, role) => {
   const { certificate } = entry
-  const wrong = role.row?.kind === 'ca' ? caFault(certificate) : leafFault(certificate, role)
-  if (wrong === undefined) return undefined
-  return problemAt(entry, 'ROLE_USAGE_WRONG', {
-    message: wrong,
-    next: renewalAdvice(entry, role, 'misissued'),
-  })
+  const fault = role.row?.kind === 'ca' ? caFault(certificate) : leafFault(certificate, role)
+  return misissued(entry, role, 'ROLE_USAGE_WRONG', fault)
+}
+
+function misissued(
+  entry: CertificateEntry,
+  role: Role,
+  code: ProblemCode,
+  message: string | undefined,
+): Problem | undefined {
+  if (message === undefined) return undefined
+  return problemAt(entry, code, { message, next: renewalAdvice(entry, role, 'misissued') })
 }
 
 function caFault({ isCa, keyUsage }: Certificate): string | undefined {
   if (!isCa) return 'not a CA: its basic constraints do not say so, and nothing that it signs is accepted'
-  if (keyUsage !== undefined && !keyUsage.includes('keyCertSign')) {
-    return 'its key usage lacks keyCertSign: nothing that it signs is accepted'
-  }
-  return undefined
+  return keyUsage === undefined || keyUsage.includes('keyCertSign')
+    ? undefined
+    : 'its key usage lacks keyCertSign: nothing that it signs is accepted'
 }
 
 function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): string | undefined {
   // Without the extension every use is allowed.
   if (extendedKeyUsage.length === 0 || extendedKeyUsage.includes('anyExtendedKeyUsage')) return undefined
-  if (usages.length === 0) return undefined
   const missing = usages.filter((usage) => !extendedKeyUsage.includes(usage))
   if (missing.length === 0) return undefined
   return `${name ?? 'this place'} needs the extended key usage ${missing.join(' and ')}; the certificate has only ${extendedKeyUsage.join(', ')}`
@@ -158,20 +162,14 @@ function leafFault({ extendedKeyUsage }: Certificate, { usages, name }: Role): s
 
 /** Common name and groups that the API server and RBAC go by. Serving certificates are known by other names. */
 export const checkSubject: CertificateCheck = (entry, role) => {
-  const fault = nodeFault(entry, role) ?? rowFault(entry, role)
-  if (fault === undefined) return undefined
-  return problemAt(entry, 'ROLE_SUBJECT_WRONG', {
-    message: fault,
-    next: renewalAdvice(entry, role, 'misissued'),
-  })
+  return misissued(entry, role, 'ROLE_SUBJECT_WRONG', nodeFault(entry, role) ?? rowFault(entry, role))
 }
 
 function nodeFault(
   { certificate, group }: CertificateEntry,
   { kubelet, row, name }: Role,
 ): string | undefined {
-  const isNodes = kubelet !== undefined || row?.name === 'kubelet.conf'
-  if (!isNodes) return undefined
+  if (kubelet === undefined && row?.name !== 'kubelet.conf') return undefined
   const { commonName, organization, text } = certificate.subject
   if (!commonName?.startsWith(nodeUserPrefix))
     return `subject ${text}: ${name} needs CN=${nodeUserPrefix}NAME`
@@ -187,10 +185,14 @@ function rowFault({ certificate }: CertificateEntry, { row }: Role): string | un
   if (!row.usages.includes('clientAuth')) return undefined
   const { commonName, organization, text } = certificate.subject
   if (commonName !== row.commonName) return `subject ${text}: ${row.name} needs CN=${row.commonName}`
-  const allowed = [row.organization, ...(row.olderOrganizations ?? []).map((older) => [older.organization])]
+  const allowed = [row.organization, ...olderOf(row).map((older) => [older])]
   if (allowed.some((groups) => sameSet(groups, organization))) return undefined
   const wanted = allowed.map((groups) => groups.map((group) => `O=${group}`).join(', ') || 'no O')
   return `subject ${text}: ${row.name} needs ${wanted.join(', or from an older kubeadm ')}`
+}
+
+function olderOf({ olderOrganizations = [] }: KubeadmLeaf | KubeadmKubeconfig): string[] {
+  return olderOrganizations.map(({ organization }) => organization)
 }
 
 function sameSet(a: readonly string[], b: readonly string[]): boolean {
@@ -223,11 +225,7 @@ export const checkMasters: CertificateCheck = (entry, role): Problem | undefined
   if (!certificate.subject.organization.includes(systemMasters) || !mayBeClient(certificate)) return undefined
   const { row } = role
   const isInTable =
-    row !== undefined &&
-    row.kind !== 'ca' &&
-    [...row.organization, ...(row.olderOrganizations ?? []).map(({ organization }) => organization)].includes(
-      systemMasters,
-    )
+    row !== undefined && row.kind !== 'ca' && [...row.organization, ...olderOf(row)].includes(systemMasters)
   // A copy of the admin.conf that kubeadm made before 1.29; super-admin.conf has no business elsewhere.
   const isOldAdmin = kubeadmKubeconfigOf(entry) === 'admin.conf'
   return problemAt(entry, 'SYSTEM_MASTERS', {

@@ -1,4 +1,4 @@
-import { renewalAdvice } from '../advice.ts'
+import { reissueAdvice, renewalAdvice } from '../advice.ts'
 import type { CertificateEntry, Role } from '../entries.ts'
 import { problemAt } from '../problems.ts'
 import type { Problem, Severity } from '../report.ts'
@@ -7,18 +7,15 @@ import type { CertificateCheck, Picture } from './check.ts'
 
 /** Expired, not yet valid, expiring. */
 export const checkValidity: CertificateCheck = (entry, role, picture) => {
-  switch (picture.statusOf(entry)) {
-    case 'ok':
-      return undefined
-    case 'expired':
-      return expired(entry, role, picture)
-    case 'not-yet-valid':
-      return notYetValid(entry, role, picture)
-    case 'warning':
-      return expiring(entry, role, picture, 'warning')
-    case 'critical':
-      return expiring(entry, role, picture, 'critical')
-  }
+  const status = picture.statusOf(entry)
+  if (status === 'expired') return expired(entry, role, picture)
+  if (status === 'not-yet-valid') return notYetValid(entry, role, picture)
+  if (status === 'ok' || role.isRecord) return undefined
+  const { notAfter } = entry.certificate
+  return problemAt(entry, status === 'warning' ? 'CERT_EXPIRING' : 'CERT_EXPIRING_VERY_SOON', {
+    message: `expires on ${timeText(notAfter)}, in ${spanText(notAfter.getTime() - picture.now.getTime())}`,
+    next: renewalAdvice(entry, role, 'expiring'),
+  })
 }
 
 function expired(entry: CertificateEntry, role: Role, picture: Picture): Problem {
@@ -65,20 +62,6 @@ function notYetValid(entry: CertificateEntry, role: Role, picture: Picture): Pro
   })
 }
 
-function expiring(
-  entry: CertificateEntry,
-  role: Role,
-  picture: Picture,
-  severity: 'warning' | 'critical',
-): Problem | undefined {
-  if (role.isRecord) return undefined
-  const { notAfter } = entry.certificate
-  return problemAt(entry, severity === 'warning' ? 'CERT_EXPIRING' : 'CERT_EXPIRING_VERY_SOON', {
-    message: `expires on ${timeText(notAfter)}, in ${spanText(notAfter.getTime() - picture.now.getTime())}`,
-    next: renewalAdvice(entry, role, 'expiring'),
-  })
-}
-
 /** A certificate that outlives its CA, or whose CA has expired already. */
 export const checkIssuerValidity: CertificateCheck = (entry, role, picture) => {
   const { certificate } = entry
@@ -92,16 +75,15 @@ export const checkIssuerValidity: CertificateCheck = (entry, role, picture) => {
     return undefined
   const { organization, commonName } = issuer.subject
   const name = commonName ?? organization[0] ?? issuer.subject.text
-  const next = renewalAdvice(entry, role, 'wrong')
-  if (issuer.notAfter < now) {
-    return problemAt(entry, 'ISSUER_EXPIRED', {
-      message: `valid until ${timeText(certificate.notAfter)}, but the CA ${JSON.stringify(name)} that signed it expired on ${timeText(issuer.notAfter)}`,
-      next: ['replace the CA first, then', next].join(': '),
+  const message = `valid until ${timeText(certificate.notAfter)}, but the CA ${JSON.stringify(name)} that signed it`
+  if (issuer.notAfter >= now)
+    return problemAt(entry, 'CERT_OUTLIVES_ISSUER', {
+      message: `${message} only until ${timeText(issuer.notAfter)}`,
+      next: "take the CA's date as the real one, and rotate the CA before it",
     })
-  }
-  return problemAt(entry, 'CERT_OUTLIVES_ISSUER', {
-    message: `valid until ${timeText(certificate.notAfter)}, but the CA ${JSON.stringify(name)} that signed it only until ${timeText(issuer.notAfter)}`,
-    next: "take the CA's date as the real one, and rotate the CA before it",
+  return problemAt(entry, 'ISSUER_EXPIRED', {
+    message: `${message} expired on ${timeText(issuer.notAfter)}`,
+    next: reissueAdvice('replace the CA first, then', entry, role, 'wrong'),
   })
 }
 

@@ -181,17 +181,12 @@ export const checkDuplicates: PictureCheck = ({ collection }) =>
   collection.groups
     .filter(({ certificates }) => certificates.length > 1)
     .flatMap((group) => {
-      const first = new Map<Certificate, CertificateEntry>()
+      const first = new Map(group.certificates.toReversed().map((entry) => [entry.certificate, entry]))
       return group.certificates.flatMap((entry) => {
-        const known = first.get(entry.certificate)
-        if (known === undefined) {
-          first.set(entry.certificate, entry)
-          return []
-        }
-        return problemAt(entry, 'BUNDLE_MEMBER_DUPLICATE', {
-          message: `the same certificate as ${known.entry}`,
-          next: 'remove one of them',
-        })
+        const known = first.get(entry.certificate) ?? entry
+        const message = `the same certificate as ${known.entry}`
+        const next = 'remove one of them'
+        return known === entry ? [] : problemAt(entry, 'BUNDLE_MEMBER_DUPLICATE', { message, next })
       })
     })
 
