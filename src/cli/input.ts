@@ -23,6 +23,11 @@ export async function readInput(name: string, context: Context): Promise<Uint8Ar
   return read.bytes
 }
 
+/** Returns the same as text. */
+export async function readText(name: string, context: Context): Promise<string> {
+  return Buffer.from(await readInput(name, context)).toString('utf8')
+}
+
 /**
  * Returns the text of a file whose contents decide what kcert runs, approves or signs: the one way in which such files are read.
  * Pipes are the caller's own. Throws KCERT_FILE_UNTRUSTED when other users can change the file, and as `readInput`.
@@ -31,7 +36,7 @@ export async function readTrustedText(kind: TrustedKind, name: string, context: 
   const descriptor = descriptorOf(name)
   if (descriptor !== undefined) {
     checkTrusted(kind, descriptor === 0 ? 'standard input' : name, descriptor)
-    return Buffer.from(await readInput(name, context)).toString('utf8')
+    return readText(name, context)
   }
   const read = readTrustedFile(kind, resolve(context.workingFolder, name))
   if ('reason' in read) throw fileError({ ...read, name })

@@ -14,20 +14,15 @@ export interface KeyAtHand {
   readonly file: string
 }
 
-/** Where the password of a key is, and by which flag that is said. */
-export interface PasswordSource {
-  readonly flag: '--password-file' | '--ca-password-file'
-  readonly file: string | undefined
-}
-
 /**
- * Returns the private key of a file, opened with the first line of the password file where it is encrypted. Throws
+ * Returns the private key of a file, opened with the first line of the password file, which `flag` names, where it is encrypted. Throws
  * KCERT_KEY_ENCRYPTED when it is, and nobody says the password; whatever is wrong with it, the file is named.
  */
 export async function readKeyFile(
   file: string,
-  { flag, file: passwordFile }: PasswordSource,
+  passwordFile: string | undefined,
   context: Context,
+  flag: '--password-file' | '--ca-password-file' = '--password-file',
 ): Promise<KeyAtHand> {
   const password = await readPassword(passwordFile, context)
   const bytes = await readInput(file, context)

@@ -61,7 +61,7 @@ describe('a question', () => {
 describe('consent', () => {
   const asked = {
     yes: false,
-    proposal: 'the change\n',
+    proposal: ['the change'],
     question: 'Do it?',
     what: 'nothing was changed',
   }

@@ -25,7 +25,7 @@ import { tellLine } from '../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
-import { parseSelectors, type Sorting, selectors, sortings } from '../inspection/selection.ts'
+import { parseSelectors, selectors, sortings } from '../inspection/selection.ts'
 import {
   defaultThresholds,
   parseThreshold,
@@ -135,7 +135,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
 
   protected override async perform(): Promise<ExitCode> {
     const { flags, operands } = await this.parse(Inspect)
-    const showing: Showing = { format: flags.output as InspectFormat, outputFile: flags['output-file'] }
+    const showing: Showing = { format: flags.output, outputFile: flags['output-file'] }
     checkFiles({
       inputs: [
         ...[...new Set(operands)].filter(Boolean).map((path) => ({ by: 'TARGET', path })),
@@ -149,7 +149,7 @@ html        a page in one file: what is wrong, a timeline of what expires when; 
     const job = {
       targets: operands,
       thresholds: thresholdsOf(flags.warn, flags.crit),
-      selection: { only: (flags.only ?? []).flatMap(parseSelectors), sort: flags.sort as Sorting },
+      selection: { only: (flags.only ?? []).flatMap(parseSelectors), sort: flags.sort },
       timeoutMs: parseDuration(flags.timeout, '--timeout'),
       ...(flags.cluster && { cluster: flags }),
       ...(password === undefined ? {} : { password }),

@@ -6,17 +6,12 @@ import { type ExitCode, exitCodes } from '../errors/codes.ts'
 import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Source } from '../inspection/source.ts'
-import { renderJson } from '../output/json.ts'
-import { createPaint } from '../output/paint.ts'
 import { renderVerification } from '../output/verification.ts'
-import type { View } from '../output/view.ts'
-import { renderYaml } from '../output/yaml.ts'
 import { isMuch, prepareForMuch } from '../system/engine.ts'
 import { readFile } from '../system/files.ts'
 import { type CertificateInput, type InputRole, readCertificateInput } from '../verification/input.ts'
-import type { VerificationReport } from '../verification/report.ts'
 import { verify } from '../verification/verification.ts'
-import { type Purpose, purposes } from '../x509/chain.ts'
+import { purposes } from '../x509/chain.ts'
 
 export default class Verify extends KcertCommand {
   static override summary =
@@ -111,9 +106,9 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
         },
       )
 
-    const purpose = (flags.purpose as Purpose | undefined) ?? (leaf.isKubeconfig ? 'client' : 'server')
+    const purpose = flags.purpose ?? (leaf.isKubeconfig ? 'client' : 'server')
     const report = verify({ leaf, roots, intermediates }, { now, at, purpose, name: flags.name })
-    await this.answer(await this.rendered(report, flags.output))
+    await this.show(flags.output, report, renderVerification)
     return report.trusted ? exitCodes.done : exitCodes.no
   }
 
@@ -150,18 +145,6 @@ file of roots or intermediates counts for nothing, as in Go, and that is said.
     ])
     const endpoint = parseEndpoint(name)
     return endpoint === undefined ? this.source(name) : readServed(endpoint, timeoutMs)
-  }
-
-  private async rendered(report: VerificationReport, format: string): Promise<string> {
-    if (format === 'json') return renderJson(report)
-    if (format === 'yaml') return renderYaml(report)
-    const { width, stdoutIsTerminal, stdoutColor, env } = this.context
-    const isFree = !stdoutIsTerminal && env.COLUMNS === undefined
-    const view: View = {
-      width: isFree ? Number.POSITIVE_INFINITY : width,
-      paint: await createPaint(stdoutColor),
-    }
-    return renderVerification(report, view)
   }
 }
 

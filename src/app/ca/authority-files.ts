@@ -39,8 +39,7 @@ export async function openAuthorityFiles(
   const { ca, 'ca-key': caKey, 'ca-password-file': passwordFile } = files
   await finishInterruptedPair(ca)
   const caBytes = await readInput(ca, context)
-  const password = { flag: '--ca-password-file', file: passwordFile } as const
-  const { keyObject } = await readKeyFile(caKey, password, context)
+  const { keyObject } = await readKeyFile(caKey, passwordFile, context, '--ca-password-file')
   return openAuthority(
     inFile(ca, () => readCertificates(caBytes)),
     keyObject,

@@ -85,7 +85,7 @@ export async function updateClusterInfo(
   }
   const isAgreed = await agreed(context, {
     yes: wish.yes,
-    proposal: `${[...notices, ...plan.diff].join('\n')}\n`,
+    proposal: [...notices, ...plan.diff],
     question: `Write this into ${clusterInfoPlace} of ${cluster.server}?`,
     what: `a change of ${clusterInfoPlace} needs a yes`,
   })

@@ -1,6 +1,6 @@
 import pMap from 'p-map'
 import type { Context } from '../../cli/context.ts'
-import { readInput, readTrustedText } from '../../cli/input.ts'
+import { readText, readTrustedText } from '../../cli/input.ts'
 import { progressOn } from '../../cli/progress.ts'
 import { canAsk, choose } from '../../cli/prompts.ts'
 import { type Acted, actOn, foreseen, type Judged } from '../../csr/approval/acting.ts'
@@ -203,7 +203,7 @@ async function expectedIn(
   source: string,
   context: Context,
 ): Promise<{ name: string; expected: SigningRequest; source: string }[]> {
-  const requests = await readSigningRequests(Buffer.from(await readInput(source, context)).toString('utf8'))
+  const requests = await readSigningRequests(await readText(source, context))
   const place = source === '-' ? 'standard input' : source
   if (requests.length === 0)
     throw new KcertError('KCERT_MANIFEST_MALFORMED', `${place} holds no CertificateSigningRequest`, {

@@ -1,6 +1,6 @@
 import { checkStandardInput, flagFiles, type NamedFile } from '../../cli/command-files.ts'
 import type { Context } from '../../cli/context.ts'
-import { readInput } from '../../cli/input.ts'
+import { readText } from '../../cli/input.ts'
 import {
   type KubeadmSettings,
   kubeadmDefaults,
@@ -168,7 +168,7 @@ function present(flag: string, value: string): string {
 }
 
 async function specOfCfssl(file: string, flags: RequestFlagValues, context: Context): Promise<RequestSpec> {
-  const request = await readCfsslRequest(Buffer.from(await readInput(file, context)).toString('utf8'))
+  const request = await readCfsslRequest(await readText(file, context))
   const { subject, altNames, keyType, leftOut, ca } = request
   // As cfssl genkey does: a CA is made by another command.
   if (ca !== undefined) {
@@ -194,9 +194,7 @@ export async function kubeadmSettingsOf(
 ): Promise<KubeadmSettings> {
   const file = flags['kubeadm-config']
   const settings =
-    file === undefined
-      ? kubeadmDefaults
-      : await readKubeadmSettings(Buffer.from(await readInput(file, context)).toString('utf8'), file)
+    file === undefined ? kubeadmDefaults : await readKubeadmSettings(await readText(file, context), file)
   const { dns, ip } = altNamesOf({ dns: flags.dns, ip: flags.ip })
   return {
     ...settings,

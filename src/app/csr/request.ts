@@ -153,14 +153,14 @@ async function keyOf({ wish, context, tell }: Work): Promise<KeyAtHand> {
   if (!makesKey || (!force && existsSync(file))) {
     // A FIFO or a link is no key of an earlier run.
     if (makesKey) checkKeyPath(file, { replace: true })
-    const key = await readKeyFile(file, { flag: '--password-file', file: passwordFile }, context)
+    const key = await readKeyFile(file, passwordFile, context)
     if (makesKey) tell(`private key ${file} is there already`)
     return key
   }
   const keyObject = generatePrivateKey(spec.keyType)
   writeKeyFile(file, writePrivateKey(keyObject, keyFormat ?? 'pkcs8'), { replace: force })
   tell(`private key ${file} written`)
-  return readKeyFile(file, { flag: '--password-file', file: undefined }, context)
+  return readKeyFile(file, undefined, context)
 }
 
 /** The request that is there, where it asks for the same, or a new one. */

@@ -24,8 +24,8 @@ export interface Scan {
 
 interface ScannedKind {
   readonly kind: string
-  /** Before the name, as kubectl takes it: "secret shop/web-tls". */
-  readonly word: string
+  /** Before the name, as kubectl takes it: "secret shop/web-tls"; the kind in small letters where it is not said. */
+  readonly word?: string
   readonly resource: Resource
   readonly selection?: Selection
 }
@@ -36,27 +36,15 @@ const secretTypes = [...passedOverTypes].map((type) => `type!=${type}`).join(','
 const requests = { group: 'certificates.k8s.io', version: 'v1', resource: 'certificatesigningrequests' }
 
 const kinds: readonly ScannedKind[] = [
-  { kind: 'Secret', word: 'secret', resource: resources.secrets, selection: { fieldSelector: secretTypes } },
-  { kind: 'ConfigMap', word: 'configmap', resource: resources.configMaps },
-  {
-    kind: 'ValidatingWebhookConfiguration',
-    word: 'validatingwebhookconfiguration',
-    resource: resources.validating,
-  },
-  {
-    kind: 'MutatingWebhookConfiguration',
-    word: 'mutatingwebhookconfiguration',
-    resource: resources.mutating,
-  },
-  { kind: 'APIService', word: 'apiservice', resource: resources.apiServices },
+  { kind: 'Secret', resource: resources.secrets, selection: { fieldSelector: secretTypes } },
+  { kind: 'ConfigMap', resource: resources.configMaps },
+  { kind: 'ValidatingWebhookConfiguration', resource: resources.validating },
+  { kind: 'MutatingWebhookConfiguration', resource: resources.mutating },
+  { kind: 'APIService', resource: resources.apiServices },
   { kind: 'CustomResourceDefinition', word: 'crd', resource: resources.definitions },
   { kind: 'CertificateSigningRequest', word: 'csr', resource: requests },
-  {
-    kind: 'PodCertificateRequest',
-    word: 'podcertificaterequest',
-    resource: resources.podCertificateRequests,
-  },
-  { kind: 'ClusterTrustBundle', word: 'clustertrustbundle', resource: resources.clusterTrustBundles },
+  { kind: 'PodCertificateRequest', resource: resources.podCertificateRequests },
+  { kind: 'ClusterTrustBundle', resource: resources.clusterTrustBundles },
 ]
 
 /** ConfigMaps that say whom a cluster trusts, for those who may not list all. */
@@ -156,7 +144,11 @@ class Scanner {
     }
   }
 
-  private async read({ kind, word }: ScannedKind, name: string, object: object): Promise<void> {
+  private async read(
+    { kind, word = kind.toLowerCase() }: ScannedKind,
+    name: string,
+    object: object,
+  ): Promise<void> {
     if (kind === 'ConfigMap' && name.endsWith(`/${rootCa}`) && this.isKnownRootCa(object)) return
     await this.inspection.addObject(`${word} ${name}`, object, kind)
   }

@@ -26,7 +26,7 @@ export async function readClientPair(
   )
     throw isKubeconfig(files.certificate, 'certificate')
   const chain = inFile(files.certificate, () => readCertificates(bytes))
-  const key = await readKeyFile(files.key, { flag: '--password-file', file: files.passwordFile }, context)
+  const key = await readKeyFile(files.key, files.passwordFile, context)
   const [leaf] = chain
   const place = sourceName(files.certificate)
   if (leaf === undefined)

@@ -2,7 +2,7 @@ import pMap from 'p-map'
 import { connectionOptions } from '../../cli/cluster.ts'
 import type { Context } from '../../cli/context.ts'
 import type { ClusterFlags } from '../../cli/flags.ts'
-import { readInput } from '../../cli/input.ts'
+import { readInput, readText } from '../../cli/input.ts'
 import { type Cluster, openCluster } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
@@ -84,7 +84,7 @@ export async function editFile(
 
 /** Guards against a change between reading and writing, to within the moment of this look. */
 async function refuseChanged({ file, text }: KubeconfigFile, context: Context): Promise<void> {
-  const now = Buffer.from(await readInput(file, context)).toString('utf8')
+  const now = await readText(file, context)
   if (now === text) return
   throw new KcertError('KCERT_EDIT_REFUSED', `${file} was changed by somebody else meanwhile`, {
     next: 'run the command again',

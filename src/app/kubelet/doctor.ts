@@ -1,15 +1,15 @@
 import { resolve } from 'node:path'
+import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
-import { canAsk, choose } from '../../cli/prompts.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
+import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import type { Finding } from '../../kubelet/doctor/finding.ts'
 import type { KubeletDiagnosis } from '../../kubelet/doctor/report.ts'
 import type { NodeAccess } from '../../pki/node-access.ts'
 import type { Treatment } from '../../renewal-io/kubelet-doctor.ts'
 import type { Site } from '../../site/site.ts'
-import { inventoryOrThisMachine } from '../rotate-ca/node-inventory.ts'
+import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 export interface DoctorFlags {
   readonly nodes: readonly string[]
@@ -65,19 +65,14 @@ async function inTree(context: Context, flags: DoctorFlags, root: string): Promi
 }
 
 async function onNodes(context: Context, flags: DoctorFlags): Promise<NodeReport[]> {
-  const { clock } = context
   const inventory = await inventoryOrThisMachine(flags.inventory, flags.nodes, context)
-  const [{ openSite }, { inventoryObjects }, { SiteObserver }, { default: pMap }] = await Promise.all([
-    import('../../site/site.ts'),
-    import('../../rotation-io/recovering.ts'),
+  const [{ SiteObserver }, { default: pMap }] = await Promise.all([
     import('../../rotation-io/observer.ts'),
     import('p-map'),
   ])
   const names = flags.nodes.length > 0 ? flags.nodes : inventory.nodes.map(({ name }) => name)
   const nodes = inventory.nodes.filter(({ name }) => names.includes(name))
-  const asked = { ...inventory, nodes }
-  const site = openSite({ inventory: asked, objects: inventoryObjects(asked), clock })
-  try {
+  return withNodes({ ...inventory, nodes }, context, async (site) => {
     const { kubelets } = await new SiteObserver(site).observe(['kubelets'])
     const isAlone = nodes.length === 1
     const examine = async (name: string): Promise<NodeReport> => {
@@ -90,15 +85,13 @@ async function onNodes(context: Context, flags: DoctorFlags): Promise<NodeReport
         })
       } catch (error) {
         if (isAlone || !(error instanceof KcertError)) throw error
-        const why = error.why === undefined ? error.message : `${error.message}: ${error.why}`
-        return { node: name, folder: '', findings: [], fixed: [], kubelet: 'unknown', unreachable: why }
+        const unreachable = wordsOf(error)
+        return { node: name, folder: '', findings: [], fixed: [], kubelet: 'unknown', unreachable }
       }
     }
     // Whoever is asked is asked for one node after the other.
-    return await pMap(names, examine, { concurrency: flags.fix ? 1 : nodesAtOnce })
-  } finally {
-    await site.close()
-  }
+    return pMap(names, examine, { concurrency: flags.fix ? 1 : nodesAtOnce })
+  })
 }
 
 async function onNode(
@@ -143,23 +136,16 @@ async function treated(
   const fixable = found.filter(({ fixes }) => fixes !== undefined)
   const nothing = { left: found, fixed: [] }
   if (!fix || fixable.length === 0) return nothing
-  if (!yes && !(await agrees(context, node.name, fixable))) return nothing
+  const isAgreed = await agreed(context, {
+    yes,
+    proposal: fixable.map(({ path, what }) => `  ${node.name}:${path}: ${what}`),
+    question: `Mend ${fixable.length} findings on ${node.name}?`,
+    code: 'KCERT_DOCTOR_UNCONFIRMED',
+    what: `--fix would mend ${fixable.length} findings on ${node.name}`,
+    advice: { why: 'there is no terminal to ask on', next: 'look at it without --fix, then add --yes' },
+  })
+  if (!isAgreed) return nothing
   return treatKubelet(node, places, clock, (what) => tellLine(stderr, what))
-}
-
-async function agrees(context: Context, name: string, fixable: readonly Finding[]): Promise<boolean> {
-  if (!canAsk(context)) {
-    throw new KcertError(
-      'KCERT_DOCTOR_UNCONFIRMED',
-      `--fix would mend ${fixable.length} findings on ${name}`,
-      {
-        why: 'there is no terminal to ask on',
-        next: 'look at it without --fix, then add --yes',
-      },
-    )
-  }
-  for (const { path, what } of fixable) tellLine(context.stderr, `  ${name}:${path}: ${what}`)
-  return choose(context, `Mend ${fixable.length} findings on ${name}?`)
 }
 
 function viewOf({ left, fixed, backup }: Treatment) {

@@ -3,9 +3,8 @@ import type { Context } from '../../cli/context.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { ControllerManagerFacts, KubeletFacts } from '../../kubelet/forecast.ts'
 import { readForecast } from '../../renewal-io/kubelet-forecast.ts'
-import { inventoryObjects } from '../../rotation-io/recovering.ts'
-import { openSite } from '../../site/site.ts'
-import { inventoryOrThisMachine } from '../rotate-ca/node-inventory.ts'
+import type { Site } from '../../site/site.ts'
+import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 // What `kcert kubelet forecast --inventory` reads on the nodes themselves.
 
@@ -25,8 +24,7 @@ export async function factsOnNodes(
   const inventory = await inventoryOrThisMachine(inventoryName, only, context)
   const names = inventory.nodes.map(({ name }) => name)
   const wanted = only.length === 0 ? names : names.filter((name) => only.includes(name))
-  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock: context.clock })
-  const read = async (name: string) => {
+  const read = async (site: Site, name: string) => {
     try {
       return { ...(await readForecast(site.node(name)!)), isReached: true }
     } catch (error) {
@@ -34,16 +32,14 @@ export async function factsOnNodes(
       return { kubelet: unreached(name, error), controllerManagers: [], isReached: false }
     }
   }
-  try {
-    const found = await pMap(wanted, read, { concurrency: nodesAtOnce })
+  return withNodes(inventory, context, async (site) => {
+    const found = await pMap(wanted, (name) => read(site, name), { concurrency: nodesAtOnce })
     return {
       kubelets: found.map(({ kubelet }) => kubelet),
       controllerManagers: found.flatMap(({ controllerManagers }) => controllerManagers),
       unreachable: found.filter(({ isReached }) => !isReached).length,
     }
-  } finally {
-    await site.close()
-  }
+  })
 }
 
 function unreached(name: string, { message, why }: KcertError): KubeletFacts {

@@ -6,7 +6,7 @@ import { progressOn } from '../../cli/progress.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
-import { KcertError } from '../../errors/kcert-error.ts'
+import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { judge, probeReport } from '../../probe/judging.ts'
 import type { EndpointReport, ProbeReport } from '../../probe/report.ts'
 import type { Anchor, EndpointKind, Unseen } from '../../probe/target.ts'
@@ -174,8 +174,7 @@ async function clientIn(
   const { readCertificates } = await import('../../x509/certificate.ts')
   const bytes = await readInput(file, context)
   const [leaf] = inFile(file, () => readCertificates(bytes))
-  const password = { flag: '--password-file', file: passwordFile } as const
-  const { keyObject, publicKey } = await readKeyFile(clientKey ?? file, password, context)
+  const { keyObject, publicKey } = await readKeyFile(clientKey ?? file, passwordFile, context)
   if (leaf?.publicKey.sha256 !== publicKey.sha256) {
     throw new KcertError(
       'KCERT_USAGE',
@@ -202,7 +201,7 @@ async function withTargets<Result>(
   act: (found: Found) => Promise<Result>,
 ): Promise<Result> {
   const { sections, inventory } = job
-  if (inventory !== undefined) return withNodes(job, given, context, act)
+  if (inventory !== undefined) return onNodes(inventory, job, given, context, act)
   if (sections.size === 0) return act({ targets: [], notes: [], errors: [] })
   const { withCluster } = await import('../../cli/cluster.ts')
   return withCluster(context, job.cluster, async (cluster) =>
@@ -253,21 +252,19 @@ const emptyNotes: Readonly<Record<ProbeSection, string>> = {
   webhooks: 'webhooks: no server is verified by a caBundle',
 }
 
-async function withNodes<Result>(
+async function onNodes<Result>(
+  inventory: string,
   job: ProbeJob,
   given: GivenTrust,
   context: Context,
   act: (found: Found) => Promise<Result>,
 ): Promise<Result> {
-  const [{ inventoryIn }, { openSite }, { nodeTargets }, { inventoryObjects }] = await Promise.all([
+  const [{ inventoryIn }, { withNodes }, { nodeTargets }] = await Promise.all([
     import('../rotate-ca/site.ts'),
-    import('../../site/site.ts'),
+    import('../rotate-ca/node-inventory.ts'),
     import('../../site/node-targets.ts'),
-    import('../../rotation-io/recovering.ts'),
   ])
-  const inventory = await inventoryIn(job.inventory!, context)
-  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock: context.clock })
-  try {
+  return withNodes(await inventoryIn(inventory, context), context, async (site) => {
     const wanted = new Set<EndpointKind>(
       [...job.sections].flatMap((section) => kindsOf[section]).concat(job.isAll ? localKinds : []),
     )
@@ -276,10 +273,8 @@ async function withNodes<Result>(
     const webhooks = job.sections.has('webhooks')
       ? await webhooksFrom(site, job, context)
       : { targets: [], notes: [], errors: [] }
-    return await act({ ...webhooks, targets: [...targets, ...lost, ...webhooks.targets] })
-  } finally {
-    await site.close()
-  }
+    return act({ ...webhooks, targets: [...targets, ...lost, ...webhooks.targets] })
+  })
 }
 
 /** Pods are dialled from a control plane, as its API server does; what they are is said by the API. */
@@ -320,8 +315,4 @@ function lostNode({ inventory }: Site, node: string, error: KcertError): ProbeTa
     notes: [],
     unseen,
   }
-}
-
-function wordsOf({ message, why }: KcertError): string {
-  return why === undefined ? message : `${message}: ${why}`
 }

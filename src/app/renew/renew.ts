@@ -1,9 +1,8 @@
 import type { Hindrance, LeafPlace, SurveyedLeaf } from '../../ca/renewal.ts'
 import type { CertificateRenewal } from '../../ca/renewal-report.ts'
-import { noTerminal } from '../../cli/consent.ts'
+import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
-import { canAsk, choose } from '../../cli/prompts.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { commandLine } from '../../errors/command-line.ts'
@@ -14,7 +13,7 @@ import { kubeadmKubeconfigs, kubeadmLeaves } from '../../pki/kubeadm.ts'
 import type { NeededRestart, SiteSurvey } from '../../renewal-io/renewing.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
 import type { Certificate } from '../../x509/certificate.ts'
-import { inventoryOrThisMachine } from '../rotate-ca/node-inventory.ts'
+import { inventoryOrThisMachine, withNodes } from '../rotate-ca/node-inventory.ts'
 
 export interface RenewFlags {
   readonly names: readonly string[]
@@ -38,13 +37,8 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
   const { clock, random, stderr } = context
   const isDue = duePolicy(flags.within, () => clock().getTime())
   const inventory = await chosenNodes(flags, context)
-  const [{ openSite }, { inventoryObjects }, renewing] = await Promise.all([
-    import('../../site/site.ts'),
-    import('../../rotation-io/recovering.ts'),
-    import('../../renewal-io/renewing.ts'),
-  ])
-  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock })
-  try {
+  const renewing = await import('../../renewal-io/renewing.ts')
+  return withNodes(inventory, context, async (site) => {
     const survey = await renewing.surveySite(site, isDue)
     checkSeen(survey)
     const wanted = wantedOf(survey, flags)
@@ -59,9 +53,9 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
     if (!acts) return listed(plan, clock())
     if (chosen.length === 0 && restarts.length === 0) return settled(plan, clock())
     if (flags.dryRun) return { report: reportOf(plan, 'planned', clock()), exit: exitOf(plan) }
-    if (!flags.yes && !(await agrees(context, chosen, restarts)))
+    if (!(await agrees(context, flags.yes, chosen, restarts)))
       return { report: reportOf(plan, 'declined', clock()), exit: exitCodes.no }
-    return await whileStoppable(
+    return whileStoppable(
       () => 'what is renewed stands; the same command does the rest',
       stderr,
       async () => {
@@ -90,9 +84,7 @@ export async function renewCertificates(context: Context, flags: RenewFlags): Pr
         return { report: reportOf(done, isWhole ? 'renewed' : 'incomplete', clock()), exit }
       },
     )
-  } finally {
-    await site.close()
-  }
+  })
 }
 
 /** The keys of CAs are on control planes, so these are always read; of workers those that are named, or all. */
@@ -259,21 +251,18 @@ function caExpired({ ca }: SurveyedLeaf): KcertError {
   })
 }
 
-async function agrees(
+function agrees(
   context: Context,
+  yes: boolean,
   chosen: readonly SurveyedLeaf[],
   restarts: readonly NeededRestart[],
 ): Promise<boolean> {
   const what = `${chosen.length} certificates are written and ${restarts.length} processes restart`
-  if (!canAsk(context)) {
-    throw new KcertError('KCERT_RENEWAL_REFUSED', what, {
-      why: noTerminal,
-      next: '--dry-run',
-    })
-  }
-  for (const { place } of chosen) tellLine(context.stderr, `  renew    ${place.node}  ${place.name}`)
-  for (const { node, program } of restarts) tellLine(context.stderr, `  restart  ${node}  ${program}`)
-  return choose(context, `${what}. Go on?`)
+  const proposal = [
+    ...chosen.map(({ place }) => `  renew    ${place.node}  ${place.name}`),
+    ...restarts.map(({ node, program }) => `  restart  ${node}  ${program}`),
+  ]
+  return agreed(context, { yes, proposal, question: `${what}. Go on?`, code: 'KCERT_RENEWAL_REFUSED', what })
 }
 
 function isSame(a: LeafPlace, b: LeafPlace): boolean {

@@ -1,4 +1,4 @@
-import { KcertError } from '../../errors/kcert-error.ts'
+import { KcertError, wordsOf } from '../../errors/kcert-error.ts'
 import { type KeyFile, keyPlaces, type OldKeyFiles } from '../../rotation/old-keys.ts'
 import type { Seen } from '../../rotation/picture.ts'
 
@@ -78,6 +78,5 @@ function isAway(error: unknown): boolean {
 /** Returns why a node is left for the next run; throws what is wrong with more than one node. */
 export function whyAway(error: unknown): string {
   if (!isAway(error)) throw error
-  const { message, why } = error as KcertError
-  return why === undefined ? message : `${message}: ${why}`
+  return wordsOf(error)
 }

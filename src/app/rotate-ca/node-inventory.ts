@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import type { Context } from '../../cli/context.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Inventory } from '../../rotation/inventory.ts'
+import type { Site } from '../../site/site.ts'
 import { inventoryIn } from './site.ts'
 
 /**
@@ -20,6 +21,24 @@ export async function inventoryOrThisMachine(
   throw new KcertError('KCERT_USAGE', `there is no node ${JSON.stringify(unknown)} in the inventory`, {
     why: `it has: ${inventory.nodes.map((known) => known.name).join(', ')}`,
   })
+}
+
+/** Returns what `act` returns on the nodes of an inventory, which are reached without an API server; the ways to them are closed then. */
+export async function withNodes<Result>(
+  inventory: Inventory,
+  { clock }: Context,
+  act: (site: Site) => Promise<Result>,
+): Promise<Result> {
+  const [{ openSite }, { inventoryObjects }] = await Promise.all([
+    import('../../site/site.ts'),
+    import('../../rotation-io/recovering.ts'),
+  ])
+  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock })
+  try {
+    return await act(site)
+  } finally {
+    await site.close()
+  }
 }
 
 function thisMachine(asked: readonly string[]): Inventory {

@@ -1,10 +1,10 @@
-import { noTerminal } from '../../cli/consent.ts'
+import { agreed } from '../../cli/consent.ts'
 import type { Context } from '../../cli/context.ts'
-import { canAsk, choose } from '../../cli/prompts.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { RotationRecovery } from '../../rotation/report.ts'
+import { withNodes } from './node-inventory.ts'
 import { inventoryIn } from './site.ts'
 
 /** Does what `kcert rotate-ca recover` says, or shows it. Throws as the nodes do, and where nobody can be asked. */
@@ -14,14 +14,11 @@ export async function recoverCluster(
 ): Promise<{ readonly report: RotationRecovery; readonly exit: ExitCode }> {
   const { clock, random, stderr } = context
   const inventory = await inventoryIn(flags.inventory, context)
-  const [{ openSite }, { carryOutRecovery, inventoryObjects, planRecovery }, { recoveryReport }] =
-    await Promise.all([
-      import('../../site/site.ts'),
-      import('../../rotation-io/recovering.ts'),
-      import('../../rotation/recovery-report.ts'),
-    ])
-  const site = openSite({ inventory, objects: inventoryObjects(inventory), clock })
-  try {
+  const [{ carryOutRecovery, planRecovery }, { recoveryReport }] = await Promise.all([
+    import('../../rotation-io/recovering.ts'),
+    import('../../rotation/recovery-report.ts'),
+  ])
+  return withNodes(inventory, context, async (site) => {
     const plan = await planRecovery(site, random)
     const answer = (outcome: RotationRecovery['outcome'], exit: ExitCode) => ({
       report: recoveryReport(plan, outcome, clock()),
@@ -31,26 +28,18 @@ export async function recoverCluster(
     if (plan.renewed.length === 0 && plan.restarts.length === 0)
       return answer('nothing-expired', exitCodes.done)
     if (flags['dry-run']) return answer('planned', exitCodes.done)
-    if (!flags.yes && !(await agrees(context, plan.files.length))) return answer('declined', exitCodes.no)
+    const count = plan.files.length
+    const isAgreed = await agreed(context, {
+      yes: flags.yes,
+      proposal: [],
+      question: `Write ${count} files and restart static pods and kubelets?`,
+      code: 'KCERT_ROTATION_UNCONFIRMED',
+      what: `a recovery writes ${count} files and restarts every node`,
+    })
+    if (!isAgreed) return answer('declined', exitCodes.no)
     await carryOutRecovery(site, plan, random, (what) => tellLine(stderr, what))
     return answer('recovered', exitCodes.done)
-  } finally {
-    await site.close()
-  }
-}
-
-async function agrees(context: Context, count: number): Promise<boolean> {
-  if (!canAsk(context)) {
-    throw new KcertError(
-      'KCERT_ROTATION_UNCONFIRMED',
-      `a recovery writes ${count} files and restarts every node`,
-      {
-        why: noTerminal,
-        next: '--dry-run',
-      },
-    )
-  }
-  return choose(context, `Write ${count} files and restart static pods and kubelets?`)
+  })
 }
 
 function keyless(names: readonly string[]): KcertError {

@@ -5,6 +5,7 @@ import { parsePin, pinOf } from '../../bootstrap/pin.ts'
 import type { BootstrapKubeconfig as Report } from '../../bootstrap/progress-report.ts'
 import { formatToken } from '../../bootstrap/token.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { connectionOptions } from '../../cli/cluster.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
@@ -16,14 +17,13 @@ import {
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
-import { inFile, readInput } from '../../cli/input.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { kubeconfigDocument } from '../../kubeconfig/format.ts'
 import { renderBootstrapKubeconfig } from '../../output/bootstrap.ts'
 import { renderYaml } from '../../output/yaml.ts'
 import { writeKeyFile } from '../../system/output-file.ts'
-import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class BootstrapKubeconfig extends KcertCommand {
   static override summary = 'Make the kubeconfig with which a kubelet asks for its first certificate.'
@@ -78,11 +78,8 @@ The file holds the token, has mode 0600, and is what the kubelet takes as --boot
       outputs: [{ by: '--out', path: out, holds: 'key' }],
       replace: force || flags['dry-run'],
     })
-    const pins = [...(flags.pin ?? []).map(parsePin)]
-    if (ca !== undefined) {
-      const bytes = await readInput(ca, context)
-      pins.push(...inFile(ca, () => readCertificates(bytes)).map(pinOf))
-    }
+    const given = await readCertificateFiles(ca === undefined ? [] : [ca], context)
+    const pins = [...(flags.pin ?? []).map(parsePin), ...given.map(pinOf)]
     if (server !== undefined && pins.length === 0)
       throw new KcertError('KCERT_USAGE', 'neither a pin nor a CA is given with --server', {
         why: 'whoever answers there could have signed with a token that somebody else has lost',

@@ -17,7 +17,7 @@ import {
   valueFlag,
   wordFlag,
 } from '../../cli/flags.ts'
-import { readInput, readPassword } from '../../cli/input.ts'
+import { readPassword, readText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
@@ -114,8 +114,7 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     const wish = await this.wish(flags)
     const passwordFile = flags['password-file']
     const key = flags.key
-      ? (await readKeyFile(flags.key, { flag: '--password-file', file: passwordFile }, this.context))
-          .keyObject
+      ? (await readKeyFile(flags.key, passwordFile, this.context)).keyObject
       : generatePrivateKey(wish.keyType)
     const keyPem = flags.key
       ? undefined
@@ -145,7 +144,7 @@ both are as they were. The serial number goes into the CA's ledger, beside the c
     const pathLength = flags['path-length']
     const limit = pathLength === undefined ? {} : { pathLength }
     if (flags.cfssl !== undefined) {
-      const text = Buffer.from(await readInput(flags.cfssl, this.context)).toString('utf8')
+      const text = await readText(flags.cfssl, this.context)
       const request = await readCfsslRequest(text)
       const { root, notices } = rootOfCfssl(request, flags.cfssl)
       return {

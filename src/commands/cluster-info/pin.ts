@@ -1,13 +1,12 @@
 import { clusterInfoOf, clusterInfoPlace } from '../../app/bootstrap/objects.ts'
 import { authorityFacts, type CaPins } from '../../bootstrap/cluster-info-report.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { type ClusterFlags, clusterExits, clusterFlags, formatFlag, operands } from '../../cli/flags.ts'
-import { inFile, readInput } from '../../cli/input.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { renderPins } from '../../output/cluster-info.ts'
-import { type Certificate, readCertificates } from '../../x509/certificate.ts'
 
 export default class ClusterInfoPin extends KcertCommand {
   static override summary = 'Print the discovery hash of each CA, which kubeadm join pins.'
@@ -45,7 +44,9 @@ With files no cluster is asked.`
     const { flags, operands } = await this.parse(ClusterInfoPin)
     checkStandardInput(operands.map((path) => ({ by: 'FILE', path })))
     const { source, certificates } =
-      operands.length > 0 ? await this.ofFiles(operands) : await this.ofCluster(flags)
+      operands.length > 0
+        ? { source: operands.join(', '), certificates: await readCertificateFiles(operands, this.context) }
+        : await this.ofCluster(flags)
     const report: CaPins = {
       apiVersion: 'kcert/v1',
       kind: 'CaPins',
@@ -61,15 +62,6 @@ With files no cluster is asked.`
       await this.show(output, report, renderPins)
     }
     return exitCodes.done
-  }
-
-  private async ofFiles(files: readonly string[]) {
-    const certificates: Certificate[] = []
-    for (const file of files) {
-      const bytes = await readInput(file, this.context)
-      certificates.push(...inFile(file, () => readCertificates(bytes)))
-    }
-    return { source: files.join(', '), certificates }
   }
 
   private async ofCluster(flags: ClusterFlags) {

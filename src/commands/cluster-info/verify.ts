@@ -1,12 +1,11 @@
 import { verifyClusterInfoOn } from '../../app/cluster-info/verify.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkStandardInput } from '../../cli/command-files.ts'
 import { clusterExits, clusterFlags, repeatedFlag, reportFormatFlag, valueFlag } from '../../cli/flags.ts'
-import { inFile, readInput } from '../../cli/input.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
 import { renderVerification } from '../../output/cluster-info.ts'
-import { readCertificates } from '../../x509/certificate.ts'
 
 export default class ClusterInfoVerify extends KcertCommand {
   static override summary =
@@ -46,11 +45,7 @@ and is no reason to fail.`
     const timeoutMs = parseDuration(flags.timeout, '--timeout')
     const files = flags.ca ?? []
     checkStandardInput(files.map((path) => ({ by: '--ca', path })))
-    const certificates = []
-    for (const file of files) {
-      const bytes = await readInput(file, context)
-      certificates.push(...inFile(file, () => readCertificates(bytes)))
-    }
+    const certificates = await readCertificateFiles(files, context)
     const published = files.length === 0 ? [] : [{ place: files.join(', '), certificates }]
     const report = await this.onCluster(flags, (cluster) =>
       verifyClusterInfoOn(cluster, { published, timeoutMs }, context.clock),

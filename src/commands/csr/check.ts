@@ -12,7 +12,7 @@ import {
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
-import { readInput, readTrustedText } from '../../cli/input.ts'
+import { readText, readTrustedText } from '../../cli/input.ts'
 import { type ApprovalFacts, noFacts } from '../../csr/approval/facts.ts'
 import { factsOfNodes, readNodes } from '../../csr/approval/node-list.ts'
 import type { Policy } from '../../csr/approval/policy.ts'
@@ -100,7 +100,7 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     const facts =
       flags.nodes === undefined
         ? undefined
-        : factsOfNodes(await readNodes(await this.text(flags.nodes), flags.nodes))
+        : factsOfNodes(await readNodes(await readText(flags.nodes, this.context), flags.nodes))
 
     const input = await checkInput(source, flags.cluster, this.context)
     const report =
@@ -115,10 +115,6 @@ what is wholly known to be right is approved, exactly as a policy would. --nodes
     const isFine =
       report.rules.every(({ ok }) => ok) && (!report.isSubmitted || report.decision === 'approve')
     return isFine ? exitCodes.done : exitCodes.no
-  }
-
-  private async text(file: string): Promise<string> {
-    return Buffer.from(await readInput(file, this.context)).toString('utf8')
   }
 
   private async checkOnCluster(

@@ -19,8 +19,9 @@ import {
   wishOf,
 } from '../../app/csr/request-wish.ts'
 import { type FlagsOf, KcertCommand } from '../../cli/base-command.ts'
+import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkFiles } from '../../cli/command-files.ts'
-import { inFile, readInput, readPassword } from '../../cli/input.ts'
+import { readPassword } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import { canAsk, DeclinedError, terminalAsker } from '../../cli/prompts.ts'
 import type { CreatedRequest, CreateReport } from '../../csr/create-report.ts'
@@ -34,7 +35,7 @@ import { KcertError } from '../../errors/kcert-error.ts'
 import { renderCreated } from '../../output/csr-create.ts'
 import { renderJson } from '../../output/json.ts'
 import { renderYaml } from '../../output/yaml.ts'
-import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
 import { generatePrivateKey, writePrivateKey } from '../../x509/new-key.ts'
 
 export default class CsrCreate extends KcertCommand {
@@ -137,8 +138,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
     flags: CreateFlags,
   ): Promise<{ der: Uint8Array; keyPem: string | undefined }> {
     if (flags.key !== undefined) {
-      const password = { flag: '--password-file', file: flags['password-file'] } as const
-      const { keyObject } = await readKeyFile(flags.key, password, this.context)
+      const { keyObject } = await readKeyFile(flags.key, flags['password-file'], this.context)
       return { der: makeRequest(spec, keyObject), keyPem: undefined }
     }
     const password = await readPassword(flags['password-file'], this.context)
@@ -194,8 +194,7 @@ without --force. With --kubeadm the files go to --cert-dir and --kubeconfig-dir.
 
   private async caPem(file: string | undefined): Promise<string | undefined> {
     if (file === undefined) return undefined
-    const bytes = await readInput(file, this.context)
-    const certificates = inFile(file, () => readCertificates(bytes))
+    const certificates = await readCertificateFiles([file], this.context)
     const leaf = certificates.find(({ isCa }) => !isCa)
     if (leaf !== undefined) throw noCa(file, leaf.subject.text)
     return writeCertificates(certificates)

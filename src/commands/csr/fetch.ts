@@ -135,9 +135,7 @@ kube-controller-manager removes an object an hour after it was issued: fetch it 
     checkFiles(filesOf(flags, isFile))
     const waitMs = flags.wait === undefined ? undefined : parseDuration(flags.wait, '--wait')
     const key =
-      flags.key === undefined
-        ? undefined
-        : await readKeyFile(flags.key, { flag: '--password-file', file: flags['password-file'] }, context)
+      flags.key === undefined ? undefined : await readKeyFile(flags.key, flags['password-file'], context)
     const ca =
       flags.ca === undefined
         ? undefined

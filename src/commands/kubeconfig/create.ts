@@ -3,6 +3,7 @@ import { kubeconfigOf, tokenKubeconfig } from '../../app/csr/issued-files.ts'
 import { readClientPair } from '../../app/kubeconfig/client-pair.ts'
 import { exitOfContexts, verifyContexts } from '../../app/kubeconfig/kubeconfig-file.ts'
 import { KcertCommand } from '../../cli/base-command.ts'
+import { readCertificateFiles } from '../../cli/certificate-files.ts'
 import { checkFiles, flagFiles } from '../../cli/command-files.ts'
 import { wouldBePrinted } from '../../cli/exposed-key.ts'
 import {
@@ -13,7 +14,7 @@ import {
   reportFormatFlag,
   valueFlag,
 } from '../../cli/flags.ts'
-import { inFile, readInput, readSecretText } from '../../cli/input.ts'
+import { readSecretText } from '../../cli/input.ts'
 import { readKeyFile } from '../../cli/key-file.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { Connection } from '../../cluster/connection.ts'
@@ -24,7 +25,7 @@ import type { CreatedKubeconfig } from '../../kubeconfig/report.ts'
 import { renderCreated } from '../../output/kubeconfig.ts'
 import { rfc3339 } from '../../pki/rfc3339.ts'
 import { writeKeyFile } from '../../system/output-file.ts'
-import { readCertificates, writeCertificates } from '../../x509/certificate.ts'
+import { writeCertificates } from '../../x509/certificate.ts'
 
 export default class KubeconfigCreate extends KcertCommand {
   static override summary =
@@ -158,11 +159,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
     flags: ClusterFlags & { key?: string | undefined; 'password-file'?: string | undefined },
   ) {
     const { context } = this
-    const key = await readKeyFile(
-      flags.key!,
-      { flag: '--password-file', file: flags['password-file'] },
-      context,
-    )
+    const key = await readKeyFile(flags.key!, flags['password-file'], context)
     const object = await settledRequest(cluster.requests, name, undefined)
     const expected = { key, ca: undefined, acceptsNames: false, now: context.clock() }
     return { chain: fitCertificate(object, expected).chain, key, notices: [] as string[] }
@@ -174,8 +171,7 @@ was made with, or a bearer token in a file. The pair is held against each other 
       throw new KcertError('KCERT_USAGE', `--server ${JSON.stringify(server)} is no URL of an API server`, {
         next: '--server https://HOST:PORT',
       })
-    const bytes = await readInput(ca, this.context)
-    const certificates = inFile(ca, () => readCertificates(bytes))
+    const certificates = await readCertificateFiles([ca], this.context)
     return {
       clusterName,
       server: server.replace(/\/$/, ''),
