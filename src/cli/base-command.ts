@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags'
 import type { FlagInput, Input, ParserOutput } from '@oclif/core/interfaces'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { ExitCode } from '../errors/codes.ts'
-import { repeatInAdvice } from '../errors/command-line.ts'
+import { type GivenFlags, repeatInAdvice } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import { formatError } from '../output/error.ts'
 import { printable } from '../output/terminal.ts'
@@ -13,7 +13,7 @@ import type { ClusterFlags, ReportFormat } from './flags.ts'
 import { nearWord } from './near-word.ts'
 import { type DryRunBy, type FlagShapes, splitOperands, withoutBooleanValues } from './operands.ts'
 import { surviveFailedWrites, writeOut } from './standard-output.ts'
-import { givenFlags, withWholeNext } from './whole-next.ts'
+import { givenFlags, withRepeatedAdvice, withWholeNext } from './whole-next.ts'
 
 /** What the flags of a command are once they are parsed. */
 export type FlagsOf<Flags extends FlagInput> = Flags extends FlagInput<infer Values> ? Values : never
@@ -43,6 +43,7 @@ export abstract class KcertCommand extends Command {
   static dryRunBy: DryRunBy = 'client'
 
   private processContext: Context | undefined
+  private given: GivenFlags = {}
 
   /** The process around this command. `--no-color` is already taken into account. */
   protected get context(): Context {
@@ -57,7 +58,8 @@ export abstract class KcertCommand extends Command {
     surviveFailedWrites()
     const { dryRunBy } = this.constructor as typeof KcertCommand
     this.argv = withoutBooleanValues(this.argv, this.flagShapes(), dryRunBy)
-    repeatInAdvice(givenFlags({ argv: this.argv, shapes: this.flagShapes() }))
+    this.given = givenFlags({ argv: this.argv, shapes: this.flagShapes() })
+    repeatInAdvice(this.given)
     process.exitCode = await this.perform()
   }
 
@@ -129,7 +131,13 @@ export abstract class KcertCommand extends Command {
     const { renderReport, stdoutView } = await import('./view.ts')
     if (format === 'text') this.note(notices)
     const view = await stdoutView(this.context)
-    await this.answer(renderReport(format, report, () => render(report, view)))
+    const whole = this.advising(report)
+    await this.answer(renderReport(format, whole, () => render(whole, view)))
+  }
+
+  /** Returns a report whose advice is for the cluster and the nodes of this command line. */
+  protected advising<Report extends object>(report: Report): Report {
+    return withRepeatedAdvice(report, this.given)
   }
 
   /** Writes progress or a warning to standard error, where it never mixes with the answer. */

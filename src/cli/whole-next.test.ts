@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { KcertError } from '../errors/kcert-error.ts'
-import { withWholeNext } from './whole-next.ts'
+import { givenFlags, withRepeatedAdvice, withWholeNext } from './whole-next.ts'
 
 const shapes = {
   cn: { type: 'option' },
@@ -95,4 +95,35 @@ test.each([
 
 test('other advice stays as it is', () => {
   expect(nextOf(['--cn', 'x'], 'kcert csr list')).toBe('kcert csr list')
+})
+
+test.each([
+  [['-i', 'n.yaml', '--journal=j']],
+  [['-in.yaml', '--journal', 'j']],
+  [['-i=n.yaml', '--journal', 'j']],
+])('inventory and journal count however they are written: %j', (argv) => {
+  const known = { inventory: { type: 'option', char: 'i' }, journal: { type: 'option' } } as const
+  expect(givenFlags({ argv, shapes: known })).toEqual({ inventory: 'n.yaml', journal: 'j' })
+})
+
+test('the advice of a report is for the same nodes, and nothing else in it changes', () => {
+  const report = {
+    next: { command: 'kcert renew --all', why: 'kcert renew' },
+    name: 'kcert renew',
+    findings: [{ next: 'kcert kubelet doctor', what: 'kcert renew', commands: ['kcert renew', 'ls'] }],
+    when: new Date(0),
+  }
+  expect(withRepeatedAdvice(report, {})).toBe(report)
+  expect(withRepeatedAdvice(report, { inventory: 'n.yaml' })).toEqual({
+    next: { command: 'kcert renew --inventory n.yaml --all', why: 'kcert renew' },
+    name: 'kcert renew',
+    findings: [
+      {
+        next: 'kcert kubelet doctor --inventory n.yaml',
+        what: 'kcert renew',
+        commands: ['kcert renew --inventory n.yaml', 'ls'],
+      },
+    ],
+    when: new Date(0),
+  })
 })

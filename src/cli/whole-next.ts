@@ -3,6 +3,7 @@ import {
   commandLine,
   embed,
   type GivenFlags,
+  repeatedFlags,
   withGivenFlags,
 } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
@@ -60,9 +61,29 @@ export function givenFlags(given: Pick<GivenCommand, 'argv' | 'shapes'>): GivenF
   const shapes = 'kubeconfig' in given.shapes || 'inventory' in given.shapes ? given.shapes : {}
   const parts = knownParts({ ...given, shapes, id: '', takesOperands: false })
   return Object.fromEntries(
-    parts.flatMap(({ names: [name = ''], words: [flag = '', value = flag.slice(flag.indexOf('=') + 1)] }) =>
-      ['kubeconfig', 'context', 'inventory'].includes(name) ? [[name, value]] : [],
+    parts.flatMap(
+      ({ names: [name = ''], words: [flag = '', value = flag.replace(/^(?:--[^=]*=|-\w=?)/, '')] }) =>
+        repeatedFlags.some((one) => one === name) ? [[name, value]] : [],
     ),
+  )
+}
+
+/** Returns a report in whose advice (`next`, `commands`) these flags are repeated, as they are in that of errors. */
+export function withRepeatedAdvice<Report extends object>(report: Report, given: GivenFlags): Report {
+  const isNothing = Object.keys(given).length === 0
+  return isNothing ? report : (repeatedIn(report, given, false) as Report)
+}
+
+function repeatedIn(value: unknown, given: GivenFlags, isAdvice: boolean): unknown {
+  if (typeof value === 'string') return isAdvice ? withGivenFlags(value, given) : value
+  if (Array.isArray(value)) return value.map((one) => repeatedIn(one, given, isAdvice))
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => {
+      const advises = key === 'next' || key === 'commands' || (isAdvice && key === 'command')
+      return [key, repeatedIn(member, given, advises)]
+    }),
   )
 }
 

@@ -169,7 +169,8 @@ is NOT REACHED, and -i dials from a control plane.`
   }
 
   private async once(job: ProbeJob, format: 'text' | 'json' | 'yaml', every?: string): Promise<ExitCode> {
-    const { report, exit } = await probe(job, this.context)
+    const { report: probed, exit } = await probe(job, this.context)
+    const report = this.advising(probed)
     const view = await stdoutView(this.context)
     const text = renderReport(format, report, () => renderProbe(report, view))
     await this.answer(

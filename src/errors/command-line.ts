@@ -89,7 +89,10 @@ function ansiQuoted(word: string): string {
 }
 
 /** The flags of the command line that say which cluster and which nodes are meant, each with its value. */
-export type GivenFlags = Readonly<Partial<Record<'kubeconfig' | 'context' | 'inventory', string>>>
+export type GivenFlags = Readonly<Partial<Record<(typeof repeatedFlags)[number], string>>>
+
+/** Flags that every later command of the advice must have too: without them it is for another cluster or other nodes. */
+export const repeatedFlags = ['kubeconfig', 'context', 'inventory', 'journal'] as const
 
 const ofCluster = ['kubeconfig', 'context'] as const
 /** Commands as advice has them, and which of the flags each takes. Others mean something else by a flag, or take it with another one alone. */
@@ -103,12 +106,14 @@ const takers: readonly (readonly [RegExp, readonly (keyof GivenFlags)[]])[] = [
     /^kcert (?:csr (?:approve|deny|describe|explain|fetch|list|request|submit)|token (?:check|create|delete|list)|cluster-info (?:show|update)|bootstrap check|kubelet manage|rotate-ca discover)(?![\w-])/,
     ofCluster,
   ],
-  [/^kcert (?:inspect|probe|csr check)(?= .*--cluster\b)/s, ofCluster],
+  [/^kcert (?:inspect|csr check)(?= .*--cluster\b)/s, ofCluster],
+  [/^kcert probe(?= .*--(?:all|api-servers|nodes|etcd|webhooks)(?![\w-]))/s, ['inventory', ...ofCluster]],
   [/^kcert (?:rotate-ca recover|renew|kubelet doctor)(?![\w-])/, ['inventory']],
   [
-    /^kcert (?:rotate-ca(?: (?:plan|rollback|runbook|status|verify))?|kubelet forecast)(?![\w-])/,
-    ['inventory', ...ofCluster],
+    /^kcert rotate-ca(?: (?:plan|rollback|runbook|status|verify))?(?![\w-])/,
+    ['inventory', 'journal', ...ofCluster],
   ],
+  [/^kcert kubelet forecast(?![\w-])/, ['inventory', ...ofCluster]],
 ]
 
 const quoted = String.raw`\\.|\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'|"(?:[^"\\]|\\.)*"`
@@ -124,7 +129,10 @@ export function withGivenFlags(text: string, given: GivenFlags): string {
     whole.lastIndex = index
     const [command = ''] = whole.exec(text) ?? []
     const [taker, flags = []] = takers.find(([one]) => one.test(command)) ?? []
-    const missing = flags.filter((flag) => !new RegExp(String.raw` --${flag}(?![\w-])`).test(command))
+    const missing = flags.filter((flag) => {
+      const written = flag === 'inventory' ? '(?:--inventory|-i)' : `--${flag}`
+      return !new RegExp(String.raw` ${written}(?![\w-])`).test(command)
+    })
     const at = index + (taker?.exec(command)?.[0].length ?? 0)
     const more = missing.flatMap((flag) => {
       const value = given[flag]

@@ -3,7 +3,12 @@ import { afterEach, expect, test } from 'vitest'
 import { printedCommands } from '../../scripts/command-lines.ts'
 import { commandLine, repeatInAdvice, withGivenFlags } from './command-line.ts'
 
-const given = { kubeconfig: '/tmp/a b.conf', context: "it's; touch INJ #", inventory: 'nodes.yaml' }
+const given = {
+  kubeconfig: '/tmp/a b.conf',
+  context: "it's; touch INJ #",
+  inventory: 'nodes.yaml',
+  journal: 'j',
+}
 const place = String.raw`--kubeconfig '/tmp/a b.conf' --context 'it'\''s; touch INJ #'`
 
 afterEach(() => repeatInAdvice({}))
@@ -18,8 +23,12 @@ test.each([
   ['kcert csr list --kubeconfig f --context c', 'kcert csr list --kubeconfig f --context c'],
   ['kubectl --context c get node', "kubectl --kubeconfig '/tmp/a b.conf' --context c get node"],
   ['kcert renew --all', 'kcert renew --inventory nodes.yaml --all'],
-  ['kcert rotate-ca status', `kcert rotate-ca status --inventory nodes.yaml ${place}`],
-  ['kcert rotate-ca --phase 5', `kcert rotate-ca --inventory nodes.yaml ${place} --phase 5`],
+  ['kcert rotate-ca status', `kcert rotate-ca status --inventory nodes.yaml --journal j ${place}`],
+  ['kcert rotate-ca --phase 5', `kcert rotate-ca --inventory nodes.yaml --journal j ${place} --phase 5`],
+  ['kcert rotate-ca recover --dry-run', 'kcert rotate-ca recover --inventory nodes.yaml --dry-run'],
+  ['kcert probe --nodes', `kcert probe --inventory nodes.yaml ${place} --nodes`],
+  ['kcert probe -i a.yaml --etcd', `kcert probe ${place} -i a.yaml --etcd`],
+  ['kcert probe 192.0.2.1:6443', 'kcert probe 192.0.2.1:6443'],
   ['kcert inspect --cluster', `kcert inspect ${place} --cluster`],
   ['kcert inspect a.pem', 'kcert inspect a.pem'],
   ['kcert verify a.pem', 'kcert verify a.pem'],
@@ -51,7 +60,7 @@ test('every command in a message takes what it is given, and each that reads a c
     if (id === undefined) continue
     const line = `kcert ${words.join(' ')}`
     const added = [
-      ...withGivenFlags(line, given).matchAll(/ --(kubeconfig|context|inventory)(?![\w-])/g),
+      ...withGivenFlags(line, given).matchAll(/ --(kubeconfig|context|inventory|journal)(?![\w-])/g),
     ].map(([, flag = '']) => flag)
     for (const flag of added)
       expect([id, Object.keys(manifest.commands[id]?.flags ?? {})]).toEqual([

@@ -1,4 +1,4 @@
-import { type CommandLine, commandLine, embed } from '../errors/command-line.ts'
+import { commandLine } from '../errors/command-line.ts'
 import { KcertError } from '../errors/kcert-error.ts'
 import type { Digest } from './certificate-record.ts'
 import { changesIn, isOfFinished, type JournalEntry } from './journal.ts'
@@ -66,9 +66,9 @@ export interface KeyArchive {
 const ownFolder = '/var/lib/kcert'
 
 /** Returns the old CAs of the rotation that the journal is of. Throws KCERT_ROTATION_REFUSED before it came to its end. */
-export function oldCasOf(history: readonly JournalEntry[], command: CommandLine): readonly OldCa[] {
+export function oldCasOf(history: readonly JournalEntry[]): readonly OldCa[] {
   const changes = changesIn(history)
-  if (!isOfFinished(history) || changes.length === 0) throw notFinished(history, command)
+  if (!isOfFinished(history) || changes.length === 0) throw notFinished(history)
   for (const { ca, oldCa, newCa } of changes) if (oldCa.spki === newCa.spki) throw sameKey(ca)
   return changes.map(({ ca, oldCa: { subject, digest, spki } }) => ({ ca, subject, digest, spki }))
 }
@@ -162,7 +162,7 @@ export function archiveNames({ ca, spki }: OldCa): { readonly key: string; reado
   return { key: `${name}.key`, certificate: `${name}.crt` }
 }
 
-function notFinished(history: readonly JournalEntry[], command: CommandLine): KcertError {
+function notFinished(history: readonly JournalEntry[]): KcertError {
   if (history.length === 0) {
     return new KcertError('KCERT_ROTATION_REFUSED', 'there is no journal of a rotation that is over', {
       why: 'which key is the old one is in the journal, and neither here nor in the cluster is there one',
@@ -171,7 +171,7 @@ function notFinished(history: readonly JournalEntry[], command: CommandLine): Kc
   }
   return new KcertError('KCERT_ROTATION_REFUSED', 'the rotation has not come to its end', {
     why: 'every way back needs the key of the old CA, until phase 12 holds',
-    next: commandLine`see where it stands: ${embed(command)}`,
+    next: commandLine`see where it stands: kcert rotate-ca status`,
   })
 }
 

@@ -1,3 +1,4 @@
+import { commandLine } from '../errors/command-line.ts'
 import type { JournalEntry } from './journal.ts'
 import type { Picture } from './picture.ts'
 import type { EvidenceView, NextView, RotationStatus } from './report.ts'
@@ -5,16 +6,15 @@ import { type Standing, standingOf } from './standing.ts'
 import type { Target } from './target.ts'
 import { authorityViews, evidenceView, timeOf } from './views.ts'
 
-/** Returns where a rotation stands, phase by phase and node by node. `command` is how the operator calls kcert for it. */
+/** Returns where a rotation stands, phase by phase and node by node. */
 export function statusReport(
   seen: Picture,
   target: Target,
   history: readonly JournalEntry[],
-  command: string,
 ): RotationStatus {
   const standing = standingOf(seen, target)
   const evidence = evidenceByPhase(history, seen.atMs)
-  const next = nextOf(standing, command)
+  const next = nextOf(standing)
   return {
     apiVersion: 'kcert/v1',
     kind: 'RotationStatus',
@@ -40,7 +40,7 @@ export function statusReport(
 }
 
 /** Returns the command that goes on, and why; undefined when nothing is left. */
-export function nextOf({ state, next, phases, blockers }: Standing, command: string): NextView | undefined {
+export function nextOf({ state, next, phases, blockers }: Standing): NextView | undefined {
   if (next === undefined) return undefined
   const [blocker] = blockers
   if (blocker !== undefined) return { command: blocker.next, why: blocker.what }
@@ -50,7 +50,7 @@ export function nextOf({ state, next, phases, blockers }: Standing, command: str
     state === 'not-begun'
       ? 'nothing has been changed yet'
       : `${first?.at}: ${first?.what}${gaps.length > 1 ? ` (and ${gaps.length - 1} more)` : ''}`
-  return { command: `${command} --phase ${next}`, why }
+  return { command: commandLine`kcert rotate-ca --phase ${next}`, why }
 }
 
 /** The last answer of each probe, under the phase that asked last. */

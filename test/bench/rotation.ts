@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { RotationSession } from '../../src/app/rotate-ca/session.ts'
-import { commandLine } from '../../src/errors/command-line.ts'
 import { renderJson } from '../../src/output/json.ts'
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPlan } from '../../src/output/rotation/plan.ts'
@@ -84,7 +83,7 @@ async function measure(work: Work, nodes: number): Promise<Row> {
       journal: new SimulatedJournal(),
       pace: { now: time.now, sleep: time.sleep },
     },
-    { wish: {}, yes: false, pauseBetween: undefined, rollEveryMs: 0, command: commandLine`kcert rotate-ca` },
+    { wish: {}, yes: false, pauseBetween: undefined, rollEveryMs: 0 },
     {
       choose: undefined,
       type: undefined,

@@ -6,7 +6,6 @@ import { keyArchive } from '../../src/app/rotate-ca/key-archive.ts'
 import { type Retirement, retireOldKeys } from '../../src/app/rotate-ca/retire-old-keys.ts'
 import type { Operator } from '../../src/app/rotate-ca/session.ts'
 import { exitCodes } from '../../src/errors/codes.ts'
-import { commandLine } from '../../src/errors/command-line.ts'
 import { renderOldKeys } from '../../src/output/rotation/old-keys.ts'
 import { renderStanding } from '../../src/output/rotation/status.ts'
 import { readJournal } from '../../src/rotation/journal.ts'
@@ -79,7 +78,7 @@ function retire({ kill = () => {}, answers, journal, on = scene, ...wish }: Mann
   return cluster.time.until(
     retireOldKeys(
       { observer, oldKeys, journal: journal ?? on.journal, pace },
-      { dryRun: false, yes: true, command: commandLine`kcert rotate-ca`, render, ...wish },
+      { dryRun: false, yes: true, render, ...wish },
       operator,
     ),
   )

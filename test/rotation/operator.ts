@@ -1,5 +1,4 @@
 import { RotationSession, type SessionOptions } from '../../src/app/rotate-ca/session.ts'
-import { commandLine } from '../../src/errors/command-line.ts'
 import { noPaint } from '../../src/output/paint.ts'
 import { renderPhasePlan } from '../../src/output/rotation/plan.ts'
 import { rotationProgress } from '../../src/output/rotation/progress.ts'
@@ -70,7 +69,6 @@ export class SimulatedOperator {
         yes,
         pauseBetween: undefined,
         rollEveryMs: 0,
-        command: commandLine`kcert rotate-ca`,
         ...options,
       },
       {

@@ -76,6 +76,8 @@ test.for<{ name: string; shape: ClusterShape }>([
 
 test('what comes before anything on a node is named, and scripts are not written for it', async () => {
   const operator = new SimulatedOperator(new Scene({ controlPlanes: 2, workers: 1 }))
+  const { report } = await operator.command((session) => session.runbook(1, 'phase-1/'))
+  expect(report.back).toBe('kcert rotate-ca runbook phase-1-back --phase 1 --undo')
   await toAndFro(operator, 1)
   const work = operator.command((session) => session.runbook(2, 'DIR'))
   await expect(work).rejects.toMatchObject({
@@ -103,7 +105,7 @@ test.for<{ name: string; shape: ClusterShape }>([
 
 test('scripts that take a phase back are refused out of order, and where there is nothing to take back', async () => {
   const operator = new SimulatedOperator(new Scene({ controlPlanes: 2, workers: 1 }))
-  const back = (phase: number) => operator.command((session) => session.runbookBack(phase, 'DIR'))
+  const back = (phase: number) => operator.command((session) => session.runbookBack(phase, 'back again'))
   await expect(back(1)).rejects.toMatchObject({
     code: 'KCERT_ROTATION_REFUSED',
     message: 'phase 1 has changed nothing that could be taken back',
@@ -112,7 +114,7 @@ test('scripts that take a phase back are refused out of order, and where there i
   await toAndFro(operator, 2)
   await expect(back(1)).rejects.toMatchObject({
     message: 'phase 2 is to be taken back before phase 1',
-    next: 'kcert rotate-ca runbook DIR --phase 2 --undo',
+    next: "kcert rotate-ca runbook 'back again' --phase 2 --undo",
   })
   await expect(back(2)).rejects.toMatchObject({
     message: 'before anything on a node comes: patch ConfigMap kube-system/kubeadm-config',

@@ -76,7 +76,7 @@ test('the operator answers for an object by name, and is told of it after the ol
   scene.wish = waiving(config)
   await scene.runInTurn(12)
   const { seen, target } = await lookAt(scene)
-  const last = statusReport(seen, target, [], 'kcert rotate-ca').phases.at(-1)
+  const last = statusReport(seen, target, []).phases.at(-1)
   expect(last?.state).toBe('holds')
   expect(last?.remarks).toContain(`${config} still stores the old CA without the new one (data[ca.crt])`)
 })
@@ -130,7 +130,7 @@ test('plan, status and verify name them with their owners, and no plan is blocke
     { object: secret, what: 'holds a certificate of the old CA (data[tls.crt])' },
   ])
   expect(blockers).toEqual([])
-  const remarks = statusReport(seen, target, [], 'kcert rotate-ca').phases[10]?.remarks
+  const remarks = statusReport(seen, target, []).phases[10]?.remarks
   expect(remarks).toEqual([
     `${config} stores the old CA without the new one (data[ca.crt]), of helm`,
     `${secret} holds a certificate of the old CA (data[tls.crt])`,

@@ -5,7 +5,7 @@ import type { Context } from '../../cli/context.ts'
 import { whileStoppable } from '../../cli/interruption.ts'
 import { tellLine } from '../../cli/tell-line.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { commandLine } from '../../errors/command-line.ts'
+import { argumentVector, commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { anewAdvice } from '../../inspection/advice.ts'
 import { defaultThresholds, parseThreshold, thresholdMs } from '../../inspection/thresholds.ts'
@@ -214,13 +214,12 @@ function reportOf(plan: Plan, outcome: CertificateRenewal['outcome'], now: Date)
   }
 }
 
-function nextCommand({ inventory, node, within }: RenewFlags): string {
+function nextCommand({ node, within }: RenewFlags): string {
   const words = [
-    ...(inventory === undefined ? [] : ['--inventory', inventory]),
     ...node.flatMap((one) => ['--node', one]),
     ...(within === undefined ? [] : ['--within', within]),
   ]
-  return ['kcert renew --all', ...words].join(' ')
+  return commandLine`kcert renew --all ${argumentVector(words)}`
 }
 
 function hindranceWords({ place, leaf, ca }: SurveyedLeaf, hindrance: Hindrance) {

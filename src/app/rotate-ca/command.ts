@@ -1,13 +1,12 @@
 import { KcertCommand } from '../../cli/base-command.ts'
-import type { Context } from '../../cli/context.ts'
 import { parseDuration } from '../../cli/instant.ts'
-import { interruptible } from '../../cli/interruption.ts'
-import { argumentVector, type CommandLine, commandLine } from '../../errors/command-line.ts'
+import type { ExitCode } from '../../errors/codes.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { RotationOldKeys } from '../../rotation/report.ts'
 import type { PauseBetween } from './pauses.ts'
-import type { Operator, RotationSession } from './session.ts'
-import type { Manner, OpenedRotation, RotationPlaceFlags } from './site.ts'
+import type { RotationSession } from './session.ts'
+import type { Manner, RotationPlaceFlags } from './site.ts'
 import type { RotationWishFlags } from './wish.ts'
 
 interface SessionFlags extends RotationPlaceFlags, RotationWishFlags {
@@ -24,32 +23,26 @@ export abstract class RotationCommand extends KcertCommand {
     manner: Manner['manner'],
     act: (session: RotationSession) => Promise<Result>,
   ): Promise<Result> {
-    const [{ RotationSession }, { givenCas, wishOf }, { hookRunner }] = await Promise.all([
-      import('./session.ts'),
-      import('./wish.ts'),
-      import('./hooks.ts'),
-    ])
+    const [{ RotationSession }, { givenCas, wishOf }, { hookRunner }, { operatorAt }, { openRotation }] =
+      await Promise.all([
+        import('./session.ts'),
+        import('./wish.ts'),
+        import('./hooks.ts'),
+        import('./operator.ts'),
+        import('./site.ts'),
+      ])
     const { context } = this
     const given = await givenCas(flags, context)
     const wish = wishOf(flags, given)
-    const { pace, yes = false } = flags
+    const { pace, yes = false, 'by-runbook': byRunbook = false, 'pause-between': pauseBetween } = flags
     const paceMs = pace === undefined ? undefined : parseDuration(pace, '--pace')
-    const waivers = wish.waivers ?? new Set()
-    return this.onRotation(flags, { manner, given, waivers }, async (rotation, operator) => {
-      const { ports, presets, rollEveryMs, hooks } = rotation
-      const options = {
-        wish,
-        presets,
-        yes,
-        pauseBetween: flags['pause-between'],
-        byRunbook: flags['by-runbook'] === true,
-        rollEveryMs: paceMs ?? rollEveryMs,
-        hooks,
-        runHook: hookRunner(context.env, operator.note),
-        command: pastable(flags, context),
-      }
-      return act(await RotationSession.open(ports, options, operator))
-    })
+    using operator = await operatorAt(context)
+    await using rotation = await openRotation(context, flags, { manner, given, waivers: wish.waivers })
+    const { ports, presets, hooks } = rotation
+    const rollEveryMs = paceMs ?? rotation.rollEveryMs
+    const runHook = hookRunner(context.env, operator.note)
+    const options = { wish, presets, yes, pauseBetween, byRunbook, rollEveryMs, hooks, runHook }
+    return await act(await RotationSession.open(ports, options, operator))
   }
 
   /** Returns what became of the old CA's key: archived in a folder, or destroyed where none is given. */
@@ -58,64 +51,26 @@ export abstract class RotationCommand extends KcertCommand {
     folder: string | undefined,
     render: (report: RotationOldKeys) => string,
   ) {
-    const [{ retireOldKeys }, { keyArchive }] = await Promise.all([
+    const [{ retireOldKeys }, { keyArchive }, { operatorAt }, { openRotation }] = await Promise.all([
       import('./retire-old-keys.ts'),
       import('./key-archive.ts'),
-    ])
-    const { context } = this
-    const { yes, 'dry-run': dryRun } = flags
-    const wish = {
-      ...(folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }),
-      dryRun,
-      yes,
-      command: pastable(flags, context),
-      render,
-    }
-    const manner = { manner: dryRun ? 'reads' : 'acts', given: {}, takesFinished: true } as const
-    return this.onRotation(flags, manner, ({ ports }, operator) => retireOldKeys(ports, wish, operator))
-  }
-
-  private async onRotation<Result>(
-    flags: RotationPlaceFlags,
-    manner: Manner,
-    act: (rotation: OpenedRotation, operator: Operator) => Promise<Result>,
-  ): Promise<Result> {
-    const [{ operatorAt }, { openRotation }] = await Promise.all([
       import('./operator.ts'),
       import('./site.ts'),
     ])
-    using interruption = interruptible()
-    using operator = await operatorAt(this.context, interruption.signal)
-    try {
-      await using rotation = await openRotation(this.context, flags, manner)
-      return await act(rotation, operator)
-    } catch (error) {
-      throw withWayOut(error)
-    }
+    const { context } = this
+    const { yes, 'dry-run': dryRun } = flags
+    const archive = folder === undefined ? {} : { archive: keyArchive(folder, context.workingFolder) }
+    const manner = dryRun ? 'reads' : 'acts'
+    using operator = await operatorAt(context)
+    await using rotation = await openRotation(context, flags, { manner, given: {}, takesFinished: true })
+    return await retireOldKeys(rotation.ports, { ...archive, dryRun, yes, render }, operator)
   }
-}
 
-/** Where certificates have expired nobody gets as far as the cluster: what says so names the way out. */
-function withWayOut(error: unknown): unknown {
-  const isExpired =
-    error instanceof KcertError &&
-    (error.code === 'KCERT_API_CERT_EXPIRED' || error.code === 'KCERT_API_CLIENT_EXPIRED')
-  if (!isExpired) return error
-  return new KcertError(error.code, error.message, {
-    ...(error.why !== undefined && { why: error.why }),
-    next: 'if the CA itself has expired use kcert rotate-ca recover --dry-run; otherwise: kcert renew --all',
-    cause: error,
-  })
-}
-
-/** The command with the places that were named, so that it can be pasted. */
-function pastable(flags: RotationPlaceFlags, { env }: Context): CommandLine {
-  const { inventory, journal, kubeconfig, context } = flags
-  const words = [
-    ...(inventory === 'kcert.yaml' ? [] : ['--inventory', inventory]),
-    ...(journal === undefined ? [] : ['--journal', journal]),
-    ...(kubeconfig === undefined || kubeconfig === env.KUBECONFIG ? [] : ['--kubeconfig', kubeconfig]),
-    ...(context === undefined ? [] : ['--context', context]),
-  ]
-  return commandLine`kcert rotate-ca ${argumentVector(words)}`
+  /** Where certificates have expired nobody gets as far as the cluster: what says so names the way out. */
+  protected override async fail(error: KcertError): Promise<ExitCode> {
+    const { code, message, why, cause } = error
+    if (code !== 'KCERT_API_CERT_EXPIRED' && code !== 'KCERT_API_CLIENT_EXPIRED') return super.fail(error)
+    const next = commandLine`if the CA itself has expired use kcert rotate-ca recover --dry-run; otherwise: kcert renew --all`
+    return super.fail(new KcertError(code, message, { ...(why !== undefined && { why }), next, cause }))
+  }
 }

@@ -1,4 +1,5 @@
 import type { Context } from '../../cli/context.ts'
+import { interruptible } from '../../cli/interruption.ts'
 import { answered, canAsk, choose, terminalAsker } from '../../cli/prompts.ts'
 import { stderrView } from '../../cli/view.ts'
 import { renderPhasePlan } from '../../output/rotation/plan.ts'
@@ -6,8 +7,8 @@ import { rotationProgress } from '../../output/rotation/progress.ts'
 import { printable } from '../../output/terminal.ts'
 import type { Operator } from './session.ts'
 
-/** Returns the operator at this terminal; progress and questions are on standard error until it is disposed of. */
-export async function operatorAt(context: Context, interrupted: AbortSignal): Promise<Operator & Disposable> {
+/** Returns the operator at this terminal; progress and questions are on standard error until it is disposed of, and Ctrl-C stops between two acts. */
+export async function operatorAt(context: Context): Promise<Operator & Disposable> {
   const { stderr } = context
   const isTerminal = stderr.isTTY === true
   const { paint, width } = await stderrView(context)
@@ -43,6 +44,8 @@ export async function operatorAt(context: Context, interrupted: AbortSignal): Pr
   }
   const stopping = (): void =>
     write('stopping: what is in hand is brought to its end; Ctrl-C again ends kcert at once\n')
+  const interruption = interruptible()
+  const { signal: interrupted } = interruption
   interrupted.addEventListener('abort', stopping)
   return {
     choose: asks ? (message) => asking(() => choose(context, message)) : undefined,
@@ -53,7 +56,7 @@ export async function operatorAt(context: Context, interrupted: AbortSignal): Pr
     interrupted,
     [Symbol.dispose]() {
       clearInterval(ticking)
-      interrupted.removeEventListener('abort', stopping)
+      interruption[Symbol.dispose]()
       progress.clear()
     },
   }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { noTerminal } from '../../cli/consent.ts'
 import { type ExitCode, exitCodes, worstExit } from '../../errors/codes.ts'
-import { type CommandLine, commandLine, embed } from '../../errors/command-line.ts'
+import { commandLine } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import { JournalWriter } from '../../rotation/journal-writer.ts'
 import {
@@ -34,8 +34,6 @@ export interface Retirement {
   readonly archive?: KeyArchive
   readonly dryRun: boolean
   readonly yes: boolean
-  /** As the operator would type it again, without this flag. */
-  readonly command: CommandLine
   /** Returns the plan in words, shown before it is asked for. */
   readonly render: (report: RotationOldKeys) => string
 }
@@ -49,11 +47,11 @@ type Act = (what: string, perform: () => Promise<void>) => Promise<void>
  */
 export async function retireOldKeys(
   { observer, oldKeys, journal: file, pace }: OldKeyPorts,
-  { archive, dryRun, yes, command, render }: Retirement,
+  { archive, dryRun, yes, render }: Retirement,
   operator: Operator,
 ): Promise<{ readonly report: RotationOldKeys; readonly exit: ExitCode }> {
   const journal = await JournalWriter.open(file, pace)
-  const olds = oldCasOf(journal.history, command)
+  const olds = oldCasOf(journal.history)
   const seen = await observer.observe(['nodes', 'components', 'kubelets', 'files'])
   checkNotInUse(seen, olds)
   const names = seen.nodes.map(({ name }) => name)
@@ -99,7 +97,7 @@ export async function retireOldKeys(
     return answer('declined', exitCodes.no)
   }
   const act: Act = async (what, perform) => {
-    interruption(operator.interrupted, commandLine`${embed(command)} --${way}-old-key ${archive?.folder}`)
+    interruption(operator.interrupted, commandLine`kcert rotate-ca --${way}-old-key ${archive?.folder}`)
     await journal.around(
       { phase: phaseRow('drop-old').number, action: hash('sha256', what, 'hex'), what },
       perform,

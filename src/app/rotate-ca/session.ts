@@ -1,6 +1,6 @@
 import { noTerminal } from '../../cli/consent.ts'
 import { type ExitCode, exitCodes } from '../../errors/codes.ts'
-import { type CommandLine, commandLine, embed, fixed } from '../../errors/command-line.ts'
+import { commandLine, embed, fixed } from '../../errors/command-line.ts'
 import { KcertError } from '../../errors/kcert-error.ts'
 import type { Action } from '../../rotation/action.ts'
 import { handshakeSubject } from '../../rotation/handshake-errors.ts'
@@ -80,8 +80,6 @@ export interface SessionOptions {
   readonly runHook?: RunHook
   /** Acts on nodes are not done but named: scripts that people run there do them. */
   readonly byRunbook?: boolean
-  /** The command as the operator would type it again, without the phase: "kcert rotate-ca --inventory lab.yaml". */
-  readonly command: CommandLine
 }
 
 export interface RunAnswer {
@@ -155,7 +153,7 @@ export class RotationSession {
       executor,
       observer,
       journal,
-      pace: interruptible(ports.pace, operator.interrupted, options.command),
+      pace: interruptible(ports.pace, operator.interrupted),
       wish,
       emit: (event) => session.watch(event),
       confirm: async (plan, { seen, target }) => {
@@ -169,10 +167,9 @@ export class RotationSession {
         rollEveryMs: options.rollEveryMs,
         pace: ports.pace,
         goesOn: (node) => session.goesOnWith(`node ${node}`),
-        stop: () => interruption(operator.interrupted, options.command),
+        stop: () => interruption(operator.interrupted),
         begin: async (action) => {
-          if (options.byRunbook && isNodeAct(action))
-            throw forRunbook(action, options.command, session.isUndoing)
+          if (options.byRunbook && isNodeAct(action)) throw forRunbook(action, session.isUndoing)
           await session.hooks?.before(action)
         },
       }),
@@ -183,7 +180,7 @@ export class RotationSession {
 
   async status(): Promise<RotationStatus> {
     const { seen, target } = await this.lookAtAll()
-    const status = statusReport(seen, target, this.rotation.history, this.options.command)
+    const status = statusReport(seen, target, this.rotation.history)
     return { ...status, ...(await this.keptKeys(seen, status.state)) }
   }
 
@@ -219,26 +216,24 @@ export class RotationSession {
   async runbook(number: number, folder: string): Promise<RunbookAnswer> {
     const [todo = number] = (await this.beginning([number])).todo
     const plan = await this.rotation.plan(todo)
-    const { command } = this.options
     return this.scripts(plan, await this.lookAtAll(), folder, {
-      next: commandLine`${embed(command)} --phase ${todo} --by-runbook`,
+      next: commandLine`kcert rotate-ca --phase ${todo} --by-runbook`,
       ...(!phaseNumbered(todo).dropsOld && {
-        back: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${todo} --undo`,
+        back: commandLine`kcert rotate-ca runbook ${folder.replace(/\/+$/, '')}-back --phase ${todo} --undo`,
       }),
     })
   }
 
   /** The same of what takes a phase back: the last one that was begun. Throws what a rollback would refuse. */
   async runbookBack(number: number, folder: string): Promise<RunbookAnswer> {
-    const { command } = this.options
     const [last] = await this.begun()
-    if (last !== number) throw notLast(number, last, command)
+    if (last !== number) throw notLast(number, last, folder)
     const { plan, on } = await this.rotation.planUndo(number)
     // What kcert has done of it through the API server is not done again before every round of scripts.
     const done = undoneIn(this.rotation.history, number)
     const steps = plan.steps.filter((step) => step.kind !== 'patch-object' || !done.has(describeAction(step)))
     return this.scripts({ ...plan, steps }, on, folder, {
-      next: commandLine`${embed(withWords(command, 'rollback'))} --to ${number - 1} --by-runbook`,
+      next: commandLine`kcert rotate-ca rollback --to ${number - 1} --by-runbook`,
     })
   }
 
@@ -365,7 +360,7 @@ export class RotationSession {
     const isDone = phases.length === numbers.length && phases.every(({ outcome }) => outcome === 'held')
     const { seen, target } = await this.lookAtAll()
     const standing = standingOf(seen, target)
-    const next = nextOf(standing, this.options.command)
+    const next = nextOf(standing)
     const report: RotationRun = {
       apiVersion: 'kcert/v1',
       kind: 'RotationRun',
@@ -381,7 +376,7 @@ export class RotationSession {
 
   /** Where the old CA's key lies after the end: whoever keeps it should know that he does. */
   private async keptKeys(seen: Picture, state: Standing['state']): Promise<{ oldKeys?: KeptKeys }> {
-    const { ports, options, rotation } = this
+    const { ports, rotation } = this
     if (state !== 'finished' || ports.oldKeys === undefined || !isOfFinished(rotation.history)) return {}
     const { findOldKeys } = await import('./find-old-keys.ts')
     const names = seen.nodes.filter(({ isControlPlane }) => isControlPlane).map(({ name }) => name)
@@ -390,13 +385,12 @@ export class RotationSession {
     const found = await findOldKeys(ports.oldKeys, seen, names, olds).catch(withoutRefusal)
     const { files, encrypted } = found ?? { files: [], encrypted: [] }
     if (files.length + encrypted.length === 0) return {}
-    const { command } = options
     return {
       oldKeys: {
         files: files.map(({ node, path, ca }) => ({ node, path, ...(ca === undefined ? {} : { ca }) })),
         ...(encrypted.length > 0 && { encrypted: [...encrypted] }),
-        archive: commandLine`${embed(command)} --archive-old-key DIR`,
-        destroy: commandLine`${embed(command)} --destroy-old-key`,
+        archive: commandLine`kcert rotate-ca --archive-old-key DIR`,
+        destroy: commandLine`kcert rotate-ca --destroy-old-key`,
       },
     }
   }
@@ -465,7 +459,7 @@ export class RotationSession {
     const { choose, type, showPlan } = this.operator
     showPlan(plan, this.isUndoing)
     if (this.options.yes || plan.risk === 'reads') return true
-    if (choose === undefined || type === undefined) throw unconfirmed(plan, this.options.command)
+    if (choose === undefined || type === undefined) throw unconfirmed(plan)
     const question = this.isUndoing ? `Take phase ${plan.number} back?` : `Run phase ${plan.number}?`
     if (plan.risk !== 'no-return') return choose(question)
     return type(`${question} There is no way back from it. Type "drop" to go on:`, 'drop')
@@ -498,26 +492,21 @@ function folderOfScript(order: number, node: string): string {
   return `${String(order).padStart(2, '0')}-${node}`
 }
 
-function forRunbook(action: Action, command: CommandLine, isUndoing: boolean): KcertError {
+function forRunbook(action: Action, isUndoing: boolean): KcertError {
   return new KcertError('KCERT_ROTATION_GATE', `next on a node: ${describeAction(action)}`, {
     why: 'with --by-runbook acts on nodes are done by scripts that people run there',
-    next: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
+    next: commandLine`kcert rotate-ca runbook DIR --phase ${action.phase}${fixed(isUndoing ? ' --undo' : '')}`,
   })
 }
 
-/** The command as it was typed, for a topic below it. */
-function withWords(command: CommandLine, words: 'rollback' | 'runbook DIR' | 'status'): CommandLine {
-  return command.replace('rotate-ca', `rotate-ca ${words}`) as CommandLine
-}
-
-function notLast(number: number, last: number | undefined, command: CommandLine): KcertError {
+function notLast(number: number, last: number | undefined, folder: string): KcertError {
   if (last === undefined || last < number) {
     return new KcertError(
       'KCERT_ROTATION_REFUSED',
       `phase ${number} has changed nothing that could be taken back`,
       {
         why: last === undefined ? 'no phase has' : `phase ${last} is the last one that has`,
-        next: withWords(command, 'status'),
+        next: commandLine`kcert rotate-ca status`,
       },
     )
   }
@@ -526,7 +515,7 @@ function notLast(number: number, last: number | undefined, command: CommandLine)
     `phase ${last} is to be taken back before phase ${number}`,
     {
       why: 'phases are taken back from the last one on',
-      next: commandLine`${embed(withWords(command, 'runbook DIR'))} --phase ${last} --undo`,
+      next: commandLine`kcert rotate-ca runbook ${folder} --phase ${last} --undo`,
     },
   )
 }
@@ -553,19 +542,19 @@ export function begunPhases(history: readonly JournalEntry[], copied: readonly n
 }
 
 /** A sleep that ends when the operator presses Ctrl-C: waiting is no act that must be brought to its end. */
-function interruptible(pace: Pace, interrupted: AbortSignal, command: CommandLine): Pace {
+function interruptible(pace: Pace, interrupted: AbortSignal): Pace {
   return {
     now: () => pace.now(),
     sleep: async (ms) => {
-      interruption(interrupted, command)
+      interruption(interrupted)
       await pace.sleep(ms)
-      interruption(interrupted, command)
+      interruption(interrupted)
     },
   }
 }
 
 /** Throws KCERT_ROTATION_INTERRUPTED when the operator has pressed Ctrl-C. */
-export function interruption(interrupted: AbortSignal, command: CommandLine): void {
+export function interruption(interrupted: AbortSignal, command = commandLine`kcert rotate-ca`): void {
   if (!interrupted.aborted) return
   throw new KcertError('KCERT_ROTATION_INTERRUPTED', 'stopped by the operator', {
     why: 'what was in hand has been brought to its end; nothing new was begun',
@@ -573,10 +562,10 @@ export function interruption(interrupted: AbortSignal, command: CommandLine): vo
   })
 }
 
-function unconfirmed({ number, title }: PhasePlanView, command: CommandLine): KcertError {
+function unconfirmed({ number, title }: PhasePlanView): KcertError {
   return new KcertError('KCERT_ROTATION_UNCONFIRMED', `phase ${number} (${title}) needs a yes`, {
     why: noTerminal,
-    next: commandLine`${embed(command)} --phase ${number} --dry-run`,
+    next: commandLine`kcert rotate-ca --phase ${number} --dry-run`,
   })
 }
 

@@ -34,7 +34,7 @@ export interface Manner {
   readonly manner: 'acts' | 'reads'
   readonly given: GivenCas
   /** For what the operator accepts the risk; nothing by default. */
-  readonly waivers?: ReadonlySet<string>
+  readonly waivers?: ReadonlySet<string> | undefined
   /** True where the mirror of a finished rotation counts as its journal also when that was named and is lost. */
   readonly takesFinished?: boolean
 }

@@ -1,4 +1,5 @@
 import type { Authority } from '../../ca/authority.ts'
+import type { FlagsOf } from '../../cli/base-command.ts'
 import type { Context } from '../../cli/context.ts'
 import { parseDuration } from '../../cli/instant.ts'
 import { commandLine } from '../../errors/command-line.ts'
@@ -8,24 +9,10 @@ import { phaseTable } from '../../rotation/phase-table.ts'
 import type { CaName } from '../../rotation/target.ts'
 import { caNames } from '../../rotation/target.ts'
 import type { Wish } from '../../rotation/target-reading.ts'
+import type { rotationWishFlags } from './flags.ts'
 
-export interface RotationWishFlags {
-  readonly ca?: string | undefined
-  readonly 'no-bridge'?: boolean
-  readonly reason?: Wish['reason'] | undefined
-  readonly 'new-keys'?: boolean
-  readonly 'ca-cert'?: string | undefined
-  readonly 'ca-key'?: string | undefined
-  readonly 'front-proxy-ca-cert'?: string | undefined
-  readonly 'front-proxy-ca-key'?: string | undefined
-  readonly 'max-unavailable'?: number | undefined
-  readonly pace?: string | undefined
-  readonly 'trust-reloading-clients'?: boolean
-  readonly 'accept-outage'?: boolean
-  readonly 'accept-untested-version'?: readonly string[] | undefined
-  readonly waive?: readonly string[] | undefined
-  readonly soak?: string | undefined
-}
+/** What the flags that choose a rotation say; commands that take some of them say some. */
+export type RotationWishFlags = Partial<FlagsOf<typeof rotationWishFlags>>
 
 /** Returns what the flags say, and nothing of what they leave open. Throws KCERT_USAGE. */
 export function wishOf(flags: RotationWishFlags, given: GivenCas): Partial<Wish> {

@@ -67,8 +67,8 @@ A PodCertificateRequest is named with its kind: podcertificaterequest/NAME.`
       explainPod(cluster, flags.namespace ?? cluster.namespace, name, now),
     )
     if (explanation === undefined) throw noSuchPodRequest(name)
-    await this.show(flags.output, explanation, (_, view) =>
-      renderPodExplanation(explanation, rfc3339(now), view),
+    await this.show(flags.output, explanation, (shown, view) =>
+      renderPodExplanation(shown, rfc3339(now), view),
     )
     return explanation.verdict === 'issued' ? exitCodes.done : exitCodes.no
   }
@@ -78,9 +78,7 @@ A PodCertificateRequest is named with its kind: podcertificaterequest/NAME.`
     const [name = ''] = namesOf([word], 'csr explain NAME')
     const explanation = await this.onCluster(flags, (cluster) => explainRequest(cluster, name, now))
     if (explanation === undefined) throw noSuchRequest(name)
-    await this.show(flags.output, explanation, (_, view) =>
-      renderExplanation(explanation, rfc3339(now), view),
-    )
+    await this.show(flags.output, explanation, (shown, view) => renderExplanation(shown, rfc3339(now), view))
     return explanation.verdict === 'issued' ? exitCodes.done : exitCodes.no
   }
 }

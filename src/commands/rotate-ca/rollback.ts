@@ -53,7 +53,7 @@ to its end, and rotate anew to whichever CA you want, with --ca-cert and --ca-ke
     if (flags['dry-run']) {
       const { renderPlan } = await import('../../output/rotation/plan.ts')
       const plan = await this.withSession(flags, 'reads', (session) => session.dryRollback(to))
-      await this.show(output, plan, (_, view) => renderPlan(plan, view, true))
+      await this.show(output, plan, (shown, view) => renderPlan(shown, view, true))
       return exitCodes.done
     }
     const { renderRun } = await import('../../output/rotation/run.ts')
